@@ -1,0 +1,45 @@
+# Every target makes .venv when it is missing or older than pyproject.toml, with plain pip.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+DATA ?=
+JOBS ?= auto
+
+.PHONY: help setup demo test test-all lint bench docs clean
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+
+$(STAMP): pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "roadaware needs Python 3.11 or newer; say make PYTHON=python3.12"; rm -rf $(VENV); exit 2; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(STAMP)
+
+setup: $(STAMP)  ## make the virtual environment
+
+demo: $(STAMP)  ## read, audit, train, evaluate and report on embedded data (DATA=DIR: on real annotations)
+	@$(BIN)/roadaware demo $(if $(DATA),--data $(DATA))
+
+test: $(STAMP)  ## the fast suite
+	@$(BIN)/python -m pytest -n $(JOBS) -m 'not slow'
+
+test-all: $(STAMP)  ## the fast suite and the slow one
+	@$(BIN)/python -m pytest -n $(JOBS)
+
+lint: $(STAMP)  ## style, types and the order of the layers
+	@$(BIN)/ruff check src tests benchmarks
+	@$(BIN)/ruff format --check src tests benchmarks
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: $(STAMP)  ## speed and memory (DATA=DIR or ROADAWARE_DATA_DIR: also on real annotations)
+	@$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA))
+
+docs: $(STAMP)  ## build the documentation into site/
+	@$(BIN)/mkdocs build --strict --quiet && echo "open site/index.html"
+
+clean:  ## remove what the other targets made
+	rm -rf $(VENV) site runs

@@ -1,0 +1,61 @@
+"""What can go wrong, each with the exit code the command line gives it; every message says what to do."""
+
+from __future__ import annotations
+
+
+class RoadawareError(Exception):
+    """Base of all errors a user can meet; `exit_code` is what the command line ends with."""
+
+    exit_code = 70
+
+
+class UsageError(RoadawareError):
+    """The request itself is off: an unknown name, a wrong option, an empty selection."""
+
+    exit_code = 2
+
+
+class InputError(RoadawareError):
+    """Data that cannot be read or that contradicts itself.
+
+    Args:
+        message: what was expected and what was found.
+        where: file, and line or row where known.
+        hint: what to do about it.
+    """
+
+    exit_code = 3
+
+    def __init__(self, message: str, *, where: str | None = None, hint: str | None = None) -> None:
+        self.message, self.where, self.hint = message, where, hint
+        parts = [f"{where}: {message}" if where else message]
+        super().__init__("\n  ".join([*parts, *([hint] if hint else [])]))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_restore_input_error, (type(self), self.message, self.where, self.hint))
+
+
+class DamagedError(InputError):
+    """A file of ours whose bytes are not those that were written."""
+
+
+class DatasetNotFoundError(InputError):
+    """The folder or archive is not the dataset that was named."""
+
+
+class DiskError(RoadawareError):
+    """The output could not be written; what stood there before still stands."""
+
+    exit_code = 4
+
+
+class FindingsError(RoadawareError):
+    """The work was done, and `--strict` or `--fail-under` turns what was found into a failure."""
+
+    exit_code = 1
+
+
+def _restore_input_error(
+    kind: type[InputError], message: str, where: str | None, hint: str | None
+) -> InputError:
+    return kind(message, where=where, hint=hint)
