@@ -1,4 +1,4 @@
-"""The laws a table keeps: known columns have their type, keys are whole and unique, boxes and intervals are ordered."""
+"""The laws every table keeps: types of known columns, whole and unique keys, boxes and intervals in order."""
 
 from __future__ import annotations
 

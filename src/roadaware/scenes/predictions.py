@@ -55,7 +55,8 @@ def sample_scores(predictions: Predictions, scenes: Scenes) -> npt.NDArray[np.fl
     foreign = len(claimed) - (len(joined) - len(missing))
     if len(missing) or foreign:
         raise InputError(
-            f"predictions and samples differ: {len(missing)} samples without scores, {foreign} scores of unknown samples",
+            f"predictions and samples differ: {len(missing)} samples without scores, "
+            f"{foreign} scores of unknown samples",
             hint=f"first samples without scores: {missing['sample'].head(5).to_list()}",
         )
     return np.asarray(joined["scores"].to_numpy(), dtype=np.float64).reshape(len(joined), -1)
