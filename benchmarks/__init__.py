@@ -1,0 +1,1 @@
+"""Speed and memory of what the project promises, each measured as a user meets it."""
