@@ -1,4 +1,4 @@
-"""The tables of Scenes and Predictions as data: each column, its type, unit, meaning and what it refers to."""
+"""The tables of Scenes and Predictions as data: each column, its type, unit, meaning and target."""
 
 from __future__ import annotations
 
