@@ -1,0 +1,129 @@
+"""Scenes with samples: every split's pedestrians cut by a protocol, in the published order of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from roadaware.config import to_dict
+from roadaware.errors import InputError, UsageError
+from roadaware.scenes.positions import Positions, positions
+from roadaware.scenes.sampling.configs import EventProtocol, Iv2024
+from roadaware.scenes.sampling.cutting import Cuts, before_critical_point, before_event
+from roadaware.scenes.sampling.labels import crossing_observed, labels, vocabulary
+from roadaware.scenes.sampling.tracks import SOURCES, Tracks, assumed_boxes, event_positions, tracks
+from roadaware.scenes.tables import Scenes
+
+
+def sample(scenes: Scenes, protocol: EventProtocol) -> Scenes:
+    """The same scenes with their `samples` cut by the protocol.
+
+    Splits follow each other as the protocol lists them; inside a split, pedestrians come by video and
+    name, each with its samples from early to late. `meta.vocabularies` gains the task's answers,
+    `meta.notes` the protocol and, under `sampling`, per split what was used and what was left out.
+
+    Args:
+        scenes: videos with splits, tubes with names, and boxes; intention also works without boxes, on
+            the assumption that tracks have no gaps.
+        protocol: how to cut.
+
+    Raises:
+        UsageError: if the scenes are of another dataset, a split is empty, or nothing can be sampled.
+        InputError: if what the task needs is absent from the tables.
+
+    Source: the protocol's class.
+    """
+    _check(scenes, protocol)
+    index, assumed = _boxes(scenes, protocol)
+    parts, notes = [], {}
+    for split in protocol.splits:
+        part = _split(scenes, protocol, split, index)
+        parts.append(part.rows)
+        notes[split] = part.notes
+    rows = pl.concat(parts)
+    if rows.is_empty():
+        raise UsageError(f"no pedestrian can be sampled by {type(protocol).__name__}: {notes}")
+    rows = rows.select(pl.int_range(pl.len(), dtype=pl.Int64).alias("sample"), pl.all())
+    extra: dict[str, Any] = {"protocol": to_dict(protocol), "sampling": notes}
+    if assumed:
+        extra["assumption"] = "tracks have no gaps: there are no boxes to tell"
+    meta = replace(
+        scenes.meta,
+        vocabularies={**scenes.meta.vocabularies, protocol.task: vocabulary(protocol)},
+        notes={**scenes.meta.notes, **extra},
+    )
+    return scenes.with_tables(samples=rows, meta=meta)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One split's rows, and what was used and left out."""
+
+    rows: pl.DataFrame
+    notes: dict[str, Any]
+
+
+def _check(scenes: Scenes, protocol: EventProtocol) -> None:
+    named = scenes.meta.dataset
+    if named and protocol.dataset not in named.lower():
+        raise UsageError(f"the protocol is for {protocol.dataset} and these scenes are '{named}'")
+    needed = {"action": ["crossing"], "risk": ["crossing"]}.get(protocol.task, ["crossing", "intention_prob"])
+    missing = [c for c in needed if c not in scenes.tubes.columns]
+    if missing:
+        raise InputError(f"{protocol.task} needs the tubes' {missing}; they have {scenes.tubes.columns}")
+
+
+def _boxes(scenes: Scenes, protocol: EventProtocol) -> tuple[Positions, bool]:
+    """Positions of the boxes, and whether they are assumed."""
+    if not scenes.boxes.is_empty():
+        return positions(scenes.boxes), False
+    if protocol.task != "intention":
+        raise InputError(
+            f"{protocol.task} needs boxes, and these scenes have none",
+            hint="attributes alone carry intention only; read the box annotations too",
+        )
+    return assumed_boxes(scenes.tubes), True
+
+
+def _split(scenes: Scenes, protocol: EventProtocol, split: str, index: Positions) -> _Part:
+    held = tracks(scenes, protocol, split, index)
+    event = event_positions(held, protocol)
+    if protocol.task == "intention" and isinstance(protocol, Iv2024):
+        cuts = before_critical_point(held, event, protocol)
+    else:
+        cuts = before_event(held, event, protocol)
+    if protocol.crossing_observed == "drop" and protocol.task != "intention":
+        seen = crossing_observed(scenes, held, cuts, protocol.observation_frames)
+        cuts = cuts.only(~seen, "samples_crossing_observed")
+    rows = _rows(held, cuts, protocol, labels(scenes, held, cuts, protocol), split)
+    used = len(np.unique(cuts.track))
+    return _Part(rows, {"pedestrians": len(held), "sampled": used, "samples": len(rows), **cuts.lost})
+
+
+def _rows(
+    held: Tracks, cuts: Cuts, protocol: EventProtocol, answers: np.ndarray[Any, Any], split: str
+) -> pl.DataFrame:
+    """The samples table of one split, without its key."""
+    begin, length = held.begin[cuts.track], held.length[cuts.track]
+    last = np.minimum(cuts.start + protocol.observation_frames, length) - 1
+    known = cuts.event >= 0
+    event = held.index.frame[begin + np.maximum(cuts.event, 0)] if len(begin) else begin
+    owner = held.frame[cuts.track]
+    source = owner["event_source"] if "event_source" in owner.columns else pl.Series(["none"] * len(owner))
+    return pl.DataFrame(
+        {
+            "video": owner["video"],
+            "tube": owner["tube"],
+            "start_frame": held.index.frame[begin + cuts.start] if len(begin) else begin,
+            "end_frame": held.index.frame[begin + last] + 1 if len(begin) else begin,
+            "event_frame": pl.Series(event, dtype=pl.Int64).set(pl.Series(~known), None),
+            "event_source": source.cast(pl.String).cast(pl.Enum(SOURCES)),
+            "tte_frames": pl.Series(cuts.tte, dtype=pl.Int64).set(pl.Series(~known), None),
+            "kind": pl.repeat(protocol.task, len(owner), dtype=pl.String, eager=True),
+            "label": pl.Series(answers, dtype=pl.Int64),
+            "split": pl.repeat(split, len(owner), dtype=pl.String, eager=True),
+        }
+    )

@@ -1,0 +1,142 @@
+"""The pedestrians of a split in published order, with their boxes by position and their event."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.errors import InputError, UsageError
+from roadaware.scenes.positions import IntArray, Positions, from_rows
+from roadaware.scenes.sampling.configs import EventProtocol
+from roadaware.scenes.tables import Scenes
+
+BoolArray = npt.NDArray[np.bool_]
+
+SOURCES = ("annotated", "fallback", "none")
+_PEDESTRIANS = ("pedestrian", "ped")
+
+
+@dataclass(frozen=True)
+class Tracks:
+    """Pedestrians in the order in which they are sampled.
+
+    Args:
+        frame: (n rows) of the tubes table, in order.
+        index: the boxes of all tubes.
+        begin: (n,) where each pedestrian's boxes begin in `index`.
+        length: (n,) how many boxes each has.
+        crossing: (n,) whether the pedestrian crosses.
+        annotated: (n,) position of the annotated event in the track, -1 where none is annotated.
+    """
+
+    frame: pl.DataFrame
+    index: Positions
+    begin: IntArray
+    length: IntArray
+    crossing: BoolArray
+    annotated: IntArray
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def column(self, name: str) -> IntArray:
+        """(n,) an integer attribute, -1 where unknown."""
+        return np.asarray(self.frame[name].fill_null(-1).to_numpy(), dtype=np.int64)
+
+    def position(self, frame: IntArray) -> IntArray:
+        """(n,) position in each track of the box at that frame, -1 where there is none."""
+        found = self.index.locate(self.column("tube"), frame)
+        return np.where(found >= 0, found - self.begin, -1)
+
+
+def tracks(scenes: Scenes, protocol: EventProtocol, split: str, index: Positions) -> Tracks:
+    """The pedestrians of one split, by video and then by name, both as text.
+
+    Args:
+        scenes: where they are.
+        protocol: which of them are meant.
+        split: train, val or test.
+        index: positions of the scenes' boxes.
+
+    Raises:
+        UsageError: if the split is unknown or the tubes lack their native names.
+    """
+    if "name" not in scenes.tubes.columns:
+        raise UsageError("sampling needs tubes.name, the native identifier: it orders the pedestrians")
+    videos = scenes.split_videos(f"{protocol.subset}/{split}")
+    wanted = pl.col("video").cast(pl.String).is_in(videos) & ~pl.col("name").str.ends_with("p")
+    if "track_label" in scenes.tubes.columns:
+        wanted &= pl.col("track_label").cast(pl.String).is_in(_PEDESTRIANS).fill_null(True)
+    if protocol.pedestrians == "behaviour":
+        wanted &= pl.col("name").str.ends_with("b")
+    chosen = scenes.tubes.filter(wanted).sort(pl.col("video").cast(pl.String), pl.col("name").cast(pl.String))
+    begin, length = index.extent(chosen["tube"].to_numpy())
+    crossing = chosen["crossing"].cast(pl.String).eq("crossing").fill_null(False).to_numpy()
+    found = Tracks(chosen, index, begin, length, crossing, np.full(len(chosen), -1, dtype=np.int64))
+    return Tracks(chosen, index, begin, length, crossing, _annotated(found))
+
+
+def assumed_boxes(tubes: pl.DataFrame) -> Positions:
+    """Positions of tracks without boxes: every frame from the start of the experiment to the last known.
+
+    Args:
+        tubes: with `exp_start_point`, `critical_point` and `event_frame`.
+
+    Raises:
+        InputError: if these columns are absent, so nothing tells where the tracks lie.
+    """
+    needed = ("exp_start_point", "critical_point", "event_frame")
+    missing = [c for c in needed if c not in tubes.columns]
+    if missing:
+        raise InputError(
+            f"tubes have neither boxes nor {missing}",
+            hint="read the box annotations, or attributes with experiment and critical points",
+        )
+    known = tubes.filter(pl.col("exp_start_point").is_not_null()).sort("tube")
+    start = known["exp_start_point"].to_numpy()
+    end = (
+        known.select(pl.max_horizontal(needed).fill_null(pl.col("exp_start_point")) + 1)
+        .to_series()
+        .to_numpy()
+    )
+    count = np.maximum(end - start, 0)
+    owner = np.repeat(known["tube"].to_numpy(), count)
+    frame = np.repeat(start - np.concatenate(([0], np.cumsum(count)[:-1])), count) + np.arange(count.sum())
+    return from_rows(owner, frame, np.full(len(frame), -1, dtype=np.int64))
+
+
+def event_positions(tracks_: Tracks, protocol: EventProtocol) -> IntArray:
+    """(n,) position of each pedestrian's event, -1 where the protocol gives none.
+
+    Args:
+        tracks_: the pedestrians.
+        protocol: its rules for pedestrians without an annotated event.
+    """
+    length = tracks_.length
+    third_last = np.where(length > 3, length - 3, length - 1)
+    invented = third_last if protocol.other_event == "third_last" else length - 1
+    if protocol.crosser_without_event == "drop":
+        lacking = np.full(len(length), -1, dtype=np.int64)
+    else:
+        lacking = third_last
+    other = np.where(tracks_.crossing, lacking, invented)
+    named = _named(tracks_.frame)
+    return np.where(named, tracks_.annotated, other)
+
+
+def _annotated(tracks_: Tracks) -> IntArray:
+    """(n,) position of the annotated event; -1 without one, or where the track has no box at its frame."""
+    if "event_frame" not in tracks_.frame.columns:
+        return np.full(len(tracks_), -1, dtype=np.int64)
+    position = tracks_.position(tracks_.column("event_frame"))
+    return np.where(_named(tracks_.frame), position, -1)
+
+
+def _named(tubes: pl.DataFrame) -> BoolArray:
+    """(n,) whether the event is annotated."""
+    if "event_source" not in tubes.columns:
+        return np.zeros(len(tubes), dtype=np.bool_)
+    return np.asarray(tubes["event_source"].cast(pl.String).eq("annotated").fill_null(False).to_numpy())

@@ -1,0 +1,94 @@
+"""The boxes of each sample's observation as one dense array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.errors import InputError
+from roadaware.scenes.positions import IntArray, Positions, positions
+from roadaware.scenes.tables import Scenes
+
+BOX = ("x1_px", "y1_px", "x2_px", "y2_px")
+
+
+def windows(
+    scenes: Scenes,
+    samples: pl.DataFrame,
+    columns: Sequence[str] = BOX,
+    *,
+    before: int = 0,
+    after: int = 0,
+) -> npt.NDArray[np.float64]:
+    """(n, before + T + after, c) what the boxes of each sample's observation hold, by position in the tube.
+
+    A position counts the boxes of a tube, so a gap in its frames takes no place. T is the longest
+    observation; where a tube ends, its last box is repeated, and where it begins, its first.
+
+    Args:
+        scenes: the boxes.
+        samples: (n rows) with `tube`, `start_frame` and `end_frame`.
+        columns: (c) columns of the boxes table; dictionary columns come as their codes, null as NaN.
+        before: positions to add ahead of the observation.
+        after: positions to add behind it.
+
+    Raises:
+        InputError: if a column is unknown, or a sample's tube has no box at its first frame.
+    """
+    missing = [c for c in columns if c not in scenes.boxes.columns]
+    if missing:
+        raise InputError(f"the boxes have no column {missing}; they have {scenes.boxes.columns}")
+    index = positions(scenes.boxes)
+    rows = observed_rows(index, samples, before=before, after=after)
+    values = np.empty((*rows.shape, len(columns)))
+    for place, column in enumerate(columns):
+        values[..., place] = _numbers(scenes.boxes[column])[rows]
+    return values
+
+
+def observed_rows(index: Positions, samples: pl.DataFrame, *, before: int = 0, after: int = 0) -> IntArray:
+    """(n, before + T + after) rows of the boxes table that each sample's observation covers.
+
+    Args:
+        index: the positions of the boxes.
+        samples: (n rows) with `tube`, `start_frame` and `end_frame`.
+        before: positions to add ahead of the observation.
+        after: positions to add behind it.
+
+    Raises:
+        InputError: if a sample's tube has no box at its first frame.
+    """
+    if samples.is_empty():
+        return np.empty((0, before + after), dtype=np.int64)
+    tube, start, end = (samples[c].to_numpy() for c in ("tube", "start_frame", "end_frame"))
+    first = index.locate(tube, start)
+    if (first < 0).any():
+        lost = samples.filter(pl.Series(first < 0)).select("sample", "tube", "start_frame")
+        raise InputError(
+            f"{len(lost)} samples begin where their tube has no box, first {lost.head(3).rows()}",
+            hint="samples belong to the scenes they were cut from; scenes without boxes have no windows",
+        )
+    begin, length = index.extent(tube)
+    last = begin + length - 1
+    observed = int(_observed(index, first, last, end).max())
+    offsets = np.arange(-before, observed + after)
+    place = np.clip(first[:, None] + offsets, begin[:, None], last[:, None])
+    return np.asarray(index.row[place], dtype=np.int64)
+
+
+def _observed(index: Positions, first: IntArray, last: IntArray, end: IntArray) -> IntArray:
+    """(n,) how many boxes lie between the first observed one and `end` (a frame, exclusive)."""
+    span = int((end - index.frame[first]).max())
+    reach = np.minimum(first[:, None] + np.arange(max(span, 1)), last[:, None])
+    inside = (index.frame[reach] < end[:, None]) & (reach == first[:, None] + np.arange(max(span, 1)))
+    return np.asarray(inside.sum(axis=1), dtype=np.int64)
+
+
+def _numbers(column: pl.Series) -> npt.NDArray[np.float64]:
+    """The column as float64, null as NaN."""
+    if column.dtype in (pl.Enum, pl.Categorical):
+        column = column.to_physical()
+    return column.cast(pl.Float64).to_numpy()
