@@ -1,0 +1,1 @@
+"""Models that say what a pedestrian will do from the boxes observed so far."""

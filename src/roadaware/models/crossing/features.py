@@ -1,0 +1,124 @@
+"""Hand features of an observation: place, size and motion of the pedestrian, action of the vehicle."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+Slope = Literal["least-squares", "ends"]
+
+VEHICLE_ACTIONS = 5
+HORIZONS_FRAMES = (0, 30, 60, 90)
+BOX_FEATURES = (
+    "centre_x",
+    "centre_y",
+    "distance_to_middle",
+    "width",
+    "height",
+    "displacement_x",
+    "displacement_y",
+    "growth",
+    "motion_to_middle",
+    "aspect_mean",
+    "aspect_std",
+)
+VEHICLE_FEATURES = tuple(f"vehicle_{k}_{when}" for when in ("last", "share") for k in range(VEHICLE_ACTIONS))
+EXTRAPOLATED_FEATURES = tuple(f"centre_x_in_{h}" for h in HORIZONS_FRAMES)
+
+
+class Observed(Protocol):
+    """What a model may look at: n observations of t frames.
+
+    `boxes` is (n, t, 4) in pixels as x1, y1, x2, y2; `vehicle_action` (n, t) holds codes, NaN where unknown;
+    `width_px` and `height_px` (n,) are the sizes of the images.
+    """
+
+    @property
+    def boxes(self) -> Array: ...  # noqa: D102
+    @property
+    def vehicle_action(self) -> Array: ...  # noqa: D102
+    @property
+    def width_px(self) -> Array: ...  # noqa: D102
+    @property
+    def height_px(self) -> Array: ...  # noqa: D102
+
+
+class Labelled(Observed, Protocol):
+    """Observations with their answers, (n,) indices of labels."""
+
+    @property
+    def truth(self) -> npt.NDArray[np.int64]: ...  # noqa: D102
+
+
+def feature_names(*, vehicle: bool, extrapolated: bool) -> tuple[str, ...]:
+    """The columns of `hand_features`, in order."""
+    return BOX_FEATURES + VEHICLE_FEATURES * vehicle + EXTRAPOLATED_FEATURES * extrapolated
+
+
+def hand_features(observed: Observed, *, vehicle: bool, extrapolated: bool) -> Array:
+    """(n, f) features, lengths as shares of the image, columns as `feature_names` lists them.
+
+    Args:
+        observed: n observations.
+        vehicle: add the action of the vehicle, at the last frame and as shares of the observation;
+            all zero where it is unknown.
+        extrapolated: add where the centre will be if it keeps its velocity.
+    """
+    columns = _box_columns(observed)
+    if vehicle:
+        columns += _vehicle_columns(observed.vehicle_action)
+    if extrapolated:
+        columns += [extrapolated_centre_px(observed, h) / observed.width_px for h in HORIZONS_FRAMES]
+    return np.asarray(np.stack(columns, axis=1), dtype=np.float64)
+
+
+def extrapolated_centre_px(observed: Observed, frames: int, slope: Slope = "least-squares") -> Array:
+    """(n,) horizontal centre of the box, in pixels, if it keeps the velocity of the observation.
+
+    Args:
+        observed: n observations of at least one frame; with one frame the velocity is 0.
+        frames: how far behind the last observed frame.
+        slope: velocity by a least-squares line through all centres, or by the first and the last.
+    """
+    centre: Array = observed.boxes[..., [0, 2]].mean(axis=-1)
+    steps = centre.shape[1] - 1
+    if steps == 0:
+        return centre[:, 0]
+    if slope == "ends":
+        return np.asarray(centre[:, -1] + (centre[:, -1] - centre[:, 0]) * (frames / steps))
+    time = np.arange(steps + 1) - steps / 2
+    velocity = centre @ time / (time @ time)
+    return np.asarray(centre.mean(axis=1) + velocity * (steps / 2 + frames))
+
+
+def _box_columns(observed: Observed) -> list[Array]:
+    """One (n,) column for each of BOX_FEATURES; boxes thinner than a pixel count as one pixel."""
+    x1, y1, x2, y2 = np.moveaxis(observed.boxes, -1, 0)
+    image_width, image_height = observed.width_px[:, None], observed.height_px[:, None]
+    x, y = (x1 + x2) / 2 / image_width, (y1 + y2) / 2 / image_height
+    width_px, height_px = np.maximum(x2 - x1, 1.0), np.maximum(y2 - y1, 1.0)
+    aspect = width_px / height_px
+    move_x = x[:, -1] - x[:, 0]
+    return [
+        x[:, -1],
+        y[:, -1],
+        np.abs(x[:, -1] - 0.5),
+        width_px[:, -1] / observed.width_px,
+        height_px[:, -1] / observed.height_px,
+        move_x,
+        y[:, -1] - y[:, 0],
+        np.log(height_px[:, -1] / height_px[:, 0]),
+        np.sign(0.5 - x[:, -1]) * move_x,
+        aspect.mean(axis=1),
+        aspect.std(axis=1),
+    ]
+
+
+def _vehicle_columns(action: npt.NDArray[Any]) -> list[Array]:
+    """One (n,) column for each of VEHICLE_FEATURES."""
+    is_action = action[..., None] == np.arange(VEHICLE_ACTIONS)
+    last, share = is_action[:, -1].astype(np.float64), is_action.mean(axis=1)
+    return [*last.T, *share.T]

@@ -1,0 +1,232 @@
+"""Where pedestrian models meet truth: examples from sampled scenes; baselines trained, chosen and scored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.errors import InputError, UsageError
+from roadaware.metrics.pedestrians import PedestrianConfig, Task, evaluate
+from roadaware.metrics.result import MetricResult
+from roadaware.models import cards, create
+from roadaware.models.crossing.tabular import TabularModel
+from roadaware.scenes.predictions import Predictions, of_samples
+from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.windows import BOX, windows
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """What a model sees of n samples, and what it should say; frames are positions in the track.
+
+    Args:
+        boxes: (n, t, 4) observed boxes in pixels.
+        vehicle_action: (n, t) codes of the ego vehicle's action at these frames, NaN where unknown.
+        width_px: (n,) width of the image.
+        height_px: (n,) height of the image.
+        truth: (n,) index of the right label.
+        pedestrian: (n,) `<video> <name>`, unique in a dataset.
+        video: (n,) names.
+        sample: (n,) keys of the samples table.
+        tte_frames: (n,) time to event, -1 where there is none.
+    """
+
+    boxes: Array
+    vehicle_action: Array
+    width_px: Array
+    height_px: Array
+    truth: Ints
+    pedestrian: npt.NDArray[np.str_]
+    video: npt.NDArray[np.str_]
+    sample: Ints
+    tte_frames: Ints
+
+    def __len__(self) -> int:
+        return len(self.sample)
+
+
+def split_samples(scenes: Scenes, split: str) -> Scenes:
+    """The scenes with the samples of one split only.
+
+    Raises:
+        UsageError: if there are none.
+    """
+    if "split" not in scenes.samples.columns:
+        raise UsageError("these scenes have no samples; cut them by a protocol first (scenes.sampling)")
+    held = scenes.samples.filter(pl.col("split").cast(pl.String) == split)
+    if held.is_empty():
+        known = scenes.samples["split"].cast(pl.String).unique().sort().to_list()
+        raise UsageError(f"no sample is in split '{split}'; there are samples in {known}")
+    return scenes.with_tables(samples=held)
+
+
+def examples(scenes: Scenes, split: str) -> Examples:
+    """The samples of one split as arrays, in their order.
+
+    Args:
+        scenes: with `samples` cut by a protocol, and boxes.
+        split: train, val or test.
+
+    Raises:
+        UsageError: if the split has no samples.
+        InputError: if a sample has no answer, or the size of its image is unknown.
+    """
+    samples = split_samples(scenes, split).samples
+    if samples["label"].null_count():
+        raise InputError(f"{samples['label'].null_count()} samples of split '{split}' have no answer")
+    observed = windows(scenes, samples, (*BOX, "frame"))
+    facts = _facts(scenes, samples)
+    return Examples(
+        boxes=np.ascontiguousarray(observed[..., :4]),
+        vehicle_action=_vehicle_action(scenes, facts["video"], observed[..., 4]),
+        width_px=facts["width_px"].cast(pl.Float64).to_numpy(),
+        height_px=facts["height_px"].cast(pl.Float64).to_numpy(),
+        truth=facts["label"].cast(pl.Int64).to_numpy(),
+        pedestrian=np.asarray(facts["pedestrian"].to_list(), dtype=np.str_),
+        video=np.asarray(facts["video"].to_list(), dtype=np.str_),
+        sample=facts["sample"].cast(pl.Int64).to_numpy(),
+        tte_frames=facts["tte_frames"].cast(pl.Int64).fill_null(-1).to_numpy(),
+    )
+
+
+def _facts(scenes: Scenes, samples: pl.DataFrame) -> pl.DataFrame:
+    """One row per sample with its pedestrian and the size of its image."""
+    video = pl.col("video").cast(pl.String)
+    sizes = scenes.videos.select(video, "width_px", "height_px")
+    names = scenes.tubes.select("tube", video.alias("owner"), pl.col("name").cast(pl.String))
+    facts = (
+        samples.select("sample", "tube", "label", "tte_frames")
+        .join(names, on="tube", how="left", maintain_order="left")
+        .rename({"owner": "video"})
+        .join(sizes, on="video", how="left", maintain_order="left")
+        .with_columns(pl.concat_str("video", "name", separator=" ").alias("pedestrian"))
+    )
+    unknown = facts.filter(pl.any_horizontal(pl.col("width_px", "height_px").is_null()))
+    if len(unknown):
+        raise InputError(f"the image size of {unknown['video'].unique().sort().to_list()[:5]} is unknown")
+    return facts
+
+
+def _vehicle_action(scenes: Scenes, video: pl.Series, frames: Array) -> Array:
+    """(n, t) codes of the vehicle's action at the given frames, NaN where the dataset has none."""
+    if "vehicle_action" not in scenes.frames.columns:
+        return np.full(frames.shape, np.nan)
+    asked = pl.DataFrame(
+        {
+            "video": np.repeat(video.to_numpy(), frames.shape[1]),
+            "frame": frames.astype(np.int64).reshape(-1),
+        }
+    )
+    code = pl.col("vehicle_action").to_physical().cast(pl.Float64)
+    known = scenes.frames.select(pl.col("video").cast(pl.String), "frame", code)
+    found = asked.join(known, on=["video", "frame"], how="left", maintain_order="left")["vehicle_action"]
+    return np.asarray(found.fill_null(float("nan")).to_numpy()).reshape(frames.shape)
+
+
+TRIED: dict[Task, dict[str, dict[str, Any]]] = {
+    "action": {"logistic": {}, "boosting": {}},
+    "intention": {"logistic": {}, "boosting": {"learning_rate": 0.1, "leaves": (4, 7), "rounds": 80}},
+    "risk": {
+        "constant-velocity": {},
+        "boosting": {"learning_rate": 0.1, "leaves": (4, 7), "rounds": 80},
+    },
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """One baseline, trained on train, chosen on validation, asked about test.
+
+    Args:
+        name: of the model.
+        model: as fitted; `model.fitted.chosen` and `.trials` say what was tried and what won.
+        scenes: the scenes with the test samples alone.
+        predictions: scores of the test samples.
+        metrics: what they are worth.
+    """
+
+    name: str
+    model: TabularModel
+    scenes: Scenes
+    predictions: Predictions
+    metrics: MetricResult
+
+
+def fit(scenes: Scenes, task: Task, name: str, **config: Any) -> TabularModel:
+    """A model fitted on the train samples and chosen on the validation samples; test is not looked at.
+
+    Args:
+        scenes: with samples of `task`.
+        task: action, intention or risk.
+        name: of the model, see `roadaware.models.MODELS`.
+        config: fields of its config; what is not given is as in `TRIED`.
+
+    Raises:
+        UsageError: if the model does not answer the task, or a split has no samples.
+    """
+    known = cards()
+    if name in known and task not in known[name].tasks:
+        fitting = [other for other, card in known.items() if task in card.tasks]
+        raise UsageError(f"{name} does not answer {task}; {', '.join(fitting)} do")
+    fields = {"labels": _n_labels(scenes, task), **TRIED[task].get(name, {}), **config}
+    return create(name, **fields).fit(examples(scenes, "train"), examples(scenes, "val"))
+
+
+def predict(model: TabularModel, scenes: Scenes, split: str = "test") -> Predictions:
+    """The model's scores of one split's samples; their answers are not given to it."""
+    asked = examples(scenes, split)
+    blind = replace(asked, truth=np.full(len(asked), -1))
+    meta = Meta(dataset=scenes.meta.dataset, notes={"model": model.card.name, "chosen": model.fitted.chosen})
+    return of_samples(split_samples(scenes, split).samples, model.predict(blind), meta)
+
+
+def baseline(
+    scenes: Scenes,
+    task: Task,
+    models: Sequence[str] | Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    config: PedestrianConfig | None = None,
+    draws: int = 0,
+    seed: int = 0,
+) -> dict[str, Baseline]:
+    """Each baseline trained, chosen and scored on test.
+
+    Args:
+        scenes: with samples of `task` in the splits train, val and test.
+        task: action, intention or risk.
+        models: names, or names with fields of their configs; all that answer the task if not given.
+        config: of the metrics; `PedestrianConfig.default(task)` if not given.
+        draws: bootstrap draws for the intervals, 0 for none.
+        seed: of the bootstrap.
+
+    Raises:
+        UsageError: if a model does not answer the task, or a split has no samples.
+    """
+    chosen = TRIED[task] if models is None else models
+    fields = chosen if isinstance(chosen, Mapping) else {name: {} for name in chosen}
+    held = split_samples(scenes, "test")
+    results = {}
+    for name, extra in fields.items():
+        model = fit(scenes, task, name, **extra)
+        claimed = predict(model, scenes)
+        metrics = evaluate(claimed, held, config or PedestrianConfig.default(task), draws=draws, seed=seed)
+        results[name] = Baseline(name, model, held, claimed, metrics)
+    return results
+
+
+def _n_labels(scenes: Scenes, task: Task) -> int:
+    kinds = scenes.samples["kind"].cast(pl.String).unique().to_list()
+    if kinds != [task]:
+        raise UsageError(f"the samples ask for {sorted(kinds)}, not for {task}")
+    labels = scenes.meta.vocabularies.get(task)
+    if not labels:
+        raise InputError(f"the scenes have no vocabulary for {task}; sample them by a protocol")
+    return len(labels)
