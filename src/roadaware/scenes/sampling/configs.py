@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal, Self
+from dataclasses import dataclass, fields, replace
+from typing import Literal, Self, get_args, get_origin, get_type_hints
 
 from roadaware.errors import UsageError
 
 Task = Literal["action", "intention", "risk"]
 Dataset = Literal["jaad", "pie"]
 Pedestrians = Literal["all", "behaviour"]
-
-_TASKS = ("action", "intention", "risk")
-_DATASETS = ("jaad", "pie")
 
 
 @dataclass(frozen=True)
@@ -52,11 +49,11 @@ class EventProtocol:
     crossing_observed: Literal["keep", "drop"] = "keep"
 
     def __post_init__(self) -> None:
-        if self.task not in _TASKS or self.dataset not in _DATASETS:
-            raise UsageError(
-                f"a task is one of {', '.join(_TASKS)} and a dataset one of {', '.join(_DATASETS)}; "
-                f"got task '{self.task}' of dataset '{self.dataset}'"
-            )
+        hints = get_type_hints(type(self))
+        for field in fields(self):
+            allowed = get_args(hints[field.name]) if get_origin(hints[field.name]) is Literal else ()
+            if allowed and (value := getattr(self, field.name)) not in allowed:
+                raise UsageError(f"{field.name} is one of {', '.join(allowed)}; got {value!r}")
         low, high = self.tte_frames
         if not (self.observation_frames >= 1 and 1 <= low <= high and 0 <= self.overlap < 1):
             raise UsageError(
@@ -186,7 +183,7 @@ class Wacv2021(EventProtocol):
     def default(
         cls, task: Task = "action", dataset: Dataset = "jaad", pedestrians: Pedestrians = "all"
     ) -> Self:
-        """The honest variant: no invented event of a crosser, tracks to their last box, no answer in sight."""
+        """The honest variant: no invented event of a crosser, whole tracks, no answer in sight."""
         return replace(
             cls.reference(task, dataset, pedestrians),
             crosser_without_event="drop",
