@@ -1,0 +1,156 @@
+"""A zip archive as a source: vetted when it is opened, its members read one by one, none unpacked."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from roadaware.errors import InputError
+from roadaware.scenes.readers.source import MAX_FILE_BYTES, Source, leads_out, shown, too_large, unreadable
+
+MAX_ARCHIVE_BYTES = 4 << 30
+_BOMB_RATIO, _BOMB_BYTES = 200, 64 << 20
+_ZIP_ERRORS = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    NotImplementedError,
+    EOFError,
+    RuntimeError,
+    ValueError,
+    OverflowError,
+    OSError,
+)
+
+
+class ZipSource(Source):
+    """A zip archive, its members read one by one and never unpacked to disk."""
+
+    def __init__(self, path: Path, prefix: str = "", archive: zipfile.ZipFile | None = None) -> None:
+        super().__init__(path, prefix)
+        self._archive = archive or _open_archive(path)
+        self._stamp = ""
+        self._members = {
+            info.filename[len(prefix) :]: info
+            for info in self._archive.infolist()
+            if info.filename.startswith(prefix) and not info.is_dir()
+        }
+        self._tree = _tree(self._archive.namelist(), prefix)
+
+    def at(self, folder: str) -> ZipSource:
+        """A folder of the same archive as root."""
+        return ZipSource(self.path, f"{self.prefix}{folder}/", self._archive)
+
+    def close(self) -> None:
+        """Close the archive, for all sources that share it."""
+        self._archive.close()
+
+    def entries(self, folder: str = "") -> tuple[list[str], list[str]]:
+        """The sorted names right inside a folder: what is no folder, and the folders."""
+        files, folders = self._tree.get(folder, (set(), set()))
+        return sorted(files), sorted(folders)
+
+    def stamp(self, names: Iterable[str]) -> str:
+        """The digest of the whole archive."""
+        if not self._stamp:
+            digest = hashlib.blake2b(digest_size=16)
+            try:
+                with self.path.open("rb") as stream:
+                    while block := stream.read(1 << 20):
+                        digest.update(block)
+            except OSError as error:
+                raise unreadable(error, shown(str(self.path))) from error
+            self._stamp = digest.hexdigest()
+        return self._stamp
+
+    def _read(self, name: str) -> bytes:
+        info = self._members.get(name)
+        if info is None:
+            raise InputError("the archive has no such file", where=self.where(name))
+        if info.file_size > MAX_FILE_BYTES:
+            raise InputError(too_large(info.file_size), where=self.where(name))
+        try:
+            with self._archive.open(info) as stream:
+                data = stream.read(info.file_size + 1)
+        except _ZIP_ERRORS as error:
+            message = f"the archive is damaged here: {shown(str(error)) or type(error).__name__}"
+            raise InputError(message, where=self.where(name), hint="fetch the archive again") from error
+        if len(data) != info.file_size:
+            message = f"the archive promises {info.file_size} bytes and holds {len(data)}"
+            raise InputError(message, where=self.where(name), hint="fetch the archive again")
+        return data
+
+
+def _open_archive(path: Path) -> zipfile.ZipFile:
+    where = shown(str(path))
+    if path.stat().st_size == 0:
+        raise InputError("the file is empty; expected a folder or a zip archive", where=where)
+    try:
+        archive = zipfile.ZipFile(path)
+    except _ZIP_ERRORS as error:
+        message = f"neither a folder nor a whole zip archive: {shown(str(error)) or type(error).__name__}"
+        raise InputError(message, where=where, hint="fetch the archive again, or unpack it") from error
+    try:
+        _vet(archive.infolist(), where)
+    except BaseException:
+        archive.close()
+        raise
+    return archive
+
+
+def _vet(members: Sequence[zipfile.ZipInfo], where: str) -> None:
+    """Refuse an archive that an honest tool would not have made."""
+    total, packed = sum(m.file_size for m in members), sum(m.compress_size for m in members)
+    names: set[str] = set()
+    end = 0
+    for member in sorted(members, key=lambda m: m.header_offset):
+        wrong = _member_fault(member)
+        if member.filename in names:
+            wrong = "stands in it twice"
+        elif member.header_offset < end:
+            wrong = "overlaps another member"
+        if wrong:
+            message = f"the archive is not to be trusted: '{shown(member.filename)}' {wrong}"
+            raise InputError(message, where=where, hint="fetch the archive from its publisher")
+        names.add(member.filename)
+        end = member.header_offset + 30 + member.compress_size
+    if total > MAX_ARCHIVE_BYTES or _is_bomb(total, packed):
+        raise InputError(f"the archive would unpack to {total} bytes from {packed}", where=where)
+
+
+def _member_fault(member: zipfile.ZipInfo) -> str:
+    if leads_out(member.filename):
+        return "leads out of it"
+    if stat.S_ISLNK(member.external_attr >> 16):
+        return "is a link"
+    if member.flag_bits & 0x1:
+        return "is encrypted"
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        return "is packed in an unusual way (only stored and deflated members are read)"
+    if _is_bomb(member.file_size, member.compress_size):
+        return f"would unpack to {member.file_size} bytes from {member.compress_size}"
+    return ""
+
+
+def _is_bomb(size: int, packed: int) -> bool:
+    return size > _BOMB_BYTES and size > _BOMB_RATIO * max(packed, 1)
+
+
+def _tree(names: Iterable[str], prefix: str) -> dict[str, tuple[set[str], set[str]]]:
+    """Folder to the files and folders right inside it; hidden ones are left out."""
+    tree: dict[str, tuple[set[str], set[str]]] = {"": (set(), set())}
+    for name in names:
+        if not name.startswith(prefix):
+            continue
+        *parents, last = name[len(prefix) :].split("/")
+        for depth, folder in enumerate(parents):
+            if not folder.startswith("."):
+                tree.setdefault("/".join(parents[:depth]), (set(), set()))[1].add(folder)
+        if last and not last.startswith("."):
+            tree.setdefault("/".join(parents), (set(), set()))[0].add(last)
+    return tree

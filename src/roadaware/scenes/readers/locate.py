@@ -1,0 +1,119 @@
+"""From a path to the dataset that lies there: the folder itself, one inside it, or its zip archive."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from roadaware.errors import DatasetNotFoundError, InputError
+from roadaware.scenes.readers.archive import ZipSource
+from roadaware.scenes.readers.source import FolderSource, Source, confine, shown, unreadable
+
+
+def open_source(path: Path) -> Source:
+    """The folder or zip archive at `path`.
+
+    Raises:
+        DatasetNotFoundError: if nothing is there; says what is there instead.
+        InputError: if it is neither, or an archive that is damaged or not to be trusted.
+    """
+    where = shown(str(path))
+    try:
+        real = Path(os.path.realpath(path, strict=True))
+        mode = real.stat().st_mode
+    except FileNotFoundError as error:
+        raise DatasetNotFoundError(f"there is nothing at {where} ({_neighbours(path)})") from error
+    except (OSError, ValueError) as error:
+        raise unreadable(error, where) from error
+    if stat.S_ISDIR(mode):
+        return FolderSource(real)
+    if not stat.S_ISREG(mode):
+        raise InputError("not a regular file, and not a folder", where=where)
+    return ZipSource(real)
+
+
+def locate(path: Path, fits: Callable[[Source], bool], wanted: str, hint: str) -> Source:
+    """The source that `fits`: `path` itself, a folder at most two levels inside, or a zip lying there.
+
+    Args:
+        path: a folder or archive.
+        fits: whether a source is the dataset.
+        wanted: what the dataset needs, for the message, such as "JAAD needs 'annotations/'".
+        hint: what to point at instead.
+
+    Raises:
+        DatasetNotFoundError: if none fits, or several do and none is nearer than the others.
+    """
+    source = open_source(path)
+    layers: list[list[Source]] = [[source]]
+    for _ in range(3):
+        found = [candidate for candidate in layers[-1] if fits(candidate)]
+        found = found or [z for candidate in layers[-1] for z in _archives(candidate, fits)]
+        if found:
+            return _only(found, wanted)
+        layers.append([inner for candidate in layers[-1] for inner in _inside(candidate)])
+    saw = ", ".join(_listing(source)) or "nothing"
+    source.close()
+    raise DatasetNotFoundError(f"{wanted} and found none in {shown(str(path))} (saw: {saw}). {hint}")
+
+
+def _only(found: Sequence[Source], wanted: str) -> Source:
+    if len(found) > 1:
+        names = ", ".join(shown(f"{source.path}/{source.prefix}") for source in found)
+        for source in found:
+            source.close()
+        raise DatasetNotFoundError(f"{wanted}, and several folders have it: {names}. Point at one of them")
+    return found[0]
+
+
+def _archives(source: Source, fits: Callable[[Source], bool]) -> list[Source]:
+    """The zip archives right inside a folder that hold the dataset."""
+    if not isinstance(source, FolderSource):
+        return []
+    held: list[Source] = []
+    for name in source.entries()[0]:
+        if not name.lower().endswith(".zip"):
+            continue
+        try:
+            archive: Source = open_source(confine(source.path, name))
+        except InputError:
+            continue
+        inner = [archive, *_inside(archive)]
+        fitting = next((candidate for candidate in inner if fits(candidate)), None)
+        if fitting is None:
+            archive.close()
+        else:
+            held.append(fitting)
+    return held
+
+
+def _inside(source: Source) -> list[Source]:
+    inner = []
+    for name in source.entries()[1][:200]:
+        try:
+            candidate = source.at(name)
+            candidate.entries()
+        except InputError:
+            continue
+        inner.append(candidate)
+    return inner
+
+
+def _listing(source: Source, most: int = 8) -> list[str]:
+    files, folders = source.entries()
+    names = [f"{shown(name, 60)}/" for name in folders] + [shown(name, 60) for name in files]
+    return names[:most] + (["…"] if len(names) > most else [])
+
+
+def _neighbours(path: Path) -> str:
+    """What the nearest existing parent holds."""
+    for parent in path.absolute().parents:
+        if parent.is_dir():
+            try:
+                saw = ", ".join(_listing(FolderSource(parent))) or "nothing"
+            except InputError:
+                saw = "nothing that may be listed"
+            return f"{shown(str(parent))} holds: {saw}"
+    return "no folder on the way exists"

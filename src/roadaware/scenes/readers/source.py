@@ -1,0 +1,254 @@
+"""Where a dataset lies, seen one way: its files by name, read whole, bounded in size and confined to it."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import stat
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from roadaware.errors import InputError
+
+MAX_FILE_BYTES = 1 << 28
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def shown(text: str, limit: int = 200) -> str:
+    """The text fit for a message: control, direction and broken characters escaped, long ones cut."""
+    text = text if len(text) <= limit else text[: limit - 1] + "…"
+    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def leads_out(name: str) -> bool:
+    """Whether a name is absolute, names a drive, or climbs out of its folder."""
+    plain = name.replace("\\", "/")
+    return plain.startswith("/") or ".." in plain.split("/") or plain[1:2] == ":" or "\0" in plain
+
+
+def confine(root: Path, name: str) -> Path:
+    """The real path of `name` inside `root`.
+
+    Args:
+        root: a resolved folder.
+        name: a relative name with `/` between its parts, as data may give it.
+
+    Raises:
+        InputError: if the name is absolute, climbs out, names a drive, or a link on its way leaves the root
+            or runs in a circle; or if nothing is there.
+    """
+    where = f"{shown(str(root))}: {shown(name)}"
+    if leads_out(name):
+        raise InputError("the name leads out of the dataset's folder", where=where)
+    try:
+        real = Path(os.path.realpath(root / name, strict=True))
+    except (OSError, ValueError) as error:
+        raise unreadable(error, where) from error
+    if not real.is_relative_to(root):
+        hint = "copy the file into the folder, or point at the folder that really holds it"
+        raise InputError("a link leads out of the dataset's folder", where=where, hint=hint)
+    return real
+
+
+class Source(ABC):
+    """Where a dataset lies; every name is relative to it, with `/` between its parts.
+
+    Args:
+        path: the resolved folder or archive.
+        prefix: the folder inside it that counts as the root, empty or ending with `/`.
+    """
+
+    def __init__(self, path: Path, prefix: str = "") -> None:
+        self.path, self.prefix = path, prefix
+        self.digests: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of what is open."""
+
+    def where(self, name: str) -> str:
+        """The name for messages: the dataset's path and the file in it."""
+        return f"{shown(str(self.path))}: {shown(self.prefix + name)}"
+
+    def read(self, name: str) -> bytes:
+        """The whole content of one file; its digest is kept in `digests`.
+
+        Raises:
+            InputError: if it is no regular file, too large, unreadable, damaged or changing.
+        """
+        data = self._read(name)
+        self.digests[name] = digest(data)
+        return data
+
+    def contents(self, names: Iterable[str]) -> str:
+        """A digest of the content of the named files; those already read are not read again."""
+        for name in (names := sorted(names)):
+            if name not in self.digests:
+                try:
+                    self.read(name)
+                except InputError:
+                    self.digests[name] = "unreadable"
+        return digest(repr([(name, self.digests[name]) for name in names]).encode())
+
+    @abstractmethod
+    def at(self, folder: str) -> Source:
+        """The same source with a folder inside it as root."""
+
+    @abstractmethod
+    def entries(self, folder: str = "") -> tuple[list[str], list[str]]:
+        """The sorted names right inside a folder: what is no folder, and the folders; no hidden ones.
+
+        Raises:
+            InputError: if the folder cannot be listed.
+        """
+
+    @abstractmethod
+    def stamp(self, names: Iterable[str]) -> str:
+        """What changes when a file does, without reading contents where the system can tell."""
+
+    @abstractmethod
+    def _read(self, name: str) -> bytes: ...
+
+    def files(self, folder: str, suffix: str = "") -> list[str]:
+        """Names (from the root) of what lies in a folder and ends with the suffix; no folder, no names.
+
+        A folder or device with a fitting name is listed too: reading it then says what is wrong.
+        """
+        base = folder.rstrip("/")
+        if not self.has_folder(base):
+            return []
+        files, folders = self.entries(base)
+        found = files + [name for name in folders if suffix]
+        return [f"{base}/{name}" if base else name for name in sorted(found) if name.endswith(suffix)]
+
+    def has_folder(self, folder: str) -> bool:
+        """Whether there is a folder of that name."""
+        if not folder:
+            return True
+        parent, _, name = folder.rpartition("/")
+        return self.has_folder(parent) and name in self.entries(parent)[1]
+
+
+class FolderSource(Source):
+    """A folder on disk."""
+
+    def where(self, name: str) -> str:
+        """The file's path, for messages."""
+        return shown(str(self.path / name))
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def at(self, folder: str) -> FolderSource:
+        """A folder inside this one as root."""
+        return FolderSource(confine(self.path, folder))
+
+    def entries(self, folder: str = "") -> tuple[list[str], list[str]]:
+        """The sorted names right inside a folder: what is no folder, and the folders."""
+        path = confine(self.path, folder) if folder else self.path
+        files: list[str] = []
+        folders: list[str] = []
+        try:
+            with os.scandir(path) as found:
+                for entry in found:
+                    if not entry.name.startswith("."):
+                        (folders if _is_folder(entry) else files).append(entry.name)
+        except OSError as error:
+            raise unreadable(error, shown(str(path))) from error
+        return sorted(files), sorted(folders)
+
+    def stamp(self, names: Iterable[str]) -> str:
+        """Changes with the name, size or time of any of the files."""
+        seen: list[tuple[str, int, int]] = []
+        for name in sorted(names):
+            try:
+                status = (self.path / name).stat()
+                seen.append((name, status.st_size, status.st_mtime_ns))
+            except OSError:
+                seen.append((name, -1, -1))
+        return digest(repr(seen).encode())
+
+    def _read(self, name: str) -> bytes:
+        return read_file(confine(self.path, name), self.where(name))
+
+
+def read_file(path: Path, where: str | None = None) -> bytes:
+    """The whole content of a regular file of at most 256 MiB; never waits on a pipe or device.
+
+    Raises:
+        InputError: if it is no regular file, too large, unreadable, or changes while it is read.
+    """
+    where = where or shown(str(path))
+    try:
+        _require_regular(path.stat(), where)
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb", buffering=0) as stream:
+            status = os.fstat(handle)
+            _require_regular(status, where)
+            if status.st_size > MAX_FILE_BYTES:
+                raise InputError(too_large(status.st_size), where=where)
+            data = _drain(stream.read, status.st_size + 1)
+    except (OSError, ValueError) as error:
+        raise unreadable(error, where) from error
+    if len(data) != status.st_size:
+        message = f"the file changed while it was read: {len(data)} bytes of {status.st_size}"
+        raise InputError(message, where=where, hint="wait until it is written, then read again")
+    return data
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _require_regular(status: os.stat_result, where: str) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise InputError("expected a file and found a folder", where=where)
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError("not a regular file", where=where)
+
+
+def _drain(read: Callable[[int], bytes | None], most: int) -> bytes:
+    blocks, left = [], most
+    while left and (block := read(left)):
+        blocks.append(block)
+        left -= len(block)
+    return blocks[0] if len(blocks) == 1 else b"".join(blocks)
+
+
+def too_large(size: int) -> str:
+    """The message for a file that is larger than any of the datasets' files."""
+    return f"{size} bytes; files of at most {MAX_FILE_BYTES} bytes are read"
+
+
+def unreadable(error: OSError | ValueError, where: str) -> InputError:
+    """The system's refusal in the words of this library."""
+    number = error.errno if isinstance(error, OSError) else None
+    messages = {
+        errno.ENOENT: ("there is no such file", None),
+        errno.ELOOP: ("links run in a circle", "remove the links and put the file there"),
+        errno.EACCES: ("no permission to read it", "change its permissions, or run as its owner"),
+        errno.ENOTDIR: ("a part of the path is a file, not a folder", None),
+    }
+    message, hint = messages.get(number or 0, (f"cannot be read: {shown(str(error))}", None))
+    return InputError(message, where=where, hint=hint)
+
+
+def digest(data: bytes) -> str:
+    """Thirty-two hexadecimal digits of blake2b."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
