@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import struct
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,10 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.errors import DamagedError, InputError
-from roadaware.scenes.store import atomic_write
+from roadaware.scenes.disk import atomic_write
 
 _FACTS = "facts.json"
 _LIMIT_BYTES = 256 << 20
+_DAMAGE = (
+    zipfile.BadZipFile, zlib.error, struct.error, KeyError, ValueError, EOFError, OSError, RuntimeError,
+)  # fmt: skip
 _READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
@@ -31,7 +36,7 @@ def save_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]], facts: Mappi
         archive.writestr(zipfile.ZipInfo(_FACTS), json.dumps(dict(facts), sort_keys=True))
         for name in sorted(arrays):
             member = io.BytesIO()
-            np.lib.format.write_array(member, np.ascontiguousarray(arrays[name]), allow_pickle=False)
+            np.lib.format.write_array(member, np.asarray(arrays[name], order="C"), allow_pickle=False)
             archive.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue(), zipfile.ZIP_DEFLATED)
     atomic_write(path, whole.getvalue())
 
@@ -55,7 +60,7 @@ def open_arrays(path: Path) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]
             members = {info.filename: archive.read(info) for info in archive.infolist()}
         facts = json.loads(members.pop(_FACTS))
         arrays = {name.removesuffix(".npy"): _array(data) for name, data in members.items()}
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError, NotImplementedError) as error:
+    except _DAMAGE as error:
         raise DamagedError(
             f"not a fitted model of ours: {error}", where=str(path), hint="fit it again and save it"
         ) from error
