@@ -13,7 +13,7 @@ from roadaware.metrics.pedestrian_config import PedestrianConfig, Task
 from roadaware.metrics.per_pedestrian import Pedestrians
 from roadaware.metrics.scores import SampleScores, decisions
 from roadaware.statistics import rates
-from roadaware.statistics.bootstrap import multiplicities
+from roadaware.statistics.bootstrap import resamples
 from roadaware.statistics.ranking import Ranking
 
 Floats = npt.NDArray[np.float64]
@@ -181,14 +181,8 @@ class PedestrianCore:
             draws: number of resamples.
             seed: equal seeds and units give equal draws.
         """
-        if unit == "pedestrian":
-            n, unit_of = len(self.people.name), np.arange(len(self.people.name))
-        elif self.people.video is None:
-            return None
-        else:
-            names, unit_of = np.unique(self.people.video, return_inverse=True)
-            n = len(names)
-        return multiplicities(n, draws, seed)[:, unit_of] if n > 1 else None
+        units = self.people.name if unit == "pedestrian" else self.people.video
+        return None if units is None else resamples(units, draws, seed)
 
     def _rates(self, multiplicity: Counts) -> dict[str, Floats]:
         average: rates.Average = "binary" if self.state.scores.shape[1] == 1 else "macro"
@@ -196,7 +190,7 @@ class PedestrianCore:
         times, found = multiplicity.astype(np.float64), {}
         for prefix, counts in self.counts.items():
             size = counts.shape[1]
-            sums = (times @ counts.reshape(len(counts), -1)).reshape(-1, size, size)
+            sums = (times @ counts.reshape(-1, size * size)).reshape(-1, size, size)
             found[f"{prefix}accuracy"] = rates.accuracy(sums)
             found[f"{prefix}balanced_accuracy"] = rates.balanced_accuracy(sums, zero_division=zero)
             found[f"{prefix}precision"] = rates.precision(sums, average, zero_division=zero)

@@ -196,8 +196,10 @@ def decisions(scores: Floats) -> Ints:
     array([0, 1])
     """
     if scores.shape[1] == 1:
-        return np.round(scores[:, 0]).astype(np.int64)
-    return np.argmax(scores, axis=1).astype(np.int64)
+        rounded: Ints = np.round(scores[:, 0]).astype(np.int64)
+        return rounded
+    largest: Ints = np.argmax(scores, axis=1)
+    return largest
 
 
 def _integers(name: str, values: npt.ArrayLike) -> Ints:

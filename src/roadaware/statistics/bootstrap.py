@@ -61,6 +61,27 @@ def multiplicities(n_clusters: int, draws: int, seed: int) -> npt.NDArray[np.int
     return counts.reshape(draws, n_clusters).astype(np.int32)
 
 
+def resamples(unit: npt.NDArray[np.generic], draws: int, seed: int) -> npt.NDArray[np.int32] | None:
+    """How often each item occurs when whole units of items are drawn; None below two units.
+
+    Args:
+        unit: (n,) the unit of each item; equal units and seeds give equal draws.
+        draws: number of resamples; each takes as many units as there are.
+        seed: of the draws.
+
+    Returns:
+        (draws, n) counts.
+
+    >>> resamples(np.array(["v1", "v1", "v2"]), 4, seed=0)
+    array([[0, 0, 2],
+           [1, 1, 1],
+           [2, 2, 0],
+           [2, 2, 0]], dtype=int32)
+    """
+    names, which = np.unique(unit, return_inverse=True)
+    return multiplicities(len(names), draws, seed)[:, which] if len(names) > 1 else None
+
+
 def percentile_interval(values: Floats) -> Interval:
     """The percentile interval of draws; undefined draws (NaN) are dropped and counted.
 
