@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
 import polars as pl
@@ -34,6 +35,33 @@ class Meta:
     source_digest: str = ""
     rows_read: dict[str, int] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Bring everything to what a saved copy would hold, so that the copy is equal.
+
+        Raises:
+            InputError: if a field is not plain data.
+        """
+        try:
+            plain = json.loads(json.dumps(asdict(self), allow_nan=False))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InputError(f"meta holds what JSON cannot: {error}") from error
+        texts, named = ("dataset", "licence", "source_digest"), ("vocabularies", "composites")
+        wrong = [name for name in texts if not isinstance(plain[name], str)]
+        wrong += [name for name in (*named, "rows_read", "notes") if not isinstance(plain[name], dict)]
+        wrong += [name for name in named if name not in wrong and not _all_texts(plain[name])]
+        if "rows_read" not in wrong and not all(type(n) is int for n in plain["rows_read"].values()):
+            wrong.append("rows_read")
+        if wrong:
+            raise InputError(f"meta: {', '.join(wrong)} of the wrong kind; see `Meta` for what each holds")
+        for name in named:
+            plain[name] = {kind: tuple(labels) for kind, labels in plain[name].items()}
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
+
+
+def _all_texts(lists: dict[str, Any]) -> bool:
+    return all(isinstance(v, list) and all(isinstance(text, str) for text in v) for v in lists.values())
 
 
 def _table(name: str) -> Any:

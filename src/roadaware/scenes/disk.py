@@ -1,0 +1,200 @@
+"""Files that are written whole or not at all, and read only when they are what they seem."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from roadaware.errors import DamagedError, DiskError, InputError
+
+_TEMPORARY = re.compile(r"\.roadaware-(\d{1,10})-[0-9a-f]{8}\.tmp")
+_CHUNK = 1 << 24
+
+
+def atomic_write(path: Path, data: bytes) -> None:
+    """Write a file so that a reader, or a crash at any moment, meets the old content or the new, whole.
+
+    What dead processes left unfinished in the same folder is removed. A device or a pipe (`/dev/stdout`)
+    is written to as it is.
+
+    Args:
+        path: where to; its folder must exist. A link is followed.
+        data: the whole content.
+
+    Raises:
+        DiskError: if the file cannot be written; what stood there before still stands.
+    """
+    path = Path(path)
+    try:
+        # A rename would put a file in the place of the link, or of the device.
+        path = path.resolve()
+        if path.exists() and not path.is_file() and not path.is_dir():
+            path.write_bytes(data)
+            return
+        put(path, data)
+        sync_folder(path.parent)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise disk_error(path, len(data), error) from error
+    with suppress(OSError):
+        sweep(path.parent)
+
+
+def put(path: Path, data: bytes) -> None:
+    """Write to a temporary name, flush it to the disk, rename it; on failure remove the temporary file.
+
+    Raises:
+        OSError: whatever the system says.
+    """
+    temporary = path.parent / f".roadaware-{os.getpid()}-{secrets.token_hex(4)}.tmp"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        try:
+            with suppress(OSError):  # the lock tells other machines' and containers' sweeps that we live
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(handle, rest[:_CHUNK]) :]
+            os.fsync(handle)
+            temporary.replace(path)
+        finally:
+            os.close(handle)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the names in a folder to the disk, where the file system can do that.
+
+    Raises:
+        OSError: if flushing failed.
+    """
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EROFS):
+            raise
+    finally:
+        os.close(handle)
+
+
+def sweep(folder: Path) -> None:
+    """Remove temporary files of processes that are gone.
+
+    Raises:
+        OSError: if the folder cannot be read.
+    """
+    with os.scandir(folder) as entries:
+        left = [(Path(entry.path), match) for entry in entries if (match := is_temporary(entry.name))]
+    for path, owner in left:
+        if not _alive(owner) and not _locked(path):
+            with suppress(OSError):
+                path.unlink()
+
+
+def is_temporary(name: str) -> int | None:
+    """The process number that a temporary file's name carries; None for any other name."""
+    match = _TEMPORARY.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def read_regular(path: Path, *, limit: int) -> bytes:
+    """The content of a regular file of at most `limit` bytes; links, pipes and devices are refused.
+
+    Raises:
+        FileNotFoundError: if there is none.
+        InputError: if it is no regular file or cannot be read.
+        DamagedError: if it is larger, or changes while it is read.
+    """
+    try:
+        # O_NONBLOCK: opening a pipe must not wait for its writer.
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as file:
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode):
+                raise InputError("expected a regular file, found a folder, pipe or device", where=str(path))
+            if found.st_size > limit:
+                raise DamagedError(f"expected {limit:,} bytes, found {found.st_size:,}", where=str(path))
+            data = file.read(limit + 1)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        what = "a link" if error.errno == errno.ELOOP else error.strerror
+        raise InputError(f"expected a readable regular file, found: {what}", where=str(path)) from error
+    if len(data) != found.st_size:
+        raise DamagedError(f"{found.st_size:,} bytes became {len(data):,} while reading", where=str(path))
+    return data
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[bool]:
+    """Hold the folder against other writers; False where the file system has no locks.
+
+    The lock goes with the process, however it ends.
+
+    Raises:
+        OSError: if the folder cannot be opened.
+    """
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            held = True
+        except OSError:
+            held = False
+        yield held
+    finally:
+        os.close(handle)
+
+
+def disk_error(path: Path, needed: int, error: Exception) -> DiskError:
+    """What the system said about a write, with the bytes it needed and the bytes there are."""
+    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    place = path.parent
+    while not place.is_dir() and place != place.parent:
+        place = place.parent
+    try:
+        room = f"{shutil.disk_usage(place).free:,} bytes are free at {place}"
+    except OSError:
+        room = f"free space at {place} is unknown"
+    return DiskError(
+        f"cannot write {path}: {reason}\n  {needed:,} bytes are needed, {room}; what stood there before "
+        "still stands. Free some space, or name a folder that exists and can be written to."
+    )
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _locked(path: Path) -> bool:
+    """Whether a living writer holds the file, as far as the file system knows of locks."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return False
