@@ -1,4 +1,4 @@
-"""A plain slow version of the pedestrian metrics, one pedestrian and one metric at a time, with scikit-learn."""
+"""A plain slow version of the pedestrian metrics: one pedestrian, one metric at a time, by scikit-learn."""
 
 import math
 import warnings
@@ -90,11 +90,14 @@ def _areas(scores, truth, config):
     normal = np.allclose(1, scores.sum(axis=1))
     found = {"auc_thresholded": UNDEFINED, "average_precision": UNDEFINED, "auc": UNDEFINED}
     if full:
-        found["average_precision"] = sk.average_precision_score(truth, scores)
-        one_by_one = np.mean([sk.roc_auc_score(truth == c, scores[:, c]) for c in range(k)])
-        found["auc"] = one_by_one
-        if config.auc_needs_normalised_rows:
-            found["auc"] = sk.roc_auc_score(truth, scores, multi_class="ovr") if normal else UNDEFINED
+        found["average_precision"] = np.mean([_ap(truth == c, scores[:, c]) for c in range(k)])
+        found["auc"] = np.mean([sk.roc_auc_score(truth == c, scores[:, c]) for c in range(k)])
+        if config.auc_needs_normalised_rows and not normal:
+            found["auc"] = UNDEFINED
+        elif normal and k > 2:
+            found["auc"] = sk.roc_auc_score(truth, scores, multi_class="ovr")
+        if k > 2:
+            found["average_precision"] = sk.average_precision_score(truth, scores)
     word = "region" if config.task == "risk" else "class"
     for c in range(k):
         found[f"average_precision_{word}_{c}"] = _ap(truth == c, scores[:, c])

@@ -39,7 +39,7 @@ def test_macro_rates_equal_scikit_learn_with_weights(pairs):
 
 @given(PAIRS, st.integers(1, 4))
 def test_counts_of_clusters_add_up_to_the_whole(pairs, n_clusters):
-    truth, decision, weight = np.array(pairs).T
+    truth, decision, _ = np.array(pairs).T
     cluster = np.arange(len(truth)) % n_clusters
     parts = rates.confusion(truth, decision, 4, cluster=cluster, n_clusters=n_clusters)
     assert (parts.sum(axis=0) == rates.confusion(truth, decision, 4)[0]).all()

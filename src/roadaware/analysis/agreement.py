@@ -136,7 +136,11 @@ def _names(state: SampleScores, given: Sequence[str] | None) -> Sequence[str]:
 def _counts(
     one: SampleScores, two: SampleScores
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.str_] | None]:
-    """(p, combinations + 1, 4) samples of each pedestrian by combination (last: all) and outcome; (p,) video."""
+    """Samples of each pedestrian by combination and outcome, and each pedestrian's video.
+
+    Returns:
+        (p, combinations + 1, 4) counts, the last combination being all; (p,) video, or None.
+    """
     names, start, person = np.unique(one.pedestrian, return_index=True, return_inverse=True)
     right_one, right_two = decisions(one.scores) == one.truth, decisions(two.scores) == two.truth
     outcome = 2 * (~right_one).astype(np.int64) + ~right_two

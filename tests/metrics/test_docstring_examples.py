@@ -1,0 +1,25 @@
+"""The examples in the docstrings of statistics, metrics and their analysis run as written."""
+
+import doctest
+import importlib
+
+import pytest
+
+MODULES = (
+    "statistics.rates",
+    "statistics.ranking",
+    "statistics.bootstrap",
+    "statistics.calibration",
+    "metrics.scores",
+    "metrics.pedestrian_core",
+    "metrics.pedestrians",
+    "analysis.compare",
+    "analysis.agreement",
+)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_run(name):
+    found = doctest.testmod(importlib.import_module(f"roadaware.{name}"))
+    assert found.attempted > 0
+    assert found.failed == 0

@@ -1,0 +1,94 @@
+"""From the tables of scenes and predictions to judged pedestrians."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from roadaware.errors import InputError, UsageError
+from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, evaluate, evaluate_samples
+from roadaware.scenes.predictions import Predictions, of_samples
+from roadaware.scenes.tables import Meta, Scenes
+
+ACTION = PedestrianConfig.default("action")
+
+
+def scenes(**columns):
+    samples = {
+        "sample": [10, 11, 12, 13],
+        "video": ["a", "a", "b", "b"],
+        "tube": [0, 0, 1, 2],
+        "tte_frames": [60, 50, 40, 30],
+        "kind": ["action"] * 4,
+        "label": [1, 1, 0, 0],
+        "split": ["test", "test", "test", "val"],
+    }
+    return Scenes(
+        videos=pl.DataFrame({"video": ["a", "b"]}),
+        tubes=pl.DataFrame({"tube": [0, 1, 2], "video": ["a", "b", "b"], "name": ["p", "p", None]}),
+        samples=pl.DataFrame(samples | columns),
+        meta=Meta(vocabularies={"action": ("not-crossing", "crossing")}),
+    )
+
+
+def claim(scenes, scores):
+    return of_samples(scenes.samples, np.array(scores)[:, None])
+
+
+def test_tables_give_what_arrays_give():
+    truth = scenes()
+    scores = np.array([0.75, 0.25, 0.5, 1.0])
+    result = evaluate(claim(truth, scores), truth, ACTION, draws=20)
+    state = SampleScores(
+        scores, [1, 1, 0, 0], ["a/p", "a/p", "b/p", "b/2"], ["a", "a", "b", "b"], [60, 50, 40, 30]
+    )
+    assert result.summary.equals(evaluate_samples(state, ACTION, draws=20).summary)
+    assert result.instances()["pedestrian"].to_list() == ["a/p", "b/2", "b/p"]
+    assert result.notes == ()
+    assert result.config["type"] == "PedestrianConfig"
+
+
+def test_predictions_are_joined_by_sample_and_not_by_row():
+    truth = scenes()
+    claimed = claim(truth, [0.75, 0.25, 0.5, 1.0])
+    turned = Predictions(samples=claimed.samples.reverse())
+    assert evaluate(turned, truth, ACTION).summary.equals(evaluate(claimed, truth, ACTION).summary)
+
+
+def test_a_split_is_judged_alone():
+    truth = scenes()
+    test = truth.with_tables(samples=truth.samples.filter(pl.col("split") == "test"))
+    claimed = claim(test, [0.75, 0.25, 0.5])
+    result = evaluate(claimed, truth, ACTION, split="test")
+    assert result.row("accuracy")["n"] == 3
+    with pytest.raises(InputError, match="1 samples without scores"):
+        evaluate(claimed, truth, ACTION)
+    with pytest.raises(UsageError, match="samples in split 'nowhere' should ask for action"):
+        evaluate(claimed, truth, ACTION, split="nowhere")
+
+
+def test_the_task_must_be_that_of_the_samples():
+    truth = scenes()
+    with pytest.raises(UsageError, match=r"should ask for risk; they ask for \['action'\]"):
+        evaluate(claim(truth, [0.5] * 4), truth, PedestrianConfig.default("risk"))
+    with pytest.raises(UsageError, match="they ask for nothing"):
+        evaluate(claim(truth, [0.5] * 4), Scenes(), ACTION)
+
+
+def test_samples_without_a_label_are_not_judged():
+    truth = scenes(label=[1, None, 0, 0])
+    with pytest.raises(InputError, match=r"need a label to be judged; null in samples \[11\]"):
+        evaluate(claim(truth, [0.5] * 4), truth, ACTION)
+
+
+def test_unknown_times_leave_the_weighted_metrics_undefined():
+    truth = scenes(tte_frames=[60, None, 40, 30])
+    row = evaluate(claim(truth, [0.5] * 4), truth, ACTION).row("weighted_f1")
+    assert row["reason"] == "no time to event is given"
+
+
+def test_rounding_just_outside_is_clipped_and_noted():
+    truth = scenes()
+    result = evaluate(claim(truth, [1.0000005, 0.0, 0.5, 1.0]), truth, ACTION)
+    assert result.notes == ("1 scores were outside [0, 1] by at most 1e-6 and were clipped",)
+    with pytest.raises(InputError, match="1 rows do not, first rows 0"):
+        evaluate(claim(truth, [1.001, 0.0, 0.5, 1.0]), truth, ACTION)
