@@ -1,0 +1,299 @@
+"""Pictures that compare: scenarios and models with their intervals, findings, reproduced cells."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from roadaware.reports.picture import (
+    BLUE,
+    DOTTED,
+    FULL,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    PALE,
+    VERMILLION,
+    Picture,
+    canvas,
+    styled,
+)
+from roadaware.reports.text import count, inert, number, percent, signed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ROW_IN = 0.27
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its interval.
+
+    Args:
+        name: what it is of.
+        value: null where undefined.
+        low, high: ends of the interval, null where it was not computed.
+        n: samples behind it.
+        family: rows of one family are drawn together, under its name.
+        reason: why it is undefined.
+    """
+
+    name: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+    family: str = ""
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A paired difference between two models.
+
+    Args:
+        name: the metric, in words.
+        value: first minus second, null where undefined.
+        low_pedestrian, high_pedestrian: its interval over pedestrians.
+        low_video, high_video: its interval over videos.
+        verdict: what both intervals say of the first model: `better`, `worse`, `not different`, ...
+    """
+
+    name: str
+    value: float | None
+    low_pedestrian: float | None
+    high_pedestrian: float | None
+    low_video: float | None
+    high_video: float | None
+    verdict: str
+
+    @property
+    def ends(self) -> list[float]:
+        """The value and the ends of its intervals, as far as they are known."""
+        ends = (self.low_pedestrian, self.high_pedestrian, self.low_video, self.high_video)
+        return [end for end in (self.value, *ends) if end is not None]
+
+
+@dataclass(frozen=True)
+class Share:
+    """How many of how many; `out_of` is null where there is no whole to compare with."""
+
+    name: str
+    count: int
+    out_of: int | None = None
+
+
+@dataclass(frozen=True)
+class Status:
+    """How a reproduced cell is marked: its symbol, its words and its colour."""
+
+    symbol: str
+    words: str
+    colour: str
+    paper: str
+
+
+STATUSES: dict[str, Status] = {
+    "match": Status("✓", "match", GREEN, "#d8efe6"),
+    "match_under_assumption": Status("≈", "match under an assumption", BLUE, "#d7e9f5"),
+    "swapped_in_print": Status("⇄", "swapped in print", ORANGE, "#f8ebcd"),
+    "differs": Status("≠", "differs", VERMILLION, "#fbe0d2"),
+    "not_reproducible": Status("–", "not reproducible", GREY, "#eef0f3"),
+}
+
+
+def scenario_bars(rows: Sequence[Estimate], metric: str, *, overall: float | None = None) -> Picture:
+    """One dot per scenario with its interval, grouped by factor.
+
+    Args:
+        rows: scenarios in drawing order; `family` is the factor.
+        metric: what is measured, in words.
+        overall: the value over all samples, drawn as a line.
+    """
+    families = len({row.family for row in rows if row.family})
+    with styled():
+        figure, axes = canvas(FULL, 0.9 + ROW_IN * (len(rows) + families))
+        if overall is not None:
+            axes.axvline(overall, color=GREY, linewidth=1, linestyle=DOTTED, zorder=0)
+            axes.set_title(f"dotted: all samples, {overall:.3f}", loc="left", fontsize=8.5, color=GREY)
+        _estimate_rows(axes, rows)
+        low = min([0.0, *(row.low for row in rows if row.low is not None)])
+        axes.set(xlim=(low, 1.0), xlabel=inert(metric))
+    known = [row for row in rows if row.value is not None]
+    caption = f"Dots are values of {metric}, whiskers their 95 % intervals, n the number of samples."
+    if known:
+        best, worst = (pick(known, key=lambda row: row.value or 0.0) for pick in (max, min))
+        caption += (
+            f" Highest: {best.name} ({number(best.value)}); lowest: {worst.name} ({number(worst.value)})."
+        )
+    return Picture(f"{metric[:1].upper()}{metric[1:]} by scenario", caption, figure)
+
+
+def forest(rows: Sequence[Difference], first: str, second: str) -> Picture:
+    """Paired differences, first minus second, each with both intervals and its verdict in words.
+
+    Args:
+        rows: metrics in drawing order.
+        first, second: names of the two models.
+    """
+    with styled():
+        figure, axes = canvas(FULL, 0.85 + 1.1 * ROW_IN * max(1, len(rows)))
+        axes.axvline(0, color=INK, linewidth=0.9)
+        for place, row in enumerate(rows):
+            _difference(axes, place, row)
+        _rows_axis(axes, [row.name for row in rows])
+        reach = 1.08 * max((abs(end) for row in rows for end in row.ends), default=0.1) or 0.1
+        axes.set(xlim=(-reach, reach), xlabel=f"{inert(first)[:40]} minus {inert(second)[:40]}")
+    caption = (
+        f"{first} minus {second} on the same samples. Thick bars are 95 % intervals over pedestrians, thin "
+        "ones over videos; a difference is called better or worse only where both exclude zero. "
+        f"{first} is {_listed(Counter(row.verdict for row in rows))}."
+    )
+    return Picture(f"{first} against {second}", caption, figure)
+
+
+def shares(rows: Sequence[Share], *, title: str = "Findings") -> Picture:
+    """Findings as bars of count out of the number looked at; those without a whole are told in words only.
+
+    Args:
+        rows: in drawing order.
+        title: what they are shares of.
+    """
+    with styled():
+        figure, axes = canvas(FULL, 0.75 + ROW_IN * max(1, len(rows)))
+        for place, row in enumerate(rows):
+            says = count(row.count)
+            if row.out_of:
+                axes.barh(place, 100, height=0.58, color=PALE)
+                axes.barh(place, 100 * row.count / row.out_of, height=0.58, color=VERMILLION)
+                says = f"{says} of {count(row.out_of)}  ({percent(row.count, row.out_of)})"
+            _beside(axes, place, 1.012, says)
+        _rows_axis(axes, [row.name for row in rows])
+        axes.grid(visible=False)
+        axes.spines["bottom"].set_visible(False)
+        axes.set(xlim=(0, 100), xlabel="percent of what was looked at", xticks=[0, 25, 50, 75, 100])
+    spoken = "; ".join(
+        f"{row.name}: {count(row.count)}" + (f" of {count(row.out_of)}" if row.out_of else "") for row in rows
+    )
+    return Picture(title, f"The filled part of each bar is the share that was found. {spoken}.", figure)
+
+
+def coverage(cells: Sequence[tuple[str, str, str]]) -> Picture:
+    """Which cells of the published tables were repeated: one square per cell, marked by symbol and colour.
+
+    Args:
+        cells: (block, model, status) in print order; squares of one block and model stand in one row.
+    """
+    rows: dict[tuple[str, str], list[str]] = {}
+    for block, model, status in cells:
+        rows.setdefault((block, model), []).append(status)
+    widest = max(map(len, rows.values()), default=1)
+    blocks = list(dict.fromkeys(block for block, _ in rows))
+    places = [row + 0.45 * blocks.index(block) for row, (block, _) in enumerate(rows)]
+    with styled():
+        figure, axes = canvas(FULL, 0.8 + 0.235 * (max(places, default=0) + 1))
+        for place, statuses in zip(places, rows.values(), strict=True):
+            for column, status in enumerate(statuses):
+                _square(axes, column, place, STATUSES.get(status, STATUSES["not_reproducible"]))
+        axes.set(xlim=(-0.6, widest - 0.4), ylim=(max(places, default=0) + 0.6, -0.6), xticks=[])
+        axes.set_yticks(places, _row_names(list(rows)))
+        axes.tick_params(length=0)
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+        told = Counter(status for _, _, status in cells)
+        _key(axes, told)
+    spoken = ", ".join(f"{told[name]} {mark.words}" for name, mark in STATUSES.items() if told[name])
+    caption = f"One square for each printed cell, in print order. Of {len(cells)} cells: {spoken}."
+    return Picture("What of the published tables was repeated", caption, figure)
+
+
+def _estimate_rows(axes: Axes, rows: Sequence[Estimate]) -> None:
+    """Draw the rows, with a heading row before each family."""
+    labels: list[str] = []
+    headings: set[int] = set()
+    for row in rows:
+        if row.family and row.family not in {labels[place] for place in headings}:
+            headings.add(len(labels))
+            labels.append(row.family)
+        place = len(labels)
+        labels.append(row.name)
+        if row.low is not None and row.high is not None:
+            axes.plot([row.low, row.high], [place, place], color=BLUE, linewidth=1.6, alpha=0.6)
+        if row.value is not None:
+            axes.plot([row.value], [place], marker="o", markersize=6, color=BLUE)
+        _beside(axes, place, 1.09, count(row.n), align="right")
+        reason = inert(row.reason or "no reason given")[:30]
+        _beside(axes, place, 1.11, f"undefined: {reason}" if row.value is None else number(row.value))
+    _beside(axes, -0.9, 1.09, "n", align="right", tone=GREY)
+    _beside(axes, -0.9, 1.11, "value", tone=GREY)
+    _rows_axis(axes, labels)
+    for place, label in enumerate(axes.get_yticklabels()):
+        label.set_fontweight("bold" if place in headings else "normal")
+
+
+def _difference(axes: Axes, place: int, row: Difference) -> None:
+    """One row of a forest plot: thick interval over pedestrians, thin one over videos, verdict beside."""
+    tone = {"better": BLUE, "worse": VERMILLION}.get(row.verdict, GREY)
+    if row.low_video is not None and row.high_video is not None:
+        ends = [row.low_video, row.high_video]
+        axes.plot(ends, [place, place], color=tone, linewidth=1.1, marker="|", markersize=8)
+    if row.low_pedestrian is not None and row.high_pedestrian is not None:
+        ends = [row.low_pedestrian, row.high_pedestrian]
+        axes.plot(ends, [place, place], color=tone, linewidth=4.5, solid_capstyle="butt", alpha=0.75)
+    if row.value is not None:
+        axes.plot([row.value], [place], marker="o", markersize=6, color="white", markeredgecolor=tone)
+    _beside(axes, place, 1.09, signed(row.value), align="right", tone=tone)
+    _beside(axes, place, 1.11, row.verdict, tone=tone)
+
+
+def _beside(
+    axes: Axes,
+    place: float,
+    x: float,
+    says: str,
+    *,
+    align: Literal["left", "right"] = "left",
+    tone: str = INK,
+) -> None:
+    """Text beside a row, in a column of its own to the right of the axes."""
+    axes.annotate(says, (x, place), xycoords=("axes fraction", "data"), va="center", ha=align, color=tone)
+
+
+def _rows_axis(axes: Axes, labels: Sequence[str]) -> None:
+    axes.set_yticks(range(len(labels)), [inert(label)[:46] for label in labels])
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    axes.grid(visible=True, axis="x")
+
+
+def _row_names(rows: Sequence[tuple[str, str]]) -> list[str]:
+    """Names of the rows of the cell grid; the block is named once, at its first row."""
+    names, before = [], ""
+    for block, model in rows:
+        names.append(f"{inert(block)[:44]}     {inert(model)[:24]}" if block != before else inert(model)[:24])
+        before = block
+    return names
+
+
+def _square(axes: Axes, column: float, place: float, mark: Status) -> None:
+    from matplotlib.patches import Rectangle
+
+    corner = (column - 0.46, place - 0.42)
+    axes.add_patch(Rectangle(corner, 0.92, 0.84, facecolor=mark.paper, edgecolor=mark.colour, linewidth=0.7))
+    axes.text(column, place, mark.symbol, ha="center", va="center", color=mark.colour)
+
+
+def _key(axes: Axes, told: Mapping[str, int]) -> None:
+    marks = [(mark, told[name]) for name, mark in STATUSES.items() if told.get(name)]
+    says = "        ".join(f"{mark.symbol}  {mark.words} ({amount})" for mark, amount in marks)
+    axes.set_title(says, loc="left", fontsize=8.5, pad=8)
+
+
+def _listed(told: Mapping[str, int]) -> str:
+    said = [f"{verdict} on {amount}" for verdict, amount in sorted(told.items())]
+    return ", ".join(said) or "not compared"

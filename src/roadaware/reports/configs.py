@@ -1,0 +1,84 @@
+"""Which configuration a number was made with: its name, its digest, and every field beside the named ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from roadaware.config import digest, from_dict, to_dict
+from roadaware.metrics.pedestrians import PedestrianConfig
+from roadaware.reports.page import Cell, Mark, Table
+from roadaware.reports.text import words
+from roadaware.scenes.sampling.configs import Iv2022, Iv2024, Wacv2021
+from roadaware.scenes.sampling.registry import PROTOCOLS
+
+NAMED = ("reference", "default")
+_KINDS: dict[str, Any] = {kind.__name__: kind for kind in (PedestrianConfig, Iv2024, Wacv2021, Iv2022)}
+
+
+def config_name(config: Mapping[str, Any]) -> str:
+    """`reference`, `default`, both joined where they are equal, or `own` for any other choice of fields.
+
+    Args:
+        config: what `to_dict` gave.
+    """
+    equal = [name for name, fields in _variants(config) if fields == dict(config)]
+    return " = ".join(dict.fromkeys(equal)) or "own"
+
+
+def config_digest(config: Mapping[str, Any]) -> str:
+    """The twelve digits that name a configuration; none for one of an unknown type."""
+    kind = _KINDS.get(str(config.get("type")))
+    return digest(from_dict(kind, dict(config))) if kind else ""
+
+
+def config_line(config: Mapping[str, Any]) -> str:
+    """Type, name and digest in one line, as in `Iv2024, reference (1a2b3c4d5e6f)`."""
+    known = config_digest(config)
+    return f"{config.get('type', 'config')}, {config_name(config)}" + (f" ({known})" if known else "")
+
+
+def config_table(config: Mapping[str, Any], title: str) -> Table:
+    """Every field as it was used, beside the reference and the default where the type has them.
+
+    Args:
+        config: what `to_dict` gave.
+        title: what the configuration is of.
+    """
+    named = dict(_variants(config))
+    rows: list[tuple[Cell, ...]] = []
+    for field, value in config.items():
+        if field == "type":
+            continue
+        others = [fields.get(field) for fields in named.values()]
+        differs = any(value != other for other in others)
+        used = Mark(_value(value), "doubt" if differs and value not in others else "")
+        rows.append((words(field), used, *(_value(other) for other in others)))
+    caption = f"{config_line(config)}."
+    return Table(("field", "used here", *named), tuple(rows), "ll" + "l" * len(named), title, caption)
+
+
+def _variants(config: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The named configurations of the same type for the same question."""
+    if config.get("type") == "PedestrianConfig":
+        task = config["task"]
+        yield "reference", to_dict(PedestrianConfig.reference(task))
+        yield "default", to_dict(PedestrianConfig.default(task))
+        return
+    for named in PROTOCOLS.values():
+        same = all(config.get(key) == value for key, value in named.arguments.items())
+        asks_more = config.get("pedestrians") == "behaviour" and "pedestrians" not in named.arguments
+        if named.kind.__name__ == config.get("type") and same and not asks_more:
+            yield "reference", to_dict(named.reference())
+            yield "default", to_dict(named.default())
+            return
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "undefined"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return words(str(value)) if isinstance(value, str) else str(value)

@@ -1,0 +1,238 @@
+"""Pictures of scores against truth: precision over recall, reliability, scores as the event comes near."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.reports.picture import (
+    DASHES,
+    DOTTED,
+    GREY,
+    HALF,
+    INK,
+    MARKERS,
+    PALE,
+    SERIES,
+    Picture,
+    canvas,
+    styled,
+)
+from roadaware.reports.text import count, inert, number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = npt.NDArray[np.float64]
+MOST_POINTS = 400
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """One model's precision over its recall.
+
+    Args:
+        name: what the legend says.
+        precision: (n,) in [0, 1].
+        recall: (n,) in [0, 1], the same order.
+        average_precision: the area that the metric table states.
+        no_skill: share of positive samples: the precision of a model that knows nothing.
+    """
+
+    name: str
+    precision: Floats
+    recall: Floats
+    average_precision: float
+    no_skill: float
+
+
+def curve(name: str, scores: Floats, truth: npt.NDArray[np.bool_]) -> Curve:
+    """Precision and recall at every distinct threshold, from the highest score down.
+
+    Args:
+        name: what the legend says.
+        scores: (n,) confidence that the answer is positive.
+        truth: (n,) whether it is.
+
+    Raises:
+        ValueError: if no sample is positive: recall is undefined then.
+
+    Average precision is sum_k (recall_k - recall_{k-1}) * precision_k over those thresholds.
+    """
+    if not truth.any():
+        raise ValueError("a precision-recall curve needs at least one positive sample")
+    order = np.argsort(-scores, kind="stable")
+    ranked, hits = scores[order], np.cumsum(truth[order])
+    last = np.flatnonzero(np.append(np.diff(ranked) != 0, True))
+    precision, recall = hits[last] / (last + 1), hits[last] / hits[-1]
+    area = float(np.sum(np.diff(recall, prepend=0.0) * precision))
+    return Curve(name, precision, recall, area, float(truth.mean()))
+
+
+def precision_recall(curves: Sequence[Curve]) -> Picture:
+    """Precision over recall of one or more models, or of one model for each class.
+
+    Args:
+        curves: what is drawn, in this order.
+    """
+    with styled():
+        figure, axes = canvas(HALF, 3.5)
+        for index, one in enumerate(curves):
+            keep = _thinned(len(one.recall))
+            axes.step(
+                np.append(0.0, one.recall[keep]),
+                np.append(one.precision[keep[0]], one.precision[keep]),
+                where="pre",
+                color=SERIES[index % len(SERIES)],
+                linestyle=DASHES[index % len(DASHES)],
+                label=f"{inert(one.name)[:34]}: AP {one.average_precision:.3f}",
+            )
+        shares = list(dict.fromkeys(round(one.no_skill, 6) for one in curves))
+        for index, share in enumerate(shares):
+            tone = GREY if len(shares) == 1 else SERIES[index % len(SERIES)]
+            axes.axhline(share, color=tone, linewidth=1, linestyle=DOTTED)
+        axes.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="recall", ylabel="precision")
+        axes.grid(visible=True)
+        axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), handlelength=2.6, borderpad=0)
+    stated = "; ".join(f"{one.name} {one.average_precision:.3f}" for one in curves)
+    guess = " or ".join(f"{share:.3f}" for share in shares)
+    caption = (
+        "Each curve runs over all thresholds, from the strictest (left) to the loosest (right). Average "
+        f"precision: {stated}. A model that knows nothing stays on the dotted line: {guess}."
+    )
+    return Picture("Precision over recall", caption, figure)
+
+
+def reliability(
+    confidence: Floats, accuracy: Floats, counts: npt.NDArray[np.integer], *, error: float | None = None
+) -> Picture:
+    """How often the model is right against how sure it says it is, with the samples of each bin.
+
+    Args:
+        confidence: (m,) mean confidence of the bin.
+        accuracy: (m,) share of right answers in the bin.
+        counts: (m,) samples in the bin; empty bins are left out.
+        error: expected calibration error, where it was computed.
+    """
+    filled = np.asarray(counts) > 0
+    confidence, accuracy, counts = confidence[filled], accuracy[filled], counts[filled]
+    low = 0.1 * np.floor(10 * min(confidence.min(initial=1.0), accuracy.min(initial=1.0), 0.9))
+    with styled():
+        figure, axes = canvas(HALF, 3.5)
+        figure.delaxes(axes)
+        axes, foot = figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])
+        axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=DOTTED)
+        axes.vlines(confidence, confidence, accuracy, color=SERIES[1], linewidth=1.6)
+        axes.plot(confidence, accuracy, color=SERIES[0], marker="o", markersize=5, linewidth=1)
+        axes.annotate("perfect", (0.97, 0.97), (-6, 0), textcoords="offset points", ha="right", color=GREY)
+        axes.set(xlim=(low, 1.015), ylim=(low, 1.03), ylabel="accuracy")
+        axes.grid(visible=True)
+        _bin_counts(foot, confidence, counts)
+    error_said = "" if error is None else f" Expected calibration error: {number(error)}."
+    caption = (
+        "A point on the dotted line is a bin whose confidence is its accuracy; red lines are the gaps; bars "
+        f"at the foot count the {count(int(counts.sum()))} samples. On the whole "
+        f"{_tendency(confidence, accuracy, counts)}."
+        f"{error_said}"
+    )
+    return Picture("Reliability", caption, figure)
+
+
+def score_over_time(
+    tte_frames: npt.NDArray[np.integer],
+    scores: Floats,
+    truth: npt.NDArray[np.integer],
+    names: Mapping[int, str],
+    *,
+    bins: int = 7,
+    frames_per_second: float = 30.0,
+) -> Picture:
+    """Scores of each class as the event comes closer: median line, middle half dark, 10 to 90 % light.
+
+    Args:
+        tte_frames: (n,) frames from the end of the observation to the event.
+        scores: (n,) confidence that the answer is positive.
+        truth: (n,) true class.
+        names: what each class is called, in drawing order.
+        bins: number of bands of time.
+        frames_per_second: turns frames into seconds.
+    """
+    seconds = np.asarray(tte_frames) / frames_per_second
+    edges = np.unique(np.linspace(seconds.min(), seconds.max(), bins + 1)) if len(seconds) else np.zeros(1)
+    edges = edges if len(edges) > 1 else np.array([edges[0] - 0.5, edges[0] + 0.5])
+    spoken = []
+    with styled():
+        figure, axes = canvas(HALF, 3.5)
+        for index, (label, name) in enumerate(names.items()):
+            centre, bands = _bands(seconds[truth == label], scores[truth == label], edges)
+            if not len(centre):
+                continue
+            colour = SERIES[index % len(SERIES)]
+            axes.fill_between(centre, bands[:, 0], bands[:, 4], color=colour, alpha=0.14, linewidth=0)
+            axes.fill_between(centre, bands[:, 1], bands[:, 3], color=colour, alpha=0.28, linewidth=0)
+            marker = MARKERS[index % len(MARKERS)]
+            amount = count(int((truth == label).sum()))
+            axes.plot(
+                centre,
+                bands[:, 2],
+                color=colour,
+                marker=marker,
+                markersize=4.5,
+                label=f"{inert(name)} (n = {amount})",
+            )
+            spoken.append(
+                f"{name}: {bands[-1, 2]:.2f} at {centre[-1]:.1f} s, {bands[0, 2]:.2f} at {centre[0]:.1f} s"
+            )
+        axes.set(
+            xlim=(edges[-1], edges[0]), ylim=(-0.02, 1.02), xlabel="seconds before the event", ylabel="score"
+        )
+        axes.axhline(0.5, color=GREY, linewidth=0.8, linestyle=DOTTED)
+        axes.grid(True)
+        axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=2, borderpad=0)
+    caption = (
+        "Time runs to the right, towards the event. Lines are medians; dark bands hold the middle half of "
+        f"the samples, light bands 10 to 90 %. Median score: {'; '.join(spoken) or 'no samples'}."
+    )
+    return Picture("Score against time to event", caption, figure)
+
+
+def _thinned(length: int) -> npt.NDArray[np.intp]:
+    """Indices of at most `MOST_POINTS` points, first and last among them."""
+    return np.unique(np.linspace(0, length - 1, min(length, MOST_POINTS)).round().astype(np.intp))
+
+
+def _tendency(confidence: Floats, accuracy: Floats, counts: npt.NDArray[np.integer]) -> str:
+    shift = float(np.sum(counts * (confidence - accuracy)) / max(1, counts.sum()))
+    if abs(shift) < 0.005:
+        return "the model is as sure as it is right"
+    return f"the model is {'over' if shift > 0 else 'under'}-confident by {abs(shift):.3f}"
+
+
+def _bin_counts(axes: Axes, confidence: Floats, counts: npt.NDArray[np.integer]) -> None:
+    gaps = np.diff(np.unique(confidence))
+    width = min(0.05, 0.8 * float(gaps.min(initial=0.0625)))
+    axes.bar(confidence, counts, width=width, color=PALE, edgecolor=GREY, linewidth=0.6)
+    axes.annotate(
+        f"most: {count(int(counts.max(initial=0)))}",
+        (0, 1),
+        (2, -1),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        va="top",
+        fontsize=7.5,
+        color=INK,
+    )
+    axes.set(xlabel="confidence", ylabel="samples", yticks=[])
+
+
+def _bands(seconds: Floats, scores: Floats, edges: Floats) -> tuple[Floats, Floats]:
+    """Centres of the filled bands of time and the 10, 25, 50, 75, 90 % quantiles of their scores."""
+    place = np.clip(np.digitize(seconds, edges) - 1, 0, len(edges) - 2)
+    filled = [k for k in range(len(edges) - 1) if np.any(place == k)]
+    centre = np.array([(edges[k] + edges[k + 1]) / 2 for k in filled])
+    rows = [np.quantile(scores[place == k], [0.1, 0.25, 0.5, 0.75, 0.9]) for k in filled]
+    return centre, np.array(rows).reshape(len(filled), 5)

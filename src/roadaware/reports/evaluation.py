@@ -1,0 +1,268 @@
+"""How good predictions are, as a section of a report: what was judged how, every metric, and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from roadaware.analysis.compare import Comparison
+from roadaware.metrics.result import MetricResult
+from roadaware.reports.bars import Difference, Estimate, forest, scenario_bars
+from roadaware.reports.configs import config_line, config_table
+from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table
+from roadaware.reports.picture import Picture
+from roadaware.reports.text import count, interval, number, signed, words
+
+FAMILIES = (
+    ("", "Each sample counts once"),
+    ("weighted_", "Samples weighted: early warnings (action) or central regions (risk) count more"),
+    ("soft_", "One decision per pedestrian, from the mean of its scores"),
+    ("hard_", "One decision per pedestrian, wrong unless all its samples agree"),
+    ("confidence_delta", "Change of confidence from sample to sample (lower is better)"),
+    ("average_precision_", "Average precision class by class"),
+)
+HEADLINES = ("average_precision", "balanced_accuracy", "auc")
+FACTOR_WORDS = {"scale": "scale (height of the box, px)", "speed": "speed (km/h)"}
+IN_GROUPS = ("average_precision", "balanced_accuracy", "f1", "auc")
+
+
+def evaluation_section(
+    result: MetricResult,
+    *,
+    title: str = "Evaluation",
+    model: str = "the model",
+    about: Mapping[str, str] | None = None,
+    protocol: Mapping[str, Any] | None = None,
+    pictures: Sequence[Picture] = (),
+) -> Section:
+    """One model's evaluation.
+
+    Args:
+        result: what `evaluate` gave.
+        title: heading of the section.
+        model: what the model is called in sentences.
+        about: what else the reader should know, such as dataset, split, data digest.
+        protocol: the sampling protocol, as `to_dict` gives it (`scenes.meta.notes["protocol"]`).
+        pictures: drawn after the tables; `roadaware.reports.gallery` makes them.
+    """
+    facts = [*(about or {}).items(), *_sizes(result)]
+    if protocol:
+        facts.append(("protocol", config_line(protocol)))
+    facts.append(("metrics", config_line(result.config)))
+    blocks: list[Block] = [Facts(tuple(facts)), metric_table(result)]
+    groups = group_table(result)
+    if groups:
+        blocks.append(groups)
+    drawn = [*pictures, *group_pictures(result)]
+    if drawn:
+        blocks.append(Pictures(tuple(drawn), "Pictures"))
+    blocks.extend(Note(note, "doubt") for note in result.notes)
+    if protocol:
+        blocks.append(config_table(protocol, "Sampling protocol"))
+    blocks.append(config_table(result.config, "Metric configuration"))
+    return Section(title, tuple(_says(result, model)), tuple(blocks))
+
+
+def comparison_section(comparison: Comparison, *, title: str | None = None) -> Section:
+    """Two models on the same samples: differences with both intervals, and which are more than chance.
+
+    Args:
+        comparison: what `compare` gave.
+        title: heading; the names of the two where not given.
+    """
+    first, second = comparison.names
+    shown = comparison.table.filter(~pl.col("metric").str.starts_with("average_precision_"))
+    shown = shown.filter(pl.col("verdict") != "undefined")
+    rows = [_difference(row) for row in shown.iter_rows(named=True)]
+    cells = tuple(_compared(row) for row in comparison.table.iter_rows(named=True))
+    head = (
+        "metric",
+        first,
+        second,
+        "difference",
+        "interval over pedestrians",
+        "over videos",
+        "so the first is",
+    )
+    table = Table(
+        head, cells, "lrrrrrl", "Differences", f"{comparison.draws:,} resamples shared by both models."
+    )
+    says = tuple(_compared_says(shown, first, second))
+    heading = title or f"{first} against {second}"
+    return Section(heading, says, (Pictures((forest(rows, first, second),)), table))
+
+
+def metric_table(result: MetricResult) -> Table:
+    """Every metric of the whole set, with its size and both intervals; undefined ones say why."""
+    rows: list[tuple[Cell, ...]] = []
+    summary = result.of_group(None)
+    for prefix, heading in FAMILIES:
+        members = [row for row in summary.iter_rows(named=True) if _family(row["metric"]) == prefix]
+        if members:
+            rows.append((heading,))
+            rows.extend(_metric_row(row, prefix) for row in members)
+    head = ("metric", "value", "n", "interval over pedestrians", "interval over videos")
+    caption = "n is the number of samples, or of pedestrians where one decision is made for each."
+    return Table(head, tuple(rows), "lrrrr", "Metrics", caption)
+
+
+def group_table(result: MetricResult) -> Table | None:
+    """The main metrics of every group, nothing where there are no groups."""
+    if not result.groups:
+        return None
+    held = {row["metric"] for row in result.of_group(None).iter_rows(named=True)}
+    metrics = [metric for metric in IN_GROUPS if metric in held]
+    rows: list[tuple[Cell, ...]] = []
+    family = ""
+    for group in sorted(result.groups, key=group_order):
+        factor, name = split_group(group)
+        if factor and factor != family:
+            rows.append((factor,))
+            family = factor
+        found = {metric: result.row(metric, group) for metric in metrics}
+        cells = (_with_interval(found[metric]) for metric in metrics)
+        rows.append((name, count(found[metrics[0]]["n"]), *cells))
+    caption = "Below each value its 95 % interval over pedestrians."
+    return Table(
+        ("scenario", "samples", *map(words, metrics)),
+        tuple(rows),
+        "lr" + "r" * len(metrics),
+        "Scenarios",
+        caption,
+    )
+
+
+def group_pictures(result: MetricResult) -> list[Picture]:
+    """Average precision by scenario, nothing where there are no groups."""
+    if not result.groups:
+        return []
+    rows = []
+    for group in sorted(result.groups, key=group_order):
+        row = result.row("average_precision", group)
+        factor, name = split_group(group)
+        low, high = row["low_pedestrian"], row["high_pedestrian"]
+        rows.append(Estimate(name, row["value"], low, high, row["n"], factor, row["reason"]))
+    return [scenario_bars(rows, "average precision", overall=result.value("average_precision"))]
+
+
+def split_group(group: str) -> tuple[str, str]:
+    """Factor and name of a scenario; those of a product are joined.
+
+    >>> split_group("state=walking; road=one-way"), split_group("rain")
+    (('state and road', 'walking, one-way'), ('', 'rain'))
+    """
+    pairs = [part.partition("=") for part in group.split("; ")]
+    if not all(found for _, found, _ in pairs):
+        return "", words(group)
+    factor = " and ".join(FACTOR_WORDS.get(factor, words(factor)) for factor, _, _ in pairs)
+    return factor, ", ".join(words(name) for _, _, name in pairs)
+
+
+def group_order(group: str) -> tuple[Any, ...]:
+    """Sorts scenarios by factor, then by their numbers where they begin with one, then by name."""
+    factor, name = split_group(group)
+    digits = "".join(c if c.isdigit() or c == "." else " " for c in name).split()
+    below = name[:1] in "<≤" or name.startswith(("up to", "below"))
+    first = float(digits[0]) - (0.5 if below else 0) if digits and digits[0] != "." else float("inf")
+    return factor, first, name
+
+
+def _family(metric: str) -> str:
+    return next((prefix for prefix, _ in FAMILIES[1:] if metric.startswith(prefix)), "")
+
+
+def _metric_row(row: Mapping[str, Any], prefix: str) -> tuple[Cell, ...]:
+    name = words(
+        row["metric"].removeprefix(prefix) if prefix in ("weighted_", "soft_", "hard_") else row["metric"]
+    )
+    if not row["valid"]:
+        return (name, Mark("undefined", "mute", row["reason"] or ""), count(row["n"]), "–", "–")
+    people = interval(row["low_pedestrian"], row["high_pedestrian"])
+    return (
+        name,
+        number(row["value"]),
+        count(row["n"]),
+        people,
+        interval(row["low_video"], row["high_video"]),
+    )
+
+
+def _with_interval(row: Mapping[str, Any]) -> Cell:
+    if not row["valid"]:
+        return Mark("undefined", "mute", row["reason"] or "")
+    ends = interval(row["low_pedestrian"], row["high_pedestrian"])
+    return Mark(number(row["value"]), "", ends if ends != "–" else "")
+
+
+def _sizes(result: MetricResult) -> Iterator[tuple[str, str]]:
+    whole = result.counts.filter(pl.col("group").is_null())
+    yield (
+        "samples",
+        f"{count(int(whole['samples'].sum()))} of {count(int(whole['pedestrians'].sum()))} pedestrians",
+    )
+    shares = ", ".join(f"{label}: {count(n)}" for label, n in whole.select("class", "samples").iter_rows())
+    yield "samples of each class", shares
+
+
+def _says(result: MetricResult, model: str) -> Iterator[str]:
+    held = {row["metric"]: row for row in result.of_group(None).iter_rows(named=True)}
+    for metric in HEADLINES:
+        row = held.get(metric)
+        if row is not None and row["valid"]:
+            yield f"{model}: {words(metric)} {number(row['value'])}{_ends(row)}."
+    lost = [row for row in held.values() if not row["valid"]]
+    if lost:
+        yield f"{len(lost)} of {len(held)} metrics are undefined on this set; the table says why."
+    known = [(result.value("average_precision", group), group) for group in result.groups]
+    ranked = sorted((value, group) for value, group in known if value is not None)
+    if len(ranked) > 1:
+        (low, worst), (high, best) = ranked[0], ranked[-1]
+        weak, strong = f"{_spoken(worst)} ({number(low)})", f"{_spoken(best)} ({number(high)})"
+        yield f"Average precision is lowest where {weak} and highest where {strong}."
+
+
+def _spoken(group: str) -> str:
+    factor, name = split_group(group)
+    return f"{factor} is {name}" if factor else name
+
+
+def _ends(row: Mapping[str, Any]) -> str:
+    people = interval(row["low_pedestrian"], row["high_pedestrian"])
+    videos = interval(row["low_video"], row["high_video"])
+    parts = [f"{people} over pedestrians"] if people != "–" else []
+    parts += [f"{videos} over videos"] if videos != "–" else []
+    return f" (95 % interval {', '.join(parts)})" if parts else ""
+
+
+def _difference(row: Mapping[str, Any]) -> Difference:
+    ends = (row["low_pedestrian"], row["high_pedestrian"], row["low_video"], row["high_video"])
+    name = words(row["metric"]) + (" (lower is better)" if row["lower_is_better"] else "")
+    return Difference(name, row["difference"], *ends, row["verdict"])
+
+
+def _compared(row: Mapping[str, Any]) -> tuple[Cell, ...]:
+    tone = {"better": "fair", "worse": "bad"}.get(row["verdict"], "mute")
+    return (
+        words(row["metric"]),
+        number(row["a"]),
+        number(row["b"]),
+        signed(row["difference"]),
+        interval(row["low_pedestrian"], row["high_pedestrian"]),
+        interval(row["low_video"], row["high_video"]),
+        Mark(row["verdict"], tone),
+    )
+
+
+def _compared_says(table: pl.DataFrame, first: str, second: str) -> Iterator[str]:
+    rows = {row["metric"]: row for row in table.iter_rows(named=True)}
+    for metric in HEADLINES:
+        row = rows.get(metric)
+        if row is not None:
+            what = (
+                f"{first} is {row['verdict']} than {second}"
+                if row["verdict"] in ("better", "worse")
+                else f"{first} and {second} are {row['verdict']}"
+            )
+            yield f"In {words(metric)} {what}: {number(row['a'])} against {number(row['b'])}."

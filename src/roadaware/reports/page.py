@@ -1,0 +1,201 @@
+"""The page: sections made of facts, tables, notes and pictures, put together into one offline HTML file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from roadaware import __version__
+from roadaware.errors import UsageError
+from roadaware.reports.picture import Picture
+from roadaware.reports.text import inert
+from roadaware.scenes.disk import atomic_write
+
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A cell of a table that is more than text.
+
+    Args:
+        text: what the cell says.
+        tone: `good`, `fair`, `doubt`, `bad`, `mute` or none: a colour that repeats what the text says.
+        below: a second, smaller line.
+    """
+
+    text: str
+    tone: str = ""
+    below: str = ""
+
+
+Cell = str | Mark
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and their values, in two columns."""
+
+    kind: ClassVar[str] = "facts"
+    items: tuple[tuple[str, str], ...]
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Args:
+        columns: headings.
+        rows: as many cells as columns each; a row of one cell is a heading within the table.
+        align: one of `l`, `r`, `c` per column.
+        title: what the table shows.
+        caption: how to read it.
+    """
+
+    kind: ClassVar[str] = "table"
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    align: str
+    title: str = ""
+    caption: str = ""
+
+    def __post_init__(self) -> None:
+        wrong = [row for row in self.rows if len(row) not in (1, len(self.columns))]
+        if wrong or len(self.align) != len(self.columns):
+            raise ValueError(
+                f"a table of {len(self.columns)} columns has rows or an alignment of another length"
+            )
+
+
+@dataclass(frozen=True)
+class Note:
+    """A paragraph; `tone` as in Mark."""
+
+    kind: ClassVar[str] = "note"
+    text: str
+    tone: str = ""
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Points:
+    """A list of sentences."""
+
+    kind: ClassVar[str] = "points"
+    items: tuple[str, ...]
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Pictures beside each other where the page is wide enough."""
+
+    kind: ClassVar[str] = "pictures"
+    items: tuple[Picture, ...]
+    title: str = ""
+
+
+Block = Facts | Table | Note | Points | Pictures
+
+
+@dataclass(frozen=True)
+class Section:
+    """One part of a report.
+
+    Args:
+        title: its heading.
+        says: sentences for the summary at the top of the page: what was found, in words.
+        blocks: its content.
+    """
+
+    title: str
+    says: tuple[str, ...] = ()
+    blocks: tuple[Block, ...] = field(default=())
+
+
+def report(
+    sections: Sequence[Section],
+    *,
+    title: str = "roadaware report",
+    subtitle: str = "",
+    made: str | None = None,
+) -> str:
+    """The whole report as one HTML file that needs no network and runs no script.
+
+    Args:
+        sections: in reading order.
+        title: heading of the page.
+        subtitle: one line below it.
+        made: date to print; that of SOURCE_DATE_EPOCH where not given, else none, so that equal input
+            gives equal bytes.
+
+    Raises:
+        UsageError: if there is no section, or SOURCE_DATE_EPOCH is not a number of seconds.
+    """
+    if not sections:
+        raise UsageError("a report needs at least one section; there is nothing to print")
+    drawn = {
+        f"s{s}b{b}p{p}": picture.svg(f"s{s}b{b}p{p}")
+        for s, section in enumerate(sections)
+        for b, block in enumerate(section.blocks)
+        if isinstance(block, Pictures)
+        for p, picture in enumerate(block.items)
+    }
+    return (
+        _environment()
+        .get_template("report.html")
+        .render(
+            title=title,
+            subtitle=subtitle,
+            sections=sections,
+            drawings=drawn,
+            made=_source_date() if made is None else made,
+            version=__version__,
+            policy=POLICY,
+        )
+    )
+
+
+def save(page: str, path: Path) -> None:
+    """Write a page whole or not at all.
+
+    Raises:
+        DiskError: if it cannot be written; what stood there before still stands.
+    """
+    atomic_write(path, page.encode("utf-8"))
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("roadaware.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _shown(value: Any) -> Any:
+    """What a template prints: text from outside is made inert, then escaped; markup of ours stays."""
+    return inert(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _source_date() -> str:
+    stated = os.environ.get("SOURCE_DATE_EPOCH")
+    if not stated:
+        return ""
+    try:
+        return datetime.fromtimestamp(int(stated), tz=UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except (ValueError, OverflowError, OSError) as error:
+        raise UsageError(f"SOURCE_DATE_EPOCH should be whole seconds since 1970; it is {stated!r}") from error

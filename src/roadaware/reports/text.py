@@ -1,0 +1,105 @@
+"""Words and numbers as a report prints them, and text from data made inert before it gets there."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+
+LONGEST = 2000
+_BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_BREAKS = frozenset("\u2028\u2029\u0085\u000b\u000c")
+_POSIX_PATH = re.compile(r"(?<![\w.:/~<-])/(?:[^\s/\"'<>|;,]+/)+([^\s/\"'<>|;,]+)")
+_WINDOWS_PATH = re.compile(r"(?<!\w)[A-Za-z]:\\(?:[^\s\\\"'<>|;,]+\\)*([^\s\\\"'<>|;,]+)")
+
+
+def visible(text: str, longest: int = LONGEST) -> str:
+    r"""The text with everything that acts instead of being seen written out, such as `\x1b`.
+
+    Control characters, changes of writing direction, unusual line breaks, lone surrogates and
+    characters that XML forbids are replaced by their escapes; a longer text is cut with an ellipsis.
+
+    >>> visible("a\x1b[2Jb")
+    'a\\x1b[2Jb'
+    """
+    if len(text) > longest:
+        text = text[: longest - 1] + "…"
+    return text if text.isascii() and text.isprintable() else "".join(map(_seen, text))
+
+
+def private(text: str) -> str:
+    """The text with absolute paths cut to their last part: a report names files, never a machine.
+
+    >>> private("/home/someone/data/jaad.zip is damaged")
+    '…/jaad.zip is damaged'
+    """
+    return _WINDOWS_PATH.sub(r"…/\1", _POSIX_PATH.sub(r"…/\1", text))
+
+
+def inert(text: str) -> str:
+    """Text from outside as it may stand in a page or a picture: `visible` and `private`."""
+    return visible(private(text))
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A value with fixed digits and a true minus sign; a missing one is a dash.
+
+    >>> number(-0.25, 2)
+    '−0.25'
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    shown = f"{value:.{digits}f}"
+    return shown.lstrip("-") if float(shown) == 0 else shown.replace("-", "−")
+
+
+def signed(value: float | None, digits: int = 3) -> str:
+    """A difference with its sign."""
+    shown = number(value, digits)
+    return f"+{shown}" if value is not None and value > 0 and float(shown) > 0 else shown
+
+
+def count(value: int | None) -> str:
+    """A whole number with separators; a missing one is a dash.
+
+    >>> count(391038)
+    '391,038'
+    """
+    return "–" if value is None else f"{value:,}"
+
+
+def interval(low: float | None, high: float | None, digits: int = 3) -> str:
+    """Both ends of an interval; a dash when it was not computed."""
+    if low is None or high is None:
+        return "–"
+    return f"{number(low, digits)} to {number(high, digits)}"
+
+
+def percent(part: float, whole: float) -> str:
+    """A share in whole percent, with the two ends never rounded into."""
+    if not whole:
+        return "–"
+    share = 100.0 * part / whole
+    if 0 < share < 1:
+        return "under 1 %"
+    return "over 99 %" if 99 < share < 100 else f"{share:.0f} %"
+
+
+def words(name: str) -> str:
+    """A column or field name as words.
+
+    >>> words("balanced_accuracy")
+    'balanced accuracy'
+    """
+    return _ABBREVIATIONS.get(name, name.replace("_", " "))
+
+
+_ABBREVIATIONS = {"auc": "AUC", "auc_thresholded": "AUC, thresholded", "f1": "F1"}
+
+
+def _seen(character: str) -> str:
+    if character in "\n\t":
+        return " "
+    category = unicodedata.category(character)
+    acts = category in {"Cc", "Cs", "Cn"} or character in _BIDI or character in _BREAKS
+    return character.encode("unicode_escape").decode("ascii") if acts else character
