@@ -1,0 +1,9 @@
+"""Audit: what is wrong with a dataset or with the samples that a protocol cuts from it."""
+
+from __future__ import annotations
+
+from roadaware.analysis.audit.findings import Audit, Example, Finding, Severity, Table
+from roadaware.analysis.audit.run import audit
+from roadaware.analysis.audit.text import render
+
+__all__ = ["Audit", "Example", "Finding", "Severity", "Table", "audit", "render"]

@@ -1,0 +1,93 @@
+"""What the checks look at, and the joins that several of them need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.analysis.audit.findings import SHOWN, Example
+from roadaware.scenes.sampling import EventProtocol
+from roadaware.scenes.tables import Scenes
+from roadaware.scenes.windows import windows
+
+
+class NotApplicableError(Exception):
+    """A check cannot be made on these scenes; the message says why."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """The scenes, the same scenes with samples, and the protocol that cut them."""
+
+    scenes: Scenes
+    sampled: Scenes
+    protocol: EventProtocol
+
+    @cached_property
+    def pedestrians(self) -> pl.DataFrame:
+        """Tubes of single pedestrians: `tube`, `video`, `name` as text and the attributes as they are."""
+        tubes = self.scenes.tubes.with_columns(pl.col("video", "name").cast(pl.String))
+        if "track_label" in tubes.columns:
+            label = pl.col("track_label").cast(pl.String)
+            tubes = tubes.filter(label.is_in(["pedestrian", "ped"]) | label.is_null())
+        return tubes
+
+    @cached_property
+    def crossing(self) -> pl.DataFrame:
+        """One row per pedestrian with boxes: `first_tag` and `last_tag`, the frames tagged as crossing."""
+        self.needs("boxes", "cross")
+        tagged = pl.col("frame").filter(pl.col("cross").cast(pl.String) == "crossing")
+        tags = self.scenes.boxes.group_by("tube").agg(
+            tagged.min().alias("first_tag"),
+            tagged.max().alias("last_tag"),
+            pl.col("cross").is_not_null().any().alias("is_tagged"),
+        )
+        return self.pedestrians.join(tags, on="tube", how="inner", maintain_order="left")
+
+    @cached_property
+    def samples(self) -> pl.DataFrame:
+        """The samples with their pedestrian's `name`, `video` and whether they are a `crosser`."""
+        known = self.scenes.tubes.select(
+            "tube",
+            pl.col("name").cast(pl.String),
+            (pl.col("crossing").cast(pl.String) == "crossing").fill_null(False).alias("crosser"),
+        )
+        plain = self.sampled.samples.with_columns(pl.col("video", "split", "event_source").cast(pl.String))
+        return plain.join(known, on="tube", how="left", maintain_order="left")
+
+    @cached_property
+    def observed_crossing(self) -> npt.NDArray[np.bool_]:
+        """(n,) whether a box inside the sample's observation is tagged as crossing."""
+        self.needs("boxes", "cross")
+        categories = self.scenes.boxes["cross"].cast(pl.Categorical).cast(pl.String)
+        boxes = self.scenes.boxes.with_columns((categories == "crossing").cast(pl.Float64).alias("cross"))
+        seen = windows(self.scenes.with_tables(boxes=boxes), self.sampled.samples, ("cross",))
+        return np.asarray((seen[..., 0] == 1).any(axis=1))
+
+    def needs(self, table: str, *columns: str) -> None:
+        """Refuse the check unless the table has rows and these columns.
+
+        Raises:
+            NotApplicableError: saying what is absent.
+        """
+        frame: pl.DataFrame = getattr(self.scenes, table)
+        missing = [column for column in columns if column not in frame.columns]
+        if frame.is_empty():
+            raise NotApplicableError(f"there are no {table}")
+        if missing:
+            raise NotApplicableError(f"{table} have no {', '.join(missing)}")
+
+
+def places(rows: pl.DataFrame, frame: str | None = None, note: pl.Expr | None = None) -> tuple[Example, ...]:
+    """The first rows as examples; `frame` names the column to look at, `note` what to say of it."""
+    picked = rows.head(SHOWN).select(
+        pl.col("video").cast(pl.String),
+        (pl.col("name").cast(pl.String) if "name" in rows.columns else pl.lit(None)).alias("pedestrian"),
+        (pl.col(frame) if frame else pl.lit(None)).alias("frame"),
+        (note if note is not None else pl.lit("")).alias("note"),
+    )
+    return tuple(Example(**row) for row in picked.iter_rows(named=True))

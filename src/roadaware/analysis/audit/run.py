@@ -1,0 +1,80 @@
+"""All checks, made one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from roadaware.analysis.audit import crossings, leaks, printed, samples, tables
+from roadaware.analysis.audit.context import Context, NotApplicableError
+from roadaware.analysis.audit.findings import SEVERITIES, Audit, Finding
+from roadaware.config import to_dict
+from roadaware.scenes.sampling import EventProtocol, sample
+from roadaware.scenes.tables import Scenes
+
+Check = Callable[[Context], Finding]
+
+CHECKS: dict[str, Check] = {
+    "crossing-without-event": samples.crossing_without_event,
+    "crossing-observed": samples.crossing_observed,
+    "identifier-leak": leaks.identifier,
+    "behaviour-tag-leak": leaks.behaviour_tags,
+    "attribute-leak": leaks.attributes,
+    "region-off-screen": samples.region_off_screen,
+    "sample-counts": printed.sample_counts,
+    "class-balance": samples.class_balance,
+    "tags-against-attribute": crossings.tags_against_attribute,
+    "attribute-against-tags": crossings.attribute_against_tags,
+    "event-far-from-tags": crossings.event_far_from_tags,
+    "event-outside-track": crossings.event_outside_track,
+    "crosser-without-event": crossings.crosser_without_event,
+    "event-without-crossing": crossings.event_without_crossing,
+    "track-gaps": tables.track_gaps,
+    "boxes-outside-image": tables.boxes_outside_image,
+    "boxes-without-area": tables.boxes_without_area,
+    "repeated-names": tables.repeated_names,
+    "vehicle-action": tables.vehicle_action,
+    "videos-in-two-splits": tables.videos_in_two_splits,
+    "videos-in-no-split": tables.videos_in_no_split,
+    "rejected": tables.rejected,
+}
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    name: str
+    finding: Finding | None = None
+    skipped: str = ""
+
+
+def audit(scenes: Scenes, protocol: EventProtocol) -> Audit:
+    """What is wrong with the scenes, and with the samples that the protocol cuts from them.
+
+    Args:
+        scenes: as a reader gives them; samples in them are ignored.
+        protocol: how samples are cut; its `reference()` shows what published numbers rest on.
+
+    Raises:
+        UsageError: if the protocol is of another dataset, or a split is empty.
+        InputError: if the scenes lack what the protocol needs.
+    """
+    context = Context(scenes, sample(scenes, protocol), protocol)
+    outcomes = [_made(name, check, context) for name, check in CHECKS.items()]
+    found = [outcome.finding for outcome in outcomes if outcome.finding is not None]
+    return Audit(
+        dataset=scenes.meta.dataset,
+        protocol=to_dict(protocol),
+        findings=tuple(
+            sorted((f for f in found if f.count), key=lambda finding: SEVERITIES.index(finding.severity))
+        ),
+        passed=tuple(finding.name for finding in found if not finding.count),
+        skipped={outcome.name: outcome.skipped for outcome in outcomes if outcome.skipped},
+    )
+
+
+def _made(name: str, check: Check, context: Context) -> _Outcome:
+    try:
+        finding = check(context)
+    except NotApplicableError as reason:
+        return _Outcome(name, skipped=str(reason))
+    return _Outcome(name, finding)

@@ -1,0 +1,118 @@
+"""Checks on the samples: whether answers are annotated, and hidden from the observation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+
+from roadaware.analysis.audit.context import Context, NotApplicableError, places
+from roadaware.analysis.audit.findings import Finding, Table
+from roadaware.scenes.sampling import Iv2024, sample
+
+
+def crossing_without_event(context: Context) -> Finding:
+    """Crossing samples of pedestrians whose start of crossing nobody annotated."""
+    rows = context.samples.filter(pl.col("crosser"))
+    wrong = pl.col("event_source") != "annotated"
+    table, count, out_of = by_split(context, rows, wrong)
+    hit = rows.filter(wrong & (pl.col("split") == context.protocol.splits[-1]))
+    return Finding(
+        name="crossing-without-event",
+        severity="serious",
+        count=count,
+        out_of=out_of,
+        sentence=f"{count} of {out_of} crossing {context.protocol.splits[-1]} samples come from pedestrians "
+        "without an annotated event; the protocol puts one at the third-last box of the track.",
+        why="Most of these pedestrians are crossing already when first seen, so the model is asked to "
+        "detect, not to predict, and the time to event counts down to the end of the track.",
+        advice="Leave them out: the protocol's default() does, reference() keeps them for parity.",
+        table=table,
+        examples=places(hit.unique("tube", maintain_order=True), "event_frame"),
+    )
+
+
+def crossing_observed(context: Context) -> Finding:
+    """Crossing samples that show the crossing inside the observation."""
+    samples = context.samples.with_columns(pl.Series("seen", context.observed_crossing))
+    rows = samples.filter(pl.col("crosser"))
+    table, count, out_of = by_split(context, rows, pl.col("seen"))
+    last = context.protocol.splits[-1]
+    hit = rows.filter(pl.col("seen") & (pl.col("split") == last))
+    others = samples.filter(~pl.col("crosser") & pl.col("seen") & (pl.col("split") == last))
+    return Finding(
+        name="crossing-observed",
+        severity="serious",
+        count=count,
+        out_of=out_of,
+        sentence=f"{count} of {out_of} crossing {last} samples show the crossing inside the observation.",
+        why="The answer is in sight: a model that recognises crossing scores as one that predicts it.",
+        advice="Leave these samples out: the protocol's default() does.",
+        table=table,
+        measures={"not_crossing_samples_tagged_as_crossing": len(others)},
+        examples=places(hit.unique("tube", maintain_order=True), "start_frame"),
+    )
+
+
+def region_off_screen(context: Context) -> Finding:
+    """Risk samples whose region changes when boxes left of the image go to the first region."""
+    protocol = context.protocol
+    if not isinstance(protocol, Iv2024) or protocol.task != "risk":
+        raise NotApplicableError("only risk asks for a region")
+    repaired = sample(context.scenes, replace(protocol, risk_off_left="first_region")).samples
+    rows = context.samples.with_columns(repaired["label"].alias("repaired"))
+    wrong = pl.col("label") != pl.col("repaired")
+    table, count, out_of = by_split(context, rows, wrong)
+    hit = rows.filter(wrong & (pl.col("split") == protocol.splits[-1]))
+    return Finding(
+        name="region-off-screen",
+        severity="warning",
+        count=count,
+        out_of=out_of,
+        sentence=f"{count} of {out_of} {protocol.splits[-1]} samples end left of the image and carry the "
+        "label of the last region, on the right.",
+        why="No interval of the published code holds a negative centre; its search ends at the last region.",
+        advice="Use default(), which gives them the first region.",
+        table=table,
+        examples=places(hit.unique("tube", maintain_order=True), "start_frame"),
+    )
+
+
+def class_balance(context: Context) -> Finding:
+    """How the answers are spread; always a note."""
+    task, last = context.protocol.task, context.protocol.splits[-1]
+    labels = context.sampled.meta.vocabularies[task]
+    counts = {
+        split: [held.filter(pl.col("label") == label).height for label in range(len(labels))]
+        for split in context.protocol.splits
+        for held in [context.samples.filter(pl.col("split") == split)]
+    }
+    test = counts[last]
+    common, total = max(range(len(labels)), key=lambda label: test[label]), max(sum(test), 1)
+    share = test[common] / total
+    return Finding(
+        name="class-balance",
+        severity="note",
+        count=test[common],
+        out_of=sum(test),
+        sentence=f"{test[common]} of {sum(test)} {last} samples ({share:.1%}) are {labels[common]}.",
+        why=f"Always answering {labels[common]} gives an accuracy of {share:.3f} and a balanced accuracy of "
+        f"{1 / len(labels):.3f}.",
+        advice="Read balanced accuracy and ranking metrics beside the accuracy.",
+        table=Table(
+            ("label", *counts),
+            tuple((name, *(held[label] for held in counts.values())) for label, name in enumerate(labels)),
+        ),
+        measures={"accuracy_of_the_most_frequent_label": share},
+    )
+
+
+def by_split(context: Context, rows: pl.DataFrame, wrong: pl.Expr) -> tuple[Table, int, int]:
+    """Samples and pedestrians that are wrong in each split, and the last split's samples."""
+    lines = []
+    for split in context.protocol.splits:
+        held = rows.filter(pl.col("split") == split)
+        bad = held.filter(wrong)
+        lines.append((split, len(bad), len(held), bad["tube"].n_unique(), held["tube"].n_unique()))
+    columns = ("split", "samples", "of_samples", "pedestrians", "of_pedestrians")
+    return Table(columns, tuple(lines)), int(lines[-1][1]), int(lines[-1][2])
