@@ -1,0 +1,269 @@
+"""What the scene around a sample is like: size and state of the pedestrian, ego motion, signal and road."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.errors import UsageError
+from roadaware.scenes.tables import Scenes
+from roadaware.scenes.windows import windows
+
+Labels = npt.NDArray[np.object_]
+
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class FactorConfig:
+    """How samples are sorted into scenarios.
+
+    Args:
+        window: averages run over the `observation` (what the paper says), or over the `sequence` of
+            observation and prediction (what the published code does).
+        prediction_frames: length of the prediction in a `sequence`.
+        scale_edges_px: upper ends of the classes of mean box height, each inclusive.
+        speed_edges_kmh: upper ends of the classes of mean ego speed, each inclusive.
+        untagged_state: a pedestrian without action tags is `unknown`, or `standing` as published (the
+            missing tag is the code -1, which lowers the mean). JAAD tags those alone who interact.
+        light: a signal `forbid`s where the mean of the light's codes (undefined 0, red 1, yellow 2,
+            green 3) is below 2 (`mean_code`), or where red is its most frequent known state (`majority`).
+        narrow_lanes: roads with fewer lanes than this are narrow.
+    """
+
+    window: Literal["observation", "sequence"] = "observation"
+    prediction_frames: int = 30
+    scale_edges_px: tuple[float, ...] = (80, 100, 150, 200, 300)
+    speed_edges_kmh: tuple[float, ...] = (0, 5, 10, 20, 30)
+    untagged_state: Literal["unknown", "standing"] = "unknown"
+    light: Literal["majority", "mean_code"] = "majority"
+    narrow_lanes: int = 3
+
+    @classmethod
+    def reference(cls) -> FactorConfig:
+        """The published code's choices."""
+        return cls(window="sequence", untagged_state="standing", light="mean_code")
+
+    @classmethod
+    def default(cls) -> FactorConfig:
+        """The paper's words, and nothing guessed."""
+        return cls()
+
+
+def scenario_labels(
+    scenes: Scenes, factors: Sequence[str], config: FactorConfig, samples: pl.DataFrame | None = None
+) -> Labels:
+    """(n,) the scenario of each sample, such as `state=walking; road=one-way`.
+
+    Args:
+        scenes: boxes, frames and tubes.
+        factors: names of `FACTORS`; several make a product.
+        config: how samples are sorted.
+        samples: (n rows) the samples; those of the scenes unless told.
+
+    Raises:
+        UsageError: if a factor is unknown or none is given.
+
+    Source: Rasouli and Kotseruba, IV 2024, section IV-C.
+    """
+    unknown = [name for name in factors if name not in FACTORS]
+    if unknown or not factors:
+        raise UsageError(f"no factor {unknown or 'is named'}; there are {', '.join(FACTORS)}")
+    held = scenes.samples if samples is None else samples
+    columns = [FACTORS[name](scenes, held, config) for name in factors]
+    parts = [[f"{name}={label}" for label in column] for name, column in zip(factors, columns, strict=True)]
+    return np.array(["; ".join(labels) for labels in zip(*parts, strict=True)], dtype=object)
+
+
+def _scale(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Labels:
+    """Mean height of the box in pixels."""
+    tops = _over(scenes, samples, config, ("y1_px", "y2_px"))
+    if tops is None:
+        return _nothing(samples)
+    return _classes(np.abs(tops[..., 1] - tops[..., 0]).mean(axis=1), config.scale_edges_px)
+
+
+def _state(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Labels:
+    """Walking or standing, by the larger part of the time."""
+    tags = _over(scenes, samples, config, ("action",))
+    if tags is None:
+        return _nothing(samples)
+    codes = _categories(scenes.boxes["action"])
+    walking = tags[..., 0] == (codes.index("walking") if "walking" in codes else -1)
+    tagged = ~np.isnan(tags[..., 0])
+    if config.untagged_state == "standing":
+        share = np.where(tagged, walking, -1).mean(axis=1)
+        return np.where(share > 0.5, "walking", "standing").astype(object)
+    share = walking.sum(axis=1) / np.maximum(tagged.sum(axis=1), 1)
+    named = np.where(share > 0.5, "walking", "standing").astype(object)
+    return np.where(tagged.any(axis=1), named, UNKNOWN)
+
+
+def _speed(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Labels:
+    """Mean speed of the ego vehicle in km/h."""
+    speeds = _frames_over(scenes, samples, config, "ego_speed_kmh")
+    if speeds is None:
+        return _nothing(samples)
+    known = ~np.isnan(speeds)
+    mean = np.where(known, speeds, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    return np.where(known.any(axis=1), _classes(mean, config.speed_edges_kmh), UNKNOWN)
+
+
+def _ego_action(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Labels:
+    """What the ego vehicle does most of the time, where a category stands for its speed."""
+    codes = _frames_over(scenes, samples, config, "vehicle_action")
+    if codes is None:
+        return _nothing(samples)
+    return _most_frequent(codes, _categories(scenes.frames["vehicle_action"]))
+
+
+def _signal(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Labels:
+    """The traffic light for the ego vehicle: forbid, allow, or none where no light is there."""
+    kinds = _of_tubes(scenes, samples, "signalized")
+    lights = _frames_over(scenes, samples, config, "traffic_light")
+    if kinds is None:
+        return _nothing(samples)
+    lit = np.isin(kinds, ("S", "CS"))
+    if lights is None:
+        state: Labels = _nothing(samples)
+    else:
+        state = _light(lights, _categories(scenes.frames["traffic_light"]), config)
+    return np.where(kinds == UNKNOWN, UNKNOWN, np.where(lit, state, "none"))
+
+
+def _road(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Labels:
+    """One-way or two-way traffic."""
+    return _renamed(scenes, samples, "traffic_direction", {"OW": "one-way", "TW": "two-way"})
+
+
+def _lanes(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Labels:
+    """Narrow or wide, by the number of lanes."""
+    lanes = _of_tubes(scenes, samples, "num_lanes")
+    if lanes is None:
+        return _nothing(samples)
+    named = [UNKNOWN if n == UNKNOWN else "narrow" if int(n) < config.narrow_lanes else "wide" for n in lanes]
+    return np.array(named, dtype=object)
+
+
+def _flag(column: str) -> Callable[[Scenes, pl.DataFrame, FactorConfig], Labels]:
+    """A factor that says whether a frame flag holds at the first observed frame."""
+
+    def label(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Labels:
+        values = _frames_over(scenes, samples, config, column)
+        if values is None:
+            return _nothing(samples)
+        first = values[:, 0]
+        return np.where(np.isnan(first), UNKNOWN, np.where(first > 0, "yes", "no")).astype(object)
+
+    return label
+
+
+FACTORS: dict[str, Callable[[Scenes, pl.DataFrame, FactorConfig], Labels]] = {
+    "scale": _scale,
+    "state": _state,
+    "speed": _speed,
+    "ego_action": _ego_action,
+    "signal": _signal,
+    "road": _road,
+    "lanes": _lanes,
+    "crosswalk": _flag("ped_crossing"),
+    "pedestrian_sign": _flag("ped_sign"),
+    "stop_sign": _flag("stop_sign"),
+}
+
+
+def _nothing(samples: pl.DataFrame) -> Labels:
+    return np.full(len(samples), UNKNOWN, dtype=object)
+
+
+def _over(
+    scenes: Scenes, samples: pl.DataFrame, config: FactorConfig, columns: Sequence[str]
+) -> npt.NDArray[np.float64] | None:
+    """(n, t, c) box columns over the window, None where the dataset lacks them."""
+    if scenes.boxes.is_empty() or any(c not in scenes.boxes.columns for c in columns):
+        return None
+    after = config.prediction_frames if config.window == "sequence" else 0
+    return windows(scenes, samples, columns, after=after)
+
+
+def _frames_over(
+    scenes: Scenes, samples: pl.DataFrame, config: FactorConfig, column: str
+) -> npt.NDArray[np.float64] | None:
+    """(n, t) a column of the frames over the window, NaN where unknown; None where there is none."""
+    frames = _over(scenes, samples, config, ("frame",))
+    if frames is None or column not in scenes.frames.columns:
+        return None
+    held = scenes.frames[column]
+    value = held if held.dtype.is_numeric() or held.dtype == pl.Boolean else _coded(held).to_physical()
+    known = scenes.frames.select(
+        pl.col("video").cast(pl.String), "frame", value.cast(pl.Float64).alias("value")
+    )
+    asked = pl.DataFrame(
+        {
+            "video": np.repeat(samples["video"].cast(pl.String).to_numpy(), frames.shape[1]),
+            "frame": frames.reshape(-1).astype(np.int64),
+        }
+    )
+    found = asked.join(known, on=["video", "frame"], how="left", maintain_order="left")["value"]
+    return np.asarray(found.fill_null(float("nan")).to_numpy(), dtype=np.float64).reshape(frames.shape[:2])
+
+
+def _of_tubes(scenes: Scenes, samples: pl.DataFrame, column: str) -> Labels | None:
+    """(n,) an attribute of each sample's pedestrian as text; None where the dataset has no such column."""
+    if column not in scenes.tubes.columns:
+        return None
+    known = scenes.tubes.select("tube", pl.col(column).cast(pl.String).fill_null(UNKNOWN))
+    found = samples.select("tube").join(known, on="tube", how="left", maintain_order="left")[column]
+    return np.array(found.to_list(), dtype=object)
+
+
+def _renamed(scenes: Scenes, samples: pl.DataFrame, column: str, names: dict[str, str]) -> Labels:
+    values = _of_tubes(scenes, samples, column)
+    if values is None:
+        return _nothing(samples)
+    return np.array([names.get(value, UNKNOWN) for value in values], dtype=object)
+
+
+def _classes(values: npt.NDArray[np.float64], edges: Sequence[float]) -> Labels:
+    """The class of each value: up to the first edge, (low, high] between two, above the last."""
+    ends = [f"{edge:g}" for edge in edges]
+    names = [f"{low}-{high}" for low, high in zip(["0", *ends[:-1]], ends, strict=True)] + [f"{ends[-1]}+"]
+    return np.array(names, dtype=object)[np.searchsorted(np.asarray(edges), values, side="left")]
+
+
+def _most_frequent(codes: npt.NDArray[np.float64], names: Sequence[str]) -> Labels:
+    """The most frequent known code of each row by name, the first of equals."""
+    counts = np.stack([(codes == code).sum(axis=1) for code in range(len(names))], axis=1)
+    named = np.array(names, dtype=object)[counts.argmax(axis=1)]
+    return np.where(counts.any(axis=1), named, UNKNOWN)
+
+
+def _light(codes: npt.NDArray[np.float64], names: Sequence[str], config: FactorConfig) -> Labels:
+    """Whether the light forbids or allows the ego vehicle to go on."""
+    published = {"undefined": 0, "n/a": 0, "red": 1, "yellow": 2, "green": 3}
+    values = np.array([published.get(name, 0) for name in names], dtype=np.float64)
+    code = np.where(np.isnan(codes), 0, values[np.nan_to_num(codes).astype(np.int64)])
+    if config.light == "mean_code":
+        return np.where(code.mean(axis=1) < 2, "forbid", "allow").astype(object)
+    red, other = (code == 1).sum(axis=1), (code > 1).sum(axis=1)
+    named = np.where(red >= other, "forbid", "allow").astype(object)
+    return np.where(red + other > 0, named, UNKNOWN)
+
+
+def _coded(column: pl.Series) -> pl.Series:
+    """A text column as a dictionary column; one that is a dictionary keeps its codes."""
+    if isinstance(column.dtype, pl.Enum):
+        return column
+    text = column.cast(pl.String)
+    return text.cast(pl.Enum(text.drop_nulls().unique().sort()))
+
+
+def _categories(column: pl.Series) -> list[str]:
+    """The names behind a dictionary column's codes, in the order of the codes."""
+    dtype = _coded(column).dtype
+    return [str(name) for name in dtype.categories] if isinstance(dtype, pl.Enum) else []
