@@ -1,0 +1,136 @@
+"""Datasets that can be read, and `read`, which finds, reads, checks and keeps them."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from roadaware.errors import FindingsError, UsageError
+
+if TYPE_CHECKING:
+    from roadaware.scenes.tables import Scenes
+
+Progress = Callable[[int, int, str], None]
+_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One dataset: names and an import path only, so that listing datasets imports none of them.
+
+    Args:
+        module: holds `VERSION`, `find(path)`, `inputs(source, **options)` and
+            `read(source, *, processes, progress, **options)`.
+        title: the dataset's full name.
+        licence: the terms of its annotations.
+        summary: what it holds, in one line.
+        options: the reader's own options with what they do.
+    """
+
+    module: str
+    title: str
+    licence: str
+    summary: str
+    options: dict[str, str]
+
+
+READERS: dict[str, Reader] = {
+    "jaad": Reader(
+        module="roadaware.scenes.readers.jaad",
+        title="Joint Attention in Autonomous Driving 2.0",
+        licence="MIT (annotations)",
+        summary="346 videos, 2,786 tracks of pedestrians; behaviour, traffic and the vehicle's action",
+        options={"appearance": "also read 24 appearance flags for every box"},
+    ),
+    "pie": Reader(
+        module="roadaware.scenes.readers.pie",
+        title="Pedestrian Intention Estimation",
+        licence="MIT (annotations)",
+        summary="1,842 pedestrians with intention, behaviour, traffic and the vehicle's sensors",
+        options={},
+    ),
+}
+
+
+def read(
+    name: str,
+    root: Path,
+    *,
+    cache: bool = True,
+    verify: bool = False,
+    strict: bool = False,
+    processes: int | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Scenes:
+    """A dataset as Scenes; what could not be taken is in `rejected`, oddities in `meta.notes["warnings"]`.
+
+    Args:
+        name: a key of `READERS`.
+        root: the unpacked dataset, a folder that holds it, or its zip archive.
+        cache: keep what was read, and open that the next time while the files are the same.
+        verify: compare the files' contents with what was kept, not only their names, sizes and times.
+        strict: rejected rows and warnings are an error.
+        processes: workers for files that need the slow way; as many as there are cores unless given.
+        progress: called with how much is done, of how much, of what.
+        options: the reader's own, see `Reader.options`.
+
+    Raises:
+        UsageError: if the dataset or an option is unknown.
+        DatasetNotFoundError: if the dataset is not there; says what is.
+        InputError: if nothing of it can be read.
+        FindingsError: under `strict`, if rows were rejected or something is odd.
+    """
+    reader = reader_named(name)
+    unknown = sorted(set(options) - set(reader.options))
+    if unknown:
+        has = ", ".join(reader.options) or "none"
+        raise UsageError(f"the reader of {name} has no option {', '.join(unknown)}; it has {has}")
+    module = importlib.import_module(reader.module)
+    with module.find(Path(root)) as source:
+
+        def fresh() -> Scenes:
+            scenes: Scenes = module.read(source, processes=processes, progress=progress, **options)
+            return scenes
+
+        if cache:
+            from roadaware.scenes.readers.cache import Entry, kept
+
+            entry = Entry(name, module.VERSION, source, module.inputs(source, **options), options)
+            scenes = kept(entry, fresh, verify=verify)
+        else:
+            scenes = fresh()
+    if strict:
+        _refuse_findings(name, scenes)
+    return scenes
+
+
+def reader_named(name: str) -> Reader:
+    """The reader of a dataset.
+
+    Raises:
+        UsageError: if there is none; names the nearest.
+    """
+    if name not in READERS:
+        near = difflib.get_close_matches(name.lower(), READERS, n=1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        raise UsageError(f"no reader for '{name}': there are {', '.join(READERS)}{meant}")
+    return READERS[name]
+
+
+def _refuse_findings(name: str, scenes: Scenes) -> None:
+    """Turn what a reader rejected or wondered at into an error that lists it."""
+    lines = [
+        f"{row['table']}: {row['file']}{':' + str(row['line']) if row['line'] else ''}: "
+        f"{row['item'] + ': ' if row['item'] else ''}{row['reason']}"
+        for row in scenes.rejected.head(_SHOWN).to_dicts()
+    ]
+    odd = scenes.meta.notes.get("warnings", [])
+    lines += [f"{each['what']} ({each['count']}×, first {each['example']})" for each in odd[:_SHOWN]]
+    if lines:
+        counts = f"{len(scenes.rejected)} rejected rows or files and {len(odd)} kinds of oddities"
+        raise FindingsError("\n  ".join([f"{name}: {counts}, and strict reading was asked for", *lines]))

@@ -1,4 +1,4 @@
-"""Files of thousands of like elements as one table of strings: a strict scanner, lxml for all it does not know.
+"""Files of thousands of like elements as one table of text: a strict scanner, lxml for all it does not know.
 
 Both ways give the same table. The scanner takes a file only when every record in it has exactly the declared
 form; what is left of the file (header, owners, comments) is parsed by lxml, with one marker where a run of
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -70,8 +70,9 @@ class Record:
 
 @dataclass(frozen=True)
 class Document:
-    """One file: how it is called in errors, and its decoded text."""
+    """One file: its name in the source, how errors call it, and its decoded text."""
 
+    name: str
     where: str
     text: str
 
@@ -93,13 +94,14 @@ class Tables:
     scanned: list[bool] = field(default_factory=list)
 
 
-def scan(documents: Sequence[Document], record: Record, *, root: str) -> Tables:
+def scan(documents: Sequence[Document], record: Record, *, root: str, walker: Walker | None = None) -> Tables:
     """All records of a batch: by the scanner where a document has the declared form, else by lxml.
 
     Args:
         documents: the batch.
         record: what to look for.
         root: the name every document's root must have.
+        walker: who reads what the scanner does not know; `walk` unless given.
     """
     matched, counts, tails = _match(documents, record)
     edges = np.concatenate([[0], np.cumsum(counts)])
@@ -115,11 +117,15 @@ def scan(documents: Sequence[Document], record: Record, *, root: str) -> Tables:
             slow.append(place)
     kept = ~np.isin(np.repeat(np.arange(len(documents)), counts), slow)
     rows = _placed(matched, record, counts, owners).filter(pl.Series(kept))
-    walked = [walk(documents[place], record, root=root, place=place) for place in slow]
-    for place, (tree_or_error, _) in zip(slow, walked, strict=True):
-        roots[place] = tree_or_error
-    if walked:
-        rows = pl.concat([rows, *(table for _, table in walked)]).sort("document", "row")
+    if slow:
+        walked = (walker or walk_all)([documents[place] for place in slow], record, root)
+        numbered = [
+            table.with_columns(document=pl.lit(place, pl.UInt32))
+            for place, (_, table) in zip(slow, walked, strict=True)
+        ]
+        rows = pl.concat([rows, *numbered]).sort("document", "row")
+        for place, (tree_or_error, _) in zip(slow, walked, strict=True):
+            roots[place] = tree_or_error
     return Tables(rows, roots, [place not in slow for place in range(len(documents))])
 
 
@@ -130,14 +136,54 @@ class Walked(NamedTuple):
     rows: pl.DataFrame
 
 
-def walk(document: Document, record: Record, *, root: str, place: int = 0) -> Walked:
+def located(
+    rows: pl.DataFrame, documents: Sequence[Document], scanned: Sequence[bool], record: Record, *, root: str
+) -> pl.DataFrame:
+    """The rows with `file` and `line`; documents that the scanner took are read again for their lines.
+
+    Args:
+        rows: (n rows) with `document`, `row` and `line`.
+        documents: the batch that was scanned.
+        scanned: which of them the scanner took.
+        record: what was looked for.
+        root: the name of the root.
+    """
+    places = rows["document"].unique().sort().to_list()
+    again = [
+        walk(documents[place], record, root=root).rows.select(
+            pl.lit(place, pl.UInt32).alias("document"), "row", pl.col("line").alias("found")
+        )
+        for place in places
+        if scanned[place]
+    ]
+    if again:
+        lines = pl.concat(again)
+        rows = rows.join(lines, on=["document", "row"], how="left", maintain_order="left")
+        rows = rows.with_columns(pl.coalesce("line", "found").alias("line")).drop("found")
+    files = [documents[place].name for place in rows["document"]]
+    return rows.with_columns(pl.Series("file", files, dtype=pl.String))
+
+
+class Walker(Protocol):
+    """Reads documents by lxml, here or elsewhere, in their order."""
+
+    def __call__(self, documents: Sequence[Document], record: Record, root: str) -> list[Walked]:
+        """For each document its tree or why there is none, and its rows."""
+        ...
+
+
+def walk_all(documents: Sequence[Document], record: Record, root: str) -> list[Walked]:
+    """Every document by `walk`, one after the other."""
+    return [walk(document, record, root=root) for document in documents]
+
+
+def walk(document: Document, record: Record, *, root: str) -> Walked:
     """All records of one document, element by element; the plain way that `scan` must agree with.
 
     Args:
         document: the file.
         record: what to look for.
         root: the name its root must have.
-        place: what `document` says in the rows.
     """
     try:
         tree = parse(document.text, document.where, root=root)
@@ -147,11 +193,10 @@ def walk(document: Document, record: Record, *, root: str, place: int = 0) -> Wa
     columns: dict[str, list[str | int | None]] = {name: [] for name in record.schema}
     for row, element in enumerate(_elements(tree, record.element)):
         parent = element.getparent()
-        columns["document"].append(place)
+        columns["document"].append(0)
         columns["row"].append(row)
         columns["owner"].append(owners.get(parent) if parent is not None else None)
-        line = element.sourceline
-        columns["line"].append(line if isinstance(line, int) else None)
+        columns["line"].append(cast("int | None", element.sourceline))
         values = _children(element) if record.children else {}
         for name in record.attributes:
             columns[name].append(element.get(name))

@@ -1,0 +1,159 @@
+"""What was read is kept as Parquet in the cache folder, and opened again while its source is the same."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from roadaware import __version__
+from roadaware.errors import InputError, RoadawareError
+from roadaware.scenes.readers.source import Source
+from roadaware.scenes.store import open_scenes, save
+from roadaware.scenes.tables import Scenes
+
+_LOG = logging.getLogger("roadaware")
+_LONGEST_WAIT_S = 120.0
+
+
+def cache_folder() -> Path:
+    """Where things are kept: ROADAWARE_HOME, else $XDG_CACHE_HOME/roadaware, else ~/.cache/roadaware.
+
+    Raises:
+        RuntimeError: if there is no home folder either.
+    """
+    own = os.environ.get("ROADAWARE_HOME")
+    if own:
+        return Path(own).absolute()
+    shared = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(shared) if Path(shared).is_absolute() else Path.home() / ".cache"
+    return base / "roadaware"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a kept set was made from.
+
+    Args:
+        reader: the reader's name.
+        version: of the reader; another version does not open what this one kept.
+        source: where the dataset lies.
+        inputs: names of the files that were read.
+        options: the reader's options.
+    """
+
+    reader: str
+    version: int
+    source: Source
+    inputs: Sequence[str]
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def key(self) -> str:
+        """Names the entry: one for each reader, place and options."""
+        place = [str(self.source.path), self.source.prefix]
+        return f"{self.reader}-{_digest([self.reader, place, sorted(self.options.items())])}"
+
+    @cached_property
+    def state(self) -> str:
+        """Names the state of the source and of the program; it changes when a file does."""
+        return _digest([__version__, self.version, self.source.stamp(self.inputs)])
+
+
+def kept(entry: Entry, fresh: Callable[[], Scenes], *, verify: bool = False) -> Scenes:
+    """The Scenes that were kept for this entry, or what `fresh` reads, which is then kept.
+
+    A cache that cannot be written costs one warning and nothing else; a damaged entry is read anew.
+
+    Args:
+        entry: what it is made from.
+        fresh: reads the dataset.
+        verify: open what was kept only if the contents of all files are the same, too.
+    """
+    try:
+        folder = cache_folder() / "scenes" / entry.key
+    except RuntimeError:
+        return fresh()
+    wanted = entry.source.contents(entry.inputs) if verify else None
+    scenes = _opened(folder / entry.state, wanted)
+    if scenes is not None:
+        return scenes
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _locked(folder / "lock"):
+            scenes = _opened(folder / entry.state, wanted)
+            if scenes is None:
+                scenes = fresh()
+                _keep(folder, entry, scenes)
+    except OSError as error:
+        _warn(folder, error)
+    return fresh() if scenes is None else scenes
+
+
+def _opened(folder: Path, contents: str | None) -> Scenes | None:
+    """The kept Scenes; None where there are none, they are damaged, or made from other contents."""
+    if not folder.is_dir():
+        return None
+    try:
+        scenes = open_scenes(folder)
+    except InputError as error:
+        _LOG.warning("what was kept in %s cannot be opened and is read anew: %s", folder, error.message)
+        return None
+    return scenes if contents is None or scenes.meta.source_digest == contents else None
+
+
+def _keep(folder: Path, entry: Entry, scenes: Scenes) -> None:
+    """Write the entry and remove those of earlier states; failing to is a warning."""
+    try:
+        with os.scandir(folder) as found:
+            for old in [Path(each.path) for each in found if each.is_dir(follow_symlinks=False)]:
+                shutil.rmtree(old, ignore_errors=True)
+        save(scenes, folder / entry.state, overwrite=True)
+    except (RoadawareError, OSError) as error:
+        _warn(folder, error)
+        shutil.rmtree(folder / entry.state, ignore_errors=True)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold a lock file that names this process; go on without it if another holds it for too long.
+
+    Raises:
+        OSError: if it cannot be opened.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    try:
+        patience = time.monotonic() + _LONGEST_WAIT_S
+        while not _taken(handle) and time.monotonic() < patience:
+            time.sleep(0.02)
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _taken(handle: int) -> bool:
+    with suppress(BlockingIOError):
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
+
+
+def _warn(folder: Path, error: Exception) -> None:
+    _LOG.warning("what was read cannot be kept in %s and will be read again next time: %s", folder, error)
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True)
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()

@@ -1,0 +1,154 @@
+"""What a reader met on its way: rows counted, rows refused with their reasons, and oddities."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from roadaware.errors import InputError
+from roadaware.scenes.checks import empty_table
+from roadaware.scenes.readers.source import shown
+
+_SCHEMA = {"table": pl.String, "file": pl.String, "line": pl.Int64, "item": pl.String, "reason": pl.String}
+
+
+@dataclass
+class Warnings:
+    """One kind of oddity: how often, and the first case."""
+
+    count: int
+    example: str
+
+
+@dataclass
+class Findings:
+    """Collected while reading; parts of a reader's work are merged in the order of the files.
+
+    Args:
+        read: table to the rows found in the source.
+        rejected: rows for the table `rejected`.
+        warnings: oddities that were read as null or left aside, by their description.
+        left_out: rows that by the format's own rule are no data, such as boxes outside the picture.
+    """
+
+    read: Counter[str] = field(default_factory=Counter)
+    rejected: list[pl.DataFrame] = field(default_factory=list)
+    warnings: dict[str, Warnings] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    def reject(
+        self, table: str, file: str, item: str, reason: str, line: int | None = None, *, rows: int = 1
+    ) -> None:
+        """One refused row; it is counted as read (`rows=0`: it was counted before)."""
+        self.read[table] += rows
+        row = {
+            "table": table,
+            "file": shown(file),
+            "line": line,
+            "item": shown(item, 120),
+            "reason": shown(reason, 400),
+        }
+        self.rejected.append(pl.DataFrame([row], schema=_SCHEMA))
+
+    def reject_file(self, file: str, error: InputError) -> None:
+        """A whole file that cannot be read; counted among the files."""
+        place = f" ({error.where})" if error.where and not error.where.endswith(file) else ""
+        self.reject("files", file, "", f"{error.message}{place}")
+
+    def reject_rows(self, table: str, rows: pl.DataFrame) -> None:
+        """Refused rows with the columns file, line, item and reason; they were counted before."""
+        if len(rows):
+            named = rows.with_columns(table=pl.lit(table)).select(list(_SCHEMA)).cast(pl.Schema(_SCHEMA))
+            texts = [pl.col(name).map_elements(shown, return_dtype=pl.String) for name in ("item", "reason")]
+            self.rejected.append(named.with_columns(texts))
+
+    def warn(self, what: str, example: str = "", count: int = 1) -> None:
+        """Something odd that did not cost a row."""
+        if count:
+            known = self.warnings.setdefault(what, Warnings(0, shown(example)))
+            known.count += count
+
+    def merge(self, other: Findings) -> None:
+        """Take over what a later part of the work found."""
+        self.read.update(other.read)
+        self.left_out.update(other.left_out)
+        self.rejected.extend(other.rejected)
+        for what, warning in other.warnings.items():
+            self.warn(what, warning.example, warning.count)
+
+    def table(self) -> pl.DataFrame:
+        """The table `rejected`."""
+        return pl.concat(self.rejected) if self.rejected else empty_table("rejected")
+
+    def notes(self) -> dict[str, Any]:
+        """Warnings and rows left out, as plain data for `Meta.notes`."""
+        told = [
+            {"what": what, "count": w.count, "example": w.example}
+            for what, w in sorted(self.warnings.items())
+        ]
+        return {"warnings": told, "left_out": dict(sorted(self.left_out.items()))}
+
+
+def first_reason(*reasons: tuple[pl.Expr, str | pl.Expr]) -> pl.Expr:
+    """The text of the first condition that holds in a row, null where none does."""
+    return pl.coalesce(
+        pl.when(condition).then(pl.lit(text) if isinstance(text, str) else text)
+        for condition, text in reasons
+    ).alias("reason")
+
+
+def told(name: str) -> pl.Expr:
+    """A raw text column between quotes, for messages."""
+    return pl.format("'{}'", pl.col(name).fill_null("").str.slice(0, 60))
+
+
+class Cells:
+    """Raw text columns turned into values; what cannot be turned becomes null and is warned of.
+
+    Args:
+        rows: a table with `document`, the place of a row's file among `files`.
+        files: names of the files.
+        findings: where warnings go.
+    """
+
+    def __init__(self, rows: pl.DataFrame, files: Sequence[str], findings: Findings) -> None:
+        self.rows, self.files, self.findings = rows, files, findings
+
+    def choice(self, name: str, labels: Sequence[str], meaning: dict[str, str] | None = None) -> pl.Series:
+        """A dictionary column.
+
+        Args:
+            name: the raw column.
+            labels: the vocabulary, in code order.
+            meaning: native text to label where they differ; other texts are then unknown.
+        """
+        raw = self.rows[name].str.strip_chars()
+        words = raw if meaning is None else raw.replace_strict(meaning, default=None, return_dtype=pl.String)
+        column = words.cast(pl.Enum(list(labels)), strict=False)
+        self._warn(raw, column, f"{name}: a value outside {', '.join(meaning or labels)}, kept as null")
+        return column.alias(name)
+
+    def whole(self, name: str, *, lowest: int = 0, unknown: str | None = None) -> pl.Series:
+        """Whole numbers from `lowest`; the text `unknown` is null without a warning."""
+        raw = self.rows[name].str.strip_chars()
+        if unknown is not None:
+            raw = raw.set(raw == unknown, None)
+        column = raw.cast(pl.Int64, strict=False)
+        column = column.set(column < lowest, None)
+        self._warn(raw, column, f"{name}: no whole number from {lowest}, kept as null")
+        return column.alias(name)
+
+    def flag(self, name: str) -> pl.Series:
+        """Zeros and ones as booleans."""
+        return self.choice(name, ("0", "1")).to_physical().cast(pl.Boolean).alias(name)
+
+    def _warn(self, raw: pl.Series, column: pl.Series, what: str) -> None:
+        odd = raw.is_not_null() & column.is_null()
+        if odd.any():
+            first = int(odd.arg_true()[0])
+            example = f"{self.files[self.rows['document'][first]]}: '{raw[first]}'"
+            self.findings.warn(what, example, int(odd.sum()))
