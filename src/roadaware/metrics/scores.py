@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.errors import InputError
+from roadaware.scenes.scores import TOLERANCE
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Texts = npt.NDArray[np.str_]
 
-TOLERANCE = 1e-6
 _SHOWN = 5
 
 
