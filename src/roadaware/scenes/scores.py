@@ -291,3 +291,35 @@ def _check(
             where=f"{path}:{raw.lines[row]}",
             hint="`roadaware doctor pedestrians` looks for the cause (labels from 1, time in seconds).",
         )
+
+
+def scores_text(scores: Floats) -> str:
+    """Scores as `read_scores` reads them, exact.
+
+    Args:
+        scores: (n, k).
+    """
+    return "".join(",".join(repr(float(value)) for value in row) + "\n" for row in scores)
+
+
+def samples_text(
+    truth: Ints, pedestrian: npt.NDArray[np.str_], tte_frames: Ints, video: npt.NDArray[np.str_]
+) -> str:
+    """Samples as `read_samples` reads them; a name that a spreadsheet would compute is quoted by an apostrophe.
+
+    Args:
+        truth: (n,) classes.
+        pedestrian: (n,) names.
+        tte_frames: (n,) times to event.
+        video: (n,) names.
+    """
+    lines = ["truth,pedestrian,tte_frames,video"]
+    rows = zip(truth.tolist(), pedestrian.tolist(), tte_frames.tolist(), video.tolist(), strict=True)
+    lines += [f"{k},{_quoted(name)},{tte},{_quoted(place)}" for k, name, tte, place in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(name: str) -> str:
+    if name.startswith(("=", "+", "-", "@")):
+        name = f"'{name}"
+    return '"' + name.replace('"', '""') + '"' if any(c in name for c in ',"\n') else name

@@ -12,7 +12,7 @@ import numpy as np
 from roadaware.scenes.demo import xml
 from roadaware.scenes.demo.defects import plant
 from roadaware.scenes.demo.walkers import Drive, Walker, crosser, drive, passer_by
-from roadaware.scenes.store import atomic_write
+from roadaware.scenes.disk import atomic_write
 
 _SPLITS = {"train": range(16), "val": range(16, 21), "test": range(21, 30)}
 _MIN_FRAMES = 110
@@ -96,12 +96,12 @@ def _walker(rng: np.random.Generator, name: str, car: Drive, crosses: bool) -> W
 
 def _write_video(root: Path, video: _Video, *, cut: bool) -> None:
     index = int(video.name[-4:])
-    boxes = xml.annotations(index, video.name, video.walkers)
+    boxes = xml.boxes_of(index, video.name, video.walkers)
     texts = {
         f"annotations/{video.name}.xml": boxes[: int(len(boxes) * 0.6)] if cut else boxes,
-        f"annotations_attributes/{video.name}_attributes.xml": xml.attributes(video.walkers),
-        f"annotations_traffic/{video.name}_traffic.xml": xml.traffic(index),
-        f"annotations_vehicle/{video.name}_vehicle.xml": xml.vehicle(video.car),
+        f"annotations_attributes/{video.name}_attributes.xml": xml.attributes_of(video.walkers),
+        f"annotations_traffic/{video.name}_traffic.xml": xml.traffic_of(index),
+        f"annotations_vehicle/{video.name}_vehicle.xml": xml.vehicle_of(video.car),
     }
     for name, text in texts.items():
         _write(root / name, text)

@@ -122,9 +122,7 @@ def passer_by(rng: np.random.Generator, name: str, car: Drive) -> Walker:
     never = np.zeros(n, dtype=bool)
     looking = (steps > n // 3) & (steps < n // 2) if rng.random() < 0.4 else never
     crossing = 0 if rng.random() < 0.5 else -1
-    return _seen(
-        rng, name, begin, side * away, depth, never, walking, looking, crossing=crossing, point=-1
-    )
+    return _seen(rng, name, begin, side * away, depth, never, walking, looking, crossing=crossing, point=-1)
 
 
 def _depth(rng: np.random.Generator, car: Drive, begin: int, n: int, *, along_m_s: float) -> Floats:

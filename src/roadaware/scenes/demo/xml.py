@@ -19,7 +19,7 @@ _BOX = (
 )
 
 
-def annotations(index: int, video: str, walkers: Iterable[Walker]) -> str:
+def boxes_of(index: int, video: str, walkers: Iterable[Walker]) -> str:
     """The boxes and behaviour tags of one video (`annotations/`)."""
     weather = ("clear", "cloudy", "rain")[index % 3]
     head = _HEAD.format(
@@ -28,7 +28,7 @@ def annotations(index: int, video: str, walkers: Iterable[Walker]) -> str:
     return head + "".join(_track(walker, k) for k, walker in enumerate(walkers, 1)) + "</annotations>"
 
 
-def attributes(walkers: Iterable[Walker]) -> str:
+def attributes_of(walkers: Iterable[Walker]) -> str:
     """What is known of each pedestrian with behaviour (`annotations_attributes/`)."""
     rows = []
     for number, walker in enumerate(walkers, 1):
@@ -45,7 +45,7 @@ def attributes(walkers: Iterable[Walker]) -> str:
     return "<ped_attributes>" + "".join(rows) + "</ped_attributes>"
 
 
-def traffic(index: int) -> str:
+def traffic_of(index: int) -> str:
     """Signs and lights of each frame (`annotations_traffic/`)."""
     crossing, light = int(index % 4 == 0), ("n/a", "n/a", "green", "red")[index % 4]
     frames = "".join(
@@ -56,7 +56,7 @@ def traffic(index: int) -> str:
     return f"<traffic_scene><road_type>street</road_type>{frames}</traffic_scene>"
 
 
-def vehicle(car: Drive) -> str:
+def vehicle_of(car: Drive) -> str:
     """What the car does in each frame (`annotations_vehicle/`)."""
     actions: Sequence[str] = [ACTIONS[code] for code in car.actions]
     frames = "".join(f'<frame action="{action}" id="{k}" />' for k, action in enumerate(actions))

@@ -1,0 +1,122 @@
+"""All checks of one kind of data together, in the order in which causes hide each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.analysis.doctor import data, samples, scores
+from roadaware.analysis.doctor.diagnosis import Diagnosis
+from roadaware.scenes.tables import Scenes
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """What the dataset says the rows should be.
+
+    Args:
+        dataset: its name.
+        pedestrians: all of its pedestrians.
+        counts: protocol and split to the number of samples.
+        rows: pedestrian of each row of the split with as many rows as the file, or empty.
+        truth: class of each of these rows.
+    """
+
+    dataset: str
+    pedestrians: tuple[str, ...]
+    counts: Mapping[str, int] = field(default_factory=dict)
+    rows: tuple[str, ...] = ()
+    truth: tuple[int, ...] = ()
+
+
+def examine_pedestrians(
+    values: Floats,
+    truth: Floats,
+    tte_frames: Floats,
+    pedestrian: tuple[str, ...],
+    task: str,
+    extraction: Extraction | None = None,
+) -> list[Diagnosis]:
+    """Why the numbers of somebody's pedestrian scores may be meaningless.
+
+    Args:
+        values: (n, k) scores as read.
+        truth: (m,) classes as written.
+        tte_frames: (m,) times to event as written.
+        pedestrian: (m,) names.
+        task: action, intention or risk.
+        extraction: the dataset's own samples, if at hand.
+    """
+    names = np.asarray(pedestrian, dtype=np.str_)
+    found = scores.column_count(values, task) + scores.score_scale(values) + scores.constant_scores(values)
+    found += samples.truth_base(truth, task)
+    found += samples.time_unit(tte_frames) + samples.frame_rate(tte_frames, names, task)
+    order = samples.row_order(names, tte_frames)
+    found += order
+    if extraction is not None:
+        found += _against(extraction, truth, pedestrian)
+    if len(values) != len(truth):
+        counts = extraction.counts if extraction is not None else {}
+        return found + samples.wrong_split(len(values), len(truth), counts, "the scores")
+    codes = {item.code for item in found}
+    if not codes & {"column_count", "truth_base", "truth_classes", "truth_not_classes", "constant"}:
+        found += scores.class_order(values, truth.astype(np.int64))
+    if not order and "constant" not in codes:
+        found += scores.row_alignment(values, names)
+    return found
+
+
+def examine_scenes(scenes: Scenes, missing: Mapping[str, int] | None = None) -> list[Diagnosis]:
+    """Why a folder of annotations may give empty or meaningless results.
+
+    Args:
+        scenes: what was read.
+        missing: split to the number of videos that it names and that were not read.
+    """
+    rows = {name: len(frame) for name, frame in scenes.filled().items() if name != "rejected"}
+    found = data.table_sizes(rows, len(scenes.rejected), sum(scenes.meta.rows_read.values()))
+    if scenes.boxes.is_empty():
+        return found
+    spans = (
+        scenes.boxes.group_by("video")
+        .agg(
+            pl.col("frame").min().alias("first"),
+            pl.col("frame").max().alias("last"),
+            pl.col("x2_px").max(),
+            pl.col("y2_px").max(),
+        )
+        .join(scenes.videos, on="video")
+        .drop_nulls(["n_frames", "width_px", "height_px"])
+    )
+    if len(spans):
+        first, last, n_frames = (spans[name].to_numpy() for name in ("first", "last", "n_frames"))
+        found += data.frame_base(first, last, n_frames)
+    for (width, height), part in spans.group_by("width_px", "height_px", maintain_order=True):
+        videos = part["video"].implode()
+        boxes = scenes.boxes.filter(pl.col("video").is_in(videos))
+        right, low = (boxes[name].to_numpy().astype(np.float64) for name in ("x2_px", "y2_px"))
+        found += data.box_scale(right, low, int(str(width)), int(str(height)))
+    return found + data.split_sizes(_split_sizes(scenes), missing or {})
+
+
+def _against(extraction: Extraction, truth: Floats, pedestrian: tuple[str, ...]) -> list[Diagnosis]:
+    strangers = samples.unknown_names(pedestrian, extraction.pedestrians, extraction.dataset)
+    if strangers:
+        return strangers
+    if not extraction.rows:
+        return samples.wrong_split(len(truth), -1, extraction.counts, "the samples")
+    found = samples.same_order(pedestrian, extraction.rows)
+    return found or samples.flipped_truth(truth, np.asarray(extraction.truth, dtype=np.float64))
+
+
+def _split_sizes(scenes: Scenes) -> dict[str, int]:
+    if "splits" not in scenes.videos.columns:
+        return {}
+    counts = scenes.videos.select(pl.col("splits").explode()).drop_nulls()["splits"].value_counts(sort=True)
+    return {str(name): int(count) for name, count in counts.iter_rows()}

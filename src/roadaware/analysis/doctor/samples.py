@@ -1,0 +1,237 @@
+"""What can be wrong with a samples file: class numbers, units of time, names, order, the wrong split."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.analysis.doctor.diagnosis import Diagnosis, note, suspicious, wrong
+
+Floats = npt.NDArray[np.float64]
+Names = npt.NDArray[np.str_]
+
+CLASSES = {"action": 2, "intention": 3, "risk": 12}
+_TTE = {"action": (30, 90), "risk": (30, 90)}
+_STRIDE = 10
+
+
+def truth_base(truth: Floats, task: str) -> list[Diagnosis]:
+    """Whether classes count from 0.
+
+    Args:
+        truth: (n,) as written.
+        task: action, intention or risk.
+    """
+    classes, low, high = CLASSES[task], truth.min(), truth.max()
+    values = np.unique(truth)
+    evidence = f"truth holds {_listed(values)}; {task} has the classes 0..{classes - 1}"
+    if (truth != np.floor(truth)).any():
+        says = "The truth is not whole numbers: these may be probabilities or scores."
+        return wrong("truth_not_classes", says, evidence, "Write the index of the true class.")
+    if low >= 0 and high < classes:
+        return _one_class(values)
+    if low == 1 and high == classes:
+        return wrong("truth_base", "The classes count from 1.", evidence, "Subtract 1.")
+    if task == "action" and low == -1:
+        says = "-1 marks pedestrians for whom crossing is irrelevant: they are no class."
+        return wrong(
+            "truth_irrelevant", says, evidence, "Write 0 for them, as the protocol does, or leave them out."
+        )
+    says = "The truth holds classes that the task does not have."
+    fitting = [name for name, count in CLASSES.items() if low >= 0 and high < count]
+    remedy = f"Say --task {fitting[0]}." if fitting else "Write the index of the true class, from 0."
+    return wrong("truth_classes", says, evidence, remedy)
+
+
+def time_unit(tte_frames: Floats) -> list[Diagnosis]:
+    """Whether the time to event counts frames, rather than seconds or milliseconds.
+
+    Args:
+        tte_frames: (n,) as written.
+    """
+    low, high = float(tte_frames.min()), float(tte_frames.max())
+    evidence = f"tte_frames runs from {low:g} to {high:g}"
+    if low < 0:
+        says = "Some times to event are negative: the observation would end after the event."
+        return wrong("tte_negative", says, evidence, "Write event frame minus end of the observation.")
+    if (tte_frames != np.floor(tte_frames)).any() or (high <= 10 and high > 0):
+        return wrong(
+            "tte_seconds", "The time to event is in seconds.", evidence, "Multiply by the frame rate."
+        )
+    if high >= 900:
+        says = "The time to event looks like milliseconds, or a frame number."
+        return suspicious("tte_unit", says, evidence, "Write the number of frames until the event.")
+    return []
+
+
+def frame_rate(tte_frames: Floats, pedestrian: Names, task: str) -> list[Diagnosis]:
+    """Whether range and step of the times to event are those of the 30 Hz protocol.
+
+    Args:
+        tte_frames: (n,) as written.
+        pedestrian: (n,) whose sample each row is.
+        task: action, intention or risk.
+    """
+    if task not in _TTE or (tte_frames != np.floor(tte_frames)).any():
+        return []
+    low, high = _TTE[task]
+    same = pedestrian[1:] == pedestrian[:-1]
+    steps = -np.diff(tte_frames)[same]
+    step = float(np.median(steps)) if len(steps) else float(_STRIDE)
+    found = f"times to event {tte_frames.min():g}..{tte_frames.max():g}, usual step {step:g}"
+    if 0 < tte_frames.max() <= 10:
+        return []
+    if tte_frames.max() == high and step == _STRIDE:
+        return []
+    for rate in (10.0, 15.0, 20.0, 25.0, 60.0):
+        if abs(tte_frames.max() - high * rate / 30) <= 1 and abs(tte_frames.min() - low * rate / 30) <= 1:
+            says = f"The times to event are those of video at {rate:g} frames per second."
+            remedy = f"The protocol counts frames at 30 per second: multiply by {30 / rate:g}."
+            return suspicious("frame_rate", says, f"{found}; expected {low}..{high}", remedy)
+    says = "Step or range of the times to event are not those of the IV 2024 protocol."
+    remedy = (
+        "Fine for data of your own. For its tables: observations of 15 frames every 10 frames, ending "
+        "30 to 90 frames before the event; steps of 3 or 6 up to 60 are those of WACV 2021 and IV 2022."
+    )
+    return note("sampling", says, f"{found}; expected {low}..{high}, step {_STRIDE}", remedy)
+
+
+def row_order(pedestrian: Names, tte_frames: Floats) -> list[Diagnosis]:
+    """Whether rows are in extraction order: one pedestrian after the other, the time to event falling.
+
+    Args:
+        pedestrian: (n,) whose sample each row is.
+        tte_frames: (n,) as written.
+    """
+    starts = np.concatenate([[True], pedestrian[1:] != pedestrian[:-1]])
+    blocks, people = int(starts.sum()), len(np.unique(pedestrian))
+    if blocks > people:
+        names, times = np.unique(pedestrian[starts], return_counts=True)
+        again = str(names[times > 1][0])
+        says = "Rows of one pedestrian do not stand together: the file is shuffled or sorted otherwise."
+        evidence = f"{blocks} blocks of {people} pedestrians; {again} comes again later"
+        remedy = "Keep the extraction order; soft, hard and confidence-delta metrics depend on it."
+        return wrong("rows_not_contiguous", says, evidence, remedy)
+    rising = (np.diff(tte_frames) > 0) & ~starts[1:]
+    if rising.any():
+        row = int(np.flatnonzero(rising)[0])
+        says = "The time to event rises inside a pedestrian: rows run backwards, or are shuffled."
+        evidence = (
+            f"{int(rising.sum())} rises; {pedestrian[row]} goes from {tte_frames[row]:g} "
+            f"to {tte_frames[row + 1]:g}"
+        )
+        return suspicious("tte_rises", says, evidence, "Order samples from early to late.")
+    return []
+
+
+def unknown_names(pedestrian: Iterable[str], known: Sequence[str], dataset: str) -> list[Diagnosis]:
+    """Whether the pedestrians are those of the dataset.
+
+    Args:
+        pedestrian: names in the file.
+        known: names in the dataset.
+        dataset: its name.
+    """
+    names = sorted(set(pedestrian))
+    everybody = set(known)
+    strangers = [name for name in names if name not in everybody]
+    if not strangers:
+        return []
+    meant = [(name, near) for name in strangers[:200] if (near := _near(name, known, everybody))]
+    shown = "; ".join(f"{name!r}: did you mean {near!r}?" for name, near in meant[:3])
+    says = f"{len(strangers)} of {len(names)} pedestrians are not in {dataset}."
+    evidence = shown or f"for example {', '.join(repr(name) for name in strangers[:3])}"
+    remedy = (
+        f"Write the identifiers of {dataset} whole, such as {known[0]!r}." if known else "Check the data."
+    )
+    return wrong("unknown_pedestrians", says, evidence, remedy)
+
+
+def wrong_split(rows: int, expected: int, counts: Mapping[str, int], what: str) -> list[Diagnosis]:
+    """Whether the number of rows is that of another split or protocol.
+
+    Args:
+        rows: in the file.
+        expected: of the split that was meant.
+        counts: name of a split or protocol to its number of samples.
+        what: the file.
+    """
+    if rows == expected:
+        return []
+    other = [name for name, count in counts.items() if count == rows]
+    evidence = f"{rows} rows, {expected} expected"
+    if other:
+        says = f"The number of rows of {what} is that of {other[0]}."
+        return wrong("wrong_split", says, evidence, f"Score the other split, or compare with {other[0]}.")
+    shown = ", ".join(f"{name} {count}" for name, count in list(counts.items())[:8])
+    says = f"The number of rows of {what} is that of no split known."
+    return wrong("row_count", says, f"{evidence}; known are {shown}", "One row per sample, none left out.")
+
+
+def same_order(found: Sequence[str], expected: Sequence[str]) -> list[Diagnosis]:
+    """Whether the pedestrians of the rows are those of the extraction, in its order.
+
+    Args:
+        found: (n,) names in the file.
+        expected: (n,) names in the published extraction.
+    """
+    if list(found) == list(expected) or len(found) != len(expected):
+        return []
+    row = next(k for k, (a, b) in enumerate(zip(found, expected, strict=True)) if a != b)
+    evidence = f"row {row + 1} is of {found[row]!r}, the extraction has {expected[row]!r}"
+    remedy = "Videos are sorted by name, pedestrians inside a video by name as text: 0_1_10 before 0_1_2."
+    if sorted(found) == sorted(expected):
+        return wrong("row_order", "The rows are those of the extraction in another order.", evidence, remedy)
+    return suspicious("other_samples", "The rows are not those of the extraction.", evidence, remedy)
+
+
+def flipped_truth(truth: Floats, expected: Floats) -> list[Diagnosis]:
+    """Whether the truth is that of the dataset, or its opposite.
+
+    Args:
+        truth: (n,) in the file.
+        expected: (n,) by the dataset.
+    """
+    if len(truth) != len(expected) or not len(truth):
+        return []
+    agree = float((truth == expected).mean())
+    if agree == 1:
+        return []
+    if set(np.unique(truth)) <= {0.0, 1.0} and (1 - truth == expected).mean() > max(agree, 0.9):
+        says = "The truth is turned round: 1 must mean crossing."
+        return wrong(
+            "truth_flipped", says, f"{agree:.1%} of the rows agree with the data", "Write 1 - truth."
+        )
+    says = "The truth differs from the dataset's."
+    return suspicious(
+        "truth_differs",
+        says,
+        f"{agree:.1%} of the rows agree with the data",
+        "Compare the two by pedestrian.",
+    )
+
+
+def _one_class(values: Floats) -> list[Diagnosis]:
+    if len(values) > 1:
+        return []
+    says = "All samples are of one class: AUC, average precision and recall of the others are undefined."
+    return suspicious("one_class", says, f"truth holds {_listed(values)}", "Check the labels and the split.")
+
+
+def _near(name: str, known: Sequence[str], everybody: set[str]) -> str | None:
+    """The known name that was probably meant: without or with a suffix, a prefix or a path."""
+    core = re.split(r"[/\\:]", name)[-1]
+    for candidate in (core, f"{core}b", f"{core}p", core.rstrip("bp"), f"0_{core}", f"0_{core}b"):
+        if candidate in everybody:
+            return candidate
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+    return close[0] if close else None
+
+
+def _listed(values: Floats) -> str:
+    shown = ", ".join(f"{value:g}" for value in values[:8])
+    return shown + (", ..." if len(values) > 8 else "")

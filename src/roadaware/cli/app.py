@@ -1,0 +1,174 @@
+"""The commands, and the one place where an outcome or an error becomes output and an exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cyclopts import App, CycloptsError
+
+from roadaware import __version__
+from roadaware.cli import console, output
+from roadaware.cli.audit import audit
+from roadaware.cli.baseline import baseline
+from roadaware.cli.compare import compare
+from roadaware.cli.demo import demo
+from roadaware.cli.doctor import doctor
+from roadaware.cli.evaluate import evaluate
+from roadaware.cli.interrupts import Terminated, end_children, interruptible
+from roadaware.cli.options import USUAL, Common, Outcome
+from roadaware.cli.read import read
+from roadaware.cli.report import report
+from roadaware.cli.reproduce import reproduce
+from roadaware.cli.text import paragraphs
+from roadaware.errors import RoadawareError
+
+USAGE, DISK, INTERNAL, PIPE, INTERRUPTED, TERMINATED = 2, 4, 70, 141, 130, 143
+_DISK_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}
+
+app = App(
+    name="roadaware",
+    version=__version__,
+    help=paragraphs("""
+        Turn road video into road events, and know how far to trust them.
+
+        First time here? `roadaware demo` makes a small data set and runs every step on it.
+        `roadaware COMMAND --help` explains a command, with an example.
+
+        Exit codes: 0 fine, 1 findings under --strict or --fail-under, 2 wrong request, 3 unreadable
+        input, 4 output could not be written, 70 a fault of roadaware, 130 interrupted, 141 closed pipe,
+        143 terminated.
+        """),
+    help_format="plaintext",
+)
+_ALIASES: dict[str, list[str]] = {"evaluate": ["eval"]}
+_COMMANDS: tuple[Callable[..., Any], ...] = (
+    demo,
+    read,
+    audit,
+    doctor,
+    baseline,
+    evaluate,
+    compare,
+    reproduce,
+    report,
+)
+for _place, _command in enumerate(_COMMANDS):
+    app.command(
+        _command,
+        alias=_ALIASES.get(_command.__name__, ()),
+        help=paragraphs(_command.__doc__ or ""),
+        sort_key=_place,
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code.
+
+    Args:
+        arguments: the words after `roadaware`; those of the process where None.
+    """
+    words = with_json_target(list(sys.argv[1:] if arguments is None else arguments))
+    console.forgiving_streams()
+    with interruptible():
+        code = _guarded(words)
+    if code in (INTERRUPTED, TERMINATED):
+        end_children()
+        if arguments is None:
+            # Workers' queues would be joined on the way out; after an interruption nobody waits for them.
+            os._exit(code)
+    return code
+
+
+def with_json_target(words: Sequence[str]) -> list[str]:
+    """Give a bare `--json` its target `-`, standard output."""
+    following = [*words[1:], "--"]
+    return [
+        "--json=-" if word == "--json" and after.startswith("-") and after != "-" else word
+        for word, after in zip(words, following, strict=True)
+    ]
+
+
+def _guarded(words: list[str]) -> int:
+    """Run, and turn whatever is raised into a message and an exit code."""
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+    except CycloptsError as error:
+        return _complain(str(error), USAGE, hint="`roadaware --help` lists the commands and their options.")
+    except RoadawareError as error:
+        return _complain(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return _complain("interrupted; nothing half-written remains", INTERRUPTED)
+    except Terminated:
+        return _complain("terminated; nothing half-written remains", TERMINATED)
+    except BrokenPipeError:
+        return _closed_pipe()
+    except OSError as error:
+        if error.errno in _DISK_ERRNOS:
+            _drop_output()
+            return _complain(f"the output could not be written: {error}", DISK)
+        return _internal(error)
+    except Exception as error:  # the last line of defence: a fault of ours is one line, not a traceback
+        return _internal(error)
+    return code
+
+
+def _run(words: list[str]) -> int:
+    command, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False)
+    common: Common = bound.arguments.get("common", USUAL)
+    console.configure(quiet=common.quiet, verbosity=common.verbose)
+    output.check_file(common.json)
+    outcome: Any = command(*bound.args, **bound.kwargs)
+    return _deliver(outcome, common) if isinstance(outcome, Outcome) else 0
+
+
+def _deliver(outcome: Outcome, common: Common) -> int:
+    if common.json is None:
+        console.result(outcome.text)
+    elif str(common.json) == "-":
+        console.result(output.json_text(outcome.data))
+    else:
+        output.write_text(common.json, output.json_text(outcome.data))
+        console.result(outcome.text)
+    if outcome.failed is None:
+        return 0
+    console.complain(f"roadaware: {outcome.failed}")
+    return 1
+
+
+def _complain(message: str, code: int, hint: str | None = None) -> int:
+    if console.verbosity() >= 2:
+        console.complain(traceback.format_exc())
+    console.complain(f"roadaware: {message}")
+    if hint is not None:
+        console.complain(f"  {hint}")
+    return code
+
+
+def _internal(error: Exception) -> int:
+    name = type(error).__name__
+    hint = "This is a fault of roadaware, not of your data; run it again with -vv and report what it prints."
+    if isinstance(error, MemoryError):
+        hint = "There was not enough memory; use fewer draws or a smaller part of the data."
+    lines = str(error).splitlines()
+    return _complain(f"internal error: {name}: {lines[0] if lines else ''}", INTERNAL, hint=hint)
+
+
+def _closed_pipe() -> int:
+    """Whoever read our output has gone: end quietly."""
+    _drop_output()
+    return PIPE
+
+
+def _drop_output() -> None:
+    """Point standard output to nowhere, so that the interpreter's last flush does not fail again."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -1,0 +1,83 @@
+"""`roadaware audit`: what is wrong with a dataset, and with the samples cut from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from roadaware.cli import console, datasets
+from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, Switch, TaskName
+
+if TYPE_CHECKING:
+    from roadaware.analysis.audit import Audit
+    from roadaware.scenes.tables import Scenes
+
+
+def audit(
+    dataset: str,
+    path: Path,
+    /,
+    *,
+    task: TaskName | None = None,
+    config: ConfigName = "reference",
+    html: Path | None = None,
+    strict: Annotated[bool, Switch] = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Say what is wrong with a dataset or its published samples, with counts, reasons and examples.
+
+    Crossing samples without an annotated event, crossing inside the observation, identifiers and tags
+    that give the answer away, gaps in tracks, attributes against tags, refused rows, counts against the
+    printed tables. Needs the folder or zip of the dataset.
+
+    For example:
+
+        roadaware audit jaad JAAD-JAAD_2.0.zip
+
+        roadaware audit jaad JAAD --task risk --html audit.html --strict
+
+    Parameters
+    ----------
+    dataset:
+        Which dataset it is: jaad or pie.
+    path:
+        Its folder or zip.
+    task:
+        Whose samples; action, and intention on PIE, unless said.
+    config:
+        The samples as published (`reference`), or as we recommend (`default`).
+    html:
+        Write the audit as a page.
+    strict:
+        Exit with 1 if something serious, or a warning, was found.
+    """
+    from roadaware.cli.output import check_file, write_text
+
+    check_file(html)
+    asked: TaskName = task or ("intention" if dataset == "pie" else "action")
+    found = audited(datasets.opened(dataset, path), f"{dataset}-{asked}@iv2024", config)
+    if html is not None:
+        from roadaware.cli.pages import audit_page
+
+        write_text(html, audit_page(found))
+        console.note(f"wrote {html}")
+    from roadaware.analysis.audit import render
+
+    serious, warnings = (len(found.of_severity(severity)) for severity in ("serious", "warning"))
+    failed = f"--strict: {serious} serious findings and {warnings} warnings"
+    return Outcome(render(found), found.to_dict(), failed if strict and serious + warnings else None)
+
+
+def audited(scenes: Scenes, protocol: str, config: ConfigName) -> Audit:
+    """The audit of scenes under a protocol.
+
+    Args:
+        scenes: as read.
+        protocol: its name.
+        config: the published sampling, or the one we recommend.
+    """
+    from roadaware.analysis.audit import audit as check
+    from roadaware.scenes.sampling import protocol_named
+
+    with console.working("audit"):
+        return check(scenes, protocol_named(protocol, config))

@@ -1,0 +1,161 @@
+"""`roadaware baseline`: what boxes alone tell, before anybody looks at a pixel."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from roadaware.cli import console, datasets, runs
+from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, Switch, TaskName
+from roadaware.errors import UsageError
+
+if TYPE_CHECKING:
+    from roadaware.analysis.compare import Comparison
+    from roadaware.scenes.tables import Scenes
+    from roadaware.tasks.pedestrians import Baseline
+
+
+def baseline(
+    dataset: str,
+    path: Path,
+    /,
+    *,
+    task: TaskName = "action",
+    model: Annotated[list[str] | None, Parameter(negative="", consume_multiple=True)] = None,
+    config: ConfigName = "default",
+    draws: int = 1000,
+    seed: int = 0,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    overwrite: Annotated[bool, Switch] = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Train simple models on boxes and vehicle actions alone, and judge them on the test split.
+
+    Logistic regression and gradient boosting for action; constant velocity and gradient boosting for
+    risk. Trained on train, chosen on validation, never on test. A model of yours that uses pixels should
+    beat them. Needs the folder or zip of the dataset.
+
+    For example:
+
+        roadaware baseline jaad JAAD-JAAD_2.0.zip --task action
+
+        roadaware baseline jaad JAAD --task risk --config reference \\
+            --model constant-velocity -o runs/risk
+
+    Parameters
+    ----------
+    dataset:
+        Which dataset it is: jaad or pie.
+    path:
+        Its folder or zip.
+    task:
+        What is asked.
+    model:
+        Which baselines; all that answer the task unless said.
+    config:
+        Samples and metrics as published (`reference`), or as we recommend (`default`).
+    draws:
+        Bootstrap resamples for 95 % intervals; 0 for none.
+    seed:
+        Seed of the resamples.
+    output:
+        Write the runs here: one folder per model, and a report.
+    overwrite:
+        Replace earlier runs there.
+    """
+    runs.check(output, overwrite=overwrite)
+    if draws < 0:
+        raise UsageError(f"--draws is 0 or more, not {draws}")
+    protocol = f"{dataset}-{task}@iv2024"
+    scenes = datasets.sampled(dataset, path, protocol, config)
+    trained = train(scenes, task, config, draws=draws, seed=seed, models=model)
+    found = [as_run(item, protocol, draws, seed, config) for item in trained.values()]
+    pairs = compared(found, draws=draws, seed=seed)
+    if output is not None:
+        save(found, pairs, output, title=f"Baselines: {protocol}", overwrite=overwrite)
+        console.note(f"wrote {output} (report: {output / 'report.html'})")
+    return Outcome(_text(found, pairs, protocol, config), _data(found, pairs))
+
+
+def train(
+    scenes: Scenes, task: Any, config: ConfigName, *, draws: int, seed: int, models: list[str] | None = None
+) -> dict[str, Baseline]:
+    """The baselines of a task, trained and judged.
+
+    Args:
+        scenes: with samples of the task.
+        task: action, intention or risk.
+        config: how they are judged.
+        draws: bootstrap resamples.
+        seed: of the resamples.
+        models: their names; all that answer the task where None.
+    """
+    from roadaware.metrics.pedestrians import PedestrianConfig
+    from roadaware.tasks.pedestrians import baseline as fitted
+
+    chosen = PedestrianConfig.reference(task) if config == "reference" else PedestrianConfig.default(task)
+    with console.working(f"baselines for {task}"):
+        return fitted(scenes, task, models, config=chosen, draws=draws, seed=seed)
+
+
+def as_run(item: Baseline, protocol: str, draws: int, seed: int, config: ConfigName) -> runs.Run:
+    """A trained baseline as a run."""
+    from roadaware.config import from_dict
+    from roadaware.metrics.pedestrians import PedestrianConfig, state_of
+
+    judged = from_dict(PedestrianConfig, item.metrics.config)
+    state, _ = state_of(item.predictions, item.scenes, judged.task)
+    facts = {"config_name": config, "chosen": item.model.fitted.chosen}
+    return runs.Run(item.name, state, judged, item.metrics, draws, seed, protocol, facts)
+
+
+def compared(found: list[runs.Run], *, draws: int, seed: int) -> list[Comparison]:
+    """Every pair of runs on the same samples, the stronger-sounding order being that of the list."""
+    from roadaware.analysis.compare import compare
+
+    if not draws:
+        return []
+    return [
+        compare(b.state, a.state, a.config, draws=draws, seed=seed, names=(b.name, a.name))
+        for a, b in itertools.combinations(found, 2)
+    ]
+
+
+def save(
+    found: list[runs.Run], pairs: list[Comparison], folder: Path, *, title: str, overwrite: bool
+) -> None:
+    """One folder with a run folder per model and a page of all.
+
+    Raises:
+        DiskError, UsageError: as `runs.put_folder`.
+    """
+    from roadaware.cli.output import json_text
+    from roadaware.cli.pages import run_page
+
+    files = {
+        f"{run.name}/{name}": data
+        for run in found
+        for name, data in runs.files_of(run, run_page([run])).items()
+    }
+    files["report.html"] = run_page(found, pairs, title).encode("utf-8", errors="backslashreplace")
+    files[runs.MARKER] = json_text({"schema": runs.SCHEMA, **_data(found, pairs)}).encode()
+    runs.put_folder(folder, files, overwrite=overwrite)
+
+
+def _text(found: list[runs.Run], pairs: list[Comparison], protocol: str, config: str) -> str:
+    from roadaware.cli.tables import headline_text, runs_text
+
+    head = f"{protocol}, config {config}: {len(found[0].state)} test samples"
+    return "\n\n".join([head, runs_text(found), *(headline_text(pair) for pair in pairs)])
+
+
+def _data(found: list[runs.Run], pairs: list[Comparison]) -> dict[str, Any]:
+    from roadaware.cli.compare import comparison_data
+
+    return {
+        "models": {run.name: runs.summary(run) for run in found},
+        "comparisons": [comparison_data(pair) for pair in pairs],
+    }

@@ -1,0 +1,117 @@
+"""`roadaware compare`: which of two models is better, and whether that is more than chance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from roadaware.cli import console, runs
+from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, TaskName
+from roadaware.errors import UsageError
+
+if TYPE_CHECKING:
+    from roadaware.analysis.compare import Comparison
+    from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores
+
+
+def compare(
+    a: Path,
+    b: Path,
+    /,
+    *,
+    samples: Path | None = None,
+    task: TaskName | None = None,
+    config: ConfigName = "default",
+    draws: int = 1000,
+    seed: int = 0,
+    html: Path | None = None,
+    common: Common = USUAL,
+) -> Outcome:
+    """Compare two models on the same samples: every metric, the difference with intervals, and a verdict.
+
+    Needs two csv files of scores with the samples they are about, or two run folders of `evaluate -o`.
+    Whole pedestrians, and whole videos, are resampled for both models at once; where an interval of the
+    difference holds 0 the verdict is `not different`.
+
+    For example:
+
+        roadaware compare mine.csv theirs.csv --samples samples.csv --task action
+
+        roadaware compare runs/mine runs/theirs --html difference.html
+
+    Parameters
+    ----------
+    a:
+        The first model: csv file or run folder.
+    b:
+        The second model.
+    samples:
+        The samples of the csv files.
+    task:
+        What was asked, for csv files.
+    config:
+        `reference` judges as the published evaluator does, `default` as we recommend; run folders bring
+        their own.
+    draws:
+        Bootstrap resamples.
+    seed:
+        Seed of the resamples.
+    html:
+        Write the comparison as a page.
+    """
+    from roadaware.analysis.compare import compare as paired
+    from roadaware.cli.output import check_file, write_text
+    from roadaware.cli.pages import comparison_page
+    from roadaware.cli.tables import comparison_text
+
+    check_file(html)
+    if draws < 1:
+        raise UsageError(f"--draws is 1 or more here, not {draws}")
+    if runs.is_run(a) != runs.is_run(b):
+        raise UsageError("compare two csv files or two run folders, not one of each")
+    one, two, chosen = _runs(a, b) if runs.is_run(a) else _files(a, b, samples, task, config)
+    names = _names(a, b)
+    with console.working("resampling"):
+        found = paired(one, two, chosen, draws=draws, seed=seed, names=names)
+    if html is not None:
+        write_text(html, comparison_page(found))
+        console.note(f"wrote {html}")
+    return Outcome(comparison_text(found), comparison_data(found))
+
+
+def comparison_data(comparison: Comparison) -> dict[str, Any]:
+    """The comparison, JSON-ready."""
+    return {
+        "names": list(comparison.names),
+        "draws": comparison.draws,
+        "seed": comparison.seed,
+        "config": comparison.config,
+        "metrics": {row["metric"]: row for row in comparison.table.iter_rows(named=True)},
+    }
+
+
+def _runs(a: Path, b: Path) -> tuple[SampleScores, SampleScores, PedestrianConfig]:
+    first, second = runs.load(a), runs.load(b)
+    if first.config != second.config:
+        raise UsageError(f"{a} and {b} were judged by different configs; evaluate both with the same")
+    return first.state, second.state, first.config
+
+
+def _files(
+    a: Path, b: Path, samples: Path | None, task: TaskName | None, config: ConfigName
+) -> tuple[SampleScores, SampleScores, PedestrianConfig]:
+    from roadaware.cli.pedestrian_inputs import from_files
+    from roadaware.metrics.pedestrians import PedestrianConfig
+
+    if samples is None or task is None:
+        raise UsageError(
+            "csv files of scores need --samples SAMPLES.csv and --task action, intention or risk"
+        )
+    chosen = PedestrianConfig.reference(task) if config == "reference" else PedestrianConfig.default(task)
+    return from_files(a, samples, task).state, from_files(b, samples, task).state, chosen
+
+
+def _names(a: Path, b: Path) -> tuple[str, str]:
+    """What to call the two: the names of their files, or A and B where these are equal."""
+    first, second = a.stem or str(a), b.stem or str(b)
+    return (first, second) if first != second else (f"A ({first})", f"B ({second})")

@@ -1,0 +1,139 @@
+"""Where words go: results to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from roadaware.cli.text import plain
+
+_EVERY_S = 5.0
+
+
+class _State:
+    """How loud the current command is."""
+
+    quiet = False
+    verbosity = 0
+
+
+def configure(*, quiet: bool, verbosity: int) -> None:
+    """Set the loudness, and send the library's log to standard error."""
+    _State.quiet, _State.verbosity = quiet, verbosity
+    logger = logging.getLogger("roadaware")
+    for handler in [h for h in logger.handlers if isinstance(h, _Handler)]:
+        logger.removeHandler(handler)
+    logger.addHandler(_Handler())
+    levels = {0: logging.WARNING, 1: logging.INFO}
+    logger.setLevel(logging.ERROR if quiet else levels.get(verbosity, logging.DEBUG))
+
+
+def forgiving_streams() -> None:
+    """Make the standard streams write what they cannot encode as escapes (LANG=C) instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def result(text: str) -> None:
+    """Results, for standard output.
+
+    The text is ours, with the styles we gave it; what comes out of data files went through `cell` or `plain`.
+    """
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    sys.stdout.flush()
+
+
+def note(text: str) -> None:
+    """What is going on, for standard error; silent under --quiet."""
+    if not _State.quiet:
+        _to_stderr(text)
+
+
+def complain(text: str) -> None:
+    """What went wrong, for standard error, --quiet or not."""
+    _to_stderr(text)
+
+
+def verbosity() -> int:
+    """0, or how many times -v was given."""
+    return _State.verbosity
+
+
+@contextlib.contextmanager
+def progress(what: str) -> Iterator[Progress]:
+    """Show how far a step is: a bar on a terminal, a line now and then elsewhere, nothing under --quiet."""
+    shown = Progress(what)
+    try:
+        yield shown
+    finally:
+        shown.close()
+
+
+@contextlib.contextmanager
+def working(what: str) -> Iterator[None]:
+    """Say under -v what is being done and how long it took."""
+    started_s = time.monotonic()
+    yield
+    if _State.verbosity:
+        note(f"{what}: {time.monotonic() - started_s:.2f} s")
+
+
+class Progress:
+    """Called with (done, total) or (done, total, unit) as work proceeds."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._bar: Any = None
+        self._task: Any = None
+        self._last_s = time.monotonic()
+
+    def __call__(self, done: int, total: int, unit: str = "") -> None:
+        """Show that `done` of `total` items are finished."""
+        if _State.quiet:
+            return
+        if _bars_wanted():
+            self._move(done, total)
+        elif time.monotonic() - self._last_s >= _EVERY_S:
+            self._last_s = time.monotonic()
+            _to_stderr(f"{self._what}: {done} of {total} {unit}".rstrip())
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def _move(self, done: int, total: int) -> None:
+        if self._bar is None:
+            from rich.console import Console
+            from rich.progress import Progress as Bar
+
+            self._bar = Bar(console=Console(stderr=True), transient=True)
+            self._bar.start()
+            self._task = self._bar.add_task(plain(self._what), total=total)
+        self._bar.update(self._task, completed=done, total=total)
+
+
+class _Handler(logging.Handler):
+    """The library's log, one line each, on whatever standard error is at that moment."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _to_stderr(f"{record.levelname.lower()}: {record.getMessage()}")
+
+
+def _bars_wanted() -> bool:
+    return sys.stderr.isatty() and not os.environ.get("CI") and not os.environ.get("TQDM_DISABLE")
+
+
+def _to_stderr(text: str) -> None:
+    # A standard error that is gone must not turn a finished job into a failed one.
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(plain(text) + "\n")
+        sys.stderr.flush()

@@ -1,0 +1,76 @@
+"""Datasets as the commands take them: found, read with progress, cut into samples."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from roadaware.cli import console
+from roadaware.errors import UsageError
+
+if TYPE_CHECKING:
+    from roadaware.cli.options import ConfigName
+    from roadaware.scenes.tables import Scenes
+
+
+def opened(dataset: str, path: Path, **options: Any) -> Scenes:
+    """A dataset's tables: read from its files, or opened from a folder that `read -o` wrote.
+
+    Args:
+        dataset: jaad or pie.
+        path: the folder or zip of the release, or a saved folder.
+        options: passed to the reader.
+
+    Raises:
+        InputError: if it is not the dataset.
+    """
+    from roadaware.scenes.readers import read
+    from roadaware.scenes.store import open_scenes
+
+    if is_saved(path):
+        with console.working(f"opening {path}"):
+            return open_scenes(path)
+    with console.progress(f"reading {dataset.upper()}") as progress, console.working(f"reading {path}"):
+        return read(dataset, path, progress=progress, **options)
+
+
+def is_saved(path: Path) -> bool:
+    """Whether a folder holds tables that `read -o` wrote."""
+    return (path / "meta.json").is_file()
+
+
+def sampled(dataset: str, path: Path, protocol: str, config: ConfigName) -> Scenes:
+    """A dataset cut into samples by a protocol.
+
+    Args:
+        dataset: jaad or pie.
+        path: where it lies.
+        protocol: its name.
+        config: the published sampling, or the one we recommend.
+
+    Raises:
+        InputError, UsageError: if the dataset cannot be read, or the protocol is unknown.
+    """
+    from roadaware.scenes.sampling import protocol_named, sample
+
+    chosen = protocol_named(protocol, config)
+    scenes = opened(dataset, path)
+    with console.working("sampling"):
+        return sample(scenes, chosen)
+
+
+def data_folder(given: Path | None) -> Path:
+    """The folder that holds the datasets: the one given, else that of ROADAWARE_DATA_DIR.
+
+    Raises:
+        UsageError: if neither is there.
+    """
+    if given is not None:
+        return given
+    stated = os.environ.get("ROADAWARE_DATA_DIR")
+    if not stated:
+        raise UsageError(
+            "no data: say --data DIR, or set ROADAWARE_DATA_DIR to the folder that holds jaad/ and pie/"
+        )
+    return Path(stated)

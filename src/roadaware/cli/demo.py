@@ -1,0 +1,213 @@
+"""`roadaware demo`: every step once, on a data set made on the spot or on real annotations."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from roadaware.cli import console, datasets, text
+from roadaware.cli.options import USUAL, Common, Outcome, Switch
+from roadaware.errors import UsageError
+
+if TYPE_CHECKING:
+    from roadaware.cli.runs import Run
+    from roadaware.reports.page import Section
+    from roadaware.scenes.tables import Scenes
+
+_TASKS = ("action", "risk")
+
+
+def demo(
+    *,
+    data: Path | None = None,
+    output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("runs/demo"),
+    draws: int = 200,
+    seed: int = 0,
+    overwrite: Annotated[bool, Switch] = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Run every step once: read, audit, train baselines, evaluate, report. Takes under a minute.
+
+    Without --data it first writes a small data set in the format of JAAD, with known defects, and shows
+    that the audit finds them. With --data it takes the real annotations in DIR/jaad (and DIR/pie), and
+    ends with the published tables, obtained beside printed.
+
+    For example:
+
+        roadaware demo
+
+        roadaware demo --data DATA -o runs/real
+
+    Parameters
+    ----------
+    data:
+        A folder with jaad/ and pie/ as released.
+    output:
+        Where data set, runs and report go; an earlier demo there is replaced.
+    draws:
+        Bootstrap resamples for 95 % intervals.
+    seed:
+        Seed of the data set and of the resamples.
+    overwrite:
+        Replace what stands in the output folder even if it is another run.
+    """
+    if draws < 0:
+        raise UsageError(f"--draws is 0 or more, not {draws}")
+    _check_output(output, overwrite=overwrite)
+    show = _Show()
+    found = _made_up(output, show, draws, seed) if data is None else _real(data, output, show, draws, seed)
+    page = output / "report.html"
+    show.say(f"\nThe report: {page}\nAll of it took {text.seconds(time.monotonic() - show.started_s)}.")
+    return Outcome("\n".join(show.lines), {**found, "report": str(page)})
+
+
+class _Show:
+    """Collects what is printed, and says at once on standard error what is going on."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.started_s = time.monotonic()
+        self._step = 0
+
+    def step(self, title: str, command: str) -> None:
+        """A new step, and the command that would do it alone."""
+        self._step += 1
+        console.note(f"demo, step {self._step}: {title}")
+        self.say(("\n" if self.lines else "") + text.styled(f"{self._step}. {title}", "title"))
+        self.say(f"   $ roadaware {text.cell(command)}")
+
+    def say(self, words: str) -> None:
+        """A part of the result."""
+        self.lines.append(words)
+
+
+def _made_up(output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]:
+    """The demo on a data set of our own."""
+    from roadaware.cli.demo_findings import findings_text, planted_and_found
+    from roadaware.scenes.demo import write_demo
+
+    root = output / "data"
+    with console.progress("writing the demo's data set") as progress:
+        facts = write_demo(root, seed=seed, progress=progress)
+    show.step("Read", f"read jaad {root}")
+    scenes = _read(root, show)
+    show.step("Audit: does it find what was planted?", f"audit jaad {root}")
+    audit, audited = _audit(scenes, show)
+    checks = planted_and_found(facts, audit, scenes)
+    show.say(findings_text(checks))
+    found = _baselines(scenes, show, root, draws, seed)
+    _own_scores(output, found[0], show)
+    _write_report(output, [audited, *_sections(found)], "Demo")
+    return {
+        "planted": [check.as_dict() for check in checks],
+        "models": _values(found),
+        "pedestrians": facts.pedestrians,
+        "boxes": facts.boxes,
+    }
+
+
+def _real(data: Path, output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]:
+    """The demo on real annotations, up to the published tables."""
+    from roadaware.cli.pages import reproduction_section_of
+    from roadaware.cli.reproduce import repeated, reproduction_text
+
+    root = data / "jaad"
+    show.step("Read", f"read jaad {root}")
+    scenes = _read(root, show)
+    show.step("Audit", f"audit jaad {root}")
+    audit, audited = _audit(scenes, show)
+    found = _baselines(scenes, show, root, draws, seed)
+    show.step("Reproduce the published tables", f"reproduce iv2024 --data {data}")
+    tables = repeated(data, draws=0, baselines=False)
+    show.say(reproduction_text(tables))
+    sections = [audited, *_sections(found), reproduction_section_of(tables)]
+    _write_report(output, sections, "Demo on real annotations")
+    counts = {severity: len(audit.of_severity(severity)) for severity in ("serious", "warning", "note")}
+    return {"audit": counts, "models": _values(found), "reproduced": tables.counts}
+
+
+def _read(root: Path, show: _Show) -> Scenes:
+    scenes = datasets.opened("jaad", root)
+    sizes = ", ".join(f"{len(frame):,} {name}" for name, frame in scenes.filled().items())
+    show.say(f"   {sizes}")
+    return scenes
+
+
+def _audit(scenes: Scenes, show: _Show) -> tuple[Any, Section]:
+    from roadaware.cli.audit import audited
+    from roadaware.cli.pages import audit_section_of
+
+    found = audited(scenes, "jaad-action@iv2024", "reference")
+    rows = [(item.severity, item.name, item.count, item.out_of) for item in found.findings]
+    show.say(text.table(["severity", "finding", "count", "of"], rows, left=2))
+    return found, audit_section_of(found)
+
+
+def _baselines(scenes: Scenes, show: _Show, root: Path, draws: int, seed: int) -> list[Run]:
+    """Both tasks' baselines, trained and judged."""
+    from roadaware.cli.baseline import as_run, train
+    from roadaware.cli.tables import runs_text
+    from roadaware.scenes.sampling import protocol_named, sample
+
+    found = []
+    for task in _TASKS:
+        protocol = f"jaad-{task}@iv2024"
+        show.step(
+            f"Baselines without pixels: {task}", f"baseline jaad {root} --task {task} --config reference"
+        )
+        trained = train(sample(scenes, protocol_named(protocol)), task, "reference", draws=draws, seed=seed)
+        runs = [as_run(item, protocol, draws, seed, "reference") for item in trained.values()]
+        show.say(runs_text(runs))
+        found += runs
+    return found
+
+
+def _own_scores(output: Path, run: Run, show: _Show) -> None:
+    """A model's scores as csv files, and the command that judges them."""
+    from roadaware.cli.output import write_text
+    from roadaware.cli.pedestrian_inputs import from_files
+    from roadaware.metrics.pedestrians import evaluate_samples
+    from roadaware.scenes.scores import samples_text, scores_text
+
+    scores, samples = output / "scores.csv", output / "samples.csv"
+    state = run.state
+    if state.tte_frames is None or state.video is None:
+        raise TypeError("samples of a protocol have times to event and videos")
+    write_text(scores, scores_text(state.scores))
+    write_text(samples, samples_text(state.truth, state.pedestrian, state.tte_frames, state.video))
+    command = f"evaluate pedestrians --scores {scores} --samples {samples} --task action --config reference"
+    show.step("Evaluate scores of your own", command)
+    judged = from_files(scores, samples, "action").state
+    again = evaluate_samples(judged, run.config)
+    names = ("auc", "average_precision", "balanced_accuracy", "f1")
+    values = ", ".join(f"{name} {text.number(again.value(name))}" for name in names)
+    show.say(f"   {run.name} from its csv file: {values}")
+
+
+def _sections(found: list[Run]) -> list[Section]:
+    from roadaware.cli.pages import run_section
+
+    return [run_section(run) for run in found]
+
+
+def _write_report(output: Path, sections: list[Section], title: str) -> None:
+    from roadaware.cli.output import write_text
+    from roadaware.reports.page import report
+
+    with console.working("report"):
+        write_text(output / "report.html", report(sections, title=f"roadaware: {title}"))
+
+
+def _values(found: list[Run]) -> dict[str, dict[str, float | None]]:
+    return {f"{run.config.task} {run.name}": run.result.values() for run in found}
+
+
+def _check_output(output: Path, *, overwrite: bool) -> None:
+    """An empty folder, a new one or an earlier demo is written to; anything else only under --overwrite."""
+    from roadaware.cli.output import check_folder
+
+    ours = (output / "report.html").is_file()
+    check_folder(output, overwrite=overwrite or ours, marker="report.html")

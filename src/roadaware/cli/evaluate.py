@@ -1,0 +1,142 @@
+"""`roadaware evaluate`: how good are these scores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from roadaware.cli import console, runs, thresholds
+from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, Switch, TaskName
+from roadaware.errors import UsageError
+
+if TYPE_CHECKING:
+    from roadaware.cli.pedestrian_inputs import Judged
+    from roadaware.metrics.pedestrians import Task
+
+
+def evaluate(
+    subject: Literal["pedestrians"],
+    /,
+    *,
+    scores: Path,
+    samples: Path | None = None,
+    task: TaskName | None = None,
+    protocol: str | None = None,
+    data: Path | None = None,
+    split: Literal["train", "val", "test"] = "test",
+    config: ConfigName = "default",
+    draws: int = 0,
+    seed: int = 0,
+    fail_under: Annotated[list[str] | None, Parameter(negative="", consume_multiple=True)] = None,
+    output_folder: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    overwrite: Annotated[bool, Switch] = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Score any model's output on pedestrians: base, weighted, soft, hard and ranking metrics.
+
+    Needs SCORES, a csv file without header with one row per sample (1 number for action, 3 for
+    intention, 12 for risk), and the samples: either a csv file with a header and the columns truth,
+    pedestrian and tte_frames (and video, for intervals over videos), or the samples of a protocol on a
+    dataset. Rows are matched by their order, so a single bad row is an error and nothing is scored.
+
+    For example:
+
+        roadaware evaluate pedestrians --scores model.csv \\
+            --samples samples.csv --task action --draws 1000
+
+        roadaware evaluate pedestrians --scores pf_action_jaad.csv \\
+            --protocol jaad-action@iv2024 --data JAAD-JAAD_2.0.zip \\
+            --config reference --json result.json -o runs/pedformer
+
+        roadaware evaluate pedestrians --scores model.csv \\
+            --samples samples.csv --task action --fail-under auc=0.85 f1=0.6
+
+    Parameters
+    ----------
+    subject:
+        What is scored.
+    scores:
+        The model's output, in [0, 1].
+    samples:
+        The samples, in the same order.
+    task:
+        What was asked; a protocol says so itself.
+    protocol:
+        Instead of --samples: a protocol's name, with --data.
+    data:
+        The dataset of the protocol: folder or zip.
+    split:
+        Which samples of the protocol.
+    config:
+        `reference` judges as the published evaluator does, `default` as we recommend.
+    draws:
+        Bootstrap resamples for 95 % intervals; 0 for none.
+    seed:
+        Seed of the resamples.
+    fail_under:
+        METRIC=VALUE, several if need be: exit with 1 if a metric is lower, or undefined.
+    output_folder:
+        Write the run here: settings, results, rows per sample and pedestrian, report.
+    overwrite:
+        Replace an earlier run there.
+    """
+    bars = thresholds.parsed(fail_under or [])
+    runs.check(output_folder, overwrite=overwrite)
+    if draws < 0:
+        raise UsageError(f"--draws is 0 or more, not {draws}")
+    judged, asked = _judged(scores, samples, task, protocol, data, split, config)
+    run = _run(judged, asked, config, scores.stem, draws, seed, protocol or "")
+    facts = runs.summary(run)
+    if output_folder is not None:
+        _save(run, output_folder, overwrite=overwrite)
+    from roadaware.cli.tables import run_text
+
+    return Outcome(run_text(run), facts, thresholds.failure(facts["metrics"], bars))
+
+
+def _judged(
+    scores: Path,
+    samples: Path | None,
+    task: Task | None,
+    protocol: str | None,
+    data: Path | None,
+    split: str,
+    config: ConfigName,
+) -> tuple[Judged, Task]:
+    """Scores beside their truth, and what was asked."""
+    from roadaware.cli.datasets import sampled
+    from roadaware.cli.pedestrian_inputs import dataset_of, from_dataset, from_files
+
+    if (samples is None) == (protocol is None):
+        raise UsageError("name the samples: either --samples SAMPLES.csv, or --protocol NAME and --data PATH")
+    if samples is not None:
+        if task is None:
+            raise UsageError("--samples needs --task action, intention or risk")
+        return from_files(scores, samples, task), task
+    dataset, asked = dataset_of(str(protocol))
+    if task is not None and task != asked:
+        raise UsageError(f"--protocol {protocol} asks for {asked}, --task for {task}; leave one away")
+    if data is None:
+        raise UsageError(f"--protocol {protocol} needs --data PATH, the folder or zip of {dataset.upper()}")
+    return from_dataset(scores, sampled(dataset, data, str(protocol), config), asked, split), asked
+
+
+def _run(
+    judged: Judged, task: Task, config: ConfigName, name: str, draws: int, seed: int, protocol: str
+) -> runs.Run:
+    from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
+
+    chosen = PedestrianConfig.reference(task) if config == "reference" else PedestrianConfig.default(task)
+    with console.working("resampling" if draws else "scoring"):
+        result = evaluate_samples(judged.state, chosen, draws=draws, seed=seed)
+    facts = {"config_name": config, "clipped": judged.clipped}
+    return runs.Run(name, judged.state, chosen, result, draws, seed, protocol, facts)
+
+
+def _save(run: runs.Run, folder: Path, *, overwrite: bool) -> None:
+    from roadaware.cli.pages import run_page
+
+    runs.put_folder(folder, runs.files_of(run, run_page([run])), overwrite=overwrite)
+    console.note(f"wrote {folder} (report: {folder / 'report.html'})")

@@ -1,0 +1,70 @@
+"""Ctrl-C and SIGTERM end a command within two seconds, its workers with it."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+_GRACE_S = 1.2
+
+
+class Terminated(BaseException):
+    """SIGTERM arrived; a BaseException, so that no handler of ordinary errors swallows it."""
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Within: SIGINT raises KeyboardInterrupt, SIGTERM raises Terminated, and a deaf process is ended.
+
+    Python runs signal handlers between two bytecodes of the main thread only. A thread that waits on the
+    wake-up descriptor hears the signal at once, and ends the process when the main thread has not come
+    back by itself, as inside a long call into compiled code or a wait for workers.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard, wake = socket.socketpair()
+    wake.setblocking(False)
+    finished = threading.Event()
+    watchdog = threading.Thread(target=_watch, args=(heard, finished), name="interrupts", daemon=True)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    old_wake = signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _terminate)
+    watchdog.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        signal.set_wakeup_fd(old_wake)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        wake.close()
+        watchdog.join()
+        heard.close()
+
+
+def end_children() -> None:
+    """Kill the worker processes that are still there."""
+    for child in multiprocessing.active_children():
+        child.kill()
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise Terminated
+
+
+def _watch(heard: socket.socket, finished: threading.Event) -> None:
+    """Wait for a signal; give the main thread its grace, then end the process. An empty read means: done."""
+    received = heard.recv(1)
+    while received and received[0] not in (signal.SIGINT, signal.SIGTERM):
+        received = heard.recv(1)
+    if received and not finished.wait(_GRACE_S):
+        end_children()
+        os._exit(128 + received[0])

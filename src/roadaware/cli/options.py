@@ -1,0 +1,46 @@
+"""Options that every command shares, and what a command hands back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Group, Parameter
+
+_SHARED = Group("Shared options", sort_key=100)
+
+ConfigName = Literal["reference", "default"]
+TaskName = Literal["action", "intention", "risk"]
+Switch = Parameter(negative="", show_default=False)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Common:
+    """What every command understands."""
+
+    json: Annotated[Path | None, Parameter(group=_SHARED)] = None
+    """Write the result as JSON to this file; `--json` alone or `--json -` prints it instead of the text."""
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=_SHARED), Switch] = False
+    """Say nothing but the result and errors."""
+    verbose: Annotated[int, Parameter(name=["--verbose", "-v"], count=True, group=_SHARED), Switch] = 0
+    """Say more; -vv also shows where in the program an error arose."""
+
+
+USUAL = Common()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command found out.
+
+    Args:
+        text: for people.
+        data: for machines; JSON-ready, undefined values as None.
+        failed: why `--strict` or `--fail-under` turns it into exit code 1, or None.
+    """
+
+    text: str
+    data: dict[str, Any] = field(default_factory=dict)
+    failed: str | None = None

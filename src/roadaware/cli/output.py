@@ -1,0 +1,97 @@
+"""Files and folders that a command writes: checked before the work starts, whole or absent afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from roadaware.errors import DiskError, UsageError
+
+
+def check_file(path: Path | None) -> None:
+    """Fail early if a file cannot be written.
+
+    Raises:
+        DiskError: if it cannot be written there.
+        UsageError: if it is a folder.
+    """
+    if path is None or str(path) == "-":
+        return
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; name the file to write in it")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise DiskError(f"{path} cannot be written (permission denied); choose another path")
+    _check_parent(path.absolute().parent, path)
+
+
+def check_folder(path: Path | None, *, overwrite: bool, marker: str) -> None:
+    """Fail early if a folder cannot be made, or holds something already.
+
+    Args:
+        path: the folder to be written.
+        overwrite: whether an earlier result there may be replaced.
+        marker: the file by which an earlier result is known; a folder with other things is never replaced.
+
+    Raises:
+        DiskError: if it cannot be written there.
+        UsageError: if there is something already.
+    """
+    if path is None:
+        return
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{path} is a file; name a folder to write into")
+    if path.is_dir() and any(path.iterdir()):
+        if not (path / marker).is_file():
+            raise UsageError(f"{path} holds other things (no {marker} in it); name a new or empty folder")
+        if not overwrite:
+            raise UsageError(
+                f"{path} holds an earlier result; say --overwrite to replace it, or name another"
+            )
+    _check_parent(path.absolute(), path)
+
+
+def json_text(data: Any) -> str:
+    """Strict JSON: a value that is not finite is an error, not `NaN`.
+
+    Raises:
+        ValueError: if a number is not finite.
+    """
+    return json.dumps(data, allow_nan=False, ensure_ascii=True, indent=2) + "\n"
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a whole file at once, with the folders above it; a device (`/dev/stderr`) is written to as it is.
+
+    Raises:
+        DiskError: if it cannot be written.
+    """
+    from roadaware.scenes.disk import atomic_write
+
+    make_folder(path.absolute().parent)
+    atomic_write(path, text.encode("utf-8", errors="backslashreplace"))
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it.
+
+    Raises:
+        DiskError: if that is not possible.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DiskError(
+            f"{path} could not be made: {error.strerror or error}; choose a folder you can write to"
+        ) from error
+
+
+def _check_parent(folder: Path, target: Path) -> None:
+    """The nearest folder that exists must be a folder we can write to."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if not folder.is_dir():
+        raise DiskError(f"{target} cannot be made: {folder} is not a folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise DiskError(f"{target} cannot be made: no permission to write in {folder}")

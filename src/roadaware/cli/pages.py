@@ -1,0 +1,154 @@
+"""Report pages out of what the commands found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from roadaware.cli import console
+from roadaware.cli.runs import Run, data_digest
+
+if TYPE_CHECKING:
+    from roadaware.analysis.audit import Audit
+    from roadaware.analysis.compare import Comparison
+    from roadaware.protocols.iv2024 import Reproduction
+    from roadaware.reports.page import Section
+    from roadaware.scenes.tables import Scenes
+
+
+def run_page(runs: Sequence[Run], comparisons: Sequence[Comparison] = (), title: str = "") -> str:
+    """One page for one or several runs, and how they compare.
+
+    Args:
+        runs: in reading order.
+        comparisons: pairs of them.
+        title: heading; the names of the runs where empty.
+    """
+    from roadaware.reports.evaluation import comparison_section
+    from roadaware.reports.page import report
+
+    with console.working("report"):
+        sections = [run_section(run) for run in runs]
+        sections += [comparison_section(comparison) for comparison in comparisons]
+        heading = title or ", ".join(run.name for run in runs)
+        return report(sections, title=heading, subtitle=_subtitle(runs))
+
+
+def run_section(run: Run, *, scenes: Scenes | None = None) -> Section:
+    """One run as a section.
+
+    Args:
+        run: what to show.
+        scenes: with the samples of the run in its order, for the picture of one pedestrian.
+    """
+    from roadaware.reports.evaluation import evaluation_section
+    from roadaware.reports.gallery import evaluation_pictures, story_picture
+
+    pictures = evaluation_pictures(run.state, run.result, name=run.name)
+    if scenes is not None:
+        pictures.append(story_picture(scenes, run.state))
+    about = {"data digest": data_digest(run.state), "draws": str(run.draws), "seed": str(run.seed)}
+    if run.protocol:
+        about = {"protocol name": run.protocol, **about}
+    return evaluation_section(run.result, title=run.name, model=run.name, about=about, pictures=pictures)
+
+
+def comparison_page(comparison: Comparison) -> str:
+    """A page for two models.
+
+    Args:
+        comparison: what `compare` gave.
+    """
+    from roadaware.reports.evaluation import comparison_section
+    from roadaware.reports.page import report
+
+    return report([comparison_section(comparison)], title=" against ".join(comparison.names))
+
+
+def _subtitle(runs: Sequence[Run]) -> str:
+    tasks = sorted({run.config.task for run in runs})
+    protocols = sorted({run.protocol for run in runs if run.protocol})
+    return ", ".join(["pedestrians", *tasks, *protocols])
+
+
+def audit_page(found: Audit) -> str:
+    """A page for an audit.
+
+    Args:
+        found: what was checked.
+    """
+    from roadaware.reports.page import report
+
+    return report([audit_section_of(found)], title=f"Audit of {found.dataset}")
+
+
+def audit_section_of(found: Audit) -> Section:
+    """An audit as a section.
+
+    Args:
+        found: what was checked.
+    """
+    from roadaware.reports.audit import audit_section
+
+    return audit_section(found)
+
+
+def reproduction_page(found: Reproduction) -> str:
+    """A page for a repeated experiment: its tables, and the pictures of what could be judged.
+
+    Args:
+        found: what came of it.
+    """
+    from roadaware.reports.page import report
+
+    return report([reproduction_section_of(found), *_questions(found)], title="IV 2024 repeated")
+
+
+def reproduction_section_of(found: Reproduction) -> Section:
+    """A repeated experiment as a section.
+
+    Args:
+        found: what came of it.
+    """
+    from roadaware.reports.reproduction import reproduction_section
+
+    beside: dict[tuple[str, str], dict[str, dict[str, float | None]]] = {}
+    for cell in found.cells:
+        for name, value in cell.beside.items():
+            beside.setdefault((cell.table, cell.dataset), {}).setdefault(name, {})[cell.metric] = value
+    return reproduction_section(found.cells, beside=beside)
+
+
+def _questions(found: Reproduction) -> list[Section]:
+    """One section per set of released scores, with its pictures."""
+    from roadaware.metrics.pedestrians import state_of
+    from roadaware.reports.evaluation import evaluation_section
+    from roadaware.reports.gallery import evaluation_pictures, story_picture
+    from roadaware.tasks.pedestrians import split_samples
+
+    sections = []
+    for name, question in found.questions.items():
+        held = split_samples(question.scenes, "test")
+        task = question.metrics.config["task"]
+        state, _ = state_of(question.predictions, held, task)
+        beside = {
+            other: state_of(item.predictions, item.scenes, task)[0]
+            for other, item in question.baselines.items()
+        }
+        labels = held.meta.vocabularies.get(task)
+        pictures = evaluation_pictures(
+            state, question.metrics, labels=labels, name="PedFormer", beside=beside
+        )
+        if task == "action" and not held.boxes.is_empty():
+            pictures.append(story_picture(held, state))
+        sections.append(
+            evaluation_section(
+                question.metrics,
+                title=f"PedFormer, {name}",
+                model="PedFormer",
+                about={"assumption": question.assumption} if question.assumption else None,
+                protocol=question.scenes.meta.notes.get("protocol"),
+                pictures=pictures,
+            )
+        )
+    return sections

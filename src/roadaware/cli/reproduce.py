@@ -1,0 +1,153 @@
+"""`roadaware reproduce`: a published experiment again, obtained beside printed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from roadaware.cli import console, datasets, text
+from roadaware.cli.options import USUAL, Common, Outcome
+from roadaware.errors import UsageError
+
+if TYPE_CHECKING:
+    from roadaware.protocols.cells import Cell
+    from roadaware.protocols.iv2024 import Reproduction
+
+MARKS = {
+    "match": ("=", "good"),
+    "match_under_assumption": ("~", "good"),
+    "swapped_in_print": ("x", "odd"),
+    "differs": ("!", "bad"),
+    "not_reproducible": ("-", None),
+}
+_MEANINGS = {
+    "match": "as printed",
+    "match_under_assumption": "as printed, under an assumption",
+    "swapped_in_print": "printed in the place of another cell, and the other way round",
+    "differs": "not as printed",
+    "not_reproducible": "cannot be obtained",
+}
+
+
+def reproduce(
+    experiment: Literal["iv2024"],
+    /,
+    *,
+    data: Path | None = None,
+    html: Path | None = None,
+    draws: int = 0,
+    baselines: Annotated[bool, Parameter(negative="--no-baselines")] = True,
+    common: Common = USUAL,
+) -> Outcome:
+    """Repeat a published experiment on the released files and set every printed cell beside what comes out.
+
+    `iv2024` is Rasouli and Kotseruba, IV 2024: Tables II to VI. Needs a folder with jaad/ (the
+    repository or its zip) and pie/ (annotations, or the attributes alone, and the released pf_*.csv).
+    A cell that cannot be obtained says why; one that rests on an assumption shows its range.
+
+    For example:
+
+        roadaware reproduce iv2024 --data DATA --html tables.html
+
+        ROADAWARE_DATA_DIR=DATA roadaware reproduce iv2024 --json cells.json
+
+    Parameters
+    ----------
+    experiment:
+        Which experiment.
+    data:
+        The folder with jaad/ and pie/; ROADAWARE_DATA_DIR unless said.
+    html:
+        Write the tables and pictures as a page.
+    draws:
+        Bootstrap resamples for intervals; 0 for none.
+    baselines:
+        Train the models without pixels and show them beside.
+    """
+    from roadaware.cli.output import check_file, write_text
+
+    check_file(html)
+    if draws < 0:
+        raise UsageError(f"--draws is 0 or more, not {draws}")
+    found = repeated(datasets.data_folder(data), draws=draws, baselines=baselines)
+    if html is not None:
+        from roadaware.cli.pages import reproduction_page
+
+        write_text(html, reproduction_page(found))
+        console.note(f"wrote {html}")
+    return Outcome(reproduction_text(found), found.as_dict())
+
+
+def repeated(folder: Path, *, draws: int, baselines: bool) -> Reproduction:
+    """The experiment on the files of a folder."""
+    from roadaware.protocols.iv2024 import reproduce as repeat
+
+    with console.progress("repeating iv2024") as progress, console.working("repeating iv2024"):
+        return repeat(folder, draws=draws, baselines=baselines, progress=progress)
+
+
+def reproduction_text(found: Reproduction) -> str:
+    """Every table with what was obtained, what was printed, and a mark; then why, and the counts."""
+    blocks = [_table(cells) for cells in _tables(found.cells)]
+    legend = [f"{mark} {_MEANINGS[status]}" for status, (mark, _) in MARKS.items()]
+    counted = [f"{count} {_MEANINGS[status]}" for status, count in found.counts.items() if count]
+    blocks.append("marks: " + "; ".join(legend))
+    reasons = _reasons(found.cells)
+    if reasons:
+        blocks.append("why:\n" + text.bullets(reasons))
+    blocks.append(f"{len(found.cells)} cells: " + ", ".join(counted))
+    return "\n\n".join(blocks)
+
+
+def _tables(cells: Sequence[Cell]) -> list[list[Cell]]:
+    """The cells of each table and dataset that has something to show, in print order."""
+    grouped: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        grouped.setdefault((cell.table, cell.dataset), []).append(cell)
+    return [held for held in grouped.values() if any(cell.obtained is not None for cell in held)]
+
+
+def _table(cells: Sequence[Cell]) -> str:
+    shown = [cell for cell in cells if cell.obtained is not None]
+    others = list(dict.fromkeys(name for cell in shown for name in cell.beside))
+    ranges = any(cell.low is not None for cell in shown)
+    header = ["", "metric", "obtained", "printed"]
+    header += ["range"] * ranges + [f"{name} (ours)" for name in others]
+    rows = []
+    for cell in shown:
+        row = [
+            MARKS[cell.status][0],
+            f"{cell.metric} ({cell.group})" if cell.group else cell.metric,
+            text.number(cell.obtained),
+            f"{cell.printed:.{cell.digits}f}",
+        ]
+        row += [text.interval(cell.low, cell.high)] * ranges
+        rows.append([*row, *(text.number(cell.beside.get(name)) for name in others)])
+    first = shown[0]
+    head = f"Table {first.table}, {first.dataset.upper()} {first.task}, {first.model}"
+    absent = len(cells) - len(shown)
+    tail = f"\n({absent} more cells of this table cannot be obtained)" if absent else ""
+    styles = {mark: style for mark, style in MARKS.values()}
+    return (
+        f"{head}\n" + text.table(header, rows, left=2, colour=lambda row: styles.get(row[0].strip())) + tail
+    )
+
+
+def _reasons(cells: Sequence[Cell]) -> list[str]:
+    """Each reason once, with the cells that it holds for."""
+    grouped: dict[str, list[Cell]] = {}
+    for cell in cells:
+        if cell.why:
+            grouped.setdefault(cell.why, []).append(cell)
+    return [f"{MARKS[held[0].status][0]} {_places(held)}: {why}" for why, held in grouped.items()]
+
+
+def _places(cells: Sequence[Cell]) -> str:
+    named = dict.fromkeys(f"{cell.table} {cell.dataset} {cell.model}" for cell in cells)
+    first = list(named)[:3]
+    more = f" and {len(named) - 3} more" if len(named) > 3 else ""
+    metrics = f" {cells[0].metric}" if len(cells) == 1 else f" ({len(cells)} cells)"
+    return ", ".join(first) + more + metrics

@@ -1,0 +1,109 @@
+"""Results as the tables that the commands print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from roadaware.cli.runs import Run
+from roadaware.cli.text import bullets, cell, interval, number, table
+
+if TYPE_CHECKING:
+    from roadaware.analysis.compare import Comparison
+
+
+def run_text(run: Run) -> str:
+    """One run: what was judged, and every metric with its intervals."""
+    clipped = run.facts.get("clipped", 0)
+    name = run.facts.get("config_name")
+    lines = [
+        f"{cell(run.name)}: {run.config.task}, {len(run.state)} samples of "
+        f"{len(set(run.state.pedestrian.tolist()))} pedestrians"
+        + (f", {run.protocol}" if run.protocol else "")
+        + (f", config {name}" if name else "")
+    ]
+    counts = [row for row in run.result.counts.iter_rows(named=True) if row["group"] is None]
+    lines.append("true classes: " + ", ".join(f"{row['class']}: {row['samples']}" for row in counts))
+    if clipped:
+        lines.append(f"{clipped} scores outside [0, 1] by no more than 1e-6 were clipped")
+    lines += [cell(text) for text in run.result.notes]
+    return "\n".join(lines) + "\n\n" + _metrics(run) + _undefined(run)
+
+
+def runs_text(runs: Sequence[Run]) -> str:
+    """Several runs beside each other, one column each, interval by pedestrian below the value."""
+    names = list(runs[0].result.of_group(None)["metric"])
+    rows = []
+    for name in names:
+        found = [run.result.row(name) for run in runs]
+        cells = [number(row["value"]) for row in found]
+        if runs[0].draws:
+            ends = [interval(row["low_pedestrian"], row["high_pedestrian"]) for row in found]
+            cells = [f"{value} {end}" for value, end in zip(cells, ends, strict=True)]
+        rows.append([name, *cells])
+    text = table(["metric", *(run.name for run in runs)], rows)
+    return text + ("\n95 % intervals by pedestrian" if runs[0].draws else "")
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """Every metric of two models, their difference with both intervals, and the verdict in words."""
+    rows = [
+        [
+            row["metric"],
+            number(row["a"]),
+            number(row["b"]),
+            number(row["difference"]),
+            interval(row["low_pedestrian"], row["high_pedestrian"]),
+            interval(row["low_video"], row["high_video"]),
+            _verdict(row["verdict"], row["lower_is_better"]),
+        ]
+        for row in comparison.table.iter_rows(named=True)
+    ]
+    first, second = comparison.names
+    header = [
+        "metric",
+        first,
+        second,
+        "difference",
+        "95 % by pedestrian",
+        "95 % by video",
+        "verdict on the first",
+    ]
+    note = f"difference = {cell(first)} - {cell(second)}; {comparison.draws} draws, seed {comparison.seed}"
+    return table(header, rows, colour=lambda row: _COLOURS.get(row[-1].split(" (")[0])) + f"\n{note}"
+
+
+_COLOURS = {"better": "good", "worse": "bad"}
+
+
+def _verdict(verdict: str, lower_is_better: bool) -> str:
+    return f"{verdict} (lower)" if lower_is_better and verdict in ("better", "worse") else verdict
+
+
+def _metrics(run: Run) -> str:
+    rows = []
+    for row in run.result.of_group(None).iter_rows(named=True):
+        cells = [row["metric"], number(row["value"], 4)]
+        if run.draws:
+            cells.append(interval(row["low_pedestrian"], row["high_pedestrian"]))
+            cells.append(interval(row["low_video"], row["high_video"]))
+        rows.append(cells)
+    return table(["metric", "value", "95 % by pedestrian", "95 % by video"][: 4 if run.draws else 2], rows)
+
+
+def _undefined(run: Run) -> str:
+    """Why metrics have no value: one line per reason."""
+    reasons: dict[str, list[str]] = {}
+    for row in run.result.of_group(None).iter_rows(named=True):
+        if not row["valid"]:
+            reasons.setdefault(row["reason"] or "undefined", []).append(row["metric"])
+    if not reasons:
+        return ""
+    items = [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]
+    return "\n\nundefined:\n" + bullets(items)
+
+
+def headline_text(comparison: Comparison) -> str:
+    """Two models in a sentence per headline metric."""
+    wanted = ("average_precision", "balanced_accuracy", "auc")
+    return "\n".join(line for line in comparison.lines() if line.split(":")[0] in wanted)

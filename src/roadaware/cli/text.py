@@ -1,0 +1,119 @@
+"""Plain text for people: tables, numbers and cells in which nothing from a data file can steer a terminal."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TextIO
+
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
+_COLOURS = {"good": "32", "bad": "31", "odd": "33", "title": "1"}
+
+
+def plain(text: object) -> str:
+    r"""The text with control, direction and other invisible characters written out (`\x1b`, `\u202e`).
+
+    Line breaks and tabs stay: they are the layout of our own text. For values out of data files use `cell`.
+    """
+    return _UNSAFE.sub(_written_out, str(text))
+
+
+def cell(value: object) -> str:
+    r"""One value out of a data file on one line: line breaks and tabs are written out as well."""
+    return plain(str(value)).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def number(value: float | None, digits: int = 3, missing: str = "-") -> str:
+    """A value with a fixed number of digits; `missing` where it is undefined."""
+    return missing if value is None else f"{value:.{digits}f}"
+
+
+def interval(low: float | None, high: float | None, digits: int = 3) -> str:
+    """`[low, high]`, or a dash where there is none."""
+    return "-" if low is None or high is None else f"[{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def table(
+    header: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    left: int = 1,
+    colour: Callable[[Sequence[str]], str | None] = lambda row: None,
+) -> str:
+    """Columns lined up under their header.
+
+    Args:
+        header: names of the columns.
+        rows: the cells, already formatted; anything else is shown as text.
+        left: how many columns, from the first, are aligned left; the others are aligned right.
+        colour: names the style (good, bad, odd) of a row, for terminals that show colours.
+    """
+    body = [[cell(value) for value in row] for row in rows]
+    columns = [[name, *(row[k] for row in body)] for k, name in enumerate(header)]
+    widths = [max(len(value) for value in column) for column in columns]
+
+    def line(values: Sequence[str]) -> str:
+        padded = (
+            value.ljust(width) if k < left else value.rjust(width)
+            for k, (value, width) in enumerate(zip(values, widths, strict=True))
+        )
+        return "  ".join(padded).rstrip()
+
+    lines = [styled(line(list(header)), "title"), "  ".join("-" * width for width in widths)]
+    lines += [styled(line(row), colour(row)) for row in body]
+    return "\n".join(lines)
+
+
+def paragraphs(docstring: str) -> str:
+    """The description in a docstring, up to its parameters, one line per paragraph; examples keep theirs."""
+    text = inspect.cleandoc(docstring).split("\nParameters\n---")[0]
+    blocks = re.split(r"\n\s*\n", text.strip())
+    return "\n\n".join(
+        block if block.startswith(" ") else " ".join(line.strip() for line in block.splitlines())
+        for block in blocks
+    )
+
+
+def bullets(items: Iterable[object]) -> str:
+    """One line each, behind a dash."""
+    return "\n".join(f"  - {cell(item)}" for item in items)
+
+
+def seconds(elapsed_s: float) -> str:
+    """A duration as people write it."""
+    if elapsed_s < 60:
+        return f"{elapsed_s:.2f} s" if elapsed_s < 10 else f"{elapsed_s:.1f} s"
+    return f"{int(elapsed_s // 60)} min {elapsed_s % 60:.0f} s"
+
+
+def size(n_bytes: float) -> str:
+    """A number of bytes as people write it."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:.0f} {unit}" if unit == "bytes" else f"{n_bytes:.1f} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:.1f} TB"
+
+
+def colourful(stream: TextIO) -> bool:
+    """Whether styles may be written: a terminal that wants them (NO_COLOR, TERM=dumb and CI say no)."""
+    if os.environ.get("NO_COLOR") or os.environ.get("CI") or os.environ.get("TERM") == "dumb":
+        return False
+    return stream.isatty()
+
+
+def styled(text: str, style: str | None) -> str:
+    """The text in a style, where standard output shows styles."""
+    if style is None or not colourful(sys.stdout):
+        return text
+    return f"\N{ESCAPE}[{_COLOURS[style]}m{text}\N{ESCAPE}[0m"
+
+
+def _written_out(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
