@@ -70,14 +70,8 @@ def planted_and_found(facts: DemoFacts, audit: Audit, scenes: Scenes) -> list[Ch
 def findings_text(checks: Sequence[Check]) -> str:
     """The checks as a table."""
     rows = [
-        (
-            check.defect,
-            check.by,
-            check.planted,
-            check.found,
-            "ok" if check.planted == check.found else "MISSED",
-        )
-        for check in checks
+        (item.defect, item.by, item.planted, item.found, "ok" if item.planted == item.found else "MISSED")
+        for item in checks
     ]
     header = ["planted defect", "found by", "planted", "found", ""]
     return text.table(header, rows, left=2, colour=lambda row: "bad" if row[-1].strip() == "MISSED" else None)

@@ -130,10 +130,9 @@ def _table(cells: Sequence[Cell]) -> str:
     head = f"Table {first.table}, {first.dataset.upper()} {first.task}, {first.model}"
     absent = len(cells) - len(shown)
     tail = f"\n({absent} more cells of this table cannot be obtained)" if absent else ""
-    styles = {mark: style for mark, style in MARKS.values()}
-    return (
-        f"{head}\n" + text.table(header, rows, left=2, colour=lambda row: styles.get(row[0].strip())) + tail
-    )
+    styles = dict(MARKS.values())
+    body = text.table(header, rows, left=2, colour=lambda row: styles.get(row[0].strip()))
+    return f"{head}\n{body}{tail}"
 
 
 def _reasons(cells: Sequence[Cell]) -> list[str]:

@@ -305,7 +305,7 @@ def scores_text(scores: Floats) -> str:
 def samples_text(
     truth: Ints, pedestrian: npt.NDArray[np.str_], tte_frames: Ints, video: npt.NDArray[np.str_]
 ) -> str:
-    """Samples as `read_samples` reads them; a name that a spreadsheet would compute is quoted by an apostrophe.
+    """Samples as `read_samples` reads them; a name that a spreadsheet would compute gets an apostrophe.
 
     Args:
         truth: (n,) classes.
