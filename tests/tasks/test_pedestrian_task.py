@@ -1,0 +1,174 @@
+"""Examples and baselines: what models are given, what they are never given, and what comes out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from street import ACTIONS, street
+
+from roadaware.errors import InputError, UsageError
+from roadaware.metrics.pedestrians import PedestrianConfig, evaluate
+from roadaware.scenes.predictions import sample_scores
+from roadaware.scenes.sampling import Iv2024, sample
+from roadaware.scenes.tables import Scenes
+from roadaware.tasks.pedestrians import baseline, examples, fit, predict, split_samples
+
+SMALL = {
+    "logistic": {},
+    "boosting": {"rounds": 20, "step": 10, "leaves": (4,)},
+    "constant-velocity": {},
+}
+
+
+def sampled(task: str = "action", **changes: object) -> Scenes:
+    return sample(street(**changes), Iv2024.reference(task))
+
+
+def tried(task: str) -> dict[str, dict[str, object]]:
+    return {
+        name: SMALL[name]
+        for name in (("logistic", "boosting") if task == "action" else ("constant-velocity", "boosting"))
+    }
+
+
+def test_examples_hold_the_observed_boxes_and_nothing_later() -> None:
+    scenes = sampled()
+    for split in ("train", "val", "test"):
+        found = examples(scenes, split)
+        rows = scenes.samples.filter(pl.col("split") == split)
+        assert found.boxes.shape == (len(rows), 15, 4)
+        assert found.sample.tolist() == rows["sample"].to_list()
+        assert found.truth.tolist() == rows["label"].to_list()
+        for k in (0, len(rows) // 2, len(rows) - 1):
+            row = rows.row(k, named=True)
+            track = scenes.boxes.filter(
+                (pl.col("tube") == row["tube"])
+                & pl.col("frame").is_between(row["start_frame"], row["end_frame"] - 1)
+            )
+            np.testing.assert_array_equal(
+                found.boxes[k], track.select("x1_px", "y1_px", "x2_px", "y2_px").to_numpy()
+            )
+
+
+def test_the_vehicle_action_is_that_of_the_observed_frames() -> None:
+    scenes = sampled()
+    found = examples(scenes, "val")
+    row = scenes.samples.filter(pl.col("split") == "val").row(3, named=True)
+    seen = scenes.frames.filter(
+        (pl.col("video") == "video_0002")
+        & pl.col("frame").is_between(row["start_frame"], row["end_frame"] - 1)
+    )
+    expected = [ACTIONS.categories.to_list().index(name) for name in seen["vehicle_action"].to_list()]
+    assert found.vehicle_action[3].tolist() == expected
+
+
+def test_without_vehicle_actions_they_are_unknown_and_models_still_learn() -> None:
+    scenes = sampled(vehicle=False)
+    assert np.isnan(examples(scenes, "train").vehicle_action).all()
+    assert predict(fit(scenes, "action", "logistic"), scenes).samples.height > 0
+
+
+def test_pedestrians_are_named_with_their_video_and_images_have_their_size() -> None:
+    found = examples(sampled(), "test")
+    assert set(found.video) == {"video_0003"}
+    assert found.pedestrian[0] == "video_0003 0_3_00"
+    assert set(found.width_px) == {960.0}
+    assert set(found.height_px) == {540.0}
+
+
+@pytest.mark.parametrize("task", ["action", "risk"])
+def test_baselines_beat_chance_on_a_street_that_can_be_learned(task: str) -> None:
+    for name, done in baseline(sampled(task), task, tried(task)).items():
+        assert done.metrics.value("balanced_accuracy") > (0.8 if task == "action" else 0.3), name
+        assert done.predictions.meta.notes["model"] == name
+
+
+def test_baselines_are_scored_on_test_as_evaluate_scores_them() -> None:
+    scenes = sampled()
+    done = baseline(scenes, "action", {"logistic": {}}, config=PedestrianConfig.reference("action"), draws=20)
+    held = split_samples(scenes, "test")
+    again = evaluate(done["logistic"].predictions, held, PedestrianConfig.reference("action"), draws=20)
+    assert again.summary.equals(done["logistic"].metrics.summary)
+    assert done["logistic"].scenes == held
+
+
+@pytest.mark.parametrize("task", ["action", "risk"])
+def test_test_answers_do_not_change_the_predictions(task: str) -> None:
+    scenes = sampled(task)
+    swapped = scenes.samples.with_columns(
+        pl.when(pl.col("split") == "test")
+        .then(1 - pl.col("label").clip(0, 1))
+        .otherwise(pl.col("label"))
+        .alias("label")
+    )
+    other = scenes.with_tables(samples=swapped)
+    for name, config in tried(task).items():
+        first, second = (predict(fit(s, task, name, **config), s) for s in (scenes, other))
+        assert first.samples.equals(second.samples)
+
+
+def test_behaviour_tags_identifiers_and_attributes_are_not_features() -> None:
+    scenes = sampled()
+    tags = pl.Series(np.random.default_rng(0).choice(["walking", "standing"], len(scenes.boxes)))
+    dressed = scenes.with_tables(
+        boxes=scenes.boxes.with_columns(tags.alias("action"), tags.alias("cross")),
+        tubes=scenes.tubes.with_columns((pl.col("name") + "b").alias("name"), pl.lit("adult").alias("age")),
+    )
+    for name, config in tried("action").items():
+        plain, told = (predict(fit(s, "action", name, **config), s) for s in (scenes, dressed))
+        assert plain.samples.equals(told.samples)
+
+
+def test_the_validation_split_decides_and_train_alone_does_not() -> None:
+    scenes = sampled()
+    flipped = scenes.with_tables(
+        samples=scenes.samples.with_columns(
+            pl.when(pl.col("split") == "val")
+            .then(1 - pl.col("label"))
+            .otherwise(pl.col("label"))
+            .alias("label")
+        )
+    )
+    right, wrong = (fit(s, "action", "logistic").fitted for s in (scenes, flipped))
+    assert max(t.score for t in right.trials) > 0.8 > 0.5 > max(t.score for t in wrong.trials)
+
+
+def test_the_same_seed_gives_the_same_scores() -> None:
+    scenes = sampled()
+    runs = [baseline(scenes, "action", tried("action"), draws=10) for _ in range(2)]
+    for name in runs[0]:
+        assert runs[0][name].predictions == runs[1][name].predictions
+        assert runs[0][name].metrics.summary.equals(runs[1][name].metrics.summary)
+
+
+def test_scores_are_those_of_the_model() -> None:
+    scenes = sampled()
+    model = fit(scenes, "action", "logistic")
+    held = split_samples(scenes, "test")
+    given = sample_scores(predict(model, scenes), held)
+    np.testing.assert_allclose(given, model.predict(examples(scenes, "test")), atol=1e-7)
+
+
+def test_requests_that_cannot_be_met_say_what_can() -> None:
+    scenes = sampled()
+    with pytest.raises(UsageError, match="no sample is in split 'dev'; there are samples in"):
+        examples(scenes, "dev")
+    with pytest.raises(UsageError, match="constant-velocity does not answer action; logistic, boosting do"):
+        fit(scenes, "action", "constant-velocity")
+    with pytest.raises(UsageError, match="no model is called 'forest'"):
+        fit(scenes, "action", "forest")
+    with pytest.raises(UsageError, match="not for risk"):
+        fit(scenes, "risk", "boosting")
+    with pytest.raises(UsageError, match="have no samples"):
+        examples(scenes.with_tables(samples=scenes.samples.drop("split")), "train")
+    unlabelled = scenes.samples.with_columns(pl.lit(None, dtype=pl.Int64).alias("label"))
+    with pytest.raises(InputError, match="have no answer"):
+        examples(scenes.with_tables(samples=unlabelled), "train")
+    sizeless = scenes.videos.with_columns(pl.lit(None, dtype=pl.Int64).alias("width_px"))
+    with pytest.raises(InputError, match="image size of"):
+        examples(scenes.with_tables(videos=sizeless), "train")
+    with pytest.raises(InputError, match="no vocabulary"):
+        fit(scenes.with_tables(meta=replace(scenes.meta, vocabularies={})), "action", "logistic")
