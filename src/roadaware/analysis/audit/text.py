@@ -33,9 +33,16 @@ def _finding(finding: Finding) -> list[str]:
             f"    {'  '.join(cell.ljust(w) for cell, w in zip(row, widths, strict=True))}".rstrip()
             for row in text
         ]
+    if finding.measures:
+        numbers = ", ".join(f"{name} {_number(value)}" for name, value in finding.measures.items())
+        lines += _wrapped(f"numbers: {numbers}", "    ")
     if finding.examples:
         lines += _wrapped("e.g. " + "; ".join(_place(example) for example in finding.examples), "    ")
     return lines
+
+
+def _number(value: float | int | None) -> str:
+    return "undefined" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def _place(example: Example) -> str:
