@@ -142,6 +142,35 @@ class Cells:
         self._warn(raw, column, f"{name}: no whole number from {lowest}, kept as null")
         return column.alias(name)
 
+    def number(self, name: str, *, lowest: float | None = None, highest: float | None = None) -> pl.Series:
+        """Finite numbers, those outside the given bounds null."""
+        raw = self.rows[name].str.strip_chars()
+        column = raw.cast(pl.Float64, strict=False)
+        good = column.is_finite()
+        if lowest is not None:
+            good &= column >= lowest
+        if highest is not None:
+            good &= column <= highest
+        column = column.set(~good.fill_null(value=False), None)
+        bounds = "" if lowest is None and highest is None else f" in [{lowest}, {highest}]"
+        self._warn(raw, column, f"{name}: no finite number{bounds}, kept as null")
+        return column.alias(name)
+
+    def before(self, points: pl.Series, ends: pl.Series) -> pl.Series:
+        """Frame numbers, null where they lie behind the end of the video.
+
+        Args:
+            points: (rows) frame numbers.
+            ends: (rows) lengths of the videos, null where unknown.
+        """
+        late = (points >= ends).fill_null(value=False)
+        if late.any():
+            first = int(late.arg_true()[0])
+            example = f"{self.files[self.rows['document'][first]]}: {points[first]}"
+            what = f"{points.name}: behind the end of the video, kept as null"
+            self.findings.warn(what, example, int(late.sum()))
+        return points.set(late, None)
+
     def flag(self, name: str) -> pl.Series:
         """Zeros and ones as booleans."""
         return self.choice(name, ("0", "1")).to_physical().cast(pl.Boolean).alias(name)

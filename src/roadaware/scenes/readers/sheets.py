@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -50,7 +50,7 @@ class Sheet:
 def read_sheet(
     source: Source,
     names: Sequence[str | None],
-    record: Record,
+    record: Record | Callable[[str], Record],
     root: str,
     findings: Findings,
     walker: Walker | None = None,
@@ -60,7 +60,7 @@ def read_sheet(
     Args:
         source: where the files lie.
         names: the file of each video, None where there is none.
-        record: what to look for.
+        record: what to look for, or what tells that from the text of the first file.
         root: the name every file's root must have.
         findings: counts the files, and takes those that cannot be read.
         walker: who reads what the scanner does not know.
@@ -71,6 +71,8 @@ def read_sheet(
         for place, name in enumerate(names)
     ]
     there = [place for place, name in enumerate(names) if name is not None and place not in errors]
+    if not isinstance(record, Record):
+        record = record(documents[there[0]].text if there else "")
     tables: Tables = scan([documents[place] for place in there], record, root=root, walker=walker)
     rows = tables.rows.with_columns(
         pl.col("document").replace_strict(dict(enumerate(there)), return_dtype=pl.UInt32)
