@@ -100,8 +100,9 @@ def reproduction_page(found: Reproduction) -> str:
         found: what came of it.
     """
     from roadaware.reports.page import report
+    from roadaware.reports.reproduction import question_sections
 
-    return report([reproduction_section_of(found), *_questions(found)], title="IV 2024 repeated")
+    return report([reproduction_section_of(found), *question_sections(found)], title="IV 2024 repeated")
 
 
 def reproduction_section_of(found: Reproduction) -> Section:
@@ -112,43 +113,4 @@ def reproduction_section_of(found: Reproduction) -> Section:
     """
     from roadaware.reports.reproduction import reproduction_section
 
-    beside: dict[tuple[str, str], dict[str, dict[str, float | None]]] = {}
-    for cell in found.cells:
-        for name, value in cell.beside.items():
-            beside.setdefault((cell.table, cell.dataset), {}).setdefault(name, {})[cell.metric] = value
-    return reproduction_section(found.cells, beside=beside)
-
-
-def _questions(found: Reproduction) -> list[Section]:
-    """One section per set of released scores, with its pictures."""
-    from roadaware.metrics.pedestrians import state_of
-    from roadaware.reports.evaluation import evaluation_section
-    from roadaware.reports.gallery import evaluation_pictures, story_picture
-    from roadaware.tasks.pedestrians import split_samples
-
-    sections = []
-    for name, question in found.questions.items():
-        held = split_samples(question.scenes, "test")
-        task = question.metrics.config["task"]
-        state, _ = state_of(question.predictions, held, task)
-        beside = {
-            other: state_of(item.predictions, item.scenes, task)[0]
-            for other, item in question.baselines.items()
-        }
-        labels = held.meta.vocabularies.get(task)
-        pictures = evaluation_pictures(
-            state, question.metrics, labels=labels, name="PedFormer", beside=beside
-        )
-        if task == "action" and not held.boxes.is_empty():
-            pictures.append(story_picture(held, state))
-        sections.append(
-            evaluation_section(
-                question.metrics,
-                title=f"PedFormer, {name}",
-                model="PedFormer",
-                about={"assumption": question.assumption} if question.assumption else None,
-                protocol=question.scenes.meta.notes.get("protocol"),
-                pictures=pictures,
-            )
-        )
-    return sections
+    return reproduction_section(found)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ROW_IN = 0.27
+GAP = "\u00a0" * 5
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ def forest(rows: Sequence[Difference], first: str, second: str) -> Picture:
         first, second: names of the two models.
     """
     with styled():
-        figure, axes = canvas(FULL, 0.85 + 1.1 * ROW_IN * max(1, len(rows)))
+        figure, axes = canvas(FULL, 0.85 + 0.85 * ROW_IN * max(1, len(rows)))
         axes.axvline(0, color=INK, linewidth=0.9)
         for place, row in enumerate(rows):
             _difference(axes, place, row)
@@ -151,9 +152,9 @@ def forest(rows: Sequence[Difference], first: str, second: str) -> Picture:
     caption = (
         f"{first} minus {second} on the same samples. Thick bars are 95 % intervals over pedestrians, thin "
         "ones over videos; a difference is called better or worse only where both exclude zero. "
-        f"{first} is {_listed(Counter(row.verdict for row in rows))}."
+        f"Verdicts on the first: {_listed(Counter(row.verdict for row in rows))}."
     )
-    return Picture(f"{first} against {second}", caption, figure)
+    return Picture(f"Differences: {first} minus {second}", caption, figure)
 
 
 def shares(rows: Sequence[Share], *, title: str = "Findings") -> Picture:
@@ -275,7 +276,7 @@ def _row_names(rows: Sequence[tuple[str, str]]) -> list[str]:
     """Names of the rows of the cell grid; the block is named once, at its first row."""
     names, before = [], ""
     for block, model in rows:
-        names.append(f"{inert(block)[:44]}     {inert(model)[:24]}" if block != before else inert(model)[:24])
+        names.append(f"{inert(block)[:44]}{GAP}{inert(model)[:24]}" if block != before else inert(model)[:24])
         before = block
     return names
 
@@ -290,10 +291,9 @@ def _square(axes: Axes, column: float, place: float, mark: Status) -> None:
 
 def _key(axes: Axes, told: Mapping[str, int]) -> None:
     marks = [(mark, told[name]) for name, mark in STATUSES.items() if told.get(name)]
-    says = "        ".join(f"{mark.symbol}  {mark.words} ({amount})" for mark, amount in marks)
+    says = GAP.join(f"{mark.symbol}\u00a0\u00a0{mark.words} ({amount})" for mark, amount in marks)
     axes.set_title(says, loc="left", fontsize=8.5, pad=8)
 
 
 def _listed(told: Mapping[str, int]) -> str:
-    said = [f"{verdict} on {amount}" for verdict, amount in sorted(told.items())]
-    return ", ".join(said) or "not compared"
+    return ", ".join(f"{verdict} in {amount}" for verdict, amount in sorted(told.items())) or "none"

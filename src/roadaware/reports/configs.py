@@ -39,7 +39,7 @@ def config_line(config: Mapping[str, Any]) -> str:
 
 
 def config_table(config: Mapping[str, Any], title: str) -> Table:
-    """Every field as it was used, beside the reference and the default where the type has them.
+    """Every field as it was used, beside the named configurations where these differ.
 
     Args:
         config: what `to_dict` gave.
@@ -47,14 +47,16 @@ def config_table(config: Mapping[str, Any], title: str) -> Table:
     """
     named = dict(_variants(config))
     rows: list[tuple[Cell, ...]] = []
+    alike = []
     for field, value in config.items():
-        if field == "type":
-            continue
         others = [fields.get(field) for fields in named.values()]
-        differs = any(value != other for other in others)
-        used = Mark(_value(value), "doubt" if differs and value not in others else "")
+        if all(other == value for other in others) and named:
+            alike += [] if field == "type" else [f"{words(field)} {_value(value)}"]
+            continue
+        used = Mark(_value(value), "doubt" if named and value not in others else "")
         rows.append((words(field), used, *(_value(other) for other in others)))
-    caption = f"{config_line(config)}."
+    same = f" The same in all: {'; '.join(alike)}." if alike else ""
+    caption = f"{config_line(config)}.{same}"
     return Table(("field", "used here", *named), tuple(rows), "ll" + "l" * len(named), title, caption)
 
 

@@ -128,7 +128,7 @@ def reliability(
         axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=DOTTED)
         axes.vlines(confidence, confidence, accuracy, color=SERIES[1], linewidth=1.6)
         axes.plot(confidence, accuracy, color=SERIES[0], marker="o", markersize=5, linewidth=1)
-        axes.annotate("perfect", (0.97, 0.97), (-6, 0), textcoords="offset points", ha="right", color=GREY)
+        axes.text(0.98, 0.04, "dotted: perfect", transform=axes.transAxes, ha="right", color=GREY)
         axes.set(xlim=(low, 1.015), ylim=(low, 1.03), ylabel="accuracy")
         axes.grid(visible=True)
         _bin_counts(foot, confidence, counts)
@@ -216,16 +216,10 @@ def _bin_counts(axes: Axes, confidence: Floats, counts: npt.NDArray[np.integer])
     gaps = np.diff(np.unique(confidence))
     width = min(0.05, 0.8 * float(gaps.min(initial=0.0625)))
     axes.bar(confidence, counts, width=width, color=PALE, edgecolor=GREY, linewidth=0.6)
-    axes.annotate(
-        f"most: {count(int(counts.max(initial=0)))}",
-        (0, 1),
-        (2, -1),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        va="top",
-        fontsize=7.5,
-        color=INK,
-    )
+    most = int(counts.max(initial=1))
+    says = f"most: {count(most)}"
+    axes.text(0.0, 0.98, says, transform=axes.transAxes, va="top", fontsize=7.5, color=INK)
+    axes.set(ylim=(0, 1.45 * most))
     axes.set(xlabel="confidence", ylabel="samples", yticks=[])
 
 

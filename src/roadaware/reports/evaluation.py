@@ -8,12 +8,13 @@ from typing import Any
 import polars as pl
 
 from roadaware.analysis.compare import Comparison
+from roadaware.metrics.pedestrian_core import UNITS
 from roadaware.metrics.result import MetricResult
 from roadaware.reports.bars import Difference, Estimate, forest, scenario_bars
 from roadaware.reports.configs import config_line, config_table
 from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table
 from roadaware.reports.picture import Picture
-from roadaware.reports.text import count, interval, number, signed, words
+from roadaware.reports.text import count, interval, number, sentence, signed, words
 
 FAMILIES = (
     ("", "Each sample counts once"),
@@ -35,6 +36,7 @@ def evaluation_section(
     model: str = "the model",
     about: Mapping[str, str] | None = None,
     protocol: Mapping[str, Any] | None = None,
+    labels: Sequence[str] | None = None,
     pictures: Sequence[Picture] = (),
 ) -> Section:
     """One model's evaluation.
@@ -45,9 +47,10 @@ def evaluation_section(
         model: what the model is called in sentences.
         about: what else the reader should know, such as dataset, split, data digest.
         protocol: the sampling protocol, as `to_dict` gives it (`scenes.meta.notes["protocol"]`).
+        labels: what the classes are called, such as `scenes.meta.vocabularies[task]`.
         pictures: drawn after the tables; `roadaware.reports.gallery` makes them.
     """
-    facts = [*(about or {}).items(), *_sizes(result)]
+    facts = [*(about or {}).items(), *_sizes(result, labels)]
     if protocol:
         facts.append(("protocol", config_line(protocol)))
     facts.append(("metrics", config_line(result.config)))
@@ -90,22 +93,24 @@ def comparison_section(comparison: Comparison, *, title: str | None = None) -> S
         head, cells, "lrrrrrl", "Differences", f"{comparison.draws:,} resamples shared by both models."
     )
     says = tuple(_compared_says(shown, first, second))
-    heading = title or f"{first} against {second}"
+    heading = title or sentence(f"{first} against {second}")
     return Section(heading, says, (Pictures((forest(rows, first, second),)), table))
 
 
 def metric_table(result: MetricResult) -> Table:
-    """Every metric of the whole set, with its size and both intervals; undefined ones say why."""
-    rows: list[tuple[Cell, ...]] = []
+    """Every metric of the whole set, with its size and its intervals; undefined ones say why."""
     summary = result.of_group(None)
+    shown = [unit for unit in UNITS if summary[f"low_{unit}"].is_not_null().any()]
+    rows: list[tuple[Cell, ...]] = []
     for prefix, heading in FAMILIES:
         members = [row for row in summary.iter_rows(named=True) if _family(row["metric"]) == prefix]
         if members:
             rows.append((heading,))
-            rows.extend(_metric_row(row, prefix) for row in members)
-    head = ("metric", "value", "n", "interval over pedestrians", "interval over videos")
+            rows.extend(_metric_row(row, prefix, shown) for row in members)
+    head = ("metric", "value", "n", *(f"interval over {unit}s" for unit in shown))
     caption = "n is the number of samples, or of pedestrians where one decision is made for each."
-    return Table(head, tuple(rows), "lrrrr", "Metrics", caption)
+    caption += "" if shown else " No intervals were asked for."
+    return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), "Metrics", caption)
 
 
 def group_table(result: MetricResult) -> Table | None:
@@ -173,20 +178,11 @@ def _family(metric: str) -> str:
     return next((prefix for prefix, _ in FAMILIES[1:] if metric.startswith(prefix)), "")
 
 
-def _metric_row(row: Mapping[str, Any], prefix: str) -> tuple[Cell, ...]:
-    name = words(
-        row["metric"].removeprefix(prefix) if prefix in ("weighted_", "soft_", "hard_") else row["metric"]
-    )
-    if not row["valid"]:
-        return (name, Mark("undefined", "mute", row["reason"] or ""), count(row["n"]), "–", "–")
-    people = interval(row["low_pedestrian"], row["high_pedestrian"])
-    return (
-        name,
-        number(row["value"]),
-        count(row["n"]),
-        people,
-        interval(row["low_video"], row["high_video"]),
-    )
+def _metric_row(row: Mapping[str, Any], prefix: str, units: Sequence[str]) -> tuple[Cell, ...]:
+    short = prefix in ("weighted_", "soft_", "hard_")
+    name = words(row["metric"].removeprefix(prefix) if short else row["metric"])
+    value: Cell = number(row["value"]) if row["valid"] else Mark("undefined", "mute", row["reason"] or "")
+    return (name, value, count(row["n"]), *(interval(row[f"low_{u}"], row[f"high_{u}"]) for u in units))
 
 
 def _with_interval(row: Mapping[str, Any]) -> Cell:
@@ -196,27 +192,34 @@ def _with_interval(row: Mapping[str, Any]) -> Cell:
     return Mark(number(row["value"]), "", ends if ends != "–" else "")
 
 
-def _sizes(result: MetricResult) -> Iterator[tuple[str, str]]:
+def _sizes(result: MetricResult, labels: Sequence[str] | None) -> Iterator[tuple[str, str]]:
     whole = result.counts.filter(pl.col("group").is_null())
     yield (
         "samples",
         f"{count(int(whole['samples'].sum()))} of {count(int(whole['pedestrians'].sum()))} pedestrians",
     )
-    shares = ", ".join(f"{label}: {count(n)}" for label, n in whole.select("class", "samples").iter_rows())
-    yield "samples of each class", shares
+    known = labels or ()
+    shares = (
+        f"{words(known[k]) if k < len(known) else k}: {count(n)}"
+        for k, n in whole.select("class", "samples").iter_rows()
+    )
+    yield "samples of each class", ", ".join(shares)
 
 
 def _says(result: MetricResult, model: str) -> Iterator[str]:
     held = {row["metric"]: row for row in result.of_group(None).iter_rows(named=True)}
-    for metric in HEADLINES:
-        row = held.get(metric)
-        if row is not None and row["valid"]:
-            yield f"{model}: {words(metric)} {number(row['value'])}{_ends(row)}."
+    reached = [held[metric] for metric in HEADLINES if metric in held and held[metric]["valid"]]
+    if reached:
+        values = ", ".join(f"{words(row['metric'])} {number(row['value'])}{_ends(row)}" for row in reached)
+        known = any(row["low_pedestrian"] is not None for row in reached)
+        yield sentence(
+            f"{model} reaches {values}{'; in brackets 95 % intervals over pedestrians' if known else ''}."
+        )
     lost = [row for row in held.values() if not row["valid"]]
     if lost:
         yield f"{len(lost)} of {len(held)} metrics are undefined on this set; the table says why."
-    known = [(result.value("average_precision", group), group) for group in result.groups]
-    ranked = sorted((value, group) for value, group in known if value is not None)
+    known_groups = [(result.value("average_precision", group), group) for group in result.groups]
+    ranked = sorted((value, group) for value, group in known_groups if value is not None)
     if len(ranked) > 1:
         (low, worst), (high, best) = ranked[0], ranked[-1]
         weak, strong = f"{_spoken(worst)} ({number(low)})", f"{_spoken(best)} ({number(high)})"
@@ -229,11 +232,8 @@ def _spoken(group: str) -> str:
 
 
 def _ends(row: Mapping[str, Any]) -> str:
-    people = interval(row["low_pedestrian"], row["high_pedestrian"])
-    videos = interval(row["low_video"], row["high_video"])
-    parts = [f"{people} over pedestrians"] if people != "–" else []
-    parts += [f"{videos} over videos"] if videos != "–" else []
-    return f" (95 % interval {', '.join(parts)})" if parts else ""
+    ends = interval(row["low_pedestrian"], row["high_pedestrian"])
+    return f" ({ends})" if ends != "–" else ""
 
 
 def _difference(row: Mapping[str, Any]) -> Difference:
@@ -256,13 +256,14 @@ def _compared(row: Mapping[str, Any]) -> tuple[Cell, ...]:
 
 
 def _compared_says(table: pl.DataFrame, first: str, second: str) -> Iterator[str]:
-    rows = {row["metric"]: row for row in table.iter_rows(named=True)}
-    for metric in HEADLINES:
-        row = rows.get(metric)
-        if row is not None:
-            what = (
-                f"{first} is {row['verdict']} than {second}"
-                if row["verdict"] in ("better", "worse")
-                else f"{first} and {second} are {row['verdict']}"
-            )
-            yield f"In {words(metric)} {what}: {number(row['a'])} against {number(row['b'])}."
+    """One sentence per verdict, over the headline metrics."""
+    rows = [row for row in table.iter_rows(named=True) if row["metric"] in HEADLINES]
+    for verdict in dict.fromkeys(row["verdict"] for row in rows):
+        held = [row for row in rows if row["verdict"] == verdict]
+        values = ", ".join(
+            f"{words(row['metric'])} ({number(row['a'])} against {number(row['b'])})" for row in held
+        )
+        if verdict in ("better", "worse"):
+            yield sentence(f"{first} is {verdict} than {second} in {values}.")
+        else:
+            yield sentence(f"{first} and {second}: {verdict} in {values}.")

@@ -103,6 +103,19 @@ class Pictures:
     items: tuple[Picture, ...]
     title: str = ""
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """How each is placed: `wide`, `half` beside another, or `lone` with its words beside it."""
+        places: list[str] = []
+        for picture in self.items:
+            if picture.wide:
+                places.append("wide")
+            elif places and places[-1] == "lone":
+                places[-1:] = ["half", "half"]
+            else:
+                places.append("lone")
+        return tuple(places)
+
 
 Block = Facts | Table | Note | Points | Pictures
 

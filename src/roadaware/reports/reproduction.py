@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Iterator, Sequence
 
+from roadaware.metrics.pedestrians import state_of
+from roadaware.protocols.cells import Cell as PrintedCell
+from roadaware.protocols.iv2024 import Reproduction
+from roadaware.protocols.questions import Question
 from roadaware.reports.bars import STATUSES, coverage
-from roadaware.reports.page import Block, Cell, Mark, Pictures, Section, Table
-from roadaware.reports.picture import Picture
+from roadaware.reports.configs import config_line
+from roadaware.reports.evaluation import evaluation_section
+from roadaware.reports.gallery import evaluation_pictures, story_picture
+from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table
 from roadaware.reports.text import count, interval, number, words
+from roadaware.tasks.pedestrians import split_samples
 
 TONES = {
     "match": "good",
@@ -19,100 +25,92 @@ TONES = {
     "not_reproducible": "mute",
 }
 MEANINGS = {
-    "match": "the obtained value is the printed one, as far as it was printed",
-    "match_under_assumption": "it is the printed one under an assumption that the data cannot confirm; "
-    "the range shows what other admissible choices would give",
+    "match": "the obtained value is the printed one, within the rounding of print",
+    "match_under_assumption": "it is the printed one under an assumption that the data cannot confirm; the "
+    "range shows what the other admissible choices give",
     "swapped_in_print": "two printed cells hold each other's value",
     "differs": "the obtained value is another one",
     "not_reproducible": "what the value is made from was not released, or is not at hand",
 }
 
 
-class PrintedCell(Protocol):
-    """One cell of a published table and what came out of repeating it."""
-
-    @property
-    def table(self) -> str:
-        """Which table, such as `III`."""
-
-    @property
-    def dataset(self) -> str:
-        """On which data."""
-
-    @property
-    def model(self) -> str:
-        """Of which model."""
-
-    @property
-    def metric(self) -> str:
-        """Of which metric, or which scenario and metric."""
-
-    @property
-    def printed(self) -> float | None:
-        """As published."""
-
-    @property
-    def obtained(self) -> float | None:
-        """As obtained here."""
-
-    @property
-    def status(self) -> str:
-        """One of the keys of `STATUSES`."""
-
-    @property
-    def why(self) -> str | None:
-        """The reason, where the status needs one."""
-
-    @property
-    def low(self) -> float | None:
-        """Lowest value over the admissible choices."""
-
-    @property
-    def high(self) -> float | None:
-        """Highest value over the admissible choices."""
-
-
-Beside = Mapping[tuple[str, str], Mapping[str, Mapping[str, float | None]]]
-
-
-def reproduction_section(
-    cells: Sequence[PrintedCell],
-    *,
-    title: str = "Published tables repeated",
-    beside: Beside | None = None,
-    pictures: Sequence[Picture] = (),
-) -> Section:
+def reproduction_section(reproduction: Reproduction, *, title: str = "Published tables repeated") -> Section:
     """Each published table with obtained values beside printed ones.
 
     Args:
-        cells: of all tables, in print order.
+        reproduction: what `reproduce` gave.
         title: heading of the section.
-        beside: (table, dataset) to model to metric to value: models of ours, in columns of their own.
-        pictures: drawn after the grid of cells.
     """
-    grid = coverage([(_block(cell), cell.model, cell.status) for cell in cells])
+    cells = reproduction.cells
+    grid = coverage([(_block(cell), _row_of(cell), cell.status) for cell in cells])
     blocks: list[Block] = [Pictures((grid,)), _legend(cells)]
+    blocks.extend(_notes(reproduction))
     for table, dataset in dict.fromkeys((cell.table, cell.dataset) for cell in cells):
         members = [cell for cell in cells if (cell.table, cell.dataset) == (table, dataset)]
-        blocks.append(_one_table(members, (beside or {}).get((table, dataset), {})))
-    reasons = _reasons(cells)
-    if reasons:
-        blocks.append(reasons)
-    if pictures:
-        blocks.append(Pictures(tuple(pictures), "Pictures"))
-    return Section(title, tuple(_says(cells)), tuple(blocks))
+        if any(cell.obtained is not None for cell in members):
+            blocks.append(_one_table(members))
+    blocks.append(_reasons(cells))
+    facts = [
+        (name, f"samples: {_configs(q)[0]}; metrics: {_configs(q)[1]}") for name, q in _asked(reproduction)
+    ]
+    blocks.append(Facts(tuple(facts), "Configurations"))
+    return Section(title, tuple(_says(reproduction)), tuple(blocks))
+
+
+def question_sections(reproduction: Reproduction, model: str = "PedFormer") -> list[Section]:
+    """One section for each set of released scores: all its metrics, and pictures with our models beside.
+
+    Args:
+        reproduction: what `reproduce` gave.
+        model: whose scores were released.
+    """
+    return [_question(name, question, model) for name, question in reproduction.questions.items()]
+
+
+def _question(name: str, question: Question, model: str) -> Section:
+    task = question.metrics.config["task"]
+    held = split_samples(question.scenes, "test")
+    state, _ = state_of(question.predictions, held, task)
+    others = {
+        other: state_of(one.predictions, one.scenes, task)[0] for other, one in question.baselines.items()
+    }
+    labels = held.meta.vocabularies.get(task)
+    drawn = evaluation_pictures(state, question.metrics, labels=labels, name=model, beside=others)
+    if task == "action" and len(held.boxes):
+        drawn.append(story_picture(held, state))
+    return evaluation_section(
+        question.metrics,
+        title=f"{model}, {name}",
+        model=model,
+        about={"assumption": question.assumption} if question.assumption else None,
+        protocol=held.meta.notes.get("protocol"),
+        labels=labels,
+        pictures=drawn,
+    )
+
+
+def _asked(reproduction: Reproduction) -> list[tuple[str, Question]]:
+    return list(reproduction.questions.items())
+
+
+def _configs(question: Question) -> tuple[str, str]:
+    protocol = question.scenes.meta.notes.get("protocol", {})
+    return config_line(protocol), config_line(question.metrics.config)
 
 
 def _block(cell: PrintedCell) -> str:
-    return f"{_table_name(cell.table)}, {cell.dataset.upper() if len(cell.dataset) < 5 else cell.dataset}"
+    return f"Table {cell.table}, {cell.dataset.upper()}"
 
 
-def _table_name(table: str) -> str:
-    return table if table.lower().startswith("table") else f"Table {table}"
+def _row_of(cell: PrintedCell) -> str:
+    """Which row of the grid a cell stands in: its model, with its task or outcome where these differ."""
+    if cell.group is None:
+        return cell.model
+    return f"{cell.task} {cell.model}" if cell.metric == "average_precision" else words(cell.metric)
 
 
 def _legend(cells: Sequence[PrintedCell]) -> Table:
-    told = Counter(cell.status for cell in cells)
+    told: Counter[str] = Counter(cell.status for cell in cells)
     rows = tuple(
         (Mark(f"{mark.symbol} {mark.words}", TONES[name]), count(told[name]), MEANINGS[name])
         for name, mark in STATUSES.items()
@@ -121,66 +119,88 @@ def _legend(cells: Sequence[PrintedCell]) -> Table:
     return Table(("status", "cells", "meaning"), rows, "lrl", "What the marks mean")
 
 
-def _one_table(cells: Sequence[PrintedCell], beside: Mapping[str, Mapping[str, float | None]]) -> Table:
-    """Metrics as rows, models as columns; obtained above, printed below."""
-    models = list(dict.fromkeys(cell.model for cell in cells))
-    held = {(cell.metric, cell.model): cell for cell in cells}
+def _notes(reproduction: Reproduction) -> Iterator[Note]:
+    for name, question in reproduction.questions.items():
+        if question.assumption:
+            yield Note(f"{name} rests on an assumption: {question.assumption}.", "fair")
+
+
+def _one_table(cells: Sequence[PrintedCell]) -> Table:
+    """One row per metric or scenario, one column per model; obtained above, printed below, ours beside."""
+    of_row = {id(cell): cell.group or cell.metric for cell in cells}
+    columns = list(dict.fromkeys(_row_of(cell) for cell in cells))
+    held = {(of_row[id(cell)], _row_of(cell)): cell for cell in cells}
+    ours = list(dict.fromkeys(name for cell in cells for name in cell.beside))
     rows: list[tuple[Cell, ...]] = []
-    for metric in dict.fromkeys(cell.metric for cell in cells):
-        published = (_shown(held.get((metric, model))) for model in models)
-        ours = (number(values.get(metric)) for values in beside.values())
-        rows.append((words(metric), *published, *ours))
-    columns = ("metric", *models, *(f"{name} (ours)" for name in beside))
+    for row in dict.fromkeys(of_row.values()):
+        members = [held.get((row, column)) for column in columns]
+        beside = {name: value for cell in members if cell for name, value in cell.beside.items()}
+        rows.append((words(row), *map(_shown, members), *(number(beside.get(name)) for name in ours)))
+    head = (
+        "metric" if cells[0].group is None else "scenario",
+        *columns,
+        *(f"{words(name)} (ours)" for name in ours),
+    )
     caption = (
         "Above what was obtained, below what was printed, with the range over admissible choices, if any."
     )
-    return Table(columns, tuple(rows), "l" + "r" * (len(columns) - 1), _block(cells[0]), caption)
+    return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), _block(cells[0]), caption)
 
 
 def _shown(cell: PrintedCell | None) -> Cell:
     if cell is None:
         return ""
-    mark = STATUSES.get(cell.status, STATUSES["not_reproducible"])
-    below = f"printed {_as_printed(cell.printed)}"
-    ends = interval(cell.low, cell.high)
-    if ends != "–" and cell.low != cell.high:
-        below += f" · {ends}"
-    obtained = f"{number(cell.obtained)} {mark.symbol}" if cell.obtained is not None else mark.symbol
-    return Mark(obtained, TONES.get(cell.status, "mute"), below)
+    mark = STATUSES[cell.status]
+    below = f"printed {number(cell.printed, cell.digits)}"
+    if cell.low is not None and cell.high is not None and cell.low != cell.high:
+        below += f" · {interval(cell.low, cell.high)}"
+    obtained = mark.symbol if cell.obtained is None else f"{number(cell.obtained)} {mark.symbol}"
+    return Mark(obtained, TONES[cell.status], below)
 
 
-def _as_printed(value: float | None) -> str:
-    """The printed value with the digits that it was printed with: two, or three where it has three."""
-    if value is None:
-        return "–"
-    return number(value, 2 if abs(round(value, 2) - value) < 1e-9 else 3)
-
-
-def _reasons(cells: Sequence[PrintedCell]) -> Table | None:
-    """Every reason once, with the models and tables it holds for."""
+def _reasons(cells: Sequence[PrintedCell]) -> Table:
+    """Every reason once, with the tables and models it holds for."""
     members: dict[tuple[str, str], list[PrintedCell]] = {}
     for cell in cells:
         if cell.why:
             members.setdefault((cell.status, cell.why), []).append(cell)
     rows: list[tuple[Cell, ...]] = []
     for (status, why), held in members.items():
-        mark = STATUSES.get(status, STATUSES["not_reproducible"])
-        where = "; ".join(dict.fromkeys(f"{_block(cell)}: {cell.model}" for cell in held))
-        rows.append(
-            (Mark(f"{mark.symbol} {mark.words}", TONES.get(status, "mute")), count(len(held)), why, where)
-        )
-    return Table(("status", "cells", "why", "where"), tuple(rows), "lrll", "Reasons") if rows else None
+        mark = STATUSES[status]
+        blocks = dict.fromkeys(map(_block, held))
+        of = {
+            block: dict.fromkeys(_row_of(cell) for cell in held if _block(cell) == block) for block in blocks
+        }
+        where = "; ".join(f"{block}: {', '.join(names)}" for block, names in of.items())
+        rows.append((Mark(f"{mark.symbol} {mark.words}", TONES[status]), count(len(held)), why, where))
+    return Table(("status", "cells", "why", "where"), tuple(rows), "lrll", "Reasons")
 
 
-def _says(cells: Sequence[PrintedCell]) -> Iterator[str]:
-    told = Counter(cell.status for cell in cells)
-    tried = len(cells) - told["not_reproducible"]
+def _says(reproduction: Reproduction) -> Iterator[str]:
+    told = reproduction.counts
+    total = sum(told.values())
     same = told["match"] + told["match_under_assumption"]
-    told_of = {
-        "match_under_assumption": "{} of those under an assumption",
+    more = {
+        "match_under_assumption": "{} of those under a declared assumption",
         "swapped_in_print": "{} are swapped in print",
         "differs": "{} differ",
     }
-    more = [words.format(told[status]) for status, words in told_of.items() if told[status]]
-    says = f"Of {len(cells)} published cells, {tried} can be computed from what was released; {same} agree with print"
-    yield "; ".join([says, *more]) + "."
+    parts = [text.format(told[status]) for status, text in more.items() if told[status]]
+    tried = total - told["not_reproducible"]
+    yield (
+        "; ".join(
+            [f"Of {total} printed cells, {tried} can be computed; {same} of them agree with print", *parts]
+        )
+        + "."
+    )
+    for name, question in reproduction.questions.items():
+        yield from _better(name, question)
+
+
+def _better(name: str, question: Question) -> Iterator[str]:
+    """The models beside the released scores, in one sentence."""
+    theirs = question.value("balanced_accuracy")
+    reached = {model: one.metrics.value("balanced_accuracy") for model, one in question.baselines.items()}
+    if theirs is not None and reached:
+        ours = ", ".join(f"{words(model)} {number(value)}" for model, value in reached.items())
+        yield f"Balanced accuracy on {name}: {number(theirs)} for the released scores; without pixels {ours}."

@@ -170,7 +170,7 @@ def _scores(axes: Axes, story: Story) -> None:
 
 
 def _track(axes: Axes, story: Story) -> None:
-    axes.fill_between(story.frames, 0, story.heights_px, color=PALE, linewidth=0, step="mid")
+    axes.fill_between(story.frames, 0, story.heights_px, color=PALE, linewidth=0)
     axes.plot(story.frames, story.heights_px, color=GREY, linewidth=1.2)
     top = 1.6 * float(np.max(story.heights_px, initial=1.0))
     for place, (name, start, end) in enumerate(story.marks):
@@ -189,11 +189,11 @@ def _above(axes: Axes, where: tuple[float, float], says: str, tone: str, units: 
 def _road(axes: Axes, width_px: int, height_px: int) -> None:
     """A horizon and the edges of a lane, so that the regions are read as a view of the road."""
     horizon, middle = 0.5 * height_px, width_px / 2
-    line: dict[str, Any] = {"color": GREY, "linewidth": 0.9, "alpha": 0.7}
-    axes.plot([0, width_px], [horizon, horizon], **line)
-    for foot in (0.12, 0.88):
-        axes.plot([middle, foot * width_px], [horizon, height_px], **line)
-    axes.plot([middle, middle], [horizon, height_px], linestyle=(0, (6, 8)), **line)
+    lines: list[tuple[list[float], list[float]]] = [([0, width_px], [horizon, horizon])]
+    lines += [([middle, foot * width_px], [horizon, height_px]) for foot in (0.12, 0.88)]
+    for tone, width, alpha in (("white", 2.6, 0.55), (INK, 0.8, 0.6)):
+        for xs, ys in lines:
+            axes.plot(xs, ys, color=tone, linewidth=width, alpha=alpha)
 
 
 def _risk(region: int, regions: int) -> int:

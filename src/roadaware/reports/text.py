@@ -91,10 +91,22 @@ def words(name: str) -> str:
     >>> words("balanced_accuracy")
     'balanced accuracy'
     """
-    return _ABBREVIATIONS.get(name, name.replace("_", " "))
+    if name == "auc_thresholded":
+        return "AUC, thresholded"
+    return " ".join(_ABBREVIATIONS.get(word, word) for word in name.split("_"))
 
 
-_ABBREVIATIONS = {"auc": "AUC", "auc_thresholded": "AUC, thresholded", "f1": "F1"}
+def sentence(text: str) -> str:
+    """The text with a capital at its start, unless it begins with a name that has capitals elsewhere.
+
+    >>> sentence("gradient boosting is better"), sentence("pedFormer is better")
+    ('Gradient boosting is better', 'pedFormer is better')
+    """
+    first = text.split(" ", 1)[0]
+    return text[:1].upper() + text[1:] if first.islower() else text
+
+
+_ABBREVIATIONS = {"auc": "AUC", "f1": "F1", "tte": "TTE"}
 
 
 def _seen(character: str) -> str:
