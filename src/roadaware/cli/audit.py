@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from cyclopts import Parameter
+
 from roadaware.cli import console, datasets
-from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, Switch, TaskName
+from roadaware.cli.options import (
+    USUAL,
+    Common,
+    ConfigName,
+    Dataset,
+    DatasetPath,
+    Html,
+    Outcome,
+    SampleConfig,
+    Switch,
+    TaskName,
+)
 
 if TYPE_CHECKING:
     from roadaware.analysis.audit import Audit
     from roadaware.scenes.tables import Scenes
 
+_TASK = "Whose samples; action, and intention on PIE, unless said."
+_STRICT = "Exit with 1 if something serious, or a warning, was found."
+
 
 def audit(
-    dataset: str,
-    path: Path,
+    dataset: Dataset,
+    path: DatasetPath,
     /,
     *,
-    task: TaskName | None = None,
-    config: ConfigName = "reference",
-    html: Path | None = None,
-    strict: Annotated[bool, Switch] = False,
+    task: Annotated[TaskName | None, Parameter(help=_TASK)] = None,
+    config: SampleConfig = "reference",
+    html: Html = None,
+    strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:
     """Say what is wrong with a dataset or its published samples, with counts, reasons and examples.
@@ -35,21 +50,6 @@ def audit(
         roadaware audit jaad JAAD-JAAD_2.0.zip
 
         roadaware audit jaad JAAD --task risk --html audit.html --strict
-
-    Parameters
-    ----------
-    dataset:
-        Which dataset it is: jaad or pie.
-    path:
-        Its folder or zip.
-    task:
-        Whose samples; action, and intention on PIE, unless said.
-    config:
-        The samples as published (`reference`), or as we recommend (`default`).
-    html:
-        Write the audit as a page.
-    strict:
-        Exit with 1 if something serious, or a warning, was found.
     """
     from roadaware.cli.output import check_file, write_text
 

@@ -9,7 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, runs
-from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, Switch, TaskName
+from roadaware.cli.options import (
+    USUAL,
+    Common,
+    ConfigName,
+    Dataset,
+    DatasetPath,
+    Draws,
+    Outcome,
+    OutputFolder,
+    Overwrite,
+    SampleConfig,
+    Seed,
+    Several,
+    TaskName,
+)
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,19 +31,22 @@ if TYPE_CHECKING:
     from roadaware.scenes.tables import Scenes
     from roadaware.tasks.pedestrians import Baseline
 
+_MODELS = "Which baselines; all that answer the task unless said."
+_FOLDER = "Write the runs here: one folder per model, and a report."
+
 
 def baseline(
-    dataset: str,
-    path: Path,
+    dataset: Dataset,
+    path: DatasetPath,
     /,
     *,
-    task: TaskName = "action",
-    model: Annotated[list[str] | None, Parameter(negative="", consume_multiple=True)] = None,
-    config: ConfigName = "default",
-    draws: int = 1000,
-    seed: int = 0,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
-    overwrite: Annotated[bool, Switch] = False,
+    task: Annotated[TaskName, Parameter(help="What is asked.")] = "action",
+    model: Annotated[list[str] | None, Parameter(help=_MODELS), Several] = None,
+    config: SampleConfig = "default",
+    draws: Draws = 1000,
+    seed: Seed = 0,
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder] = None,
+    overwrite: Overwrite = False,
     common: Common = USUAL,
 ) -> Outcome:
     """Train simple models on boxes and vehicle actions alone, and judge them on the test split.
@@ -44,29 +61,8 @@ def baseline(
 
         roadaware baseline jaad JAAD --task risk --config reference \\
             --model constant-velocity -o runs/risk
-
-    Parameters
-    ----------
-    dataset:
-        Which dataset it is: jaad or pie.
-    path:
-        Its folder or zip.
-    task:
-        What is asked.
-    model:
-        Which baselines; all that answer the task unless said.
-    config:
-        Samples and metrics as published (`reference`), or as we recommend (`default`).
-    draws:
-        Bootstrap resamples for 95 % intervals; 0 for none.
-    seed:
-        Seed of the resamples.
-    output:
-        Write the runs here: one folder per model, and a report.
-    overwrite:
-        Replace earlier runs there.
     """
-    runs.check(output, overwrite=overwrite)
+    runs.check(folder, overwrite=overwrite)
     if draws < 0:
         raise UsageError(f"--draws is 0 or more, not {draws}")
     protocol = f"{dataset}-{task}@iv2024"
@@ -74,9 +70,9 @@ def baseline(
     trained = train(scenes, task, config, draws=draws, seed=seed, models=model)
     found = [as_run(item, protocol, draws, seed, config) for item in trained.values()]
     pairs = compared(found, draws=draws, seed=seed)
-    if output is not None:
-        save(found, pairs, output, title=f"Baselines: {protocol}", overwrite=overwrite)
-        console.note(f"wrote {output} (report: {output / 'report.html'})")
+    if folder is not None:
+        save(found, pairs, folder, title=f"Baselines: {protocol}", overwrite=overwrite)
+        console.note(f"wrote {folder} (report: {folder / 'report.html'})")
     return Outcome(_text(found, pairs, protocol, config), _data(found, pairs))
 
 

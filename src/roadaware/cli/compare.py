@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
 
 from roadaware.cli import console, runs
-from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, TaskName
+from roadaware.cli.options import USUAL, Common, ConfigName, Html, Outcome, Seed, TaskName
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
     from roadaware.analysis.compare import Comparison
     from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores
 
+_CONFIG = "How csv files are judged, `reference` or `default`; run folders bring their own."
+
 
 def compare(
-    a: Path,
-    b: Path,
+    a: Annotated[Path, Parameter(help="The first model: csv file of scores, or run folder.")],
+    b: Annotated[Path, Parameter(help="The second model.")],
     /,
     *,
-    samples: Path | None = None,
-    task: TaskName | None = None,
-    config: ConfigName = "default",
-    draws: int = 1000,
-    seed: int = 0,
-    html: Path | None = None,
+    samples: Annotated[Path | None, Parameter(help="The samples of the csv files.")] = None,
+    task: Annotated[TaskName | None, Parameter(help="What was asked, for csv files.")] = None,
+    config: Annotated[ConfigName, Parameter(help=_CONFIG)] = "default",
+    draws: Annotated[int, Parameter(help="Bootstrap resamples.")] = 1000,
+    seed: Seed = 0,
+    html: Html = None,
     common: Common = USUAL,
 ) -> Outcome:
     """Compare two models on the same samples: every metric, the difference with intervals, and a verdict.
@@ -38,26 +42,6 @@ def compare(
         roadaware compare mine.csv theirs.csv --samples samples.csv --task action
 
         roadaware compare runs/mine runs/theirs --html difference.html
-
-    Parameters
-    ----------
-    a:
-        The first model: csv file or run folder.
-    b:
-        The second model.
-    samples:
-        The samples of the csv files.
-    task:
-        What was asked, for csv files.
-    config:
-        `reference` judges as the published evaluator does, `default` as we recommend; run folders bring
-        their own.
-    draws:
-        Bootstrap resamples.
-    seed:
-        Seed of the resamples.
-    html:
-        Write the comparison as a page.
     """
     from roadaware.analysis.compare import compare as paired
     from roadaware.cli.output import check_file, write_text

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, text
-from roadaware.cli.options import USUAL, Common, Outcome, Switch
+from roadaware.cli.options import USUAL, Common, Draws, Outcome, OutputFolder, Overwrite
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,15 +18,16 @@ if TYPE_CHECKING:
     from roadaware.scenes.tables import Scenes
 
 _TASKS = ("action", "risk")
+_FOLDER = "Where data set, runs and report go; an earlier demo there is replaced."
 
 
 def demo(
     *,
-    data: Path | None = None,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("runs/demo"),
-    draws: int = 200,
-    seed: int = 0,
-    overwrite: Annotated[bool, Switch] = False,
+    data: Annotated[Path | None, Parameter(help="A folder with jaad/ and pie/ as released.")] = None,
+    folder: Annotated[Path, Parameter(help=_FOLDER), OutputFolder] = Path("runs/demo"),
+    draws: Draws = 200,
+    seed: Annotated[int, Parameter(help="Seed of the data set and of the resamples.")] = 0,
+    overwrite: Overwrite = False,
     common: Common = USUAL,
 ) -> Outcome:
     """Run every step once: read, audit, train baselines, evaluate, report. Takes under a minute.
@@ -40,26 +41,13 @@ def demo(
         roadaware demo
 
         roadaware demo --data DATA -o runs/real
-
-    Parameters
-    ----------
-    data:
-        A folder with jaad/ and pie/ as released.
-    output:
-        Where data set, runs and report go; an earlier demo there is replaced.
-    draws:
-        Bootstrap resamples for 95 % intervals.
-    seed:
-        Seed of the data set and of the resamples.
-    overwrite:
-        Replace what stands in the output folder even if it is another run.
     """
     if draws < 0:
         raise UsageError(f"--draws is 0 or more, not {draws}")
-    _check_output(output, overwrite=overwrite)
+    _check_output(folder, overwrite=overwrite)
     show = _Show()
-    found = _made_up(output, show, draws, seed) if data is None else _real(data, output, show, draws, seed)
-    page = output / "report.html"
+    found = _made_up(folder, show, draws, seed) if data is None else _real(data, folder, show, draws, seed)
+    page = folder / "report.html"
     show.say(f"\nThe report: {page}\nAll of it took {text.seconds(time.monotonic() - show.started_s)}.")
     return Outcome("\n".join(show.lines), {**found, "report": str(page)})
 

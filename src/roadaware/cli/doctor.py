@@ -7,6 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from cyclopts import Parameter
+
 from roadaware.cli import datasets, text
 from roadaware.cli.options import USUAL, Common, Outcome, Switch, TaskName
 from roadaware.errors import UsageError
@@ -16,17 +18,21 @@ if TYPE_CHECKING:
 
 _MARKS = {"wrong": "bad", "suspicious": "odd"}
 
+_SUBJECT = "environment, pedestrians, or a dataset: jaad, pie."
+_DATA = "DATASET=PATH, to compare names, order and truth with the dataset's own."
+_STRICT = "Exit with 1 if anything is wrong or suspicious."
+
 
 def doctor(
-    subject: str = "environment",
-    path: Path | None = None,
+    subject: Annotated[str, Parameter(help=_SUBJECT)] = "environment",
+    path: Annotated[Path | None, Parameter(help="The dataset's folder or zip.")] = None,
     /,
     *,
-    scores: Path | None = None,
-    samples: Path | None = None,
-    task: TaskName = "action",
-    data: str | None = None,
-    strict: Annotated[bool, Switch] = False,
+    scores: Annotated[Path | None, Parameter(help="Your csv file of scores.")] = None,
+    samples: Annotated[Path | None, Parameter(help="Your csv file of samples.")] = None,
+    task: Annotated[TaskName, Parameter(help="What was asked of the model.")] = "action",
+    data: Annotated[str | None, Parameter(help=_DATA)] = None,
+    strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:
     """Find out why something does not work, or why a number is 0.
@@ -44,23 +50,6 @@ def doctor(
 
         roadaware doctor pedestrians --scores model.csv \\
             --samples samples.csv --data jaad=JAAD-JAAD_2.0.zip
-
-    Parameters
-    ----------
-    subject:
-        environment, pedestrians, or a dataset: jaad, pie.
-    path:
-        The dataset's folder or zip.
-    scores:
-        Your csv file of scores.
-    samples:
-        Your csv file of samples.
-    task:
-        What was asked of the model.
-    data:
-        DATASET=PATH, to compare names, order and truth with the dataset's own.
-    strict:
-        Exit with 1 if anything is wrong or suspicious.
     """
     if subject == "environment":
         from roadaware.cli.environment import environment_outcome

@@ -8,30 +8,46 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from roadaware.cli import console, runs, thresholds
-from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, Switch, TaskName
+from roadaware.cli.options import (
+    USUAL,
+    Common,
+    ConfigName,
+    Draws,
+    MetricConfig,
+    Outcome,
+    OutputFolder,
+    Overwrite,
+    Seed,
+    Several,
+    TaskName,
+)
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
     from roadaware.cli.pedestrian_inputs import Judged
     from roadaware.metrics.pedestrians import Task
 
+SplitName = Literal["train", "val", "test"]
+_BARS = "METRIC=VALUE, several if need be: exit with 1 if a metric is lower, or undefined."
+_FOLDER = "Write the run here: settings, results, rows per sample and pedestrian, report."
+
 
 def evaluate(
-    subject: Literal["pedestrians"],
+    subject: Annotated[Literal["pedestrians"], Parameter(help="What is scored.")],
     /,
     *,
-    scores: Path,
-    samples: Path | None = None,
-    task: TaskName | None = None,
-    protocol: str | None = None,
-    data: Path | None = None,
-    split: Literal["train", "val", "test"] = "test",
-    config: ConfigName = "default",
-    draws: int = 0,
-    seed: int = 0,
-    fail_under: Annotated[list[str] | None, Parameter(negative="", consume_multiple=True)] = None,
-    output_folder: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
-    overwrite: Annotated[bool, Switch] = False,
+    scores: Annotated[Path, Parameter(help="The model's output, in [0, 1].")],
+    samples: Annotated[Path | None, Parameter(help="The samples, in the same order.")] = None,
+    task: Annotated[TaskName | None, Parameter(help="What was asked; a protocol says so itself.")] = None,
+    protocol: Annotated[str | None, Parameter(help="Instead of --samples: its name, with --data.")] = None,
+    data: Annotated[Path | None, Parameter(help="The protocol's dataset: folder or zip.")] = None,
+    split: Annotated[SplitName, Parameter(help="Which samples of the protocol.")] = "test",
+    config: MetricConfig = "default",
+    draws: Draws = 0,
+    seed: Seed = 0,
+    fail_under: Annotated[list[str] | None, Parameter(help=_BARS), Several] = None,
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder] = None,
+    overwrite: Overwrite = False,
     common: Common = USUAL,
 ) -> Outcome:
     """Score any model's output on pedestrians: base, weighted, soft, hard and ranking metrics.
@@ -52,45 +68,16 @@ def evaluate(
 
         roadaware evaluate pedestrians --scores model.csv \\
             --samples samples.csv --task action --fail-under auc=0.85 f1=0.6
-
-    Parameters
-    ----------
-    subject:
-        What is scored.
-    scores:
-        The model's output, in [0, 1].
-    samples:
-        The samples, in the same order.
-    task:
-        What was asked; a protocol says so itself.
-    protocol:
-        Instead of --samples: a protocol's name, with --data.
-    data:
-        The dataset of the protocol: folder or zip.
-    split:
-        Which samples of the protocol.
-    config:
-        `reference` judges as the published evaluator does, `default` as we recommend.
-    draws:
-        Bootstrap resamples for 95 % intervals; 0 for none.
-    seed:
-        Seed of the resamples.
-    fail_under:
-        METRIC=VALUE, several if need be: exit with 1 if a metric is lower, or undefined.
-    output_folder:
-        Write the run here: settings, results, rows per sample and pedestrian, report.
-    overwrite:
-        Replace an earlier run there.
     """
     bars = thresholds.parsed(fail_under or [])
-    runs.check(output_folder, overwrite=overwrite)
+    runs.check(folder, overwrite=overwrite)
     if draws < 0:
         raise UsageError(f"--draws is 0 or more, not {draws}")
     judged, asked = _judged(scores, samples, task, protocol, data, split, config)
     run = _run(judged, asked, config, scores.stem, draws, seed, protocol or "")
     facts = runs.summary(run)
-    if output_folder is not None:
-        _save(run, output_folder, overwrite=overwrite)
+    if folder is not None:
+        _save(run, folder, overwrite=overwrite)
     from roadaware.cli.tables import run_text
 
     return Outcome(run_text(run), facts, thresholds.failure(facts["metrics"], bars))

@@ -1,4 +1,4 @@
-"""Options that every command shares, and what a command hands back."""
+"""Options that several commands share, and what a command hands back."""
 
 from __future__ import annotations
 
@@ -10,9 +10,25 @@ from cyclopts import Group, Parameter
 
 _SHARED = Group("Shared options", sort_key=100)
 
-ConfigName = Literal["reference", "default"]
 TaskName = Literal["action", "intention", "risk"]
+ConfigName = Literal["reference", "default"]
+Dataset = Annotated[str, Parameter(help="Which dataset it is: jaad or pie.")]
+DatasetPath = Annotated[Path, Parameter(help="Its folder or zip, or tables that `read -o` saved.")]
+Seed = Annotated[int, Parameter(help="Seed of the resamples.")]
+Draws = Annotated[int, Parameter(help="Bootstrap resamples for 95 % intervals; 0 for none.")]
+Several = Parameter(negative="", consume_multiple=True)
 Switch = Parameter(negative="", show_default=False)
+Html = Annotated[Path | None, Parameter(help="Write the result as a page: one file, offline, printable.")]
+Overwrite = Annotated[bool, Parameter(help="Replace an earlier result there."), Switch]
+OutputFolder = Parameter(name=["--output", "-o"])
+MetricConfig = Annotated[
+    ConfigName,
+    Parameter(help="`reference` judges as the published evaluator does, `default` as we recommend."),
+]
+SampleConfig = Annotated[
+    ConfigName,
+    Parameter(help="Samples and metrics as published (`reference`), or as we recommend (`default`)."),
+]
 
 
 @Parameter(name="*")

@@ -9,25 +9,37 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, text
-from roadaware.cli.options import USUAL, Common, Outcome, Switch
+from roadaware.cli.options import (
+    USUAL,
+    Common,
+    Dataset,
+    DatasetPath,
+    Outcome,
+    OutputFolder,
+    Overwrite,
+    Switch,
+)
 
 if TYPE_CHECKING:
     from roadaware.scenes.tables import Scenes
 
 _SHOWN = 20
+_FOLDER = "Save the tables here, as Parquet files with a meta.json."
+_VERIFY = "Compare contents, not times and sizes, before the cache is believed."
+_STRICT = "Exit with 1 if a row or file was refused, or something odd was met."
 
 
 def read(
-    dataset: str,
-    path: Path,
+    dataset: Dataset,
+    path: DatasetPath,
     /,
     *,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
-    overwrite: Annotated[bool, Switch] = False,
-    verify: Annotated[bool, Switch] = False,
-    cache: Annotated[bool, Parameter(negative="--no-cache")] = True,
-    appearance: Annotated[bool, Switch] = False,
-    strict: Annotated[bool, Switch] = False,
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder] = None,
+    overwrite: Overwrite = False,
+    verify: Annotated[bool, Parameter(help=_VERIFY), Switch] = False,
+    cache: Annotated[bool, Parameter(help="Use and fill the cache.", negative="--no-cache")] = True,
+    appearance: Annotated[bool, Parameter(help="Read the appearance tags too (JAAD)."), Switch] = False,
+    strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:
     """Read a dataset and say what is inside: videos, boxes, pedestrians, splits, and every refused row.
@@ -40,40 +52,21 @@ def read(
         roadaware read jaad JAAD-JAAD_2.0.zip
 
         roadaware read jaad JAAD -o jaad-tables --strict
-
-    Parameters
-    ----------
-    dataset:
-        Which dataset it is: jaad or pie.
-    path:
-        Its folder or zip.
-    output:
-        Save the tables here, as Parquet files with a meta.json.
-    overwrite:
-        Replace tables that stand there.
-    verify:
-        Compare contents rather than times and sizes before the cache is believed.
-    cache:
-        Use and fill the cache.
-    appearance:
-        Read the appearance tags too (JAAD).
-    strict:
-        Exit with 1 if a row or file was refused, or something odd was met.
     """
     from roadaware.cli.output import check_folder
 
-    check_folder(output, overwrite=overwrite, marker="meta.json")
+    check_folder(folder, overwrite=overwrite, marker="meta.json")
     options: dict[str, Any] = {"cache": cache, "verify": verify}
     if appearance:
         options["appearance"] = True
     started_s = time.monotonic()
     scenes = datasets.opened(dataset, path, **options)
     elapsed_s = time.monotonic() - started_s
-    if output is not None:
+    if folder is not None:
         from roadaware.scenes.store import save
 
-        save(scenes, output, overwrite=overwrite)
-        console.note(f"wrote {output}")
+        save(scenes, folder, overwrite=overwrite)
+        console.note(f"wrote {folder}")
     refused, odd = len(scenes.rejected), len(_warnings(scenes))
     failed = f"--strict: {refused} rows or files were refused, {odd} kinds of oddities were met"
     shown, data = _text(scenes, elapsed_s), _data(scenes, elapsed_s)

@@ -9,13 +9,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from roadaware.cli import console, runs
-from roadaware.cli.options import USUAL, Common, Outcome
+from roadaware.cli.options import USUAL, Common, Outcome, OutputFolder
 from roadaware.errors import InputError, UsageError
 
 
 def report(
-    *folders: Path,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("report.html"),
+    *folders: Annotated[Path, Parameter(help="Run folders.")],
+    page: Annotated[Path, Parameter(help="The file to write."), OutputFolder] = Path("report.html"),
     common: Common = USUAL,
 ) -> Outcome:
     """Make the HTML report of run folders: one file, offline, printable; several runs stand side by side.
@@ -26,13 +26,6 @@ def report(
     For example:
 
         roadaware report runs/mine runs/theirs -o report.html
-
-    Parameters
-    ----------
-    folders:
-        Run folders.
-    output:
-        The file to write.
     """
     from roadaware.analysis.compare import compare
     from roadaware.cli.output import check_file, write_text
@@ -41,7 +34,7 @@ def report(
 
     if not folders:
         raise UsageError("name at least one run folder, as `evaluate -o RUN` writes it")
-    check_file(output)
+    check_file(page)
     loaded = [runs.load(member) for folder in folders for member in runs.members(folder)]
     compared = []
     for first, second in itertools.combinations(loaded, 2):
@@ -55,8 +48,8 @@ def report(
             )
         except InputError as error:
             console.note(f"{first.name} and {second.name} are not compared: {error.message}")
-    write_text(output, run_page(loaded, compared))
+    write_text(page, run_page(loaded, compared))
     tasks = {run.config.task for run in loaded}
     shown = runs_text(loaded) if len(tasks) == 1 else ""
     summaries = [runs.summary(run) for run in loaded]
-    return Outcome(f"{shown}\n\nwrote {output}".strip(), {"report": str(output), "runs": summaries})
+    return Outcome(f"{shown}\n\nwrote {page}".strip(), {"report": str(page), "runs": summaries})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, text
-from roadaware.cli.options import USUAL, Common, Outcome
+from roadaware.cli.options import USUAL, Common, Draws, Html, Outcome
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,15 +31,18 @@ _MEANINGS = {
     "not_reproducible": "cannot be obtained",
 }
 
+_DATA = "The folder with jaad/ and pie/; ROADAWARE_DATA_DIR unless said."
+_BASELINES = "Train the models without pixels and show them beside."
+
 
 def reproduce(
-    experiment: Literal["iv2024"],
+    experiment: Annotated[Literal["iv2024"], Parameter(help="Which experiment.")],
     /,
     *,
-    data: Path | None = None,
-    html: Path | None = None,
-    draws: int = 0,
-    baselines: Annotated[bool, Parameter(negative="--no-baselines")] = True,
+    data: Annotated[Path | None, Parameter(help=_DATA)] = None,
+    html: Html = None,
+    draws: Draws = 0,
+    baselines: Annotated[bool, Parameter(help=_BASELINES, negative="--no-baselines")] = True,
     common: Common = USUAL,
 ) -> Outcome:
     """Repeat a published experiment on the released files and set every printed cell beside what comes out.
@@ -53,19 +56,6 @@ def reproduce(
         roadaware reproduce iv2024 --data DATA --html tables.html
 
         ROADAWARE_DATA_DIR=DATA roadaware reproduce iv2024 --json cells.json
-
-    Parameters
-    ----------
-    experiment:
-        Which experiment.
-    data:
-        The folder with jaad/ and pie/; ROADAWARE_DATA_DIR unless said.
-    html:
-        Write the tables and pictures as a page.
-    draws:
-        Bootstrap resamples for intervals; 0 for none.
-    baselines:
-        Train the models without pixels and show them beside.
     """
     from roadaware.cli.output import check_file, write_text
 
