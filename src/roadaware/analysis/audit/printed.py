@@ -6,31 +6,9 @@ import polars as pl
 
 from roadaware.analysis.audit.context import Context, NotApplicableError
 from roadaware.analysis.audit.findings import Finding, Table
+from roadaware.protocols.printed_iv2024 import TABLE_I
 from roadaware.scenes.sampling import Iv2024
 
-# Table I of Rasouli and Kotseruba, IV 2024, by label. It prints the name JAAD beside the numbers of PIE,
-# and JAAD's own below without a name; the released predictions (4,458 rows for PIE, 4,317 for JAAD) say
-# which is which.
-SAMPLE_COUNTS: dict[tuple[str, str], dict[str, tuple[int, ...]]] = {
-    ("jaad", "action"): {
-        "train": (4456, 1122),
-        "val": (702, 107),
-        "test": (3548, 769),
-        "pedestrians": (1519, 353),
-    },
-    ("pie", "action"): {
-        "train": (4163, 1417),
-        "val": (1218, 327),
-        "test": (3203, 1255),
-        "pedestrians": (1282, 499),
-    },
-    ("pie", "intention"): {
-        "train": (1922, 1009, 5282),
-        "val": (449, 312, 1538),
-        "test": (756, 835, 4881),
-        "pedestrians": (329, 220, 1285),
-    },
-}
 _VIDEOS = {"jaad": 346, "pie": 53}
 
 
@@ -38,7 +16,7 @@ def sample_counts(context: Context) -> Finding:
     """The published extraction's counts against print."""
     protocol = context.protocol
     key = (protocol.dataset, protocol.task)
-    if key not in SAMPLE_COUNTS or protocol != Iv2024.reference(protocol.task, protocol.dataset):
+    if key not in TABLE_I or protocol != Iv2024.reference(protocol.task, protocol.dataset):
         raise NotApplicableError("no paper prints counts for this protocol")
     if len(context.scenes.videos) != _VIDEOS[protocol.dataset]:
         raise NotApplicableError(
@@ -46,7 +24,7 @@ def sample_counts(context: Context) -> Finding:
         )
     labels = context.sampled.meta.vocabularies[protocol.task]
     rows = []
-    for where, printed in SAMPLE_COUNTS[key].items():
+    for where, printed in TABLE_I[key].items():
         for label, name in enumerate(labels):
             rows.append((f"{where}, {name}", printed[label], _obtained(context, where, label)))
     differing = [row for row in rows if row[1] != row[2]]

@@ -1,0 +1,73 @@
+"""Baselines on the real annotations of JAAD against the released predictions of PedFormer."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from roadaware.analysis.compare import Comparison, compare
+from roadaware.metrics.pedestrians import PedestrianConfig, Task, evaluate, state_of
+from roadaware.scenes.predictions import of_samples
+from roadaware.scenes.readers import read
+from roadaware.scenes.sampling import Iv2024, sample
+from roadaware.scenes.tables import Scenes
+from roadaware.tasks.pedestrians import Baseline, baseline
+
+ROOT = os.environ.get("ROADAWARE_DATA_DIR")
+pytestmark = pytest.mark.skipif(ROOT is None, reason="ROADAWARE_DATA_DIR is unset: no real annotations")
+
+
+@cache
+def jaad() -> Scenes:
+    return read("jaad", Path(str(ROOT)) / "jaad", cache=False)
+
+
+@cache
+def reference(task: Task) -> dict[str, Baseline]:
+    return baseline(sample(jaad(), Iv2024.reference(task)), task, config=PedestrianConfig.reference(task))
+
+
+def against_pedformer(task: Task, name: str) -> Comparison:
+    done = reference(task)[name]
+    released = np.loadtxt(Path(str(ROOT)) / "pie" / f"pf_{task}_jaad.csv", delimiter=",", ndmin=2)
+    theirs = of_samples(done.scenes.samples, released.reshape(len(done.scenes.samples), -1))
+    ours, _ = state_of(done.predictions, done.scenes, task)
+    other, _ = state_of(theirs, done.scenes, task)
+    return compare(ours, other, PedestrianConfig.reference(task), draws=300, names=(name, "PedFormer"))
+
+
+@pytest.mark.parametrize(("name", "at_least"), [("logistic", 0.90), ("boosting", 0.91)])
+def test_boxes_alone_rank_crossings_better_than_the_published_model(name: str, at_least: float) -> None:
+    auc = reference("action")[name].metrics.value("auc")
+    assert auc is not None
+    assert auc >= at_least
+    row = against_pedformer("action", name).table.filter(metric="auc").row(0, named=True)
+    assert row["b"] == pytest.approx(0.866, abs=0.001)
+    assert row["low_pedestrian"] > 0
+    assert row["low_video"] > 0
+    assert row["verdict"] == "better"
+
+
+def test_constant_velocity_places_pedestrians_better_than_the_published_model() -> None:
+    found = reference("risk")["constant-velocity"].metrics.value("balanced_accuracy")
+    assert found is not None
+    assert found >= 0.47
+    row = against_pedformer("risk", "constant-velocity").table.filter(metric="balanced_accuracy")
+    assert row["b"][0] == pytest.approx(0.399, abs=0.001)
+    assert row["verdict"][0] == "better"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["action", "risk"])
+def test_baselines_under_the_recommended_labels(task: Task) -> None:
+    scenes = sample(jaad(), Iv2024.default(task))
+    for name, done in baseline(scenes, task, draws=50).items():
+        auc = done.metrics.row("auc")
+        assert auc["value"] > 0.88, name
+        assert auc["low_video"] < auc["value"] < auc["high_video"]
+        again = evaluate(done.predictions, done.scenes, PedestrianConfig.default(task))
+        assert again.value("auc") == auc["value"]
