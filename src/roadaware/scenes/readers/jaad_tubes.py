@@ -14,8 +14,8 @@ from roadaware.scenes.readers.jaad_terms import (
     TRACK_LABEL,
     TRAITS,
 )
+from roadaware.scenes.readers.records import owners_of
 from roadaware.scenes.readers.sheets import Sheet, frame_reasons, sift
-from roadaware.scenes.readers.xml import local
 
 _TRACK = ["document", "owner"]
 _CORNERS = {"x1_px": "xtl", "y1_px": "ytl", "x2_px": "xbr", "y2_px": "ybr"}
@@ -62,7 +62,7 @@ def _tracks(sheet: Sheet, videos: pl.DataFrame) -> pl.DataFrame:
         (place, owner, element.get("label"), element.sourceline)
         for place, root in sorted(sheet.roots.items())
         if place in taken
-        for owner, element in enumerate(e for e in root.iter() if local(e) == sheet.record.owner)
+        for owner, element in enumerate(owners_of(root, sheet.record))
     ]
     schema = {"document": pl.UInt32, "owner": pl.UInt32, "track_label": pl.String, "line": pl.Int64}
     tracks = pl.DataFrame(listed, schema=schema, orient="row")
@@ -221,18 +221,10 @@ def _with_appearance(
     boxes: pl.DataFrame, tubes: pl.DataFrame, sheet: Sheet, videos: pl.DataFrame, findings: Findings
 ) -> pl.DataFrame:
     """The boxes with their appearance flags; flags without a box are refused."""
-    listed = [
-        (place, owner, element.get("id"))
-        for place, root in sorted(sheet.roots.items())
-        for owner, element in enumerate(e for e in root.iter() if local(e) == sheet.record.owner)
-    ]
-    schema = {"document": pl.UInt32, "owner": pl.UInt32, "name": pl.String}
-    owners = pl.DataFrame(listed, schema=schema, orient="row")
-    owners = owners.join(tubes.select("document", "name", "tube"), on=["document", "name"], how="left")
     keys = boxes.select("tube", pl.col("frame").alias("number"), pl.lit(value=True).alias("held"))
     rows = (
         sheet.rows.join(videos.select("document", "n_frames"), on="document", maintain_order="left")
-        .join(owners, on=_TRACK, how="left", maintain_order="left")
+        .join(_pictured(sheet, tubes), on=_TRACK, how="left", maintain_order="left")
         .with_columns(pl.col("frame").cast(pl.Int64, strict=False).alias("number"))
         .join(keys, on=["tube", "number"], how="left", maintain_order="left")
     )
@@ -247,3 +239,27 @@ def _with_appearance(
     cells = Cells(good, sheet.files, findings)
     flags = good.select("tube", pl.col("number").alias("frame"), *(cells.flag(name) for name in APPEARANCE))
     return boxes.join(flags, on=["tube", "frame"], how="left", maintain_order="left")
+
+
+def _pictured(sheet: Sheet, tubes: pl.DataFrame) -> pl.DataFrame:
+    """The tube that each track of the appearance files means: by old id where one tube has it, else by id.
+
+    In the published files 1,827 bystanders carry another id here than in `annotations/`, mostly that of
+    somebody else; the old ids agree for every box.
+    """
+    listed = [
+        (place, owner, element.get("id"), element.get("old_id"))
+        for place, root in sorted(sheet.roots.items())
+        for owner, element in enumerate(owners_of(root, sheet.record))
+    ]
+    schema = {"document": pl.UInt32, "owner": pl.UInt32, "name": pl.String, "old_id": pl.String}
+    tracks = pl.DataFrame(listed, schema=schema, orient="row")
+    alone = tubes.filter(~pl.struct("document", "old_id").is_duplicated() & pl.col("old_id").is_not_null())
+    by_old = alone.select("document", "old_id", pl.col("tube").alias("by_old"))
+    by_id = tubes.select("document", "name", pl.col("tube").alias("by_id"))
+    return (
+        tracks.join(by_old, on=["document", "old_id"], how="left", maintain_order="left")
+        .join(by_id, on=["document", "name"], how="left", maintain_order="left")
+        .with_columns(tube=pl.coalesce("by_old", "by_id"))
+        .select(*_TRACK, "name", "tube")
+    )

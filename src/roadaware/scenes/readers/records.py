@@ -136,6 +136,11 @@ class Walked(NamedTuple):
     rows: pl.DataFrame
 
 
+def owners_of(tree: etree._Element, record: Record) -> list[etree._Element]:
+    """The owners of a document's records, in the order that `owner` counts them."""
+    return _elements(tree, record.owner)
+
+
 def located(
     rows: pl.DataFrame, documents: Sequence[Document], scanned: Sequence[bool], record: Record, *, root: str
 ) -> pl.DataFrame:
@@ -189,13 +194,13 @@ def walk(document: Document, record: Record, *, root: str) -> Walked:
         tree = parse(document.text, document.where, root=root)
     except InputError as error:
         return Walked(error, pl.DataFrame(schema=record.schema))
-    owners = {owner: n for n, owner in enumerate(_elements(tree, record.owner))}
+    numbers = {owner: n for n, owner in enumerate(owners_of(tree, record))}
     columns: dict[str, list[str | int | None]] = {name: [] for name in record.schema}
     for row, element in enumerate(_elements(tree, record.element)):
         parent = element.getparent()
         columns["document"].append(0)
         columns["row"].append(row)
-        columns["owner"].append(owners.get(parent) if parent is not None else None)
+        columns["owner"].append(numbers.get(parent) if parent is not None else None)
         columns["line"].append(cast("int | None", element.sourceline))
         values = _children(element) if record.children else {}
         for name in record.attributes:
@@ -216,7 +221,14 @@ def _children(element: etree._Element) -> dict[str, str]:
 
 
 def _elements(tree: etree._Element, name: str) -> list[etree._Element]:
-    return [element for element in tree.iter() if local(element) == name]
+    """The elements of that name in the root's own namespace, in document order."""
+    return list(tree.iter(_space(tree) + name))
+
+
+def _space(tree: etree._Element) -> str:
+    """The root's namespace as it stands before a name: empty, or `{urn:...}`."""
+    before, brace, _ = str(tree.tag).rpartition("}")
+    return before + brace
 
 
 def _match(
@@ -266,17 +278,15 @@ def _owned(
     except InputError:
         return None
     numbers = {owner: n for n, owner in enumerate(_elements(tree, record.owner))}
-    for element in list(tree.iter()):
-        name = local(element)
-        if name == record.element:
+    if _elements(tree, record.element):
+        return None
+    for mark in _elements(tree, _MARK):
+        parent = mark.getparent()
+        if parent not in numbers or sum(1 for _ in mark.iterancestors()) > _DEEPEST:
             return None
-        if name == _MARK:
-            parent = element.getparent()
-            if parent not in numbers or sum(1 for _ in element.iterancestors()) > _DEEPEST:
-                return None
-            first, last = int(element.get("first", "0")), int(element.get("last", "0"))
-            owners[first:last] = numbers[parent]
-            parent.remove(element)
+        first, last = int(mark.get("first", "0")), int(mark.get("last", "0"))
+        owners[first:last] = numbers[parent]
+        parent.remove(mark)
     return tree if (owners >= 0).all() else None
 
 
