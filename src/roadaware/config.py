@@ -24,7 +24,7 @@ def from_dict(kind: type[T], fields: dict[str, Any]) -> T:
     """Build the config `kind` from what `to_dict` gave.
 
     Raises:
-        UsageError: if a field is unknown, or the data names another type.
+        UsageError: if a field is unknown or missing, or the data names another type.
     """
     fields = dict(fields)
     named = fields.pop("type", kind.__name__)
@@ -36,11 +36,18 @@ def from_dict(kind: type[T], fields: dict[str, Any]) -> T:
         raise UsageError(
             f"{kind.__name__} has no field {', '.join(unknown)}; it has {', '.join(sorted(known))}"
         )
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
-    return kind(**values)
+    try:
+        return kind(**{name: _tuples(value) for name, value in fields.items()})
+    except TypeError as error:
+        raise UsageError(f"{kind.__name__} cannot be made of {sorted(fields)}: {error}") from error
 
 
 def digest(config: Any) -> str:
     """Twelve hexadecimal digits that change when any field does."""
     text = json.dumps(to_dict(config), sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+def _tuples(value: Any) -> Any:
+    """Lists as tuples, which is what a frozen config holds."""
+    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -27,6 +28,11 @@ def empty_table(name: str) -> pl.DataFrame:
     return pl.DataFrame(schema={c: _DTYPES[column.kind] for c, column in columns.items() if column.required})
 
 
+def is_blank(name: str, frame: pl.DataFrame) -> bool:
+    """Whether the table `name` says nothing: no rows, and no columns but the required ones."""
+    return frame.is_empty() and frame.schema == empty_table(name).schema
+
+
 def checked(name: str, frame: pl.DataFrame, *, claimed: bool) -> pl.DataFrame:
     """The table with its columns in their types, or an error that names table, column and first rows.
 
@@ -39,6 +45,8 @@ def checked(name: str, frame: pl.DataFrame, *, claimed: bool) -> pl.DataFrame:
         InputError: if a column is missing or of the wrong type, a key is null or repeated, a box or an
             interval is upside down, or a number is not finite.
     """
+    if not isinstance(frame, pl.DataFrame):
+        raise InputError(f"table {name} should be a polars DataFrame, not {type(frame).__name__}")
     table = TABLES[name]
     missing = [c for c, column in table.columns.items() if column.required and c not in frame.columns]
     if missing:
@@ -54,30 +62,61 @@ def checked(name: str, frame: pl.DataFrame, *, claimed: bool) -> pl.DataFrame:
             frame = frame.with_columns(casts)
         except pl.exceptions.PolarsError as error:
             raise InputError(f"table {name}: {str(error).splitlines()[0]}") from error
-    _check_rows(name, table, frame)
+    if not frame.is_empty():
+        _check_rows(name, table, frame)
     return frame
 
 
 def check_references(tables: Mapping[str, pl.DataFrame]) -> None:
-    """Every pointer between two tables that are both here finds its row.
+    """Every pointer between two tables that are both here finds its row, in the same video.
 
     Raises:
-        InputError: naming table, column and the first values that point nowhere.
+        InputError: naming table, column and the first values that point nowhere or into another video.
     """
     for name, frame in tables.items():
         for c, column in TABLES[name].columns.items():
             if column.to is None or c not in frame.columns or column.to not in tables or frame.is_empty():
                 continue
-            key = TABLES[column.to].key[0]
-            given = _plain(frame[c].unique().drop_nulls())
-            known = _plain(tables[column.to][key])
-            lost = given.filter(~given.is_in(known.implode()))
+            target = tables[column.to]
+            lost = _lost(frame[c], target[TABLES[column.to].key[0]])
             if len(lost):
                 shown = lost.sort().head(_SHOWN).to_list()
                 raise InputError(
                     f"table {name}: {c} points to {len(lost)} rows absent from {column.to}: {shown}"
                 )
+            if column.to != "videos" and {"video"} <= set(frame.columns) & set(target.columns):
+                _check_same_video(name, c, frame, column.to, target)
     _check_frame_range(tables)
+
+
+def check_labels(tables: Mapping[str, pl.DataFrame], vocabularies: Mapping[str, Sequence[str]]) -> None:
+    """Label indices lie inside their vocabulary, where the vocabulary is known.
+
+    Raises:
+        InputError: naming table, column, vocabulary and the range found.
+    """
+    for name, frame in tables.items():
+        for c, of in indices(name, frame):
+            spans = frame.group_by(of.alias("of")).agg(low=pl.col(c).min(), high=pl.col(c).max()).sort("of")
+            for kind, low, high in spans.iter_rows():
+                size = len(vocabularies.get(kind, ()))
+                if low is not None and kind in vocabularies and not 0 <= low <= high < size:
+                    raise InputError(
+                        f"table {name}: {c} of {kind} runs {low}..{high}, its vocabulary has {size} labels"
+                    )
+
+
+def indices(name: str, frame: pl.DataFrame) -> list[tuple[str, pl.Expr]]:
+    """The columns of a table that are indices, each with the name of its vocabulary per row."""
+    found = []
+    for c, column in TABLES[name].columns.items():
+        if column.vocabulary is None or c not in frame.columns or frame.is_empty():
+            continue
+        if column.vocabulary != "*":
+            found.append((c, pl.lit(column.vocabulary)))
+        elif "kind" in frame.columns:
+            found.append((c, pl.col("kind").cast(pl.String)))
+    return found
 
 
 def _cast(name: str, c: str, column: Column, dtype: pl.DataType, *, claimed: bool) -> pl.Expr | None:
@@ -87,42 +126,118 @@ def _cast(name: str, c: str, column: Column, dtype: pl.DataType, *, claimed: boo
     wanted = _DTYPES[column.kind]
     if dtype == wanted or (column.kind == "text" and dtype in (pl.Enum, pl.Categorical)):
         return None
-    fits = {
-        "text": dtype == pl.Null,
-        "int": dtype.is_integer() or dtype == pl.Null,
-        "float": dtype.is_numeric() or dtype == pl.Null,
-        "bool": dtype == pl.Null,
-        "texts": dtype == pl.Null or isinstance(dtype, pl.List),
-        "floats": dtype == pl.Null or isinstance(dtype, pl.List | pl.Array),
-        "spans": dtype == pl.Null or isinstance(dtype, pl.List),
-    }
-    if not fits[column.kind]:
+    if not _fits(column.kind, dtype):
         raise InputError(f"table {name}: {c} should be {column.kind} ({wanted}), not {dtype}")
     if isinstance(dtype, pl.Array):
         return None if dtype.inner == pl.Float32 else pl.col(c).cast(pl.Array(pl.Float32, dtype.shape))
     return pl.col(c).cast(wanted)
 
 
+def _fits(kind: Kind, dtype: Any) -> bool:
+    """Whether a cast to the kind keeps every value's meaning, or fails on the value that has none."""
+    if dtype == pl.Null:
+        return True
+    if kind == "int":
+        return bool(dtype.is_integer())
+    if kind == "float":
+        return bool(dtype.is_numeric())
+    if kind in ("text", "bool"):
+        return False
+    if not isinstance(dtype, pl.List | pl.Array):
+        return False
+    inner = dtype.inner
+    if isinstance(dtype, pl.Array):
+        return kind == "floats" and len(dtype.shape) == 1 and bool(inner.is_numeric())
+    if inner == pl.Null:
+        return True
+    if kind == "texts":
+        return inner in (pl.Enum, pl.Categorical)
+    if kind == "floats":
+        return bool(inner.is_numeric())
+    return isinstance(inner, pl.List) and _fits("int", inner.inner)
+
+
 def _check_rows(name: str, table: Table, frame: pl.DataFrame) -> None:
     """Nulls, keys, order of boxes and intervals, finite numbers."""
-    if frame.is_empty():
-        return
-    for c, column in table.columns.items():
-        if c in frame.columns and not column.nullable and frame[c].null_count():
-            _refuse(name, f"{c} is null", frame, pl.col(c).is_null())
-    if table.unique and table.key and frame.select(table.key).is_duplicated().any():
-        repeated = pl.struct(table.key).is_duplicated()
-        _refuse(name, f"the key {' + '.join(table.key)} is repeated", frame, repeated)
+    laws = {
+        what: wrong
+        for c, column in table.columns.items()
+        if c in frame.columns
+        for what, wrong in _column_laws(c, column, frame.schema[c])
+    }
     if name == "boxes":
-        _refuse_if(name, "x1_px > x2_px", frame, pl.col("x1_px") > pl.col("x2_px"))
-        _refuse_if(name, "y1_px > y2_px", frame, pl.col("y1_px") > pl.col("y2_px"))
+        laws["x1_px > x2_px"] = pl.col("x1_px") > pl.col("x2_px")
+        laws["y1_px > y2_px"] = pl.col("y1_px") > pl.col("y2_px")
     if "end_frame" in frame.columns and "start_frame" in frame.columns:
-        _refuse_if(name, "end_frame < start_frame", frame, pl.col("end_frame") < pl.col("start_frame"))
+        laws["end_frame < start_frame"] = pl.col("end_frame") < pl.col("start_frame")
     if "frame" in table.columns:
-        _refuse_if(name, "frame < 0", frame, pl.col("frame") < 0)
-    for c, column in table.columns.items():
-        if c in frame.columns and column.kind == "float":
-            _refuse_if(name, f"{c} is not finite", frame, ~pl.col(c).is_finite())
+        laws["frame < 0"] = pl.col("frame") < 0
+    if laws:
+        broken = frame.select(wrong.any().alias(what) for what, wrong in laws.items()).row(0, named=True)
+        for what, wrong in laws.items():
+            if broken[what]:
+                _refuse(name, what, frame, wrong)
+    if table.unique and table.key and not _increases(frame, table.key):
+        repeated = pl.struct(table.key).is_duplicated()
+        if frame.select(repeated.any()).item():
+            _refuse(name, f"the key {' + '.join(table.key)} is repeated", frame, repeated)
+
+
+def _column_laws(c: str, column: Column, dtype: pl.DataType) -> Iterator[tuple[str, pl.Expr]]:
+    """What is wrong with a value of the column, by the words for it."""
+    value = pl.col(c)
+    if not column.nullable:
+        yield f"{c} is null", value.is_null()
+    if column.kind == "float":
+        yield f"{c} is not finite", ~value.is_finite()
+        if column.bounds is not None:
+            low, high = column.bounds
+            yield f"{c} lies outside [{low:g}, {high:g}]", ~value.is_between(low, high)
+    if column.kind == "floats":
+        values = value.arr.to_list() if isinstance(dtype, pl.Array) else value
+        yield f"{c} holds a number that is not finite", values.list.eval(~pl.element().is_finite()).list.any()
+    if column.kind == "spans":
+        first, last = pl.element().list.get(0, null_on_oob=True), pl.element().list.get(1, null_on_oob=True)
+        whole = (pl.element().list.len() == 2) & (first <= last)
+        yield f"{c} is not a list of pairs [start, end)", value.list.eval(~whole.fill_null(False)).list.any()
+
+
+def _increases(frame: pl.DataFrame, key: tuple[str, ...]) -> bool:
+    """Whether each row's key is greater than the one before, which spares the search for repeated keys."""
+    greater = pl.lit(False)
+    for c in reversed(key):
+        column = pl.col(c)
+        column = column.to_physical() if frame.schema[c] in (pl.Enum, pl.Categorical) else column
+        before = column.shift(1)
+        greater = (column > before) | ((column == before) & greater)
+    return bool(frame.select(greater.all()).item())
+
+
+def _lost(pointers: pl.Series, keys: pl.Series) -> pl.Series:
+    """The pointers that are no key; the keys of a table are unique."""
+    if keys.dtype.is_integer() and len(keys):
+        low: Any = keys.min()
+        high: Any = keys.max()
+        if high - low + 1 == len(keys) and pointers.is_between(low, high).all():
+            return pointers.clear()
+    given = _plain(_distinct(pointers))
+    return given.filter(~given.is_in(_plain(keys).implode()))
+
+
+def _distinct(values: pl.Series) -> pl.Series:
+    """The values without nulls, each once; rows mostly come in runs, and only a run's first is looked at."""
+    return values.filter(values.ne_missing(values.shift(1))).unique().drop_nulls()
+
+
+def _check_same_video(name: str, c: str, frame: pl.DataFrame, to: str, target: pl.DataFrame) -> None:
+    pairs = frame.select("video", c)
+    first = pl.any_horizontal(pl.all().ne_missing(pl.all().shift(1)))
+    pairs = pairs.filter(first).drop_nulls().with_columns(pl.col("video").cast(pl.String))
+    owners = target.select(pl.col(TABLES[to].key[0]).alias(c), pl.col("video").cast(pl.String).alias("of"))
+    astray = pairs.join(owners, on=c).filter(pl.col("video") != pl.col("of"))
+    if len(astray):
+        shown = astray.unique().sort("video", c).head(_SHOWN).rows(named=True)
+        raise InputError(f"table {name}: {c} points into another video, first {shown}")
 
 
 def _check_frame_range(tables: Mapping[str, pl.DataFrame]) -> None:
@@ -131,27 +246,21 @@ def _check_frame_range(tables: Mapping[str, pl.DataFrame]) -> None:
     if videos is None or "n_frames" not in videos.columns or videos["n_frames"].null_count() == len(videos):
         return
     ends = videos.select(pl.col("video").cast(pl.String), "n_frames")
-    for name in ("frames", "boxes"):
+    for name in ("frames", "boxes", "frame_labels"):
         frame = tables.get(name)
         if frame is None or frame.is_empty():
             continue
         last = (
             frame.group_by("video").agg(pl.col("frame").max()).with_columns(pl.col("video").cast(pl.String))
         )
-        late = last.join(ends, on="video").filter(pl.col("frame") >= pl.col("n_frames"))
+        late = last.join(ends, on="video").filter(pl.col("frame") >= pl.col("n_frames")).sort("video")
         if len(late):
-            raise InputError(
-                f"table {name}: frames behind the end of their video: {late.head(_SHOWN).rows()}"
-            )
+            shown = late.head(_SHOWN).rows(named=True)
+            raise InputError(f"table {name}: frames behind the end of {len(late)} videos, first {shown}")
 
 
 def _plain(values: pl.Series) -> pl.Series:
     return values.cast(pl.String) if values.dtype in (pl.Enum, pl.Categorical) else values
-
-
-def _refuse_if(name: str, what: str, frame: pl.DataFrame, wrong: pl.Expr) -> None:
-    if frame.select(wrong.any()).item():
-        _refuse(name, what, frame, wrong)
 
 
 def _refuse(name: str, what: str, frame: pl.DataFrame, wrong: pl.Expr) -> None:

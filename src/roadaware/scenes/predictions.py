@@ -27,13 +27,16 @@ def of_samples(
 
     Args:
         samples: (n rows) with the column `sample`.
-        scores: (n, k) one row of scores per sample.
+        scores: (n, k) or (n,) the scores of each sample.
         meta: what holds for all of them.
 
     Raises:
-        InputError: if the numbers of rows differ.
+        InputError: if the numbers of rows differ, or a score is not finite.
     """
-    scores = np.atleast_2d(np.asarray(scores, dtype=np.float64))
+    scores = np.asarray(scores, dtype=np.float64)
+    scores = scores[:, None] if scores.ndim == 1 else scores
+    if scores.ndim != 2 or scores.shape[1] < 1:
+        raise InputError(f"scores should be (n, k) with k at least 1, not {scores.shape}")
     if len(scores) != len(samples):
         raise InputError(
             f"{len(scores)} rows of scores for {len(samples)} samples",
@@ -47,16 +50,34 @@ def sample_scores(predictions: Predictions, scenes: Scenes) -> npt.NDArray[np.fl
     """The (n, k) scores in the row order of `scenes.samples`.
 
     Raises:
-        InputError: if samples are missing from the predictions, or foreign to the scenes.
+        InputError: if samples are missing from the predictions or foreign to the scenes, or their rows of
+            scores have different lengths or gaps.
     """
     claimed = predictions.samples
-    joined = scenes.samples.select("sample").join(claimed, on="sample", how="left", maintain_order="left")
+    if "scores" not in claimed.columns:
+        raise InputError(f"the predictions' samples have no scores; their columns are {claimed.columns}")
+    joined = scenes.samples.select("sample").join(
+        claimed.select("sample", "scores"), on="sample", how="left", maintain_order="left"
+    )
     missing = joined.filter(pl.col("scores").is_null())
-    foreign = len(claimed) - (len(joined) - len(missing))
-    if len(missing) or foreign:
+    foreign = claimed.join(scenes.samples, on="sample", how="anti")
+    if len(missing) or len(foreign):
         raise InputError(
             f"predictions and samples differ: {len(missing)} samples without scores, "
-            f"{foreign} scores of unknown samples",
-            hint=f"first samples without scores: {missing['sample'].head(5).to_list()}",
+            f"{len(foreign)} scores of unknown samples",
+            hint=f"first samples without scores: {missing['sample'].head(5).to_list()}; "
+            f"first unknown samples: {foreign['sample'].head(5).to_list()}",
         )
-    return np.asarray(joined["scores"].to_numpy(), dtype=np.float64).reshape(len(joined), -1)
+    return _matrix(joined["scores"])
+
+
+def _matrix(scores: pl.Series) -> npt.NDArray[np.float64]:
+    """A column of lists or arrays as (n, k) numbers."""
+    scores = scores.arr.to_list() if isinstance(scores.dtype, pl.Array) else scores
+    widths = scores.list.len().unique().sort().to_list()
+    if len(widths) > 1:
+        raise InputError(f"every sample needs the same number of scores; found {widths}")
+    values = scores.explode()
+    if widths and values.null_count():
+        raise InputError(f"{values.null_count()} scores are null")
+    return values.to_numpy().astype(np.float64).reshape(len(scores), widths[0] if widths else 0)

@@ -20,6 +20,8 @@ class Column:
         nullable: null means unknown.
         to: the table whose key it points to.
         claimed: only Predictions have it.
+        bounds: smallest and largest value of a number.
+        vocabulary: the vocabulary it is an index in; `*` is the one that `kind` in its row names.
     """
 
     kind: Kind
@@ -28,6 +30,8 @@ class Column:
     nullable: bool = True
     to: str | None = None
     claimed: bool = False
+    bounds: tuple[float, float] | None = None
+    vocabulary: str | None = None
 
 
 @dataclass(frozen=True)
@@ -40,17 +44,17 @@ class Table:
     unique: bool = True
 
 
-def _key(kind: Kind, doc: str, to: str | None = None) -> Column:
-    return Column(kind, doc, required=True, nullable=False, to=to)
+def _key(kind: Kind, doc: str, to: str | None = None, vocabulary: str | None = None) -> Column:
+    return Column(kind, doc, required=True, nullable=False, to=to, vocabulary=vocabulary)
 
 
 _VIDEO = _key("text", "the video", "videos")
 _START = Column("int", "first frame")
 _END = Column("int", "frame after the last (half open)")
-_SCORE = Column("float", "confidence in [0, 1]", claimed=True)
+_SCORE = Column("float", "confidence in [0, 1]", claimed=True, bounds=(0, 1))
 _READY = Column("float", "when it was emitted, in seconds of the stream", claimed=True)
 _KIND = _key("text", "the vocabulary")
-_LABEL = _key("int", "index in the vocabulary of `kind`")
+_LABEL = _key("int", "index in the vocabulary of `kind`", vocabulary="*")
 
 TABLES: dict[str, Table] = {
     "videos": Table(
@@ -160,7 +164,7 @@ TABLES: dict[str, Table] = {
             "event_source": Column("text", "provenance of `event_frame`: annotated, fallback, none"),
             "tte_frames": Column("int", "frames from the end of the observation to the event"),
             "kind": Column("text", "what is asked: action, intention, risk"),
-            "label": Column("int", "the answer, an index in the vocabulary of `kind`"),
+            "label": Column("int", "the answer, an index in the vocabulary of `kind`", vocabulary="*"),
             "votes": Column("floats", "annotators' answers, where they are at hand"),
             "split": Column("text", "train, val or test"),
             "scores": Column("floats", "the model's score of each label of `kind`", claimed=True),
@@ -174,7 +178,7 @@ TABLES: dict[str, Table] = {
             "video": _VIDEO,
             "subject": _key("int", "who", "tubes"),
             "object": _key("int", "to whom", "tubes"),
-            "predicate": _key("int", "index in the vocabulary `predicate`"),
+            "predicate": _key("int", "index in the vocabulary `predicate`", vocabulary="predicate"),
             "start_frame": _START,
             "end_frame": _END,
             "score": _SCORE,
@@ -201,7 +205,7 @@ TABLES: dict[str, Table] = {
             "sound": _key("int", "unique number"),
             "video": _VIDEO,
             "t_s": Column("float", "when it is heard"),
-            "label": Column("int", "index in the vocabulary `sound`"),
+            "label": Column("int", "index in the vocabulary `sound`", vocabulary="sound"),
             "map": Column("floats", "localisation map, row by row", claimed=True),
         },
     ),

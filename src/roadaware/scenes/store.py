@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import polars as pl
 
 from roadaware.errors import DamagedError, DatasetNotFoundError, InputError, RoadawareError, UsageError
-from roadaware.scenes.checks import empty_table
+from roadaware.scenes.checks import is_blank
 from roadaware.scenes.disk import disk_error, is_temporary, locked, put, read_regular, sweep, sync_folder
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import TABLES
@@ -95,7 +95,7 @@ def encode(tables: TableSet) -> tuple[dict[str, bytes], bytes]:
     files: dict[str, bytes] = {}
     listed: dict[str, dict[str, Any]] = {}
     for name, frame in tables.tables().items():
-        if frame.is_empty() and frame.schema == empty_table(name).schema:
+        if is_blank(name, frame):
             continue
         data = _parquet(name, frame)
         digest = hashlib.blake2b(data, digest_size=32).hexdigest()

@@ -1,0 +1,181 @@
+"""Several sets of scenes as one: numbers are shifted, labels and dictionaries joined by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from roadaware.errors import InputError, UsageError
+from roadaware.scenes.checks import indices, is_blank
+from roadaware.scenes.schema import TABLES
+from roadaware.scenes.tables import Meta, Scenes
+
+Vocabularies = Mapping[str, tuple[str, ...]]
+_NUMBERED = tuple(
+    name
+    for name, table in TABLES.items()
+    if len(table.key) == 1 and table.columns[table.key[0]].kind == "int"
+)
+_SHARED = ("sensors", "sweeps", "rejected")
+_LARGEST = 2**62
+
+
+def concat(parts: Sequence[Scenes]) -> Scenes:
+    """One set out of several with different videos: keys are renumbered, labels remapped by name.
+
+    The first part keeps its numbers. Rows of sensors, sweeps and rejections that parts share (they were
+    cut from one set) are taken once. Notes are kept where all parts agree.
+
+    Raises:
+        UsageError: if there are no parts.
+        InputError: if two parts hold the same video, contradict each other, or label without a vocabulary
+            what another part has one for.
+    """
+    if not parts:
+        raise UsageError("concat needs at least one set of scenes")
+    metas = [part.meta for part in parts]
+    vocabularies = _union([meta.vocabularies for meta in metas], grow=True)
+    free = dict.fromkeys(_NUMBERED, 0)
+    pieces: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
+    for part in parts:
+        shifts = {name: free[name] + _room_below(name, part) for name in _NUMBERED}
+        for name, frame in part.tables().items():
+            if not is_blank(name, frame):
+                pieces[name].append(_renumbered(name, frame, shifts, part.meta.vocabularies, vocabularies))
+        free = {name: _next(name, part, shifts[name], free[name]) for name in _NUMBERED}
+    tables: dict[str, Any] = {name: _stacked(name, frames) for name, frames in pieces.items() if frames}
+    return Scenes(**tables, meta=_joined_meta(metas, vocabularies))
+
+
+def _room_below(name: str, part: Scenes) -> int:
+    """How far a part's negative numbers reach below 0."""
+    smallest: Any = getattr(part, name)[TABLES[name].key[0]].min()
+    return max(0, -(smallest or 0))
+
+
+def _next(name: str, part: Scenes, shift: int, free: int) -> int:
+    """The first number behind a part's shifted ones."""
+    largest: Any = getattr(part, name)[TABLES[name].key[0]].max()
+    following = free if largest is None else int(largest) + shift + 1
+    if following > _LARGEST:
+        raise InputError(
+            f"table {name}: numbers up to {largest} leave no room for those of other parts",
+            hint="number its rows from 0",
+        )
+    return following
+
+
+def _renumbered(
+    name: str, frame: pl.DataFrame, shifts: Mapping[str, int], old: Vocabularies, new: Vocabularies
+) -> pl.DataFrame:
+    """The rows with their own and foreign numbers shifted and their labels in the joint vocabularies."""
+    table = TABLES[name]
+    changes = []
+    for c, column in table.columns.items():
+        target = name if table.key == (c,) else column.to or ""
+        if target in shifts and column.kind == "int" and c in frame.columns:
+            changes.append(pl.col(c) + shifts[target])
+    for c, of in indices(name, frame):
+        kinds = set(frame.filter(pl.col(c).is_not_null()).select(of.alias("of"))["of"].unique().drop_nulls())
+        nameless = sorted(kinds & set(new) - set(old))
+        if nameless:
+            raise InputError(
+                f"table {name}: {c} of {nameless} has no vocabulary in one part, and one in another",
+                hint="give the part's meta the vocabulary that its numbers are indices in",
+            )
+        changes.append(_relabelled(c, of, old, new))
+    return frame.with_columns(changes)
+
+
+def _relabelled(c: str, of: pl.Expr, old: Vocabularies, new: Vocabularies) -> pl.Expr:
+    """An index by its label's place in the new vocabularies; kinds without one keep their numbers."""
+    result = pl.col(c)
+    for kind, labels in old.items():
+        places = [new[kind].index(label) for label in labels]
+        if places != list(range(len(places))):
+            moved = pl.col(c).replace_strict(
+                list(range(len(places))), places, default=None, return_dtype=pl.Int64
+            )
+            result = pl.when(of == kind).then(moved).otherwise(result)
+    return result.alias(c)
+
+
+def _stacked(name: str, frames: list[pl.DataFrame]) -> pl.DataFrame:
+    """The rows of all parts under each other, absent columns null."""
+    frames = _one_dictionary(frames)
+    if name in _SHARED:
+        frames = _once(frames)
+    try:
+        return pl.concat(frames, how="diagonal_relaxed")
+    except pl.exceptions.PolarsError as error:
+        raise InputError(
+            f"table {name}: the parts' columns do not fit each other: {str(error).splitlines()[0]}"
+        ) from error
+
+
+def _one_dictionary(frames: list[pl.DataFrame]) -> list[pl.DataFrame]:
+    """Dictionary columns with the union of their categories, in order; as text beside other text."""
+    casts: dict[str, pl.DataType] = {}
+    for c in dict.fromkeys(c for frame in frames for c in frame.columns):
+        dtypes = [frame.schema[c] for frame in frames if c in frame.columns and frame.schema[c] != pl.Null]
+        if all(isinstance(dtype, pl.Enum) for dtype in dtypes) and dtypes:
+            categories = dict.fromkeys(text for dtype in dtypes for text in dtype.categories)  # type: ignore[attr-defined]
+            casts[c] = pl.Enum(list(categories))
+        elif any(dtype in (pl.Enum, pl.Categorical) for dtype in dtypes) and len(set(dtypes)) > 1:
+            casts[c] = pl.String()
+    return [frame.cast({c: casts[c] for c in frame.columns if c in casts}) for frame in frames]
+
+
+def _once(frames: list[pl.DataFrame]) -> list[pl.DataFrame]:
+    """Each part's rows without those that stand in an earlier part; repeats inside a part are kept."""
+    seen = pl.Series([], dtype=pl.String)
+    kept = []
+    for frame in frames:
+        rows = frame.select(pl.struct(sorted(frame.columns)).struct.json_encode()).to_series()
+        kept.append(frame.filter(~rows.is_in(seen.implode())))
+        seen = seen.append(rows)
+    return kept
+
+
+def _union(parts: Iterable[Vocabularies], *, grow: bool) -> dict[str, tuple[str, ...]]:
+    """Every kind's labels in order of first appearance.
+
+    Raises:
+        InputError: if they may not `grow` and differ.
+    """
+    joined: dict[str, tuple[str, ...]] = {}
+    for part in parts:
+        for kind, labels in part.items():
+            known = joined.setdefault(kind, labels)
+            if known != labels and not grow:
+                raise InputError(f"the parts disagree on what {kind} is made of: {known} and {labels}")
+            joined[kind] = tuple(dict.fromkeys((*known, *labels)))
+    return joined
+
+
+def _joined_meta(metas: Sequence[Meta], vocabularies: dict[str, tuple[str, ...]]) -> Meta:
+    rows: dict[str, int] = {}
+    sources: set[str] = set()
+    for meta in metas:
+        if meta.source_digest and meta.source_digest in sources:
+            continue  # cut from a set whose rows are counted already
+        sources.add(meta.source_digest)
+        for name, count in meta.rows_read.items():
+            rows[name] = rows.get(name, 0) + count
+    first = metas[0].notes
+    return Meta(
+        dataset=_joined((meta.dataset for meta in metas), " + "),
+        licence=_joined((meta.licence for meta in metas), "; "),
+        vocabularies=vocabularies,
+        composites=_union([meta.composites for meta in metas], grow=False),
+        source_digest=_joined((meta.source_digest for meta in metas), " "),
+        rows_read=rows,
+        notes={key: first[key] for key in first if all(meta.notes.get(key) == first[key] for meta in metas)},
+    )
+
+
+def _joined(texts: Iterable[str], separator: str) -> str:
+    """The texts, each once, taken apart first where they were joined before."""
+    return separator.join(dict.fromkeys(part for text in texts for part in text.split(separator) if part))
