@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
+import polars as pl
 import pytest
 from defective import VIDEOS, Person, dataset, sound
 
@@ -35,7 +36,7 @@ def the(name: str, scenes: Scenes, protocol: Iv2024 = REFERENCE) -> Finding:
 def test_sound_data_pass_but_for_what_jaad_does_by_design() -> None:
     found = audit(dataset(sound()), REFERENCE)
     assert {finding.name for finding in found.findings} == ALWAYS | BY_DESIGN
-    assert set(found.skipped) == {"region-off-screen", "sample-counts"}
+    assert set(found.skipped) == {"region-off-screen", "past-critical-point", "sample-counts"}
 
 
 def test_crossing_without_an_annotated_event() -> None:
@@ -177,6 +178,22 @@ def test_boxes_left_of_the_image_get_the_last_region_in_print() -> None:
     found = the("region-off-screen", dataset(persons), Iv2024.reference("risk"))
     assert (found.count, found.out_of) == (7, 42)
     assert audit(dataset(persons), Iv2024.default("risk")).finding("region-off-screen") is None
+
+
+def test_observations_behind_what_the_annotators_saw() -> None:
+    # Windows of 15 frames start at 0, 10, ..., 40: those from 30 and 40 run past the critical point, 40.
+    places = {
+        f"set0{k}/video_0001": (f"default/{split}",) for k, split in enumerate(("train", "val", "test"), 1)
+    }
+    persons = [Person(f"{k}_1_{n}", place) for k, place in enumerate(places, 1) for n in range(2)]
+    plain = dataset(persons, places, name="PIE")
+    points = {"exp_start_point": 0, "critical_point": 40, "intention_prob": 0.9, "event_frame": 120}
+    scenes = plain.with_tables(tubes=plain.tubes.with_columns(pl.lit(v).alias(k) for k, v in points.items()))
+    found = the("past-critical-point", scenes, Iv2024.reference("intention"))
+    assert (found.count, found.out_of) == (4, 10)
+    assert found.examples[0] == Example("set03/video_0001", "3_1_0", 30)
+    honest = audit(scenes, Iv2024.default("intention"))
+    assert "past-critical-point" in honest.passed
 
 
 def test_class_balance_says_what_a_constant_answer_is_worth() -> None:

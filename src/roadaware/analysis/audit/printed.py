@@ -28,6 +28,7 @@ def sample_counts(context: Context) -> Finding:
         for label, name in enumerate(labels):
             rows.append((f"{where}, {name}", printed[label], _obtained(context, where, label)))
     differing = [row for row in rows if row[1] != row[2]]
+    assumption = context.sampled.meta.notes.get("assumption")
     told = "; ".join(f"{name}: printed {printed}, obtained {found}" for name, printed, found in differing)
     return Finding(
         name="sample-counts",
@@ -36,7 +37,8 @@ def sample_counts(context: Context) -> Finding:
         out_of=len(rows),
         sentence=f"{len(differing)} of {len(rows)} counts of Table I (IV 2024) differ from ours: {told}.",
         why="Counts that differ mean that other samples were scored, or that the table slipped. This table "
-        "also prints the name JAAD beside the numbers of PIE.",
+        "also prints the name JAAD beside the numbers of PIE."
+        + (f" Here it is assumed that {assumption}." if assumption else ""),
         advice="Where all counts of samples agree, trust the samples, not the counts of pedestrians.",
         table=Table(("count", "printed", "obtained"), tuple(rows)),
     )

@@ -21,6 +21,7 @@ CHECKS: dict[str, Check] = {
     "behaviour-tag-leak": leaks.behaviour_tags,
     "attribute-leak": leaks.attributes,
     "region-off-screen": samples.region_off_screen,
+    "past-critical-point": samples.past_critical_point,
     "sample-counts": printed.sample_counts,
     "class-balance": samples.class_balance,
     "tags-against-attribute": crossings.tags_against_attribute,

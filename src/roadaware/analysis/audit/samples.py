@@ -78,6 +78,31 @@ def region_off_screen(context: Context) -> Finding:
     )
 
 
+def past_critical_point(context: Context) -> Finding:
+    """Intention samples that show more than the people saw whose answers are the label."""
+    protocol = context.protocol
+    if not isinstance(protocol, Iv2024) or protocol.task != "intention":
+        raise NotApplicableError("only intention has a critical point")
+    kept = sample(context.scenes, replace(protocol, intention_past_critical="drop")).samples
+    keys = ["tube", "start_frame", "end_frame"]
+    inside = context.samples.join(kept.select(keys), on=keys, how="semi")
+    wrong = ~pl.col("sample").is_in(inside["sample"].implode())
+    table, count, out_of = by_split(context, context.samples, wrong)
+    hit = context.samples.filter(wrong & (pl.col("split") == protocol.splits[-1]))
+    return Finding(
+        name="past-critical-point",
+        severity="warning",
+        count=count,
+        out_of=out_of,
+        sentence=f"{count} of {out_of} {protocol.splits[-1]} samples observe frames behind the critical "
+        "point, up to which the annotators watched.",
+        why="The model sees more than the people whose answers it is asked to give.",
+        advice="Leave these samples out: the protocol's default() does.",
+        table=table,
+        examples=places(hit.unique("tube", maintain_order=True), "start_frame"),
+    )
+
+
 def class_balance(context: Context) -> Finding:
     """How the answers are spread; always a note."""
     task, last = context.protocol.task, context.protocol.splits[-1]
