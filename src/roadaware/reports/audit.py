@@ -76,11 +76,12 @@ def _finding(finding: Finding) -> Iterator[Block]:
 
 
 def _examples(examples: tuple[Example, ...]) -> Table:
+    head = ("video", "pedestrian", "frame", *(["what is there"] if any(one.note for one in examples) else []))
     rows = tuple(
         (one.video or "–", one.pedestrian or "–", "–" if one.frame is None else str(one.frame), one.note)
         for one in examples
     )
-    return Table(("video", "pedestrian", "frame", "what is there"), rows, "llrl", "Examples")
+    return Table(head, tuple(row[: len(head)] for row in rows), "llrl"[: len(head)], "Examples")
 
 
 def _rest(audit: Audit) -> Iterator[Block]:
@@ -97,7 +98,7 @@ def _says(audit: Audit) -> Iterator[str]:
         yield finding.sentence
     others = [f"{len(audit.of_severity(s))} {s}s" for s in ("warning", "note") if audit.of_severity(s)]
     if others:
-        yield f"Besides {len(audit.of_severity('serious'))} serious findings there are {' and '.join(others)}."
+        yield f"Less serious: {' and '.join(others)}."
     if not audit.findings:
         yield f"{len(audit.passed)} checks found nothing wrong with {audit.dataset}."
 

@@ -11,10 +11,8 @@ from roadaware.reports.picture import (
     BLUE,
     DOTTED,
     FULL,
-    GREEN,
     GREY,
     INK,
-    ORANGE,
     PALE,
     VERMILLION,
     Picture,
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ROW_IN = 0.27
-GAP = "\u00a0" * 5
 
 
 @dataclass(frozen=True)
@@ -88,25 +85,6 @@ class Share:
     out_of: int | None = None
 
 
-@dataclass(frozen=True)
-class Status:
-    """How a reproduced cell is marked: its symbol, its words and its colour."""
-
-    symbol: str
-    words: str
-    colour: str
-    paper: str
-
-
-STATUSES: dict[str, Status] = {
-    "match": Status("✓", "match", GREEN, "#d8efe6"),
-    "match_under_assumption": Status("≈", "match under an assumption", BLUE, "#d7e9f5"),
-    "swapped_in_print": Status("⇄", "swapped in print", ORANGE, "#f8ebcd"),
-    "differs": Status("≠", "differs", VERMILLION, "#fbe0d2"),
-    "not_reproducible": Status("–", "not reproducible", GREY, "#eef0f3"),
-}
-
-
 def scenario_bars(rows: Sequence[Estimate], metric: str, *, overall: float | None = None) -> Picture:
     """One dot per scenario with its interval, grouped by factor.
 
@@ -158,7 +136,7 @@ def forest(rows: Sequence[Difference], first: str, second: str) -> Picture:
 
 
 def shares(rows: Sequence[Share], *, title: str = "Findings") -> Picture:
-    """Findings as bars of count out of the number looked at; those without a whole are told in words only.
+    """Findings as bars of count out of the number looked at; without a whole, the count alone.
 
     Args:
         rows: in drawing order.
@@ -177,39 +155,10 @@ def shares(rows: Sequence[Share], *, title: str = "Findings") -> Picture:
         axes.grid(visible=False)
         axes.spines["bottom"].set_visible(False)
         axes.set(xlim=(0, 100), xlabel="percent of what was looked at", xticks=[0, 25, 50, 75, 100])
-    spoken = "; ".join(
-        f"{row.name}: {count(row.count)}" + (f" of {count(row.out_of)}" if row.out_of else "") for row in rows
-    )
-    return Picture(title, f"The filled part of each bar is the share that was found. {spoken}.", figure)
-
-
-def coverage(cells: Sequence[tuple[str, str, str]]) -> Picture:
-    """Which cells of the published tables were repeated: one square per cell, marked by symbol and colour.
-
-    Args:
-        cells: (block, model, status) in print order; squares of one block and model stand in one row.
-    """
-    rows: dict[tuple[str, str], list[str]] = {}
-    for block, model, status in cells:
-        rows.setdefault((block, model), []).append(status)
-    widest = max(map(len, rows.values()), default=1)
-    blocks = list(dict.fromkeys(block for block, _ in rows))
-    places = [row + 0.45 * blocks.index(block) for row, (block, _) in enumerate(rows)]
-    with styled():
-        figure, axes = canvas(FULL, 0.8 + 0.235 * (max(places, default=0) + 1))
-        for place, statuses in zip(places, rows.values(), strict=True):
-            for column, status in enumerate(statuses):
-                _square(axes, column, place, STATUSES.get(status, STATUSES["not_reproducible"]))
-        axes.set(xlim=(-0.6, widest - 0.4), ylim=(max(places, default=0) + 0.6, -0.6), xticks=[])
-        axes.set_yticks(places, _row_names(list(rows)))
-        axes.tick_params(length=0)
-        for spine in axes.spines.values():
-            spine.set_visible(False)
-        told = Counter(status for _, _, status in cells)
-        _key(axes, told)
-    spoken = ", ".join(f"{told[name]} {mark.words}" for name, mark in STATUSES.items() if told[name])
-    caption = f"One square for each printed cell, in print order. Of {len(cells)} cells: {spoken}."
-    return Picture("What of the published tables was repeated", caption, figure)
+    known = sorted((row.count / row.out_of, row.name) for row in rows if row.out_of)
+    largest = f" Largest share: {known[-1][1]} ({known[-1][0]:.0%})." if known else ""
+    caption = f"The filled part of each bar is the share of what was looked at that was found.{largest}"
+    return Picture(title, caption, figure)
 
 
 def _estimate_rows(axes: Axes, rows: Sequence[Estimate]) -> None:
@@ -270,29 +219,6 @@ def _rows_axis(axes: Axes, labels: Sequence[str]) -> None:
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.grid(visible=True, axis="x")
-
-
-def _row_names(rows: Sequence[tuple[str, str]]) -> list[str]:
-    """Names of the rows of the cell grid; the block is named once, at its first row."""
-    names, before = [], ""
-    for block, model in rows:
-        names.append(f"{inert(block)[:44]}{GAP}{inert(model)[:24]}" if block != before else inert(model)[:24])
-        before = block
-    return names
-
-
-def _square(axes: Axes, column: float, place: float, mark: Status) -> None:
-    from matplotlib.patches import Rectangle
-
-    corner = (column - 0.46, place - 0.42)
-    axes.add_patch(Rectangle(corner, 0.92, 0.84, facecolor=mark.paper, edgecolor=mark.colour, linewidth=0.7))
-    axes.text(column, place, mark.symbol, ha="center", va="center", color=mark.colour)
-
-
-def _key(axes: Axes, told: Mapping[str, int]) -> None:
-    marks = [(mark, told[name]) for name, mark in STATUSES.items() if told.get(name)]
-    says = GAP.join(f"{mark.symbol}\u00a0\u00a0{mark.words} ({amount})" for mark, amount in marks)
-    axes.set_title(says, loc="left", fontsize=8.5, pad=8)
 
 
 def _listed(told: Mapping[str, int]) -> str:

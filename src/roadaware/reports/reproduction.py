@@ -9,10 +9,10 @@ from roadaware.metrics.pedestrians import state_of
 from roadaware.protocols.cells import Cell as PrintedCell
 from roadaware.protocols.iv2024 import Reproduction
 from roadaware.protocols.questions import Question
-from roadaware.reports.bars import STATUSES, coverage
 from roadaware.reports.configs import config_line
 from roadaware.reports.evaluation import evaluation_section
 from roadaware.reports.gallery import evaluation_pictures, story_picture
+from roadaware.reports.grid import STATUSES, coverage
 from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table
 from roadaware.reports.text import count, interval, number, words
 from roadaware.tasks.pedestrians import split_samples
