@@ -17,7 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError
-from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
+from roadaware.metrics.pedestrians import PedestrianConfig, core_of
 from roadaware.metrics.scores import SampleScores
 
 UNSURE = 1
@@ -105,19 +105,18 @@ def ranges(
         (group, metric) to (low, high); a metric undefined under some choice is left out.
     """
     rows = samples.with_row_index("place")
-    found = []
+    scopes = [None, *sorted({label for label in groups if label is not None})]
+    low: dict[tuple[str | None, str], float] = {}
+    high: dict[tuple[str | None, str], float] = {}
     for tube in gap.tubes:
         held = without_last(rows, int(tube), gap.missing)
         state = SampleScores(scores, held["label"].to_numpy(), held["tube"].cast(pl.String).to_numpy())
-        result = evaluate_samples(state, config, groups=groups[held["place"].to_numpy()])
-        found.append(result.summary.select("group", "metric", "value"))
-    every = (
-        pl.concat(found)
-        .group_by("group", "metric")
-        .agg(
-            pl.col("value").min().alias("low"),
-            pl.col("value").max().alias("high"),
-            pl.col("value").null_count().alias("undefined"),
-        )
-    )
-    return {(group, metric): (low, high) for group, metric, low, high, lost in every.iter_rows() if not lost}
+        labels = groups[held["place"].to_numpy()]
+        for scope in scopes:
+            core = core_of(state if scope is None else state.take(labels == scope), config)
+            for metric, (value,) in core.values(core.once()).items():
+                key = scope, metric
+                # The minimum and maximum of numpy keep NaN: a metric undefined once has no range.
+                low[key] = np.minimum(low.get(key, value), value)
+                high[key] = np.maximum(high.get(key, value), value)
+    return {key: (float(low[key]), float(high[key])) for key in low if not np.isnan(low[key])}
