@@ -101,3 +101,9 @@ def test_positions_of_nothing():
     index = positions(scenes([Pedestrian("0_1", [])]).boxes)
     assert index.locate(np.array([0]), np.array([0])).tolist() == [-1]
     assert index.extent(np.array([0]))[1].tolist() == [0]
+
+
+def test_a_gap_of_any_length_takes_no_place():
+    far = [0, 1, 10**9, 10**9 + 1]
+    made = scenes([Pedestrian("0_1", far, left=[1.0, 2.0, 3.0, 4.0])])
+    assert lefts(made, asked((0, 1, 10**9 + 1))) == [[2, 3]]

@@ -41,6 +41,17 @@ class Positions:
         begin = np.where(owns, self.first[place], 0)
         return begin, np.where(owns, self.first[place + owns] - begin, 0)
 
+    def from_frame(self, tube: IntArray, frame: IntArray) -> IntArray:
+        """(n,) index in `frame` of each tube's first box at or behind a frame; the end of its boxes if none.
+
+        Args:
+            tube: (n,) the tubes, each with boxes.
+            frame: (n,) the frames, not negative.
+        """
+        stride = int(self.frame.max(initial=0)) + 1
+        key = np.repeat(np.arange(len(self.tube)), np.diff(self.first)) * stride + self.frame
+        return np.searchsorted(key, self.place(tube) * stride + np.minimum(frame, stride))
+
     def locate(self, tube: IntArray, frame: IntArray) -> IntArray:
         """(n,) index in `frame` of each tube's box at that frame, -1 where there is none.
 
@@ -50,14 +61,10 @@ class Positions:
         """
         if not len(self.frame):
             return np.full(len(tube), -1, dtype=np.int64)
-        stride = int(self.frame.max()) + 1
-        owner = np.repeat(np.arange(len(self.tube)), np.diff(self.first))
-        key = owner * stride + self.frame
-        place = self.place(tube)
-        wanted = place * stride + frame
-        found = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
-        inside = (place >= 0) & (frame >= 0) & (frame < stride)
-        return np.where(inside & (key[found] == wanted), found, -1)
+        found = self.from_frame(tube, np.maximum(frame, 0))
+        begin, length = self.extent(tube)
+        inside = (frame >= 0) & (found >= begin) & (found < begin + length)
+        return np.where(inside & (self.frame[np.where(inside, found, 0)] == frame), found, -1)
 
 
 def positions(boxes: pl.DataFrame) -> Positions:

@@ -73,18 +73,10 @@ def observed_rows(index: Positions, samples: pl.DataFrame, *, before: int = 0, a
         )
     begin, length = index.extent(tube)
     last = begin + length - 1
-    observed = int(_observed(index, first, last, end).max())
+    observed = max(1, int((index.from_frame(tube, end) - first).max()))
     offsets = np.arange(-before, observed + after)
     place = np.clip(first[:, None] + offsets, begin[:, None], last[:, None])
     return np.asarray(index.row[place], dtype=np.int64)
-
-
-def _observed(index: Positions, first: IntArray, last: IntArray, end: IntArray) -> IntArray:
-    """(n,) how many boxes lie between the first observed one and `end` (a frame, exclusive)."""
-    span = int((end - index.frame[first]).max())
-    reach = np.minimum(first[:, None] + np.arange(max(span, 1)), last[:, None])
-    inside = (index.frame[reach] < end[:, None]) & (reach == first[:, None] + np.arange(max(span, 1)))
-    return np.asarray(inside.sum(axis=1), dtype=np.int64)
 
 
 def _numbers(column: pl.Series) -> npt.NDArray[np.float64]:
