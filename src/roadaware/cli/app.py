@@ -129,11 +129,11 @@ def _run(words: list[str]) -> int:
 
 
 def _deliver(outcome: Outcome, common: Common) -> int:
-    if common.json is None:
+    if common.json is None and outcome.text:
         console.result(outcome.text)
     elif str(common.json) == "-":
         console.result(output.json_text(outcome.data))
-    else:
+    elif common.json is not None:
         output.write_text(common.json, output.json_text(outcome.data))
         console.result(outcome.text)
     if outcome.failed is None:

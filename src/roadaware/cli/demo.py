@@ -16,8 +16,12 @@ if TYPE_CHECKING:
     from roadaware.cli.runs import Run
     from roadaware.reports.page import Section
     from roadaware.scenes.tables import Scenes
+    from roadaware.tasks.pedestrians import Baseline
+
+_Trained = dict[str, dict[str, "Baseline"]]
 
 _TASKS = ("action", "risk")
+_HEADLINES = ("accuracy", "balanced_accuracy", "f1", "average_precision", "auc", "soft_f1", "hard_f1")
 _FOLDER = "Where data set, runs and report go; an earlier demo there is replaced."
 
 
@@ -45,36 +49,41 @@ def demo(
     if draws < 0:
         raise UsageError(f"--draws is 0 or more, not {draws}")
     _check_output(folder, overwrite=overwrite)
-    show = _Show()
+    show = _Show(aloud=str(common.json) != "-")
     found = _made_up(folder, show, draws, seed) if data is None else _real(data, folder, show, draws, seed)
     page = folder / "report.html"
     show.say(f"\nThe report: {page}\nAll of it took {text.seconds(time.monotonic() - show.started_s)}.")
-    return Outcome("\n".join(show.lines), {**found, "report": str(page)})
+    return Outcome("", {**found, "report": str(page)})
 
 
 class _Show:
-    """Collects what is printed, and says at once on standard error what is going on."""
+    """Prints the steps as they are made, so that nobody waits in front of an empty screen.
 
-    def __init__(self) -> None:
-        self.lines: list[str] = []
+    Args:
+        aloud: whether to print; not where JSON alone is asked for.
+    """
+
+    def __init__(self, *, aloud: bool) -> None:
         self.started_s = time.monotonic()
+        self._aloud = aloud
         self._step = 0
 
     def step(self, title: str, command: str) -> None:
         """A new step, and the command that would do it alone."""
         self._step += 1
-        console.note(f"demo, step {self._step}: {title}")
-        self.say(("\n" if self.lines else "") + text.styled(f"{self._step}. {title}", "title"))
-        self.say(f"   $ roadaware {text.cell(command)}")
+        heading = text.styled(f"{self._step}. {title}", "title")
+        self.say(f"{chr(10) * (self._step > 1)}{heading}\n   $ roadaware {text.cell(command)}")
 
     def say(self, words: str) -> None:
         """A part of the result."""
-        self.lines.append(words)
+        if self._aloud:
+            console.result(words)
 
 
 def _made_up(output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]:
     """The demo on a data set of our own."""
     from roadaware.cli.demo_findings import findings_text, planted_and_found
+    from roadaware.cli.pages import data_section_of
     from roadaware.scenes.demo import write_demo
 
     root = output / "data"
@@ -86,9 +95,10 @@ def _made_up(output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]
     audit, audited = _audit(scenes, show)
     checks = planted_and_found(facts, audit, scenes)
     show.say(findings_text(checks))
-    found = _baselines(scenes, show, root, draws, seed)
+    trained = _baselines(scenes, show, root, draws, seed)
+    found = _runs(trained, draws, seed)
     _own_scores(output, found[0], show)
-    _write_report(output, [audited, *_sections(found)], "Demo")
+    _write_report(output, [data_section_of(scenes), audited, *_sections(found, trained)], "Demo")
     return {
         "planted": [check.as_dict() for check in checks],
         "models": _values(found),
@@ -99,19 +109,26 @@ def _made_up(output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]
 
 def _real(data: Path, output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]:
     """The demo on real annotations, up to the published tables."""
-    from roadaware.cli.pages import reproduction_section_of
-    from roadaware.cli.reproduce import repeated, reproduction_text
+    from roadaware.cli.pages import data_section_of, reproduction_sections
+    from roadaware.cli.reproduce import against_released, repeated, reproduction_text
+    from roadaware.cli.tables import headline_text
 
     root = data / "jaad"
     show.step("Read", f"read jaad {root}")
     scenes = _read(root, show)
     show.step("Audit", f"audit jaad {root}")
     audit, audited = _audit(scenes, show)
-    found = _baselines(scenes, show, root, draws, seed)
+    trained = _baselines(scenes, show, root, draws, seed)
+    found = _runs(trained, draws, seed)
     show.step("Reproduce the published tables", f"reproduce iv2024 --data {data}")
-    tables = repeated(data, draws=0, baselines=False)
+    tables = repeated(data, draws=0, baselines=trained)
     show.say(reproduction_text(tables))
-    sections = [audited, *_sections(found), reproduction_section_of(tables)]
+    show.step(
+        "Compare the baselines with the released scores", f"reproduce iv2024 --data {data} --draws {draws}"
+    )
+    pairs = against_released(tables, draws=max(draws, 1), seed=seed)
+    show.say("\n".join(f"{name}\n{headline_text(pair)}" for name, pair in pairs))
+    sections = [data_section_of(scenes), audited, *_sections(found, trained), *reproduction_sections(tables)]
     _write_report(output, sections, "Demo on real annotations")
     counts = {severity: len(audit.of_severity(severity)) for severity in ("serious", "warning", "note")}
     return {"audit": counts, "models": _values(found), "reproduced": tables.counts}
@@ -134,23 +151,33 @@ def _audit(scenes: Scenes, show: _Show) -> tuple[Any, Section]:
     return found, audit_section_of(found)
 
 
-def _baselines(scenes: Scenes, show: _Show, root: Path, draws: int, seed: int) -> list[Run]:
-    """Both tasks' baselines, trained and judged."""
-    from roadaware.cli.baseline import as_run, train
-    from roadaware.cli.tables import runs_text
+def _baselines(scenes: Scenes, show: _Show, root: Path, draws: int, seed: int) -> _Trained:
+    """Both tasks' baselines, trained and judged, by protocol."""
+    from roadaware.cli.baseline import compared, train
+    from roadaware.cli.tables import headline_text, runs_text
     from roadaware.scenes.sampling import protocol_named, sample
 
-    found = []
+    trained: _Trained = {}
     for task in _TASKS:
         protocol = f"jaad-{task}@iv2024"
-        show.step(
-            f"Baselines without pixels: {task}", f"baseline jaad {root} --task {task} --config reference"
-        )
-        trained = train(sample(scenes, protocol_named(protocol)), task, "reference", draws=draws, seed=seed)
-        runs = [as_run(item, protocol, draws, seed, "reference") for item in trained.values()]
-        show.say(runs_text(runs))
-        found += runs
-    return found
+        command = f"baseline jaad {root} --task {task} --config reference"
+        show.step(f"Baselines without pixels: {task}", command)
+        cut = sample(scenes, protocol_named(protocol))
+        trained[protocol] = train(cut, task, "reference", draws=draws, seed=seed)
+        runs = _runs({protocol: trained[protocol]}, draws, seed)
+        show.say(runs_text(runs, _HEADLINES))
+        show.say("\n".join(headline_text(pair) for pair in compared(runs, draws=draws, seed=seed)))
+    return trained
+
+
+def _runs(trained: _Trained, draws: int, seed: int) -> list[Run]:
+    from roadaware.cli.baseline import as_run
+
+    return [
+        as_run(item, protocol, draws, seed, "reference")
+        for protocol, items in trained.items()
+        for item in items.values()
+    ]
 
 
 def _own_scores(output: Path, run: Run, show: _Show) -> None:
@@ -175,10 +202,12 @@ def _own_scores(output: Path, run: Run, show: _Show) -> None:
     show.say(f"   {run.name} from its csv file: {values}")
 
 
-def _sections(found: list[Run]) -> list[Section]:
+def _sections(found: list[Run], trained: _Trained) -> list[Section]:
+    """One section per run; the first also shows one pedestrian's predictions over time."""
     from roadaware.cli.pages import run_section
 
-    return [run_section(run) for run in found]
+    first = next(iter(next(iter(trained.values())).values()))
+    return [run_section(run, scenes=None if k else first.scenes) for k, run in enumerate(found)]
 
 
 def _write_report(output: Path, sections: list[Section], title: str) -> None:

@@ -100,17 +100,27 @@ def reproduction_page(found: Reproduction) -> str:
         found: what came of it.
     """
     from roadaware.reports.page import report
-    from roadaware.reports.reproduction import question_sections
 
-    return report([reproduction_section_of(found), *question_sections(found)], title="IV 2024 repeated")
+    return report(reproduction_sections(found), title="IV 2024 repeated")
 
 
-def reproduction_section_of(found: Reproduction) -> Section:
-    """A repeated experiment as a section.
+def reproduction_sections(found: Reproduction) -> list[Section]:
+    """A repeated experiment: its tables, then one section per set of released scores.
 
     Args:
         found: what came of it.
     """
-    from roadaware.reports.reproduction import reproduction_section
+    from roadaware.reports.reproduction import question_sections, reproduction_section
 
-    return reproduction_section(found)
+    return [reproduction_section(found), *question_sections(found)]
+
+
+def data_section_of(scenes: Scenes) -> Section:
+    """What was read, as a section.
+
+    Args:
+        scenes: as read.
+    """
+    from roadaware.reports.data import data_section
+
+    return data_section(scenes)

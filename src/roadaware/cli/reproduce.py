@@ -13,24 +13,25 @@ from roadaware.cli.options import USUAL, Common, Draws, Html, Outcome
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
+    from roadaware.analysis.compare import Comparison
     from roadaware.protocols.cells import Cell
     from roadaware.protocols.iv2024 import Reproduction
+    from roadaware.tasks.pedestrians import Baseline
 
 MARKS = {
     "match": ("=", "good"),
     "match_under_assumption": ("~", "good"),
     "swapped_in_print": ("x", "odd"),
     "differs": ("!", "bad"),
-    "not_reproducible": ("-", None),
+    "not_reproducible": (".", None),
 }
 _MEANINGS = {
     "match": "as printed",
-    "match_under_assumption": "as printed, under an assumption",
-    "swapped_in_print": "printed in the place of another cell, and the other way round",
+    "match_under_assumption": "as printed under an assumption, range over the admissible choices",
+    "swapped_in_print": "printed in another cell's place, and the other way round",
     "differs": "not as printed",
     "not_reproducible": "cannot be obtained",
 }
-
 _DATA = "The folder with jaad/ and pie/; ROADAWARE_DATA_DIR unless said."
 _BASELINES = "Train the models without pixels and show them beside."
 
@@ -63,31 +64,69 @@ def reproduce(
     if draws < 0:
         raise UsageError(f"--draws is 0 or more, not {draws}")
     found = repeated(datasets.data_folder(data), draws=draws, baselines=baselines)
+    pairs = against_released(found, draws=draws) if draws else []
     if html is not None:
         from roadaware.cli.pages import reproduction_page
 
         write_text(html, reproduction_page(found))
         console.note(f"wrote {html}")
-    return Outcome(reproduction_text(found), found.as_dict())
+    from roadaware.cli.compare import comparison_data
+    from roadaware.cli.tables import headline_text
+
+    shown = [reproduction_text(found), *(f"{name}\n{headline_text(pair)}" for name, pair in pairs)]
+    compared = [{"protocol": name, **comparison_data(pair)} for name, pair in pairs]
+    return Outcome("\n\n".join(shown), {**found.as_dict(), "comparisons": compared})
 
 
-def repeated(folder: Path, *, draws: int, baselines: bool) -> Reproduction:
-    """The experiment on the files of a folder."""
+def repeated(folder: Path, *, draws: int, baselines: bool | dict[str, dict[str, Baseline]]) -> Reproduction:
+    """The experiment on the files of a folder.
+
+    Args:
+        folder: holds jaad/ and pie/.
+        draws: bootstrap resamples.
+        baselines: whether to train the models without pixels, or those already trained by protocol.
+    """
     from roadaware.protocols.iv2024 import reproduce as repeat
 
     with console.progress("repeating iv2024") as progress, console.working("repeating iv2024"):
         return repeat(folder, draws=draws, baselines=baselines, progress=progress)
 
 
+def against_released(found: Reproduction, *, draws: int, seed: int = 0) -> list[tuple[str, Comparison]]:
+    """Each baseline against the released scores, by protocol.
+
+    Args:
+        found: what came of it, with baselines.
+        draws: bootstrap resamples.
+        seed: of the resamples.
+    """
+    from roadaware.analysis.compare import compare
+    from roadaware.config import from_dict
+    from roadaware.metrics.pedestrians import PedestrianConfig, state_of
+    from roadaware.tasks.pedestrians import split_samples
+
+    pairs = []
+    with console.working("comparing with the released scores"):
+        for name, question in found.questions.items():
+            config = from_dict(PedestrianConfig, question.metrics.config)
+            held = split_samples(question.scenes, "test")
+            released, _ = state_of(question.predictions, held, config.task)
+            for other, item in question.baselines.items():
+                state, _ = state_of(item.predictions, item.scenes, config.task)
+                names = (other, "PedFormer")
+                pairs.append((name, compare(state, released, config, draws=draws, seed=seed, names=names)))
+    return pairs
+
+
 def reproduction_text(found: Reproduction) -> str:
     """Every table with what was obtained, what was printed, and a mark; then why, and the counts."""
     blocks = [_table(cells) for cells in _tables(found.cells)]
     legend = [f"{mark} {_MEANINGS[status]}" for status, (mark, _) in MARKS.items()]
-    counted = [f"{count} {_MEANINGS[status]}" for status, count in found.counts.items() if count]
+    counted = [f"{found.counts.get(status, 0)} {status.replace('_', ' ')}" for status in MARKS]
     blocks.append("marks: " + "; ".join(legend))
     reasons = _reasons(found.cells)
     if reasons:
-        blocks.append("why:\n" + text.bullets(reasons))
+        blocks.append("why:\n" + "\n".join(f"  {text.cell(reason)}" for reason in reasons))
     blocks.append(f"{len(found.cells)} cells: " + ", ".join(counted))
     return "\n\n".join(blocks)
 

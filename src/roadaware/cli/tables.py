@@ -30,9 +30,14 @@ def run_text(run: Run) -> str:
     return "\n".join(lines) + "\n\n" + _metrics(run) + _undefined(run)
 
 
-def runs_text(runs: Sequence[Run]) -> str:
-    """Several runs beside each other, one column each, interval by pedestrian below the value."""
-    names = list(runs[0].result.of_group(None)["metric"])
+def runs_text(runs: Sequence[Run], names: Sequence[str] = ()) -> str:
+    """Several runs of one task beside each other, one column each, with intervals by pedestrian.
+
+    Args:
+        runs: at least one.
+        names: of the metrics; all where empty.
+    """
+    names = names or list(runs[0].result.of_group(None)["metric"])
     rows = []
     for name in names:
         found = [run.result.row(name) for run in runs]
