@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from roadaware.errors import InputError
@@ -250,11 +251,13 @@ def _check_frame_range(tables: Mapping[str, pl.DataFrame]) -> None:
         frame = tables.get(name)
         if frame is None or frame.is_empty():
             continue
-        last = (
-            frame.group_by("video").agg(pl.col("frame").max()).with_columns(pl.col("video").cast(pl.String))
-        )
-        late = last.join(ends, on="video").filter(pl.col("frame") >= pl.col("n_frames")).sort("video")
+        # The last frame of each run of rows of one video: a hundred times fewer rows to group.
+        starts = frame["video"].ne_missing(frame["video"].shift(1)).arg_true()
+        last = np.maximum.reduceat(frame["frame"].to_numpy(), starts.to_numpy())
+        runs = pl.DataFrame({"video": frame["video"].gather(starts).cast(pl.String), "frame": last})
+        late = runs.join(ends, on="video").filter(pl.col("frame") >= pl.col("n_frames"))
         if len(late):
+            late = late.group_by("video", "n_frames").agg(pl.col("frame").max()).sort("video")
             shown = late.head(_SHOWN).rows(named=True)
             raise InputError(f"table {name}: frames behind the end of {len(late)} videos, first {shown}")
 

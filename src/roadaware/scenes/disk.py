@@ -32,7 +32,7 @@ def atomic_write(path: Path, data: bytes) -> None:
     Raises:
         DiskError: if the file cannot be written; what stood there before still stands.
     """
-    path = Path(path)
+    path, written = Path(path), False
     try:
         # A rename would put a file in the place of the link, or of the device.
         path = path.resolve()
@@ -40,9 +40,10 @@ def atomic_write(path: Path, data: bytes) -> None:
             path.write_bytes(data)
             return
         put(path, data)
+        written = True
         sync_folder(path.parent)
     except (OSError, RuntimeError, ValueError) as error:
-        raise disk_error(path, len(data), error) from error
+        raise disk_error(path, len(data), error, written=written) from error
     with suppress(OSError):
         sweep(path.parent)
 
@@ -157,8 +158,15 @@ def locked(folder: Path) -> Iterator[bool]:
         os.close(handle)
 
 
-def disk_error(path: Path, needed: int, error: Exception) -> DiskError:
-    """What the system said about a write, with the bytes it needed and the bytes there are."""
+def disk_error(path: Path, needed: int, error: Exception, *, written: bool = False) -> DiskError:
+    """What the system said about a write, with the bytes it needed and the bytes there are.
+
+    Args:
+        path: what was written to.
+        needed: bytes of the whole output.
+        error: what the system raised.
+        written: whether the new content stands there already, and only its survival is in doubt.
+    """
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
     place = path.parent
     while not place.is_dir() and place != place.parent:
@@ -167,6 +175,11 @@ def disk_error(path: Path, needed: int, error: Exception) -> DiskError:
         room = f"{shutil.disk_usage(place).free:,} bytes are free at {place}"
     except OSError:
         room = f"free space at {place} is unknown"
+    if written:
+        return DiskError(
+            f"{path} is written, but the disk did not confirm it: {reason}\n  It can be read now and may be "
+            "gone after a loss of power. Check the disk and write it again."
+        )
     return DiskError(
         f"cannot write {path}: {reason}\n  {needed:,} bytes are needed, {room}; what stood there before "
         "still stands. Free some space, or name a folder that exists and can be written to."

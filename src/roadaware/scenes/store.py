@@ -137,7 +137,7 @@ def commit(folder: Path, files: dict[str, bytes], content: bytes, *, overwrite: 
             with suppress(OSError):
                 path.rmdir()
         if isinstance(error, OSError | ValueError):
-            raise disk_error(folder / _META, needed, error) from error
+            raise disk_error(folder / _META, needed, error, written=_stands(folder, content)) from error
         raise
 
 
@@ -150,10 +150,16 @@ def _write(folder: Path, files: dict[str, bytes], content: bytes, *, before: lis
         put(folder / _META, content)
         sync_folder(folder)
     except BaseException:
-        with suppress(OSError):
-            if not (folder / _META).is_file() or (folder / _META).read_bytes() != content:
-                _remove(folder, sorted(set(files) - set(before)))
+        if not _stands(folder, content):
+            _remove(folder, sorted(set(files) - set(before)))
         raise
+
+
+def _stands(folder: Path, content: bytes) -> bool:
+    try:
+        return (folder / _META).read_bytes() == content
+    except OSError:
+        return False
 
 
 def _make(folder: Path, made: list[Path]) -> None:
