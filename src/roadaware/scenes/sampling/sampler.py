@@ -50,6 +50,8 @@ def sample(scenes: Scenes, protocol: EventProtocol) -> Scenes:
     extra: dict[str, Any] = {"protocol": to_dict(protocol), "sampling": notes}
     if assumed:
         extra["assumption"] = "tracks have no gaps: there are no boxes to tell"
+    if _drops_crossing(protocol) and "cross" not in scenes.boxes.columns:
+        extra["unchecked"] = "boxes have no crossing tags: samples that show a crossing cannot be told"
     meta = replace(
         scenes.meta,
         vocabularies={**scenes.meta.vocabularies, protocol.task: vocabulary(protocol)},
@@ -76,6 +78,11 @@ def _check(scenes: Scenes, protocol: EventProtocol) -> None:
         raise InputError(f"{protocol.task} needs the tubes' {missing}; they have {scenes.tubes.columns}")
 
 
+def _drops_crossing(protocol: EventProtocol) -> bool:
+    """Whether samples that show a crossing are left out; intention does not ask about it."""
+    return protocol.crossing_observed == "drop" and protocol.task != "intention"
+
+
 def _boxes(scenes: Scenes, protocol: EventProtocol) -> tuple[Positions, bool]:
     """Positions of the boxes, and whether they are assumed."""
     if not scenes.boxes.is_empty():
@@ -95,7 +102,7 @@ def _split(scenes: Scenes, protocol: EventProtocol, split: str, index: Positions
         cuts = before_critical_point(held, event, protocol)
     else:
         cuts = before_event(held, event, protocol)
-    if protocol.crossing_observed == "drop" and protocol.task != "intention":
+    if _drops_crossing(protocol):
         seen = crossing_observed(scenes, held, cuts, protocol.observation_frames)
         cuts = cuts.only(~seen, "samples_crossing_observed")
     rows = _rows(held, cuts, protocol, labels(scenes, held, cuts, protocol), split)
