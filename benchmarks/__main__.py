@@ -1,0 +1,56 @@
+"""`python -m benchmarks`: one table of what the project promises about speed and memory, measured now."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import pedestrians, tables
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: what was measured, the bar it must clear, and what came out."""
+
+    what: str
+    bar: str
+    got: str
+
+
+def main() -> int:
+    """Run every benchmark whose data is at hand, print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--data", type=Path, default=os.environ.get("ROADAWARE_DATA_DIR"))
+    parser.add_argument("--only", default="", help="only benchmarks whose name contains this")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        os.environ["ROADAWARE_HOME"] = scratch
+        print(f"load {os.getloadavg()[0]:.2f}, {os.cpu_count()} cores, Python {sys.version.split()[0]}")
+        print("| what | bar | measured |\n|---|---|---|")
+        for row in _rows(options.data, options.only):
+            print(f"| {row.what} | {row.bar} | {row.got} |", flush=True)
+    return 0
+
+
+def _rows(data: Path | None, only: str) -> Iterator[Row]:
+    benchmarks: list[Callable[..., tuple[str, str, str]]] = list(tables.BENCHMARKS)
+    if data is not None:
+        benchmarks += [lambda each=each: each(Path(data)) for each in pedestrians.BENCHMARKS]
+    else:
+        print(
+            "no --data and no ROADAWARE_DATA_DIR: benchmarks on real annotations are left out",
+            file=sys.stderr,
+        )
+    for benchmark in benchmarks:
+        row = Row(*benchmark())
+        if only in row.what:
+            yield row
+
+
+if __name__ == "__main__":
+    sys.exit(main())
