@@ -178,6 +178,27 @@ def test_naming_the_models_loads_no_library() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_a_saved_model_predicts_without_the_library_that_fitted_it(name: str, tmp_path: Path) -> None:
+    task = cards()[name].tasks[0]
+    model = fitted(name, task)
+    model.save(tmp_path / "model")
+    code = (
+        "import sys; sys.modules['sklearn'] = sys.modules['torch'] = None; sys.path.insert(0, sys.argv[1])\n"
+        "from pathlib import Path\n"
+        "from walkers import walkers\n"
+        "from roadaware.models import model_class\n"
+        "model = model_class(sys.argv[2]).open(Path(sys.argv[3]))\n"
+        "print(model.predict(walkers(30, int(sys.argv[4]), 8)).tobytes().hex())"
+    )
+    arguments = [str(Path(__file__).parent), name, str(tmp_path / "model"), str(LABELS[task])]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == model.predict(walkers(30, LABELS[task], 8)).tobytes().hex()
+
+
 def test_a_model_file_of_another_model_is_refused(tmp_path: Path) -> None:
     fitted("logistic", "action").save(tmp_path / "model.npz")
     with pytest.raises(InputError, match="expected a model boosting, found logistic"):
