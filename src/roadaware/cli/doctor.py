@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -58,9 +59,13 @@ def doctor(
     if subject == "pedestrians":
         found = _pedestrians(scores, samples, task, data)
         return _outcome(found, f"{_name(scores)} against {_name(samples)}", strict=strict)
-    from roadaware.scenes.readers import reader_named
+    from roadaware.scenes.readers import READERS
 
-    reader_named(subject)
+    if subject not in READERS:
+        known = ["environment", "pedestrians", *READERS]
+        near = difflib.get_close_matches(subject, known, n=1)
+        guess = f" Did you mean {near[0]}?" if near else ""
+        raise UsageError(f"doctor looks at {', '.join(known)}, not at {subject!r}.{guess}")
     if path is None:
         raise UsageError(f"doctor {subject} needs a path: the folder or zip of {subject.upper()}")
     from roadaware.analysis.doctor import examine_scenes

@@ -49,7 +49,19 @@ def extraction_of(stated: str, task: TaskName, rows: int) -> Extraction:
                     found = (names, truth)
     if not counts:
         raise UsageError(f"there is no protocol for {task} on {dataset}")
+    counts |= _published()
     return Extraction(dataset.upper(), tuple(scenes.tubes["name"].cast(str).to_list()), counts, *found)
+
+
+def _published() -> dict[str, int]:
+    """Samples of the test splits that were published, whichever dataset is at hand."""
+    from roadaware.protocols.printed_iv2024 import TABLE_I
+
+    return {
+        f"{dataset}-{task}@iv2024 {split} as published": sum(labels)
+        for (dataset, task), splits in TABLE_I.items()
+        for split, labels in splits.items()
+    }
 
 
 def _rows(sampled: Scenes, split: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
