@@ -14,11 +14,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 BLOCK_TORCH = """
 import sys
-class Block:
-    def find_spec(self, name, path=None, target=None):
-        if name.split('.')[0] in {'torch', 'torchvision', 'transformers', 'lightning', 'numba'}:
-            raise ImportError(f'{name} is blocked')
-sys.meta_path.insert(0, Block())
+for name in ('torch', 'torchvision', 'transformers', 'lightning', 'numba'):
+    sys.modules[name] = None
 """
 
 
