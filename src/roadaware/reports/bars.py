@@ -19,7 +19,7 @@ from roadaware.reports.picture import (
     canvas,
     styled,
 )
-from roadaware.reports.text import count, inert, number, percent, signed
+from roadaware.reports.text import count, number, percent, short, signed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,13 +95,13 @@ def scenario_bars(rows: Sequence[Estimate], metric: str, *, overall: float | Non
     """
     families = len({row.family for row in rows if row.family})
     with styled():
-        figure, axes = canvas(FULL, 0.9 + ROW_IN * (len(rows) + families))
+        figure, axes = canvas(FULL, 0.9 + ROW_IN * max(1, len(rows) + families))
         if overall is not None:
             axes.axvline(overall, color=GREY, linewidth=1, linestyle=DOTTED, zorder=0)
             axes.set_title(f"dotted: all samples, {overall:.3f}", loc="left", fontsize=8.5, color=GREY)
         _estimate_rows(axes, rows)
         low = min([0.0, *(row.low for row in rows if row.low is not None)])
-        axes.set(xlim=(low, 1.0), xlabel=inert(metric))
+        axes.set(xlim=(low, 1.0), xlabel=short(metric, 80))
     known = [row for row in rows if row.value is not None]
     caption = f"Dots are values of {metric}, whiskers their 95 % intervals, n the number of samples."
     if known:
@@ -126,7 +126,7 @@ def forest(rows: Sequence[Difference], first: str, second: str) -> Picture:
             _difference(axes, place, row)
         _rows_axis(axes, [row.name for row in rows])
         reach = 1.08 * max((abs(end) for row in rows for end in row.ends), default=0.1) or 0.1
-        axes.set(xlim=(-reach, reach), xlabel=f"{inert(first)[:40]} minus {inert(second)[:40]}")
+        axes.set(xlim=(-reach, reach), xlabel=f"{short(first, 40)} minus {short(second, 40)}")
     caption = (
         f"{first} minus {second} on the same samples. Thick bars are 95 % intervals over pedestrians, thin "
         "ones over videos; a difference is called better or worse only where both exclude zero. "
@@ -176,7 +176,7 @@ def _estimate_rows(axes: Axes, rows: Sequence[Estimate]) -> None:
         if row.value is not None:
             axes.plot([row.value], [place], marker="o", markersize=6, color=BLUE)
         _beside(axes, place, 1.09, count(row.n), align="right")
-        reason = inert(row.reason or "no reason given")[:30]
+        reason = short(row.reason or "no reason given", 30)
         _beside(axes, place, 1.11, f"undefined: {reason}" if row.value is None else number(row.value))
     _beside(axes, -0.9, 1.09, "n", align="right", tone=GREY)
     _beside(axes, -0.9, 1.11, "value", tone=GREY)
@@ -214,8 +214,8 @@ def _beside(
 
 
 def _rows_axis(axes: Axes, labels: Sequence[str]) -> None:
-    axes.set_yticks(range(len(labels)), [inert(label)[:46] for label in labels])
-    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.set_yticks(range(len(labels)), [short(label, 46) for label in labels])
+    axes.set_ylim(max(1, len(labels)) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.grid(visible=True, axis="x")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,13 +22,14 @@ from roadaware.reports.picture import (
     canvas,
     styled,
 )
-from roadaware.reports.text import count, inert, number
+from roadaware.reports.text import count, number, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Floats = npt.NDArray[np.float64]
 MOST_POINTS = 400
+SHORT_NAME = 26
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +90,7 @@ def precision_recall(curves: Sequence[Curve]) -> Picture:
                 where="pre",
                 color=SERIES[index % len(SERIES)],
                 linestyle=DASHES[index % len(DASHES)],
-                label=f"{inert(one.name)[:34]}: AP {one.average_precision:.3f}",
+                label=f"{short(one.name, 34)}: AP {one.average_precision:.3f}",
             )
         shares = list(dict.fromkeys(round(one.no_skill, 6) for one in curves))
         for index, share in enumerate(shares):
@@ -97,7 +98,7 @@ def precision_recall(curves: Sequence[Curve]) -> Picture:
             axes.axhline(share, color=tone, linewidth=1, linestyle=DOTTED)
         axes.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="recall", ylabel="precision")
         axes.grid(visible=True)
-        axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), handlelength=2.6, borderpad=0)
+        _legend_above(axes)
     stated = "; ".join(f"{one.name} {one.average_precision:.3f}" for one in curves)
     guess = " or ".join(f"{share:.3f}" for share in shares)
     caption = (
@@ -182,7 +183,7 @@ def score_over_time(
                 color=colour,
                 marker=marker,
                 markersize=4.5,
-                label=f"{inert(name)} (n = {amount})",
+                label=f"{short(name, 28)} (n = {amount})",
             )
             spoken.append(
                 f"{name}: {bands[-1, 2]:.2f} at {centre[-1]:.1f} s, {bands[0, 2]:.2f} at {centre[0]:.1f} s"
@@ -192,7 +193,7 @@ def score_over_time(
         )
         axes.axhline(0.5, color=GREY, linewidth=0.8, linestyle=DOTTED)
         axes.grid(True)
-        axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=2, borderpad=0)
+        _legend_above(axes)
     caption = (
         "Time runs to the right, towards the event. Lines are medians; dark bands hold the middle half of "
         f"the samples, light bands 10 to 90 %. Median score: {'; '.join(spoken) or 'no samples'}."
@@ -203,6 +204,16 @@ def score_over_time(
 def _thinned(length: int) -> npt.NDArray[np.intp]:
     """Indices of at most `MOST_POINTS` points, first and last among them."""
     return np.unique(np.linspace(0, length - 1, min(length, MOST_POINTS)).round().astype(np.intp))
+
+
+def _legend_above(axes: Axes) -> None:
+    """The legend over the axes, where it hides nothing; in two columns if the names are short."""
+    handles, names = axes.get_legend_handles_labels()
+    if handles:
+        columns = 2 if max(map(len, names)) <= SHORT_NAME else 1
+        where = (-0.02, 1.0)
+        style: dict[str, Any] = {"handlelength": 2.6, "borderpad": 0, "ncols": columns}
+        axes.legend(handles, names, loc="lower left", bbox_to_anchor=where, **style)
 
 
 def _tendency(confidence: Floats, accuracy: Floats, counts: npt.NDArray[np.integer]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from roadaware.reports.picture import BLUE, FULL, GREEN, GREY, ORANGE, VERMILLION, Picture, canvas, styled
-from roadaware.reports.text import inert
+from roadaware.reports.text import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,7 +92,7 @@ def _row_names(rows: Sequence[tuple[str, str]]) -> list[str]:
     """Names of the rows of the cell grid; the block is named once, at its first row."""
     names, before = [], ""
     for block, model in rows:
-        names.append(f"{inert(block)[:44]}{GAP}{inert(model)[:24]}" if block != before else inert(model)[:24])
+        names.append(f"{short(block, 44)}{GAP}{short(model, 24)}" if block != before else short(model, 24))
         before = block
     return names
 

@@ -85,6 +85,7 @@ class Picture:
         with styled():
             buffer = io.BytesIO()
             plain = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+            _settle(self.figure)
             self.figure.savefig(buffer, format="svg", metadata=plain)
         return _accessible(buffer.getvalue(), inert(self.title), inert(self.caption), key)
 
@@ -92,6 +93,7 @@ class Picture:
         """The drawing as pixels, for places that show no SVG."""
         with styled():
             buffer = io.BytesIO()
+            _settle(self.figure)
             self.figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
         return buffer.getvalue()
 
@@ -118,6 +120,14 @@ def canvas(width_in: float, height_in: float) -> tuple[Figure, Axes]:
 
     figure = Figure(figsize=(width_in, height_in), layout="constrained")
     return figure, figure.add_subplot()
+
+
+def _settle(figure: Figure) -> None:
+    """Lay the figure out once: doing so at every drawing would move things by a little."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine("none")
 
 
 def _accessible(drawn: bytes, title: str, caption: str, key: str) -> str:

@@ -23,7 +23,7 @@ from roadaware.reports.picture import (
     canvas,
     styled,
 )
-from roadaware.reports.text import count, inert, number
+from roadaware.reports.text import count, number, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -119,7 +119,7 @@ def pedestrian_over_time(story: Story) -> Picture:
         if story.event_frame is not None:
             upper.axvline(story.event_frame, color=VERMILLION, linewidth=1.4)
             lower.axvline(story.event_frame, color=VERMILLION, linewidth=1.4)
-            says = f"event ({inert(story.event_source)[:12]})"
+            says = f"event ({short(story.event_source, 12)})"
             _above(upper, (story.event_frame, 1.0), says, VERMILLION, ("data", "axes fraction"))
         lower.set_xlabel("frame of the video")
     said = ", ".join(f"{score:.2f}" for score in story.scores)
@@ -164,8 +164,8 @@ def _scores(axes: Axes, story: Story) -> None:
     for start, end, score in zip(story.starts, story.ends, story.scores, strict=True):
         axes.plot([start, end - 1], [score] * 2, color=BLUE, linewidth=5, alpha=0.25, solid_capstyle="butt")
     axes.plot(story.ends - 1, story.scores, color=BLUE, marker="o", markersize=5.5, linewidth=1.2)
-    axes.set(ylim=(-0.04, 1.04), ylabel=f"score: {inert(story.positive)[:24]}")
-    _above(axes, (0.0, 1.0), f"truth: {inert(story.truth)[:40]}", INK, "axes fraction")
+    axes.set(ylim=(-0.04, 1.04), ylabel=f"score: {short(story.positive, 24)}")
+    _above(axes, (0.0, 1.0), f"truth: {short(story.truth, 40)}", INK, "axes fraction")
     axes.grid(visible=True)
 
 
@@ -176,7 +176,7 @@ def _track(axes: Axes, story: Story) -> None:
     for place, (name, start, end) in enumerate(story.marks):
         tone = (GREEN, ORANGE, BLUE)[place % 3]
         axes.plot([start, end], [top * 0.93] * 2, color=tone, linewidth=4, solid_capstyle="butt")
-        says = inert(name)[:24]
+        says = short(name, 24)
         axes.annotate(says, (start, top * 0.9), (2, -3), textcoords="offset points", va="top", color=tone)
     axes.set(ylim=(0, top), ylabel="height, px")
     axes.grid(visible=True)

@@ -41,6 +41,16 @@ def inert(text: str) -> str:
     return visible(private(text))
 
 
+def short(text: str, longest: int) -> str:
+    """Inert text of at most so many characters, as labels of pictures need it.
+
+    >>> short("a very long name", 8)
+    'a very …'
+    """
+    shown = inert(text)
+    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
+
+
 def number(value: float | None, digits: int = 3) -> str:
     """A value with fixed digits and a true minus sign; a missing one is a dash.
 
