@@ -15,7 +15,6 @@ OTHERS = (
     "annotations_attributes/set01/video_0001_attributes.xml",
     "annotations_vehicle/set01/video_0001_obd.xml",
 )
-ROWS = {"videos": 3, "tubes": 11}
 PARTS = ("annotations", "annotations_attributes", "annotations_vehicle")
 
 
@@ -85,7 +84,7 @@ def make(root: Path, *, frames: int = 12) -> None:
 
 
 def zipped(source: Path, target: Path) -> None:
-    """Pack the three folders of `source` as PIE distributes them: one archive each, side by side in `target`."""
+    """Pack the three folders of `source` as PIE distributes them: one archive each, side by side."""
     target.mkdir(parents=True, exist_ok=True)
     for part in PARTS:
         with zipfile.ZipFile(target / f"{part}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
@@ -153,7 +152,9 @@ def _tags(track: Track, offset: int) -> dict[str, str]:
 
 def _attributes(held: list[Track]) -> str:
     rows = (
-        "<pedestrian " + " ".join(f"{name}={quoteattr(value)}" for name, value in track.attributes.items()) + " />"
+        "<pedestrian "
+        + " ".join(f"{name}={quoteattr(value)}" for name, value in track.attributes.items())
+        + " />"
         for track in held
         if track.label == "pedestrian"
     )

@@ -142,19 +142,23 @@ class Cells:
         self._warn(raw, column, f"{name}: no whole number from {lowest}, kept as null")
         return column.alias(name)
 
-    def number(self, name: str, *, lowest: float | None = None, highest: float | None = None) -> pl.Series:
-        """Finite numbers, those outside the given bounds null."""
-        raw = self.rows[name].str.strip_chars()
-        column = raw.cast(pl.Float64, strict=False)
-        good = column.is_finite()
-        if lowest is not None:
-            good &= column >= lowest
-        if highest is not None:
-            good &= column <= highest
-        column = column.set(~good.fill_null(value=False), None)
-        bounds = "" if lowest is None and highest is None else f" in [{lowest}, {highest}]"
-        self._warn(raw, column, f"{name}: no finite number{bounds}, kept as null")
-        return column.alias(name)
+    def numbers(self, names: Sequence[str], *, within: tuple[float, float] | None = None) -> list[pl.Series]:
+        """Finite numbers; those outside the interval are null.
+
+        Args:
+            names: the raw columns.
+            within: lowest and highest number.
+        """
+        told = "" if within is None else f" in [{within[0]}, {within[1]}]"
+        values = self.rows.select(pl.col(*names).str.strip_chars().cast(pl.Float64, strict=False))
+        good = pl.all().is_finite() & (True if within is None else pl.all().is_between(*within))
+        columns = values.select(pl.when(good).then(pl.all())).get_columns()
+        for column in columns:
+            if column.null_count() != self.rows[column.name].null_count():
+                self._warn(
+                    self.rows[column.name], column, f"{column.name}: no finite number{told}, kept as null"
+                )
+        return columns
 
     def before(self, points: pl.Series, ends: pl.Series) -> pl.Series:
         """Frame numbers, null where they lie behind the end of the video.

@@ -36,7 +36,7 @@ _SET = re.compile(r"set\d+")
 
 
 def find(path: Path) -> Source:
-    """The parts of PIE at `path`, in it, or in zips there, each as a folder of its own name.
+    """PIE at `path` or in it; where parts of it are zips, a source that shows them as folders.
 
     Raises:
         DatasetNotFoundError: if none of the three parts is to be found.
@@ -44,9 +44,10 @@ def find(path: Path) -> Source:
     """
     wanted = f"PIE needs one of {', '.join(PARTS)} (a folder with set01, ... in it, or its zip)"
     source = locate(path, lambda found: bool(_places(found)), wanted, "Point at the folder that holds it.")
-    return JoinedSource(
-        source.path, {part: _opened(source, place, part) for part, place in _places(source).items()}
-    )
+    places = _places(source)
+    if all(place == part for part, place in places.items()):
+        return source
+    return JoinedSource(source.path, {part: _opened(source, place, part) for part, place in places.items()})
 
 
 def inputs(source: Source) -> list[str]:
@@ -54,6 +55,7 @@ def inputs(source: Source) -> list[str]:
     return [
         name
         for part, suffix in PARTS.items()
+        if source.has_folder(part)
         for folder in source.entries(part)[1]
         if _SET.fullmatch(folder)
         for name in source.files(f"{part}/{folder}", suffix)
@@ -76,9 +78,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     findings = Findings()
     _warn_missing(videos, findings)
     parts: list[Part] = []
-    with Walkers(
-        source.at("annotations") if source.has_folder("annotations") else source, processes
-    ) as walkers:
+    with Walkers(_boxes(source), processes) as walkers:
         for part in _parts(source, videos, walkers):
             parts.append(part)
             findings.merge(part.findings)
@@ -134,6 +134,11 @@ def _opened(source: Source, place: str, part: str) -> Source:
     raise InputError(message, where=shown(str(source.path)), hint=f"fetch PIE's own {part}.zip")
 
 
+def _boxes(source: Source) -> Source:
+    """Where a worker process finds the annotations."""
+    return source.parts.get("annotations", source) if isinstance(source, JoinedSource) else source
+
+
 def _videos(present: Sequence[str]) -> dict[str, dict[str, str]]:
     """Video, such as `set01/video_0001`, to its files by folder; videos in order."""
     videos: dict[str, dict[str, str]] = {}
@@ -155,6 +160,8 @@ def _parts(source: Source, videos: dict[str, dict[str, str]], walkers: Walkers) 
     """Videos in order, two at work at a time."""
 
     def walk_there(documents: Sequence[Document], record: Record, root: str) -> list[Walked]:
+        if walkers.source is source:
+            return walkers(documents, record, root)
         inner = [replace(document, name=document.name.partition("/")[2]) for document in documents]
         return walkers(inner, record, root)
 

@@ -48,7 +48,7 @@ def _sensors(head: pl.DataFrame, sheet: Sheet | None, findings: Findings) -> pl.
     lengths = head.select(pl.lit(0, pl.UInt32).alias("document"), "n_frames")
     rows = frame_rows(sheet, lengths, findings)
     cells = Cells(rows, sheet.files, findings)
-    columns = [cells.number(raw).cast(kinds[name]).alias(name) for raw, name in SENSORS.items()]
+    columns = pl.DataFrame(cells.numbers(list(SENSORS))).rename(SENSORS).cast(pl.Schema(kinds))
     return rows.select("frame", *columns)
 
 

@@ -37,7 +37,7 @@ _TRACKS: dict[str, type[pl.DataType] | pl.DataType] = {
 _BOXES: dict[str, type[pl.DataType] | pl.DataType] = {
     "owner": pl.UInt32,
     "frame": pl.Int64,
-    **{name: pl.Float32 for name in CORNERS},
+    **dict.fromkeys(CORNERS, pl.Float32),
     "occlusion": pl.Enum(OCCLUSION),
     "occluded": pl.Boolean,
     **{name: pl.Enum(labels) for name, labels in BOX_TAGS.items()},
@@ -62,7 +62,7 @@ def tubes_and_boxes(
     walkers: pl.Series | None = None
     if sheet is not None:
         tracks, boxes = _tracks_and_boxes(sheet, head, findings)
-        walkers = tracks.filter(pl.col("track_label") == "pedestrian")["name"]
+        walkers = tracks.filter(pl.col("track_label").eq("pedestrian").fill_null(value=True))["name"]
     known = _pedestrians(attributes, walkers, head, findings)
     if sheet is None:
         findings.read["tubes"] += len(known)
@@ -121,7 +121,7 @@ def _pedestrians(
 
     Args:
         sheet: the attributes.
-        walkers: names of the pedestrians that have a track; None where there are no annotations.
+        walkers: names of tracks that are pedestrians or of unknown kind; None where there are no annotations.
         head: the video's row.
         findings: takes what is refused.
     """
@@ -145,5 +145,5 @@ def _pedestrians(
         cells.whole("num_lanes", lowest=1),
         cells.choice("crossing", CROSSING, NATIVE_CROSSING),
         *(cells.before(cells.whole(name, unknown="-1"), ends) for name in POINTS),
-        cells.number("intention_prob", lowest=0, highest=1),
+        *cells.numbers(["intention_prob"], within=(0, 1)),
     )

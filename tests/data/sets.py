@@ -1,0 +1,138 @@
+"""The tiny native sets of all registered readers, and what tests do with them."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import polars as pl
+
+from roadaware.scenes.readers import READERS, read
+from roadaware.scenes.tables import Scenes
+
+_HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class NativeSet:
+    """One reader with its maker, the module `tests/data/<name>/make.py`.
+
+    A maker has `make(root, *, frames)`, `FORMAT` (xml), `MAIN` (the file whose damage costs a video),
+    `VIDEO` (that video) and `OTHERS` (its further files); it may have `OPTIONS` (of the reader, where they
+    are not the usual ones) and `EXCUSED`: name of a law or case to the reason why this reader breaks it.
+    """
+
+    name: str
+    maker: ModuleType
+
+    def make(self, root: Path, **options: int) -> Path:
+        self.maker.make(root, **options)
+        return root
+
+    def read(self, root: Path, **options: Any) -> Scenes:
+        return read(self.name, root, **{"cache": False, "processes": 1, **self.options, **options})
+
+    @property
+    def main(self) -> str:
+        return str(self.maker.MAIN)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        return tuple(self.maker.OTHERS)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(getattr(self.maker, "OPTIONS", {}))
+
+    @property
+    def excused(self) -> dict[str, str]:
+        return dict(getattr(self.maker, "EXCUSED", {}))
+
+    def alone(self, root: Path) -> Path:
+        """Leave only the files of the main video."""
+        kept = {root / name for name in (self.main, *self.others)}
+        for path in [p for p in root.rglob("*") if not p.is_dir() or p.is_symlink()]:
+            if path not in kept:
+                path.unlink()
+        return root
+
+
+@functools.cache
+def maker(name: str) -> ModuleType:
+    """The module that makes the set `name`."""
+    spec = importlib.util.spec_from_file_location(f"make_{name}", _HERE / name / "make.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+SETS = {name: NativeSet(name, maker(name)) for name in READERS}
+
+
+def rows_add_up(scenes: Scenes) -> None:
+    """Every row read is in its table or among the rejected."""
+    refused = dict(scenes.rejected.group_by("table").len().iter_rows())
+    for table, count in scenes.meta.rows_read.items():
+        taken = len(scenes.tables()[table]) if table in scenes.tables() else None
+        if taken is not None:
+            assert taken + refused.get(table, 0) == count, table
+    assert set(refused) <= set(scenes.meta.rows_read)
+
+
+def same_rows(scenes: Scenes, other: Scenes, *, but: tuple[str, ...] = ("rejected",)) -> None:
+    """All tables but the named ones hold the same."""
+    for name, frame in scenes.tables().items():
+        if name not in but:
+            assert frame.equals(other.tables()[name]), name
+
+
+def without(scenes: Scenes, video: str) -> Scenes:
+    """The set without one video."""
+    return scenes.only([v for v in scenes.videos["video"].to_list() if v != video])
+
+
+def unnumbered(scenes: Scenes) -> dict[str, pl.DataFrame]:
+    """Boxes with their track's name for its number, so that sets with other tubes can be compared."""
+    named = scenes.tubes.select("tube", "name")
+    boxes = scenes.boxes.join(named, on="tube", how="left", maintain_order="left").drop("tube", "box")
+    return {
+        "videos": scenes.videos,
+        "frames": scenes.frames,
+        "tubes": scenes.tubes.drop("tube"),
+        "boxes": boxes,
+    }
+
+
+def edit(path: Path, change: Callable[[bytes], bytes]) -> None:
+    """Change a file's bytes; the change must change something."""
+    before = path.read_bytes()
+    after = change(before)
+    assert after != before
+    path.write_bytes(after)
+
+
+def copied(source: Path, target: Path) -> Path:
+    shutil.copytree(source, target, symlinks=True)
+    return target
+
+
+def tree(root: Path) -> dict[str, tuple[int, int, bytes | None]]:
+    """Every path with its mode, time and content."""
+    return {
+        str(path.relative_to(root)): (
+            path.lstat().st_mode,
+            path.lstat().st_mtime_ns,
+            path.read_bytes() if path.is_file() else None,
+        )
+        for path in sorted(root.rglob("*"))
+    }
