@@ -1,0 +1,45 @@
+"""Draw the pictures of README and docs again: `python docs/pictures.py DATA` (real annotations are needed)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from roadaware.analysis.compare import compare
+from roadaware.metrics.pedestrians import PedestrianConfig, state_of
+from roadaware.protocols.iv2024 import reproduce
+from roadaware.reports.bars import Difference, forest
+from roadaware.reports.gallery import evaluation_pictures, story_picture
+from roadaware.reports.text import words
+from roadaware.scenes.disk import atomic_write
+from roadaware.tasks.pedestrians import split_samples
+
+SHOWN = ("auc", "average_precision", "balanced_accuracy", "accuracy", "f1", "soft_f1", "hard_f1")
+
+
+def main(data: Path) -> None:
+    """Reproduce, compare, draw."""
+    done = reproduce(data, baselines=True)
+    action, risk = done.questions["jaad-action@iv2024"], done.questions["jaad-risk@iv2024"]
+    released, _ = state_of(action.predictions, split_samples(action.scenes, "test"), "action")
+    ours = action.baselines["boosting"]
+    boosting, _ = state_of(ours.predictions, ours.scenes, "action")
+    names = ("boxes + boosting", "PedFormer")
+    compared = compare(boosting, released, PedestrianConfig.reference("action"), draws=1000, names=names)
+    columns = ("difference", "low_pedestrian", "high_pedestrian", "low_video", "high_video", "verdict")
+    by_name = {row["metric"]: row for row in compared.table.iter_rows(named=True)}
+    rows = [Difference(words(name), *(by_name[name][c] for c in columns)) for name in SHOWN]
+    regions, _ = state_of(risk.predictions, split_samples(risk.scenes, "test"), "risk")
+    pictures = {
+        "differences": forest(rows, *names),
+        "pedestrian": story_picture(split_samples(action.scenes, "test"), released),
+        "regions": next(p for p in evaluation_pictures(regions, risk.metrics) if "image plane" in p.title),
+    }
+    for name, picture in pictures.items():
+        path = Path(__file__).parent / "images" / f"{name}.svg"
+        atomic_write(path, picture.svg(name).encode())
+        print(f"{path.name}: {picture.caption}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
