@@ -123,7 +123,7 @@ def _one_dictionary(frames: list[pl.DataFrame]) -> list[pl.DataFrame]:
         if all(isinstance(dtype, pl.Enum) for dtype in dtypes) and dtypes:
             categories = dict.fromkeys(text for dtype in dtypes for text in dtype.categories)  # type: ignore[attr-defined]
             casts[c] = pl.Enum(list(categories))
-        elif any(dtype in (pl.Enum, pl.Categorical) for dtype in dtypes) and len(set(dtypes)) > 1:
+        elif len(set(dtypes)) > 1 and all(dtype in (pl.Enum, pl.Categorical, pl.String) for dtype in dtypes):
             casts[c] = pl.String()
     return [frame.cast({c: casts[c] for c in frame.columns if c in casts}) for frame in frames]
 

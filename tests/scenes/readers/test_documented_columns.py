@@ -26,5 +26,7 @@ def test_the_page_lists_the_columns_that_the_reader_adds(native, root):
         for c, dtype in frame.schema.items()
         if c not in TABLES[table].columns
     }
-    section = PAGE.read_text(encoding="utf-8").split(f"## What {native.name.upper()} adds\n")[1].split("\n## ")[0]
+    section = (
+        PAGE.read_text(encoding="utf-8").split(f"## What {native.name.upper()} adds\n")[1].split("\n## ")[0]
+    )
     assert dict(re.findall(r"^\| `(\w+\.\w+)` \| ([^|]+) \| [^|]+ \|$", section, flags=re.M)) == added
