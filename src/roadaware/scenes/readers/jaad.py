@@ -21,7 +21,7 @@ from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.jaad_parts import Part, read_part
 from roadaware.scenes.readers.jaad_terms import SIDES, VOCABULARIES
 from roadaware.scenes.readers.locate import locate
-from roadaware.scenes.readers.source import Source
+from roadaware.scenes.readers.source import Source, shown
 from roadaware.scenes.readers.workers import Walkers, cores
 from roadaware.scenes.tables import Meta, Scenes
 
@@ -76,7 +76,8 @@ def read(
         InputError: if no video can be read.
     """
     present = inputs(source, appearance=appearance)
-    videos = sorted((_stem(name), name) for name in present if name.startswith("annotations/"))
+    names = [name for name in present if name.startswith("annotations/")]
+    videos = sorted(((_stem(name), name) for name in names), key=lambda video: shown(video[0]))
     findings = Findings()
     parts: list[Part] = []
     with Walkers(source, processes) as walkers:

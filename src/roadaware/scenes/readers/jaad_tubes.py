@@ -182,12 +182,13 @@ def _with_attributes(
         *(cells.whole(name, lowest=1) for name in ("group_size", "num_lanes")),
         cells.choice("crossing", CROSSING, _CROSSES),
         *points,
+        pl.lit(value=True).alias("described"),
     )
     joined = tubes.join(traits, on=["document", "name"], how="left", maintain_order="left")
-    lost = joined.filter(pl.col("behaviour") & pl.col("crossing").is_null())
+    lost = joined.filter(pl.col("behaviour") & pl.col("described").is_null())
     if len(lost):
         findings.warn("pedestrians with behaviour but without attributes", str(lost["name"][0]), len(lost))
-    return _with_event(joined)
+    return _with_event(joined.drop("described"))
 
 
 def _inside(points: pl.Series, rows: pl.DataFrame, cells: Cells) -> pl.Series:
