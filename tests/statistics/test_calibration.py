@@ -38,6 +38,7 @@ def test_equal_mass_bins_differ_by_one_sample_at_most(n, bins):
     confidence = np.random.default_rng(n).random(n)
     found = reliability(confidence, np.ones(n), EqualMassBins(bins))
     assert found.count.sum() == n
+    assert len(found.count) == min(n, bins)
     assert found.count.max() - found.count.min() <= 1
     assert (np.diff(found.confidence) >= 0).all()
 
@@ -49,6 +50,7 @@ def test_certain_and_right_is_perfect_and_certain_and_wrong_the_worst(bins):
 
 
 def test_the_ends_of_the_interval_have_a_bin():
+    assert reliability([0.0, 1.0], [0, 1]).count.tolist() == [1, 1]
     assert UniformBins(4).assign(np.array([0.0, 0.25, 0.2500001, 1.0])).tolist() == [0, 0, 1, 3]
 
 
