@@ -1,5 +1,21 @@
 """The command line: one thin file per verb, and `main`, which turns outcomes and errors into exit codes."""
 
-from roadaware.cli.app import main
+from __future__ import annotations
 
-__all__ = ["main"]
+from collections.abc import Sequence
+
+_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code.
+
+    Args:
+        arguments: the words after `roadaware`; those of the process where None.
+    """
+    try:
+        # Inside, so that Ctrl-C while this loads ends as quietly as later.
+        from roadaware.cli.app import main as run
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    return run(arguments)

@@ -86,12 +86,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def with_json_target(words: Sequence[str]) -> list[str]:
-    """Give a bare `--json` its target `-`, standard output."""
-    following = [*words[1:], "--"]
-    return [
-        "--json=-" if word == "--json" and after.startswith("-") and after != "-" else word
-        for word, after in zip(words, following, strict=True)
-    ]
+    """Write a bare `--json`, and `--json -`, as `--json=-`: standard output.
+
+    >>> with_json_target(["doctor", "--json", "-", "-v"]), with_json_target(["doctor", "--json"])
+    (['doctor', '--json=-', '-v'], ['doctor', '--json=-'])
+    """
+    found: list[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == "--json" and (not rest or rest[0].startswith("-")):
+            word = "--json=-"
+            if rest and rest[0] == "-":
+                rest.pop(0)
+        found.append(word)
+    return found
 
 
 def _guarded(words: list[str]) -> int:

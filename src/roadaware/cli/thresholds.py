@@ -27,9 +27,7 @@ def parsed(texts: Sequence[str]) -> dict[str, float]:
             guess = f"Did you mean {near[0]}?" if near else f"There are {', '.join(METRIC_NAMES)}."
             raise UsageError(f"--fail-under: no metric {name!r}. {guess}")
         if lower_is_better(name):
-            raise UsageError(
-                f"--fail-under: lower values of {name} are better, so it cannot fall under a bar"
-            )
+            raise UsageError(f"--fail-under: lower is better for {name}, so it cannot fall under a bar")
         bars[name] = _finite(number, text)
     return bars
 

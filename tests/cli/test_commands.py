@@ -1,0 +1,153 @@
+"""Every command: help that teaches, typos that are understood, and one run on the demo's data set."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Command, write_files
+
+from roadaware import __version__
+from roadaware.scenes.demo import DemoFacts
+from roadaware.scenes.store import open_scenes
+
+COMMANDS = ("demo", "read", "audit", "doctor", "baseline", "evaluate", "compare", "reproduce", "report")
+Demo = tuple[Path, DemoFacts]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example_that_names_the_command(roadaware: Command, command: str) -> None:
+    done = roadaware(command, "--help")
+    assert done.code == 0
+    assert "For example:" in done.out
+    assert f"roadaware {command}" in done.out.split("For example:")[1]
+    assert "--json" in done.out
+
+
+def test_help_and_version(roadaware: Command) -> None:
+    done = roadaware("--help")
+    assert done.code == 0
+    assert all(command in done.out for command in COMMANDS)
+    assert "130 interrupted" in " ".join(done.out.split())
+    assert roadaware("--version").out.strip() == __version__
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["adit"], 'Did you mean "audit"'),
+        (["read", "jad", "x"], "did you mean jaad?"),
+        (["read", "jaad", "x", "--verfy"], "--verify"),
+        (["doctor", "pedestrian"], "Did you mean pedestrians?"),
+        (["doctor", "jaad"], "needs a path"),
+        (["doctor", "pedestrians"], "needs --scores"),
+        (["reproduce", "iv2023"], "iv2024"),
+        (["reproduce", "iv2024"], "ROADAWARE_DATA_DIR"),
+        (["baseline", "jaad", "x", "--draws", "-3"], "0 or more"),
+        (["demo", "--draws", "-3"], "0 or more"),
+        (["baseline", "jaad", "x", "--json", "."], "is a folder"),
+    ],
+)
+def test_wrong_requests(
+    roadaware: Command, monkeypatch: pytest.MonkeyPatch, words: list[str], says: str
+) -> None:
+    monkeypatch.delenv("ROADAWARE_DATA_DIR", raising=False)
+    done = roadaware(*words)
+    assert done.code == 2
+    assert says in done.err
+    assert done.out == ""
+
+
+@pytest.mark.parametrize("command", ["read", "audit", "baseline", "doctor"])
+def test_a_wrong_path_says_what_is_there(roadaware: Command, tmp_path: Path, command: str) -> None:
+    (tmp_path / "clips").mkdir()
+    done = roadaware(command, "jaad", tmp_path)
+    assert done.code == 3
+    assert "clips" in done.err
+    assert "annotations/" in done.err
+    assert roadaware(command, "jaad", tmp_path / "absent").code == 3
+
+
+def test_read_counts_and_names_what_it_refused(roadaware: Command, demo_set: Demo, tmp_path: Path) -> None:
+    root, facts = demo_set
+    done = roadaware("read", "jaad", root, "-o", tmp_path / "tables")
+    assert done.code == 0
+    for words in ("3 refused", "second box", "upside down", "annotations/video_0031.xml"):
+        assert words in done.out
+    scenes = open_scenes(tmp_path / "tables")
+    assert len(scenes.boxes) == facts.boxes
+    again = roadaware("read", "jaad", tmp_path / "tables", "--json").data
+    assert again["rows"]["boxes"] == facts.boxes
+    assert again["splits"]["default/test"] == 9
+    assert len(again["rejected"]) == 3
+
+
+def test_strict_turns_what_was_refused_into_1(roadaware: Command, demo_set: Demo) -> None:
+    done = roadaware("read", "jaad", demo_set[0], "--strict")
+    assert done.code == 1
+    assert "3 rows or files were refused" in done.err
+
+
+def test_saved_tables_are_not_replaced_unless_asked(
+    roadaware: Command, demo_set: Demo, tmp_path: Path
+) -> None:
+    words = ["read", "jaad", demo_set[0], "-o", tmp_path / "tables"]
+    assert roadaware(*words).code == 0
+    assert roadaware(*words).code == 2
+    assert roadaware(*words, "--overwrite").code == 0
+
+
+def test_audit_as_text_json_and_page(roadaware: Command, demo_set: Demo, tmp_path: Path) -> None:
+    root, facts = demo_set
+    page = tmp_path / "audit.html"
+    done = roadaware("audit", "jaad", root, "--html", page, "--strict")
+    assert done.code == 1
+    assert "crossing-without-event" in done.out
+    assert "identifier" in page.read_text()
+    found = {item["name"]: item for item in roadaware("audit", "jaad", root, "--json").data["findings"]}
+    planted = facts.counts()
+    assert found["crosser-without-event"]["count"] == planted["crossing_without_event"]
+    assert found["track-gaps"]["count"] == planted["track_gap"]
+
+
+def test_baseline_for_risk(roadaware: Command, demo_set: Demo, tmp_path: Path) -> None:
+    words = ["baseline", "jaad", demo_set[0], "--task", "risk", "--model", "constant-velocity"]
+    done = roadaware(*words, "--draws", "20", "-o", tmp_path / "run", "--json", tmp_path / "found.json")
+    assert done.code == 0
+    assert "constant-velocity" in done.out
+    found = json.loads((tmp_path / "found.json").read_text())["models"]["constant-velocity"]
+    assert found["metrics"]["accuracy"] > 0.2
+    assert (tmp_path / "run" / "constant-velocity" / "per_sample.parquet").is_file()
+    assert roadaware("report", tmp_path / "run", "-o", tmp_path / "page.html").code == 0
+
+
+def test_doctor_looks_at_the_machine(roadaware: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROADAWARE_DATA_DIR", "/nowhere")
+    done = roadaware("doctor")
+    assert done.code == 0
+    assert "polars" in done.out
+    assert "there is no such folder" in done.out
+    assert roadaware("doctor", "--json").data["roadaware"] == __version__
+
+
+def test_doctor_finds_nothing_wrong_with_the_demo(roadaware: Command, demo_set: Demo) -> None:
+    done = roadaware("doctor", "jaad", demo_set[0], "--json")
+    assert [item["code"] for item in done.data["diagnoses"]] == ["rejected"]
+
+
+def test_doctor_explains_scores(roadaware: Command, demo_set: Demo, tmp_path: Path) -> None:
+    files = write_files(tmp_path)
+    files.scores.write_text("".join(f"{100 * (1 - value)}\n" for value in files.values[:, 0]))
+    words = ["doctor", "pedestrians", "--scores", files.scores, "--samples", files.samples]
+    done = roadaware(*words, "--data", f"jaad={demo_set[0]}", "--strict")
+    assert done.code == 1
+    for says in ("percent", "reversed", "are not in JAAD"):
+        assert says in done.out or says in done.err or "not crossing" in done.out
+    assert roadaware(*words, "--data", "jad=x").code == 2
+
+
+def test_reproduce_without_data_says_what_is_needed(roadaware: Command, tmp_path: Path) -> None:
+    done = roadaware("reproduce", "iv2024", "--data", tmp_path)
+    assert done.code == 3
+    assert "jaad/" in done.err

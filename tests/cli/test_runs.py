@@ -1,0 +1,185 @@
+"""Run folders: what they hold, that they are old or new and whole, and what is made from them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from conftest import Command, Files, write_files
+
+from roadaware.cli import runs
+from roadaware.errors import DiskError
+
+
+def make(roadaware: Command, files: Files, folder: Path, *more: object) -> int:
+    words = ["evaluate", "pedestrians", "--scores", files.scores, "--samples", files.samples]
+    return roadaware(*words, "--task", "action", "--draws", "50", "-o", folder, *more).code
+
+
+def test_a_run_holds_settings_results_rows_and_report(
+    roadaware: Command, files: Files, tmp_path: Path
+) -> None:
+    folder = tmp_path / "runs" / "mine"
+    assert make(roadaware, files, folder) == 0
+    names = {"config.json", "results.json", "per_sample.parquet", "per_pedestrian.parquet", "report.html"}
+    assert {path.name for path in folder.iterdir()} == names
+    assert [path.name for path in folder.parent.iterdir()] == ["mine"]
+    results = json.loads((folder / "results.json").read_text())
+    expected = {"schema", "protocol", "config_digest", "data_digest", "version", "seed", "draws", "metrics"}
+    assert expected < set(results)
+    rows = pl.read_parquet(folder / "per_sample.parquet")
+    assert len(rows) == 210
+    assert rows["scores"].to_numpy()[:, 0].tolist() == files.values[:, 0].tolist()
+    assert len(pl.read_parquet(folder / "per_pedestrian.parquet")) == 30
+    assert str(tmp_path) not in (folder / "report.html").read_text()
+
+
+def test_a_run_is_made_again_from_its_rows(roadaware: Command, files: Files, tmp_path: Path) -> None:
+    assert make(roadaware, files, tmp_path / "run") == 0
+    loaded = runs.summary(runs.load(tmp_path / "run"))
+    written = json.loads((tmp_path / "run" / "results.json").read_text())
+    same = ("metrics", "intervals", "data_digest", "config_digest", "draws", "seed", "name")
+    assert {name: loaded[name] for name in same} == {name: written[name] for name in same}
+
+
+def test_a_run_is_not_replaced_unless_asked(roadaware: Command, files: Files, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert make(roadaware, files, folder) == 0
+    before = (folder / "results.json").read_bytes()
+    assert make(roadaware, files, folder, "--seed", "1") == 2
+    assert (folder / "results.json").read_bytes() == before
+    assert make(roadaware, files, folder, "--seed", "1", "--overwrite") == 0
+    assert (folder / "results.json").read_bytes() != before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["action.csv", "action_samples.csv", "run"]
+
+
+def test_other_peoples_folders_are_never_replaced(roadaware: Command, files: Files, tmp_path: Path) -> None:
+    folder = tmp_path / "thesis"
+    folder.mkdir()
+    (folder / "chapter.tex").write_text("dear")
+    assert make(roadaware, files, folder, "--overwrite") == 2
+    assert (folder / "chapter.tex").read_text() == "dear"
+
+
+def test_equal_runs_are_equal_folders(roadaware: Command, files: Files, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        assert make(roadaware, files, tmp_path / name) == 0
+    for path in (tmp_path / "a").iterdir():
+        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
+
+
+def test_a_failing_disk_leaves_the_old_run(
+    roadaware: Command, files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "run"
+    assert make(roadaware, files, folder) == 0
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for fails_at in range(5):
+        steps = iter(range(100))
+
+        def put(path: Path, data: bytes, fails_at: int = fails_at, steps: object = steps) -> None:
+            if next(steps) == fails_at:  # type: ignore[call-overload]
+                raise OSError(28, "No space left on device")
+            path.write_bytes(data)
+
+        monkeypatch.setattr("roadaware.scenes.disk.put", put)
+        with pytest.raises(DiskError, match="No space left"):
+            runs.put_folder(folder, {str(k): b"x" for k in range(5)}, overwrite=True)
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+        assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_folders_are_swapped_without_an_exchange_too(
+    roadaware: Command, files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "run"
+    assert make(roadaware, files, folder) == 0
+    monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: object())
+    assert make(roadaware, files, folder, "--seed", "3", "--overwrite") == 0
+    assert json.loads((folder / "results.json").read_text())["seed"] == 3
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_what_killed_processes_left_is_swept(roadaware: Command, files: Files, tmp_path: Path) -> None:
+    left = tmp_path / ".roadaware-run-999999999-0123abcd.tmp"
+    left.mkdir()
+    (left / "half").write_text("half")
+    assert make(roadaware, files, tmp_path / "run") == 0
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("name", ["per_sample.parquet", "results.json"])
+def test_a_damaged_run_is_named(roadaware: Command, files: Files, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "run"
+    assert make(roadaware, files, folder) == 0
+    data = bytearray((folder / name).read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    (folder / name).write_bytes(bytes(data))
+    done = roadaware("report", folder, "-o", tmp_path / "report.html")
+    assert done.code == 3
+    assert name in done.err
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_report_of_two_runs_compares_them(roadaware: Command, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        files = write_files(tmp_path / name, seed=0)
+        if name == "two":
+            values = (files.values + files.truth[:, None]) / 2
+            files.scores.write_text("".join(f"{value}\n" for value in values[:, 0]))
+        files.scores.rename(tmp_path / name / f"{name}.csv")
+        words = ["evaluate", "pedestrians", "--scores", tmp_path / name / f"{name}.csv"]
+        words += ["--samples", files.samples, "--task", "action", "-o", tmp_path / name / "run"]
+        assert roadaware(*words).code == 0
+    page = tmp_path / "page.html"
+    done = roadaware("report", tmp_path / "one" / "run", tmp_path / "two" / "run", "-o", page)
+    assert done.code == 0
+    assert "One against two" in page.read_text()
+    compared = roadaware("compare", tmp_path / "two" / "run", tmp_path / "one" / "run", "--json", "-")
+    assert compared.code == 0
+
+
+@pytest.mark.parametrize("words", [["report"], ["report", "absent"], ["report", "."]])
+def test_report_needs_runs(
+    roadaware: Command, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = roadaware(*words)
+    assert done.code in (2, 3)
+    assert "run folder" in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_compare_says_in_words_what_is_not_different(
+    roadaware: Command, files: Files, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.csv"
+    rng = np.random.default_rng(0)
+    noisy = (files.values[:, 0] + rng.normal(0, 0.001, len(files.values))).clip(0, 1)
+    other.write_text("".join(f"{value}\n" for value in noisy))
+    words = ["compare", files.scores, other, "--samples", files.samples, "--task", "action", "--draws", "100"]
+    done = roadaware(*words, "--html", tmp_path / "page.html")
+    assert done.code == 0
+    assert "not different" in done.out
+    assert (tmp_path / "page.html").is_file()
+    found = roadaware(*words, "--json").data["metrics"]["auc"]
+    assert found["verdict"] == "not different"
+    assert found["difference"] == pytest.approx(found["a"] - found["b"])
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda words: [w for w in words if w not in ("--task", "action")], "--task"),
+        (lambda words: [*words, "--draws", "0"], "1 or more"),
+    ],
+)
+def test_compare_needs_samples_and_draws(roadaware: Command, files: Files, change: object, says: str) -> None:
+    words = ["compare", files.scores, files.scores, "--samples", files.samples, "--task", "action"]
+    done = roadaware(*change(words))  # type: ignore[operator]
+    assert done.code == 2
+    assert says in done.err

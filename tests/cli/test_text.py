@@ -1,0 +1,85 @@
+"""What is printed: tables that line up, and nothing out of data that can steer a terminal."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadaware.cli import text
+
+
+@given(st.text())
+def test_no_text_of_a_cell_can_steer_a_terminal(value: str) -> None:
+    shown = text.cell(value)
+    assert not [c for c in shown if ord(c) < 32 or 127 <= ord(c) < 160 or "\u202a" <= c <= "\u202e"]
+
+
+def test_controls_are_written_out() -> None:
+    assert text.cell("a\x1b[2J\tb\nc\u202ed") == "a\\x1b[2J\\tb\\nc\\u202ed"
+    assert text.plain("a\n\tb\r\x07") == "a\n\tb\\x0d\\x07"
+
+
+def test_a_table_lines_up() -> None:
+    shown = text.table(["name", "n"], [("long name", 1), ("x", 100)])
+    assert shown.splitlines() == [
+        "name         n",
+        "---------  ---",
+        "long name    1",
+        "x          100",
+    ]
+
+
+def test_numbers_and_sizes() -> None:
+    assert text.number(0.12345) == "0.123"
+    assert text.number(None) == "-"
+    assert text.interval(0.1, None) == "-"
+    assert text.interval(0.1, 0.2) == "[0.100, 0.200]"
+    assert (text.seconds(3.14159), text.seconds(12.34), text.seconds(75)) == (
+        "3.14 s",
+        "12.3 s",
+        "1 min 15 s",
+    )
+    assert (text.size(12), text.size(12_345), text.size(2e9), text.size(5e12)) == (
+        "12 bytes",
+        "12.3 kB",
+        "2.0 GB",
+        "5.0 TB",
+    )
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("variable", ["NO_COLOR", "CI"])
+def test_styles_are_for_terminals_that_want_them(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    for name in ("NO_COLOR", "CI", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "stdout", _Terminal())
+    assert text.styled("bad", "bad") == "\x1b[31mbad\x1b[0m"
+    monkeypatch.setenv(variable, "1")
+    assert text.styled("bad", "bad") == "bad"
+    monkeypatch.delenv(variable)
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    assert text.styled("bad", "bad") == "bad"
+
+
+def test_paragraphs_are_joined_and_examples_keep_their_lines() -> None:
+    doc = """First line
+    goes on.
+
+    For example:
+
+        a \\
+            b
+
+    Parameters
+    ----------
+    x: nothing
+    """
+    assert text.paragraphs(doc) == "First line goes on.\n\nFor example:\n\n    a \\\n        b"
