@@ -51,7 +51,7 @@ def test_every_metric_equals_the_plain_version(task, config, ties):
 @pytest.mark.parametrize("config", CONFIGS)
 @pytest.mark.parametrize("task", TASKS)
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_every_metric_equals_the_plain_version_on_any_set(task, config, data):
     state = data.draw(sample_sets(task))
     result = evaluate_samples(state, CONFIGS[config](task))
@@ -193,7 +193,7 @@ def test_perfect_scores_have_the_best_value(task):
 
 @pytest.mark.parametrize("task", TASKS)
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_any_split_merges_to_the_whole_exactly(task, data):
     whole = data.draw(sample_sets(task))
     part = np.array(data.draw(st.lists(st.booleans(), min_size=len(whole), max_size=len(whole))))
@@ -207,7 +207,7 @@ def test_any_split_merges_to_the_whole_exactly(task, data):
 
 @pytest.mark.parametrize("task", TASKS)
 @given(data=st.data())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_the_order_of_pedestrians_does_not_matter(task, data):
     state = data.draw(sample_sets(task))
     names = np.unique(state.pedestrian)
