@@ -107,6 +107,7 @@ def scenes(of: SampleScores, *, dataset: str = "JAAD", event: int | None = 100) 
                 "tube": [tube_of[name] for name in of.pedestrian.tolist()],
                 "start_frame": starts,
                 "end_frame": [start + 15 for start in starts],
+                "tte_frames": of.tte_frames,
                 "event_frame": pl.Series([event] * len(of), dtype=pl.Int64),
                 "event_source": ["none" if event is None else "annotated"] * len(of),
                 "kind": ["action"] * len(of),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ FAMILIES = (
     ("average_precision_", "Average precision class by class"),
 )
 HEADLINES = ("average_precision", "balanced_accuracy", "auc")
+_FIRST_NUMBER = re.compile(r"(<=?|≤|up to |below )?\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)")
 FACTOR_WORDS = {"scale": "scale (height of the box, px)", "speed": "speed (km/h)"}
 IN_GROUPS = ("average_precision", "balanced_accuracy", "f1", "auc")
 
@@ -168,9 +170,8 @@ def split_group(group: str) -> tuple[str, str]:
 def group_order(group: str) -> tuple[Any, ...]:
     """Sorts scenarios by factor, then by their numbers where they begin with one, then by name."""
     factor, name = split_group(group)
-    digits = "".join(c if c.isdigit() or c == "." else " " for c in name).split()
-    below = name[:1] in "<≤" or name.startswith(("up to", "below"))
-    first = float(digits[0]) - (0.5 if below else 0) if digits and digits[0] != "." else float("inf")
+    found = _FIRST_NUMBER.match(name)
+    first = float(found[2]) - (0.5 if found[1] else 0) if found else float("inf")
     return factor, first, name
 
 

@@ -156,6 +156,7 @@ def report(
     """
     if not sections:
         raise UsageError("a report needs at least one section; there is nothing to print")
+    date = _source_date()
     drawn = {
         f"s{s}b{b}p{p}": picture.svg(f"s{s}b{b}p{p}")
         for s, section in enumerate(sections)
@@ -171,7 +172,7 @@ def report(
             subtitle=subtitle,
             sections=sections,
             drawings=drawn,
-            made=_source_date() if made is None else made,
+            made=date if made is None else made,
             version=__version__,
             policy=POLICY,
         )

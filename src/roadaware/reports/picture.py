@@ -84,9 +84,8 @@ class Picture:
         """The drawing as an `<svg>` element with title and description; ids start with `key`."""
         with styled():
             buffer = io.BytesIO()
-            plain = dict.fromkeys(("Date", "Creator", "Format", "Type"))
             _settle(self.figure)
-            self.figure.savefig(buffer, format="svg", metadata=plain)
+            self.figure.savefig(buffer, format="svg", metadata={"Date": None})
         return _accessible(buffer.getvalue(), inert(self.title), inert(self.caption), key)
 
     def png(self, dpi: int = 120) -> bytes:

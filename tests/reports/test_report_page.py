@@ -1,0 +1,180 @@
+"""The page as a file: offline, without script, accessible, the same bytes for the same input."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from lxml import etree, html
+from report_examples import PAYLOADS, SURROGATE
+
+from roadaware.errors import DiskError, UsageError
+from roadaware.reports.bars import Share, shares
+from roadaware.reports.page import (
+    POLICY,
+    Facts,
+    Mark,
+    Note,
+    Pictures,
+    Points,
+    Section,
+    Table,
+    report,
+    save,
+)
+from roadaware.reports.picture import Picture
+from roadaware.reports.scene import risk_regions
+
+
+def _picture(text: str = "name") -> Picture:
+    return shares([Share(text, 1, 2)], title=text)
+
+
+def _full(text: str = "name") -> list[Section]:
+    """Two sections that hold every kind of block, with the text wherever text can stand."""
+    blocks = (
+        Facts(((text, text),), text),
+        Table((text, "n"), ((text,), (Mark(text, "good", text), text)), "lr", text, text),
+        Note(text, "bad", text),
+        Points((text,), text),
+        Pictures((_picture(text), _picture(text)), text),
+    )
+    return [Section(text, (text,), blocks), Section("second", (), (Note("b"), Pictures((_picture(),))))]
+
+
+def _page(text: str = "name") -> str:
+    return report(_full(text), title=text, subtitle=text, made=text)
+
+
+def test_the_page_forbids_everything_it_does_not_need() -> None:
+    tree = html.document_fromstring(_page())
+    (policy,) = tree.xpath("//meta[@http-equiv='Content-Security-Policy']/@content")
+    assert policy == POLICY == "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    head = [element.tag for element in tree.find("head")]
+    assert head.index("meta") < head.index("title") < head.index("style")
+
+
+@pytest.mark.parametrize("text", [*PAYLOADS.values(), SURROGATE], ids=[*PAYLOADS, "surrogate"])
+def test_text_from_data_stays_text(text: str) -> None:
+    plain, page = _page("name"), _page(text)
+    assert _shape(page) == _shape(plain)
+    assert not set(page) & set("\x00\x1b\u202e\u2066\u2028\u2029\ufffe")
+    tree = html.document_fromstring(page)
+    for element in tree.iter():
+        for name, value in element.attrib.items():
+            assert not name.startswith("on")
+            assert name not in ("src", "href", "action") or value.startswith("#")
+            assert not (name.endswith("href") and not value.startswith("#"))
+
+
+def _shape(page: str) -> list[tuple[str, ...]]:
+    """Tags and the names of their attributes, apart from what lies inside drawings."""
+    tree = html.document_fromstring(page)
+    for drawing in tree.xpath("//svg"):
+        drawing[:] = []
+    return [
+        (str(element.tag), *sorted(element.attrib)) for element in tree.iter() if isinstance(element.tag, str)
+    ]
+
+
+def test_text_is_readable_after_escaping() -> None:
+    tree = html.document_fromstring(_page("<b>{{7*7}} $x$ \u202e"))
+    assert tree.xpath("//h1")[0].text == "<b>{{7*7}} $x$ \\u202e"
+
+
+def test_pictures_stand_in_the_page_as_elements_with_unique_ids() -> None:
+    page = _page()
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    tree = html.document_fromstring(page)
+    assert len(tree.xpath("//figure//svg[@role='img']")) == 3
+    for drawing in tree.xpath("//svg"):
+        for label in drawing.get("aria-labelledby").split():
+            assert tree.get_element_by_id(label) is not None
+
+
+def test_headings_do_not_skip_a_level_and_tables_name_their_columns() -> None:
+    tree = html.document_fromstring(_page())
+    levels = [int(element.tag[1]) for element in tree.iter("h1", "h2", "h3", "h4")]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert tree.get("lang") == "en"
+    assert all(cell.get("scope") == "col" for cell in tree.xpath("//thead//th"))
+    assert all(cell.get("scope") in ("row", "rowgroup") for cell in tree.xpath("//tbody//th"))
+    assert tree.xpath("//nav//a/@href") == ["#part-1", "#part-2"]
+
+
+def test_the_summary_comes_first_and_only_where_there_is_something_to_say() -> None:
+    page = _page("said")
+    assert page.index("What this says") < page.index("<main>")
+    assert "What this says" not in report([Section("quiet", (), (Note("a"),))])
+
+
+def test_the_same_input_gives_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    page = report(_full())
+    assert report(_full()) == page
+    assert not re.search(r"20\d\d-\d\d", page)
+
+
+def test_a_date_is_printed_only_when_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    assert "1970-01-01 00:00 UTC" in report(_full())
+    assert "1970" not in report(_full(), made="yesterday")
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "soon")
+    with pytest.raises(UsageError, match="SOURCE_DATE_EPOCH"):
+        report(_full())
+
+
+def test_paths_of_the_machine_are_cut(tmp_path: Path) -> None:
+    page = _page(f"read {tmp_path}/jaad.zip")
+    assert str(tmp_path) not in page
+    assert "…/jaad.zip" in page
+
+
+def test_a_report_of_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match="at least one section"):
+        report([])
+
+
+def test_a_table_with_rows_of_another_length_is_refused() -> None:
+    with pytest.raises(ValueError, match="another length"):
+        Table(("a", "b", "c"), (("1", "2"),), "lll")
+    with pytest.raises(ValueError, match="another length"):
+        Table(("a", "b"), (), "l")
+
+
+def test_halves_stand_beside_each_other_and_a_single_half_beside_its_words() -> None:
+    half, wide = _half(), risk_regions([0.5], [1])
+    assert Pictures((half, half, wide, half)).places == ("half", "half", "wide", "lone")
+    assert Pictures((half, wide, half, half, half)).places == ("lone", "wide", "half", "half", "lone")
+
+
+def _half() -> Picture:
+    from roadaware.reports.curves import precision_recall
+
+    return precision_recall([])
+
+
+def test_the_style_knows_paper() -> None:
+    page = _page()
+    assert "@media print" in page
+    assert "size: A4" in page
+    assert "tabular-nums" in page
+    assert not re.search(r"url\((?!#)", page)
+    assert "@import" not in page
+
+
+def test_a_page_is_written_whole(tmp_path: Path) -> None:
+    page = _page()
+    save(page, tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == page
+    with pytest.raises(DiskError):
+        save(page, tmp_path / "no" / "such" / "\x00")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_the_page_is_well_formed_enough_for_an_xml_reader() -> None:
+    body = _page().split("<body>")[1].split("</body>")[0]
+    etree.fromstring(f"<body>{body}</body>")
