@@ -193,7 +193,35 @@ def test_a_protocol_gives_the_samples(roadaware: Command, demo_set: Any, tmp_pat
     assert done.data["protocol"] == protocol
     other = roadaware(*words, "--config", "reference")
     assert other.code == 3
-    assert "one for each sample of the test split" in other.err
+    assert f"one for each sample of split test as {protocol} with --config reference cuts it" in other.err
+
+
+def test_scenarios_are_sets_of_their_own(roadaware: Command, demo_set: Any, tmp_path: Path) -> None:
+    from roadaware.scenes.readers import read
+    from roadaware.scenes.sampling import protocol_named, sample
+    from roadaware.tasks.pedestrians import split_samples
+
+    protocol = "jaad-action@iv2024"
+    held = split_samples(sample(read("jaad", demo_set[0]), protocol_named(protocol)), "test").samples
+    scores = tmp_path / "scores.csv"
+    scores.write_text("".join(f"{(k * 37 % 100) / 100}\n" for k in range(len(held))))
+    words = ["evaluate", "pedestrians", "--scores", scores, "--protocol", protocol, "--data", demo_set[0]]
+    words += ["--config", "reference", "--by", "scale"]
+    done = roadaware(*words, "-o", tmp_path / "run")
+    found = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert sum(group["samples"] for group in found["groups"].values()) == len(held)
+    correct = sum(g["samples"] * g["metrics"]["accuracy"] for g in found["groups"].values())
+    assert correct / len(held) == pytest.approx(found["metrics"]["accuracy"])
+    assert done.out.index("scale=80-100") < done.out.index("scale=100-150")
+    assert roadaware("report", tmp_path / "run", "-o", tmp_path / "page.html").code == 0
+    assert "100-150" in (tmp_path / "page.html").read_text()
+    assert roadaware(*words[:-1], "scael").code == 2
+
+
+def test_scenarios_need_the_dataset(roadaware: Command, files: Files) -> None:
+    done = evaluate(roadaware, files, "--by", "scale")
+    assert done.code == 2
+    assert "--protocol" in done.err
 
 
 @pytest.mark.skipif(not os.environ.get("ROADAWARE_DATA_DIR"), reason="ROADAWARE_DATA_DIR is not set")

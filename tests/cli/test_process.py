@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import Files
 
@@ -119,7 +119,7 @@ def test_an_interrupted_reading_leaves_no_child_and_no_tables(
 def test_readings_interrupted_at_any_time_leave_the_old_tables_or_the_new(
     demo_set: tuple[Path, DemoFacts], tmp_path: Path
 ) -> None:
-    rng = random.Random(0)
+    rng = np.random.default_rng(0)
     codes = []
     for trial in range(50):
         number = (signal.SIGINT, signal.SIGTERM)[trial % 2]

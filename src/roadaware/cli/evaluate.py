@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from roadaware.metrics.pedestrians import Task
 
 SplitName = Literal["train", "val", "test"]
+_BY = "Also by scenario: scale, state, speed, ego_action, signal, road, lanes ...; several make a product."
 _BARS = "METRIC=VALUE, several if need be: exit with 1 if a metric is lower, or undefined."
 _FOLDER = "Write the run here: settings, results, rows per sample and pedestrian, report."
 
@@ -42,6 +43,7 @@ def evaluate(
     protocol: Annotated[str | None, Parameter(help="Instead of --samples: its name, with --data.")] = None,
     data: Annotated[Path | None, Parameter(help="The protocol's dataset: folder or zip.")] = None,
     split: Annotated[SplitName, Parameter(help="Which samples of the protocol.")] = "test",
+    by: Annotated[list[str] | None, Parameter(help=_BY), Several] = None,
     config: MetricConfig = "default",
     draws: Draws = 0,
     seed: Seed = 0,
@@ -74,7 +76,7 @@ def evaluate(
     if draws < 0:
         raise UsageError(f"--draws is 0 or more, not {draws}")
     judged, asked = _judged(scores, samples, task, protocol, data, split, config)
-    run = _run(judged, asked, config, scores.stem, draws, seed, protocol or "")
+    run = _run(judged, asked, config, by or [], scores.stem, draws, seed, protocol or "")
     facts = runs.summary(run)
     if folder is not None:
         _save(run, folder, overwrite=overwrite)
@@ -107,19 +109,38 @@ def _judged(
         raise UsageError(f"--protocol {protocol} asks for {asked}, --task for {task}; leave one away")
     if data is None:
         raise UsageError(f"--protocol {protocol} needs --data PATH, the folder or zip of {dataset.upper()}")
-    return from_dataset(scores, sampled(dataset, data, str(protocol), config), asked, split), asked
+    cut = f"{protocol} with --config {config}"
+    return from_dataset(scores, sampled(dataset, data, str(protocol), config), asked, split, cut), asked
 
 
 def _run(
-    judged: Judged, task: Task, config: ConfigName, name: str, draws: int, seed: int, protocol: str
+    judged: Judged,
+    task: Task,
+    config: ConfigName,
+    by: list[str],
+    name: str,
+    draws: int,
+    seed: int,
+    protocol: str,
 ) -> runs.Run:
     from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
 
     chosen = PedestrianConfig.reference(task) if config == "reference" else PedestrianConfig.default(task)
+    groups = _scenarios(judged, by, config) if by else None
     with console.working("resampling" if draws else "scoring"):
-        result = evaluate_samples(judged.state, chosen, draws=draws, seed=seed)
+        result = evaluate_samples(judged.state, chosen, draws=draws, seed=seed, groups=groups)
     facts = {"config_name": config, "clipped": judged.clipped}
-    return runs.Run(name, judged.state, chosen, result, draws, seed, protocol, facts)
+    return runs.Run(name, judged.state, chosen, result, draws, seed, protocol, facts, groups)
+
+
+def _scenarios(judged: Judged, by: list[str], config: ConfigName) -> list[str]:
+    """The scenario of each sample."""
+    from roadaware.scenes.factors import FactorConfig, scenario_labels
+
+    if judged.scenes is None:
+        raise UsageError("--by needs the dataset itself: --protocol NAME and --data PATH, not --samples")
+    chosen = FactorConfig.reference() if config == "reference" else FactorConfig.default()
+    return [str(label) for label in scenario_labels(judged.scenes, by, chosen)]
 
 
 def _save(run: runs.Run, folder: Path, *, overwrite: bool) -> None:

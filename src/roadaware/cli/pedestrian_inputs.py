@@ -48,7 +48,7 @@ def from_files(scores: Path, samples: Path, task: Task) -> Judged:
     return Judged(state, claimed.clipped)
 
 
-def from_dataset(scores: Path, sampled: Scenes, task: Task, split: str) -> Judged:
+def from_dataset(scores: Path, sampled: Scenes, task: Task, split: str, cut: str) -> Judged:
     """Scores joined to the samples of one split of a dataset.
 
     Args:
@@ -56,6 +56,7 @@ def from_dataset(scores: Path, sampled: Scenes, task: Task, split: str) -> Judge
         sampled: scenes with samples.
         task: what they ask.
         split: train, val or test.
+        cut: protocol and config that the samples come from, in words.
 
     Raises:
         InputError: at the first row that is not right, or if the numbers of rows differ.
@@ -67,7 +68,7 @@ def from_dataset(scores: Path, sampled: Scenes, task: Task, split: str) -> Judge
 
     claimed = read_scores(scores, COLUMNS[task])
     held = split_samples(sampled, split)
-    check_same_length(len(claimed.values), len(held.samples), scores, f"the {split} split")
+    check_same_length(len(claimed.values), len(held.samples), scores, f"split {split} as {cut} cuts it")
     state, _ = state_of(of_samples(held.samples, claimed.values), held, task)
     return Judged(state, claimed.clipped, held)
 

@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import shutil
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +43,7 @@ class Run:
         seed: of the resamples.
         protocol: what the samples are, such as `jaad-action@iv2024`; empty for samples of one's own.
         facts: what else belongs to it, JSON-ready.
+        groups: (n,) scenario of each sample, where they were asked for.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Run:
     seed: int
     protocol: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
+    groups: Sequence[str | None] | None = None
 
 
 def summary(run: Run) -> dict[str, Any]:
@@ -82,6 +85,7 @@ def summary(run: Run) -> dict[str, Any]:
         "seed": run.seed,
         "version": __version__,
         "notes": list(run.result.notes),
+        **({"groups": _groups(run)} if run.groups is not None else {}),
         **run.facts,
     }
 
@@ -161,6 +165,8 @@ def load(folder: Path) -> Run:
         InputError: if there is no run.
         DamagedError: if a file is not the one that was written.
     """
+    import numpy as np
+
     from roadaware.config import from_dict
     from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
 
@@ -174,9 +180,10 @@ def load(folder: Path) -> Run:
         raise DamagedError(
             f"a field is missing or of a wrong kind: {error}", where=f"{folder}/{MARKER}"
         ) from error
-    state = _state(folder / "per_sample.parquet", digest)
-    result = evaluate_samples(state, config, draws=draws, seed=seed)
-    return Run(name, state, config, result, draws, seed, protocol)
+    state, groups = _state(folder / "per_sample.parquet", digest)
+    labels = None if groups is None else np.array(groups, dtype=object)
+    result = evaluate_samples(state, config, draws=draws, seed=seed, groups=labels)
+    return Run(name, state, config, result, draws, seed, protocol, groups=groups)
 
 
 def is_run(path: Path) -> bool:
@@ -205,6 +212,15 @@ def members(folder: Path) -> list[Path]:
     return found
 
 
+def _groups(run: Run) -> dict[str, dict[str, Any]]:
+    """Each scenario's samples and metrics."""
+    held = run.result.counts.group_by("group", maintain_order=True).agg("samples")
+    sizes = {group: sum(samples) for group, samples in held.iter_rows()}
+    return {
+        group: {"samples": sizes[group], "metrics": run.result.values(group)} for group in run.result.groups
+    }
+
+
 def _results(folder: Path) -> dict[str, Any]:
     path = folder / MARKER
     try:
@@ -221,7 +237,8 @@ def _results(folder: Path) -> dict[str, Any]:
     return found
 
 
-def _state(path: Path, digest: str) -> SampleScores:
+def _state(path: Path, digest: str) -> tuple[SampleScores, list[str | None] | None]:
+    """The samples of a run, and their scenarios where it has some."""
     import polars as pl
 
     from roadaware.metrics.pedestrians import SampleScores
@@ -241,7 +258,8 @@ def _state(path: Path, digest: str) -> SampleScores:
         truth, names, order = (rows[name].to_numpy() for name in ("truth", "pedestrian", "order"))
     except pl.exceptions.PolarsError as error:
         raise DamagedError(f"a column is missing: {error}", where=str(path)) from error
-    return SampleScores(scores.reshape(len(rows), -1), truth, names, video, tte, order)
+    groups = rows["group"].to_list() if "group" in rows.columns else None
+    return SampleScores(scores.reshape(len(rows), -1), truth, names, video, tte, order), groups
 
 
 def _bytes(path: Path) -> bytes:
@@ -257,8 +275,12 @@ def _sample_rows(run: Run) -> Any:
     import polars as pl
 
     rows = run.result.instances("sample")
-    scores = run.state.scores[run.state.places.argsort()]
-    return rows.with_columns(pl.Series("scores", scores, dtype=pl.Array(pl.Float64, scores.shape[1])))
+    order = run.state.places.argsort()
+    scores = run.state.scores[order]
+    columns = [pl.Series("scores", scores, dtype=pl.Array(pl.Float64, scores.shape[1]))]
+    if run.groups is not None:
+        columns.append(pl.Series("group", [run.groups[k] for k in order], dtype=pl.String))
+    return rows.with_columns(columns)
 
 
 def _parquet(frame: Any) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ def run_text(run: Run) -> str:
     if clipped:
         lines.append(f"{clipped} scores outside [0, 1] by no more than 1e-6 were clipped")
     lines += [cell(text) for text in run.result.notes]
-    return "\n".join(lines) + "\n\n" + _metrics(run) + _undefined(run)
+    return "\n".join(lines) + "\n\n" + _metrics(run) + _undefined(run) + _scenarios(run)
 
 
 def runs_text(runs: Sequence[Run], names: Sequence[str] = ()) -> str:
@@ -78,6 +79,7 @@ def comparison_text(comparison: Comparison) -> str:
     return table(header, rows, colour=lambda row: _COLOURS.get(row[-1].split(" (")[0])) + f"\n{note}"
 
 
+_BY_SCENARIO = ("accuracy", "balanced_accuracy", "f1", "average_precision", "auc")
 _COLOURS = {"better": "good", "worse": "bad"}
 
 
@@ -94,6 +96,24 @@ def _metrics(run: Run) -> str:
             cells.append(interval(row["low_video"], row["high_video"]))
         rows.append(cells)
     return table(["metric", "value", "95 % by pedestrian", "95 % by video"][: 4 if run.draws else 2], rows)
+
+
+def _scenarios(run: Run) -> str:
+    """The headline metrics of each scenario."""
+    if run.groups is None:
+        return ""
+    held = run.result.counts.group_by("group", maintain_order=True).agg("samples")
+    sizes = {group: sum(samples) for group, samples in held.iter_rows()}
+    rows = [
+        [group, sizes[group], *(number(run.result.value(name, group)) for name in _BY_SCENARIO)]
+        for group in sorted(run.result.groups, key=_by_number)
+    ]
+    return "\n\n" + table(["scenario", "samples", *_BY_SCENARIO], rows)
+
+
+def _by_number(name: str) -> list[tuple[int, str]]:
+    """Sorts `scale=80-100` before `scale=100-150`."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def _undefined(run: Run) -> str:
