@@ -120,13 +120,16 @@ def read_regular(path: Path, *, limit: int) -> bytes:
     try:
         # O_NONBLOCK: opening a pipe must not wait for its writer.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(handle, "rb") as file:
+        try:
             found = os.fstat(handle)
             if not stat.S_ISREG(found.st_mode):
                 raise InputError("expected a regular file, found a folder, pipe or device", where=str(path))
             if found.st_size > limit:
                 raise DamagedError(f"expected {limit:,} bytes, found {found.st_size:,}", where=str(path))
-            data = file.read(limit + 1)
+            with os.fdopen(handle, "rb", closefd=False) as file:
+                data = file.read(found.st_size + 1)
+        finally:
+            os.close(handle)
     except FileNotFoundError:
         raise
     except OSError as error:

@@ -244,16 +244,19 @@ def _stamp(folder: Path) -> tuple[int, int] | None:
     Raises:
         DatasetNotFoundError: if the folder is none.
     """
-    if not folder.is_dir():
-        found = "a file" if folder.exists() else "nothing"
+    try:
+        found = "a folder" if folder.is_dir() else "a file" if folder.exists() else "nothing"
+    except OSError as error:
+        found = str(error.strerror)
+    if found != "a folder":
         raise DatasetNotFoundError(
-            f"expected a folder of saved tables, found {found}", where=str(folder), hint="check the path"
+            f"expected a folder of saved tables, found: {found}", where=str(folder), hint="check the path"
         )
     try:
-        found_meta = (folder / _META).lstat()
+        meta = (folder / _META).lstat()
     except OSError:
         return None
-    return found_meta.st_ino, found_meta.st_mtime_ns
+    return meta.st_ino, meta.st_mtime_ns
 
 
 def _without_meta(folder: Path) -> InputError:

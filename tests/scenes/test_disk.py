@@ -1,0 +1,312 @@
+"""Single files: written whole or not at all, read only when they are what they seem."""
+
+import errno
+import os
+import resource
+import stat
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from roadaware.errors import DamagedError, DiskError, InputError
+from roadaware.scenes import disk
+from roadaware.scenes.disk import atomic_write, is_temporary, read_regular
+
+OLD, NEW = b"old" * 1000, b"newer" * 2000
+STEPS = ("open", "write", "fsync", "replace")
+
+
+@contextmanager
+def largest_file(size):
+    """No file can grow beyond `size` bytes: a full disk, as far as a writer can tell."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def fail_at(monkeypatch, step, code):
+    """Let the k-th call to the file system fail; returns the list of calls that were made."""
+    calls = []
+
+    def failing(name, call):
+        def wrapped(*arguments, **named):
+            calls.append(name)
+            if len(calls) == step:
+                raise OSError(code, os.strerror(code))
+            return call(*arguments, **named)
+
+        return wrapped
+
+    for name in STEPS:
+        monkeypatch.setattr(os, name, failing(name, getattr(os, name)))
+    return calls
+
+
+def dead_process():
+    """The number of a process that is gone."""
+    done = subprocess.run(
+        [sys.executable, "-Sc", "import os; print(os.getpid())"], capture_output=True, check=True
+    )
+    return int(done.stdout)
+
+
+@pytest.mark.parametrize("data", [b"", b"x", NEW, bytes(1 << 25)], ids=len)
+def test_a_file_holds_what_was_written(tmp_path, data):
+    path = tmp_path / "out.json"
+    for content in (OLD, data):
+        atomic_write(path, content)
+        assert path.read_bytes() == content
+    assert [each.name for each in tmp_path.iterdir()] == ["out.json"]
+
+
+def test_names_may_be_as_long_and_odd_as_the_system_allows(tmp_path):
+    for name in ("x" * 255, "line\nbreak;", "\N{PEDESTRIAN}", "-rf"):
+        atomic_write(tmp_path / name, NEW)
+        assert (tmp_path / name).read_bytes() == NEW
+
+
+def test_a_file_gets_the_rights_that_the_mask_leaves(tmp_path):
+    before = os.umask(0o027)
+    try:
+        atomic_write(tmp_path / "out", NEW)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o640
+
+
+def test_a_link_is_followed_and_stays(tmp_path):
+    (tmp_path / "real").mkdir()
+    target, link = tmp_path / "real" / "out", tmp_path / "link"
+    target.write_bytes(OLD)
+    link.symlink_to(target)
+    atomic_write(link, NEW)
+    assert link.is_symlink()
+    assert target.read_bytes() == NEW
+    assert [each.name for each in target.parent.iterdir()] == ["out"]
+
+
+def test_a_pipe_is_written_to_and_stays(tmp_path):
+    pipe, got = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    atomic_write(pipe, NEW)
+    reader.join(10)
+    assert got == [NEW]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_device_is_never_replaced_by_a_file():
+    atomic_write(Path("/dev/null"), NEW)
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+    with pytest.raises(DiskError, match="cannot write /dev/full: No space left on device"):
+        atomic_write(Path("/dev/full"), NEW)
+
+
+@pytest.mark.parametrize("size", [0, 1000, len(NEW) // 2, len(NEW) - 1])
+def test_a_full_disk_leaves_the_old_file_alone(tmp_path, size):
+    path = tmp_path / "out"
+    path.write_bytes(OLD)
+    with (
+        largest_file(size),
+        pytest.raises(DiskError, match=r"10,000 bytes are needed, [\d,]+ bytes are free") as caught,
+    ):
+        atomic_write(path, NEW)
+    assert caught.value.exit_code == 4
+    assert "File too large" in str(caught.value)
+    assert path.read_bytes() == OLD
+    assert [each.name for each in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EROFS, errno.EACCES, errno.EDQUOT])
+def test_a_failure_at_any_call_leaves_the_old_file_or_the_new(tmp_path, monkeypatch, code):
+    path = tmp_path / "out"
+    for step in range(1, 30):
+        path.write_bytes(OLD)
+        with monkeypatch.context() as patch:
+            calls = fail_at(patch, step, code)
+            try:
+                atomic_write(path, NEW)
+                failure = None
+            except DiskError as error:
+                failure = str(error)
+        assert [each.name for each in tmp_path.iterdir()] == ["out"], calls
+        held = path.read_bytes()
+        if failure is None:
+            assert held == NEW
+        elif "did not confirm it" in failure:
+            assert held == NEW, calls
+        else:
+            assert held == OLD, calls
+            assert "what stood there before still stands" in failure
+        if len(calls) < step:
+            break
+    assert len(calls) < step, "a failure was met at every call"
+    assert step > 5
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("gone/out", "No such file or directory"),
+        ("file/out", "Not a directory"),
+        ("folder", "Is a directory"),
+        ("x" * 256, "File name too long"),
+        ("nul\0", "null byte"),
+        ("loop", "loop|Symlink|symbolic"),
+    ],
+)
+def test_a_place_that_cannot_be_written_to_is_a_disk_error(tmp_path, name, told):
+    (tmp_path / "file").write_bytes(OLD)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(DiskError, match=told):
+        atomic_write(tmp_path / name, NEW)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_a_folder_without_rights_is_a_disk_error(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(DiskError, match="Permission denied"):
+        atomic_write(tmp_path / "out", NEW)
+    tmp_path.chmod(0o700)
+
+
+def test_free_space_that_cannot_be_asked_for_is_said_to_be_unknown(tmp_path, monkeypatch):
+    def refused(_):
+        raise OSError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(disk.shutil, "disk_usage", refused)
+    with pytest.raises(DiskError, match=r"free space at .* is unknown"):
+        atomic_write(tmp_path / "gone" / "out", NEW)
+
+
+def test_a_write_that_is_interrupted_leaves_nothing_behind(tmp_path, monkeypatch):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        atomic_write(tmp_path / "out", NEW)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_dead_processes_left_is_removed_and_nothing_else(tmp_path):
+    dead = f".roadaware-{dead_process()}-0123abcd.tmp"
+    kept = [
+        f".roadaware-{os.getppid()}-0123abcd.tmp",
+        f".roadaware-{os.getpid()}-0123abcd.tmp",
+        ".roadaware-1-0123abcd.tmp",
+        f"{dead}.txt",
+        "notes.tmp",
+    ]
+    for name in (dead, *kept):
+        (tmp_path / name).write_bytes(OLD)
+    atomic_write(tmp_path / "out", NEW)
+    assert {each.name for each in tmp_path.iterdir()} == {"out", *kept}
+
+
+def test_a_living_writer_that_only_seems_dead_keeps_its_file(tmp_path):
+    """A writer in another container has a number that means nothing here; its lock counts."""
+    left = tmp_path / f".roadaware-{dead_process()}-0123abcd.tmp"
+    left.write_bytes(OLD)
+    with left.open("rb") as held:
+        disk.fcntl.flock(held, disk.fcntl.LOCK_EX)
+        atomic_write(tmp_path / "out", NEW)
+        assert left.exists()
+    atomic_write(tmp_path / "out", NEW)
+    assert not left.exists()
+
+
+def test_a_sweep_is_no_trap_for_links_and_pipes(tmp_path):
+    gone = dead_process()
+    outside = tmp_path / "outside"
+    outside.write_bytes(OLD)
+    (tmp_path / f".roadaware-{gone}-00000001.tmp").symlink_to(outside)
+    os.mkfifo(tmp_path / f".roadaware-{gone}-00000002.tmp")
+    atomic_write(tmp_path / "out", NEW)
+    assert outside.read_bytes() == OLD
+
+
+def test_a_temporary_name_carries_the_process():
+    assert is_temporary(".roadaware-123-0123abcd.tmp") == 123
+    for name in (
+        "roadaware-123-0123abcd.tmp",
+        ".roadaware-123.tmp",
+        ".roadaware--1-0123abcd.tmp",
+        "meta.json",
+    ):
+        assert is_temporary(name) is None
+
+
+def test_a_regular_file_is_read_up_to_its_limit(tmp_path):
+    path = tmp_path / "data"
+    path.write_bytes(OLD)
+    assert read_regular(path, limit=len(OLD)) == OLD
+    with pytest.raises(DamagedError, match="expected 2,999 bytes, found 3,000"):
+        read_regular(path, limit=len(OLD) - 1)
+    with pytest.raises(FileNotFoundError):
+        read_regular(tmp_path / "gone", limit=1)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda path: os.mkfifo(path), "found a folder, pipe or device"),
+        (lambda path: path.mkdir(), "found a folder, pipe or device"),
+        (lambda path: path.symlink_to("/etc/hostname"), "found: a link"),
+        (lambda path: path.symlink_to(path), "found: a link"),
+    ],
+    ids=["pipe", "folder", "link", "loop"],
+)
+def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path, make, told):
+    path = tmp_path / "data"
+    make(path)
+    with pytest.raises(InputError, match=told) as caught:
+        read_regular(path, limit=100)
+    assert caught.value.where == str(path)
+
+
+def next_handle():
+    """The number that the next opened file would get."""
+    handle = os.open("/dev/null", os.O_RDONLY)
+    os.close(handle)
+    return handle
+
+
+def test_refusing_leaves_no_file_open(tmp_path):
+    before = next_handle()
+    with pytest.raises(InputError):
+        read_regular(tmp_path, limit=1)
+    with pytest.raises(DiskError):
+        atomic_write(tmp_path, NEW)
+    assert next_handle() == before
+
+
+def test_a_device_is_refused():
+    with pytest.raises(InputError, match="found a folder, pipe or device"):
+        read_regular(Path("/dev/zero"), limit=100)
+
+
+def test_a_file_that_shrinks_while_it_is_read_is_reported(tmp_path, monkeypatch):
+    path = tmp_path / "data"
+    path.write_bytes(OLD)
+    real = os.fstat
+
+    def shrunk(handle):
+        found = real(handle)
+        os.truncate(path, 10)
+        return found
+
+    monkeypatch.setattr(disk.os, "fstat", shrunk)
+    with pytest.raises(DamagedError, match="3,000 bytes became 10 while reading"):
+        read_regular(path, limit=len(OLD))
