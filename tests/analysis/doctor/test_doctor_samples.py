@@ -156,3 +156,5 @@ def test_a_sound_submission_against_the_dataset() -> None:
     values = np.clip(0.2 + 0.5 * TRUTH + np.linspace(0, 0.1, len(TRUTH)), 0, 1)[:, None]
     known = Extraction("JAAD", tuple(np.unique(PEOPLE)), {}, tuple(PEOPLE), tuple(TRUTH.astype(int)))
     assert examine_pedestrians(values, TRUTH, TTE, tuple(PEOPLE), "action", known) == []
+    prefixed = tuple(f"video_0001/{name}" for name in PEOPLE)
+    assert examine_pedestrians(values, TRUTH, TTE, prefixed, "action", known) == []

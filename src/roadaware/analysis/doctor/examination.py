@@ -106,6 +106,8 @@ def examine_scenes(scenes: Scenes, missing: Mapping[str, int] | None = None) -> 
 
 
 def _against(extraction: Extraction, truth: Floats, pedestrian: tuple[str, ...]) -> list[Diagnosis]:
+    # `video/name` is how our own tables name a pedestrian.
+    pedestrian = tuple(name.rpartition("/")[2] for name in pedestrian)
     strangers = samples.unknown_names(pedestrian, extraction.pedestrians, extraction.dataset)
     if strangers:
         return strangers

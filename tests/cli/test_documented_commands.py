@@ -1,0 +1,46 @@
+"""Every command that the documentation shows does what it says, in the order of the page."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from conftest import Command
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "command_line.md"
+EXIT_CODES = {0, 1, 2, 3, 4, 70, 130, 141, 143}
+
+
+def shown() -> list[list[str]]:
+    blocks = re.findall(r"```console\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines()]
+    assert all(line.startswith("$ roadaware ") for line in lines)
+    return [shlex.split(line)[2:] for line in lines]
+
+
+def test_the_commands_of_the_page_run(
+    roadaware: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words in shown():
+        done = roadaware(*words)
+        assert done.code == 0, f"roadaware {' '.join(words)}: {done.err}"
+        assert done.out
+        if "pedestrians" in words and "doctor" in words:
+            assert "nothing found that looks wrong" in done.out
+    assert {path.name for path in (tmp_path / "runs").iterdir()} == {
+        *("demo", "tables", "audit.html", "audit.json", "risk", "mine", "difference.html", "report.html"),
+    }
+
+
+def test_the_page_lists_every_command_and_exit_code() -> None:
+    from roadaware.cli import app
+
+    text = PAGE.read_text(encoding="utf-8")
+    for command in app._COMMANDS:
+        assert f"\n## {command.__name__}\n" in text
+    rows = re.findall(r"^\| (\d+) \| ", text, re.MULTILINE)
+    assert {int(row) for row in rows} == EXIT_CODES
+    assert {app.USAGE, app.DISK, app.INTERNAL, app.PIPE, app.INTERRUPTED, app.TERMINATED} < EXIT_CODES
