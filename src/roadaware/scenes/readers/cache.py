@@ -10,7 +10,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -88,26 +88,28 @@ def kept(entry: Entry, fresh: Callable[[], Scenes], *, verify: bool = False) -> 
     scenes = _opened(folder / entry.state, wanted)
     if scenes is not None:
         return scenes
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with _locked(folder / "lock"):
-            scenes = _opened(folder / entry.state, wanted)
-            if scenes is None:
-                scenes = fresh()
-                _keep(folder, entry, scenes)
-    except OSError as error:
-        _warn(folder, error)
-    return fresh() if scenes is None else scenes
+    with ExitStack() as held:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(_locked(folder / "lock"))
+        except OSError as error:
+            _warn(folder, error)
+            return fresh()
+        scenes = _opened(folder / entry.state, wanted, logging.WARNING)
+        if scenes is None:
+            scenes = fresh()
+            _keep(folder, entry, scenes)
+        return scenes
 
 
-def _opened(folder: Path, contents: str | None) -> Scenes | None:
-    """The kept Scenes; None where there are none, they are damaged, or made from other contents."""
+def _opened(folder: Path, contents: str | None, level: int = logging.DEBUG) -> Scenes | None:
+    """The kept Scenes; None where there are none, they are damaged (told at `level`), or of other contents."""
     if not folder.is_dir():
         return None
     try:
         scenes = open_scenes(folder)
     except InputError as error:
-        _LOG.warning("what was kept in %s cannot be opened and is read anew: %s", folder, error.message)
+        _LOG.log(level, "what was kept in %s cannot be opened and is read anew: %s", folder, error.message)
         return None
     return scenes if contents is None or scenes.meta.source_digest == contents else None
 
@@ -115,9 +117,11 @@ def _opened(folder: Path, contents: str | None) -> Scenes | None:
 def _keep(folder: Path, entry: Entry, scenes: Scenes) -> None:
     """Write the entry and remove those of earlier states; failing to is a warning."""
     try:
-        with os.scandir(folder) as found:
-            for old in [Path(each.path) for each in found if each.is_dir(follow_symlinks=False)]:
+        for old in [path for path in folder.iterdir() if path.name != "lock"]:
+            if old.is_dir() and not old.is_symlink():
                 shutil.rmtree(old, ignore_errors=True)
+            else:
+                old.unlink()
         save(scenes, folder / entry.state, overwrite=True)
     except (RoadawareError, OSError) as error:
         _warn(folder, error)
