@@ -199,6 +199,18 @@ def test_odd_surroundings(
     assert json.loads(done.stdout)["rows"]["boxes"] == demo_set[1].boxes
 
 
+def test_twenty_file_descriptors_are_enough(demo_set: tuple[Path, DemoFacts], files: Files) -> None:
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20));"
+        "from roadaware.cli import main; sys.exit(main())"
+    )
+    for arguments in (["read", "jaad", str(demo_set[0]), "--no-cache"], words(files, "--draws", "20")):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+
+
 def test_a_strict_umask_is_respected(files: Files, tmp_path: Path) -> None:
     code = "import os, sys; os.umask(0o077); from roadaware.cli import main; sys.exit(main())"
     arguments = words(files, "-o", tmp_path / "run", "--json", tmp_path / "o.json")

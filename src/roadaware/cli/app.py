@@ -165,6 +165,8 @@ def _internal(error: Exception) -> int:
     hint = "This is a fault of roadaware, not of your data; run it again with -vv and report what it prints."
     if isinstance(error, MemoryError):
         hint = "There was not enough memory; use fewer draws or a smaller part of the data."
+    if isinstance(error, ImportError):
+        hint = "A library could not be loaded: too little memory, or a broken installation (see `pip check`)."
     lines = str(error).splitlines()
     return _complain(f"internal error: {name}: {lines[0] if lines else ''}", INTERNAL, hint=hint)
 
