@@ -153,7 +153,7 @@ def _tags(track: Track, offset: int) -> dict[str, str]:
 def _attributes(held: list[Track]) -> str:
     rows = (
         "<pedestrian "
-        + " ".join(f"{name}={quoteattr(value)}" for name, value in track.attributes.items())
+        + " ".join(f"{name}={quoteattr(value)}" for name, value in sorted(track.attributes.items()))
         + " />"
         for track in held
         if track.label == "pedestrian"

@@ -33,34 +33,10 @@ text = "".join(f"{table}{frame.schema}{frame.rows()}" for table, frame in scenes
 print(hashlib.sha256((text + repr(scenes.meta)).encode()).hexdigest())
 """
 
-_WATCHED = """
-import json, sys
-from pathlib import Path
-from roadaware.scenes.readers import read
-name, warm, root, packed, options = *sys.argv[1:5], json.loads(sys.argv[5])
-read(name, Path(warm), cache=False, processes=1, **options)
-seen, allowed = [], (root, packed, sys.prefix, sys.base_prefix)
-def watch(event, arguments):
-    if event.split(".")[0] in ("subprocess", "socket", "ctypes", "shutil") or event in (
-        "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.forkpty", "os.putenv", "pickle.find_class",
-        "os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.chmod", "os.truncate",
-    ):
-        seen.append(f"{event} {arguments}")
-    if event == "open" and isinstance(arguments[0], (str, bytes)):
-        path = arguments[0].decode() if isinstance(arguments[0], bytes) else arguments[0]
-        writes = isinstance(arguments[1], str) and set(arguments[1]) & set("wax+")
-        if writes or not path.startswith(allowed):
-            seen.append(f"{event} {arguments}")
-sys.addaudithook(watch)
-for place in (root, packed):
-    read(name, Path(place), cache=False, processes=1, **options)
-print(json.dumps(seen))
-"""
 
-
-def _python(code: str, *arguments: str, **environment: str) -> str:
+def _python(*arguments: str, **environment: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
+        [sys.executable, *arguments],
         capture_output=True,
         text=True,
         timeout=120,
@@ -108,7 +84,7 @@ def test_two_runs_are_equal(native: NativeSet, root: Path) -> None:
 def test_the_hash_seed_changes_nothing(native: NativeSet, root: Path) -> None:
     options = json.dumps(native.options)
     digests = {
-        _python(_DIGEST, native.name, str(root), options, PYTHONHASHSEED=seed) for seed in ("1", "4242")
+        _python("-c", _DIGEST, native.name, str(root), options, PYTHONHASHSEED=seed) for seed in ("1", "4242")
     }
     assert len(digests) == 1
 
@@ -242,10 +218,11 @@ def test_a_damaged_cache_is_read_anew(native: NativeSet, root: Path, tmp_path: P
 
 
 def test_reading_runs_nothing_and_opens_nothing_else(native: NativeSet, root: Path, tmp_path: Path) -> None:
-    warm = copied(root, tmp_path / "warm")
-    packed = damage.packed(root, tmp_path / "set.zip")
-    places = [str(place) for place in (warm, root, packed)]
-    assert json.loads(_python(_WATCHED, native.name, *places, json.dumps(native.options))) == []
+    places = [copied(root, tmp_path / "warm"), root, damage.packed(root, tmp_path / "set.zip")]
+    jobs = json.dumps([[native.name, str(place), native.options] for place in places])
+    folder, archive = json.loads(_python(str(Path(damage.__file__).with_name("watched.py")), jobs))
+    assert (folder["ended"], archive["ended"]) == ("read", "read")
+    assert folder["seen"] == archive["seen"] == []
 
 
 def test_a_damaged_side_file_costs_no_video(native: NativeSet, root: Path, clean: Scenes) -> None:

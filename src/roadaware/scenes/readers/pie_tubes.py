@@ -72,8 +72,10 @@ def tubes_and_boxes(
     boxes = boxes.join(tracks.select("owner", "tube"), on="owner", how="inner").sort("tube", "frame")
     tubes = tracks.join(spans(boxes), on="tube", how="left", maintain_order="left")
     tubes = tubes.join(known, on="name", how="left", maintain_order="left")
-    if walkers is not None and len(lost := walkers.filter(~walkers.is_in(known["name"].implode()))):
-        findings.warn("pedestrians without attributes", f"{head['video'][0]}: {lost[0]}", len(lost))
+    if walkers is not None and attributes is not None:
+        lost = walkers.filter(~walkers.is_in(known["name"].implode()))
+        example = f"{head['video'][0]}: {lost[0]}" if len(lost) else ""
+        findings.warn("pedestrians without attributes", example, len(lost))
     video = pl.lit(head["video"][0]).alias("video")
     return with_event(tubes).drop("late_frame").with_columns(video), boxes.drop("owner").with_columns(video)
 

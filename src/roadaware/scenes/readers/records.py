@@ -49,6 +49,11 @@ class Record:
         return tuple(dict.fromkeys([*self.attributes, *(n for names in self.children for n in names)]))
 
     @cached_property
+    def shortest(self) -> int:
+        """The fewest characters that one of them takes."""
+        return len(f"<{self.element} />") + sum(len(f'{name}=""') for name in self.attributes)
+
+    @cached_property
     def patterns(self) -> tuple[str, ...]:
         """One anchored regular expression for each sequence of children, from behind `<element `."""
         opening = " ".join(f'{name}="(?P<{name}>{_SAFE})"' for name in self.attributes)
@@ -235,7 +240,7 @@ def _match(
     documents: Sequence[Document], record: Record
 ) -> tuple[pl.DataFrame, npt.NDArray[np.int64], list[str | None]]:
     """Every piece behind an opening of the record against its patterns: columns, counts, tails."""
-    split = [document.text.split(f"<{record.element} ")[1:] for document in documents]
+    split = [_pieces(document.text, record) for document in documents]
     counts = np.array([len(pieces) for pieces in split], dtype=np.int64)
     pieces = pl.Series("piece", [piece for part in split for piece in part], dtype=pl.String)
     found: list[pl.DataFrame] = []
@@ -251,6 +256,16 @@ def _match(
     found.append(pl.DataFrame({"index": index}))
     matched = pl.concat(found, how="diagonal").sort("index")
     return matched, counts, matched["_tail"].to_list()
+
+
+def _pieces(text: str, record: Record) -> list[str]:
+    """What follows each opening of a record; one piece of no form where there are more than can be whole.
+
+    So a file of nothing but openings costs no more memory than its size.
+    """
+    opening = f"<{record.element} "
+    crowded = text.count(opening) * record.shortest > len(text)
+    return [""] if crowded else text.split(opening)[1:]
 
 
 def _shell(text: str, record: Record, tails: Sequence[str | None]) -> str | None:

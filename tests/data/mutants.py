@@ -1,0 +1,140 @@
+"""Mutants of valid bytes: a change is a kind and two numbers in [0, 1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+Change = tuple[str, float, float]
+
+_TAG = re.compile(rb"<[^<>]*>")
+_NUMBER = re.compile(rb"(?<=\")-?\d[\d.]*(?=\")")
+_NAME = re.compile(rb"(?<=[ <])[a-z_]+")
+_HOSTILE = (
+    b"-1",
+    b"NaN",
+    b"1e400",
+    b"-1e39",
+    b"9223372036854775807",
+    b"9223372036854775808",
+    b"",
+    b" ",
+    b"1,5",
+    b"0x1f",
+    b"\xc2\xb2",
+    b"__undefined__",
+    b"&amp;",
+    b"&#10;&#x202e;",
+)
+_PIECES = (
+    b"<",
+    b">",
+    b'"',
+    b"&",
+    b"&#0;",
+    b"]]>",
+    b"<!--",
+    b"<![CDATA[",
+    b"<?x",
+    b"<!DOCTYPE a>",
+    b"</track>",
+    b"<track>",
+    b'<box frame="3">',
+    b"</annotations>",
+    b"\x00",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b"<roadaware-rows first='0' last='9'/>",
+)
+
+
+def _cut(data: bytes, a: float, b: float) -> bytes:
+    return data[: int(a * len(data))]
+
+
+def _flip(data: bytes, a: float, b: float) -> bytes:
+    place = int(a * len(data))
+    return data[:place] + bytes([data[place] ^ (1 << int(b * 8))]) + data[place + 1 :]
+
+
+def _span(data: bytes, a: float, b: float) -> tuple[int, int]:
+    start = int(a * len(data))
+    return start, min(len(data), start + 1 + int(b**3 * 400))
+
+
+def _duplicate(data: bytes, a: float, b: float) -> bytes:
+    start, end = _span(data, a, b)
+    return data[:end] + data[start:end] + data[end:]
+
+
+def _delete(data: bytes, a: float, b: float) -> bytes:
+    start, end = _span(data, a, b)
+    return data[:start] + data[end:]
+
+
+def _insert(data: bytes, a: float, b: float) -> bytes:
+    place = int(a * len(data))
+    return data[:place] + _PIECES[int(b * len(_PIECES))] + data[place:]
+
+
+def _chosen(pattern: re.Pattern[bytes], data: bytes, a: float) -> re.Match[bytes] | None:
+    found = list(pattern.finditer(data))
+    return found[int(a * len(found))] if found else None
+
+
+def _delete_tag(data: bytes, a: float, b: float) -> bytes:
+    tag = _chosen(_TAG, data, a)
+    return data if tag is None else data[: tag.start()] + data[tag.end() :]
+
+
+def _duplicate_tag(data: bytes, a: float, b: float) -> bytes:
+    tag = _chosen(_TAG, data, a)
+    return data if tag is None else data[: tag.end()] + tag[0] + data[tag.end() :]
+
+
+def _swap(pattern: re.Pattern[bytes], data: bytes, a: float, b: float) -> bytes:
+    first, second = sorted(
+        (found for found in (_chosen(pattern, data, a), _chosen(pattern, data, b)) if found is not None),
+        key=lambda found: found.start(),
+    ) or (None, None)
+    if first is None or second is None or first.end() > second.start():
+        return data
+    middle = data[first.end() : second.start()]
+    return data[: first.start()] + second[0] + middle + first[0] + data[second.end() :]
+
+
+def _swap_numbers(data: bytes, a: float, b: float) -> bytes:
+    return _swap(_NUMBER, data, a, b)
+
+
+def _swap_names(data: bytes, a: float, b: float) -> bytes:
+    return _swap(_NAME, data, a, b)
+
+
+def _hostile_number(data: bytes, a: float, b: float) -> bytes:
+    number = _chosen(_NUMBER, data, a)
+    if number is None:
+        return data
+    return data[: number.start()] + _HOSTILE[int(b * len(_HOSTILE))] + data[number.end() :]
+
+
+KINDS: dict[str, Callable[[bytes, float, float], bytes]] = {
+    "cut": _cut,
+    "flip": _flip,
+    "duplicate": _duplicate,
+    "delete": _delete,
+    "insert": _insert,
+    "delete_tag": _delete_tag,
+    "duplicate_tag": _duplicate_tag,
+    "swap_numbers": _swap_numbers,
+    "swap_names": _swap_names,
+    "hostile_number": _hostile_number,
+}
+
+
+def mutated(data: bytes, changes: Sequence[Change]) -> bytes:
+    """The data after all changes, one after the other."""
+    for kind, a, b in changes:
+        if data:
+            data = KINDS[kind](data, a, b)
+    return data
