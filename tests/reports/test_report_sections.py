@@ -245,7 +245,7 @@ def test_an_audit_prints_findings_reasons_numbers_and_places() -> None:
     for piece in ("why it matters it matters here", "52 %", "what to do do here", "AUC 0.939", "missing –"):
         assert piece in text
     tables = {block.title: block for block in _blocks(section, Table)}
-    assert tables["Examples"].rows == (("here", "here", "7", "here"), ("–", "–", "–", ""))
+    assert tables["Examples"].rows == (("here", "here", "7", "here"), ("–", "–", "–", "–"))
     assert tables[""].align == "lr"
     assert "duplicate names" in text
     assert "no tags here" in text

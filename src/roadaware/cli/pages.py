@@ -43,6 +43,7 @@ def run_section(run: Run, *, scenes: Scenes | None = None) -> Section:
     """
     from roadaware.reports.evaluation import evaluation_section
     from roadaware.reports.gallery import evaluation_pictures, story_picture
+    from roadaware.reports.text import sentence
 
     pictures = evaluation_pictures(run.state, run.result, name=run.name)
     if scenes is not None:
@@ -50,7 +51,8 @@ def run_section(run: Run, *, scenes: Scenes | None = None) -> Section:
     about = {"data digest": data_digest(run.state), "draws": str(run.draws), "seed": str(run.seed)}
     if run.protocol:
         about = {"protocol name": run.protocol, **about}
-    return evaluation_section(run.result, title=run.name, model=run.name, about=about, pictures=pictures)
+    title = sentence(f"{run.name}: {run.config.task}")
+    return evaluation_section(run.result, title=title, model=run.name, about=about, pictures=pictures)
 
 
 def comparison_page(comparison: Comparison) -> str:

@@ -76,12 +76,17 @@ def _finding(finding: Finding) -> Iterator[Block]:
 
 
 def _examples(examples: tuple[Example, ...]) -> Table:
-    head = ("video", "pedestrian", "frame", *(["what is there"] if any(one.note for one in examples) else []))
-    rows = tuple(
-        (one.video or "–", one.pedestrian or "–", "–" if one.frame is None else str(one.frame), one.note)
-        for one in examples
-    )
-    return Table(head, tuple(row[: len(head)] for row in rows), "llrl"[: len(head)], "Examples")
+    """The places to look at, with the columns in which something stands."""
+    columns = {
+        "video": [one.video for one in examples],
+        "pedestrian": [one.pedestrian for one in examples],
+        "frame": [None if one.frame is None else str(one.frame) for one in examples],
+        "what is there": [one.note or None for one in examples],
+    }
+    held = {name: values for name, values in columns.items() if any(values)}
+    rows = tuple(tuple(value or "–" for value in row) for row in zip(*held.values(), strict=True))
+    align = "".join("r" if name == "frame" else "l" for name in held)
+    return Table(tuple(held), rows, align, "Examples")
 
 
 def _rest(audit: Audit) -> Iterator[Block]:

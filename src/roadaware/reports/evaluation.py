@@ -13,6 +13,7 @@ from roadaware.metrics.pedestrian_core import UNITS
 from roadaware.metrics.result import MetricResult
 from roadaware.reports.bars import Difference, Estimate, forest, scenario_bars
 from roadaware.reports.configs import config_line, config_table
+from roadaware.reports.gallery import answers
 from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table
 from roadaware.reports.picture import Picture
 from roadaware.reports.text import count, interval, number, sentence, signed, words
@@ -49,10 +50,10 @@ def evaluation_section(
         model: what the model is called in sentences.
         about: what else the reader should know, such as dataset, split, data digest.
         protocol: the sampling protocol, as `to_dict` gives it (`scenes.meta.notes["protocol"]`).
-        labels: what the classes are called, such as `scenes.meta.vocabularies[task]`.
+        labels: what the classes are called; those of the published protocol where not given.
         pictures: drawn after the tables; `roadaware.reports.gallery` makes them.
     """
-    facts = [*(about or {}).items(), *_sizes(result, labels)]
+    facts = [*(about or {}).items(), *_sizes(result, labels or answers(result.config["task"]))]
     if protocol:
         facts.append(("protocol", config_line(protocol)))
     facts.append(("metrics", config_line(result.config)))
@@ -193,15 +194,14 @@ def _with_interval(row: Mapping[str, Any]) -> Cell:
     return Mark(number(row["value"]), "", ends if ends != "–" else "")
 
 
-def _sizes(result: MetricResult, labels: Sequence[str] | None) -> Iterator[tuple[str, str]]:
+def _sizes(result: MetricResult, labels: Sequence[str]) -> Iterator[tuple[str, str]]:
     whole = result.counts.filter(pl.col("group").is_null())
     yield (
         "samples",
         f"{count(int(whole['samples'].sum()))} of {count(int(whole['pedestrians'].sum()))} pedestrians",
     )
-    known = labels or ()
     shares = (
-        f"{words(known[k]) if k < len(known) else k}: {count(n)}"
+        f"{words(labels[k]) if k < len(labels) else k}: {count(n)}"
         for k, n in whole.select("class", "samples").iter_rows()
     )
     yield "samples of each class", ", ".join(shares)

@@ -14,6 +14,7 @@ from roadaware.reports.curves import curve, precision_recall, reliability, score
 from roadaware.reports.picture import Picture
 from roadaware.reports.scene import Story, pedestrian_over_time, risk_regions
 from roadaware.reports.text import words
+from roadaware.scenes.sampling import Iv2024, vocabulary
 from roadaware.scenes.tables import Scenes
 from roadaware.statistics import calibration
 
@@ -34,16 +35,15 @@ def evaluation_pictures(
     Args:
         state: scores beside their truth.
         result: the evaluation of the same samples.
-        labels: what the classes are called.
+        labels: what the classes are called; those of the published protocol where not given.
         name: what the model is called.
         beside: other models' scores of the same samples, drawn beside where there is one class to find.
     """
     if not len(state):
         return []
     task: Task = result.config["task"]
-    called = {
-        k: words(labels[k]) if labels and k < len(labels) else f"class {k}" for k in range(state.n_classes)
-    }
+    names = labels or answers(task)
+    called = {k: words(names[k]) if k < len(names) else f"class {k}" for k in range(state.n_classes)}
     pictures = []
     if task == "risk":
         pictures.append(_regions(state, result))
@@ -56,6 +56,11 @@ def evaluation_pictures(
         order = {k: called[k] for k in (1, 0)}
         pictures.append(score_over_time(state.tte_frames, state.scores[:, 0], state.truth, order))
     return pictures
+
+
+def answers(task: Task) -> tuple[str, ...]:
+    """What the classes of a task are called in the published protocol."""
+    return vocabulary(Iv2024.reference(task))
 
 
 def story_picture(scenes: Scenes, state: SampleScores, *, pedestrian: str | None = None) -> Picture:
