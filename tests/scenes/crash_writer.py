@@ -5,6 +5,7 @@ k-th step for each line `step K`, and prints its process number, then its exit s
 `rounds KIND TARGET CONTENTS N` writes N times and ends.
 """
 
+import importlib
 import itertools
 import os
 import sys
@@ -70,7 +71,7 @@ def trials(kind, target, held):
 
 if __name__ == "__main__":
     mode, kind, target, folder, *rest = sys.argv[1:]
-    import roadaware.scenes.store  # noqa: F401 - before the fork, so that a child does not import it again
+    importlib.import_module("roadaware.scenes.store")  # before the fork: a child does not import it again
 
     held = contents(folder)
     if mode == "trials":

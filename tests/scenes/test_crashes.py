@@ -1,7 +1,6 @@
 """Writers that are killed at any moment, and writers that meet: the old content stands or the new, whole."""
 
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -9,6 +8,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 from table_sets import small_predictions, small_scenes
 
@@ -111,7 +111,7 @@ def ordered(process, order):
 
 def killed_writers(writer, trials, seed):
     """Kill writers at random moments; returns how often one was caught with files half done."""
-    rng, caught = random.Random(seed), 0  # noqa: S311 - moments need no secrecy
+    rng, caught = np.random.default_rng(seed), 0
     writer.write(writer.old)
     with started("trials", writer) as process:
         for trial in range(trials):

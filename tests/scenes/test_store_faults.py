@@ -4,6 +4,7 @@ import errno
 import os
 import re
 import resource
+from pathlib import Path
 
 import pytest
 from saved_sets import files_of, names
@@ -120,7 +121,7 @@ def test_every_file_is_flushed_before_its_name_and_every_name_before_the_set_cou
         real["fsync"](handle)
 
     def renamed(source, target):
-        calls.append(("rename", os.fspath(source), os.path.basename(target)))  # noqa: PTH119 - either kind
+        calls.append(("rename", os.fspath(source), Path(target).name))
         real["replace"](source, target)
 
     for name, call in (("open", opened), ("fsync", flushed), ("replace", renamed)):

@@ -40,7 +40,7 @@ class Part:
     blake2b: str
 
 
-class _Vanished(Exception):  # noqa: N818 - a signal between two functions, not an error that leaves
+class _VanishedError(Exception):
     """A listed file is gone: a writer replaced the set, or somebody removed it."""
 
 
@@ -214,7 +214,7 @@ def _open(folder: Path, kind: type[S]) -> S:
         stamp = _stamp(folder)
         try:
             meta, tables = _read(folder, kind)
-        except _Vanished as gone:
+        except _VanishedError as gone:
             if stamp == _stamp(folder):
                 raise DamagedError(
                     f"expected the file {gone}, which {_META} lists, and found none",
@@ -338,7 +338,7 @@ def _read_table(path: Path, part: Part) -> pl.DataFrame:
     try:
         data = read_regular(path, limit=max(part.bytes, 1))
     except FileNotFoundError:
-        raise _Vanished(path.name) from None
+        raise _VanishedError(path.name) from None
     if len(data) != part.bytes:
         raise DamagedError(
             f"expected {part.bytes:,} bytes, found {len(data):,}", where=str(path), hint=_AGAIN
