@@ -98,7 +98,7 @@ def _made_up(output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]
     trained = _baselines(scenes, show, root, draws, seed)
     found = _runs(trained, draws, seed)
     _own_scores(output, found[0], show)
-    _write_report(output, [data_section_of(scenes), audited, *_sections(found, trained)], "Demo")
+    _write_report(output, [data_section_of(scenes), audited, *_sections(trained, draws, seed)], "Demo")
     return {
         "planted": [check.as_dict() for check in checks],
         "models": _values(found),
@@ -128,7 +128,12 @@ def _real(data: Path, output: Path, show: _Show, draws: int, seed: int) -> dict[
     )
     pairs = against_released(tables, draws=max(draws, 1), seed=seed)
     show.say("\n".join(f"{name}\n{headline_text(pair)}" for name, pair in pairs))
-    sections = [data_section_of(scenes), audited, *_sections(found, trained), *reproduction_sections(tables)]
+    sections = [
+        data_section_of(scenes),
+        audited,
+        *_sections(trained, draws, seed),
+        *reproduction_sections(tables),
+    ]
     _write_report(output, sections, "Demo on real annotations")
     counts = {severity: len(audit.of_severity(severity)) for severity in ("serious", "warning", "note")}
     return {"audit": counts, "models": _values(found), "reproduced": tables.counts}
@@ -202,12 +207,19 @@ def _own_scores(output: Path, run: Run, show: _Show) -> None:
     show.say(f"   {run.name} from its csv file: {values}")
 
 
-def _sections(found: list[Run], trained: _Trained) -> list[Section]:
-    """One section per run; the first also shows one pedestrian's predictions over time."""
+def _sections(trained: _Trained, draws: int, seed: int) -> list[Section]:
+    """A section per run and per pair of runs; the first also shows one pedestrian over time."""
+    from roadaware.cli.baseline import compared
     from roadaware.cli.pages import run_section
+    from roadaware.reports.evaluation import comparison_section
 
-    first = next(iter(next(iter(trained.values())).values()))
-    return [run_section(run, scenes=None if k else first.scenes) for k, run in enumerate(found)]
+    sections: list[Section] = []
+    for protocol, items in trained.items():
+        runs = _runs({protocol: items}, draws, seed)
+        scenes = None if sections else next(iter(items.values())).scenes
+        sections += [run_section(run, scenes=None if k else scenes) for k, run in enumerate(runs)]
+        sections += [comparison_section(pair) for pair in compared(runs, draws=draws, seed=seed)]
+    return sections
 
 
 def _write_report(output: Path, sections: list[Section], title: str) -> None:
