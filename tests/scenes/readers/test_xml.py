@@ -16,7 +16,16 @@ from sets import maker
 from roadaware.errors import InputError
 from roadaware.scenes.readers import jaad
 from roadaware.scenes.readers.jaad_terms import BOX, PEDESTRIAN, SIDES, TRAFFIC, VEHICLE
-from roadaware.scenes.readers.records import Document, Record, Tables, located, scan, walk, walk_all
+from roadaware.scenes.readers.records import (
+    Document,
+    Record,
+    Tables,
+    located,
+    owners_of,
+    scan,
+    walk,
+    walk_all,
+)
 from roadaware.scenes.readers.workers import Walkers
 from roadaware.scenes.readers.xml import decode, local, parse, text_at
 
@@ -105,7 +114,12 @@ def agrees(text: str, record: Record = TINY, root: str = "root") -> Tables:
     assert type(tables.roots[0]) is type(plain.root)
     if isinstance(plain.root, InputError):
         assert str(tables.roots[0]) == str(plain.root)
+        return tables
     assert tables.rows.schema == plain.rows.schema
+    for tree in (tables.roots[0], plain.root):
+        assert not isinstance(tree, InputError)
+        numbers = tables.rows["owner"].drop_nulls()
+        assert numbers.is_empty() or numbers.max() < len(owners_of(tree, record))  # type: ignore[operator]
     return tables
 
 
@@ -170,6 +184,7 @@ UNKNOWN = {
     "<other/><attribute/></box></track></root>",
     "other namespace inside": f'<root><track xmlns="urn:y">{INNER}</track></root>',
     "prefixed records": '<f:root xmlns:f="urn:f"><f:track><f:box frame="1" x="2"/></f:track></f:root>',
+    "a track in a record": f'<root><track><box frame="1" x="2"><track>{INNER}</track></box></track></root>',
     "the marker's name": f"<root><track>{INNER}<roadaware-rows first='0' last='1'/></track></root>",
     "cut": f"<root><track>{INNER}{INNER}"[:-9],
     "cut between": f"<root><track>{INNER}",

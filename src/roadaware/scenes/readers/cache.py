@@ -103,7 +103,7 @@ def kept(entry: Entry, fresh: Callable[[], Scenes], *, verify: bool = False) -> 
 
 
 def _opened(folder: Path, contents: str | None, level: int = logging.DEBUG) -> Scenes | None:
-    """The kept Scenes; None where there are none, they are damaged (told at `level`), or of other contents."""
+    """The kept Scenes; None where there are none, they are damaged (told at `level`) or of other contents."""
     if not folder.is_dir():
         return None
     try:

@@ -27,7 +27,7 @@ from roadaware.scenes.tables import Meta, Scenes
 
 VERSION = 1
 LICENCE = "MIT (annotations)"
-_BATCH = 20
+_BATCH = 24
 _SUBSETS = ("all_videos", "default", "high_visibility")
 
 

@@ -10,6 +10,7 @@ import polars as pl
 from lxml import etree
 
 from roadaware.errors import InputError
+from roadaware.scenes.readers.cvat import frame_count, image_size
 from roadaware.scenes.readers.findings import Cells, Findings
 from roadaware.scenes.readers.jaad_terms import (
     BOX,
@@ -24,7 +25,6 @@ from roadaware.scenes.readers.sheets import Sheet, frame_rows, read_sheet
 from roadaware.scenes.readers.source import Source, shown
 from roadaware.scenes.readers.xml import text_at
 
-MOST_FRAMES = 100_000
 _HEAD_SCHEMA = {
     "document": pl.UInt32,
     "video": pl.String,
@@ -104,10 +104,8 @@ def _heads(batch: Sequence[tuple[str, str]], sheet: Sheet, findings: Findings) -
 
 
 def _head(tree: etree._Element, video: str, where: str, findings: Findings) -> dict[str, Any]:
-    size = text_at(tree, "meta/task/size")
-    if size is None or not size.isascii() or not size.isdigit() or not 0 < int(size[:12]) <= MOST_FRAMES:
-        message = f"meta/task/size should be the number of frames, 1 to {MOST_FRAMES}, and is {_told(size)}"
-        raise InputError(message, where=where)
+    length = frame_count(tree, where)
+    width, height = image_size(tree, where, findings)
     words = {
         name: text_at(tree, f"meta/task/video_attributes/{name}")
         for name in ("weather", "time_of_day", "location")
@@ -115,20 +113,13 @@ def _head(tree: etree._Element, video: str, where: str, findings: Findings) -> d
     return {
         "video": shown(video, 255),
         "scene": shown(video, 255),
-        "width_px": _pixels(text_at(tree, "meta/task/original_size/width"), where, findings),
-        "height_px": _pixels(text_at(tree, "meta/task/original_size/height"), where, findings),
+        "width_px": width,
+        "height_px": height,
         "fps": None,
-        "n_frames": int(size),
+        "n_frames": length,
         "path": f"JAAD_clips/{shown(video, 255)}.mp4",
         **{name: None if word in (None, "n/a") else word for name, word in words.items()},
     }
-
-
-def _pixels(text: str | None, where: str, findings: Findings) -> int | None:
-    if text is not None and text.isascii() and text.isdigit() and 0 < int(text[:12]) < 1 << 16:
-        return int(text)
-    findings.warn("image sizes that are no number of pixels, kept as null", f"{where}: {_told(text)}")
-    return None
 
 
 def _side(
@@ -182,7 +173,3 @@ def _road_types(heads: pl.DataFrame, traffic: Sheet, findings: Findings) -> pl.S
     ]
     rows = pl.DataFrame({"document": heads["document"], "road_type": pl.Series(words, dtype=pl.String)})
     return Cells(rows, traffic.files, findings).choice("road_type", ROAD_TYPE)
-
-
-def _told(text: str | None) -> str:
-    return "missing" if text is None else f"'{shown(text, 40)}'"

@@ -8,7 +8,6 @@ TRACK_LABEL = ("pedestrian", "ped", "people")
 OCCLUSION = ("none", "part", "full")
 CROSSING = ("not-crossing", "crossing", "irrelevant")
 ROAD_TYPE = ("street", "parking_lot", "garage")
-EVENT_SOURCE = ("annotated", "fallback", "none")
 
 BOX_TAGS: dict[str, tuple[str, ...]] = {
     "action": ("standing", "walking"),

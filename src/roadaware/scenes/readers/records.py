@@ -90,7 +90,7 @@ class Tables:
         rows: `document` (place in the batch), `row` (place in the document), `owner` (place of the owner
             among the document's owners, null where the record stands elsewhere), `line` (null where the
             scanner read it), then every attribute and child as text, null where absent.
-        roots: for each document its tree (records may be missing from it), or why it cannot be read.
+        roots: for each document its tree without the records, or why it cannot be read.
         scanned: for each document whether the scanner took it.
     """
 
@@ -135,7 +135,7 @@ def scan(documents: Sequence[Document], record: Record, *, root: str, walker: Wa
 
 
 class Walked(NamedTuple):
-    """One document read by lxml: its tree or why there is none, and its rows."""
+    """One document read by lxml: its tree without the records, or why there is none, and its rows."""
 
     root: etree._Element | InputError
     rows: pl.DataFrame
@@ -201,7 +201,8 @@ def walk(document: Document, record: Record, *, root: str) -> Walked:
         return Walked(error, pl.DataFrame(schema=record.schema))
     numbers = {owner: n for n, owner in enumerate(owners_of(tree, record))}
     columns: dict[str, list[str | int | None]] = {name: [] for name in record.schema}
-    for row, element in enumerate(_elements(tree, record.element)):
+    elements = _elements(tree, record.element)
+    for row, element in enumerate(elements):
         parent = element.getparent()
         columns["document"].append(0)
         columns["row"].append(row)
@@ -212,7 +213,16 @@ def walk(document: Document, record: Record, *, root: str) -> Walked:
             columns[name].append(element.get(name))
         for name in record.names[len(record.attributes) :]:
             columns[name].append(values.get(name))
+    _prune(elements, _space(tree) + record.owner)
     return Walked(tree, pl.DataFrame(columns, schema=record.schema))
+
+
+def _prune(elements: Sequence[etree._Element], owner: str) -> None:
+    """Take the records out of their tree, which is then small; one that holds an owner stays."""
+    for element in elements:
+        parent = element.getparent()
+        if parent is not None and next(element.iter(owner), None) is None:
+            parent.remove(element)
 
 
 def _children(element: etree._Element) -> dict[str, str]:

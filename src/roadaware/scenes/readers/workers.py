@@ -20,7 +20,7 @@ from roadaware.errors import InputError
 from roadaware.scenes.readers.locate import open_source
 from roadaware.scenes.readers.records import Document, Record, Walked, walk, walk_all
 from roadaware.scenes.readers.source import Source
-from roadaware.scenes.readers.xml import decode, local, parse
+from roadaware.scenes.readers.xml import decode, parse
 
 _WORTH_BYTES = 16 << 20
 
@@ -102,10 +102,6 @@ def _walk_there(path: str, prefix: str, name: str, record: Record, root: str) ->
     tree, rows = walk(Document(name, where, text), record, root=root)
     if isinstance(tree, InputError):
         return tree, rows
-    for element in [e for e in tree.iter() if local(e) == record.element]:
-        parent = element.getparent()
-        if parent is not None:
-            parent.remove(element)
     return etree.tostring(tree, encoding="utf-8"), rows
 
 

@@ -81,16 +81,11 @@ def local(element: etree._Element) -> str:
     return str(element.tag).rpartition("}")[2]
 
 
-def inside(element: etree._Element, name: str) -> list[etree._Element]:
-    """The direct children of that name, whatever their namespace."""
-    return [child for child in element if local(child) == name]
-
-
 def text_at(element: etree._Element, path: str) -> str | None:
     """The stripped text of the first element on a path of names such as `meta/task/size`; None if empty."""
     step: etree._Element | None = element
     for name in path.split("/"):
-        step = next(iter(inside(step, name)), None) if step is not None else None
+        step = next((child for child in step if local(child) == name), None) if step is not None else None
     return ((step.text or "").strip() or None) if step is not None else None
 
 
