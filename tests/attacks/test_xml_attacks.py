@@ -31,6 +31,7 @@ BOMBS: dict[str, Callable[[bytes], bytes]] = {
     "a_million_empty_boxes": lambda data: damage.inside_root(data, b"<box/>" * 1_000_000 + b"<x>"),
     "a_length_of_10_digits": lambda data: damage.swap(data, rb"(?<=<size>)\d+", b"9999999999"),
     "a_length_of_5000_digits": lambda data: damage.swap(data, rb"(?<=<size>)\d+", b"9" * 5000),
+    "a_length_behind_zeros": lambda data: damage.swap(data, rb"(?<=<size>)\d+", b"000000000001999999999"),
     "a_frame_of_5000_digits": lambda data: damage.swap(data, rb'(?<=<box frame=")\d+', b"9" * 5000),
 }
 

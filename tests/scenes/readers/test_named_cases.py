@@ -105,6 +105,8 @@ ODD = [
     Case("case_28_unknown_label", _replace(rb'(?<=<track label=")[a-z]+', b"tram"), "track_label"),
     Case("case_28_unknown_tag", _replace(rb'(?<=name="occlusion">)[a-z]+', b"most"), "occlusion"),
     Case("case_28_unknown_width", _replace(rb"<width>\d+", b"<width>wide"), "image sizes"),
+    Case("case_28_absurd_width", _replace(rb"<width>\d+", b"<width>0000000000019999999999"), "image sizes"),
+    Case("case_28_no_height", _replace(rb"<height>\d+", b"<height>0"), "image sizes"),
 ]
 SAME = [
     Case("case_09_utf_8_mark", lambda data: b"\xef\xbb\xbf" + data),

@@ -9,11 +9,13 @@ from lxml import etree
 
 from roadaware.errors import InputError
 from roadaware.scenes.readers.findings import Findings, first_reason
+from roadaware.scenes.readers.records import owners_of
 from roadaware.scenes.readers.sheets import Sheet, frame_reasons, sift
 from roadaware.scenes.readers.source import shown
-from roadaware.scenes.readers.xml import local, text_at
+from roadaware.scenes.readers.xml import text_at
 
 MOST_FRAMES = 100_000
+MOST_PIXELS = 65_535
 TRACK = ("document", "owner")
 CORNERS = {"x1_px": "xtl", "y1_px": "ytl", "x2_px": "xbr", "y2_px": "ybr"}
 EVENT_SOURCE = ("annotated", "fallback", "none")
@@ -26,10 +28,11 @@ def frame_count(tree: etree._Element, where: str) -> int:
         InputError: if that is missing, no number, or out of reason.
     """
     size = text_at(tree, "meta/task/size")
-    if size is None or not size.isascii() or not size.isdigit() or not 0 < int(size[:12]) <= MOST_FRAMES:
+    frames = _count(size)
+    if frames is None or frames > MOST_FRAMES:
         message = f"meta/task/size should be the number of frames, 1 to {MOST_FRAMES}, and is {quoted(size)}"
         raise InputError(message, where=where)
-    return int(size)
+    return frames
 
 
 def image_size(tree: etree._Element, where: str, findings: Findings) -> tuple[int | None, int | None]:
@@ -37,9 +40,9 @@ def image_size(tree: etree._Element, where: str, findings: Findings) -> tuple[in
     pixels: list[int | None] = []
     for side in ("width", "height"):
         text = text_at(tree, f"meta/task/original_size/{side}")
-        good = text is not None and text.isascii() and text.isdigit() and 0 < int(text[:12]) < 1 << 16
-        pixels.append(int(text) if text is not None and good else None)
-        if not good:
+        count = _count(text)
+        pixels.append(count if count is not None and count <= MOST_PIXELS else None)
+        if pixels[-1] is None:
             what = "image sizes that are no number of pixels, kept as null"
             findings.warn(what, f"{where}: {quoted(text)}")
     return pixels[0], pixels[1]
@@ -58,7 +61,7 @@ def listed_tracks(sheet: Sheet, videos: pl.DataFrame, ids: Sequence[str] = ("id"
         (place, owner, element.get("label"), element.sourceline)
         for place, root in sorted(sheet.roots.items())
         if place in taken
-        for owner, element in enumerate(e for e in root.iter() if local(e) == sheet.record.owner)
+        for owner, element in enumerate(owners_of(root, sheet.record))
     ]
     schema = {"document": pl.UInt32, "owner": pl.UInt32, "track_label": pl.String, "line": pl.Int64}
     tracks = pl.DataFrame(listed, schema=schema, orient="row")
@@ -162,6 +165,12 @@ def with_event(tubes: pl.DataFrame) -> pl.DataFrame:
 def quoted(text: str | None) -> str:
     """A raw text between quotes for messages, or that it is missing."""
     return "missing" if text is None else f"'{shown(text, 40)}'"
+
+
+def _count(text: str | None) -> int | None:
+    """A plain whole number from 1, of at most nine digits."""
+    plain = text is not None and text.isascii() and text.isdigit() and len(text) <= 9
+    return (int(text) or None) if text is not None and plain else None
 
 
 def _box_reason(sheet: Sheet) -> pl.Expr:

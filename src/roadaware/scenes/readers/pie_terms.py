@@ -22,7 +22,6 @@ SPLIT = {
 TRACK_LABEL = ("pedestrian", "vehicle", "traffic_light", "sign", "crosswalk", "transit_station")
 OCCLUSION = ("none", "part", "full")
 CROSSING = ("not-crossing", "crossing", "irrelevant")
-EVENT_SOURCE = ("annotated", "fallback", "none")
 NATIVE_CROSSING = {"0": "not-crossing", "1": "crossing", "-1": "irrelevant"}
 NATIVE_CROSS = {"not-crossing": "not-crossing", "crossing": "crossing", "crossing-irrelevant": "irrelevant"}
 BOX_TAGS = {
