@@ -89,8 +89,8 @@ def comparison_section(comparison: Comparison, *, title: str | None = None) -> S
         second,
         "difference",
         "interval over pedestrians",
-        "over videos",
-        "so the first is",
+        "interval over videos",
+        f"{first} is",
     )
     table = Table(
         head, cells, "lrrrrrl", "Differences", f"{comparison.draws:,} resamples shared by both models."
@@ -181,7 +181,7 @@ def _family(metric: str) -> str:
 
 
 def _metric_row(row: Mapping[str, Any], prefix: str, units: Sequence[str]) -> tuple[Cell, ...]:
-    short = prefix in ("weighted_", "soft_", "hard_")
+    short = prefix.endswith("_")
     name = words(row["metric"].removeprefix(prefix) if short else row["metric"])
     value: Cell = number(row["value"]) if row["valid"] else Mark("undefined", "mute", row["reason"] or "")
     return (name, value, count(row["n"]), *(interval(row[f"low_{u}"], row[f"high_{u}"]) for u in units))
