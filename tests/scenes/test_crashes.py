@@ -183,7 +183,7 @@ def test_two_writers_and_a_reader_never_see_a_mixed_set(writer):
             process.stdin.write("go\n")
             process.stdin.flush()
         while first.poll() is None or second.poll() is None:
-            time.sleep(0.002)
+            time.sleep(0.01)
             held = writer.read()
             assert held in (writer.old, writer.new)
             seen[int(held == writer.new)] += 1

@@ -21,7 +21,7 @@ def saved(tmp_path):
     return tmp_path / "set"
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(scenes=scenes_sets())
 def test_what_is_saved_comes_back_equal(tmp_path_factory, scenes):
     folder = tmp_path_factory.mktemp("sets") / "set"

@@ -84,14 +84,14 @@ def test_equality_takes_undefined_numbers_for_equal():
     assert first == second
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(scenes_sets())
 def test_a_copy_is_equal(scenes):
     assert ForkingPickler.loads(ForkingPickler.dumps(scenes)) == scenes  # how workers hand it over
     assert copy.deepcopy(scenes) == scenes
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(scenes_sets(), st.data())
 def test_a_slice_has_the_rows_of_its_videos_and_no_others(scenes, data):
     names = scenes.videos["video"].to_list()
