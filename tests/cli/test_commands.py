@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Command, write_files
+from small_files import Command, write_files
 
 from roadaware import __version__
 from roadaware.scenes.demo import DemoFacts

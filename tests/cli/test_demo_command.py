@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import Command
+from small_files import Command
 
 from roadaware.scenes.demo import DemoFacts, write_demo
 from roadaware.scenes.readers import read

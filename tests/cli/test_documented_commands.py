@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from conftest import Command
+from small_files import Command
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "command_line.md"
 EXIT_CODES = {0, 1, 2, 3, 4, 70, 130, 141, 143}

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Command, Files, write_files
 from sklearn import metrics as sk
+from small_files import Command, Files, write_files
 
 from roadaware.metrics.pedestrians import METRIC_NAMES
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import Files
+from small_files import Files
 
 from roadaware.scenes.demo import DemoFacts
 from roadaware.scenes.store import open_scenes

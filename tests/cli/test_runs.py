@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
-from conftest import Command, Files, write_files
+from small_files import Command, Files, write_files
 
 from roadaware.cli import runs
 from roadaware.errors import DiskError
@@ -183,3 +186,39 @@ def test_compare_needs_samples_and_draws(roadaware: Command, files: Files, chang
     done = roadaware(*change(words))  # type: ignore[operator]
     assert done.code == 2
     assert says in done.err
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from roadaware.cli.runs import MARKER, put_folder
+print("started", flush=True)
+for version in range(10**9):
+    text = str(version % 10).encode() * 20_000
+    put_folder(Path(sys.argv[1]), {"a": text, "in/b": text, MARKER: text}, overwrite=True)
+"""
+
+
+@pytest.mark.parametrize("trials", [20, pytest.param(200, marks=pytest.mark.slow)])
+def test_a_killed_writer_leaves_one_whole_run(tmp_path: Path, trials: int) -> None:
+    folder = tmp_path / "run"
+    rng = np.random.default_rng(trials)
+    for _ in range(trials):
+        process = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "started\n"
+        time.sleep(rng.uniform(0, 0.05))
+        process.kill()
+        process.communicate()
+        if folder.exists():
+            contents = {
+                path.read_bytes() for path in (folder / "a", folder / "in" / "b", folder / runs.MARKER)
+            }
+            assert len(contents) == 1
+            assert len(contents.pop()) == 20_000
+    assert folder.exists()
+    runs.put_folder(folder, {runs.MARKER: b"end"}, overwrite=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    assert [path.name for path in folder.iterdir()] == [runs.MARKER]

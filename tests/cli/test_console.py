@@ -1,0 +1,84 @@
+"""Words on standard error: bars for terminals, lines for logs, silence under --quiet."""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+
+import pytest
+
+from roadaware.cli import console
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CI", "TQDM_DISABLE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def work(what: str = "reading") -> None:
+    with console.progress(what) as progress:
+        for done in range(1, 4):
+            progress(done, 3, "videos")
+
+
+def test_a_terminal_gets_a_bar_and_its_cursor_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    console.configure(quiet=False, verbosity=0)
+    monkeypatch.setattr(sys, "stderr", stream := Terminal())
+    work("reading\x1b]0;title\x07")
+    assert "reading" in stream.getvalue()
+    assert "\x1b]0;" not in stream.getvalue()
+    assert stream.getvalue().rfind("\x1b[?25h") > stream.getvalue().rfind("\x1b[?25l")
+
+
+@pytest.mark.parametrize("variable", ["CI", "TQDM_DISABLE"])
+def test_no_bar_where_it_is_not_wanted(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    console.configure(quiet=False, verbosity=0)
+    monkeypatch.setattr(sys, "stderr", stream := Terminal())
+    monkeypatch.setenv(variable, "1")
+    work()
+    assert stream.getvalue() == ""
+
+
+def test_a_log_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    console.configure(quiet=False, verbosity=0)
+    monkeypatch.setattr(sys, "stderr", stream := io.StringIO())
+    monkeypatch.setattr(console, "_EVERY_S", 0.0)
+    work()
+    assert stream.getvalue().splitlines() == [f"reading: {done} of 3 videos" for done in (1, 2, 3)]
+
+
+def test_quiet_is_quiet_but_errors_are_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    console.configure(quiet=True, verbosity=0)
+    monkeypatch.setattr(sys, "stderr", stream := Terminal())
+    work()
+    console.note("by the way")
+    logging.getLogger("roadaware").warning("hm")
+    assert stream.getvalue() == ""
+    console.complain("no")
+    assert stream.getvalue() == "no\n"
+
+
+def test_the_log_is_one_escaped_line_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    console.configure(quiet=False, verbosity=0)
+    console.configure(quiet=False, verbosity=0)
+    monkeypatch.setattr(sys, "stderr", stream := io.StringIO())
+    logging.getLogger("roadaware.scenes").warning("odd name %s", "\x1b[2J")
+    logging.getLogger("roadaware.scenes").info("detail")
+    assert stream.getvalue() == "warning: odd name \\x1b[2J\n"
+
+
+def test_a_closed_standard_error_does_not_fail_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    console.configure(quiet=False, verbosity=0)
+    stream = io.StringIO()
+    stream.close()
+    monkeypatch.setattr(sys, "stderr", stream)
+    console.note("nobody hears this")
