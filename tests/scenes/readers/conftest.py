@@ -29,6 +29,20 @@ def clean_scenes(clean_roots: dict[str, Path]) -> dict[str, Scenes]:
     return {name: SETS[name].read(root) for name, root in clean_roots.items()}
 
 
+@pytest.fixture(scope="session")
+def lone_roots(clean_roots: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The sets with the main video only."""
+    return {
+        name: SETS[name].alone(copied(root, tmp_path_factory.mktemp(f"lone-{name}") / "set"))
+        for name, root in clean_roots.items()
+    }
+
+
+@pytest.fixture(scope="session")
+def lone_scenes(lone_roots: dict[str, Path]) -> dict[str, Scenes]:
+    return {name: SETS[name].read(root) for name, root in lone_roots.items()}
+
+
 @pytest.fixture(params=list(SETS))
 def native(request: pytest.FixtureRequest) -> NativeSet:
     """Each reader's set; a test it is excused from must fail."""

@@ -107,7 +107,7 @@ def test_mutants_of_the_archive(native: NativeSet, tmp_path: Path) -> None:
     original = archive.read_bytes()
     shutil.rmtree(root)
 
-    @settings(FAST, max_examples=60)
+    @settings(FAST, max_examples=40)
     @given(CHANGES)
     def run(changes: list[Change]) -> None:
         archive.write_bytes(mutated(original, changes))
@@ -139,7 +139,7 @@ def test_the_scanner_agrees_with_lxml_on_mutants(native: NativeSet, tmp_path: Pa
     originals = {name: source.read(name) for name in records if name}
     scanned: Counter[bool] = Counter()
 
-    @settings(FAST, max_examples=400)
+    @settings(FAST, max_examples=150)
     @given(st.sampled_from(sorted(originals)), CHANGES)
     def run(name: str, changes: list[Change]) -> None:
         try:

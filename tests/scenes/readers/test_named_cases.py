@@ -163,6 +163,11 @@ def _costs_the_video(each: NativeSet, root: Path, clean: Scenes, reason: str) ->
     assert re.search(reason, str(caught.value), re.DOTALL), caught.value
 
 
+@pytest.fixture
+def lone_copy(lone_roots: dict[str, Path], tmp_path: Path) -> Callable[[NativeSet], Path]:
+    return lambda each: copied(lone_roots[each.name], tmp_path / "lone")
+
+
 @_each(FILES)
 def test_damaged_file(
     each: NativeSet, case: Case, copy: Callable[[NativeSet], Path], clean_scenes: dict[str, Scenes]
@@ -176,11 +181,11 @@ def test_damaged_file(
 
 @_each(ROWS)
 def test_bad_row(
-    each: NativeSet, case: Case, copy: Callable[[NativeSet], Path], clean_scenes: dict[str, Scenes]
+    each: NativeSet, case: Case, lone_copy: Callable[[NativeSet], Path], lone_scenes: dict[str, Scenes]
 ) -> None:
-    root = copy(each)
+    root = lone_copy(each)
     edit(root / each.main, case.change)
-    clean, scenes = clean_scenes[each.name], each.read(root)
+    clean, scenes = lone_scenes[each.name], each.read(root)
     refused = scenes.rejected.filter(table="boxes")
     assert len(refused) == case.rows
     assert set(refused["file"]) == {each.main}
@@ -195,11 +200,11 @@ def test_bad_row(
 
 @_each(ODD)
 def test_odd_value(
-    each: NativeSet, case: Case, copy: Callable[[NativeSet], Path], clean_scenes: dict[str, Scenes]
+    each: NativeSet, case: Case, lone_copy: Callable[[NativeSet], Path], lone_scenes: dict[str, Scenes]
 ) -> None:
-    root = copy(each)
+    root = lone_copy(each)
     edit(root / each.main, case.change)
-    clean, scenes = clean_scenes[each.name], each.read(root)
+    clean, scenes = lone_scenes[each.name], each.read(root)
     warnings = scenes.meta.notes["warnings"]
     assert any(case.reason in warning["what"] and warning["count"] >= 1 for warning in warnings)
     assert {name: len(t) for name, t in scenes.tables().items()} == {
@@ -212,15 +217,15 @@ def test_odd_value(
 
 @_each(SAME)
 def test_same_content(
-    each: NativeSet, case: Case, copy: Callable[[NativeSet], Path], clean_scenes: dict[str, Scenes]
+    each: NativeSet, case: Case, lone_copy: Callable[[NativeSet], Path], lone_scenes: dict[str, Scenes]
 ) -> None:
-    root = copy(each)
+    root = lone_copy(each)
     first = re.search(rb'<box frame="(\d+)"', (root / each.main).read_bytes())
     assert first is not None
     edit(root / each.main, lambda data: case.change(data).replace(b"'@'", b"'" + first[1] + b"'"))
     scenes = each.read(root)
-    same_rows(scenes, clean_scenes[each.name], but=())
-    assert scenes.meta.notes == clean_scenes[each.name].meta.notes
+    same_rows(scenes, lone_scenes[each.name], but=())
+    assert scenes.meta.notes == lone_scenes[each.name].meta.notes
 
 
 def test_case_29_two_tracks_with_one_id(native: NativeSet, root: Path, clean: Scenes) -> None:
