@@ -51,7 +51,8 @@ def run_section(run: Run, *, scenes: Scenes | None = None) -> Section:
     about = {"data digest": data_digest(run.state), "draws": str(run.draws), "seed": str(run.seed)}
     if run.protocol:
         about = {"protocol name": run.protocol, **about}
-    title = sentence(f"{run.name}: {run.config.task}")
+    named = run.facts.get("config_name")
+    title = sentence(f"{run.name}: {run.config.task}" + (f", config {named}" if named == "default" else ""))
     return evaluation_section(run.result, title=title, model=run.name, about=about, pictures=pictures)
 
 

@@ -62,7 +62,7 @@ def protocol_named(name: str, config: Literal["reference", "default"] = "referen
     """
     if name not in PROTOCOLS:
         near = difflib.get_close_matches(name, PROTOCOLS, n=1)
-        guess = f"; did you mean '{near[0]}'?" if near else ""
+        guess = f"; did you mean '{near[0]}'?" if near else "."
         raise UsageError(f"no protocol '{name}'{guess} There are {', '.join(sorted(PROTOCOLS))}")
     if config not in ("reference", "default"):
         raise UsageError(f"a protocol's config is 'reference' or 'default', not '{config}'")
