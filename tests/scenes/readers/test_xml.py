@@ -239,6 +239,27 @@ def test_lines_are_found_again() -> None:
     ]
 
 
+@pytest.mark.parametrize("filler", ["<box/>", "<x/>", '<box frame=""/>', "<track/>", "<box <box "])
+def test_large_files_of_nothing_but_tags_are_refused(filler: str) -> None:
+    text = f"<root><track>{INNER}</track>{filler * (1_100_000 // len(filler))}</root>"
+    assert "this is no annotation" in str(agrees(text).roots[0])
+    assert "this is no annotation" not in str(agrees(f"<root><track>{filler * 9}</track></root>").roots[0])
+
+
+def test_large_files_of_records_are_read() -> None:
+    rows = "".join(box(n, "away") for n in range(12_000))
+    text = f"<root><track>{rows}</track></root>"
+    assert len(text) > 1 << 20
+    assert agrees(text).scanned == [True]
+    assert len(agrees(text.replace("<box ", "<box\n")).rows) == 12_000
+
+
+def test_lines_that_the_parser_cannot_count_are_left_open() -> None:
+    text = "<root><track>" + "\n" * 65_000 + "<box/>" + "\n" * 1_000 + "<box/></track></root>"
+    rows = walk(Document("f.xml", "f.xml", text), TINY, root="root").rows
+    assert rows["line"].to_list() == [65_001, None]
+
+
 # Mutants
 
 
@@ -382,7 +403,7 @@ def test_workers_read_what_this_process_reads(tmp_path: Path) -> None:
 def test_a_worker_that_dies_is_an_error_and_no_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     maker("jaad").make(tmp_path, frames=4)
     with jaad.find(tmp_path) as source, Walkers(source, processes=2, worth_bytes=0) as walkers:
-        documents = [Document("annotations/video_0001.xml", "x", "<annotations/>")]
+        documents = [Document("annotations/video_0001.xml", "x", "<annotations/>")] * 2
         walkers(documents, BOX, "annotations")
         assert walkers._pool is not None
         for process in list(walkers._pool._processes.values()):
@@ -393,11 +414,13 @@ def test_a_worker_that_dies_is_an_error_and_no_wait(tmp_path: Path, monkeypatch:
         assert time.monotonic() - start < 5
 
 
-def test_one_process_starts_no_workers(tmp_path: Path) -> None:
+def test_workers_start_only_where_they_are_worth_it(tmp_path: Path) -> None:
     maker("jaad").make(tmp_path, frames=4)
-    with jaad.find(tmp_path) as source, Walkers(source, processes=1, worth_bytes=0) as walkers:
-        walkers([Document("annotations/video_0001.xml", "x", "<annotations/>")], BOX, "annotations")
-        assert walkers._pool is None
+    document = Document("annotations/video_0001.xml", "x", "<annotations/>")
+    for processes, worth, files in ((1, 0, 2), (2, 1_000, 2), (2, 0, 1)):
+        with jaad.find(tmp_path) as source, Walkers(source, processes, worth) as walkers:
+            walkers([document] * files, BOX, "annotations")
+            assert walkers._pool is None
 
 
 # Real files

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,68 +16,25 @@ import polars as pl
 from lxml import etree
 
 from roadaware.errors import InputError
-from roadaware.scenes.readers.xml import local, parse
+from roadaware.scenes.readers.forms import Document, Record, elements, owners_of
+from roadaware.scenes.readers.walking import Walked, Walker, refuse_crowded, walk, walk_all
+from roadaware.scenes.readers.xml import parse
 
-_SAFE = "[0-9A-Za-z_.:/+ -]*"
-_SPACE = "[ \\t\\r\\n]*"
+__all__ = [
+    "Document",
+    "Record",
+    "Tables",
+    "Walked",
+    "Walker",
+    "located",
+    "owners_of",
+    "scan",
+    "walk",
+    "walk_all",
+]
+
 _MARK = "roadaware-rows"
 _DEEPEST = 64
-_PLACES = {"document": pl.UInt32, "row": pl.UInt32, "owner": pl.UInt32, "line": pl.UInt32}
-
-
-@dataclass(frozen=True)
-class Record:
-    """How a repeated element is written.
-
-    Args:
-        element: its name, such as `box`.
-        owner: name of the element it must stand right inside, such as `track`.
-        attributes: its attributes in the order files write them.
-        children: the sequences of `<attribute name="...">` children that occur; none means it is empty.
-    """
-
-    element: str
-    owner: str
-    attributes: tuple[str, ...]
-    children: tuple[tuple[str, ...], ...] = ()
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """Names of all attributes and children, the columns of its table."""
-        return tuple(dict.fromkeys([*self.attributes, *(n for names in self.children for n in names)]))
-
-    @cached_property
-    def shortest(self) -> int:
-        """The fewest characters that one of them takes."""
-        return len(f"<{self.element} />") + sum(len(f'{name}=""') for name in self.attributes)
-
-    @cached_property
-    def patterns(self) -> tuple[str, ...]:
-        """One anchored regular expression for each sequence of children, from behind `<element `."""
-        opening = " ".join(f'{name}="(?P<{name}>{_SAFE})"' for name in self.attributes)
-        if not self.children:
-            return (f"^{opening} ?/>(?P<_tail>(?s:.*))$",)
-        return tuple(
-            f"^{opening}>{_SPACE}"
-            + "".join(f'<attribute name="{n}">(?P<{n}>{_SAFE})</attribute>{_SPACE}' for n in names)
-            + f"</{self.element}>(?P<_tail>(?s:.*))$"
-            for names in self.children
-        )
-
-    @cached_property
-    def schema(self) -> dict[str, pl.DataType]:
-        """The columns of its table: where a row comes from, then every name as text."""
-        places = {name: kind() for name, kind in _PLACES.items()}
-        return {**places, **dict.fromkeys(self.names, pl.String())}
-
-
-@dataclass(frozen=True)
-class Document:
-    """One file: its name in the source, how errors call it, and its decoded text."""
-
-    name: str
-    where: str
-    text: str
 
 
 @dataclass(frozen=True)
@@ -134,18 +89,6 @@ def scan(documents: Sequence[Document], record: Record, *, root: str, walker: Wa
     return Tables(rows, roots, [place not in slow for place in range(len(documents))])
 
 
-class Walked(NamedTuple):
-    """One document read by lxml: its tree without the records, or why there is none, and its rows."""
-
-    root: etree._Element | InputError
-    rows: pl.DataFrame
-
-
-def owners_of(tree: etree._Element, record: Record) -> list[etree._Element]:
-    """The owners of a document's records, in the order that `owner` counts them."""
-    return _elements(tree, record.owner)
-
-
 def located(
     rows: pl.DataFrame, documents: Sequence[Document], scanned: Sequence[bool], record: Record, *, root: str
 ) -> pl.DataFrame:
@@ -172,78 +115,6 @@ def located(
         rows = rows.with_columns(pl.coalesce("line", "found").alias("line")).drop("found")
     files = [documents[place].name for place in rows["document"]]
     return rows.with_columns(pl.Series("file", files, dtype=pl.String))
-
-
-class Walker(Protocol):
-    """Reads documents by lxml, here or elsewhere, in their order."""
-
-    def __call__(self, documents: Sequence[Document], record: Record, root: str) -> list[Walked]:
-        """For each document its tree or why there is none, and its rows."""
-        ...
-
-
-def walk_all(documents: Sequence[Document], record: Record, root: str) -> list[Walked]:
-    """Every document by `walk`, one after the other."""
-    return [walk(document, record, root=root) for document in documents]
-
-
-def walk(document: Document, record: Record, *, root: str) -> Walked:
-    """All records of one document, element by element; the plain way that `scan` must agree with.
-
-    Args:
-        document: the file.
-        record: what to look for.
-        root: the name its root must have.
-    """
-    try:
-        tree = parse(document.text, document.where, root=root)
-    except InputError as error:
-        return Walked(error, pl.DataFrame(schema=record.schema))
-    numbers = {owner: n for n, owner in enumerate(owners_of(tree, record))}
-    columns: dict[str, list[str | int | None]] = {name: [] for name in record.schema}
-    elements = _elements(tree, record.element)
-    for row, element in enumerate(elements):
-        parent = element.getparent()
-        columns["document"].append(0)
-        columns["row"].append(row)
-        columns["owner"].append(numbers.get(parent) if parent is not None else None)
-        columns["line"].append(cast("int | None", element.sourceline))
-        values = _children(element) if record.children else {}
-        for name in record.attributes:
-            columns[name].append(element.get(name))
-        for name in record.names[len(record.attributes) :]:
-            columns[name].append(values.get(name))
-    _prune(elements, _space(tree) + record.owner)
-    return Walked(tree, pl.DataFrame(columns, schema=record.schema))
-
-
-def _prune(elements: Sequence[etree._Element], owner: str) -> None:
-    """Take the records out of their tree, which is then small; one that holds an owner stays."""
-    for element in elements:
-        parent = element.getparent()
-        if parent is not None and next(element.iter(owner), None) is None:
-            parent.remove(element)
-
-
-def _children(element: etree._Element) -> dict[str, str]:
-    """The `<attribute name="...">` children; of two with one name the first counts."""
-    values: dict[str, str] = {}
-    for child in element:
-        name = child.get("name")
-        if name is not None and local(child) == "attribute":
-            values.setdefault(name, child.text or "")
-    return values
-
-
-def _elements(tree: etree._Element, name: str) -> list[etree._Element]:
-    """The elements of that name in the root's own namespace, in document order."""
-    return list(tree.iter(_space(tree) + name))
-
-
-def _space(tree: etree._Element) -> str:
-    """The root's namespace as it stands before a name: empty, or `{urn:...}`."""
-    before, brace, _ = str(tree.tag).rpartition("}")
-    return before + brace
 
 
 def _match(
@@ -299,13 +170,14 @@ def _owned(
 ) -> etree._Element | None:
     """The shell's tree, with the owner of every record written to `owners`; None if only lxml can tell."""
     try:
+        refuse_crowded(document, record)
         tree = parse(shell, document.where, root=root)
     except InputError:
         return None
-    numbers = {owner: n for n, owner in enumerate(_elements(tree, record.owner))}
-    if _elements(tree, record.element):
+    numbers = {owner: n for n, owner in enumerate(elements(tree, record.owner))}
+    if elements(tree, record.element):
         return None
-    for mark in _elements(tree, _MARK):
+    for mark in elements(tree, _MARK):
         parent = mark.getparent()
         if parent not in numbers or sum(1 for _ in mark.iterancestors()) > _DEEPEST:
             return None

@@ -43,7 +43,7 @@ class Walkers:
         self.source = source
         self.processes = cores() if processes is None else processes
         self.worth_bytes = worth_bytes
-        self._seen = 0
+        self._files = self._size = 0
         self._lock = threading.Lock()
         self._pool: ProcessPoolExecutor | None = None
 
@@ -62,7 +62,7 @@ class Walkers:
         Raises:
             InputError: if a worker died.
         """
-        pool = self._started(sum(len(document.text) for document in documents))
+        pool = self._started(documents)
         if pool is None:
             return walk_all(documents, record, root)
         path, prefix = str(self.source.path), self.source.prefix
@@ -79,10 +79,13 @@ class Walkers:
                 "`if __name__ == '__main__':` for more than one process)",
             ) from error
 
-    def _started(self, size: int) -> ProcessPoolExecutor | None:
+    def _started(self, documents: Sequence[Document]) -> ProcessPoolExecutor | None:
+        """The workers, once there is enough to read for more than one of them."""
         with self._lock:
-            self._seen += size
-            if self._pool is None and self.processes > 1 and self._seen > self.worth_bytes:
+            self._files += len(documents)
+            self._size += sum(len(document.text) for document in documents)
+            worth = self._files > 1 and self._size > self.worth_bytes
+            if self._pool is None and self.processes > 1 and worth:
                 context = multiprocessing.get_context("spawn")
                 self._pool = ProcessPoolExecutor(self.processes, mp_context=context)
             return self._pool

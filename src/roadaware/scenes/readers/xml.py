@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Callable, Collection
+from typing import Any
 
 from lxml import etree
 
@@ -14,6 +16,17 @@ _DECLARED = re.compile(rb"""^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9
 _FORBIDDEN = re.compile("<!(?:DOCTYPE|ENTITY)")
 _NOISE = re.compile(r",? (?:try|use) XML_PARSE_HUGE(?: option)?|, line \d+, column \d+$|\n")
 _DAMAGED = "the file is damaged or cut off: fetch it again"
+_CHUNK = 1 << 16
+_SAFE: dict[str, Any] = {
+    "encoding": "utf-8",
+    "resolve_entities": False,
+    "no_network": True,
+    "load_dtd": False,
+    "huge_tree": False,
+    "remove_comments": True,
+    "remove_pis": True,
+    "strip_cdata": True,
+}
 _KNOWN_ENCODINGS = {"utf-8": "utf-8", "ascii": "ascii", "iso8859-1": "latin-1"}
 
 
@@ -51,29 +64,44 @@ def parse(data: bytes | str, where: str, *, root: str | None = None) -> etree._E
             name (which is named).
     """
     text = data if isinstance(data, str) else decode(data, where)
-    parser = etree.XMLParser(
-        encoding="utf-8",
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        huge_tree=False,
-        remove_comments=True,
-        remove_pis=True,
-        strip_cdata=True,
-    )
     try:
-        tree = etree.fromstring(text.encode(), parser)
-    except etree.XMLSyntaxError as error:
-        line, column = error.position
-        message = f"not well-formed XML: {_plain(error.msg)}"
-        place = f"{where}, line {line}, column {column}"
-        raise InputError(message, where=place, hint=_DAMAGED) from error
-    except ValueError as error:
-        raise InputError(f"not well-formed XML: {shown(str(error))}", where=where, hint=_DAMAGED) from error
-    if root is not None and local(tree) != root:
-        message = f"expected the root <{root}> and found <{shown(local(tree), 60)}>"
-        raise InputError(message, where=where, hint="this is another kind of file: check the folder")
-    return tree
+        tree = etree.fromstring(text.encode(), etree.XMLParser(**_SAFE))
+    except (etree.XMLSyntaxError, ValueError) as error:
+        raise _malformed(error, where) from error
+    return _named(tree, where, root)
+
+
+def pull(
+    text: str,
+    where: str,
+    names: Collection[str],
+    visit: Callable[[str, etree._Element], None],
+    *,
+    root: str | None = None,
+) -> etree._Element:
+    """As `parse`, showing elements while they are read, so that a visitor can thin the tree out.
+
+    Args:
+        text: what `decode` gave.
+        where: names the file in errors.
+        names: of the elements to show, in any namespace.
+        visit: called with "start" (its children are not there yet) or "end", and the element.
+        root: the name the root must have.
+
+    Raises:
+        InputError: as `parse`.
+    """
+    parser = etree.XMLPullParser(events=("start", "end"), tag=[f"{{*}}{name}" for name in names], **_SAFE)
+    try:
+        for start in range(0, len(text), _CHUNK):
+            parser.feed(text[start : start + _CHUNK].encode())
+            for event, element in parser.read_events():
+                if isinstance(element, etree._Element):
+                    visit(event, element)
+        tree = parser.close()
+    except (etree.XMLSyntaxError, ValueError) as error:
+        raise _malformed(error, where) from error
+    return _named(tree, where, root)
 
 
 def local(element: etree._Element) -> str:
@@ -87,6 +115,21 @@ def text_at(element: etree._Element, path: str) -> str | None:
     for name in path.split("/"):
         step = next((child for child in step if local(child) == name), None) if step is not None else None
     return ((step.text or "").strip() or None) if step is not None else None
+
+
+def _named(tree: etree._Element, where: str, root: str | None) -> etree._Element:
+    if root is not None and local(tree) != root:
+        message = f"expected the root <{root}> and found <{shown(local(tree), 60)}>"
+        raise InputError(message, where=where, hint="this is another kind of file: check the folder")
+    return tree
+
+
+def _malformed(error: etree.XMLSyntaxError | ValueError, where: str) -> InputError:
+    if not isinstance(error, etree.XMLSyntaxError):
+        return InputError(f"not well-formed XML: {shown(str(error))}", where=where, hint=_DAMAGED)
+    line, column = error.position
+    place = f"{where}, line {line}, column {column}"
+    return InputError(f"not well-formed XML: {_plain(error.msg)}", where=place, hint=_DAMAGED)
 
 
 def _plain(message: str | None) -> str:
