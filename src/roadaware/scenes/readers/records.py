@@ -202,5 +202,5 @@ def _placed(
     return (
         matched.with_columns(*columns, pl.lit(None, pl.UInt32).alias("line"), *missing)
         .select(list(record.schema))
-        .cast(record.schema)  # type: ignore[arg-type]
+        .cast(pl.Schema(record.schema))
     )
