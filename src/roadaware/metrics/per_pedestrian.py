@@ -63,7 +63,7 @@ class Pedestrians:
         scores, votes = state.scores[rows], decisions(state.scores[rows])
         truth = instance_truth(state.truth[rows], person, starts, state.n_classes, config)
         agreed = agreement(votes, person, starts, config)
-        mean_scores = np.add.reduceat(scores, starts, axis=0) / n_samples[:, None] if len(name) else scores
+        mean_scores = means(scores, starts, n_samples)
         other = other_class(votes, scores, person, truth, state.n_classes, config)
         delta_max, delta_mean = confidence_deltas(scores, person, len(name), config)
         return cls(
@@ -79,6 +79,25 @@ class Pedestrians:
             delta_mean=delta_mean,
             has_delta=(n_samples > 1) | (config.single_sample_delta == "zero"),
         )
+
+
+def means(scores: Floats, starts: Ints, n_samples: Ints) -> Floats:
+    """(p, k) the mean score of each pedestrian, to the last bit that of `scores.mean(axis=0)`.
+
+    Where the mean is one half, or equal for two classes, the last bit decides, and it depends on the order
+    of addition; so pedestrians with equally many samples are averaged together by `mean` itself.
+
+    Args:
+        scores: (n, k) scores, pedestrian by pedestrian.
+        starts: (p,) first sample of each pedestrian.
+        n_samples: (p,) samples of each.
+    """
+    result = np.zeros((len(starts), scores.shape[1]))
+    for size in np.unique(n_samples):
+        of_size = np.flatnonzero(n_samples == size)
+        rows = starts[of_size, None] + np.arange(size)
+        result[of_size] = scores[rows].mean(axis=1)
+    return result
 
 
 def instance_truth(truth: Ints, person: Ints, starts: Ints, n_classes: int, config: PedestrianConfig) -> Ints:
