@@ -310,3 +310,12 @@ def test_a_file_that_shrinks_while_it_is_read_is_reported(tmp_path, monkeypatch)
     monkeypatch.setattr(disk.os, "fstat", shrunk)
     with pytest.raises(DamagedError, match="3,000 bytes became 10 while reading"):
         read_regular(path, limit=len(OLD))
+
+
+def test_what_was_private_stays_private(tmp_path):
+    path = tmp_path / "results.json"
+    path.write_bytes(b"old")
+    path.chmod(0o600)
+    atomic_write(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_mode & 0o777 == 0o600

@@ -58,6 +58,8 @@ def put(path: Path, data: bytes) -> None:
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         try:
+            with suppress(OSError):  # what was private stays so
+                os.fchmod(handle, stat.S_IMODE(path.stat().st_mode))
             with suppress(OSError):  # the lock tells other machines' and containers' sweeps that we live
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             rest = memoryview(data)

@@ -53,6 +53,10 @@ _START = Column("int", "first frame")
 _END = Column("int", "frame after the last (half open)")
 _SCORE = Column("float", "confidence in [0, 1]", claimed=True, bounds=(0, 1))
 _READY = Column("float", "when it was emitted, in seconds of the stream", claimed=True)
+_EVENT_SOURCE = (
+    "provenance of `event_frame`: annotated; fallback, made up for a crosser without one; "
+    "none, the end of the track of somebody who does not cross"
+)
 _KIND = _key("text", "the vocabulary")
 _LABEL = _key("int", "index in the vocabulary of `kind`", vocabulary="*")
 
@@ -129,7 +133,7 @@ TABLES: dict[str, Table] = {
             "spans": Column("spans", "frames of the parent it covers, as half-open pairs"),
             "crossing": Column("text", "whether the pedestrian crosses: not-crossing, crossing, irrelevant"),
             "event_frame": Column("int", "frame of the event (start of crossing)"),
-            "event_source": Column("text", "provenance of `event_frame`: annotated, fallback, none"),
+            "event_source": Column("text", _EVENT_SOURCE),
             "intention_prob": Column("float", "mean answer of annotators that the pedestrian wants to cross"),
             "score": _SCORE,
             "ready_s": _READY,
@@ -161,7 +165,7 @@ TABLES: dict[str, Table] = {
             "start_frame": _START,
             "end_frame": _END,
             "event_frame": Column("int", "frame of the event"),
-            "event_source": Column("text", "provenance of `event_frame`: annotated, fallback, none"),
+            "event_source": Column("text", _EVENT_SOURCE),
             "tte_frames": Column("int", "frames from the end of the observation to the event"),
             "kind": Column("text", "what is asked: action, intention, risk"),
             "label": Column("int", "the answer, an index in the vocabulary of `kind`", vocabulary="*"),

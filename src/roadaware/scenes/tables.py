@@ -1,4 +1,4 @@
-"""Scenes: what is true of a set of videos, as tables that are checked when they are made and never change."""
+"""Scenes: what is true of a set of videos, as tables checked when the set is made; change a copy instead."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ class Scenes(TableSet):
         )
         if not held:
             names = self.videos["splits"].explode().drop_nulls().unique().sort().to_list()
-            raise UsageError(f"no video is in split '{name}'; there are {names}")
+            raise UsageError(f"no video is in split '{name}'; there are {names or 'no videos in any split'}")
         return held
 
 
