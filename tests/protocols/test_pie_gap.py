@@ -9,7 +9,8 @@ import pytest
 from roadaware.errors import InputError
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
 from roadaware.metrics.scores import SampleScores
-from roadaware.protocols.pie_gap import find_gap, ranges, without_last
+from roadaware.protocols.pie_gap import find_gap, printed_gap, ranges, without_last
+from roadaware.protocols.printed_iv2024 import TABLE_I
 
 SIZES, CLASSES = [5, 8, 3, 4, 6, 2], [1, 0, 1, 1, 2, 1]
 CONFIG = PedestrianConfig.reference("intention")
@@ -82,3 +83,9 @@ def test_scores_of_another_length_are_refused(samples, scores):
         find_gap(samples.with_columns(label=pl.lit(0)), scores)
     with pytest.raises(InputError, match="28 rows of scores for 28 samples"):
         find_gap(samples, np.full((28, 3), 1 / 3))
+
+
+@pytest.mark.parametrize(("beyond", "gap"), [((0, 3, 0), 3), ((0, 0, 0), 0), ((1, 3, 0), 0), ((0, 3, -2), 0)])
+def test_the_printed_gap_is_of_unsure_intention_alone(beyond, gap):
+    counts = np.add(TABLE_I["pie", "intention"]["test"], beyond)
+    assert printed_gap(pl.DataFrame({"label": np.repeat(range(3), counts)})) == gap

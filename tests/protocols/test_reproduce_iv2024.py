@@ -14,6 +14,10 @@ import pytest
 from roadaware.errors import DatasetNotFoundError, InputError
 from roadaware.protocols import iv2024
 from roadaware.protocols.iv2024 import reproduce
+from roadaware.protocols.printed_iv2024 import TABLE_I
+from roadaware.protocols.questions import answer
+from roadaware.scenes.readers import read
+from roadaware.scenes.sampling import Iv2024, sample
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scenes" / "sampling"))
 from made import Pedestrian, Place, scenes
@@ -206,6 +210,38 @@ def test_scores_that_do_not_fit_are_refused(small):
     with pytest.raises(InputError, match="expected 42 rows, one per test sample, found 41") as caught:
         reproduce(folder, baselines=False)
     assert "pf_action_jaad.csv" in str(caught.value)
+
+
+def test_no_gap_but_the_printed_one_is_assumed(small, monkeypatch):
+    folder, held = small
+    held["pie"] = held["pie"].with_tables(boxes=held["pie"].boxes.clear())
+    path = folder / "pie" / "pf_intention_pie.csv"
+    lines = path.read_text().splitlines(keepends=True)
+    tests = sample(held["pie"], Iv2024.reference("intention", "pie")).samples.filter(
+        pl.col("split") == "test"
+    )
+    assert len(tests) == 24
+    counts = np.bincount(tests["label"], minlength=3)
+    path.write_text("".join(lines[:-1]))
+    for lacking in (0, 2):
+        printed = {**TABLE_I["pie", "intention"], "test": tuple(counts - [0, lacking, 0])}
+        monkeypatch.setitem(TABLE_I, ("pie", "intention"), printed)
+        with pytest.raises(InputError, match="expected 24 rows, one per test sample, found 23"):
+            reproduce(folder, baselines=False)
+    path.write_text("".join(lines[:-2]))
+    assert (
+        "2 samples fewer" in reproduce(folder, baselines=False).questions["pie-intention@iv2024"].assumption
+    )
+
+
+@real
+@pytest.mark.parametrize("lost", [1, 2, 4])
+def test_released_scores_cut_short_are_not_scored(tmp_path, lost):
+    path = tmp_path / "pf_intention_pie.csv"
+    released = (Path(ROOT) / "pie" / path.name).read_text().splitlines(keepends=True)
+    path.write_text("".join(released[:-lost]))
+    with pytest.raises(InputError, match=rf"expected 6475 rows, one per test sample, found {6472 - lost}"):
+        answer(read("pie", Path(ROOT) / "pie"), "pie", "intention", path)
 
 
 def test_progress_ends_at_its_total(small):

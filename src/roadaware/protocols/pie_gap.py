@@ -19,6 +19,7 @@ import polars as pl
 from roadaware.errors import InputError
 from roadaware.metrics.pedestrians import PedestrianConfig, core_of
 from roadaware.metrics.scores import SampleScores
+from roadaware.protocols.printed_iv2024 import TABLE_I
 
 UNSURE = 1
 
@@ -45,6 +46,20 @@ class Gap:
     def declared(self) -> int:
         """The pedestrian whose choice makes the scores jump least."""
         return int(self.tubes[0])
+
+
+def printed_gap(samples: pl.DataFrame) -> int:
+    """How many samples of unsure intention there are beyond those of Table I; 0 where others differ too.
+
+    Args:
+        samples: (n rows) the test samples of tracks without gaps.
+
+    Source: Rasouli and Kotseruba, IV 2024, Table I.
+    """
+    printed = TABLE_I["pie", "intention"]["test"]
+    counts = np.bincount(samples["label"].to_numpy(), minlength=len(printed))
+    beyond = counts - np.asarray(printed)
+    return int(beyond[UNSURE]) if not np.delete(beyond, UNSURE).any() else 0
 
 
 def find_gap(samples: pl.DataFrame, scores: Floats) -> Gap:

@@ -12,7 +12,7 @@ import polars as pl
 from roadaware.errors import InputError
 from roadaware.metrics.pedestrians import PedestrianConfig, Task, clipped, evaluate_samples, state_of
 from roadaware.metrics.result import MetricResult
-from roadaware.protocols.pie_gap import find_gap, ranges, without_last
+from roadaware.protocols.pie_gap import find_gap, printed_gap, ranges, without_last
 from roadaware.scenes.factors import UNKNOWN, FactorConfig, Labels, scenario_labels
 from roadaware.scenes.predictions import Predictions, of_samples
 from roadaware.scenes.sampling import Dataset, Iv2024, sample, vocabulary
@@ -75,7 +75,9 @@ def answer(scenes: Scenes, dataset: Dataset, task: Task, scores: Path, *, draws:
     assumption = ""
     found: dict[tuple[str | None, str], tuple[float, float]] = {}
     if len(values) != len(test):
-        if not scenes.boxes.is_empty() or task != "intention":
+        # Only the gap that the paper prints is assumed: a file cut short is not scored under another one.
+        missing = printed_gap(test) if scenes.boxes.is_empty() and task == "intention" else 0
+        if missing < 1 or len(values) != len(test) - missing:
             raise _wrong_length(scores, len(values), len(test))
         gap = find_gap(test, values)
         assumption = _in_words(scenes, gap.declared, gap.missing, len(gap.tubes))
