@@ -19,25 +19,37 @@ def codes(found: list[Diagnosis]) -> list[str]:
 
 
 def test_sound_samples_have_no_finding() -> None:
-    found = checks.truth_base(TRUTH, "action") + checks.time_unit(TTE)
+    found = checks.truth_base(TRUTH, "action", 1) + checks.time_unit(TTE)
     assert found + checks.frame_rate(TTE, PEOPLE, "action") + checks.row_order(PEOPLE, TTE) == []
 
 
 @pytest.mark.parametrize(
-    ("truth", "task", "code", "remedy"),
+    ("truth", "task", "columns", "code", "remedy"),
     [
-        (TRUTH + 1, "action", "truth_base", "Subtract 1"),
-        (np.arange(1.0, 13), "risk", "truth_base", "Subtract 1"),
-        (TRUTH * 0.4, "action", "truth_not_classes", "index"),
-        (TRUTH - 1, "action", "truth_irrelevant", "Write 0"),
-        (np.arange(3.0), "action", "truth_classes", "--task intention"),
-        (np.zeros(5), "action", "one_class", "split"),
+        (TRUTH + 1, "action", 1, "truth_base", "Subtract 1"),
+        (np.arange(1.0, 13), "risk", 12, "truth_base", "Subtract 1"),
+        (TRUTH * 0.4, "action", 1, "truth_not_classes", "index"),
+        (TRUTH - 1, "action", 1, "truth_irrelevant", "Write 0"),
+        (np.arange(3.0), "action", 3, "truth_classes", "--task intention"),
+        (np.arange(3.0), "action", 1, "truth_classes", "index of the true class, 0..1"),
+        (np.arange(5.0), "action", 3, "truth_classes", "index of the true class, 0..1"),
+        (np.zeros(5), "action", 1, "one_class", "split"),
     ],
 )
-def test_the_classes(truth: np.ndarray, task: str, code: str, remedy: str) -> None:
-    found = checks.truth_base(truth, task)
+def test_the_classes(truth: np.ndarray, task: str, columns: int, code: str, remedy: str) -> None:
+    found = checks.truth_base(truth, task, columns)
     assert codes(found) == [code]
     assert remedy in found[0].remedy
+
+
+@pytest.mark.parametrize(("slip", "code"), [(2.0, "truth_classes"), (0.5, "truth_not_classes")])
+def test_a_slip_in_one_row_is_named_with_its_row(slip: float, code: str) -> None:
+    truth = TRUTH.copy()
+    truth[16] = slip
+    found = checks.truth_base(truth, "action", 1)
+    assert codes(found) == [code]
+    assert found[0].says.startswith("1 of 42 truths is ")
+    assert found[0].evidence.startswith(f"row 17 holds {slip:g}; ")
 
 
 @pytest.mark.parametrize(
@@ -96,6 +108,15 @@ def test_a_split_is_known_by_its_size() -> None:
     assert "jaad-action@iv2024 val" in found[0].says
     assert codes(checks.wrong_split(5, 4317, counts, "the scores")) == ["row_count"]
     assert checks.wrong_split(4317, 4317, counts, "the scores") == []
+
+
+def test_a_missing_row_needs_no_dataset_to_be_told() -> None:
+    (found,) = checks.wrong_split(39, 40, {}, "the scores")
+    assert found.code == "row_count"
+    assert found.evidence == "39 rows, 40 expected"
+    assert "--data" in found.remedy
+    (unknown,) = checks.wrong_split(39, None, {"jaad-action@iv2024 test": 4317}, "the samples")
+    assert unknown.evidence == "39 rows; known are jaad-action@iv2024 test 4317"
 
 
 def test_numeric_order_instead_of_text_order() -> None:

@@ -48,6 +48,26 @@ def test_the_scale_of_scores(values: np.ndarray, code: str, remedy: str) -> None
     assert remedy in found[0].remedy
 
 
+@pytest.mark.parametrize("stray", [1.1, 73.0, -0.2])
+def test_a_stray_score_is_named_and_not_taken_for_the_scale(stray: float) -> None:
+    values = good()
+    values[6] = stray
+    (found,) = checks.score_scale(values)
+    assert found.code == "scores_outside"
+    assert found.says == "1 of 120 scores lie outside [0, 1], in 1 rows."
+    assert found.evidence == f"row 7 holds {stray:g}"
+
+
+def test_stray_scores_among_several_columns() -> None:
+    values = softmax(np.random.default_rng(0).normal(size=(40, 12)))
+    percent = 100 * values
+    values[4, 3], values[9, 0], values[9, 11] = 1.5, -1, 2
+    (found,) = checks.score_scale(values)
+    assert found.says == "3 of 480 scores lie outside [0, 1], in 2 rows."
+    assert found.evidence == "row 5 holds 1.5, row 10 holds -1"
+    assert codes(checks.score_scale(percent)) == ["percent"]
+
+
 @pytest.mark.parametrize(
     ("columns", "task", "remedy"),
     [(2, "action", "second"), (12, "action", "--task risk"), (1, "risk", "--task action"), (5, "risk", "12")],

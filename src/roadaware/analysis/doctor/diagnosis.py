@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
+
 Severity = Literal["wrong", "suspicious", "note"]
 
 
@@ -25,6 +28,19 @@ class Diagnosis:
     says: str
     evidence: str
     remedy: str
+
+
+def named_rows(odd: npt.NDArray[np.bool_], values: npt.NDArray[np.float64], most: int = 3) -> str:
+    """The first rows that are odd, counted from 1, with what they hold: "row 7 holds 1.1".
+
+    Args:
+        odd: (n,) which.
+        values: (n,) what each row holds.
+        most: how many to name.
+    """
+    rows = np.flatnonzero(odd)
+    told = [f"row {row + 1} holds {values[row]:g}" for row in rows[:most]]
+    return ", ".join(told) + (", ..." if len(rows) > most else "")
 
 
 def wrong(code: str, says: str, evidence: str, remedy: str) -> list[Diagnosis]:

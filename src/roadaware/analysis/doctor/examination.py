@@ -55,7 +55,7 @@ def examine_pedestrians(
     """
     names = np.asarray(pedestrian, dtype=np.str_)
     found = scores.column_count(values, task) + scores.score_scale(values) + scores.constant_scores(values)
-    found += samples.truth_base(truth, task)
+    found += samples.truth_base(truth, task, values.shape[1])
     found += samples.time_unit(tte_frames) + samples.frame_rate(tte_frames, names, task)
     order = samples.row_order(names, tte_frames)
     found += order
@@ -112,7 +112,7 @@ def _against(extraction: Extraction, truth: Floats, pedestrian: tuple[str, ...])
     if strangers:
         return strangers
     if not extraction.rows:
-        return samples.wrong_split(len(truth), -1, extraction.counts, "the samples")
+        return samples.wrong_split(len(truth), None, extraction.counts, "the samples")
     found = samples.same_order(pedestrian, extraction.rows)
     return found or samples.flipped_truth(truth, np.asarray(extraction.truth, dtype=np.float64))
 

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.analysis.doctor.diagnosis import Diagnosis, note, suspicious, wrong
+from roadaware.analysis.doctor.diagnosis import Diagnosis, named_rows, note, suspicious, wrong
+from roadaware.analysis.doctor.scores import COLUMNS
 
 Floats = npt.NDArray[np.float64]
 Names = npt.NDArray[np.str_]
@@ -19,32 +20,38 @@ _TTE = {"action": (30, 90), "risk": (30, 90)}
 _STRIDE = 10
 
 
-def truth_base(truth: Floats, task: str) -> list[Diagnosis]:
+def truth_base(truth: Floats, task: str, columns: int) -> list[Diagnosis]:
     """Whether classes count from 0.
 
     Args:
         truth: (n,) as written.
         task: action, intention or risk.
+        columns: scores per sample; another task is only named if it has as many.
     """
     classes, low, high = CLASSES[task], truth.min(), truth.max()
     values = np.unique(truth)
     evidence = f"truth holds {_listed(values)}; {task} has the classes 0..{classes - 1}"
-    if (truth != np.floor(truth)).any():
-        says = "The truth is not whole numbers: these may be probabilities or scores."
-        return wrong("truth_not_classes", says, evidence, "Write the index of the true class.")
+    broken = np.asarray(truth != np.floor(truth))
+    if broken.any():
+        says = f"{_share(broken)} not whole numbers: these may be probabilities or scores."
+        named = f"{named_rows(broken, truth)}; {evidence}"
+        return wrong("truth_not_classes", says, named, "Write the index of the true class.")
     if low >= 0 and high < classes:
         return _one_class(values)
     if low == 1 and high == classes:
         return wrong("truth_base", "The classes count from 1.", evidence, "Subtract 1.")
-    if task == "action" and low == -1:
+    if task == "action" and low == -1 and high < classes:
         says = "-1 marks pedestrians for whom crossing is irrelevant: they are no class."
         return wrong(
             "truth_irrelevant", says, evidence, "Write 0 for them, as the protocol does, or leave them out."
         )
-    says = "The truth holds classes that the task does not have."
-    fitting = [name for name, count in CLASSES.items() if low >= 0 and high < count]
-    remedy = f"Say --task {fitting[0]}." if fitting else "Write the index of the true class, from 0."
-    return wrong("truth_classes", says, evidence, remedy)
+    outside = np.asarray((truth < 0) | (truth >= classes))
+    says = f"{_share(outside)} no class of {task}."
+    fitting = [name for name, n in CLASSES.items() if COLUMNS[name] == columns and low >= 0 and high < n]
+    remedy = (
+        f"Say --task {fitting[0]}." if fitting else f"Write the index of the true class, 0..{classes - 1}."
+    )
+    return wrong("truth_classes", says, f"{named_rows(outside, truth)}; {evidence}", remedy)
 
 
 def time_unit(tte_frames: Floats) -> list[Diagnosis]:
@@ -151,22 +158,26 @@ def unknown_names(pedestrian: Iterable[str], known: Sequence[str], dataset: str)
     return wrong("unknown_pedestrians", says, evidence, remedy)
 
 
-def wrong_split(rows: int, expected: int, counts: Mapping[str, int], what: str) -> list[Diagnosis]:
+def wrong_split(rows: int, expected: int | None, counts: Mapping[str, int], what: str) -> list[Diagnosis]:
     """Whether the number of rows is that of another split or protocol.
 
     Args:
         rows: in the file.
-        expected: of the split that was meant.
+        expected: of the split that was meant, None where that is not known.
         counts: name of a split or protocol to its number of samples.
         what: the file.
     """
     if rows == expected:
         return []
     other = [name for name, count in counts.items() if count == rows]
-    evidence = f"{rows} rows, {expected} expected"
+    evidence = f"{rows} rows" + ("" if expected is None else f", {expected} expected")
     if other:
         says = f"The number of rows of {what} is that of {other[0]}."
         return wrong("wrong_split", says, evidence, f"Score the other split, or compare with {other[0]}.")
+    if not counts:
+        says = f"The number of rows of {what} is not the one expected."
+        remedy = "One row per sample, none left out; --data DATASET=PATH tells if it is another split."
+        return wrong("row_count", says, evidence, remedy)
     shown = ", ".join(f"{name} {count}" for name, count in list(counts.items())[:8])
     says = f"The number of rows of {what} is that of no split known."
     return wrong("row_count", says, f"{evidence}; known are {shown}", "One row per sample, none left out.")
@@ -230,6 +241,11 @@ def _near(name: str, known: Sequence[str], everybody: set[str]) -> str | None:
             return candidate
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
     return close[0] if close else None
+
+
+def _share(odd: npt.NDArray[np.bool_]) -> str:
+    count = int(odd.sum())
+    return f"{count} of {len(odd)} truths {'is' if count == 1 else 'are'}"
 
 
 def _listed(values: Floats) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.analysis.doctor.diagnosis import Diagnosis, suspicious, wrong
+from roadaware.analysis.doctor.diagnosis import Diagnosis, named_rows, suspicious, wrong
 from roadaware.statistics.ranking import Ranking
 
 Floats = npt.NDArray[np.float64]
@@ -15,6 +15,7 @@ COLUMNS = {"action": 1, "intention": 3, "risk": 12}
 _ROUNDING = 1e-6
 _STRANGERS = 0.8
 _MIN_PAIRS = 20
+_BULK = 0.5
 
 
 def column_count(scores: Floats, task: str) -> list[Diagnosis]:
@@ -40,6 +41,8 @@ def column_count(scores: Floats, task: str) -> list[Diagnosis]:
 def score_scale(scores: Floats) -> list[Diagnosis]:
     """Whether the numbers are probabilities, rather than percent or logits.
 
+    What most rows say is taken for the scale; a few rows outside [0, 1] are named instead.
+
     Args:
         scores: (n, k) as read.
     """
@@ -47,6 +50,13 @@ def score_scale(scores: Floats) -> list[Diagnosis]:
     evidence = f"the numbers run from {low:g} to {high:g}"
     if low >= -_ROUNDING and high <= 1 + _ROUNDING:
         return _sums(scores)
+    outside = np.asarray((scores < -_ROUNDING) | (scores > 1 + _ROUNDING))
+    rows = np.asarray(outside.any(axis=1))
+    if rows.mean() < _BULK:
+        says = f"{int(outside.sum())} of {scores.size} scores lie outside [0, 1], in {int(rows.sum())} rows."
+        first = scores[np.arange(len(scores)), outside.argmax(axis=1)]
+        remedy = "Write probabilities; most rows hold them already, so look at what made these."
+        return wrong("scores_outside", says, named_rows(rows, first), remedy)
     if low >= 0 and high <= 100:
         return wrong("percent", "The scores are percent, not probabilities.", evidence, "Divide by 100.")
     function = "sigmoid" if scores.shape[1] == 1 else "softmax"
