@@ -7,6 +7,7 @@ import pytest
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, evaluate, evaluate_samples
 from roadaware.scenes.predictions import Predictions, of_samples
+from roadaware.scenes.store import open_predictions, save
 from roadaware.scenes.tables import Meta, Scenes
 
 ACTION = PedestrianConfig.default("action")
@@ -45,6 +46,18 @@ def test_tables_give_what_arrays_give():
     assert result.instances()["pedestrian"].to_list() == ["a/p", "b/2", "b/p"]
     assert result.notes == ()
     assert result.config["type"] == "PedestrianConfig"
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_saturated_scores_rank_as_they_do_in_arrays(tmp_path, saved):
+    truth = scenes()
+    scores = np.array([1 - 1e-9, 1 - 3e-9, 1 - 2e-9, 0.5 + 1e-9])
+    claimed = claim(truth, scores)
+    if saved:
+        save(claimed, tmp_path / "claim")
+        claimed = open_predictions(tmp_path / "claim")
+    # Of the four pairs of a crosser and another, one is in the wrong order.
+    assert evaluate(claimed, truth, ACTION).value("auc") == 0.75
 
 
 def test_predictions_are_joined_by_sample_and_not_by_row():

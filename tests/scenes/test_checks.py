@@ -180,9 +180,19 @@ def test_a_row_of_scores_is_finite(bad, dtype):
         Predictions(samples=wrong)
 
 
-def test_an_array_keeps_its_width_and_becomes_single_precision():
-    scores = pl.Series([[0.5, 1], [0, 0.25]], dtype=pl.Array(pl.Float64, 2))
+@pytest.mark.parametrize("inner", [pl.Float32, pl.Float64])
+@pytest.mark.parametrize("shape", [pl.List, lambda inner: pl.Array(inner, 2)], ids=["list", "array"])
+def test_claims_keep_the_precision_and_the_shape_they_come_in(inner, shape):
+    scores = pl.Series([[0.5, 1], [0, 0.25]], dtype=shape(inner))
     held = Predictions(samples=pl.DataFrame({"sample": [0, 1], "scores": scores})).samples
+    assert held.schema["scores"] == shape(inner)
+    tubes = pl.DataFrame({"tube": [0], "video": ["a"], "score": pl.Series([0.1], dtype=inner)})
+    assert Predictions(tubes=tubes).tubes.schema["score"] == inner
+
+
+def test_claims_in_whole_numbers_become_single_precision():
+    scores = pl.Series([[0, 1]], dtype=pl.Array(pl.Int64, 2))
+    held = Predictions(samples=pl.DataFrame({"sample": [0], "scores": scores})).samples
     assert held.schema["scores"] == pl.Array(pl.Float32, 2)
 
 

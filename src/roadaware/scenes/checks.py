@@ -129,9 +129,16 @@ def _cast(name: str, c: str, column: Column, dtype: pl.DataType, *, claimed: boo
         return None
     if not _fits(column.kind, dtype):
         raise InputError(f"table {name}: {c} should be {column.kind} ({wanted}), not {dtype}")
+    if column.claimed and _innermost(dtype) == pl.Float64:
+        return None  # narrowed, saturated scores would tie, and ties decide metrics
     if isinstance(dtype, pl.Array):
         return None if dtype.inner == pl.Float32 else pl.col(c).cast(pl.Array(pl.Float32, dtype.shape))
     return pl.col(c).cast(wanted)
+
+
+def _innermost(dtype: pl.DataType) -> Any:
+    """The type of a value, or of those in its list or array."""
+    return dtype.inner if isinstance(dtype, pl.List | pl.Array) else dtype
 
 
 def _fits(kind: Kind, dtype: Any) -> bool:

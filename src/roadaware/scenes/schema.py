@@ -19,7 +19,7 @@ class Column:
         required: the table must have it.
         nullable: null means unknown.
         to: the table whose key it points to.
-        claimed: only Predictions have it.
+        claimed: only Predictions have it; what is claimed in Float64 stays so.
         bounds: smallest and largest value of a number.
         vocabulary: the vocabulary it is an index in; `*` is the one that `kind` in its row names.
     """
