@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from roadaware.errors import InputError
+from roadaware.errors import InputError, UsageError
 from roadaware.scenes.positions import positions
 from roadaware.scenes.windows import windows
 
@@ -56,6 +56,13 @@ def test_more_is_taken_on_both_sides_and_ends_repeat(made):
 
 def test_an_observation_cut_by_the_end_of_its_tube_repeats_the_last_box(made):
     assert lefts(made, asked((1, 20, 24), (0, 13, 14))) == [[20, 21, 22, 23], [13, 13, 13, 13]]
+
+
+def test_a_shorter_observation_never_shows_what_comes_behind_it(made):
+    with pytest.raises(UsageError, match=r"1 samples observe fewer than the 5 boxes .* \[\(1, 20, 23\)\]"):
+        windows(made, asked((1, 21, 26), (1, 20, 23)))
+    assert lefts(made, asked((1, 20, 23))) == [[20, 21, 22]]
+    assert lefts(made, asked((1, 20, 25), (1, 27, 30)))[1] == [27, 28, 29, 29, 29]
 
 
 def test_all_coordinates_come_in_the_order_asked_for(made):

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from roadaware.errors import InputError
+from roadaware.errors import InputError, UsageError
 from roadaware.scenes.positions import IntArray, Positions, positions
 from roadaware.scenes.tables import Scenes
 
@@ -25,8 +25,9 @@ def windows(
 ) -> npt.NDArray[np.float64]:
     """(n, before + T + after, c) what the boxes of each sample's observation hold, by position in the tube.
 
-    A position counts the boxes of a tube, so a gap in its frames takes no place. T is the longest
-    observation; where a tube ends, its last box is repeated, and where it begins, its first.
+    A position counts the boxes of a tube, so a gap in its frames takes no place. T is the number of boxes
+    that every sample observes; only where a tube ends are there fewer, and its last box is repeated. Where
+    a tube begins, its first is. Nothing behind an observation is looked at but by `after`.
 
     Args:
         scenes: the boxes.
@@ -37,6 +38,7 @@ def windows(
 
     Raises:
         InputError: if a column is unknown, or a sample's tube has no box at its first frame.
+        UsageError: if samples observe unequal numbers of boxes inside their tubes.
     """
     missing = [c for c in columns if c not in scenes.boxes.columns]
     if missing:
@@ -60,6 +62,7 @@ def observed_rows(index: Positions, samples: pl.DataFrame, *, before: int = 0, a
 
     Raises:
         InputError: if a sample's tube has no box at its first frame.
+        UsageError: if samples observe unequal numbers of boxes inside their tubes.
     """
     if samples.is_empty():
         return np.empty((0, before + after), dtype=np.int64)
@@ -73,7 +76,15 @@ def observed_rows(index: Positions, samples: pl.DataFrame, *, before: int = 0, a
         )
     begin, length = index.extent(tube)
     last = begin + length - 1
-    observed = max(1, int((index.from_frame(tube, end) - first).max()))
+    behind = index.from_frame(tube, end)
+    observed = max(1, int((behind - first).max()))
+    uneven = (behind - first < observed) & (behind <= last)
+    if uneven.any():
+        shown = samples.filter(pl.Series(uneven)).select("sample", "start_frame", "end_frame").head(3).rows()
+        raise UsageError(
+            f"{int(uneven.sum())} samples observe fewer than the {observed} boxes that others do, first {shown}; "
+            "one array would show these the future: ask for the samples of each length by themselves"
+        )
     offsets = np.arange(-before, observed + after)
     place = np.clip(first[:, None] + offsets, begin[:, None], last[:, None])
     return np.asarray(index.row[place], dtype=np.int64)
