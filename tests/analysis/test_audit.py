@@ -11,7 +11,7 @@ import pytest
 from defective import VIDEOS, Person, dataset, sound
 
 from roadaware.analysis.audit import Audit, Example, Finding, audit, render
-from roadaware.errors import UsageError
+from roadaware.errors import InputError, UsageError
 from roadaware.scenes.sampling import Iv2024
 from roadaware.scenes.tables import Scenes
 
@@ -254,6 +254,38 @@ def test_text_gives_a_terminal_nothing_to_obey() -> None:
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert "\\x1b[2J\\u202e" in text
+
+
+@pytest.mark.parametrize("empty", ["train", "val", "test"])
+def test_an_empty_split_is_a_finding_and_the_others_are_audited(empty: str) -> None:
+    videos = {video: () if splits == (f"default/{empty}",) else splits for video, splits in VIDEOS.items()}
+    done = audit(dataset(sound(), videos), REFERENCE)
+    found = done.finding("empty-split")
+    assert found is not None
+    assert (found.severity, found.count, found.out_of) == ("serious", 1, 3)
+    assert f"1 of 3 splits of default have no samples: {empty} (no videos)." in found.sentence
+    assert found.table is not None
+    assert (empty, 0, 0, 0) in found.table.rows
+    assert ("train" if empty != "train" else "test", 6, 6, 42) in found.table.rows
+    balance = done.finding("class-balance")
+    assert balance is not None
+    assert balance.out_of == 42
+    assert done.protocol["splits"] == ["train", "val", "test"]
+
+
+def test_a_split_whose_pedestrians_give_no_sample_counts_as_empty() -> None:
+    brief = [replace(p, frames=range(9), event=None) if p.video == "video_0003" else p for p in sound()]
+    done = audit(dataset(brief), REFERENCE)
+    found, leak = done.finding("empty-split"), done.finding("identifier-leak")
+    assert found is not None
+    assert "test (6 pedestrians" in found.sentence
+    assert leak is not None
+    assert "crossing val samples" in leak.sentence
+
+
+def test_without_any_split_the_audit_says_where_the_lists_should_be() -> None:
+    with pytest.raises(InputError, match="split lists were not found"):
+        audit(dataset(sound(), dict.fromkeys(VIDEOS, ())), REFERENCE)
 
 
 def test_a_protocol_of_another_dataset_is_refused() -> None:

@@ -156,6 +156,12 @@ def test_requests_that_cannot_be_met_say_what_can() -> None:
     scenes = sampled()
     with pytest.raises(UsageError, match="no sample is in split 'dev'; there are samples in"):
         examples(scenes, "dev")
+    lacking = scenes.with_tables(samples=scenes.samples.filter(pl.col("split") != "val"))
+    with pytest.raises(InputError, match="no pedestrian of split 'val' can be sampled: 24 pedestrians"):
+        baseline(lacking, "action", ["logistic"])
+    one = scenes.samples.filter((pl.col("split") != "train") | (pl.col("label") == 0))
+    with pytest.raises(InputError, match="train samples have the label 0; nothing can be learned"):
+        baseline(scenes.with_tables(samples=one), "action", ["logistic"])
     with pytest.raises(UsageError, match="constant-velocity does not answer action; logistic, boosting do"):
         fit(scenes, "action", "constant-velocity")
     with pytest.raises(UsageError, match="no model is called 'forest'"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,9 @@ def is_saved(path: Path) -> bool:
     return (path / "meta.json").is_file()
 
 
-def sampled(dataset: str, path: Path, protocol: str, config: ConfigName) -> Scenes:
+def sampled(
+    dataset: str, path: Path, protocol: str, config: ConfigName, splits: tuple[str, ...] | None = None
+) -> Scenes:
     """A dataset cut into samples by a protocol.
 
     Args:
@@ -48,13 +51,16 @@ def sampled(dataset: str, path: Path, protocol: str, config: ConfigName) -> Scen
         path: where it lies.
         protocol: its name.
         config: the published sampling, or the one we recommend.
+        splits: those that are needed; all of the protocol where None.
 
     Raises:
-        InputError, UsageError: if the dataset cannot be read, or the protocol is unknown.
+        InputError, UsageError: if the dataset cannot be read, a split is empty, or the protocol is unknown.
     """
     from roadaware.scenes.sampling import protocol_named, sample
 
     chosen = protocol_named(protocol, config)
+    if splits is not None:
+        chosen = replace(chosen, splits=splits)
     scenes = opened(dataset, path)
     with console.working("sampling"):
         return sample(scenes, chosen)

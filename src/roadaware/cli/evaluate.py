@@ -110,7 +110,8 @@ def _judged(
     if data is None:
         raise UsageError(f"--protocol {protocol} needs --data PATH, the folder or zip of {dataset.upper()}")
     cut = f"{protocol} with --config {config}"
-    return from_dataset(scores, sampled(dataset, data, str(protocol), config), asked, split, cut), asked
+    held = sampled(dataset, data, str(protocol), config, (split,))
+    return from_dataset(scores, held, asked, split, cut), asked
 
 
 def _run(

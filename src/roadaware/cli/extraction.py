@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ def extraction_of(stated: str, task: TaskName, rows: int) -> Extraction:
         InputError: if it cannot be read.
     """
     from roadaware.analysis.doctor import Extraction
-    from roadaware.scenes.sampling import PROTOCOLS, protocol_named, sample
+    from roadaware.scenes.sampling import PROTOCOLS, filled_splits, protocol_named, sample
 
     dataset, path = _parsed(stated)
     scenes = datasets.opened(dataset, path)
@@ -41,8 +42,10 @@ def extraction_of(stated: str, task: TaskName, rows: int) -> Extraction:
         if (chosen.dataset, chosen.task) != (dataset, task):
             continue
         for config in ("reference", "default"):
-            sampled = sample(scenes, protocol_named(name, config))
-            for split in ("test", "val", "train"):
+            asked = protocol_named(name, config)
+            splits = filled_splits(scenes, asked)
+            sampled = sample(scenes, replace(asked, splits=splits)) if splits else scenes
+            for split in reversed(splits):
                 names, truth = _rows(sampled, split)
                 counts[f"{name} {config} {split}"] = len(names)
                 if len(names) == rows and not found[0]:

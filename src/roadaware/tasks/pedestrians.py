@@ -16,6 +16,7 @@ from roadaware.metrics.result import MetricResult
 from roadaware.models import cards, create
 from roadaware.models.crossing.tabular import TabularModel
 from roadaware.scenes.predictions import Predictions, of_samples
+from roadaware.scenes.sampling import left_out
 from roadaware.scenes.tables import Meta, Scenes
 from roadaware.scenes.windows import BOX, windows
 
@@ -57,12 +58,19 @@ def split_samples(scenes: Scenes, split: str) -> Scenes:
     """The scenes with the samples of one split only.
 
     Raises:
-        UsageError: if there are none.
+        UsageError: if the samples were not cut for such a split.
+        InputError: if none could be cut from it.
     """
     if "split" not in scenes.samples.columns:
         raise UsageError("these scenes have no samples; cut them by a protocol first (scenes.sampling)")
     held = scenes.samples.filter(pl.col("split").cast(pl.String) == split)
     if held.is_empty():
+        lost = scenes.meta.notes.get("sampling", {}).get(split)
+        if lost is not None:
+            raise InputError(
+                f"no pedestrian of split '{split}' can be sampled: {left_out(lost)}",
+                hint="`roadaware audit` shows every split; the annotations of its videos may be incomplete",
+            )
         known = scenes.samples["split"].cast(pl.String).unique().sort().to_list()
         raise UsageError(f"no sample is in split '{split}'; there are samples in {known}")
     return scenes.with_tables(samples=held)
@@ -76,8 +84,8 @@ def examples(scenes: Scenes, split: str) -> Examples:
         split: train, val or test.
 
     Raises:
-        UsageError: if the split has no samples.
-        InputError: if a sample has no answer, or the size of its image is unknown.
+        UsageError: if the samples were not cut for such a split.
+        InputError: if the split has no samples, a sample has no answer, or the size of its image is unknown.
     """
     samples = split_samples(scenes, split).samples
     if samples["label"].null_count():
@@ -170,7 +178,8 @@ def fit(scenes: Scenes, task: Task, name: str, **config: Any) -> TabularModel:
         config: fields of its config; what is not given is as in `TRIED`.
 
     Raises:
-        UsageError: if the model does not answer the task, or a split has no samples.
+        UsageError: if the model does not answer the task.
+        InputError: if train or validation has no samples, or train has one class only.
     """
     known = cards()
     if name in known and task not in known[name].tasks:
@@ -208,7 +217,8 @@ def baseline(
         seed: of the bootstrap.
 
     Raises:
-        UsageError: if a model does not answer the task, or a split has no samples.
+        UsageError: if a model does not answer the task.
+        InputError: if a split has no samples, or train has one class only.
     """
     chosen = TRIED[task] if models is None else models
     fields = chosen if isinstance(chosen, Mapping) else {name: {} for name in chosen}

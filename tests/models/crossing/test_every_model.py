@@ -141,9 +141,9 @@ def test_what_does_not_fit_is_refused(name: str) -> None:
     for message, part in wrong.items():
         with pytest.raises(InputError, match=message):
             made(name, task).fit(part, held)
-    with pytest.raises(UsageError, match="validation split has no samples"):
+    with pytest.raises(InputError, match="validation split has no samples"):
         made(name, task).fit(train, only(held, slice(0, 0)))
-    with pytest.raises(UsageError, match="nothing can be learned"):
+    with pytest.raises(InputError, match="nothing can be learned"):
         made(name, task).fit(replace(train, truth=np.zeros(60, np.int64)), held)
 
 

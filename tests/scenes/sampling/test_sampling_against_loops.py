@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from made import Pedestrian, scenes
 from plain_sampling import Row, plain
 
-from roadaware.errors import UsageError
+from roadaware.errors import InputError
 from roadaware.scenes.sampling import EventProtocol, Iv2024, Wacv2021, sample
 
 
@@ -79,7 +79,7 @@ def test_arrays_and_loops_cut_the_same_samples(pedestrians, protocol):
     expected = plain(list(pedestrians), protocol)
     made = scenes(pedestrians, dataset=protocol.dataset.upper())
     if not expected:
-        with pytest.raises(UsageError, match="no pedestrian can be sampled"):
+        with pytest.raises(InputError, match="no pedestrian can be sampled"):
             sample(made, protocol)
         return
     samples = sample(made, protocol).samples

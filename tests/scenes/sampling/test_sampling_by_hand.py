@@ -9,7 +9,7 @@ import pytest
 from made import Pedestrian, Place, scenes
 
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.sampling import Iv2022, Iv2024, Wacv2021, sample
+from roadaware.scenes.sampling import Iv2022, Iv2024, Wacv2021, filled_splits, sample
 
 ACTION = replace(Iv2024.reference("action"), splits=("train",))
 HONEST = replace(Iv2024.default("action"), splits=("train",))
@@ -220,10 +220,42 @@ def test_the_wrong_dataset_and_an_unknown_split_are_named():
     track = [Pedestrian("0_1_1", range(100))]
     with pytest.raises(UsageError, match="is for pie and these scenes are 'JAAD'"):
         cut(track, replace(ACTION, dataset="pie"))
-    with pytest.raises(UsageError, match="no video is in split 'default/val'"):
+    with pytest.raises(
+        InputError,
+        match=r"no video is in split 'default/val' of JAAD.*in default/train\n.*"
+        r"complete its list, split_ids/default/val\.txt",
+    ):
         cut(track, Iv2024.reference())
-    with pytest.raises(UsageError, match="no pedestrian can be sampled"):
+    with pytest.raises(InputError, match="sampled by Iv2024: train: 1 pedestrians, 1 pedestrians too short"):
         cut([Pedestrian("0_1_1", range(10))], ACTION)
+
+
+def test_without_any_split_it_is_said_where_the_lists_should_be():
+    track = [Pedestrian("0_1_1", range(100))]
+    for places in ([Place(splits=())], [Place(splits=("other/train",))]):
+        with pytest.raises(InputError) as caught:
+            cut(track, ACTION, places=places)
+        assert "split_ids/default/" in str(caught.value)
+        assert not str(caught.value).endswith("[]")
+    bare = scenes(track).with_tables(videos=scenes(track).videos.drop("splits"))
+    with pytest.raises(InputError, match="the split lists were not found"):
+        sample(bare, ACTION)
+    with pytest.raises(InputError, match="set05, 06 val"):
+        cut(track, replace(ACTION, dataset="pie"), dataset="PIE", places=[Place(splits=())])
+
+
+@pytest.mark.parametrize("protocol", [Iv2024.reference("action"), Iv2024.reference("risk"), Iv2024.default()])
+def test_a_split_without_samples_leaves_the_others_alone(protocol):
+    places = [Place(f"video_000{k}", (f"default/{s}",)) for k, s in enumerate(("train", "val", "test"), 1)]
+    train, test = (
+        Pedestrian(f"0_{k}_1b", range(100), "crossing", event=99, video=f"video_000{k}") for k in (1, 3)
+    )
+    short = Pedestrian("0_2_1b", range(5), "crossing", event=4, video="video_0002")
+    for held in ([train, short, test], [train, test]):
+        sampled = sample(scenes(held, places), protocol)
+        assert sampled.samples["split"].unique(maintain_order=True).to_list() == ["train", "test"]
+        assert sampled.meta.notes["sampling"]["val"]["samples"] == 0
+    assert filled_splits(scenes([train], places[:1]), protocol) == ("train",)
 
 
 def test_boxes_without_crossing_tags_are_said_to_be_unchecked():

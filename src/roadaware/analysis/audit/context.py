@@ -21,11 +21,19 @@ class NotApplicableError(Exception):
 
 @dataclass(frozen=True)
 class Context:
-    """The scenes, the same scenes with samples, and the protocol that cut them."""
+    """The scenes, the same scenes with samples, and the protocol that cut them.
+
+    Args:
+        scenes: as given.
+        sampled: with the samples of all splits that hold videos.
+        protocol: that cut them, with those splits that have samples.
+        asked: the protocol with all splits that were asked for.
+    """
 
     scenes: Scenes
     sampled: Scenes
     protocol: EventProtocol
+    asked: EventProtocol
 
     @cached_property
     def pedestrians(self) -> pl.DataFrame:

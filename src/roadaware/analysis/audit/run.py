@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from roadaware.analysis.audit import crossings, leaks, printed, samples, tables
 from roadaware.analysis.audit.context import Context, NotApplicableError
 from roadaware.analysis.audit.findings import SEVERITIES, Audit, Finding
 from roadaware.config import to_dict
-from roadaware.scenes.sampling import EventProtocol, sample
+from roadaware.scenes.sampling import EventProtocol, filled_splits, sample
 from roadaware.scenes.tables import Scenes
 
 Check = Callable[[Context], Finding]
 
 CHECKS: dict[str, Check] = {
+    "empty-split": samples.empty_split,
     "crossing-without-event": samples.crossing_without_event,
     "crossing-observed": samples.crossing_observed,
     "identifier-leak": leaks.identifier,
@@ -56,10 +57,10 @@ def audit(scenes: Scenes, protocol: EventProtocol) -> Audit:
         protocol: how samples are cut; its `reference()` shows what published numbers rest on.
 
     Raises:
-        UsageError: if the protocol is of another dataset, or a split is empty.
-        InputError: if the scenes lack what the protocol needs.
+        UsageError: if the protocol is of another dataset.
+        InputError: if the scenes lack what the protocol needs, or no split has samples.
     """
-    context = Context(scenes, sample(scenes, protocol), protocol)
+    context = _context(scenes, protocol)
     outcomes = [_made(name, check, context) for name, check in CHECKS.items()]
     found = [outcome.finding for outcome in outcomes if outcome.finding is not None]
     return Audit(
@@ -71,6 +72,15 @@ def audit(scenes: Scenes, protocol: EventProtocol) -> Audit:
         passed=tuple(finding.name for finding in found if not finding.count),
         skipped={outcome.name: outcome.skipped for outcome in outcomes if outcome.skipped},
     )
+
+
+def _context(scenes: Scenes, asked: EventProtocol) -> Context:
+    """The samples of those splits that hold videos: an empty one is a finding, and no end of the audit."""
+    filled = filled_splits(scenes, asked)
+    sampled = sample(scenes, replace(asked, splits=filled or asked.splits))
+    notes = sampled.meta.notes["sampling"]
+    used = tuple(split for split in filled if notes[split]["samples"])
+    return Context(scenes, sampled, replace(asked, splits=used), asked)
 
 
 def _made(name: str, check: Check, context: Context) -> _Outcome:

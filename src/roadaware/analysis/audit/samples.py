@@ -8,7 +8,30 @@ import polars as pl
 
 from roadaware.analysis.audit.context import Context, NotApplicableError, places
 from roadaware.analysis.audit.findings import Finding, Table
-from roadaware.scenes.sampling import Iv2024, sample
+from roadaware.scenes.sampling import Iv2024, left_out, sample
+
+
+def empty_split(context: Context) -> Finding:
+    """Splits without videos or without samples."""
+    asked, notes = context.asked, context.sampled.meta.notes["sampling"]
+    empty = [split for split in asked.splits if split not in context.protocol.splits]
+    told = [f"{split} ({left_out(notes[split]) if split in notes else 'no videos'})" for split in empty]
+    lines = [
+        (split, *(notes.get(split, {}).get(key, 0) for key in ("pedestrians", "sampled", "samples")))
+        for split in asked.splits
+    ]
+    return Finding(
+        name="empty-split",
+        severity="serious",
+        count=len(empty),
+        out_of=len(asked.splits),
+        sentence=f"{len(empty)} of {len(asked.splits)} splits of {asked.subset} have no samples: "
+        f"{', '.join(told)}.",
+        why="Nothing can be fitted, chosen or tested on a split without samples; the checks on samples below "
+        "are made on the other splits.",
+        advice="Complete the list of the split and the annotations of the videos that it names.",
+        table=Table(("split", "pedestrians", "sampled", "samples"), tuple(lines)),
+    )
 
 
 def crossing_without_event(context: Context) -> Finding:

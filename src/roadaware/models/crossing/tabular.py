@@ -78,8 +78,7 @@ class TabularModel(ABC):
         """A fitted copy: candidates learn from `examples`, `validation` chooses among them.
 
         Raises:
-            UsageError: if either is empty, or the examples show one label only.
-            InputError: if shapes or labels do not fit.
+            InputError: if either is empty, the examples show one label only, or shapes or labels do not fit.
         """
         for name, part in (("train", examples), ("validation", validation)):
             _check(name, part)
@@ -162,8 +161,11 @@ def _check_truth(name: str, part: Labelled, labels: int) -> None:
     if truth.shape != part.boxes.shape[:1]:
         raise InputError(f"{len(part.boxes)} {name} samples have {truth.size} answers")
     if not len(truth):
-        raise UsageError(f"the {name} split has no samples; a model needs some to be fitted and chosen on")
+        raise InputError(f"the {name} split has no samples; a model needs some to be fitted and chosen on")
     if truth.min() < 0 or truth.max() >= labels:
         raise InputError(f"the {name} answers run {truth.min()}..{truth.max()}; there are {labels} labels")
     if name == "train" and len(np.unique(truth)) < 2:
-        raise UsageError(f"all {len(truth)} train samples have the label {truth[0]}; nothing can be learned")
+        raise InputError(
+            f"all {len(truth)} train samples have the label {truth[0]}; nothing can be learned",
+            hint="check the list of the train split and the annotations of its videos",
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,8 +32,10 @@ def sample(scenes: Scenes, protocol: EventProtocol) -> Scenes:
         protocol: how to cut.
 
     Raises:
-        UsageError: if the scenes are of another dataset, a split is empty, or nothing can be sampled.
-        InputError: if what the task needs is absent from the tables.
+        UsageError: if the scenes are of another dataset.
+        InputError: if what the task needs is absent from the tables, a split of the protocol holds no video,
+            or nothing can be sampled. Where some splits will do, ask for these alone:
+            `dataclasses.replace(protocol, splits=("test",))`.
 
     Source: the protocol's class.
     """
@@ -45,7 +48,8 @@ def sample(scenes: Scenes, protocol: EventProtocol) -> Scenes:
         notes[split] = part.notes
     rows = pl.concat(parts)
     if rows.is_empty():
-        raise UsageError(f"no pedestrian can be sampled by {type(protocol).__name__}: {notes}")
+        told = "; ".join(f"{split}: {left_out(lost)}" for split, lost in notes.items())
+        raise InputError(f"no pedestrian can be sampled by {type(protocol).__name__}: {told}")
     rows = rows.select(pl.int_range(pl.len(), dtype=pl.Int64).alias("sample"), pl.all())
     extra: dict[str, Any] = {"protocol": to_dict(protocol), "sampling": notes}
     if assumed:
@@ -58,6 +62,12 @@ def sample(scenes: Scenes, protocol: EventProtocol) -> Scenes:
         notes={**scenes.meta.notes, **extra},
     )
     return scenes.with_tables(samples=rows, meta=meta)
+
+
+def left_out(notes: Mapping[str, int]) -> str:
+    """What became of a split's pedestrians, in words; `notes` as under `meta.notes["sampling"]`."""
+    lost = [f"{count} {reason.replace('_', ' ')}" for reason, count in notes.items() if count]
+    return ", ".join(lost) or "no pedestrians"
 
 
 @dataclass(frozen=True)

@@ -31,11 +31,12 @@ def videos_of(scenes: Scenes, protocol: EventProtocol, split: str) -> list[str]:
             hint=_SETS
             if protocol.dataset == "pie"
             else "put the release's folder split_ids/ beside annotations/; "
-            f"split_ids/{protocol.subset}/ holds {', '.join(f'{s}.txt' for s in protocol.splits)}",
+            f"split_ids/{protocol.subset}/ holds train.txt, val.txt and test.txt",
         )
     where = _SETS if protocol.dataset == "pie" else f"complete its list, split_ids/{name}.txt"
+    near = [other for other in names if other.startswith(f"{protocol.subset}/")] or names
     raise InputError(
-        f"no video is in split '{name}' of {dataset}; there are videos in {', '.join(names)}",
+        f"no video is in split '{name}' of {dataset}; there are videos in {', '.join(near)}",
         hint=f"{where}, and the annotations of its videos; or ask for another split",
     )
 

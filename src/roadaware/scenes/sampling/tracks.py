@@ -11,6 +11,7 @@ import polars as pl
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.positions import IntArray, Positions, from_rows
 from roadaware.scenes.sampling.configs import EventProtocol
+from roadaware.scenes.sampling.splits import videos_of
 from roadaware.scenes.tables import Scenes
 
 BoolArray = npt.NDArray[np.bool_]
@@ -62,11 +63,12 @@ def tracks(scenes: Scenes, protocol: EventProtocol, split: str, index: Positions
         index: positions of the scenes' boxes.
 
     Raises:
-        UsageError: if the split is unknown or the tubes lack their native names.
+        InputError: if the split holds no video.
+        UsageError: if the tubes lack their native names.
     """
     if "name" not in scenes.tubes.columns:
         raise UsageError("sampling needs tubes.name, the native identifier: it orders the pedestrians")
-    videos = scenes.split_videos(f"{protocol.subset}/{split}")
+    videos = videos_of(scenes, protocol, split)
     wanted = pl.col("video").cast(pl.String).is_in(videos) & ~pl.col("name").str.ends_with("p")
     if "track_label" in scenes.tubes.columns:
         wanted &= pl.col("track_label").cast(pl.String).is_in(_PEDESTRIANS).fill_null(True)
