@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 from small_files import Command, Files, write_files
 
-from roadaware.cli import runs
-from roadaware.errors import DiskError
+from roadaware.cli import folders, runs
+from roadaware.errors import DiskError, UsageError
 
 
 def make(roadaware: Command, files: Files, folder: Path, *more: object) -> int:
@@ -67,6 +67,57 @@ def test_other_peoples_folders_are_never_replaced(roadaware: Command, files: Fil
     assert (folder / "chapter.tex").read_text() == "dear"
 
 
+@pytest.mark.parametrize("marker", ['{"mine": 1}', '{"schema": 1, "files": {"precious.txt": ""}}', "no json"])
+def test_a_strangers_results_are_not_a_run(
+    roadaware: Command, files: Files, tmp_path: Path, marker: str
+) -> None:
+    folder = tmp_path / "thesis"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "results.json").write_text(marker)
+    (folder / "precious.txt").write_text("dear")
+    assert make(roadaware, files, folder, "--overwrite") == 2
+    assert {path.name for path in folder.iterdir()} == {"sub", "results.json", "precious.txt"}
+    assert (folder / "results.json").read_text() == marker
+
+
+def test_only_what_a_run_lists_is_replaced(roadaware: Command, files: Files, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert make(roadaware, files, folder) == 0
+    (folder / "notes.txt").write_text("dear")
+    (folder / "pictures").mkdir()
+    (folder / "pictures" / "report.html").write_text("mine")
+    (folder / "empty").mkdir()
+    (folder / "link").symlink_to("nowhere")
+    before = (folder / "results.json").read_bytes()
+    assert make(roadaware, files, folder, "--seed", "1", "--overwrite") == 0
+    assert (folder / "results.json").read_bytes() != before
+    assert (folder / "notes.txt").read_text() == "dear"
+    assert (folder / "pictures" / "report.html").read_text() == "mine"
+    assert (folder / "empty").is_dir()
+    assert (folder / "link").readlink() == Path("nowhere")
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_what_a_run_does_not_list_cannot_be_in_the_way(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folders.put_folder(folder, folders.with_marker({"old": b"1"}, {}), overwrite=False)
+    (folder / "new").write_text("mine")
+    for name in ("new", "new/inside"):
+        with pytest.raises(UsageError, match="not ours"):
+            folders.put_folder(folder, folders.with_marker({name: b"2"}, {}), overwrite=True)
+    assert (folder / "new").read_text() == "mine"
+    assert (folder / "old").read_bytes() == b"1"
+
+
+def test_a_link_to_a_run_stays_a_link(tmp_path: Path) -> None:
+    folder, link = tmp_path / "run", tmp_path / "link"
+    folders.put_folder(folder, folders.with_marker({"a": b"1"}, {}), overwrite=False)
+    link.symlink_to(folder)
+    folders.put_folder(link, folders.with_marker({"a": b"2"}, {}), overwrite=True)
+    assert link.is_symlink()
+    assert (folder / "a").read_bytes() == b"2"
+
+
 def test_equal_runs_are_equal_folders(roadaware: Command, files: Files, tmp_path: Path) -> None:
     for name in ("a", "b"):
         assert make(roadaware, files, tmp_path / name) == 0
@@ -90,7 +141,7 @@ def test_a_failing_disk_leaves_the_old_run(
 
         monkeypatch.setattr("roadaware.scenes.disk.put", put)
         with pytest.raises(DiskError, match="No space left"):
-            runs.put_folder(folder, {str(k): b"x" for k in range(5)}, overwrite=True)
+            folders.put_folder(folder, {str(k): b"x" for k in range(5)}, overwrite=True)
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
         assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
@@ -114,7 +165,10 @@ def test_what_killed_processes_left_is_swept(roadaware: Command, files: Files, t
     assert not left.exists()
 
 
-@pytest.mark.parametrize("name", ["per_sample.parquet", "results.json"])
+SIDES = ["per_sample.parquet", "results.json", "config.json", "per_pedestrian.parquet"]
+
+
+@pytest.mark.parametrize("name", SIDES)
 def test_a_damaged_run_is_named(roadaware: Command, files: Files, tmp_path: Path, name: str) -> None:
     folder = tmp_path / "run"
     assert make(roadaware, files, folder) == 0
@@ -124,7 +178,20 @@ def test_a_damaged_run_is_named(roadaware: Command, files: Files, tmp_path: Path
     done = roadaware("report", folder, "-o", tmp_path / "report.html")
     assert done.code == 3
     assert name in done.err
+    assert "again" in done.err
     assert not (tmp_path / "report.html").exists()
+    assert roadaware("compare", folder, folder).code == 3
+    (folder / name).unlink()
+    done = roadaware("compare", folder, folder)
+    assert done.code == 3
+    assert f"{folder / name}: expected" in done.err
+    assert "evaluate -o RUN" in done.err
+
+
+def test_a_page_that_is_gone_can_be_made_again(roadaware: Command, files: Files, tmp_path: Path) -> None:
+    assert make(roadaware, files, tmp_path / "run") == 0
+    (tmp_path / "run" / "report.html").unlink()
+    assert roadaware("report", tmp_path / "run", "-o", tmp_path / "page.html").code == 0
 
 
 def test_report_of_two_runs_compares_them(roadaware: Command, tmp_path: Path) -> None:
@@ -188,14 +255,34 @@ def test_compare_needs_samples_and_draws(roadaware: Command, files: Files, chang
     assert says in done.err
 
 
+def test_compare_says_which_of_the_two_is_not_there(roadaware: Command, files: Files, tmp_path: Path) -> None:
+    assert make(roadaware, files, tmp_path / "run") == 0
+    for words in ([tmp_path / "run", tmp_path / "nope"], [tmp_path / "nope", files.scores]):
+        done = roadaware("compare", *words)
+        assert done.code == 3
+        assert f"{tmp_path / 'nope'}: there is no such file or folder" in done.err
+    assert roadaware("compare", tmp_path / "run", tmp_path).code == 3
+    assert roadaware("compare", tmp_path / "run", files.scores).code == 2
+
+
+@pytest.mark.parametrize("option", [["--config", "reference"], ["--task", "action"], ["--samples", "s.csv"]])
+def test_compare_takes_no_options_that_runs_would_ignore(
+    roadaware: Command, files: Files, tmp_path: Path, option: list[str]
+) -> None:
+    assert make(roadaware, files, tmp_path / "run") == 0
+    done = roadaware("compare", tmp_path / "run", tmp_path / "run", *option)
+    assert done.code == 2
+    assert option[0] in done.err
+
+
 WRITER = """
 import sys
 from pathlib import Path
-from roadaware.cli.runs import MARKER, put_folder
+from roadaware.cli.folders import put_folder, with_marker
 print("started", flush=True)
 for version in range(10**9):
     text = str(version % 10).encode() * 20_000
-    put_folder(Path(sys.argv[1]), {"a": text, "in/b": text, MARKER: text}, overwrite=True)
+    put_folder(Path(sys.argv[1]), with_marker({"a": text, "in/b": text}, {}), overwrite=True)
 """
 
 
@@ -213,12 +300,12 @@ def test_a_killed_writer_leaves_one_whole_run(tmp_path: Path, trials: int) -> No
         process.kill()
         process.communicate()
         if folder.exists():
-            contents = {
-                path.read_bytes() for path in (folder / "a", folder / "in" / "b", folder / runs.MARKER)
-            }
+            contents = {path.read_bytes() for path in (folder / "a", folder / "in" / "b")}
             assert len(contents) == 1
-            assert len(contents.pop()) == 20_000
+            assert len(held := contents.pop()) == 20_000
+            marker = json.loads((folder / folders.MARKER).read_text())
+            assert marker["files"] == dict.fromkeys(("a", "in/b"), folders.digest(held))
     assert folder.exists()
-    runs.put_folder(folder, {runs.MARKER: b"end"}, overwrite=True)
+    folders.put_folder(folder, folders.with_marker({}, {}), overwrite=True)
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
-    assert [path.name for path in folder.iterdir()] == [runs.MARKER]
+    assert [path.name for path in folder.iterdir()] == [folders.MARKER]

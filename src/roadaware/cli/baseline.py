@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, datasets, runs
+from roadaware.cli import console, datasets, folders, runs
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -62,7 +62,7 @@ def baseline(
         roadaware baseline jaad JAAD --task risk --config reference \\
             --model constant-velocity -o runs/risk
     """
-    runs.check(folder, overwrite=overwrite)
+    folders.check(folder, overwrite=overwrite)
     if draws < 0:
         raise UsageError(f"--draws is 0 or more, not {draws}")
     protocol = f"{dataset}-{task}@iv2024"
@@ -104,7 +104,11 @@ def as_run(item: Baseline, protocol: str, draws: int, seed: int, config: ConfigN
 
     judged = from_dict(PedestrianConfig, item.metrics.config)
     state, _ = state_of(item.predictions, item.scenes, judged.task)
-    facts = {"config_name": config, "chosen": item.model.fitted.chosen}
+    facts = {
+        "config_name": config,
+        "chosen": item.model.fitted.chosen,
+        "sampling": item.scenes.meta.notes["protocol"],
+    }
     return runs.Run(item.name, state, judged, item.metrics, draws, seed, protocol, facts)
 
 
@@ -126,9 +130,8 @@ def save(
     """One folder with a run folder per model and a page of all.
 
     Raises:
-        DiskError, UsageError: as `runs.put_folder`.
+        DiskError, UsageError: as `folders.put_folder`.
     """
-    from roadaware.cli.output import json_text
     from roadaware.cli.pages import run_page
 
     files = {
@@ -137,8 +140,8 @@ def save(
         for name, data in runs.files_of(run, run_page([run])).items()
     }
     files["report.html"] = run_page(found, pairs, title).encode("utf-8", errors="backslashreplace")
-    files[runs.MARKER] = json_text({"schema": runs.SCHEMA, **_data(found, pairs)}).encode()
-    runs.put_folder(folder, files, overwrite=overwrite)
+    marked = folders.with_marker(files, {"schema": runs.SCHEMA, **_data(found, pairs)})
+    folders.put_folder(folder, marked, overwrite=overwrite)
 
 
 def _text(found: list[runs.Run], pairs: list[Comparison], protocol: str, config: str) -> str:

@@ -9,13 +9,13 @@ from cyclopts import Parameter
 
 from roadaware.cli import console, runs
 from roadaware.cli.options import USUAL, Common, ConfigName, Html, Outcome, Seed, TaskName
-from roadaware.errors import UsageError
+from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from roadaware.analysis.compare import Comparison
     from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores
 
-_CONFIG = "How csv files are judged, `reference` or `default`; run folders bring their own."
+_CONFIG = "How csv files are judged, `default` unless said; run folders bring their own."
 
 
 def compare(
@@ -25,7 +25,7 @@ def compare(
     *,
     samples: Annotated[Path | None, Parameter(help="The samples of the csv files.")] = None,
     task: Annotated[TaskName | None, Parameter(help="What was asked, for csv files.")] = None,
-    config: Annotated[ConfigName, Parameter(help=_CONFIG)] = "default",
+    config: Annotated[ConfigName | None, Parameter(help=_CONFIG)] = None,
     draws: Annotated[int, Parameter(help="Bootstrap resamples.")] = 1000,
     seed: Seed = 0,
     html: Html = None,
@@ -51,9 +51,13 @@ def compare(
     check_file(html)
     if draws < 1:
         raise UsageError(f"--draws is 1 or more here, not {draws}")
-    if runs.is_run(a) != runs.is_run(b):
+    if _is_run(a) != _is_run(b):
         raise UsageError("compare two csv files or two run folders, not one of each")
-    one, two, chosen = _runs(a, b) if runs.is_run(a) else _files(a, b, samples, task, config)
+    if runs.is_run(a):
+        _refuse_options(samples=samples, task=task, config=config)
+        one, two, chosen = _runs(a, b)
+    else:
+        one, two, chosen = _files(a, b, samples, task, config or "default")
     names = _names(a, b)
     with console.working("resampling"):
         found = paired(one, two, chosen, draws=draws, seed=seed, names=names)
@@ -72,6 +76,38 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
         "config": comparison.config,
         "metrics": {row["metric"]: row for row in comparison.table.iter_rows(named=True)},
     }
+
+
+def _is_run(path: Path) -> bool:
+    """Whether it is a run folder rather than a csv file.
+
+    Raises:
+        InputError: if it is neither.
+    """
+    if not path.exists():
+        raise InputError("there is no such file or folder", where=str(path), hint="Check the path.")
+    if path.is_dir() and not runs.is_run(path):
+        runs.members(path)
+        raise InputError(
+            "expected a run folder, found a folder of several",
+            where=str(path),
+            hint="Name one of the runs in it.",
+        )
+    return path.is_dir()
+
+
+def _refuse_options(**given: object) -> None:
+    """Runs bring their samples, task and config with them.
+
+    Raises:
+        UsageError: if one was given all the same.
+    """
+    named = [f"--{name}" for name, value in given.items() if value is not None]
+    if named:
+        raise UsageError(
+            f"{', '.join(named)} cannot be said of run folders, which bring their own; leave it away, or "
+            "evaluate again"
+        )
 
 
 def _runs(a: Path, b: Path) -> tuple[SampleScores, SampleScores, PedestrianConfig]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, runs, thresholds
+from roadaware.cli import console, folders, runs, thresholds
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -72,7 +72,7 @@ def evaluate(
             --samples samples.csv --task action --fail-under auc=0.85 f1=0.6
     """
     bars = thresholds.parsed(fail_under or [])
-    runs.check(folder, overwrite=overwrite)
+    folders.check(folder, overwrite=overwrite)
     if draws < 0:
         raise UsageError(f"--draws is 0 or more, not {draws}")
     judged, asked = _judged(scores, samples, task, protocol, data, split, config)
@@ -130,7 +130,9 @@ def _run(
     groups = _scenarios(judged, by, config) if by else None
     with console.working("resampling" if draws else "scoring"):
         result = evaluate_samples(judged.state, chosen, draws=draws, seed=seed, groups=groups)
-    facts = {"config_name": config, "clipped": judged.clipped}
+    facts: dict[str, Any] = {"config_name": config, "clipped": judged.clipped}
+    if judged.scenes is not None:
+        facts["sampling"] = judged.scenes.meta.notes["protocol"]
     return runs.Run(name, judged.state, chosen, result, draws, seed, protocol, facts, groups)
 
 
@@ -147,5 +149,5 @@ def _scenarios(judged: Judged, by: list[str], config: ConfigName) -> list[str]:
 def _save(run: runs.Run, folder: Path, *, overwrite: bool) -> None:
     from roadaware.cli.pages import run_page
 
-    runs.put_folder(folder, runs.files_of(run, run_page([run])), overwrite=overwrite)
+    folders.put_folder(folder, runs.files_of(run, run_page([run])), overwrite=overwrite)
     console.note(f"wrote {folder} (report: {folder / 'report.html'})")

@@ -26,29 +26,17 @@ def check_file(path: Path | None) -> None:
     _check_parent(path.absolute().parent, path)
 
 
-def check_folder(path: Path | None, *, overwrite: bool, marker: str) -> None:
-    """Fail early if a folder cannot be made, or holds something already.
-
-    Args:
-        path: the folder to be written.
-        overwrite: whether an earlier result there may be replaced.
-        marker: the file by which an earlier result is known; a folder with other things is never replaced.
+def check_folder(path: Path | None) -> None:
+    """Fail early if a folder cannot be made, or not be written to.
 
     Raises:
         DiskError: if it cannot be written there.
-        UsageError: if there is something already.
+        UsageError: if it is a file.
     """
     if path is None:
         return
     if path.exists() and not path.is_dir():
         raise UsageError(f"{path} is a file; name a folder to write into")
-    if path.is_dir() and any(path.iterdir()):
-        if not (path / marker).is_file():
-            raise UsageError(f"{path} holds other things (no {marker} in it); name a new or empty folder")
-        if not overwrite:
-            raise UsageError(
-                f"{path} holds an earlier result; say --overwrite to replace it, or name another"
-            )
     _check_parent(path.absolute(), path)
 
 

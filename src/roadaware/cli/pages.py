@@ -53,7 +53,14 @@ def run_section(run: Run, *, scenes: Scenes | None = None) -> Section:
         about = {"protocol name": run.protocol, **about}
     named = run.facts.get("config_name")
     title = sentence(f"{run.name}: {run.config.task}" + (f", config {named}" if named == "default" else ""))
-    return evaluation_section(run.result, title=title, model=run.name, about=about, pictures=pictures)
+    return evaluation_section(
+        run.result,
+        title=title,
+        model=run.name,
+        about=about,
+        protocol=run.facts.get("sampling"),
+        pictures=pictures,
+    )
 
 
 def comparison_page(comparison: Comparison) -> str:

@@ -55,7 +55,11 @@ def read(
     """
     from roadaware.cli.output import check_folder
 
-    check_folder(folder, overwrite=overwrite, marker="meta.json")
+    check_folder(folder)
+    if folder is not None:
+        from roadaware.scenes.store import check_target
+
+        check_target(folder, overwrite=overwrite)
     options: dict[str, Any] = {"cache": cache, "verify": verify}
     if appearance:
         options["appearance"] = True

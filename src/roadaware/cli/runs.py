@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import io
 import json
-import os
-import re
-import secrets
-import shutil
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roadaware import __version__
-from roadaware.cli.output import check_folder, json_text, make_folder
+from roadaware.cli.folders import FORMAT, MARKER, digest, listed, with_marker
+from roadaware.cli.output import json_text
 from roadaware.errors import DamagedError, InputError
 
 if TYPE_CHECKING:
@@ -25,9 +20,13 @@ if TYPE_CHECKING:
     from roadaware.metrics.result import MetricResult
 
 SCHEMA = 1
-MARKER = "results.json"
 _LIMIT = 1 << 30
-_TEMPORARY = re.compile(r"\.roadaware-run-(\d{1,10})-[0-9a-f]{8}\.tmp")
+_PAGE, _ROWS = "report.html", "per_sample.parquet"
+_FACTS = ("config_name", "sampling", "clipped", "chosen")
+_RUNS = "Name a whole folder that `evaluate -o RUN` or `baseline -o RUN` wrote."
+_AGAIN = (
+    "The file is not the one that was written; evaluate again with -o, and --overwrite for the same folder."
+)
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Run:
 
 def summary(run: Run) -> dict[str, Any]:
     """What a machine wants to know of a run: metrics, intervals and what they rest on; undefined is None."""
-    from roadaware.config import digest
+    from roadaware.config import digest as config_digest
 
     rows = list(run.result.of_group(None).iter_rows(named=True))
     names = run.state.pedestrian
@@ -79,7 +78,7 @@ def summary(run: Run) -> dict[str, Any]:
             if row["group"] is None
         ],
         "config": run.result.config,
-        "config_digest": digest(run.config),
+        "config_digest": config_digest(run.config),
         "data_digest": data_digest(run.state),
         "draws": run.draws,
         "seed": run.seed,
@@ -100,15 +99,6 @@ def data_digest(state: SampleScores) -> str:
     return total.hexdigest()
 
 
-def check(folder: Path | None, *, overwrite: bool) -> None:
-    """Fail early if a run cannot be written there.
-
-    Raises:
-        DiskError, UsageError: as `output.check_folder`.
-    """
-    check_folder(folder, overwrite=overwrite, marker=MARKER)
-
-
 def files_of(run: Run, page: str) -> dict[str, bytes]:
     """The files of a run by name.
 
@@ -116,46 +106,16 @@ def files_of(run: Run, page: str) -> dict[str, bytes]:
         run: what to write.
         page: the report, as HTML.
     """
+    config = {"metric": run.result.config, "protocol": run.protocol or None}
+    if "sampling" in run.facts:
+        config["sampling"] = run.facts["sampling"]
     files = {
-        "config.json": json_text({"metric": run.result.config, "protocol": run.protocol or None}).encode(),
-        "per_sample.parquet": _parquet(_sample_rows(run)),
+        "config.json": json_text(config).encode(),
+        _ROWS: _parquet(_sample_rows(run)),
         "per_pedestrian.parquet": _parquet(run.result.instances("pedestrian")),
-        "report.html": page.encode("utf-8", errors="backslashreplace"),
+        _PAGE: page.encode("utf-8", errors="backslashreplace"),
     }
-    listed = {name: _digest(data) for name, data in files.items()}
-    return {**files, MARKER: json_text({**summary(run), "files": listed}).encode()}
-
-
-def put_folder(folder: Path, files: dict[str, bytes], *, overwrite: bool) -> None:
-    """Write files into a new folder beside the target, then swap the two.
-
-    Args:
-        folder: the target.
-        files: name to content; a name may lie in a folder inside.
-        overwrite: replace what stands there.
-
-    Raises:
-        DiskError: if it cannot be written; what stood there still stands.
-        UsageError: if something stands there that may not be replaced.
-    """
-    from roadaware.scenes.disk import disk_error, put, sync_folder
-
-    check(folder, overwrite=overwrite)
-    target = folder.absolute()
-    make_folder(target.parent)
-    _sweep(target.parent)
-    building = target.parent / f".roadaware-run-{os.getpid()}-{secrets.token_hex(4)}.tmp"
-    try:
-        for name, data in files.items():
-            (building / name).parent.mkdir(parents=True, exist_ok=True)
-            put(building / name, data)
-        sync_folder(building)
-        _swap(building, target)
-        sync_folder(target.parent)
-    except OSError as error:
-        raise disk_error(folder, sum(map(len, files.values())), error) from error
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
+    return with_marker(files, summary(run))
 
 
 def load(folder: Path) -> Run:
@@ -175,20 +135,25 @@ def load(folder: Path) -> Run:
         config = from_dict(PedestrianConfig, results["config"])
         draws, seed = int(results["draws"]), int(results["seed"])
         name, protocol = str(results["name"]), str(results["protocol"] or "")
-        digest = results["files"]["per_sample.parquet"]
-    except (KeyError, TypeError, ValueError) as error:
+        # The page is made from the others, and made again by `report`: it may be missing or edited.
+        held = {file: _checked(folder / file, stated) for file, stated in _listed(results).items()}
+        rows = held[_ROWS]
+        facts = {fact: results[fact] for fact in _FACTS if fact in results}
+        if not isinstance(facts.get("sampling", {}), dict):
+            raise TypeError("sampling")
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise DamagedError(
-            f"a field is missing or of a wrong kind: {error}", where=f"{folder}/{MARKER}"
+            f"a field is missing or of a wrong kind: {error}", where=f"{folder}/{MARKER}", hint=_AGAIN
         ) from error
-    state, groups = _state(folder / "per_sample.parquet", digest)
+    state, groups = _state(folder / _ROWS, rows)
     labels = None if groups is None else np.array(groups, dtype=object)
     result = evaluate_samples(state, config, draws=draws, seed=seed, groups=labels)
-    return Run(name, state, config, result, draws, seed, protocol, groups=groups)
+    return Run(name, state, config, result, draws, seed, protocol, facts, groups)
 
 
 def is_run(path: Path) -> bool:
-    """Whether the path is a folder with a run."""
-    return (path / MARKER).is_file()
+    """Whether the path is a folder with a run, or with what is left of one."""
+    return (path / _ROWS).is_file() or _ROWS in (listed(path) or ())
 
 
 def members(folder: Path) -> list[Path]:
@@ -197,17 +162,17 @@ def members(folder: Path) -> list[Path]:
     Raises:
         InputError: if there is none.
     """
-    if (folder / "per_sample.parquet").is_file():
+    if is_run(folder):
         return [folder]
     try:
-        found = sorted(path for path in folder.iterdir() if (path / "per_sample.parquet").is_file())
+        found = sorted(path for path in folder.iterdir() if is_run(path))
     except OSError as error:
-        raise InputError(f"expected a run folder: {error.strerror}", where=str(folder)) from error
+        raise InputError(f"expected a run folder: {error.strerror}", where=str(folder), hint=_RUNS) from error
     if not found:
         raise InputError(
             f"expected a run folder with {MARKER}, found none",
             where=str(folder),
-            hint="Run folders are what `evaluate -o RUN` and `baseline -o RUN` write.",
+            hint=_RUNS,
         )
     return found
 
@@ -224,32 +189,48 @@ def _groups(run: Run) -> dict[str, dict[str, Any]]:
 def _results(folder: Path) -> dict[str, Any]:
     path = folder / MARKER
     try:
-        found = json.loads(_bytes(path))
+        found: Any = json.loads(_bytes(path))
     except ValueError as error:
-        raise DamagedError(f"expected JSON, found: {error}", where=str(path)) from error
-    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
-        schema = found.get("schema") if isinstance(found, dict) else None
+        raise DamagedError(f"expected JSON, found: {error}", where=str(path), hint=_AGAIN) from error
+    stated = [found.get(key) if isinstance(found, dict) else None for key in ("format", "schema")]
+    if stated != [FORMAT, SCHEMA]:
         raise InputError(
-            f"expected a run of schema {SCHEMA}, found {schema!r}",
+            f"expected a {FORMAT} of schema {SCHEMA}, found {stated[0]!r} of schema {stated[1]!r}",
             where=str(path),
-            hint="Write the run again with this version.",
+            hint="Write the run again with this version: `evaluate -o RUN`, `baseline -o RUN`.",
         )
-    return found
+    results: dict[str, Any] = found
+    return results
 
 
-def _state(path: Path, digest: str) -> tuple[SampleScores, list[str | None] | None]:
+def _listed(results: dict[str, Any]) -> dict[str, str]:
+    """The files that a run is made from, with their digests."""
+    return {
+        name: str(stated)
+        for name, stated in results["files"].items()
+        if name != _PAGE and name == Path(name).name
+    }
+
+
+def _checked(path: Path, stated: str) -> bytes:
+    """The content of a file of a run.
+
+    Raises:
+        InputError: if there is none.
+        DamagedError: if it is not the one that was written.
+    """
+    data = _bytes(path)
+    if digest(data) != stated:
+        raise DamagedError(f"expected blake2b {stated}, found {digest(data)}", where=str(path), hint=_AGAIN)
+    return data
+
+
+def _state(path: Path, data: bytes) -> tuple[SampleScores, list[str | None] | None]:
     """The samples of a run, and their scenarios where it has some."""
     import polars as pl
 
     from roadaware.metrics.pedestrians import SampleScores
 
-    data = _bytes(path)
-    if _digest(data) != digest:
-        raise DamagedError(
-            f"expected blake2b {digest}, found {_digest(data)}",
-            where=str(path),
-            hint="The file is not the one that was written; evaluate again.",
-        )
     try:
         rows = pl.read_parquet(data)
         scores = rows["scores"].to_numpy()
@@ -257,7 +238,7 @@ def _state(path: Path, digest: str) -> tuple[SampleScores, list[str | None] | No
         tte = None if rows["tte_frames"].null_count() else rows["tte_frames"].to_numpy()
         truth, names, order = (rows[name].to_numpy() for name in ("truth", "pedestrian", "order"))
     except pl.exceptions.PolarsError as error:
-        raise DamagedError(f"a column is missing: {error}", where=str(path)) from error
+        raise DamagedError(f"a column is missing: {error}", where=str(path), hint=_AGAIN) from error
     groups = rows["group"].to_list() if "group" in rows.columns else None
     return SampleScores(scores.reshape(len(rows), -1), truth, names, video, tte, order), groups
 
@@ -268,7 +249,7 @@ def _bytes(path: Path) -> bytes:
     try:
         return read_regular(path, limit=_LIMIT)
     except FileNotFoundError as error:
-        raise InputError("expected a file of a run, found nothing", where=str(path)) from error
+        raise InputError("expected a file of a run, found nothing", where=str(path), hint=_RUNS) from error
 
 
 def _sample_rows(run: Run) -> Any:
@@ -289,41 +270,8 @@ def _parquet(frame: Any) -> bytes:
     return buffer.getvalue()
 
 
-def _digest(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
-
-
 def _ends(row: dict[str, Any]) -> dict[str, list[float] | None]:
     return {
         unit: None if row[f"low_{unit}"] is None else [row[f"low_{unit}"], row[f"high_{unit}"]]
         for unit in ("pedestrian", "video")
     }
-
-
-def _swap(new: Path, target: Path) -> None:
-    """Put the new folder in the place of the old in one step, the old under the new one's name.
-
-    Raises:
-        OSError: whatever the system says.
-    """
-    if not target.exists() or not any(target.iterdir()):
-        new.replace(target)
-        return
-    exchange = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    at_cwd, flag_exchange = -100, 2
-    if exchange is not None and exchange(at_cwd, bytes(new), at_cwd, bytes(target), flag_exchange) == 0:
-        return
-    # File systems without an exchange: two renames; between them only the old name is missing.
-    aside = new.with_name(f".roadaware-run-{os.getpid()}-{secrets.token_hex(4)}.tmp")
-    target.replace(aside)
-    new.replace(target)
-    shutil.rmtree(aside, ignore_errors=True)
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what killed processes left half-built."""
-    with suppress(OSError):
-        for path in folder.iterdir():
-            match = _TEMPORARY.fullmatch(path.name)
-            if match and not Path(f"/proc/{match[1]}").exists() and Path("/proc/self").exists():
-                shutil.rmtree(path, ignore_errors=True)

@@ -64,6 +64,16 @@ def save(tables: TableSet, folder: Path, *, overwrite: bool = False) -> None:
     commit(Path(folder), parts, content, overwrite=overwrite)
 
 
+def check_target(folder: Path, *, overwrite: bool = False) -> None:
+    """Fail early where `save` would refuse a folder for what it holds.
+
+    Raises:
+        UsageError: as `save`.
+    """
+    if folder.is_dir():
+        _refuse_foreign(folder, _names(folder), overwrite=overwrite)
+
+
 def open_scenes(folder: Path) -> Scenes:
     """Read the Scenes that `save` wrote, every byte checked against its digest.
 

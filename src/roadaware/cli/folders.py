@@ -1,0 +1,216 @@
+"""Folders of results: swapped in whole for an earlier result, with everything in them that is not ours."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from roadaware.cli.output import check_folder, json_text, make_folder
+from roadaware.errors import DiskError, RoadawareError, UsageError
+
+FORMAT = "roadaware-run"
+MARKER = "results.json"
+_LIMIT = 1 << 28
+_TEMPORARY = re.compile(r"\.roadaware-run-(\d{1,10})-[0-9a-f]{8}\.tmp")
+
+
+def with_marker(files: Mapping[str, bytes], facts: Mapping[str, Any]) -> dict[str, bytes]:
+    """The files of a result and the marker that lists them with their digests.
+
+    Args:
+        files: name to content; a name may lie in a folder inside.
+        facts: what else the marker says, JSON-ready.
+    """
+    listed = {name: digest(data) for name, data in files.items()}
+    return {**files, MARKER: json_text({"format": FORMAT, **facts, "files": listed}).encode()}
+
+
+def digest(data: bytes) -> str:
+    """What a marker holds for a file: its blake2b, 16 bytes in hexadecimal digits."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def marked(path: Path, form: str) -> dict[str, Any] | None:
+    """What a marker says; None where there is none, or one of somebody else.
+
+    Args:
+        path: of the marker.
+        form: its format.
+    """
+    from roadaware.scenes.disk import read_regular
+
+    with suppress(RoadawareError, OSError, ValueError, RecursionError):
+        found = json.loads(read_regular(path, limit=_LIMIT))
+        if isinstance(found, dict) and found.get("format") == form:
+            return found
+    return None
+
+
+def listed(folder: Path) -> frozenset[str] | None:
+    """The names of the files that a result in the folder consists of; None where no result is there."""
+    found = marked(folder / MARKER, FORMAT)
+    if found is None or not isinstance(found.get("files"), dict):
+        return None
+    return frozenset({MARKER, *found["files"]})
+
+
+def vacant(folder: Path) -> bool:
+    """Whether nothing is in a folder but what killed writers left unfinished.
+
+    Raises:
+        DiskError: if it cannot be looked into.
+    """
+    from roadaware.scenes.disk import is_temporary
+
+    try:
+        return all(is_temporary(path.name) is not None for path in folder.iterdir())
+    except OSError as error:
+        raise DiskError(f"{folder} cannot be looked into: {error.strerror}; name another folder") from error
+
+
+def check(folder: Path | None, *, overwrite: bool) -> None:
+    """Fail early if a result cannot be written there.
+
+    Raises:
+        DiskError: if it cannot be written there.
+        UsageError: if an earlier result is there and may not be replaced, or anything else.
+    """
+    check_folder(folder)
+    if folder is None or not folder.is_dir() or vacant(folder):
+        return
+    if listed(folder) is None:
+        raise UsageError(f"{folder} holds other things (no {MARKER} of ours); name a new or empty folder")
+    if not overwrite:
+        raise UsageError(f"{folder} holds an earlier result; say --overwrite to replace it, or name another")
+
+
+def put_folder(folder: Path, files: Mapping[str, bytes], *, overwrite: bool) -> None:
+    """Write files into a new folder beside the target, then swap the two.
+
+    Of an earlier result only the files that its marker lists are replaced; all else stays.
+
+    Args:
+        folder: the target; a link is followed.
+        files: name to content, the marker among them.
+        overwrite: replace an earlier result.
+
+    Raises:
+        DiskError: if it cannot be written; what stood there still stands.
+        UsageError: if something stands there that may not be replaced.
+    """
+    from roadaware.scenes.disk import disk_error, put, sync_folder
+
+    check(folder, overwrite=overwrite)
+    target = Path(os.path.realpath(folder))
+    ours = (listed(target) if target.is_dir() else None) or frozenset()
+    _refuse_clash(target, files, ours)
+    make_folder(target.parent)
+    _sweep(target.parent)
+    building = target.parent / f".roadaware-run-{os.getpid()}-{secrets.token_hex(4)}.tmp"
+    try:
+        for name, data in files.items():
+            (building / name).parent.mkdir(parents=True, exist_ok=True)
+            put(building / name, data)
+        _keep(target, building, ours)
+        sync_folder(building)
+        old = _swap(building, target)
+        sync_folder(target.parent)
+        if old is not None:
+            _keep(old, target, ours)  # what was added in the meantime
+            shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        raise disk_error(folder, sum(map(len, files.values())), error) from error
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def _others(folder: Path, ours: frozenset[str], inside: str = "") -> Iterator[str]:
+    """The names of what is not ours: files, links, and folders that hold nothing."""
+    from roadaware.scenes.disk import is_temporary
+
+    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+        name = f"{inside}{entry.name}"
+        if entry.is_dir(follow_symlinks=False):
+            with os.scandir(entry) as held:
+                empty = next(held, None) is None
+            yield from [name] if empty else _others(Path(entry), ours, f"{name}/")
+        elif name not in ours and is_temporary(entry.name) is None:
+            yield name
+
+
+def _refuse_clash(folder: Path, files: Mapping[str, bytes], ours: frozenset[str]) -> None:
+    """Stop where a new file would stand in the place of one that is not ours.
+
+    Raises:
+        UsageError: if one would.
+    """
+    if not folder.is_dir():
+        return
+    folders = {str(above) for name in files for above in Path(name).parents}
+    for name in _others(folder, ours):
+        above = {str(part) for part in Path(name).parents}
+        if name in files or above & set(files) or (name in folders and not (folder / name).is_dir()):
+            raise UsageError(
+                f"{folder / name} is not ours and would be replaced; move it, or name a new folder"
+            )
+
+
+def _keep(old: Path, new: Path, ours: frozenset[str]) -> None:
+    """Bring what is not ours along: the same files under a second name, copies where there are no such.
+
+    Raises:
+        OSError: whatever the system says.
+    """
+    if not old.is_dir():
+        return
+    for name in _others(old, ours):
+        source, place = old / name, new / name
+        if os.path.lexists(place):
+            continue
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir() and not source.is_symlink():
+            place.mkdir()
+            continue
+        try:
+            os.link(source, place, follow_symlinks=False)
+        except OSError:
+            shutil.copy2(source, place, follow_symlinks=False)
+
+
+def _swap(new: Path, target: Path) -> Path | None:
+    """Put the new folder in the place of the old in one step; where the old one is now.
+
+    Raises:
+        OSError: whatever the system says.
+    """
+    if not target.exists() or not any(target.iterdir()):
+        new.replace(target)
+        return None
+    exchange = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    at_cwd, flag_exchange = -100, 2
+    if exchange is not None and exchange(at_cwd, bytes(new), at_cwd, bytes(target), flag_exchange) == 0:
+        return new
+    # File systems without an exchange: two renames. The old one's name between them is one that no sweep
+    # removes, for a crash would leave it as the only copy of what is not ours.
+    aside = target.with_name(f"{target.name}.replaced-{os.getpid()}-{secrets.token_hex(4)}")
+    target.replace(aside)
+    new.replace(target)
+    return aside
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what killed processes left half-built."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            match = _TEMPORARY.fullmatch(path.name)
+            if match and not Path(f"/proc/{match[1]}").exists() and Path("/proc/self").exists():
+                shutil.rmtree(path, ignore_errors=True)
