@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import time
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from small_files import Command
 
+from roadaware.cli import main
+from roadaware.cli.demo_folder import claim
+from roadaware.errors import DiskError
 from roadaware.scenes.demo import DemoFacts, write_demo
 from roadaware.scenes.readers import read
+
+demo_module = import_module("roadaware.cli.demo")
 
 
 def test_the_demo_finds_what_it_planted(roadaware: Command, tmp_path: Path) -> None:
@@ -30,6 +40,79 @@ def test_the_demo_does_not_write_into_other_folders(roadaware: Command, tmp_path
     done = roadaware("demo", "-o", tmp_path)
     assert done.code == 2
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+
+
+@pytest.mark.parametrize("name", ["report.html", "data/annotations/video_0001.xml", "demo.json"])
+def test_a_folder_with_files_named_like_the_demos_is_not_its_own(
+    roadaware: Command, tmp_path: Path, name: str
+) -> None:
+    theirs = tmp_path / "m"
+    for path in (theirs / name, theirs / "samples.csv"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("dear")
+    before = sorted(theirs.rglob("*"))
+    for more in ([], ["--overwrite"]):
+        done = roadaware("demo", "-o", theirs, *more)
+        assert done.code == 2
+        assert "name a new or empty folder" in done.err
+    assert sorted(theirs.rglob("*")) == before
+    assert (theirs / name).read_text() == (theirs / "samples.csv").read_text() == "dear"
+
+
+def test_what_an_earlier_demo_did_not_write_is_not_replaced(roadaware: Command, tmp_path: Path) -> None:
+    claim(tmp_path, ["report.html"])
+    (tmp_path / "samples.csv").write_text("dear")
+    done = roadaware("demo", "-o", tmp_path)
+    assert done.code == 2
+    assert "samples.csv was not written by a demo" in done.err
+    assert {path.name for path in tmp_path.iterdir()} == {"demo.json", "samples.csv"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupted_demo_starts_over(
+    tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "demo"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "roadaware", "demo", "-o", str(folder)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    while not (folder / "data" / "annotations").is_dir() and process.poll() is None:
+        time.sleep(0.005)
+    process.send_signal(number)
+    assert process.wait(20) in (128 + number, -number)
+    assert not (folder / "report.html").exists()
+    (folder / "notes.txt").write_text("dear")
+    (folder / ".roadaware-999999999-0123abcd.tmp").write_text("half")
+    monkeypatch.setattr(demo_module, "_baselines", lambda *_: ended())
+    assert main(["demo", "-o", str(folder)]) == 4
+    assert len(read("jaad", folder / "data", cache=False).videos) == 30
+    assert (folder / "notes.txt").read_text() == "dear"
+    assert {path.name for path in folder.iterdir()} == {"data", "demo.json", "notes.txt"}
+
+
+def ended() -> None:
+    """As far as this test goes: the disk is full."""
+    raise DiskError("full")
+
+
+def test_a_killed_marker_leaves_a_vacant_folder(tmp_path: Path) -> None:
+    (tmp_path / ".roadaware-999999999-0123abcd.tmp").write_text("half")
+    claim(tmp_path, ["report.html"])
+    assert [path.name for path in tmp_path.iterdir()] == ["demo.json"]
+
+
+@pytest.mark.parametrize("folder", ["/proc/demo", "/dev/null/demo"])
+def test_a_demo_that_cannot_be_written_ends_with_4(roadaware: Command, folder: str) -> None:
+    done = roadaware("demo", "-o", folder)
+    assert done.code == 4
+    assert "demo" in done.err
+
+
+def test_a_data_set_that_cannot_be_written_is_an_error_of_the_disk() -> None:
+    with pytest.raises(DiskError, match="cannot write /proc/demo"):
+        write_demo(Path("/proc/demo"))
 
 
 def test_equal_seeds_write_equal_bytes(demo_set: tuple[Path, DemoFacts], tmp_path: Path) -> None:

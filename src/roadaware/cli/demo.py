@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, text
-from roadaware.cli.options import USUAL, Common, ConfigName, Draws, Outcome, OutputFolder, Overwrite
-from roadaware.errors import UsageError
+from roadaware.cli.options import USUAL, Common, ConfigName, Draws, Outcome, OutputFolder, Switch
 
 if TYPE_CHECKING:
     from roadaware.cli.runs import Run
@@ -23,7 +22,9 @@ _Trained = dict[str, dict[str, "Baseline"]]
 _TASKS = ("action", "risk")
 _HEADLINES = ("accuracy", "balanced_accuracy", "f1", "average_precision", "auc", "soft_f1", "hard_f1")
 _WHERE: dict[ConfigName, str] = {"reference": "", "default": " where the labels are honest"}
-_FOLDER = "Where data set, runs and report go; an earlier demo there is replaced."
+_DATA, _SCORES, _SAMPLES, _PAGE = "data", "scores.csv", "samples.csv", "report.html"
+_FOLDER = "Where data set, runs and report go; an earlier demo there, finished or not, is replaced."
+_OVERWRITE = "Not needed: an earlier demo is replaced anyway, and nothing else ever."
 
 
 def demo(
@@ -32,7 +33,7 @@ def demo(
     folder: Annotated[Path, Parameter(help=_FOLDER), OutputFolder] = Path("runs/demo"),
     draws: Draws = 200,
     seed: Annotated[int, Parameter(help="Seed of the data set and of the resamples.")] = 0,
-    overwrite: Overwrite = False,
+    overwrite: Annotated[bool, Parameter(help=_OVERWRITE), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:
     """Run every step once: read, audit, train baselines, evaluate, report. Takes under a minute.
@@ -47,12 +48,12 @@ def demo(
 
         roadaware demo --data DATA -o runs/real
     """
-    if draws < 0:
-        raise UsageError(f"--draws is 0 or more, not {draws}")
-    _check_output(folder, overwrite=overwrite)
+    from roadaware.cli.demo_folder import claim
+
+    claim(folder, (_DATA, _SCORES, _SAMPLES, _PAGE) if data is None else (_PAGE,))
     show = _Show(aloud=str(common.json) != "-")
     found = _made_up(folder, show, draws, seed) if data is None else _real(data, folder, show, draws, seed)
-    page = folder / "report.html"
+    page = folder / _PAGE
     show.say(f"\nThe report: {page}\nAll of it took {text.seconds(time.monotonic() - show.started_s)}.")
     return Outcome("", {**found, "report": str(page)})
 
@@ -87,7 +88,7 @@ def _made_up(output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]
     from roadaware.cli.pages import data_section_of
     from roadaware.scenes.demo import write_demo
 
-    root = output / "data"
+    root = output / _DATA
     with console.progress("writing the demo's data set") as progress:
         facts = write_demo(root, seed=seed, progress=progress)
     show.step("Read", f"read jaad {root}")
@@ -120,16 +121,13 @@ def _real(data: Path, output: Path, show: _Show, draws: int, seed: int) -> dict[
     show.step("Audit", f"audit jaad {root}")
     audit, audited = _audit(scenes, show)
     trained = _baselines(scenes, show, root, draws, seed)
-    found = _runs(trained, draws, seed)
-    show.step("Reproduce the published tables", f"reproduce iv2024 --data {data}")
+    honest = _baselines(scenes, show, root, draws, seed, "default")
     tables = repeated(data, draws=0, baselines=trained)
-    show.say(reproduction_text(tables))
     show.step(
         "Compare the baselines with the released scores", f"reproduce iv2024 --data {data} --draws {draws}"
     )
     pairs = against_released(tables, draws=max(draws, 1), seed=seed)
     show.say("\n".join(f"{name}\n{headline_text(pair)}" for name, pair in pairs))
-    honest = _baselines(scenes, show, root, draws, seed, "default")
     sections = [
         data_section_of(scenes),
         audited,
@@ -138,10 +136,12 @@ def _real(data: Path, output: Path, show: _Show, draws: int, seed: int) -> dict[
         *_sections(honest, draws, seed, "default"),
     ]
     _write_report(output, sections, "Demo on real annotations")
+    show.step("Reproduce the published tables", f"reproduce iv2024 --data {data}")
+    show.say(reproduction_text(tables))
     counts = {severity: len(audit.of_severity(severity)) for severity in ("serious", "warning", "note")}
     return {
         "audit": counts,
-        "models": _values(found),
+        "models": _values(_runs(trained, draws, seed)),
         "models_where_labels_are_honest": _values(_runs(honest, draws, seed, "default")),
         "reproduced": tables.counts,
     }
@@ -202,7 +202,7 @@ def _own_scores(output: Path, run: Run, show: _Show) -> None:
     from roadaware.metrics.pedestrians import evaluate_samples
     from roadaware.scenes.scores import samples_text, scores_text
 
-    scores, samples = output / "scores.csv", output / "samples.csv"
+    scores, samples = output / _SCORES, output / _SAMPLES
     state = run.state
     if state.tte_frames is None or state.video is None:
         raise TypeError("samples of a protocol have times to event and videos")
@@ -237,16 +237,8 @@ def _write_report(output: Path, sections: list[Section], title: str) -> None:
     from roadaware.reports.page import report
 
     with console.working("report"):
-        write_text(output / "report.html", report(sections, title=f"roadaware: {title}"))
+        write_text(output / _PAGE, report(sections, title=f"roadaware: {title}"))
 
 
 def _values(found: list[Run]) -> dict[str, dict[str, float | None]]:
     return {f"{run.config.task} {run.name}": run.result.values() for run in found}
-
-
-def _check_output(output: Path, *, overwrite: bool) -> None:
-    """An empty folder, a new one or an earlier demo is written to; anything else only under --overwrite."""
-    from roadaware.cli.output import check_folder
-
-    ours = (output / "report.html").is_file()
-    check_folder(output, overwrite=overwrite or ours, marker="report.html")

@@ -12,7 +12,7 @@ import numpy as np
 from roadaware.scenes.demo import xml
 from roadaware.scenes.demo.defects import plant
 from roadaware.scenes.demo.walkers import Drive, Walker, crosser, drive, passer_by
-from roadaware.scenes.disk import atomic_write
+from roadaware.scenes.disk import atomic_write, disk_error
 
 _SPLITS = {"train": range(16), "val": range(16, 21), "test": range(21, 30)}
 _MIN_FRAMES = 110
@@ -117,8 +117,12 @@ def _write_splits(root: Path, videos: list[_Video], damaged: _Video) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    atomic_write(path, text.encode())
+    data = text.encode()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise disk_error(path, len(data), error) from error
+    atomic_write(path, data)
 
 
 def _facts(videos: list[_Video], planted: dict[str, tuple[str, ...]]) -> DemoFacts:

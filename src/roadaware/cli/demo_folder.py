@@ -1,0 +1,42 @@
+"""The demo's folder: what in it is the demo's, so that the next one may start over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from roadaware.cli.folders import marked, vacant
+from roadaware.cli.output import check_folder, json_text, write_text
+from roadaware.errors import UsageError
+
+FORMAT = "roadaware-demo"
+MARKER = "demo.json"
+
+
+def claim(folder: Path, names: Sequence[str]) -> None:
+    """Say in a marker what the demo is about to write, before anything of it is written.
+
+    However the demo ends, the next one finds the marker and knows that these names are its own.
+
+    Args:
+        folder: where the demo goes: new, empty, or that of an earlier demo.
+        names: the files and folders right in it that will be written.
+
+    Raises:
+        DiskError: if it cannot be written there.
+        UsageError: if something stands there that is not a demo's.
+    """
+    check_folder(folder)
+    found = marked(folder / MARKER, FORMAT)
+    if found is None and folder.is_dir() and not vacant(folder):
+        raise UsageError(
+            f"{folder} holds other things (no {MARKER} of a demo); name a new or empty folder with -o"
+        )
+    listed = found.get("files") if found else None
+    ours = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
+    for name in names:
+        if name not in ours and (folder / name).exists():
+            raise UsageError(
+                f"{folder / name} was not written by a demo; move it, or name another folder with -o"
+            )
+    write_text(folder / MARKER, json_text({"format": FORMAT, "files": sorted({*ours, *names})}))
