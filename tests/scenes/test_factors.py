@@ -114,6 +114,35 @@ def test_an_unseen_light_is_unknown_and_forbids_as_published():
     assert label(mixed, "signal") == "signal=allow"
 
 
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ({"red": 5, "yellow": 3, "green": 4}, "forbid"),
+        ({"red": 3, "yellow": 4, "green": 3}, "allow"),
+        ({"red": 3, "yellow": 3, "green": 4, "n/a": 5}, "allow"),
+        ({"red": 2, "yellow": 0, "green": 2, "n/a": 11}, "forbid"),
+    ],
+)
+@pytest.mark.parametrize("dtype", [pl.Enum(["green", "n/a", "yellow", "red"]), pl.String, pl.Categorical])
+def test_the_most_frequent_known_light_decides(counts, expected, dtype):
+    made = scenes(tube={"signalized": ["S"]})
+    states = [state for state, n in counts.items() for _ in range(n)]
+    column = pl.Series("traffic_light", states + [None] * (N_FRAMES - len(states)), dtype=dtype)
+    made = made.with_tables(frames=made.frames.with_columns(column))
+    assert label(made, "signal") == f"signal={expected}"
+
+
+@pytest.mark.parametrize("dtype", [pl.Enum(["walking", "standing"]), pl.String, pl.Categorical])
+def test_tags_are_known_by_name_however_they_are_numbered(dtype):
+    made = scenes(walking=["walking"] * 8 + ["standing"] * 52)
+    made = made.with_tables(boxes=made.boxes.with_columns(pl.col("action").cast(pl.String).cast(dtype)))
+    assert label(made, "state") == "state=walking"
+    frames = made.frames.with_columns(pl.Series("vehicle_action", ["slow"] * 8 + ["fast"] * 52))
+    dtype = pl.Enum(["slow", "fast"]) if isinstance(dtype, pl.Enum) else dtype
+    made = made.with_tables(frames=frames.with_columns(pl.col("vehicle_action").cast(dtype)))
+    assert label(made, "ego_action") == "ego_action=slow"
+
+
 def test_road_and_lanes_come_from_the_pedestrian():
     made = scenes(tube={"traffic_direction": ["OW"], "num_lanes": [2]})
     assert label(made, "road") == "road=one-way"
@@ -128,6 +157,8 @@ def test_ego_action_is_the_most_frequent():
     column = pl.Series("vehicle_action", actions, dtype=pl.Enum(["stopped", "accelerating"]))
     made = made.with_tables(frames=made.frames.with_columns(column))
     assert label(made, "ego_action") == "ego_action=accelerating"
+    nothing = made.frames.with_columns(pl.lit(None).cast(pl.String).alias("vehicle_action"))
+    assert label(made.with_tables(frames=nothing), "ego_action") == "ego_action=unknown"
 
 
 def test_flags_hold_at_the_first_observed_frame():

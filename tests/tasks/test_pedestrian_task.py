@@ -11,7 +11,9 @@ from street import ACTIONS, street
 
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate
+from roadaware.models.crossing.features import VEHICLE_ACTIONS
 from roadaware.scenes.predictions import sample_scores
+from roadaware.scenes.readers import jaad_terms
 from roadaware.scenes.sampling import Iv2024, sample
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.pedestrians import baseline, examples, fit, predict, split_samples
@@ -63,6 +65,22 @@ def test_the_vehicle_action_is_that_of_the_observed_frames() -> None:
     )
     expected = [ACTIONS.categories.to_list().index(name) for name in seen["vehicle_action"].to_list()]
     assert found.vehicle_action[3].tolist() == expected
+
+
+@pytest.mark.parametrize("dtype", [pl.Enum(ACTIONS.categories.sort()), pl.String, pl.Categorical], ids=str)
+def test_vehicle_actions_are_known_by_name_however_a_dataset_numbers_them(dtype: pl.DataType) -> None:
+    scenes = sampled()
+    action = pl.col("vehicle_action").cast(pl.String)
+    other = scenes.with_tables(frames=scenes.frames.with_columns(action.cast(dtype)))
+    first, second = (examples(s, "val").vehicle_action for s in (scenes, other))
+    np.testing.assert_array_equal(first, second)
+    reverse = action.replace("stopped", "reversing")
+    unknown = examples(scenes.with_tables(frames=scenes.frames.with_columns(reverse)), "val").vehicle_action
+    np.testing.assert_array_equal(unknown, np.where(first == 0, np.nan, first))
+
+
+def test_models_number_vehicle_actions_as_jaad_does() -> None:
+    assert VEHICLE_ACTIONS == jaad_terms.VEHICLE_ACTION
 
 
 def test_without_vehicle_actions_they_are_unknown_and_models_still_learn() -> None:

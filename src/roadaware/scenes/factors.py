@@ -11,12 +11,15 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import UsageError
+from roadaware.scenes.moments import at_frames
 from roadaware.scenes.tables import Scenes
-from roadaware.scenes.windows import windows
+from roadaware.scenes.windows import coded, windows
 
 Labels = npt.NDArray[np.object_]
 
 UNKNOWN = "unknown"
+LIGHTS = ("undefined", "red", "yellow", "green")
+"""States of a traffic light in the order of the published codes; another state is as good as undefined."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,8 @@ class FactorConfig:
         untagged_state: a pedestrian without action tags is `unknown`, or `standing` as published (the
             missing tag is the code -1, which lowers the mean). JAAD tags those alone who interact.
         light: a signal `forbid`s where the mean of the light's codes (undefined 0, red 1, yellow 2,
-            green 3) is below 2 (`mean_code`), or where red is its most frequent known state (`majority`).
+            green 3) is below 2 (`mean_code`), or where red is its most frequent known state, also beside an
+            equal (`majority`).
         narrow_lanes: roads with fewer lanes than this are narrow.
     """
 
@@ -116,23 +120,21 @@ def _speed(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Label
 
 def _ego_action(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Labels:
     """What the ego vehicle does most of the time, where a category stands for its speed."""
-    codes = _frames_over(scenes, samples, config, "vehicle_action")
-    if codes is None:
+    if "vehicle_action" not in scenes.frames.columns:
         return _nothing(samples)
-    return _most_frequent(codes, _categories(scenes.frames["vehicle_action"]))
+    names = _categories(scenes.frames["vehicle_action"])
+    codes = _frames_over(scenes, samples, config, "vehicle_action", names)
+    return _nothing(samples) if codes is None or not names else _most_frequent(codes, names)
 
 
 def _signal(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Labels:
     """The traffic light for the ego vehicle: forbid, allow, or none where no light is there."""
     kinds = _of_tubes(scenes, samples, "signalized")
-    lights = _frames_over(scenes, samples, config, "traffic_light")
+    lights = _frames_over(scenes, samples, config, "traffic_light", LIGHTS)
     if kinds is None:
         return _nothing(samples)
     lit = np.isin(kinds, ("S", "CS"))
-    if lights is None:
-        state: Labels = _nothing(samples)
-    else:
-        state = _light(lights, _categories(scenes.frames["traffic_light"]), config)
+    state = _nothing(samples) if lights is None else _light(lights, config)
     return np.where(kinds == UNKNOWN, UNKNOWN, np.where(lit, state, "none"))
 
 
@@ -192,25 +194,17 @@ def _over(
 
 
 def _frames_over(
-    scenes: Scenes, samples: pl.DataFrame, config: FactorConfig, column: str
+    scenes: Scenes,
+    samples: pl.DataFrame,
+    config: FactorConfig,
+    column: str,
+    names: Sequence[str] | None = None,
 ) -> npt.NDArray[np.float64] | None:
     """(n, t) a column of the frames over the window, NaN where unknown; None where there is none."""
     frames = _over(scenes, samples, config, ("frame",))
     if frames is None or column not in scenes.frames.columns:
         return None
-    held = scenes.frames[column]
-    value = held if held.dtype.is_numeric() or held.dtype == pl.Boolean else _coded(held).to_physical()
-    known = scenes.frames.select(
-        pl.col("video").cast(pl.String), "frame", value.cast(pl.Float64).alias("value")
-    )
-    asked = pl.DataFrame(
-        {
-            "video": np.repeat(samples["video"].cast(pl.String).to_numpy(), frames.shape[1]),
-            "frame": frames.reshape(-1).astype(np.int64),
-        }
-    )
-    found = asked.join(known, on=["video", "frame"], how="left", maintain_order="left")["value"]
-    return np.asarray(found.fill_null(float("nan")).to_numpy(), dtype=np.float64).reshape(frames.shape[:2])
+    return at_frames(scenes, column, samples["video"], frames[..., 0], names)
 
 
 def _of_tubes(scenes: Scenes, samples: pl.DataFrame, column: str) -> Labels | None:
@@ -243,27 +237,16 @@ def _most_frequent(codes: npt.NDArray[np.float64], names: Sequence[str]) -> Labe
     return np.where(counts.any(axis=1), named, UNKNOWN)
 
 
-def _light(codes: npt.NDArray[np.float64], names: Sequence[str], config: FactorConfig) -> Labels:
-    """Whether the light forbids or allows the ego vehicle to go on."""
-    published = {"undefined": 0, "n/a": 0, "red": 1, "yellow": 2, "green": 3}
-    values = np.array([published.get(name, 0) for name in names], dtype=np.float64)
-    code = np.where(np.isnan(codes), 0, values[np.nan_to_num(codes).astype(np.int64)])
+def _light(codes: npt.NDArray[np.float64], config: FactorConfig) -> Labels:
+    """Whether the light, a place in LIGHTS, forbids or allows the ego vehicle to go on."""
     if config.light == "mean_code":
-        return np.where(code.mean(axis=1) < 2, "forbid", "allow").astype(object)
-    red, other = (code == 1).sum(axis=1), (code > 1).sum(axis=1)
-    named = np.where(red >= other, "forbid", "allow").astype(object)
-    return np.where(red + other > 0, named, UNKNOWN)
-
-
-def _coded(column: pl.Series) -> pl.Series:
-    """A text column as a dictionary column; one that is a dictionary keeps its codes."""
-    if isinstance(column.dtype, pl.Enum):
-        return column
-    text = column.cast(pl.String)
-    return text.cast(pl.Enum(text.drop_nulls().unique().sort()))
+        return np.where(np.nan_to_num(codes).mean(axis=1) < 2, "forbid", "allow").astype(object)
+    red, yellow, green = ((codes == code).sum(axis=1) for code in (1, 2, 3))
+    named = np.where(red >= np.maximum(yellow, green), "forbid", "allow").astype(object)
+    return np.where(red + yellow + green > 0, named, UNKNOWN)
 
 
 def _categories(column: pl.Series) -> list[str]:
-    """The names behind a dictionary column's codes, in the order of the codes."""
-    dtype = _coded(column).dtype
+    """The names behind a column's codes, in the order of the codes."""
+    dtype = coded(column).dtype
     return [str(name) for name in dtype.categories] if isinstance(dtype, pl.Enum) else []

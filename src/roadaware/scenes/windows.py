@@ -32,7 +32,7 @@ def windows(
     Args:
         scenes: the boxes.
         samples: (n rows) with `tube`, `start_frame` and `end_frame`.
-        columns: (c) columns of the boxes table; dictionary columns come as their codes, null as NaN.
+        columns: (c) columns of the boxes table; text comes as the codes of `coded`, null as NaN.
         before: positions to add ahead of the observation.
         after: positions to add behind it.
 
@@ -82,16 +82,29 @@ def observed_rows(index: Positions, samples: pl.DataFrame, *, before: int = 0, a
     if uneven.any():
         shown = samples.filter(pl.Series(uneven)).select("sample", "start_frame", "end_frame").head(3).rows()
         raise UsageError(
-            f"{int(uneven.sum())} samples observe fewer than the {observed} boxes that others do, first {shown}; "
-            "one array would show these the future: ask for the samples of each length by themselves"
+            f"{int(uneven.sum())} samples observe fewer than the {observed} boxes that others do, "
+            f"first {shown}; one array would show them the future: ask for the samples of each length "
+            "by themselves"
         )
     offsets = np.arange(-before, observed + after)
     place = np.clip(first[:, None] + offsets, begin[:, None], last[:, None])
     return np.asarray(index.row[place], dtype=np.int64)
 
 
+def coded(column: pl.Series) -> pl.Series:
+    """A column of text as an Enum: one that is an Enum keeps its codes, other text is numbered in its order.
+
+    Args:
+        column: (n,) text of any type.
+    """
+    if isinstance(column.dtype, pl.Enum):
+        return column
+    text = column.cast(pl.String)
+    return text.cast(pl.Enum(text.drop_nulls().unique().sort()))
+
+
 def _numbers(column: pl.Series) -> npt.NDArray[np.float64]:
     """The column as float64, null as NaN."""
-    if column.dtype in (pl.Enum, pl.Categorical):
-        column = column.to_physical()
+    if column.dtype in (pl.Enum, pl.Categorical, pl.String):
+        column = coded(column).to_physical()
     return column.cast(pl.Float64).to_numpy()

@@ -14,7 +14,9 @@ from roadaware.errors import InputError, UsageError
 from roadaware.metrics.pedestrians import PedestrianConfig, Task, evaluate
 from roadaware.metrics.result import MetricResult
 from roadaware.models import cards, create
+from roadaware.models.crossing.features import VEHICLE_ACTIONS
 from roadaware.models.crossing.tabular import TabularModel
+from roadaware.scenes.moments import at_frames
 from roadaware.scenes.predictions import Predictions, of_samples
 from roadaware.scenes.sampling import left_out
 from roadaware.scenes.tables import Meta, Scenes
@@ -30,7 +32,8 @@ class Examples:
 
     Args:
         boxes: (n, t, 4) observed boxes in pixels.
-        vehicle_action: (n, t) codes of the ego vehicle's action at these frames, NaN where unknown.
+        vehicle_action: (n, t) place of the ego vehicle's action at these frames in VEHICLE_ACTIONS, NaN where
+            unknown.
         width_px: (n,) width of the image.
         height_px: (n,) height of the image.
         truth: (n,) index of the right label.
@@ -94,7 +97,7 @@ def examples(scenes: Scenes, split: str) -> Examples:
     facts = _facts(scenes, samples)
     return Examples(
         boxes=np.ascontiguousarray(observed[..., :4]),
-        vehicle_action=_vehicle_action(scenes, facts["video"], observed[..., 4]),
+        vehicle_action=at_frames(scenes, "vehicle_action", facts["video"], observed[..., 4], VEHICLE_ACTIONS),
         width_px=facts["width_px"].cast(pl.Float64).to_numpy(),
         height_px=facts["height_px"].cast(pl.Float64).to_numpy(),
         truth=facts["label"].cast(pl.Int64).to_numpy(),
@@ -121,22 +124,6 @@ def _facts(scenes: Scenes, samples: pl.DataFrame) -> pl.DataFrame:
     if len(unknown):
         raise InputError(f"the image size of {unknown['video'].unique().sort().to_list()[:5]} is unknown")
     return facts
-
-
-def _vehicle_action(scenes: Scenes, video: pl.Series, frames: Array) -> Array:
-    """(n, t) codes of the vehicle's action at the given frames, NaN where the dataset has none."""
-    if "vehicle_action" not in scenes.frames.columns:
-        return np.full(frames.shape, np.nan)
-    asked = pl.DataFrame(
-        {
-            "video": np.repeat(video.to_numpy(), frames.shape[1]),
-            "frame": frames.astype(np.int64).reshape(-1),
-        }
-    )
-    code = pl.col("vehicle_action").to_physical().cast(pl.Float64)
-    known = scenes.frames.select(pl.col("video").cast(pl.String), "frame", code)
-    found = asked.join(known, on=["video", "frame"], how="left", maintain_order="left")["vehicle_action"]
-    return np.asarray(found.fill_null(float("nan")).to_numpy()).reshape(frames.shape)
 
 
 TRIED: dict[Task, dict[str, dict[str, Any]]] = {

@@ -10,7 +10,8 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 Slope = Literal["least-squares", "ends"]
 
-VEHICLE_ACTIONS = 5
+VEHICLE_ACTIONS = ("stopped", "moving_slow", "moving_fast", "decelerating", "accelerating")
+"""What the vehicle does, in the order of the codes that models are given."""
 HORIZONS_FRAMES = (0, 30, 60, 90)
 BOX_FEATURES = (
     "centre_x",
@@ -25,15 +26,17 @@ BOX_FEATURES = (
     "aspect_mean",
     "aspect_std",
 )
-VEHICLE_FEATURES = tuple(f"vehicle_{k}_{when}" for when in ("last", "share") for k in range(VEHICLE_ACTIONS))
+VEHICLE_FEATURES = tuple(
+    f"vehicle_{k}_{when}" for when in ("last", "share") for k in range(len(VEHICLE_ACTIONS))
+)
 EXTRAPOLATED_FEATURES = tuple(f"centre_x_in_{h}" for h in HORIZONS_FRAMES)
 
 
 class Observed(Protocol):
     """What a model may look at: n observations of t frames.
 
-    `boxes` is (n, t, 4) in pixels as x1, y1, x2, y2; `vehicle_action` (n, t) holds codes, NaN where unknown;
-    `width_px` and `height_px` (n,) are the sizes of the images.
+    `boxes` is (n, t, 4) in pixels as x1, y1, x2, y2; `vehicle_action` (n, t) holds places in
+    VEHICLE_ACTIONS, NaN where unknown; `width_px` and `height_px` (n,) are the sizes of the images.
     """
 
     @property
@@ -119,6 +122,6 @@ def _box_columns(observed: Observed) -> list[Array]:
 
 def _vehicle_columns(action: npt.NDArray[Any]) -> list[Array]:
     """One (n,) column for each of VEHICLE_FEATURES."""
-    is_action = action[..., None] == np.arange(VEHICLE_ACTIONS)
+    is_action = action[..., None] == np.arange(len(VEHICLE_ACTIONS))
     last, share = is_action[:, -1].astype(np.float64), is_action.mean(axis=1)
     return [*last.T, *share.T]
