@@ -29,8 +29,15 @@ def plain(pedestrians: list[Pedestrian], protocol: EventProtocol, width: int = 1
             continue
         if protocol.pedestrians == "behaviour" and not pedestrian.name.endswith("b"):
             continue
+        if pedestrian.crossing is None and labelled(pedestrian, protocol):
+            continue
         rows += _of(pedestrian, protocol, width)
     return rows
+
+
+def labelled(pedestrian: Pedestrian, protocol: EventProtocol) -> bool:
+    """Whether somebody should have said if this pedestrian crosses."""
+    return protocol.task != "intention" and (protocol.dataset == "pie" or pedestrian.name.endswith("b"))
 
 
 def _of(p: Pedestrian, protocol: EventProtocol, width: int) -> list[Row]:

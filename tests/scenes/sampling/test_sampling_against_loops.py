@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from made import Pedestrian, scenes
-from plain_sampling import Row, plain
+from plain_sampling import Row, labelled, plain
 
 from roadaware.errors import InputError
 from roadaware.scenes.sampling import EventProtocol, Iv2024, Wacv2021, sample
@@ -78,6 +78,11 @@ def test_arrays_and_loops_cut_the_same_samples(pedestrians, protocol):
     assume(any(pedestrian.frames for pedestrian in pedestrians))
     expected = plain(list(pedestrians), protocol)
     made = scenes(pedestrians, dataset=protocol.dataset.upper())
+    asked = [pedestrian.crossing for pedestrian in pedestrians if labelled(pedestrian, protocol)]
+    if asked and not any(asked):
+        with pytest.raises(InputError, match="has a known label"):
+            sample(made, protocol)
+        return
     if not expected:
         with pytest.raises(InputError, match="no pedestrian can be sampled"):
             sample(made, protocol)

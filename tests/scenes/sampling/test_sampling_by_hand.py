@@ -81,7 +81,7 @@ def test_rows_follow_videos_and_names_as_text():
     tracks = [
         Pedestrian("0_2_9", range(47), video="video_0002"),
         Pedestrian("0_2_10", range(47), video="video_0002"),
-        Pedestrian("0_1_5b", range(47), video="video_0001"),
+        Pedestrian("0_1_5b", range(47), "not-crossing", video="video_0001"),
         Pedestrian("0_1_5p", range(47), video="video_0001"),
         Pedestrian("0_3_1", range(47), video="video_0003"),
     ]
@@ -203,12 +203,14 @@ def test_the_notes_account_for_every_pedestrian():
         Pedestrian("0_1_3", range(20)),
         Pedestrian("0_1_4", []),
         Pedestrian("0_1_5b", range(200), "crossing", event=777),
+        Pedestrian("0_1_6b", range(200)),
     ]
     notes = sample(scenes(tracks), HONEST).meta.notes["sampling"]["train"]
     assert notes == {
-        "pedestrians": 5,
+        "pedestrians": 6,
         "sampled": 1,
         "samples": 7,
+        "pedestrians_without_label": 1,
         "pedestrians_without_boxes": 1,
         "pedestrians_without_event": 2,
         "pedestrians_too_short": 1,
@@ -218,7 +220,7 @@ def test_the_notes_account_for_every_pedestrian():
 
 def test_the_wrong_dataset_and_an_unknown_split_are_named():
     track = [Pedestrian("0_1_1", range(100))]
-    with pytest.raises(UsageError, match="is for pie and these scenes are 'JAAD'"):
+    with pytest.raises(UsageError, match="is for pie alone, and these scenes are 'JAAD'"):
         cut(track, replace(ACTION, dataset="pie"))
     with pytest.raises(
         InputError,
@@ -256,6 +258,20 @@ def test_a_split_without_samples_leaves_the_others_alone(protocol):
         assert sampled.samples["split"].unique(maintain_order=True).to_list() == ["train", "test"]
         assert sampled.meta.notes["sampling"]["val"]["samples"] == 0
     assert filled_splits(scenes([train], places[:1]), protocol) == ("train",)
+
+
+def test_who_should_have_a_label_and_has_none_is_not_taken_for_one_who_does_not_cross():
+    unknown, known = Pedestrian("0_1_1b", range(100)), Pedestrian("0_1_2b", range(100), "crossing", event=99)
+    bystander = Pedestrian("0_1_3", range(100))
+    assert set(cut([unknown, known, bystander], ACTION)["tube"]) == {1, 2}
+    with pytest.raises(InputError, match="none of 1 pedestrians has a known label"):
+        cut([unknown, bystander], ACTION)
+
+
+def test_joined_datasets_are_not_taken_for_one_of_them():
+    made = scenes([Pedestrian("0_1_1b", range(100), "crossing", event=99)], dataset="JAAD + PIE")
+    with pytest.raises(UsageError, match="is for jaad alone, and these scenes are 'JAAD \\+ PIE'"):
+        sample(made, ACTION)
 
 
 def test_boxes_without_crossing_tags_are_said_to_be_unchecked():

@@ -80,8 +80,8 @@ class _Part:
 
 def _check(scenes: Scenes, protocol: EventProtocol) -> None:
     named = scenes.meta.dataset
-    if named and protocol.dataset not in named.lower():
-        raise UsageError(f"the protocol is for {protocol.dataset} and these scenes are '{named}'")
+    if named and protocol.dataset != named.lower():
+        raise UsageError(f"the protocol is for {protocol.dataset} alone, and these scenes are '{named}'")
     needed = {"action": ["crossing"], "risk": ["crossing"]}.get(protocol.task, ["crossing", "intention_prob"])
     missing = [c for c in needed if c not in scenes.tubes.columns]
     if missing:
@@ -117,7 +117,8 @@ def _split(scenes: Scenes, protocol: EventProtocol, split: str, index: Positions
         cuts = cuts.only(~seen, "samples_crossing_observed")
     rows = _rows(held, cuts, protocol, labels(scenes, held, cuts, protocol), split)
     used = len(np.unique(cuts.track))
-    return _Part(rows, {"pedestrians": len(held), "sampled": used, "samples": len(rows), **cuts.lost})
+    counts = {"pedestrians": len(held) + held.unlabelled, "sampled": used, "samples": len(rows)}
+    return _Part(rows, {**counts, "pedestrians_without_label": held.unlabelled, **cuts.lost})
 
 
 def _rows(

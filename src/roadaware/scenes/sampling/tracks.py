@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ class Tracks:
         length: (n,) how many boxes each has.
         crossing: (n,) whether the pedestrian crosses.
         annotated: (n,) position of the annotated event in the track, -1 where none is annotated.
+        unlabelled: pedestrians left out because nothing says whether they cross.
     """
 
     frame: pl.DataFrame
@@ -39,6 +40,7 @@ class Tracks:
     length: IntArray
     crossing: BoolArray
     annotated: IntArray
+    unlabelled: int = 0
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -65,6 +67,7 @@ def tracks(scenes: Scenes, protocol: EventProtocol, split: str, index: Positions
     Raises:
         InputError: if the split holds no video.
         UsageError: if the tubes lack their native names.
+        InputError: if the label of nobody is known who should have one.
     """
     if "name" not in scenes.tubes.columns:
         raise UsageError("sampling needs tubes.name, the native identifier: it orders the pedestrians")
@@ -74,11 +77,32 @@ def tracks(scenes: Scenes, protocol: EventProtocol, split: str, index: Positions
         wanted &= pl.col("track_label").cast(pl.String).is_in(_PEDESTRIANS).fill_null(True)
     if protocol.pedestrians == "behaviour":
         wanted &= pl.col("name").str.ends_with("b")
-    chosen = scenes.tubes.filter(wanted).sort(pl.col("video").cast(pl.String), pl.col("name").cast(pl.String))
+    held = scenes.tubes.filter(wanted).sort(pl.col("video").cast(pl.String), pl.col("name").cast(pl.String))
+    chosen, unlabelled = _labelled(held, protocol)
     begin, length = index.extent(chosen["tube"].to_numpy())
     crossing = chosen["crossing"].cast(pl.String).eq("crossing").fill_null(False).to_numpy()
-    found = Tracks(chosen, index, begin, length, crossing, np.full(len(chosen), -1, dtype=np.int64))
-    return Tracks(chosen, index, begin, length, crossing, _annotated(found))
+    nowhere = np.full(len(chosen), -1, dtype=np.int64)
+    found = Tracks(chosen, index, begin, length, crossing, nowhere, unlabelled)
+    return replace(found, annotated=_annotated(found))
+
+
+def _labelled(held: pl.DataFrame, protocol: EventProtocol) -> tuple[pl.DataFrame, int]:
+    """The pedestrians whose label is known, and how many it should be known of and is not.
+
+    JAAD recorded attributes of pedestrians with behaviour tags alone; the others are bystanders who do not
+    cross. PIE recorded them of everybody. Intention does not ask whether somebody crosses.
+    """
+    if protocol.task == "intention":
+        return held, 0
+    asked = pl.col("name").str.ends_with("b") if protocol.dataset == "jaad" else pl.lit(True)
+    chosen = held.filter(~asked | pl.col("crossing").is_not_null())
+    expected = held.select(asked.sum()).item() if len(held) else 0
+    if expected and len(held) - len(chosen) == expected:
+        raise InputError(
+            f"none of {expected} pedestrians has a known label: the attributes say whether somebody crosses",
+            hint="read the dataset with its annotations_attributes, undamaged",
+        )
+    return chosen, len(held) - len(chosen)
 
 
 def assumed_boxes(tubes: pl.DataFrame) -> Positions:
