@@ -1,4 +1,4 @@
-"""The examples in the docstrings of statistics, metrics and their analysis run as written."""
+"""The examples in the docstrings of geometry, statistics, metrics and their analysis run as written."""
 
 import doctest
 import importlib
@@ -6,6 +6,7 @@ import importlib
 import pytest
 
 MODULES = (
+    "geometry.regions",
     "statistics.rates",
     "statistics.ranking",
     "statistics.bootstrap",

@@ -32,6 +32,12 @@ def test_the_largest_probability_is_that_of_the_region_ahead(centres: list[float
     assert fitted().predict(standing([centres])).argmax() == region
 
 
+def test_regions_are_as_wide_as_those_of_the_answers() -> None:
+    # Regions of 1280 pixels are 106 wide as published: 1060 begins region 10, twelfths would do at 1066.7.
+    scores = fitted().predict(standing([[1060.0, 1060.0], [1059.0, 1059.0]], 1280.0))
+    assert scores.argmax(axis=1).tolist() == [10, 9]
+
+
 def test_probability_falls_off_with_distance() -> None:
     model = fitted(spreads=(1.0,))
     scores = model.predict(standing([[80.0, 80.0]]))[0]

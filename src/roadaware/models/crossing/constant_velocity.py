@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from roadaware.geometry.regions import place_in_regions
 from roadaware.models.card import ModelCard
 from roadaware.models.crossing import choice
 from roadaware.models.crossing.choice import Criterion, Trial
@@ -70,7 +71,7 @@ class ConstantVelocity(TabularModel):
         labels = self.config.labels
         centre = extrapolated_centre_px(examples, self.config.horizon_frames, slope)
         # A region holds its left edge: without the nudge a centre exactly there ties with the region before.
-        place = np.clip(centre / examples.width_px * labels + 1e-9, 0, labels)
+        place = np.clip(place_in_regions(centre, examples.width_px, labels) + 1e-9, 0, labels)
         distance = np.abs(np.arange(labels) + 0.5 - place[:, None])
         weight = np.exp(-(distance - distance.min(axis=1, keepdims=True)) / spread)
         return np.asarray(weight / weight.sum(axis=1, keepdims=True))

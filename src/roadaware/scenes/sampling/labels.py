@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from roadaware.errors import InputError
+from roadaware.geometry.regions import place_in_regions
 from roadaware.scenes.positions import IntArray
 from roadaware.scenes.sampling.configs import EventProtocol, Iv2024, Task
 from roadaware.scenes.sampling.cutting import Cuts
@@ -81,8 +82,8 @@ def _risk(scenes: Scenes, tracks: Tracks, cuts: Cuts, protocol: Iv2024) -> IntAr
     boxes = scenes.boxes[tracks.index.row[place]]
     left, right = (boxes[c].cast(pl.Float64).to_numpy().round(_WRITTEN_DECIMALS) for c in ("x1_px", "x2_px"))
     centre = (left + right) / 2
-    width = _widths(scenes, tracks, protocol)[cuts.track] // protocol.risk_regions
-    region = np.minimum(np.floor(centre / width), protocol.risk_regions - 1).astype(np.int64)
+    place = place_in_regions(centre, _widths(scenes, tracks, protocol)[cuts.track], protocol.risk_regions)
+    region = np.minimum(np.floor(place), protocol.risk_regions - 1).astype(np.int64)
     off_left = protocol.risk_regions - 1 if protocol.risk_off_left == "last_region" else 0
     return np.where(region < 0, off_left, region)
 
