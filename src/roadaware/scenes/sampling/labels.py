@@ -82,8 +82,9 @@ def _risk(scenes: Scenes, tracks: Tracks, cuts: Cuts, protocol: Iv2024) -> IntAr
     boxes = scenes.boxes[tracks.index.row[place]]
     left, right = (boxes[c].cast(pl.Float64).to_numpy().round(_WRITTEN_DECIMALS) for c in ("x1_px", "x2_px"))
     centre = (left + right) / 2
-    place = place_in_regions(centre, _widths(scenes, tracks, protocol)[cuts.track], protocol.risk_regions)
-    region = np.minimum(np.floor(place), protocol.risk_regions - 1).astype(np.int64)
+    width = _widths(scenes, tracks, protocol)[cuts.track]
+    region = np.floor(place_in_regions(centre, width, protocol.risk_regions))
+    region = np.minimum(region, protocol.risk_regions - 1).astype(np.int64)
     off_left = protocol.risk_regions - 1 if protocol.risk_off_left == "last_region" else 0
     return np.where(region < 0, off_left, region)
 
