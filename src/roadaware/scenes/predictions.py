@@ -46,17 +46,25 @@ def of_samples(
     return Predictions(samples=samples.select("sample").with_columns(column), meta=meta or Meta())
 
 
-def sample_scores(predictions: Predictions, scenes: Scenes) -> npt.NDArray[np.float64]:
-    """The (n, k) scores in the row order of `scenes.samples`.
+def sample_scores(
+    predictions: Predictions, scenes: Scenes, asked: pl.DataFrame | None = None
+) -> npt.NDArray[np.float64]:
+    """The (n, k) scores in the row order of `scenes.samples`, or of some of them.
+
+    Args:
+        predictions: at least of the samples that are asked for, and of none but those of the scenes.
+        scenes: with `samples`.
+        asked: (n rows) some of the scenes' samples; all unless told.
 
     Raises:
-        InputError: if samples are missing from the predictions or foreign to the scenes, or their rows of
-            scores have different lengths or gaps.
+        InputError: if samples that are asked for are missing from the predictions, others are foreign to
+            the scenes, or rows of scores have different lengths or gaps.
     """
+    asked = scenes.samples if asked is None else asked
     claimed = predictions.samples
     if "scores" not in claimed.columns:
         raise InputError(f"the predictions' samples have no scores; their columns are {claimed.columns}")
-    joined = scenes.samples.select("sample").join(
+    joined = asked.select("sample").join(
         claimed.select("sample", "scores"), on="sample", how="left", maintain_order="left"
     )
     missing = joined.filter(pl.col("scores").is_null())
