@@ -79,13 +79,18 @@ def test_what_is_undefined_is_null_and_said(roadaware: Command, tmp_path: Path) 
     assert "undefined:" in evaluate(roadaware, files).out
 
 
-def test_clipped_scores_are_counted(roadaware: Command, files: Files) -> None:
+def test_clipped_scores_are_counted(roadaware: Command, files: Files, tmp_path: Path) -> None:
     lines = files.scores.read_text().splitlines()
     files.scores.write_text("\n".join(["1.0000005", "-0.0000001", *lines[2:]]) + "\n")
     done = evaluate(roadaware, files)
     assert done.code == 0
     assert "2 scores outside [0, 1] by no more than 1e-6 were clipped" in done.out
     assert evaluate(roadaware, files, "--json").data["clipped"] == 2
+    assert evaluate(roadaware, files, "-o", tmp_path / "run").code == 0
+    assert roadaware("report", tmp_path / "run", "-o", tmp_path / "again.html").code == 0
+    for page in (tmp_path / "run" / "report.html", tmp_path / "again.html"):
+        told = "2 scores outside [0, 1] by no more than 1e-6 were clipped"
+        assert told in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

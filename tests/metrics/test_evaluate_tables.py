@@ -79,6 +79,19 @@ def test_a_split_is_judged_alone():
         evaluate(claimed, truth, ACTION, split="nowhere")
 
 
+def test_predictions_of_all_splits_are_judged_on_one():
+    truth = scenes()
+    claimed = claim(truth, [0.75, 0.25, 0.5, 1.0])
+    of_test = Predictions(samples=claimed.samples.head(3))
+    found, expected = (evaluate(each, truth, ACTION, split="test").summary for each in (claimed, of_test))
+    assert found.equals(expected)
+    foreign = Predictions(samples=claimed.samples.with_columns(pl.col("sample").replace(13, 99)))
+    with pytest.raises(InputError, match=r"0 samples without scores, 1 scores of unknown samples[^$]*\[99\]"):
+        evaluate(foreign, truth, ACTION, split="test")
+    with pytest.raises(InputError, match=r"1 samples without scores, 0 scores of unknown samples[^$]*\[10\]"):
+        evaluate(Predictions(samples=claimed.samples.tail(3)), truth, ACTION, split="test")
+
+
 def test_the_task_must_be_that_of_the_samples():
     truth = scenes()
     with pytest.raises(UsageError, match=r"should ask for risk; they ask for \['action'\]"):
@@ -102,6 +115,8 @@ def test_unknown_times_leave_the_weighted_metrics_undefined():
 def test_rounding_just_outside_is_clipped_and_noted():
     truth = scenes()
     result = evaluate(claim(truth, [1.0000005, 0.0, 0.5, 1.0]), truth, ACTION)
-    assert result.notes == ("1 scores were outside [0, 1] by at most 1e-6 and were clipped",)
+    assert result.notes == ("1 score outside [0, 1] by no more than 1e-6 was clipped",)
+    result = evaluate(claim(truth, [1.0000005, -1e-7, 0.5, 1.0]), truth, ACTION)
+    assert result.notes == ("2 scores outside [0, 1] by no more than 1e-6 were clipped",)
     with pytest.raises(InputError, match="1 rows do not, first rows 0"):
         evaluate(claim(truth, [1.001, 0.0, 0.5, 1.0]), truth, ACTION)

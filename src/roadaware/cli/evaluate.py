@@ -129,7 +129,9 @@ def _run(
     chosen = PedestrianConfig.reference(task) if config == "reference" else PedestrianConfig.default(task)
     groups = _scenarios(judged, by, config) if by else None
     with console.working("resampling" if draws else "scoring"):
-        result = evaluate_samples(judged.state, chosen, draws=draws, seed=seed, groups=groups)
+        result = evaluate_samples(
+            judged.state, chosen, draws=draws, seed=seed, groups=groups, n_clipped=judged.clipped
+        )
     facts: dict[str, Any] = {"config_name": config, "clipped": judged.clipped}
     if judged.scenes is not None:
         facts["sampling"] = judged.scenes.meta.notes["protocol"]

@@ -141,13 +141,14 @@ def load(folder: Path) -> Run:
         facts = {fact: results[fact] for fact in _FACTS if fact in results}
         if not isinstance(facts.get("sampling", {}), dict):
             raise TypeError("sampling")
+        n_clipped = int(facts.get("clipped", 0))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise DamagedError(
             f"a field is missing or of a wrong kind: {error}", where=f"{folder}/{MARKER}", hint=_AGAIN
         ) from error
     state, groups = _state(folder / _ROWS, rows)
     labels = None if groups is None else np.array(groups, dtype=object)
-    result = evaluate_samples(state, config, draws=draws, seed=seed, groups=labels)
+    result = evaluate_samples(state, config, draws=draws, seed=seed, groups=labels, n_clipped=n_clipped)
     return Run(name, state, config, result, draws, seed, protocol, facts, groups)
 
 

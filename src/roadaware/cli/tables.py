@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 def run_text(run: Run) -> str:
     """One run: what was judged, and every metric with its intervals."""
-    clipped = run.facts.get("clipped", 0)
     name = run.facts.get("config_name")
     lines = [
         f"{cell(run.name)}: {run.config.task}, {len(run.state)} samples of "
@@ -25,8 +24,6 @@ def run_text(run: Run) -> str:
     ]
     counts = [row for row in run.result.counts.iter_rows(named=True) if row["group"] is None]
     lines.append("true classes: " + ", ".join(f"{row['class']}: {row['samples']}" for row in counts))
-    if clipped:
-        lines.append(f"{clipped} scores outside [0, 1] by no more than 1e-6 were clipped")
     lines += [cell(text) for text in run.result.notes]
     return "\n".join(lines) + "\n\n" + _metrics(run) + _undefined(run) + _scenarios(run)
 

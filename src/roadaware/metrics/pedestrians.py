@@ -48,7 +48,7 @@ def evaluate(
     """Judge predictions for the samples of scenes; see `evaluate_samples` for what is computed.
 
     Args:
-        predictions: scores joined to the samples by `sample`.
+        predictions: scores joined to the samples by `sample`; those of other splits are left aside.
         scenes: with `samples` of the config's task.
         config: how scores are judged.
         split: judge the samples of this split alone, such as `test`; all unless told.
@@ -60,11 +60,7 @@ def evaluate(
         UsageError: if there are no samples of the task.
     """
     state, n_clipped = state_of(predictions, scenes, config.task, split=split)
-    result = evaluate_samples(state, config, draws=draws, seed=seed)
-    if not n_clipped:
-        return result
-    note = f"{n_clipped} scores were outside [0, 1] by at most 1e-6 and were clipped"
-    return MetricResult(result.summary, result.counts, result.config, (note,), result.makers)
+    return evaluate_samples(state, config, draws=draws, seed=seed, n_clipped=n_clipped)
 
 
 def evaluate_samples(
@@ -74,6 +70,7 @@ def evaluate_samples(
     draws: int = 0,
     seed: int = 0,
     groups: npt.ArrayLike | None = None,
+    n_clipped: int = 0,
 ) -> MetricResult:
     """Judge scores beside their truth, as a whole and by group.
 
@@ -89,6 +86,7 @@ def evaluate_samples(
         seed: of the resamples; equal seeds give equal intervals.
         groups: (n,) label of each sample's group, None where it is in none; each group is judged as a
             set of its own.
+        n_clipped: how many scores had to be brought back into [0, 1] beforehand; it is noted.
 
     Raises:
         InputError: if the scores do not fit the task, or there is not one label per sample.
@@ -114,6 +112,7 @@ def evaluate_samples(
         summary=pl.DataFrame(rows, schema=SUMMARY, orient="row"),
         counts=pl.concat([class_counts(group, core) for group, core in scopes]),
         config=to_dict(config),
+        notes=_clipping(n_clipped),
         makers={
             "pedestrian": partial(pedestrian_rows, whole, config),
             "sample": partial(sample_rows, whole, config),
@@ -127,7 +126,7 @@ def state_of(
     """Scores beside the truth of the scenes' samples, in the order of extraction, and how many were clipped.
 
     Args:
-        predictions: scores joined to the samples by `sample`.
+        predictions: scores joined to the samples by `sample`; those of other splits are left aside.
         scenes: with `samples` of the task.
         task: what the samples ask.
         split: the samples of this split alone; all unless told.
@@ -143,7 +142,7 @@ def state_of(
     if kinds != [task]:
         place = f" in split '{split}'" if split else ""
         raise UsageError(f"the samples{place} should ask for {task}; they ask for {kinds or 'nothing'}")
-    scores, n_clipped = clipped(sample_scores(predictions, scenes.with_tables(samples=samples)))
+    scores, n_clipped = clipped(sample_scores(predictions, scenes, samples))
     for column in ("label", "tube", "video"):
         if samples[column].null_count():
             lost = samples.filter(pl.col(column).is_null())["sample"].head(5).to_list()
@@ -156,6 +155,14 @@ def state_of(
         np.array(samples["video"].cast(pl.String).to_list(), dtype=np.str_),
         None if tte is None or tte.null_count() else tte.to_numpy(),
     ), n_clipped
+
+
+def _clipping(n: int) -> tuple[str, ...]:
+    if not n:
+        return ()
+    return (
+        f"{n} score{'s' * (n > 1)} outside [0, 1] by no more than 1e-6 {'were' if n > 1 else 'was'} clipped",
+    )
 
 
 def core_of(state: SampleScores, config: PedestrianConfig) -> PedestrianCore:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from roadaware.errors import InputError
-from roadaware.metrics.pedestrians import PedestrianConfig, Task, clipped, evaluate_samples, state_of
+from roadaware.metrics.pedestrians import PedestrianConfig, Task, evaluate_samples, state_of
 from roadaware.metrics.result import MetricResult
 from roadaware.protocols.pie_gap import find_gap, printed_gap, ranges, without_last
 from roadaware.scenes.factors import UNKNOWN, FactorConfig, Labels, scenario_labels
@@ -67,7 +67,8 @@ def answer(scenes: Scenes, dataset: Dataset, task: Task, scores: Path, *, draws:
     """
     protocol = Iv2024.reference(task, dataset)
     columns = 1 if task == "action" else len(vocabulary(protocol))
-    values, _ = clipped(read_scores(scores, columns).values)
+    claimed = read_scores(scores, columns)
+    values = claimed.values
     sampled = sample(scenes, protocol)
     test = sampled.samples.filter(pl.col("split") == "test")
     config = PedestrianConfig.reference(task)
@@ -90,7 +91,7 @@ def answer(scenes: Scenes, dataset: Dataset, task: Task, scores: Path, *, draws:
         samples=pl.concat([sampled.samples.filter(pl.col("split") != "test"), test])
     )
     predictions = of_samples(test, values)
-    metrics = _judged(predictions, answered, task, config, groups, draws)
+    metrics = _judged(predictions, answered, config, groups, draws=draws, n_clipped=claimed.clipped)
     return Question(f"{dataset}-{task}@iv2024", answered, predictions, metrics, {}, assumption, found)
 
 
@@ -108,14 +109,15 @@ def _scenarios(scenes: Scenes, test: pl.DataFrame) -> list[Labels]:
 def _judged(
     predictions: Predictions,
     scenes: Scenes,
-    task: Task,
     config: PedestrianConfig,
     groups: Sequence[Labels],
+    *,
     draws: int,
+    n_clipped: int,
 ) -> MetricResult:
     """The metrics of the test samples, and those of every factor's scenarios under them."""
-    state, _ = state_of(predictions, scenes, task, split="test")
-    whole = evaluate_samples(state, config, draws=draws)
+    state, _ = state_of(predictions, scenes, config.task, split="test")
+    whole = evaluate_samples(state, config, draws=draws, n_clipped=n_clipped)
     parts = [evaluate_samples(state, config, groups=column) for column in groups]
     return MetricResult(
         summary=pl.concat([whole.summary, *(p.summary.filter(pl.col("group").is_not_null()) for p in parts)]),
