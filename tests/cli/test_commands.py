@@ -46,12 +46,19 @@ def test_help_and_version(roadaware: Command) -> None:
         (["reproduce", "iv2024"], "ROADAWARE_DATA_DIR"),
         (["baseline", "jaad", "x", "--draws", "-3"], "0 or more"),
         (["demo", "--draws", "-3"], "0 or more"),
+        (["reproduce", "iv2024", "--draws", "100001"], "at most 100,000"),
+        (["compare", "a", "b", "--draws", "100000000000"], "at most 100,000"),
+        (["baseline", "jaad", "x", "--seed", "-1"], "0 or more"),
+        (["compare", "a", "b", "--seed", "-1"], "0 or more"),
+        (["demo", "--seed", "-1"], "0 or more"),
+        (["demo", "--seed", str(2**32)], "at most 4,294,967,295"),
         (["baseline", "jaad", "x", "--json", "."], "is a folder"),
     ],
 )
 def test_wrong_requests(
-    roadaware: Command, monkeypatch: pytest.MonkeyPatch, words: list[str], says: str
+    roadaware: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: list[str], says: str
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ROADAWARE_DATA_DIR", raising=False)
     done = roadaware(*words)
     assert done.code == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -139,6 +140,41 @@ def test_a_closed_pipe_is_quiet(files: Files) -> None:
     first.stdout = None
     assert first.communicate(timeout=60)[1] == ""
     assert first.returncode in (0, 141)
+
+
+@pytest.mark.parametrize("closed", [(1,), (2,), (0, 1), (0, 1, 2)])
+def test_closed_streams_are_as_pipes_that_nobody_reads(
+    files: Files, tmp_path: Path, closed: tuple[int, ...]
+) -> None:
+    shut = " ".join(f"{number}>&-" for number in closed)
+    command = shlex.join([*START, *words(files, "--json", tmp_path / "o.json", "-o", tmp_path / "run")])
+    done = subprocess.run(["sh", "-c", f"{command} {shut}"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == (141 if 1 in closed else 0)
+    assert "Traceback" not in done.stderr
+    assert "error" not in done.stderr
+    assert json.loads((tmp_path / "o.json").read_text())["samples"] == 210
+    done = subprocess.run(["sh", "-c", f"{shlex.join(START)} --help {shut}"], capture_output=True, timeout=60)
+    assert done.returncode == (141 if 1 in closed else 0)
+
+
+def test_json_goes_into_pipes_and_open_descriptors(files: Files, tmp_path: Path) -> None:
+    command = shlex.join([*START, *words(files)])
+    piped = {
+        f"{command} --json /dev/stdout | cat": "{",
+        f"{command} --json >(cat) | cat": "{",
+        f"{command} --json /dev/fd/3 3>&1 >/dev/null | cat": "{",
+        f"echo first > log; {command} --json /dev/fd/3 3>> log > /dev/null; cat log": "first\n{",
+        f"echo first > log; {command} --json /dev/stdout >> log; cat log": "first\n{",
+    }
+    for line, start in piped.items():
+        done = subprocess.run(
+            ["bash", "-c", line], capture_output=True, text=True, timeout=60, cwd=tmp_path, check=True
+        )
+        assert done.stderr == "", line
+        held = done.stdout if "(cat)" not in line else done.stdout[done.stdout.index("{\n") :]
+        assert held.startswith(start), line
+        found, _ = json.JSONDecoder().raw_decode(held[held.index("{") :])
+        assert found["samples"] == 210
 
 
 def test_a_full_device_as_output_ends_with_4(files: Files) -> None:

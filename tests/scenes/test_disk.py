@@ -103,6 +103,42 @@ def test_a_pipe_is_written_to_and_stays(tmp_path):
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
+def test_an_anonymous_pipe_is_written_to_by_its_descriptors_name(tmp_path):
+    reader, writer = os.pipe()
+    link = tmp_path / "link"
+    link.symlink_to(f"/dev/fd/{writer}")
+    with os.fdopen(reader, "rb") as pipe:
+        for path in (Path(f"/dev/fd/{writer}"), Path(f"/proc/self/fd/{writer}"), link):
+            assert disk.is_stream(path)
+            atomic_write(path, b"some")
+        os.close(writer)
+        assert pipe.read() == b"some" * 3
+    assert link.is_symlink()
+
+
+def test_an_open_descriptor_keeps_what_its_file_holds(tmp_path):
+    log = tmp_path / "log"
+    log.write_bytes(OLD)
+    with log.open("ab") as file:
+        atomic_write(Path(f"/dev/fd/{file.fileno()}"), NEW)
+    assert log.read_bytes() == OLD + NEW
+
+
+def test_a_pipe_that_nobody_reads_is_a_broken_pipe():
+    reader, writer = os.pipe()
+    os.close(reader)
+    with pytest.raises(BrokenPipeError):
+        atomic_write(Path(f"/dev/fd/{writer}"), NEW)
+    os.close(writer)
+
+
+def test_a_name_that_only_looks_like_a_descriptor_is_none(tmp_path):
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    for path in (tmp_path / "1", Path("/dev/fd/999"), loop, tmp_path / "a\0b"):
+        assert not disk.is_stream(path)
+
+
 def test_a_device_is_never_replaced_by_a_file():
     atomic_write(Path("/dev/null"), NEW)
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from cyclopts import App, CycloptsError
 
 from roadaware import __version__
 from roadaware.cli import console, output
+from roadaware.cli.apart import check_apart
 from roadaware.cli.audit import audit
 from roadaware.cli.baseline import baseline
 from roadaware.cli.compare import compare
@@ -74,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the words after `roadaware`; those of the process where None.
     """
     words = with_json_target(list(sys.argv[1:] if arguments is None else arguments))
-    console.forgiving_streams()
+    console.usable_streams()
     with interruptible():
         code = _guarded(words)
     if code in (INTERRUPTED, TERMINATED):
@@ -111,13 +113,18 @@ def _guarded(words: list[str]) -> int:
     except CycloptsError as error:
         return _complain(str(error), USAGE, hint="`roadaware --help` lists the commands and their options.")
     except RoadawareError as error:
-        return _complain(str(error), error.exit_code)
+        # Our own line breaks are followed by two spaces; any other stands in a name.
+        return _complain(re.sub("\n(?!  )", r"\\n", str(error)), error.exit_code)
     except KeyboardInterrupt:
         return _complain("interrupted; nothing half-written remains", INTERRUPTED)
     except Terminated:
         return _complain("terminated; nothing half-written remains", TERMINATED)
     except BrokenPipeError:
         return _closed_pipe()
+    except SystemExit as error:  # rich, which prints the help, ends the process over a closed pipe
+        if isinstance(error.__context__, BrokenPipeError):
+            return _closed_pipe()
+        raise
     except OSError as error:
         if error.errno in _DISK_ERRNOS:
             _drop_output()
@@ -130,8 +137,10 @@ def _guarded(words: list[str]) -> int:
 
 def _run(words: list[str]) -> int:
     command, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False)
+    bound.apply_defaults()
     common: Common = bound.arguments.get("common", USUAL)
     console.configure(quiet=common.quiet, verbosity=common.verbose)
+    check_apart(bound.arguments)
     output.check_file(common.json)
     outcome: Any = command(*bound.args, **bound.kwargs)
     return _deliver(outcome, common) if isinstance(outcome, Outcome) else 0
@@ -140,7 +149,7 @@ def _run(words: list[str]) -> int:
 def _deliver(outcome: Outcome, common: Common) -> int:
     if common.json is None and outcome.text:
         console.result(outcome.text)
-    elif str(common.json) == "-":
+    elif str(common.json) in ("-", "/dev/stdout"):
         console.result(output.json_text(outcome.data))
     elif common.json is not None:
         output.write_text(common.json, output.json_text(outcome.data))

@@ -24,7 +24,6 @@ from roadaware.cli.options import (
     Several,
     TaskName,
 )
-from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
     from roadaware.analysis.compare import Comparison
@@ -63,8 +62,6 @@ def baseline(
             --model constant-velocity -o runs/risk
     """
     folders.check(folder, overwrite=overwrite)
-    if draws < 0:
-        raise UsageError(f"--draws is 0 or more, not {draws}")
     protocol = f"{dataset}-{task}@iv2024"
     scenes = datasets.sampled(dataset, path, protocol, config)
     trained = train(scenes, task, config, draws=draws, seed=seed, models=model)

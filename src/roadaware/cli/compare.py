@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, runs
-from roadaware.cli.options import USUAL, Common, ConfigName, Html, Outcome, Seed, TaskName
+from roadaware.cli.options import (
+    MOST_DRAWS,
+    USUAL,
+    Common,
+    ConfigName,
+    Html,
+    Outcome,
+    Seed,
+    TaskName,
+    between,
+)
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -16,6 +26,8 @@ if TYPE_CHECKING:
     from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores
 
 _CONFIG = "How csv files are judged, `default` unless said; run folders bring their own."
+
+_DRAWS = "Bootstrap resamples, at most 100,000."
 
 
 def compare(
@@ -26,7 +38,7 @@ def compare(
     samples: Annotated[Path | None, Parameter(help="The samples of the csv files.")] = None,
     task: Annotated[TaskName | None, Parameter(help="What was asked, for csv files.")] = None,
     config: Annotated[ConfigName | None, Parameter(help=_CONFIG)] = None,
-    draws: Annotated[int, Parameter(help="Bootstrap resamples.")] = 1000,
+    draws: Annotated[int, Parameter(help=_DRAWS, validator=between(1, MOST_DRAWS))] = 1000,
     seed: Seed = 0,
     html: Html = None,
     common: Common = USUAL,
@@ -49,8 +61,6 @@ def compare(
     from roadaware.cli.tables import comparison_text
 
     check_file(html)
-    if draws < 1:
-        raise UsageError(f"--draws is 1 or more here, not {draws}")
     if _is_run(a) != _is_run(b):
         raise UsageError("compare two csv files or two run folders, not one of each")
     if runs.is_run(a):

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TextIO
 
 from roadaware.cli.text import plain
 
@@ -33,12 +33,31 @@ def configure(*, quiet: bool, verbosity: int) -> None:
     logger.setLevel(logging.ERROR if quiet else levels.get(verbosity, logging.DEBUG))
 
 
-def forgiving_streams() -> None:
-    """Make the standard streams write what they cannot encode as escapes (LANG=C) instead of failing."""
+def usable_streams() -> None:
+    """Make the standard streams write what they cannot encode as escapes (LANG=C) instead of failing.
+
+    A standard output that is closed (`>&-`) becomes a pipe that nobody reads, a closed standard error
+    the null device: so no file that is opened later takes their place.
+    """
+    if sys.stdin is None:
+        os.open(os.devnull, os.O_RDONLY)
+    if sys.stdout is None:
+        sys.stdout = _unread_pipe()
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", closefd=False)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
+
+
+def _unread_pipe() -> TextIO:
+    """Standard output as it is when its reader has gone."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    os.dup2(writer, 1)
+    os.close(writer)
+    return os.fdopen(1, "w", closefd=False)
 
 
 def result(text: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, text
-from roadaware.cli.options import USUAL, Common, ConfigName, Draws, Outcome, OutputFolder, Switch
+from roadaware.cli.options import USUAL, WHOLE_SEED, Common, ConfigName, Draws, Outcome, OutputFolder, Switch
 
 if TYPE_CHECKING:
     from roadaware.cli.runs import Run
@@ -24,6 +24,7 @@ _HEADLINES = ("accuracy", "balanced_accuracy", "f1", "average_precision", "auc",
 _WHERE: dict[ConfigName, str] = {"reference": "", "default": " where the labels are honest"}
 _DATA, _SCORES, _SAMPLES, _PAGE = "data", "scores.csv", "samples.csv", "report.html"
 _FOLDER = "Where data set, runs and report go; an earlier demo there, finished or not, is replaced."
+_SEED = "Seed of the data set and of the resamples."
 _OVERWRITE = "Not needed: an earlier demo is replaced anyway, and nothing else ever."
 
 
@@ -32,7 +33,7 @@ def demo(
     data: Annotated[Path | None, Parameter(help="A folder with jaad/ and pie/ as released.")] = None,
     folder: Annotated[Path, Parameter(help=_FOLDER), OutputFolder] = Path("runs/demo"),
     draws: Draws = 200,
-    seed: Annotated[int, Parameter(help="Seed of the data set and of the resamples.")] = 0,
+    seed: Annotated[int, Parameter(help=_SEED, validator=WHOLE_SEED)] = 0,
     overwrite: Annotated[bool, Parameter(help=_OVERWRITE), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:

@@ -73,8 +73,6 @@ def evaluate(
     """
     bars = thresholds.parsed(fail_under or [])
     folders.check(folder, overwrite=overwrite)
-    if draws < 0:
-        raise UsageError(f"--draws is 0 or more, not {draws}")
     judged, asked = _judged(scores, samples, task, protocol, data, split, config)
     run = _run(judged, asked, config, by or [], scores.stem, draws, seed, protocol or "")
     facts = runs.summary(run)

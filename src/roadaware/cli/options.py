@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,8 +15,29 @@ TaskName = Literal["action", "intention", "risk"]
 ConfigName = Literal["reference", "default"]
 Dataset = Annotated[str, Parameter(help="Which dataset it is: jaad or pie.")]
 DatasetPath = Annotated[Path, Parameter(help="Its folder or zip, or tables that `read -o` saved.")]
-Seed = Annotated[int, Parameter(help="Seed of the resamples.")]
-Draws = Annotated[int, Parameter(help="Bootstrap resamples for 95 % intervals; 0 for none.")]
+
+
+def between(low: int, high: int) -> Callable[[Any, int], None]:
+    """A check that a whole number lies between two others, both included."""
+
+    def check(_: Any, value: int) -> None:
+        if not low <= value <= high:
+            raise ValueError(f"It is {low} or more, and at most {high:,}.")
+
+    return check
+
+
+MOST_DRAWS = 100_000
+"""The ends of an interval have settled long before; more is taken for a slip."""
+WHOLE_SEED = between(0, 2**32 - 1)
+Seed = Annotated[int, Parameter(help="Seed of the resamples.", validator=WHOLE_SEED)]
+Draws = Annotated[
+    int,
+    Parameter(
+        help="Bootstrap resamples for 95 % intervals; 0 for none, at most 100,000.",
+        validator=between(0, MOST_DRAWS),
+    ),
+]
 Several = Parameter(negative="", consume_multiple=True)
 Switch = Parameter(negative="", show_default=False)
 Html = Annotated[Path | None, Parameter(help="Write the result as a page: one file, offline, printable.")]

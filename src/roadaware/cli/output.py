@@ -17,7 +17,9 @@ def check_file(path: Path | None) -> None:
         DiskError: if it cannot be written there.
         UsageError: if it is a folder.
     """
-    if path is None or str(path) == "-":
+    from roadaware.scenes.disk import is_stream
+
+    if path is None or str(path) == "-" or is_stream(path):
         return
     if path.is_dir():
         raise UsageError(f"{path} is a folder; name the file to write in it")
@@ -57,7 +59,8 @@ def write_text(path: Path, text: str) -> None:
     """
     from roadaware.scenes.disk import atomic_write
 
-    make_folder(path.absolute().parent)
+    if not path.parent.is_dir():
+        make_folder(path.absolute().parent)
     atomic_write(path, text.encode("utf-8", errors="backslashreplace"))
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, text
+from roadaware.cli.apart import check_apart
 from roadaware.cli.options import USUAL, Common, Draws, Html, Outcome
-from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
     from roadaware.analysis.compare import Comparison
@@ -61,9 +61,9 @@ def reproduce(
     from roadaware.cli.output import check_file, write_text
 
     check_file(html)
-    if draws < 0:
-        raise UsageError(f"--draws is 0 or more, not {draws}")
-    found = repeated(datasets.data_folder(data), draws=draws, baselines=baselines)
+    source = datasets.data_folder(data)
+    check_apart({"data": source, "html": html, "common": common})
+    found = repeated(source, draws=draws, baselines=baselines)
     pairs = against_released(found, draws=draws) if draws else []
     if html is not None:
         from roadaware.cli.pages import reproduction_page

@@ -17,6 +17,7 @@ from roadaware.errors import DamagedError, DiskError, InputError
 
 _TEMPORARY = re.compile(r"\.roadaware-(\d{1,10})-[0-9a-f]{8}\.tmp")
 _CHUNK = 1 << 24
+_LINKS = 40
 
 
 def atomic_write(path: Path, data: bytes) -> None:
@@ -31,21 +32,56 @@ def atomic_write(path: Path, data: bytes) -> None:
 
     Raises:
         DiskError: if the file cannot be written; what stood there before still stands.
+        BrokenPipeError: if it is a pipe and its reader has gone.
     """
     path, written = Path(path), False
     try:
-        # A rename would put a file in the place of the link, or of the device.
-        path = path.resolve()
-        if path.exists() and not path.is_file() and not path.is_dir():
-            path.write_bytes(data)
+        if is_stream(path):
+            _pour(path, data)
             return
+        # A rename would put a file in the place of the link.
+        path = path.resolve()
         put(path, data)
         written = True
         sync_folder(path.parent)
+    except BrokenPipeError:
+        raise
     except (OSError, RuntimeError, ValueError) as error:
         raise disk_error(path, len(data), error, written=written) from error
     with suppress(OSError):
         sweep(path.parent)
+
+
+def is_stream(path: Path) -> bool:
+    """Whether what is written to a path goes into a device, a pipe or an open descriptor (`/dev/fd/3`)."""
+    try:
+        kind = path.stat().st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)) or _descriptor(path) is not None
+
+
+def _descriptor(path: Path) -> int | None:
+    """The open descriptor that a name such as /dev/stdout stands for; None for other names."""
+    for _ in range(_LINKS):
+        if Path(os.path.realpath(path.parent)) == Path(f"/proc/{os.getpid()}/fd"):
+            return int(path.name) if path.name.isdecimal() else None
+        if not path.is_symlink():
+            return None
+        path = path.parent / path.readlink()
+    return None
+
+
+def _pour(path: Path, data: bytes) -> None:
+    """Write to a stream as it is: to a descriptor where it stands, so that what it holds stays.
+
+    Raises:
+        OSError: whatever the system says.
+    """
+    number = _descriptor(path)
+    handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC) if number is None else os.dup(number)
+    with os.fdopen(handle, "wb") as stream:
+        stream.write(data)
 
 
 def put(path: Path, data: bytes) -> None:

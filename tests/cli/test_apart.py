@@ -1,0 +1,105 @@
+"""Outputs never stand in the place of inputs, and nothing is written before that is known."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+from small_files import Command, Files, write_files
+
+from roadaware.cli import main
+from roadaware.scenes.demo import DemoFacts
+
+SCORED: list[object] = ["--samples", "action_samples.csv", "--task", "action"]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of two runs."""
+    base = tmp_path_factory.mktemp("base")
+    files = write_files(base)
+    words = ["evaluate", "pedestrians", "--scores", files.scores, "--samples", files.samples]
+    assert main([str(word) for word in [*words, "--task", "action", "-o", base / "runs" / "run"]]) == 0
+    shutil.copytree(base / "runs" / "run", base / "runs" / "other")
+    return base / "runs"
+
+
+@pytest.fixture
+def place(
+    files: Files, runs: Path, demo_set: tuple[Path, DemoFacts], monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """A folder with scores, samples, two runs, a data set as a folder and as a zip, and links."""
+    folder = files.scores.parent
+    monkeypatch.chdir(folder)
+    shutil.copytree(runs, folder / "runs")
+    with zipfile.ZipFile("data.zip", "w") as archive:
+        archive.writestr("a", "b")
+    (folder / "data").mkdir()
+    (folder / "data" / "set").symlink_to(demo_set[0])
+    (folder / "link.csv").symlink_to("action.csv")
+    os.link("action.csv", "same.csv")
+    return folder
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+EVALUATE = ["evaluate", "pedestrians", "--scores", "action.csv", *SCORED]
+CLASHES = {
+    "zip": ["audit", "jaad", "data.zip", "--html", "data.zip"],
+    "zip as json": ["read", "jaad", "data.zip", "--json", "data.zip"],
+    "inside a zip": ["read", "jaad", "data.zip", "--json", "data.zip/o.json"],
+    "scores": [*EVALUATE, "--json", "action.csv"],
+    "samples": [*EVALUATE, "--json", "./runs/../action_samples.csv"],
+    "link": [*EVALUATE, "--json", "link.csv"],
+    "hard link": [*EVALUATE, "--json", "same.csv"],
+    "first of two": ["compare", "action.csv", "same.csv", *SCORED, "--json", "action.csv"],
+    "a run's results": ["report", "runs/run", "-o", "runs/run/results.json"],
+    "a run's rows": ["report", "runs/run", "-o", "p.html", "--json", "runs/run/per_sample.parquet"],
+    "a member's results": ["report", "runs", "-o", "runs/other/results.json"],
+    "of compared runs": ["compare", "runs/run", "runs/other", "--html", "runs/other/report.html"],
+    "inside data": ["audit", "jaad", "data/set", "--html", "data/set/annotations/page.html"],
+    "data itself": ["read", "jaad", "data/set", "-o", "data/set", "--overwrite"],
+    "folder in data": ["read", "jaad", "data", "-o", "data/tables"],
+    "data of a demo": ["demo", "--data", "data", "-o", "data/demo"],
+    "data of the doctor": ["doctor", "pedestrians", "--data", "jaad=data.zip", "--json", "data.zip"],
+    "outputs alike": ["report", "runs/run", "-o", "p.html", "--json", "p.html"],
+    "output in output": [*EVALUATE, "-o", "new", "--json", "new/results.json"],
+}
+
+
+@pytest.mark.parametrize("words", CLASHES.values(), ids=CLASHES)
+def test_an_output_over_an_input_is_a_wrong_request(
+    roadaware: Command, place: Path, words: list[object]
+) -> None:
+    before = everything(place)
+    done = roadaware(*words)
+    assert done.code == 2
+    assert "name another place" in done.err or "name a place outside" in done.err
+    assert everything(place) == before
+
+
+def test_the_data_folder_of_the_environment_is_an_input(
+    roadaware: Command, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROADAWARE_DATA_DIR", str(place / "data"))
+    done = roadaware("reproduce", "iv2024", "--html", "data/tables.html")
+    assert done.code == 2
+    assert "written over the input" in done.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["report", "runs/run", "-o", "runs/run/more.html"],
+        ["report", "runs", "-o", "runs/all.html"],
+        [*EVALUATE, "-o", "fresh", "--json", "o.json"],
+        [*EVALUATE, "--json", "/dev/null"],
+    ],
+)
+def test_outputs_beside_inputs_are_fine(roadaware: Command, place: Path, words: list[object]) -> None:
+    assert roadaware(*words).code == 0
