@@ -8,6 +8,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from roadaware.errors import InputError
@@ -31,20 +32,15 @@ _ZIP_ERRORS = (
 class ZipSource(Source):
     """A zip archive, its members read one by one and never unpacked to disk."""
 
-    def __init__(self, path: Path, prefix: str = "", archive: zipfile.ZipFile | None = None) -> None:
+    def __init__(self, path: Path, prefix: str = "", shared: _Index | None = None) -> None:
         super().__init__(path, prefix)
-        self._archive = archive or _open_archive(path)
+        self._index = shared or _index(_open_archive(path))
+        self._archive = self._index.archive
         self._stamp = ""
-        self._members = {
-            info.filename[len(prefix) :]: info
-            for info in self._archive.infolist()
-            if info.filename.startswith(prefix) and not info.is_dir()
-        }
-        self._tree = _tree(self._archive.namelist(), prefix)
 
     def at(self, folder: str) -> ZipSource:
         """A folder of the same archive as root."""
-        return ZipSource(self.path, f"{self.prefix}{folder}/", self._archive)
+        return ZipSource(self.path, f"{self.prefix}{folder}/", self._index)
 
     def close(self) -> None:
         """Close the archive, for all sources that share it."""
@@ -52,7 +48,7 @@ class ZipSource(Source):
 
     def entries(self, folder: str = "") -> tuple[list[str], list[str]]:
         """The sorted names right inside a folder: what is no folder, and the folders."""
-        files, folders = self._tree.get(folder, (set(), set()))
+        files, folders = self._index.tree.get(f"{self.prefix}{folder}".rstrip("/"), (set(), set()))
         return sorted(files), sorted(folders)
 
     def stamp(self, names: Iterable[str]) -> str:
@@ -69,7 +65,7 @@ class ZipSource(Source):
         return self._stamp
 
     def _read(self, name: str) -> bytes:
-        info = self._members.get(name)
+        info = self._index.members.get(self.prefix + name)
         if info is None:
             raise InputError("the archive has no such file", where=self.where(name))
         if info.file_size > MAX_FILE_BYTES:
@@ -84,6 +80,26 @@ class ZipSource(Source):
             message = f"the archive promises {info.file_size} bytes and holds {len(data)}"
             raise InputError(message, where=self.where(name), hint="fetch the archive again")
         return data
+
+
+@dataclass(frozen=True)
+class _Index:
+    """What an archive holds, for all sources that share it.
+
+    Args:
+        archive: opened and vetted.
+        members: files by their whole name.
+        tree: folder to the files and folders right inside it; hidden ones are left out.
+    """
+
+    archive: zipfile.ZipFile
+    members: dict[str, zipfile.ZipInfo]
+    tree: dict[str, tuple[set[str], set[str]]]
+
+
+def _index(archive: zipfile.ZipFile) -> _Index:
+    members = {info.filename: info for info in archive.infolist() if not info.is_dir()}
+    return _Index(archive, members, _tree(archive.namelist()))
 
 
 def _open_archive(path: Path) -> zipfile.ZipFile:
@@ -141,13 +157,11 @@ def _is_bomb(size: int, packed: int) -> bool:
     return size > _BOMB_BYTES and size > _BOMB_RATIO * max(packed, 1)
 
 
-def _tree(names: Iterable[str], prefix: str) -> dict[str, tuple[set[str], set[str]]]:
+def _tree(names: Iterable[str]) -> dict[str, tuple[set[str], set[str]]]:
     """Folder to the files and folders right inside it; hidden ones are left out."""
     tree: dict[str, tuple[set[str], set[str]]] = {"": (set(), set())}
     for name in names:
-        if not name.startswith(prefix):
-            continue
-        *parents, last = name[len(prefix) :].split("/")
+        *parents, last = name.split("/")
         for depth, folder in enumerate(parents):
             if not folder.startswith("."):
                 tree.setdefault("/".join(parents[:depth]), (set(), set()))[1].add(folder)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from roadaware.errors import DatasetNotFoundError, InputError
 from roadaware.scenes.readers.archive import ZipSource
 from roadaware.scenes.readers.source import FolderSource, Source, confine, shown, unreadable
+
+_DEEPEST = 6
+_MOST_FOLDERS = 2000
 
 
 def open_source(path: Path) -> Source:
@@ -35,7 +39,10 @@ def open_source(path: Path) -> Source:
 
 
 def locate(path: Path, fits: Callable[[Source], bool], wanted: str, hint: str) -> Source:
-    """The source that `fits`: `path` itself, a folder at most two levels inside, or a zip lying there.
+    """The source that `fits`: `path` itself, a folder at most six levels inside, or a zip lying there.
+
+    The nearest level counts, and folders before the archives that lie beside them. The walk ends after
+    2,000 folders.
 
     Args:
         path: a folder or archive.
@@ -47,16 +54,24 @@ def locate(path: Path, fits: Callable[[Source], bool], wanted: str, hint: str) -
         DatasetNotFoundError: if none fits, or several do and none is nearer than the others.
     """
     source = open_source(path)
-    layers: list[list[Source]] = [[source]]
-    for _ in range(3):
-        found = [candidate for candidate in layers[-1] if fits(candidate)]
-        found = found or [z for candidate in layers[-1] for z in _archives(candidate, fits)]
-        if found:
-            return _only(found, wanted)
-        layers.append([inner for candidate in layers[-1] for inner in _inside(candidate)])
+    if found := _nearest(source, fits):
+        return _only(found, wanted)
     saw = ", ".join(_listing(source)) or "nothing"
     source.close()
     raise DatasetNotFoundError(f"{wanted} and found none in {shown(str(path))} (saw: {saw}). {hint}")
+
+
+def _nearest(source: Source, fits: Callable[[Source], bool]) -> list[Source]:
+    """All that fit on the nearest level on which any does."""
+    level, left = [source], _MOST_FOLDERS
+    for _ in range(_DEEPEST + 1):
+        found = [candidate for candidate in level if fits(candidate)]
+        found = found or [z for candidate in level for z in _archives(candidate, fits)]
+        if found:
+            return found
+        level = list(islice((inner for candidate in level for inner in _inside(candidate)), left))
+        left -= len(level)
+    return []
 
 
 def _only(found: Sequence[Source], wanted: str) -> Source:
@@ -69,7 +84,7 @@ def _only(found: Sequence[Source], wanted: str) -> Source:
 
 
 def _archives(source: Source, fits: Callable[[Source], bool]) -> list[Source]:
-    """The zip archives right inside a folder that hold the dataset."""
+    """What fits in the zip archives right inside a folder."""
     if not isinstance(source, FolderSource):
         return []
     held: list[Source] = []
@@ -80,25 +95,21 @@ def _archives(source: Source, fits: Callable[[Source], bool]) -> list[Source]:
             archive: Source = open_source(confine(source.path, name))
         except InputError:
             continue
-        inner = [archive, *_inside(archive)]
-        fitting = next((candidate for candidate in inner if fits(candidate)), None)
-        if fitting is None:
-            archive.close()
+        if inner := _nearest(archive, fits):
+            held += inner
         else:
-            held.append(fitting)
+            archive.close()
     return held
 
 
-def _inside(source: Source) -> list[Source]:
-    inner = []
-    for name in source.entries()[1][:200]:
+def _inside(source: Source) -> Iterator[Source]:
+    for name in source.entries()[1]:
         try:
             candidate = source.at(name)
             candidate.entries()
         except InputError:
             continue
-        inner.append(candidate)
-    return inner
+        yield candidate
 
 
 def _listing(source: Source, most: int = 8) -> list[str]:
