@@ -463,7 +463,7 @@ def test_frames_that_fit_nowhere_are_rejected(root: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (lambda data: data[: len(data) // 2], "not well-formed XML"),
+        (lambda data: data.replace(b"><", b">\n<")[: len(data) // 2], "not well-formed XML"),
         (lambda data: b"", "the file is empty"),
         (lambda data: b"<!DOCTYPE a>" + data, "declares a DOCTYPE"),
         (
@@ -486,6 +486,10 @@ def test_a_damaged_file_among_many_is_rejected_whole(root: Path, damage: Any, re
     assert len(scenes.rejected) == 1
     assert (row["table"], row["file"]) == ("files", MAIN)
     assert reason in row["reason"]
+    told = re.search(r", line (\d+), column", row["reason"])
+    assert (told is not None) == ("well-formed" in reason)
+    assert row["line"] == (None if told is None else int(told[1]))
+    assert row["line"] is None or row["line"] > 1
     rest = clean.only(scenes.videos["video"].to_list())
     assert "video_0001" not in scenes.videos["video"].to_list()
     assert scenes.frames.equals(rest.frames)

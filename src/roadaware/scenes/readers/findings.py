@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from roadaware.scenes.checks import empty_table
 from roadaware.scenes.readers.source import shown
 
 _SCHEMA = {"table": pl.String, "file": pl.String, "line": pl.Int64, "item": pl.String, "reason": pl.String}
+_LINE = re.compile(r", line (\d+), column \d+$")
 
 
 @dataclass
@@ -57,7 +59,8 @@ class Findings:
     def reject_file(self, file: str, error: InputError) -> None:
         """A whole file that cannot be read; counted among the files."""
         place = f" ({error.where})" if error.where and not error.where.endswith(file) else ""
-        self.reject("files", file, "", f"{error.message}{place}")
+        line = _LINE.search(error.where or "")
+        self.reject("files", file, "", f"{error.message}{place}", int(line[1]) if line else None)
 
     def reject_rows(self, table: str, rows: pl.DataFrame) -> None:
         """Refused rows with the columns file, line, item and reason; they were counted before."""
