@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roadaware.errors import InputError
+from roadaware.scenes import csvfiles
 from roadaware.scenes.csvfiles import MAX_LINE
 from roadaware.scenes.scores import (
     check_same_length,
@@ -30,6 +32,29 @@ def file(tmp_path: Path, content: str | bytes) -> Path:
     path = tmp_path / "file.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
+
+
+@pytest.mark.parametrize(("limit", "size"), [("MAX_ROWS", 10), ("MAX_CHARACTERS", 40)])
+def test_files_without_end_are_refused_at_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, size: int
+) -> None:
+    monkeypatch.setattr(csvfiles, limit, size)
+    assert len(read_numbers(file(tmp_path, "0.5\n" * 10))[0]) == 10
+    with pytest.raises(InputError, match=r"file\.csv:11: .*found more"):
+        read_numbers(file(tmp_path, "0.5\n" * 11))
+    with pytest.raises(InputError, match="found more"):
+        read_raw_samples(file(tmp_path, HEAD + "1,a,3\n" * 10))
+
+
+def test_numbers_are_held_in_little_more_memory_than_they_are(tmp_path: Path) -> None:
+    path = file(tmp_path, (",".join(["0.125"] * 12) + "\n") * 4000)
+    read_numbers(path)
+    tracemalloc.start()
+    values, _ = read_numbers(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert values.shape == (4000, 12)
+    assert peak < 2.5 * values.nbytes
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])

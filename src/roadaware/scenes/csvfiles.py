@@ -12,6 +12,8 @@ from typing import TextIO
 from roadaware.errors import InputError
 
 MAX_LINE = 65_536
+MAX_ROWS = 2_000_000
+MAX_CHARACTERS = 1 << 28
 _CHUNK = 1 << 20
 
 
@@ -22,8 +24,8 @@ def rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     all three kinds of line ends are understood.
 
     Raises:
-        InputError: if it is no regular file, not UTF-8, or a line is empty, too long, or holds a NUL
-            character or a quote that is never closed.
+        InputError: if it is no regular file, not UTF-8, longer than MAX_ROWS or MAX_CHARACTERS, or a line is
+            empty, too long, or holds a NUL character or a quote that is never closed.
     """
     with _opened(path) as stream:
         empty_from = 0
@@ -74,14 +76,21 @@ def _opened(path: Path) -> Iterator[TextIO]:
 
 
 def _lines(stream: TextIO, path: Path) -> Iterator[str]:
-    number = 0
+    number = total = 0
     while line := stream.readline(MAX_LINE + 1):
         number += 1
+        total += len(line)
         if len(line) > MAX_LINE:
             raise InputError(
                 f"expected rows of a few numbers, found a line of more than {MAX_LINE} characters",
                 where=f"{path}:{number}",
                 hint="Write one row per sample, with a line break after each.",
+            )
+        if number > MAX_ROWS or total > MAX_CHARACTERS:
+            raise InputError(
+                f"expected at most {MAX_ROWS:,} rows and {MAX_CHARACTERS:,} characters, found more",
+                where=f"{path}:{number}",
+                hint="One row per sample is due; is this the right file? Evaluate larger sets in parts.",
             )
         yield line
 

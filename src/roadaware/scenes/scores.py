@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+from array import array
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,8 +77,8 @@ class RawSamples:
     columns: tuple[str, ...]
 
 
-def read_numbers(path: Path, columns: int | None = None) -> tuple[Floats, tuple[int, ...]]:
-    """The (n, k) finite numbers of a csv file without header, and the line of each row.
+def read_numbers(path: Path, columns: int | None = None) -> tuple[Floats, Ints]:
+    """The (n, k) finite numbers of a csv file without header, and the (n,) line of each row.
 
     Args:
         path: the file.
@@ -86,12 +87,12 @@ def read_numbers(path: Path, columns: int | None = None) -> tuple[Floats, tuple[
     Raises:
         InputError: at the first row that is not `columns` finite numbers, or if there is no row.
     """
-    table: list[list[float]] = []
-    lines: list[int] = []
+    # Compact arrays: lists of Python's numbers would take several times the memory.
+    table, lines = array("d"), array("q")
     for line, cells in rows(path):
         if columns is not None and len(cells) != columns:
             raise _wrong_width(path, line, cells, columns)
-        table.append([_finite(cell, f"{path}:{line}", first=not table) for cell in cells])
+        table.extend([_finite(cell, f"{path}:{line}", first=not table) for cell in cells])
         columns = len(cells)
         lines.append(line)
     if not table:
@@ -100,7 +101,7 @@ def read_numbers(path: Path, columns: int | None = None) -> tuple[Floats, tuple[
             where=str(path),
             hint="Write the scores again; the file holds no row.",
         )
-    return np.array(table, dtype=np.float64), tuple(lines)
+    return np.frombuffer(table).reshape(len(lines), -1), np.frombuffer(lines, dtype=np.int64)
 
 
 def read_scores(path: Path, columns: int) -> ScoreFile:
