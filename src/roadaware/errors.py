@@ -28,7 +28,8 @@ class InputError(RoadawareError):
 
     def __init__(self, message: str, *, where: str | None = None, hint: str | None = None) -> None:
         self.message, self.where, self.hint = message, where, hint
-        parts = [f"{where}: {message}" if where else message]
+        shown = where.replace("\n", "\\n") if where else None
+        parts = [f"{shown}: {message}" if shown else message]
         super().__init__("\n  ".join([*parts, *([hint] if hint else [])]))
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -13,6 +13,7 @@ from sklearn import metrics as sk
 from small_files import Command, Files, write_files
 
 from roadaware.metrics.pedestrians import METRIC_NAMES
+from roadaware.scenes.demo import DemoFacts
 
 WEIGHTED = [f"{prefix}_{name}" for prefix in ("weighted", "soft", "hard") for name in METRIC_NAMES[:5]]
 
@@ -238,3 +239,41 @@ def test_released_scores_on_real_samples(roadaware: Command) -> None:
     )
     assert done.data["metrics"]["auc"] == pytest.approx(0.866, abs=0.0005)
     assert done.data["metrics"]["hard_f1"] == pytest.approx(0.315, abs=0.0005)
+
+
+def test_a_pedestrian_in_two_videos_is_named_with_its_line(roadaware: Command, files: Files) -> None:
+    lines = files.samples.read_text().splitlines()
+    lines[3] = lines[3].replace("video_0000", "video_0009")
+    files.samples.write_text("\n".join(lines) + "\n")
+    done = evaluate(roadaware, files)
+    assert done.code == 3
+    assert f"{files.samples}:4: expected pedestrian '0_0_0b' in video 'video_0000' as in line 2" in done.err
+    assert "VIDEO/NAME" in done.err
+
+
+def test_a_line_break_in_a_name_stays_on_its_line(roadaware: Command, files: Files, tmp_path: Path) -> None:
+    missing = tmp_path / "no\n  such\x1b[2J.csv"
+    words = ["evaluate", "pedestrians", "--samples", files.samples, "--task", "action"]
+    done = roadaware(*words, "--scores", missing)
+    assert done.code == 3
+    assert "no\\n  such\\x1b[2J.csv" in done.err
+    (tmp_path / "a\nfolder").mkdir()
+    done = roadaware(*words, "--scores", files.scores, "--json", tmp_path / "a\nfolder")
+    assert done.code == 2
+    assert "a\\nfolder is a folder" in done.err
+
+
+def test_the_page_of_a_protocol_shows_how_it_samples(
+    roadaware: Command, demo_set: tuple[Path, DemoFacts], tmp_path: Path
+) -> None:
+    root, folder = demo_set[0], tmp_path / "runs"
+    words = ["baseline", "jaad", root, "--model", "logistic", "--draws", "0", "-o", folder]
+    assert roadaware(*words).code == 0
+    assert roadaware(*words).code == 2
+    assert roadaware(*words, "--overwrite").code == 0
+    run = folder / "logistic"
+    config = json.loads((run / "config.json").read_text())
+    assert config["sampling"]["observation_frames"] == 15
+    assert roadaware("report", run, "-o", tmp_path / "page.html").code == 0
+    for page in (folder / "report.html", run / "report.html", tmp_path / "page.html"):
+        assert "Sampling protocol" in page.read_text()

@@ -177,6 +177,7 @@ def read_samples(path: Path, classes: int) -> SampleFile:
     raw = read_raw_samples(path)
     _check(raw, path, "truth", raw.truth, 0, classes - 1, f"a class 0..{classes - 1}")
     _check(raw, path, "tte_frames", raw.tte_frames, 0, 1e9, "a whole number of frames, 0 or more")
+    _check_videos(raw, path)
     return SampleFile(
         raw.truth.astype(np.int64), raw.pedestrian, raw.tte_frames.astype(np.int64), raw.video, raw.columns
     )
@@ -292,6 +293,20 @@ def _check(
             where=f"{path}:{raw.lines[row]}",
             hint="`roadaware doctor pedestrians` looks for the cause (labels from 1, time in seconds).",
         )
+
+
+def _check_videos(raw: RawSamples, path: Path) -> None:
+    """A name stands for one pedestrian, and a pedestrian is in one video."""
+    first: dict[str, tuple[str, int]] = {}
+    for name, video, line in zip(raw.pedestrian, raw.video or (), raw.lines, strict=False):
+        known, at = first.setdefault(name, (video, line))
+        if video != known:
+            raise InputError(
+                f"expected pedestrian {name[:40]!r} in video {known[:40]!r} as in line {at}, "
+                f"found {video[:40]!r}",
+                where=f"{path}:{line}",
+                hint="Give pedestrians of different videos different names, such as VIDEO/NAME.",
+            )
 
 
 def scores_text(scores: Floats) -> str:
