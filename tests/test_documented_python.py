@@ -1,0 +1,65 @@
+"""Every block of Python in the documentation runs as written, in the order of its page."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+from roadaware.scenes.demo import write_demo
+
+ROOT = Path(__file__).resolve().parents[1]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = [
+    page
+    for page in sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
+    if "```python" in page.read_text("utf-8")
+]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which `data/jaad` is the demo's data set."""
+    folder = tmp_path_factory.mktemp("reader")
+    write_demo(folder / "data" / "jaad")
+    return folder
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_blocks_of_a_page_run(page: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("ROADAWARE_HOME", str(place / "cache"))
+    script = place / f"{page.stem}.py"
+    script.write_text(_script(page.read_text(encoding="utf-8")), encoding="utf-8")
+    runpy.run_path(str(script), run_name="__main__")
+
+
+def _script(text: str) -> str:
+    """The page's Python with all else left blank, so that a traceback has the page's own line numbers."""
+    lines = [""] * (text.count("\n") + 1)
+    for found in _blocks(text):
+        first = text.count("\n", 0, found.start()) + 1
+        block = found[2].splitlines()
+        lines[first : first + len(block)] = block
+    return "\n".join(lines)
+
+
+def _blocks(text: str) -> list[re.Match[str]]:
+    return [found for found in FENCE.finditer(text) if found[1] == "python"]
+
+
+def test_the_pages_with_python_are_found_and_no_block_is_overlooked() -> None:
+    assert {page.name for page in PAGES} >= {
+        "audit.md",
+        "baselines.md",
+        "metrics.md",
+        "report.md",
+        "tables.md",
+    }
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert len(_blocks(text)) == len(
+            re.findall(r"^ *(?:```|~~~) *(?:python|py)\b", text, re.MULTILINE | re.IGNORECASE)
+        )
