@@ -8,6 +8,7 @@ import pytest
 from roadaware.analysis.compare import compare
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, core_of
+from roadaware.statistics.bootstrap import resamples
 
 CONFIG = PedestrianConfig.default("action")
 
@@ -66,7 +67,7 @@ def test_intervals_come_from_shared_resamples():
     found = compare(a, b, CONFIG, draws=100, seed=3)
     one, two = core_of(a, CONFIG), core_of(b, CONFIG)
     for unit in ("pedestrian", "video"):
-        times = one.resamples(unit, 100, 3)
+        (times,) = resamples(one.people.name if unit == "pedestrian" else one.people.video, 100, 3)
         differences = one.values(times)["f1"] - two.values(times)["f1"]
         row = found.table.filter(found.table["metric"] == "f1").row(0, named=True)
         assert row[f"low_{unit}"] == np.percentile(differences, 2.5)
@@ -84,8 +85,7 @@ def test_what_is_hard_for_both_models_cancels():
     found = compare(*made, CONFIG, draws=300).table
     row = found.filter(found["metric"] == "auc").row(0, named=True)
     one, two = (core_of(model, CONFIG) for model in made)
-    apart = one.values(one.resamples("pedestrian", 300, 0))["auc"]
-    apart = apart - two.values(two.resamples("pedestrian", 300, 1))["auc"]
+    apart = one.drawn("pedestrian", 300, 0)["auc"] - two.drawn("pedestrian", 300, 1)["auc"]
     width = row["high_pedestrian"] - row["low_pedestrian"]
     assert width < 0.5 * np.ptp(np.percentile(apart, [2.5, 97.5]))
 

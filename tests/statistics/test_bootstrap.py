@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from roadaware.statistics.bootstrap import Interval, multiplicities, percentile_interval, resamples
+from roadaware.statistics import bootstrap
+from roadaware.statistics.bootstrap import Interval, percentile_interval, resamples
+
+
+def multiplicities(n_clusters, draws, seed, at_once=10_000):
+    return np.concatenate(list(bootstrap.multiplicities(n_clusters, draws, seed, at_once)))
 
 
 def test_each_draw_takes_as_many_clusters_as_there_are():
@@ -24,6 +29,23 @@ def test_seeds_decide():
     assert (multiplicities(9, 9, seed=1) != multiplicities(9, 9, seed=2)).any()
 
 
+@pytest.mark.parametrize("at_once", [1, 3, 64, 100])
+@pytest.mark.parametrize("n_clusters", [1, 2, 7, 256])
+def test_draws_are_those_of_the_seed_however_many_come_at_once(n_clusters, at_once):
+    whole = np.random.default_rng(4).integers(0, n_clusters, size=(100, n_clusters))
+    expected = [np.bincount(row, minlength=n_clusters) for row in whole]
+    np.testing.assert_array_equal(multiplicities(n_clusters, 100, 4, at_once), expected)
+
+
+def test_memory_does_not_grow_with_the_draws(monkeypatch):
+    unit = np.repeat(np.arange(50), 4)
+    (whole,) = resamples(unit, 300, seed=0)
+    monkeypatch.setattr(bootstrap, "_BLOCK", 2000)
+    parts = list(resamples(unit, 300, seed=0))
+    assert [part.shape for part in parts] == [(10, 200)] * 30
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
+
+
 def test_no_clusters_and_no_draws_are_empty():
     assert multiplicities(0, 5, seed=0).shape == (5, 0)
     assert multiplicities(5, 0, seed=0).shape == (0, 5)
@@ -31,7 +53,7 @@ def test_no_clusters_and_no_draws_are_empty():
 
 def test_items_of_a_unit_come_and_go_together():
     unit = np.array(["a", "b", "a", "c", "b"])
-    times = resamples(unit, 100, seed=0)
+    (times,) = resamples(unit, 100, seed=0)
     assert (times[:, 0] == times[:, 2]).all()
     assert (times[:, 1] == times[:, 4]).all()
     assert (times[:, [0, 1, 3]].sum(axis=1) == 3).all()

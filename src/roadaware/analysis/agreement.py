@@ -156,9 +156,12 @@ def _drawn(
     counts: npt.NDArray[np.float64], units: npt.NDArray[Any] | None, draws: int, seed: int
 ) -> npt.NDArray[np.float64] | None:
     """(draws, combinations + 1, 4) percentages in each resample, NaN where a combination is absent."""
-    times = resamples(units, draws, seed) if draws and units is not None else None
-    if times is None:
-        return None
+    blocks = resamples(units, draws, seed) if draws and units is not None else None
+    return None if blocks is None else np.concatenate([_percents(counts, times) for times in blocks])
+
+
+def _percents(counts: npt.NDArray[np.float64], times: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
+    """(draws, combinations + 1, 4) percentages where each pedestrian occurs so many times."""
     sums = (times.astype(np.float64) @ counts.reshape(len(counts), -1)).reshape(-1, *counts.shape[1:])
     whole = sums.sum(axis=2, keepdims=True)
     percents: npt.NDArray[np.float64] = np.divide(

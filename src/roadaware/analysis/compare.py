@@ -111,11 +111,11 @@ def compare(
     value_a, value_b = one.values(one.once()), two.values(two.once())
     intervals: dict[str, dict[str, Interval] | None] = {}
     for unit in UNITS:
-        times = one.resamples(unit, draws, seed)
-        if times is None:
+        # Both are of the same pedestrians, so equal seeds give both the same draws.
+        drawn_a, drawn_b = one.drawn(unit, draws, seed), two.drawn(unit, draws, seed)
+        if drawn_a is None or drawn_b is None:
             intervals[unit] = None
             continue
-        drawn_a, drawn_b = one.values(times), two.values(times)
         intervals[unit] = {m: percentile_interval(drawn_a[m] - drawn_b[m]) for m in one.names}
     rows = [
         _row(

@@ -173,16 +173,20 @@ class PedestrianCore:
         """(1, p) the multiplicities of the set itself."""
         return np.ones((1, len(self.people.name)), dtype=np.int32)
 
-    def resamples(self, unit: str, draws: int, seed: int) -> Counts | None:
-        """(draws, p) how often each pedestrian occurs when whole units are drawn; None below two units.
+    def drawn(self, unit: str, draws: int, seed: int) -> dict[str, Floats] | None:
+        """(draws,) every metric when whole units of pedestrians are drawn; None below two units.
 
         Args:
             unit: `pedestrian`, or `video` (all its pedestrians come and go together).
             draws: number of resamples.
-            seed: equal seeds and units give equal draws.
+            seed: equal seeds and pedestrians give equal draws.
         """
         units = self.people.name if unit == "pedestrian" else self.people.video
-        return None if units is None else resamples(units, draws, seed)
+        blocks = None if units is None else resamples(units, draws, seed)
+        if blocks is None:
+            return None
+        parts = [self.values(multiplicity) for multiplicity in blocks]
+        return {name: np.concatenate([part[name] for part in parts]) for name in self.names}
 
     def _rates(self, multiplicity: Counts) -> dict[str, Floats]:
         average: rates.Average = "binary" if self.state.scores.shape[1] == 1 else "macro"

@@ -221,10 +221,7 @@ def _groups(
 def _summary(group: str | None, core: PedestrianCore, draws: int, seed: int) -> Iterator[tuple[Any, ...]]:
     """The rows of the summary of one group, in the columns of SUMMARY."""
     point = core.values(core.once())
-    drawn = {}
-    for unit in UNITS:
-        resamples = core.resamples(unit, draws, seed) if draws else None
-        drawn[unit] = core.values(resamples) if resamples is not None else None
+    drawn = {unit: core.drawn(unit, draws, seed) if draws else None for unit in UNITS}
     for metric in core.names:
         value = float(point[metric][0])
         valid = not np.isnan(value)

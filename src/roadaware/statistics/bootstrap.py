@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+Counts = npt.NDArray[np.int32]
 
 PERCENTILES = (2.5, 97.5)
 MIN_VALID_SHARE = 0.95
+_BLOCK = 1 << 21
+"""Counts that are made at once: 16 MiB of 64-bit numbers."""
 
 
 @dataclass(frozen=True)
@@ -36,32 +39,37 @@ class Interval:
         return self.low is not None and self.high is not None and not self.low <= 0.0 <= self.high
 
 
-def multiplicities(n_clusters: int, draws: int, seed: int) -> npt.NDArray[np.int32]:
-    """How often each cluster occurs in each of `draws` resamples with replacement.
+def multiplicities(n_clusters: int, draws: int, seed: int, at_once: int) -> Iterator[Counts]:
+    """How often each cluster occurs in each of `draws` resamples with replacement, some draws at a time.
 
     Args:
         n_clusters: number of clusters; each draw takes as many.
         draws: number of resamples.
-        seed: of numpy's default generator; equal seeds give equal draws.
+        seed: of numpy's default generator; equal seeds give equal draws, however many come at once.
+        at_once: how many draws come at once, at least 1.
 
-    Returns:
-        (draws, n_clusters) counts; each row sums to n_clusters.
+    Yields:
+        (at_once or fewer, n_clusters) counts, at least one time; each row sums to n_clusters.
 
     Source: Efron, Annals of Statistics 1979; clusters instead of samples because the samples of one
     pedestrian, and the pedestrians of one video, are not independent.
 
-    >>> multiplicities(3, 2, seed=0).sum(axis=1)
-    array([3, 3])
+    >>> [counts.sum(axis=1) for counts in multiplicities(3, 2, seed=0, at_once=1)]
+    [array([3]), array([3])]
     """
-    if n_clusters == 0:
-        return np.zeros((draws, 0), dtype=np.int32)
-    picked = np.random.default_rng(seed).integers(0, n_clusters, size=(draws, n_clusters))
-    picked += np.arange(draws)[:, None] * n_clusters
-    counts = np.bincount(picked.ravel(), minlength=draws * n_clusters)
-    return counts.reshape(draws, n_clusters).astype(np.int32)
+    generator = np.random.default_rng(seed)
+    for start in range(0, max(1, draws), at_once):
+        rows = min(at_once, draws - start)
+        if not n_clusters or not rows:
+            yield np.zeros((rows, n_clusters), dtype=np.int32)
+            continue
+        picked = generator.integers(0, n_clusters, size=(rows, n_clusters))
+        picked += np.arange(rows)[:, None] * n_clusters
+        counts = np.bincount(picked.ravel(), minlength=rows * n_clusters)
+        yield counts.reshape(rows, n_clusters).astype(np.int32)
 
 
-def resamples(unit: npt.NDArray[np.generic], draws: int, seed: int) -> npt.NDArray[np.int32] | None:
+def resamples(unit: npt.NDArray[np.generic], draws: int, seed: int) -> Iterator[Counts] | None:
     """How often each item occurs when whole units of items are drawn; None below two units.
 
     Args:
@@ -70,16 +78,19 @@ def resamples(unit: npt.NDArray[np.generic], draws: int, seed: int) -> npt.NDArr
         seed: of the draws.
 
     Returns:
-        (draws, n) counts.
+        (some draws, n) counts, as many times as it takes, so that memory does not grow with the draws.
 
-    >>> resamples(np.array(["v1", "v1", "v2"]), 4, seed=0)
+    >>> next(resamples(np.array(["v1", "v1", "v2"]), 4, seed=0))
     array([[0, 0, 2],
            [1, 1, 1],
            [2, 2, 0],
            [2, 2, 0]], dtype=int32)
     """
     names, which = np.unique(unit, return_inverse=True)
-    return multiplicities(len(names), draws, seed)[:, which] if len(names) > 1 else None
+    if len(names) < 2:
+        return None
+    at_once = max(1, _BLOCK // len(unit))
+    return (counts[:, which] for counts in multiplicities(len(names), draws, seed, at_once))
 
 
 def percentile_interval(values: Floats) -> Interval:
