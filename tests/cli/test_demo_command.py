@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from roadaware.errors import DiskError
 from roadaware.scenes.demo import DemoFacts, write_demo
 from roadaware.scenes.readers import read
 
+REAL = os.environ.get("ROADAWARE_DATA_DIR")
 demo_module = import_module("roadaware.cli.demo")
 
 
@@ -135,3 +138,14 @@ def test_any_seed_reads_as_it_was_written(tmp_path: Path, seed: int) -> None:
     assert (scenes.tubes["crossing"].cast(str) == "crossing").sum() == facts.crossing
     assert facts.pedestrians >= 150
     assert 0.2 < facts.crossing / facts.pedestrians < 0.35
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(REAL is None, reason="ROADAWARE_DATA_DIR is unset: no real annotations")
+def test_the_demo_on_real_annotations_ends_with_the_tables(roadaware: Command, tmp_path: Path) -> None:
+    done = roadaware("demo", "--data", REAL, "-o", tmp_path / "demo", "--draws", "20")
+    assert done.code == 0
+    last = re.split(r"(?m)^\d+\. ", done.out)[-1]
+    assert last.startswith("Reproduce the published tables")
+    assert re.search(r"\d+ cells: \d+ match", last)
+    assert {path.name for path in (tmp_path / "demo").iterdir()} == {"demo.json", "report.html"}

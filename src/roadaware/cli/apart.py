@@ -11,6 +11,7 @@ from typing import Any
 from roadaware.errors import UsageError
 
 _OUTPUTS = {"html": "--html", "folder": "--output", "page": "--output"}
+_DATA = ("path", "data")
 
 
 def check_apart(arguments: Mapping[str, Any]) -> None:
@@ -25,8 +26,8 @@ def check_apart(arguments: Mapping[str, Any]) -> None:
     """
     written = dict(_written(arguments))
     for output in written.values():
-        for given in _given(arguments):
-            if _damages(_real(output), _real(given)):
+        for name, given in _given(arguments):
+            if _damages(_real(output), _real(given), whole=name in _DATA):
                 raise UsageError(
                     f"{output} would be written over the input {given}; name another place for it"
                 )
@@ -46,8 +47,8 @@ def _written(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
             yield option, path
 
 
-def _given(arguments: Mapping[str, Any]) -> Iterator[Path]:
-    """The inputs; `data` of the doctor is DATASET=PATH."""
+def _given(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
+    """The inputs with the names of their arguments; `data` of the doctor is DATASET=PATH."""
     for name, value in arguments.items():
         if name in _OUTPUTS:
             continue
@@ -55,25 +56,25 @@ def _given(arguments: Mapping[str, Any]) -> Iterator[Path]:
             value = Path(value.partition("=")[2])
         for item in value if isinstance(value, tuple) else (value,):
             if isinstance(item, Path) and item.exists():
-                yield item
+                yield name, item
 
 
-def _damages(output: Path, given: Path) -> bool:
-    """Whether writing an output would change an input: of runs only the files that they list count."""
+def _damages(output: Path, given: Path, *, whole: bool) -> bool:
+    """Whether writing an output would change an input.
+
+    Args:
+        output: what will be written.
+        given: the input.
+        whole: whether all in it belongs to it, as in a data set; else the files that runs list.
+    """
     from roadaware.cli.folders import listed
-    from roadaware.cli.runs import is_run
 
     if output == given or (output.exists() and output.samefile(given)):
         return True
-    if not output.is_relative_to(given):
-        return False
-    for folder in output.parents:
-        names = listed(folder)
-        if names is not None:
-            return str(output.relative_to(folder)) in names
-        if folder == given:
-            break
-    return not (given.is_dir() and any(is_run(path) for path in given.iterdir()))
+    if whole:
+        return output.is_relative_to(given)
+    inside = [folder for folder in output.parents if folder.is_relative_to(given)]
+    return any(str(output.relative_to(folder)) in (listed(folder) or ()) for folder in inside)
 
 
 def _real(path: Path) -> Path:

@@ -24,9 +24,7 @@ _LIMIT = 1 << 30
 _PAGE, _ROWS = "report.html", "per_sample.parquet"
 _FACTS = ("config_name", "sampling", "clipped", "chosen")
 _RUNS = "Name a whole folder that `evaluate -o RUN` or `baseline -o RUN` wrote."
-_AGAIN = (
-    "The file is not the one that was written; evaluate again with -o, and --overwrite for the same folder."
-)
+_AGAIN = "The file is not the one that was written; evaluate again, into a new folder."
 
 
 @dataclass(frozen=True)
