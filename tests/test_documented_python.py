@@ -12,11 +12,8 @@ from roadaware.scenes.demo import write_demo
 
 ROOT = Path(__file__).resolve().parents[1]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PAGES = [
-    page
-    for page in sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
-    if "```python" in page.read_text("utf-8")
-]
+ALL_PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
+PAGES = [page for page in ALL_PAGES if "```python" in page.read_text("utf-8")]
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +55,7 @@ def test_the_pages_with_python_are_found_and_no_block_is_overlooked() -> None:
         "report.md",
         "tables.md",
     }
-    for page in PAGES:
+    for page in ALL_PAGES:
         text = page.read_text(encoding="utf-8")
         assert len(_blocks(text)) == len(
             re.findall(r"^ *(?:```|~~~) *(?:python|py)\b", text, re.MULTILINE | re.IGNORECASE)

@@ -50,6 +50,11 @@ def test_without_split_lists_it_is_said_where_they_should_be(roadaware: Command,
         assert "put the release's folder split_ids/ beside annotations/" in done.err
 
 
+def test_the_doctor_names_the_empty_split(roadaware: Command, data: Path) -> None:
+    done = roadaware("doctor", "jaad", data)
+    assert "Splits without a single video: default/val." in done.out
+
+
 def test_the_doctor_compares_with_the_splits_that_are_there(
     roadaware: Command, data: Path, tmp_path: Path
 ) -> None:

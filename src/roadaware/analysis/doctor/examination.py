@@ -118,7 +118,10 @@ def _against(extraction: Extraction, truth: Floats, pedestrian: tuple[str, ...])
 
 
 def _split_sizes(scenes: Scenes) -> dict[str, int]:
+    """Videos of each split that has some, and 0 for those of train, val and test that a subset lacks."""
     if "splits" not in scenes.videos.columns:
         return {}
     counts = scenes.videos.select(pl.col("splits").explode()).drop_nulls()["splits"].value_counts(sort=True)
-    return {str(name): int(count) for name, count in counts.iter_rows()}
+    sizes = {str(name): int(count) for name, count in counts.iter_rows()}
+    usual = [f"{name.partition('/')[0]}/{split}" for name in sizes for split in ("train", "val", "test")]
+    return {**sizes, **{name: 0 for name in usual if name not in sizes}}
