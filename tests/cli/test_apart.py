@@ -103,3 +103,26 @@ def test_the_data_folder_of_the_environment_is_an_input(
 )
 def test_outputs_beside_inputs_are_fine(roadaware: Command, place: Path, words: list[object]) -> None:
     assert roadaware(*words).code == 0
+
+
+LONG = "x" * 300
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["compare", LONG, "b"], 3),
+        (["read", "jaad", LONG], 3),
+        (["report", LONG], 3),
+        (["doctor", "pedestrians", "--data", f"jaad={LONG}"], 3),
+        (["doctor", "--json", LONG], 4),
+        (["demo", "-o", f"new/{LONG}"], 4),
+        (["audit", "jaad", "data/set", "--html", LONG], 4),
+    ],
+)
+def test_a_name_that_is_too_long_is_nobodys_fault_but_its_own(
+    roadaware: Command, place: Path, words: list[str], code: int
+) -> None:
+    done = roadaware(*words)
+    assert done.code == code
+    assert "too long" in done.err

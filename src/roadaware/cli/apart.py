@@ -1,14 +1,15 @@
-"""No output of a command may be one of its inputs, lie inside one, or be another output."""
+"""The paths of a command before it runs: each can be looked up, and no output is or lies in another path."""
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from roadaware.errors import UsageError
+from roadaware.errors import DiskError, InputError, UsageError
 
 _OUTPUTS = {"html": "--html", "folder": "--output", "page": "--output"}
 _DATA = ("path", "data")
@@ -23,8 +24,15 @@ def check_apart(arguments: Mapping[str, Any]) -> None:
 
     Raises:
         UsageError: if an output is an input or another output, or lies inside one.
+        InputError, DiskError: if an input or an output has a name that cannot be looked up.
     """
+    for _, path in _given(arguments):
+        if reason := _out_of_reach(path):
+            raise InputError(f"expected a readable path: {reason}", where=str(path), hint="Check the path.")
     written = dict(_written(arguments))
+    for output in written.values():
+        if reason := _out_of_reach(output):
+            raise DiskError(f"{output} cannot be written: {reason}; choose another path")
     for output in written.values():
         for name, given in _given(arguments):
             if _damages(_real(output), _real(given), whole=name in _DATA):
@@ -55,7 +63,7 @@ def _given(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
         if name == "data" and isinstance(value, str):
             value = Path(value.partition("=")[2])
         for item in value if isinstance(value, tuple) else (value,):
-            if isinstance(item, Path) and item.exists():
+            if isinstance(item, Path):
                 yield name, item
 
 
@@ -69,12 +77,21 @@ def _damages(output: Path, given: Path, *, whole: bool) -> bool:
     """
     from roadaware.cli.folders import listed
 
-    if output == given or (output.exists() and output.samefile(given)):
+    if output == given or (output.exists() and given.exists() and output.samefile(given)):
         return True
     if whole:
         return output.is_relative_to(given)
     inside = [folder for folder in output.parents if folder.is_relative_to(given)]
     return any(str(output.relative_to(folder)) in (listed(folder) or ()) for folder in inside)
+
+
+def _out_of_reach(path: Path) -> str | None:
+    """Why the system cannot say whether there is something at a path; None where it can."""
+    try:
+        path.stat()
+    except OSError as error:
+        return error.strerror if error.errno in (errno.ENAMETOOLONG, errno.EACCES) else None
+    return None
 
 
 def _real(path: Path) -> Path:
