@@ -11,6 +11,7 @@ import pytest
 from small_files import Command, Files, write_files
 
 from roadaware.cli import main
+from roadaware.cli.apart import check_apart
 from roadaware.scenes.demo import DemoFacts
 
 SCORED: list[object] = ["--samples", "action_samples.csv", "--task", "action"]
@@ -52,7 +53,6 @@ EVALUATE = ["evaluate", "pedestrians", "--scores", "action.csv", *SCORED]
 CLASHES = {
     "zip": ["audit", "jaad", "data.zip", "--html", "data.zip"],
     "zip as json": ["read", "jaad", "data.zip", "--json", "data.zip"],
-    "inside a zip": ["read", "jaad", "data.zip", "--json", "data.zip/o.json"],
     "scores": [*EVALUATE, "--json", "action.csv"],
     "samples": [*EVALUATE, "--json", "./runs/../action_samples.csv"],
     "link": [*EVALUATE, "--json", "link.csv"],
@@ -62,10 +62,8 @@ CLASHES = {
     "a run's rows": ["report", "runs/run", "-o", "p.html", "--json", "runs/run/per_sample.parquet"],
     "a member's results": ["report", "runs", "-o", "runs/other/results.json"],
     "of compared runs": ["compare", "runs/run", "runs/other", "--html", "runs/other/report.html"],
-    "inside data": ["audit", "jaad", "data/set", "--html", "data/set/annotations/page.html"],
+    "a file of the data": ["audit", "jaad", "data/set", "--html", "data/set/annotations/video_0001.xml"],
     "data itself": ["read", "jaad", "data/set", "-o", "data/set", "--overwrite"],
-    "folder in data": ["read", "jaad", "data", "-o", "data/tables"],
-    "data of a demo": ["demo", "--data", "data", "-o", "data/demo"],
     "data of the doctor": ["doctor", "pedestrians", "--data", "jaad=data.zip", "--json", "data.zip"],
     "outputs alike": ["report", "runs/run", "-o", "p.html", "--json", "p.html"],
     "output in output": [*EVALUATE, "-o", "new", "--json", "new/results.json"],
@@ -86,8 +84,8 @@ def test_an_output_over_an_input_is_a_wrong_request(
 def test_the_data_folder_of_the_environment_is_an_input(
     roadaware: Command, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ROADAWARE_DATA_DIR", str(place / "data"))
-    done = roadaware("reproduce", "iv2024", "--html", "data/tables.html")
+    monkeypatch.setenv("ROADAWARE_DATA_DIR", str(place / "data" / "set"))
+    done = roadaware("reproduce", "iv2024", "--html", "data/set/annotations/video_0001.xml")
     assert done.code == 2
     assert "written over the input" in done.err
 
@@ -103,6 +101,12 @@ def test_the_data_folder_of_the_environment_is_an_input(
 )
 def test_outputs_beside_inputs_are_fine(roadaware: Command, place: Path, words: list[object]) -> None:
     assert roadaware(*words).code == 0
+
+
+def test_a_new_page_may_lie_in_the_folder_of_the_data(tmp_path: Path) -> None:
+    check_apart({"path": tmp_path, "html": tmp_path / "audit.html"})
+    (tmp_path / "audit.html").touch()
+    check_apart({"path": tmp_path, "html": tmp_path / "audit.html"})
 
 
 LONG = "x" * 300

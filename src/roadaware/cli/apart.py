@@ -13,6 +13,7 @@ from roadaware.errors import DiskError, InputError, UsageError
 
 _OUTPUTS = {"html": "--html", "folder": "--output", "page": "--output"}
 _DATA = ("path", "data")
+_DATA_FILES = {".xml", ".txt", ".csv", ".zip", ".parquet"}
 
 
 def check_apart(arguments: Mapping[str, Any]) -> None:
@@ -73,14 +74,15 @@ def _damages(output: Path, given: Path, *, whole: bool) -> bool:
     Args:
         output: what will be written.
         given: the input.
-        whole: whether all in it belongs to it, as in a data set; else the files that runs list.
+        whole: whether it is a data set, to which every file of its kinds belongs; else what runs list.
     """
     from roadaware.cli.folders import listed
 
     if output == given or (output.exists() and given.exists() and output.samefile(given)):
         return True
     if whole:
-        return output.is_relative_to(given)
+        belongs = output.suffix.lower() in _DATA_FILES or output.name == "meta.json"
+        return belongs and output.is_file() and output.is_relative_to(given)
     inside = [folder for folder in output.parents if folder.is_relative_to(given)]
     return any(str(output.relative_to(folder)) in (listed(folder) or ()) for folder in inside)
 
