@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -12,6 +13,8 @@ from defective import VIDEOS, Person, dataset, sound
 
 from roadaware.analysis.audit import Audit, Example, Finding, audit, render
 from roadaware.errors import InputError, UsageError
+from roadaware.scenes.demo import write_demo
+from roadaware.scenes.readers import read
 from roadaware.scenes.sampling import Iv2024
 from roadaware.scenes.tables import Scenes
 
@@ -305,3 +308,23 @@ def test_what_cannot_be_checked_is_said(strip: Callable[[Scenes], Scenes], skipp
     done: Audit = audit(strip(dataset(sound())), REFERENCE)
     assert "have no" in done.skipped[skipped]
     assert skipped in render(done)
+
+
+def test_a_damaged_file_of_attributes_is_serious(tmp_path: Path) -> None:
+    write_demo(tmp_path)
+    damaged = tmp_path / "annotations_attributes" / "video_0022_attributes.xml"
+    damaged.write_bytes(damaged.read_bytes()[:-20])
+    scenes = read("jaad", tmp_path, cache=False)
+    held = scenes.tubes.filter((pl.col("video") == "video_0022") & pl.col("behaviour"))
+    assert len(held)
+    finding = audit(scenes, Iv2024.reference("action")).finding("label-unknown")
+    assert (finding.count, finding.severity) == (len(held), "serious")
+    assert {example.video for example in finding.examples} == {"video_0022"}
+
+
+def test_an_audit_without_what_it_looks_at_says_what_is_missing(tmp_path: Path) -> None:
+    write_demo(tmp_path)
+    scenes = read("jaad", tmp_path, cache=False)
+    poor = scenes.with_tables(tubes=scenes.tubes.drop("event_source"))
+    with pytest.raises(InputError, match=r"needs the tubes' \['event_source'\]"):
+        audit(poor, Iv2024.reference("action"))

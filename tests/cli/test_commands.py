@@ -96,6 +96,15 @@ def test_strict_turns_what_was_refused_into_1(roadaware: Command, demo_set: Demo
     assert "3 rows or files were refused" in done.err
 
 
+def test_saved_tables_of_another_dataset_are_refused(
+    roadaware: Command, demo_set: tuple[Path, DemoFacts], tmp_path: Path
+) -> None:
+    assert roadaware("read", "jaad", demo_set[0], "-o", tmp_path / "tables").code == 0
+    done = roadaware("read", "pie", tmp_path / "tables")
+    assert done.code == 3
+    assert "expected tables of PIE, found those of JAAD" in done.err
+
+
 def test_saved_tables_are_not_replaced_unless_asked(
     roadaware: Command, demo_set: Demo, tmp_path: Path
 ) -> None:

@@ -124,7 +124,8 @@ def test_readings_interrupted_at_any_time_leave_the_old_tables_or_the_new(
     codes = []
     for trial in range(50):
         number = (signal.SIGINT, signal.SIGTERM)[trial % 2]
-        codes.append(interrupted_reading(demo_set[0], tmp_path, number, rng.uniform(0, 2.5)))
+        # The first moments belong to Python itself, which ends with 1 where its own start is interrupted.
+        codes.append(interrupted_reading(demo_set[0], tmp_path, number, rng.uniform(0.3, 2.5)))
         if (tmp_path / "out").exists():
             assert len(open_scenes(tmp_path / "out").boxes) == demo_set[1].boxes
     assert {130, 143} & set(codes)

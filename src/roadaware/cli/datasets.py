@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roadaware.cli import console
-from roadaware.errors import UsageError
+from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from roadaware.cli.options import ConfigName
@@ -31,7 +31,15 @@ def opened(dataset: str, path: Path, **options: Any) -> Scenes:
 
     if is_saved(path):
         with console.working(f"opening {path}"):
-            return open_scenes(path)
+            scenes = open_scenes(path)
+        if scenes.meta.dataset.lower() != dataset.lower():
+            found = scenes.meta.dataset or "no named set"
+            raise InputError(
+                f"expected tables of {dataset.upper()}, found those of {found}",
+                where=str(path),
+                hint="name the dataset that was saved there, or point at the release",
+            )
+        return scenes
     with console.progress(f"reading {dataset.upper()}") as progress, console.working(f"reading {path}"):
         return read(dataset, path, progress=progress, **options)
 

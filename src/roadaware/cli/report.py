@@ -12,6 +12,9 @@ from roadaware.cli import console, runs
 from roadaware.cli.options import USUAL, Common, Outcome, OutputFolder
 from roadaware.errors import InputError, UsageError
 
+# A difference says nothing without its intervals, so runs judged without draws are compared with some.
+_DRAWS = 200
+
 
 def report(
     *folders: Annotated[Path, Parameter(help="Run folders.")],
@@ -39,10 +42,11 @@ def report(
     compared = []
     for first, second in itertools.combinations(loaded, 2):
         if first.config != second.config:
+            console.note(f"{first.name} and {second.name} are not compared: they were judged differently")
             continue
         try:
             names = (first.name, second.name)
-            draws = max(first.draws, 200)
+            draws = min(first.draws, second.draws) or _DRAWS
             compared.append(
                 compare(first.state, second.state, first.config, draws=draws, seed=first.seed, names=names)
             )

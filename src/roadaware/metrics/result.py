@@ -26,7 +26,10 @@ SUMMARY: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+_SHOWN = 4
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class MetricResult:
     """The metrics of a set and of its groups.
 
@@ -61,6 +64,13 @@ class MetricResult:
         if level not in self.makers:
             raise UsageError(f"no instances of '{level}' here; there are {', '.join(self.levels) or 'none'}")
         return self.makers[level]()
+
+    def __repr__(self) -> str:
+        whole = self.summary.filter(pl.col("group").is_null())
+        known = whole.filter("valid").select("metric", pl.col("value").round(4)).rows()
+        shown = ", ".join(f"{metric} {value}" for metric, value in known[:_SHOWN])
+        groups = f", {len(self.groups)} groups" if self.groups else ""
+        return f"MetricResult({len(known)} of {len(whole)} metrics defined{groups}: {shown}, ...)"
 
     @property
     def levels(self) -> tuple[str, ...]:

@@ -134,8 +134,9 @@ def _datasets(data_dir: Path, steps: Iterator[None]) -> tuple[dict[Dataset, Scen
         next(steps)
     if not held:
         raise DatasetNotFoundError(
-            f"neither JAAD nor PIE is in {data_dir}",
-            hint="expected jaad/ (the repository or its zip) and pie/ (annotations and pf_*.csv)",
+            f"neither JAAD nor PIE can be read from {data_dir}",
+            hint="expected jaad/ (the repository or its zip) and pie/ (annotations and pf_*.csv)\n  "
+            + "\n  ".join(lost.values()),
         )
     return held, lost
 

@@ -720,3 +720,9 @@ def test_published_appearance_fits_every_box_but_those_of_groups() -> None:
     assert scenes.rejected.is_empty()
     assert scenes.meta.notes["warnings"] == []
     assert len(scenes.boxes) - scenes.boxes["pose_front"].null_count() == 378_643
+
+
+def test_a_damaged_archive_in_the_folder_is_named(tmp_path):
+    (tmp_path / "JAAD.zip").write_bytes(b"PK\x03\x04" + bytes(200))
+    with pytest.raises(DatasetNotFoundError, match=r"saw: JAAD\.zip.*JAAD\.zip: .*zip"):
+        read("jaad", tmp_path, cache=False)

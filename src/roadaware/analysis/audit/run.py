@@ -9,6 +9,7 @@ from roadaware.analysis.audit import crossings, leaks, printed, samples, tables
 from roadaware.analysis.audit.context import Context, NotApplicableError
 from roadaware.analysis.audit.findings import SEVERITIES, Audit, Finding
 from roadaware.config import to_dict
+from roadaware.errors import InputError
 from roadaware.scenes.sampling import EventProtocol, filled_splits, sample
 from roadaware.scenes.tables import Scenes
 
@@ -16,6 +17,7 @@ Check = Callable[[Context], Finding]
 
 CHECKS: dict[str, Check] = {
     "empty-split": samples.empty_split,
+    "label-unknown": samples.label_unknown,
     "crossing-without-event": samples.crossing_without_event,
     "crossing-observed": samples.crossing_observed,
     "identifier-leak": leaks.identifier,
@@ -40,6 +42,8 @@ CHECKS: dict[str, Check] = {
     "videos-in-no-split": tables.videos_in_no_split,
     "rejected": tables.rejected,
 }
+
+_TUBES = ("name", "crossing", "start_frame", "end_frame", "event_frame", "event_source")
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,12 @@ def audit(scenes: Scenes, protocol: EventProtocol) -> Audit:
 
 def _context(scenes: Scenes, asked: EventProtocol) -> Context:
     """The samples of those splits that hold videos: an empty one is a finding, and no end of the audit."""
+    missing = [column for column in _TUBES if column not in scenes.tubes.columns]
+    if missing:
+        raise InputError(
+            f"an audit needs the tubes' {missing}; they have {scenes.tubes.columns}",
+            hint="audit what a reader gives",
+        )
     filled = filled_splits(scenes, asked)
     sampled = sample(scenes, replace(asked, splits=filled or asked.splits))
     notes = sampled.meta.notes["sampling"]

@@ -34,6 +34,28 @@ def empty_split(context: Context) -> Finding:
     )
 
 
+def label_unknown(context: Context) -> Finding:
+    """Pedestrians who should have a label and have none, so that nothing can be asked about them."""
+    if context.protocol.task == "intention":
+        raise NotApplicableError("intention does not ask whether somebody crosses")
+    notes = [context.sampled.meta.notes["sampling"][split] for split in context.protocol.splits]
+    count = sum(note["pedestrians_without_label"] for note in notes)
+    out_of = sum(note["pedestrians"] for note in notes)
+    name = pl.col("name")
+    asked = name.str.ends_with("b") if context.protocol.dataset == "jaad" else name.is_not_null()
+    return Finding(
+        name="label-unknown",
+        severity="serious",
+        count=count,
+        out_of=out_of,
+        sentence=f"Of {count} of {out_of} pedestrians nothing says whether they cross, though it should.",
+        why="They are left out of the samples: taken for pedestrians who do not cross, they would turn "
+        "crossings into the opposite. Numbers on what is left are not those of the whole split.",
+        advice="Read the dataset with all files of its annotations_attributes, undamaged.",
+        examples=places(context.pedestrians.filter(asked & pl.col("crossing").is_null())),
+    )
+
+
 def crossing_without_event(context: Context) -> Finding:
     """Crossing samples of pedestrians whose start of crossing nobody annotated."""
     rows = context.samples.filter(pl.col("crosser"))

@@ -54,19 +54,21 @@ def locate(path: Path, fits: Callable[[Source], bool], wanted: str, hint: str) -
         DatasetNotFoundError: if none fits, or several do and none is nearer than the others.
     """
     source = open_source(path)
-    if found := _nearest(source, fits):
+    unread: list[InputError] = []
+    if found := _nearest(source, fits, unread):
         return _only(found, wanted)
     saw = ", ".join(_listing(source)) or "nothing"
     source.close()
-    raise DatasetNotFoundError(f"{wanted} and found none in {shown(str(path))} (saw: {saw}). {hint}")
+    told = "".join(f" {error.where}: {error.message}." for error in unread[:3])
+    raise DatasetNotFoundError(f"{wanted} and found none in {shown(str(path))} (saw: {saw}).{told} {hint}")
 
 
-def _nearest(source: Source, fits: Callable[[Source], bool]) -> list[Source]:
-    """All that fit on the nearest level on which any does."""
+def _nearest(source: Source, fits: Callable[[Source], bool], unread: list[InputError]) -> list[Source]:
+    """All that fit on the nearest level on which any does; archives that cannot be read go to `unread`."""
     level, left = [source], _MOST_FOLDERS
     for _ in range(_DEEPEST + 1):
         found = [candidate for candidate in level if fits(candidate)]
-        found = found or [z for candidate in level for z in _archives(candidate, fits)]
+        found = found or [z for candidate in level for z in _archives(candidate, fits, unread)]
         if found:
             return found
         level = list(islice((inner for candidate in level for inner in _inside(candidate)), left))
@@ -83,7 +85,7 @@ def _only(found: Sequence[Source], wanted: str) -> Source:
     return found[0]
 
 
-def _archives(source: Source, fits: Callable[[Source], bool]) -> list[Source]:
+def _archives(source: Source, fits: Callable[[Source], bool], unread: list[InputError]) -> list[Source]:
     """What fits in the zip archives right inside a folder."""
     if not isinstance(source, FolderSource):
         return []
@@ -93,9 +95,10 @@ def _archives(source: Source, fits: Callable[[Source], bool]) -> list[Source]:
             continue
         try:
             archive: Source = open_source(confine(source.path, name))
-        except InputError:
+        except InputError as error:
+            unread.append(error)
             continue
-        if inner := _nearest(archive, fits):
+        if inner := _nearest(archive, fits, unread):
             held += inner
         else:
             archive.close()
