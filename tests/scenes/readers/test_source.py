@@ -275,6 +275,19 @@ def test_a_member_that_lies_about_its_size_is_refused(tmp_path: Path) -> None:
             source.read("a.xml")
 
 
+@pytest.mark.parametrize("place", ["directory", "both"])
+def test_a_name_that_begins_with_nul_is_refused(tmp_path: Path, place: str) -> None:
+    path = packed(tmp_path / "set.zip", {"annotations/a.xml": b"<a/>"})
+    content = path.read_bytes()
+    begin = content.rindex(b"annotations/a.xml")
+    content = content[:begin] + b"\0" + content[begin + 1 :]
+    if place == "both":
+        content = content.replace(b"annotations/a.xml", b"\0nnotations/a.xml")
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="has no name"):
+        open_source(path)
+
+
 def test_a_name_that_stands_twice_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "twice.zip"
     with zipfile.ZipFile(path, "w") as archive:

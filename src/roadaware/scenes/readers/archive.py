@@ -140,6 +140,8 @@ def _vet(members: Sequence[zipfile.ZipInfo], where: str) -> None:
 
 
 def _member_fault(member: zipfile.ZipInfo) -> str:
+    if not member.filename:
+        return "has no name"
     if leads_out(member.filename):
         return "leads out of it"
     if stat.S_ISLNK(member.external_attr >> 16):
