@@ -16,7 +16,7 @@ SOURCES = sorted((ROOT / "src").rglob("*.py"))
 BLOCK_TORCH = """
 import importlib.machinery
 plain = importlib.machinery.PathFinder.find_spec
-absent = {'torch', 'torchvision', 'transformers', 'lightning', 'numba'}
+absent = {'torch', 'torchvision', 'transformers', 'lightning'}
 importlib.machinery.PathFinder.find_spec = lambda name, *rest: (
     None if name.split('.')[0] in absent else plain(name, *rest)
 )

@@ -78,7 +78,7 @@ def _shown(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _cache_folder() -> Path | None:
-    from roadaware.scenes.readers.cache import cache_folder
+    from roadaware.places import cache_folder
 
     try:
         return cache_folder()

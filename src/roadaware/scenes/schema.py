@@ -112,6 +112,7 @@ TABLES: dict[str, Table] = {
                 "floats", "dense class scores; their (kind, label) stand in meta.json", claimed=True
             ),
             "ready_s": _READY,
+            "interpolated": Column("bool", "made up between two detections, not seen", claimed=True),
         },
     ),
     "labels": Table(
@@ -128,9 +129,15 @@ TABLES: dict[str, Table] = {
             "name": Column("text", "native identifier"),
             "start_frame": _START,
             "end_frame": _END,
-            "parent": Column("int", "the tube this one is cut from", to="tubes"),
-            "kind": Column("text", "what a derived tube is: action, duplex, event, trimmed"),
+            "parent": Column("int", "the tube this one is cut from; it owns the boxes", to="tubes"),
+            "kind": Column("text", "what a derived tube is labelled with: agent, action, duplex, event, ..."),
             "spans": Column("spans", "frames of the parent it covers, as half-open pairs"),
+            "consecutive": Column(
+                "bool",
+                "the boxes within `spans` are claimed for consecutive frames from `start_frame`, "
+                "whatever frames they were found in; null as false",
+                claimed=True,
+            ),
             "crossing": Column("text", "whether the pedestrian crosses: not-crossing, crossing, irrelevant"),
             "event_frame": Column("int", "frame of the event (start of crossing)"),
             "event_source": Column("text", _EVENT_SOURCE),

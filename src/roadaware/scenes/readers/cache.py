@@ -18,26 +18,13 @@ from typing import Any
 
 from roadaware import __version__
 from roadaware.errors import InputError, RoadawareError
+from roadaware.places import cache_folder
 from roadaware.scenes.readers.source import Source
 from roadaware.scenes.store import open_scenes, save
 from roadaware.scenes.tables import Scenes
 
 _LOG = logging.getLogger("roadaware")
 _LONGEST_WAIT_S = 120.0
-
-
-def cache_folder() -> Path:
-    """Where things are kept: ROADAWARE_HOME, else $XDG_CACHE_HOME/roadaware, else ~/.cache/roadaware.
-
-    Raises:
-        RuntimeError: if there is no home folder either.
-    """
-    own = os.environ.get("ROADAWARE_HOME")
-    if own:
-        return Path(own).absolute()
-    shared = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(shared) if Path(shared).is_absolute() else Path.home() / ".cache"
-    return base / "roadaware"
 
 
 @dataclass(frozen=True)

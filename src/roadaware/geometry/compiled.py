@@ -1,0 +1,61 @@
+"""`kernel`: functions on arrays compiled by numba, kept in the cache folder; imports numba."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+from numba.core import event
+
+from roadaware.places import cache_folder
+
+F = TypeVar("F", bound=Callable[..., Any])
+_LOG = logging.getLogger("roadaware")
+
+
+class _Announcer(event.Listener):
+    """Says once in a process that something is compiled, which happens only where the cache has nothing."""
+
+    said = False
+
+    def on_start(self, event: Any) -> None:
+        """Speak at the first compilation."""
+        if not self.said:
+            self.said = True
+            _LOG.info("compiling kernels, which takes some seconds and is kept for the next time")
+
+    def on_end(self, event: Any) -> None:
+        """Nothing to say."""
+
+
+def _kept() -> bool:
+    """Point numba at the cache folder; False where nothing can be written there."""
+    if os.environ.get("NUMBA_CACHE_DIR"):
+        return True
+    try:
+        folder = cache_folder() / "kernels"
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):
+        return False
+    # Read by numba when a function is decorated; its stubs do not list it.
+    setattr(numba.config, "CACHE_DIR", str(folder))  # noqa: B010
+    return os.access(folder, os.W_OK)
+
+
+_KEPT = _kept()
+_register: Callable[[str, event.Listener], None] = event.register
+_register("numba:compile", _Announcer())
+
+
+def kernel(function: F) -> F:
+    """Compile a function on numpy arrays when it is first called with new types.
+
+    Divisions by zero give inf or NaN as numpy's do; nothing runs in parallel, and the interpreter's lock
+    is let go. Modules with kernels are imported inside the functions that call them, so that commands
+    that need none do not load numba.
+    """
+    compiled: Any = numba.njit(cache=_KEPT, nogil=True, error_model="numpy")(function)
+    return cast(F, compiled)

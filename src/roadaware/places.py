@@ -1,0 +1,20 @@
+"""Where the library keeps what it can make again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def cache_folder() -> Path:
+    """Where things are kept: ROADAWARE_HOME, else $XDG_CACHE_HOME/roadaware, else ~/.cache/roadaware.
+
+    Raises:
+        RuntimeError: if there is no home folder either.
+    """
+    own = os.environ.get("ROADAWARE_HOME")
+    if own:
+        return Path(own).absolute()
+    shared = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(shared) if Path(shared).is_absolute() else Path.home() / ".cache"
+    return base / "roadaware"
