@@ -37,11 +37,11 @@ LOCATIONS = _words(
     "VehLane OutgoLane OutgoCycLane IncomLane IncomCycLane Pav LftPav RhtPav Jun xing BusStop parking"
 )
 DUPLEXES = _words(
-    "Bus-MovAway Bus-MovTow Bus-Stop Bus-XingFmLft Car-Brake Car-IncatLft Car-IncatRht Car-MovAway Car- "
-    "MovTow Car-Stop Car-TurLft Car-TurRht Car-XingFmLft Car-XingFmRht Cyc-MovAway Cyc-MovTow Cyc-Stop "
-    "Cyc-TurLft Cyc-XingFmLft Cyc-XingFmRht LarVeh-Stop MedVeh-IncatLft MedVeh-MovTow MedVeh-Stop MedVeh- "
-    "TurRht OthTL-Green OthTL-Red Ped-Mov Ped-MovAway Ped-MovTow Ped-PushObj Ped-Stop Ped-Wait2X Ped-Xing "
-    "Ped-XingFmLft Ped-XingFmRht TL-Amber TL-Green TL-Red"
+    "Bus-MovAway Bus-MovTow Bus-Stop Bus-XingFmLft Car-Brake Car-IncatLft Car-IncatRht Car-MovAway "
+    "Car-MovTow Car-Stop Car-TurLft Car-TurRht Car-XingFmLft Car-XingFmRht Cyc-MovAway Cyc-MovTow "
+    "Cyc-Stop Cyc-TurLft Cyc-XingFmLft Cyc-XingFmRht LarVeh-Stop MedVeh-IncatLft MedVeh-MovTow "
+    "MedVeh-Stop MedVeh-TurRht OthTL-Green OthTL-Red Ped-Mov Ped-MovAway Ped-MovTow Ped-PushObj "
+    "Ped-Stop Ped-Wait2X Ped-Xing Ped-XingFmLft Ped-XingFmRht TL-Amber TL-Green TL-Red"
 )
 EVENTS = _words(
     "Bus-MovTow-IncomLane Bus-MovTow-Jun Bus-Stop-IncomLane Bus-Stop-VehLane Bus-XingFmLft-Jun Car-Brake-Jun "
