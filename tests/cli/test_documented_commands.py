@@ -39,8 +39,8 @@ def test_the_page_lists_every_command_and_exit_code() -> None:
     from roadaware.cli import app
 
     text = PAGE.read_text(encoding="utf-8")
-    for command in app._COMMANDS:
-        assert f"\n## {command.__name__}\n" in text
+    for command in app.COMMANDS:
+        assert f"\n## {command}\n" in text
     rows = re.findall(r"^\| (\d+) \| ", text, re.MULTILINE)
     assert {int(row) for row in rows} == EXIT_CODES
     assert {app.USAGE, app.DISK, app.INTERNAL, app.PIPE, app.INTERRUPTED, app.TERMINATED} < EXIT_CODES

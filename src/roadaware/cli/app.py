@@ -48,8 +48,7 @@ app = App(
         """),
     help_format="plaintext",
 )
-_ALIASES: dict[str, list[str]] = {"evaluate": ["eval"]}
-_COMMANDS: tuple[Callable[..., Any], ...] = (
+_COMMANDS: tuple[Callable[..., Any] | App, ...] = (
     demo,
     read,
     audit,
@@ -61,12 +60,13 @@ _COMMANDS: tuple[Callable[..., Any], ...] = (
     report,
 )
 for _place, _command in enumerate(_COMMANDS):
-    app.command(
-        _command,
-        alias=_ALIASES.get(_command.__name__, ()),
-        help=paragraphs(_command.__doc__ or ""),
-        sort_key=_place,
-    )
+    if isinstance(_command, App):
+        _command.sort_key = _place
+        app.command(_command)
+    else:
+        app.command(_command, help=paragraphs(_command.__doc__ or ""), sort_key=_place)
+COMMANDS = tuple(_c.name[0] if isinstance(_c, App) else _c.__name__ for _c in _COMMANDS)
+"""The names of all commands."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
