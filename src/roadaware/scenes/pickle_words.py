@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from roadaware.scenes.pickled_numpy import NAMES, Array, Named, RefusalError, call
+from roadaware.scenes.pickled_numpy import NAMES, Array, Named, RefusalError, Type, call
 
 _FREE_OBJECTS = 1 << 18
 _LATEST = 5
