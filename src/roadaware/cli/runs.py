@@ -24,7 +24,9 @@ _LIMIT = 1 << 30
 _PAGE, _ROWS = "report.html", "per_sample.parquet"
 _FACTS = ("config_name", "sampling", "clipped", "chosen")
 _RUNS = "Name a whole folder that `evaluate -o RUN` or `baseline -o RUN` wrote."
-_AGAIN = "The file is not the one that was written; evaluate again, into a new folder."
+EVENTS, EVENT_ROWS = "events", "per_class.parquet"
+"""The task of runs of road events, and the file that tells them from runs of pedestrians."""
+AGAIN = "The file is not the one that was written; evaluate again, into a new folder."
 
 
 @dataclass(frozen=True)
@@ -109,8 +111,8 @@ def files_of(run: Run, page: str) -> dict[str, bytes]:
         config["sampling"] = run.facts["sampling"]
     files = {
         "config.json": json_text(config).encode(),
-        _ROWS: _parquet(_sample_rows(run)),
-        "per_pedestrian.parquet": _parquet(run.result.instances("pedestrian")),
+        _ROWS: parquet(_sample_rows(run)),
+        "per_pedestrian.parquet": parquet(run.result.instances("pedestrian")),
         _PAGE: page.encode("utf-8", errors="backslashreplace"),
     }
     return with_marker(files, summary(run))
@@ -128,13 +130,11 @@ def load(folder: Path) -> Run:
     from roadaware.config import from_dict
     from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
 
-    results = _results(folder)
+    results, held = contents(folder)
     try:
         config = from_dict(PedestrianConfig, results["config"])
         draws, seed = int(results["draws"]), int(results["seed"])
         name, protocol = str(results["name"]), str(results["protocol"] or "")
-        # The page is made from the others, and made again by `report`: it may be missing or edited.
-        held = {file: _checked(folder / file, stated) for file, stated in _listed(results).items()}
         rows = held[_ROWS]
         facts = {fact: results[fact] for fact in _FACTS if fact in results}
         if not isinstance(facts.get("sampling", {}), dict):
@@ -142,7 +142,7 @@ def load(folder: Path) -> Run:
         n_clipped = int(facts.get("clipped", 0))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise DamagedError(
-            f"a field is missing or of a wrong kind: {error}", where=f"{folder}/{MARKER}", hint=_AGAIN
+            f"a field is missing or of a wrong kind: {error}", where=f"{folder}/{MARKER}", hint=AGAIN
         ) from error
     state, groups = _state(folder / _ROWS, rows)
     labels = None if groups is None else np.array(groups, dtype=object)
@@ -150,9 +150,37 @@ def load(folder: Path) -> Run:
     return Run(name, state, config, result, draws, seed, protocol, facts, groups)
 
 
+def contents(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """What a run's marker says, and the files it was made from, each checked.
+
+    The page is made from the others, and made again by `report`: it may be missing or edited.
+
+    Raises:
+        InputError: if there is no run.
+        DamagedError: if a file is not the one that was written.
+    """
+    results = _results(folder)
+    try:
+        stated = _listed(results)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise DamagedError(
+            f"a field is missing or of a wrong kind: {error}", where=f"{folder}/{MARKER}", hint=AGAIN
+        ) from error
+    return results, {file: _checked(folder / file, of) for file, of in stated.items()}
+
+
 def is_run(path: Path) -> bool:
     """Whether the path is a folder with a run, or with what is left of one."""
-    return (path / _ROWS).is_file() or _ROWS in (listed(path) or ())
+    return _holds(path, _ROWS) or is_event_run(path)
+
+
+def is_event_run(path: Path) -> bool:
+    """Whether the path is a folder with a run of road events, or with what is left of one."""
+    return _holds(path, EVENT_ROWS)
+
+
+def _holds(path: Path, name: str) -> bool:
+    return (path / name).is_file() or name in (listed(path) or ())
 
 
 def members(folder: Path) -> list[Path]:
@@ -190,7 +218,7 @@ def _results(folder: Path) -> dict[str, Any]:
     try:
         found: Any = json.loads(_bytes(path))
     except ValueError as error:
-        raise DamagedError(f"expected JSON, found: {error}", where=str(path), hint=_AGAIN) from error
+        raise DamagedError(f"expected JSON, found: {error}", where=str(path), hint=AGAIN) from error
     stated = [found.get(key) if isinstance(found, dict) else None for key in ("format", "schema")]
     if stated != [FORMAT, SCHEMA]:
         raise InputError(
@@ -220,7 +248,7 @@ def _checked(path: Path, stated: str) -> bytes:
     """
     data = _bytes(path)
     if digest(data) != stated:
-        raise DamagedError(f"expected blake2b {stated}, found {digest(data)}", where=str(path), hint=_AGAIN)
+        raise DamagedError(f"expected blake2b {stated}, found {digest(data)}", where=str(path), hint=AGAIN)
     return data
 
 
@@ -237,7 +265,7 @@ def _state(path: Path, data: bytes) -> tuple[SampleScores, list[str | None] | No
         tte = None if rows["tte_frames"].null_count() else rows["tte_frames"].to_numpy()
         truth, names, order = (rows[name].to_numpy() for name in ("truth", "pedestrian", "order"))
     except pl.exceptions.PolarsError as error:
-        raise DamagedError(f"a column is missing: {error}", where=str(path), hint=_AGAIN) from error
+        raise DamagedError(f"a column is missing: {error}", where=str(path), hint=AGAIN) from error
     groups = rows["group"].to_list() if "group" in rows.columns else None
     return SampleScores(scores.reshape(len(rows), -1), truth, names, video, tte, order), groups
 
@@ -263,7 +291,8 @@ def _sample_rows(run: Run) -> Any:
     return rows.with_columns(columns)
 
 
-def _parquet(frame: Any) -> bytes:
+def parquet(frame: Any) -> bytes:
+    """A table as the bytes of a Parquet file."""
     buffer = io.BytesIO()
     frame.write_parquet(buffer, compression="zstd")
     return buffer.getvalue()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from roadaware.reports.picture import (
@@ -112,6 +112,36 @@ def scenario_bars(rows: Sequence[Estimate], metric: str, *, overall: float | Non
     return Picture(f"{metric[:1].upper()}{metric[1:]} by scenario", caption, figure)
 
 
+def estimates(rows: Sequence[Estimate], measured: str, *, title: str, counted: str = "n") -> Picture:
+    """One dot per value with its interval, in per cent, grouped by family.
+
+    Args:
+        rows: values and ends in [0, 1], in drawing order.
+        measured: what is measured, in words.
+        title: what the rows are.
+        counted: what `n` counts, in words.
+    """
+    families = len({row.family for row in rows if row.family})
+    scaled = [
+        replace(row, value=_times(row.value), low=_times(row.low), high=_times(row.high)) for row in rows
+    ]
+    with styled():
+        figure, axes = canvas(FULL, 0.9 + ROW_IN * max(1, len(rows) + families))
+        _estimate_rows(axes, scaled, digits=1)
+        axes.set(xlim=(0, 100), xlabel=short(measured, 80))
+    known = "; ".join(
+        f"{row.family + ' ' if row.family else ''}{row.name} {number(row.value, 1)}"
+        for row in scaled
+        if row.value is not None
+    )
+    caption = f"Dots are {measured}, whiskers 95 % intervals over videos, n counts {counted}. {known}."
+    return Picture(title, caption, figure)
+
+
+def _times(value: float | None) -> float | None:
+    return None if value is None else 100 * value
+
+
 def forest(rows: Sequence[Difference], first: str, second: str) -> Picture:
     """Paired differences, first minus second, each with both intervals and its verdict in words.
 
@@ -161,7 +191,7 @@ def shares(rows: Sequence[Share], *, title: str = "Findings") -> Picture:
     return Picture(title, caption, figure)
 
 
-def _estimate_rows(axes: Axes, rows: Sequence[Estimate]) -> None:
+def _estimate_rows(axes: Axes, rows: Sequence[Estimate], digits: int = 3) -> None:
     """Draw the rows, with a heading row before each family."""
     labels: list[str] = []
     headings: set[int] = set()
@@ -177,7 +207,7 @@ def _estimate_rows(axes: Axes, rows: Sequence[Estimate]) -> None:
             axes.plot([row.value], [place], marker="o", markersize=6, color=BLUE)
         _beside(axes, place, 1.09, count(row.n), align="right")
         reason = short(row.reason or "no reason given", 30)
-        _beside(axes, place, 1.11, f"undefined: {reason}" if row.value is None else number(row.value))
+        _beside(axes, place, 1.11, f"undefined: {reason}" if row.value is None else number(row.value, digits))
     _beside(axes, -0.9, 1.09, "n", align="right", tone=GREY)
     _beside(axes, -0.9, 1.11, "value", tone=GREY)
     _rows_axis(axes, labels)

@@ -1,0 +1,127 @@
+"""What an evaluation of road events found, cut into the tables that people read: means, and classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+FRAME, VIDEO, AV = "frame", "video", "av_action"
+_LEVEL_WORDS = {FRAME: "boxes", VIDEO: "tubes", AV: "frames"}
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value in [0, 1] with the 95 % interval over videos; null where undefined.
+
+    Args:
+        value: null where undefined.
+        low, high: ends of the interval, null where there is none.
+        n: what it is made from: classes for a mean, true boxes or tubes for a class.
+        reason: why it is undefined.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    """Where a value was measured.
+
+    Args:
+        level: frame, video or av_action.
+        overlap: of tubes (stiou, siou, tiou), empty elsewhere.
+        threshold: such as `0.5` or `0.5:0.95`, empty for av_action.
+    """
+
+    level: str
+    overlap: str
+    threshold: str
+
+    @property
+    def words(self) -> str:
+        """The column's heading.
+
+        >>> Column("video", "stiou", "0.2").words, Column("video", "tiou", "0.5").words
+        ('tubes at 0.2', 'tubes at 0.5 (tiou)')
+        """
+        if self.level == AV:
+            return "vehicle's action in frames"
+        other = f" ({self.overlap})" if self.overlap not in ("", "stiou") else ""
+        return f"{_LEVEL_WORDS.get(self.level, self.level)} at {self.threshold}{other}"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Values of some rows, one per column; a pair that was not measured is absent."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[str, ...]
+    cells: dict[tuple[str, Column], Value]
+
+    def row(self, name: str) -> Iterator[Value]:
+        """The values of a row, undefined where nothing was measured."""
+        return (self.cells.get((name, column), Value(None)) for column in self.columns)
+
+
+def means(summary: pl.DataFrame, group: str | None = None, levels: Sequence[str] = (FRAME, VIDEO)) -> Grid:
+    """The mean over classes of each kind, in the order of the summary.
+
+    Args:
+        summary: of a `MetricResult` of road events.
+        group: which of its groups; the whole set where None.
+        levels: which levels.
+    """
+    rows = _of_group(summary, group).filter(pl.col("label").is_null(), pl.col("level").is_in(levels))
+    return _grid(rows, "kind")
+
+
+def classes(summary: pl.DataFrame, kind: str, group: str | None = None) -> Grid:
+    """The average precision of each class of a kind, in the order of the vocabulary.
+
+    Args:
+        summary: of a `MetricResult` of road events.
+        kind: such as `agent`.
+        group: which of its groups; the whole set where None.
+    """
+    rows = _of_group(summary, group).filter(pl.col("label").is_not_null(), pl.col("kind") == kind)
+    return _grid(rows, "label")
+
+
+def kinds(summary: pl.DataFrame) -> tuple[str, ...]:
+    """The kinds that were judged, in the order of the summary."""
+    return tuple(summary["kind"].drop_nulls().unique(maintain_order=True).to_list())
+
+
+def headline(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """The columns that stand for the others: boxes at 0.5, tubes at 0.2, or the first of their level."""
+    found = []
+    for level, usual in ((FRAME, "0.5"), (VIDEO, "0.2"), (AV, "")):
+        held = [column for column in columns if column.level == level]
+        best = [column for column in held if column.threshold == usual]
+        found += (best or held)[:1]
+    return tuple(found)
+
+
+def _of_group(summary: pl.DataFrame, group: str | None) -> pl.DataFrame:
+    return summary.filter(pl.col("group").eq_missing(pl.lit(group, dtype=pl.String)))
+
+
+def _grid(rows: pl.DataFrame, name: str) -> Grid:
+    cells: dict[tuple[str, Column], Value] = {}
+    for row in rows.iter_rows(named=True):
+        column = Column(row["level"], row["overlap"] or "", row["threshold"] or "")
+        cells[str(row[name]), column] = _value(row)
+    columns = tuple(dict.fromkeys(column for _, column in cells))
+    return Grid(columns, tuple(dict.fromkeys(row for row, _ in cells)), cells)
+
+
+def _value(row: dict[str, Any]) -> Value:
+    value = row["value"] if row["valid"] else None
+    return Value(value, row["low_video"], row["high_video"], row["n"], row["reason"])

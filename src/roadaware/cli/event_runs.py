@@ -1,0 +1,216 @@
+"""The run folder of road events: settings, numbers, and the matches that `compare` and `report` need."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from roadaware import __version__
+from roadaware.cli import runs
+from roadaware.cli.folders import MARKER, with_marker
+from roadaware.cli.output import json_text
+from roadaware.errors import DamagedError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from roadaware.analysis.worst_tubes import Strip
+    from roadaware.metrics.detection.config import DetectionConfig
+    from roadaware.metrics.detection.matches import Matches
+
+_CLASSES, _INDEX, _STRIPS, _PAGE = runs.EVENT_ROWS, "matches.json", "tubes.json", "report.html"
+_FACTS = ("split", "truth", "claims", "dropped", "linker", "config_name", "blocks")
+
+
+@dataclass(frozen=True)
+class EventRun:
+    """One evaluation of road events.
+
+    Args:
+        name: of the model, for tables and pictures.
+        dataset: of the truth.
+        config: how it was judged.
+        summary: every metric with level, overlap, threshold, kind and label.
+        matches: level (`frame`, `video:stiou`, `av_action`) to its matches.
+        strips: tubes that went wrong.
+        draws: bootstrap resamples.
+        seed: of the resamples.
+        facts: what else belongs to it, JSON-ready.
+        notes: what else happened, in words.
+    """
+
+    name: str
+    dataset: str
+    config: DetectionConfig
+    summary: pl.DataFrame
+    matches: dict[str, Matches]
+    strips: tuple[Strip, ...] = ()
+    draws: int = 0
+    seed: int = 0
+    facts: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def facts_of(run: EventRun) -> dict[str, Any]:
+    """What a machine wants to know of a run besides its numbers."""
+    from roadaware.config import digest, to_dict
+
+    return {
+        "schema": runs.SCHEMA,
+        "name": run.name,
+        "task": runs.EVENTS,
+        "dataset": run.dataset,
+        "config": to_dict(run.config),
+        "config_digest": digest(run.config),
+        "data_digest": data_digest(run.matches),
+        "draws": run.draws,
+        "seed": run.seed,
+        "version": __version__,
+        "notes": list(run.notes),
+        **run.facts,
+    }
+
+
+def data_digest(matches: Mapping[str, Matches]) -> str:
+    """Sixteen hexadecimal digits over what was claimed and what is true, as far as it was judged."""
+    total = hashlib.blake2b(digest_size=8)
+    for level, held in sorted(matches.items()):
+        ranked = held.ranked()
+        names = [level, *map(str, held.thresholds), *("\0".join(c) for c in held.classes), *held.videos]
+        total.update("\1".join(names).encode())
+        for array in (ranked.cls, ranked.score, ranked.video, ranked.hit, ranked.n_truth):
+            total.update(array.tobytes())
+    return total.hexdigest()
+
+
+def metrics_of(summary: pl.DataFrame) -> dict[str, float | None]:
+    """Every metric of the whole set by name, in [0, 1]; undefined is None."""
+    import polars as pl
+
+    rows = summary.filter(pl.col("group").is_null())
+    return dict(zip(rows["metric"].to_list(), rows["value"].to_list(), strict=True))
+
+
+def files_of(run: EventRun, page: str, numbers: Mapping[str, Any]) -> dict[str, bytes]:
+    """The files of a run by name.
+
+    Args:
+        run: what to write.
+        page: the report, as HTML.
+        numbers: the JSON of the metrics, in per cent.
+    """
+    facts = facts_of(run)
+    config = {"metric": facts["config"], "linker": run.facts.get("linker")}
+    files = {
+        "config.json": json_text(config).encode(),
+        _CLASSES: runs.parquet(run.summary),
+        _STRIPS: json_text([strip.as_dict() for strip in run.strips]).encode(),
+        **_match_files(run.matches),
+        _PAGE: page.encode("utf-8", errors="backslashreplace"),
+    }
+    return with_marker(files, {**facts, "metrics": numbers})
+
+
+def load(folder: Path) -> EventRun:
+    """The run in a folder.
+
+    Raises:
+        InputError: if there is no run.
+        DamagedError: if a file is not the one that was written.
+    """
+    import polars as pl
+
+    from roadaware.analysis.worst_tubes import Strip
+    from roadaware.config import from_dict
+    from roadaware.metrics.detection.config import DetectionConfig
+
+    results, held = runs.contents(folder)
+    try:
+        strips = tuple(Strip.from_dict(item) for item in json.loads(held[_STRIPS]))
+        return EventRun(
+            str(results["name"]),
+            str(results["dataset"]),
+            from_dict(DetectionConfig, results["config"]),
+            pl.read_parquet(held[_CLASSES]),
+            _read_matches(held),
+            strips,
+            int(results["draws"]),
+            int(results["seed"]),
+            {fact: results[fact] for fact in _FACTS if fact in results},
+            tuple(map(str, results["notes"])),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        raise DamagedError(
+            f"a field is missing or of a wrong kind: {error}", where=f"{folder}/{MARKER}", hint=runs.AGAIN
+        ) from error
+
+
+def _match_files(matches: Mapping[str, Matches]) -> dict[str, bytes]:
+    """Matches as Parquet, ranked, so that the order of equal scores need not be kept beside them."""
+    import numpy as np
+    import polars as pl
+
+    files, index = {}, {}
+    for level, held in matches.items():
+        ranked = held.ranked()
+        marks = {f"hit_{k}": ranked.hit[:, k] for k in range(len(held.thresholds))}
+        if ranked.ignored is not None:
+            marks |= {f"ignored_{k}": ranked.ignored[:, k] for k in range(len(held.thresholds))}
+        rows = pl.DataFrame({"cls": ranked.cls, "score": ranked.score, "video": ranked.video, **marks})
+        video, cls = np.nonzero(held.n_truth)
+        truth = pl.DataFrame({"video": video, "cls": cls, "n": held.n_truth[video, cls]})
+        name = level.replace(":", "_")
+        files[f"matches_{name}.parquet"], files[f"truth_{name}.parquet"] = map(runs.parquet, (rows, truth))
+        index[level] = {
+            "thresholds": list(held.thresholds),
+            "classes": [list(each) for each in held.classes],
+            "videos": list(held.videos),
+        }
+    return {_INDEX: json_text(index).encode(), **files}
+
+
+def _read_matches(held: Mapping[str, bytes]) -> dict[str, Matches]:
+    return dict(_each_match(held))
+
+
+def _each_match(held: Mapping[str, bytes]) -> Iterator[tuple[str, Matches]]:
+    import numpy as np
+    import polars as pl
+
+    from roadaware.metrics.detection.matches import Matches
+
+    for level, named in json.loads(held[_INDEX]).items():
+        name = level.replace(":", "_")
+        rows = pl.read_parquet(held[f"matches_{name}.parquet"])
+        truth = pl.read_parquet(held[f"truth_{name}.parquet"])
+        classes = tuple((str(kind), str(label)) for kind, label in named["classes"])
+        videos, thresholds = tuple(map(str, named["videos"])), tuple(map(float, named["thresholds"]))
+        n_truth = np.zeros((len(videos), len(classes)), dtype=np.int64)
+        n_truth[truth["video"].to_numpy(), truth["cls"].to_numpy()] = truth["n"].to_numpy()
+        ignored = _marks(rows, "ignored", len(thresholds)) if "ignored_0" in rows.columns else None
+        yield (
+            level,
+            Matches(
+                thresholds,
+                classes,
+                videos,
+                rows["cls"].to_numpy(),
+                rows["score"].to_numpy(),
+                rows["video"].to_numpy(),
+                np.arange(len(rows), dtype=np.int64),
+                _marks(rows, "hit", len(thresholds)),
+                n_truth,
+                ignored,
+            ),
+        )
+
+
+def _marks(rows: pl.DataFrame, name: str, count: int) -> Any:
+    import numpy as np
+
+    marks = [rows[f"{name}_{k}"].to_numpy() for k in range(count)]
+    return np.stack(marks, axis=1) if marks else np.zeros((len(rows), 0), dtype=np.bool_)

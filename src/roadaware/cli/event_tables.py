@@ -1,0 +1,164 @@
+"""Results of road events as the tables that the commands print, in per cent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from roadaware.cli.text import bullets, cell, interval, number, table
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from roadaware.analysis.event_results import Column, Grid, Value
+
+_MOST_CLASSES = 80
+
+
+def result_text(summary: pl.DataFrame, *, intervals: bool, kinds: Sequence[str] = ()) -> str:
+    """The means of each kind, then the classes of each kind at the headline thresholds.
+
+    Args:
+        summary: of a result of road events.
+        intervals: whether they were asked for.
+        kinds: whose classes are listed; all where empty.
+    """
+    from roadaware.analysis import event_results as events
+
+    overall = events.means(summary)
+    action = events.means(summary, levels=(events.AV,))
+    parts = [grid_text(overall, "mean AP, %", intervals=intervals), _action_text(action, intervals)]
+    for kind in kinds or events.kinds(summary):
+        held = events.classes(summary, kind)
+        if len(held.rows) > 1:
+            parts.append(_classes_text(held, kind, intervals))
+    parts.append(_groups_text(summary))
+    parts.append(_undefined(overall))
+    return "\n\n".join(part for part in parts if part)
+
+
+def grid_text(grid: Grid, name: str, *, intervals: bool, columns: Sequence[Column] = ()) -> str:
+    """A table of values in per cent, with their intervals where there are some.
+
+    Args:
+        grid: what was found.
+        name: heading of the first column.
+        intervals: whether to show them.
+        columns: some of the grid's; all where empty.
+    """
+    shown = columns or grid.columns
+    if not grid.rows or not shown:
+        return ""
+    rows = [
+        [row, *(_cell(grid.cells.get((row, column)), intervals) for column in shown)] for row in grid.rows
+    ]
+    return table([name, *(column.words for column in shown)], rows)
+
+
+def dropped_text(dropped: dict[str, int]) -> str:
+    """What was left out of the judgement, by reason; nothing where nothing was."""
+    return "\n".join(f"{count:,} {cell(what)}" for what, count in dropped.items() if count)
+
+
+def comparison_text(found: Any) -> str:
+    """Two runs of road events: every mean, and the classes whose difference is more than chance."""
+    first, second = found.names
+    rows = [_compared(row) for row in found.table.iter_rows(named=True) if row["label"] is None]
+    differ = [
+        _compared(row)
+        for row in found.table.iter_rows(named=True)
+        if row["label"] is not None and row["verdict"] in ("better", "worse")
+    ]
+    header = ["metric", first, second, "difference", "95 % by video", "verdict on the first"]
+    parts = [table(header, rows, colour=_tone)]
+    if differ:
+        parts.append(
+            "classes that differ:\n" + table(["class", *header[1:]], differ[:_MOST_CLASSES], colour=_tone)
+        )
+    note = f"in per cent; difference = {cell(first)} - {cell(second)}; {found.draws} draws of videos, "
+    return "\n\n".join([*parts, f"{note}seed {found.seed}"])
+
+
+def _classes_text(grid: Grid, kind: str, intervals: bool) -> str:
+    """The classes of one kind, at one threshold of each level."""
+    from roadaware.analysis.event_results import headline
+
+    columns = headline(grid.columns)
+    rows = []
+    for row in grid.rows[:_MOST_CLASSES]:
+        held = [grid.cells.get((row, column)) for column in columns]
+        counts = [value.n for value in held if value is not None and value.n is not None]
+        rows.append([row, str(counts[0]) if counts else "-", *(_cell(value, intervals) for value in held)])
+    more = len(grid.rows) - _MOST_CLASSES
+    tail = f"\n... and {more} more; --json lists all of them" if more > 0 else ""
+    return table([kind, "true", *(column.words for column in columns)], rows) + tail
+
+
+def _action_text(grid: Grid, intervals: bool) -> str:
+    """One line for what the vehicle does."""
+    values = [value for row in grid.rows for value in grid.row(row)]
+    if not values or values[0].value is None:
+        return ""
+    return f"{grid.columns[0].words}: mean AP {_cell(values[0], intervals)} %"
+
+
+def _groups_text(summary: pl.DataFrame) -> str:
+    """The headline means of each group."""
+    from roadaware.analysis import event_results as events
+
+    names = summary["group"].drop_nulls().unique(maintain_order=True).to_list()
+    if not names:
+        return ""
+    grids = {name: events.means(summary, name) for name in names}
+    columns = events.headline(next(iter(grids.values())).columns)
+    kinds = tuple(dict.fromkeys(kind for grid in grids.values() for kind in grid.rows))
+    rows = [
+        [name, *(_cell(grid.cells.get((kind, column)), False) for column in columns for kind in kinds)]
+        for name, grid in grids.items()
+    ]
+    header = ["group", *(f"{kind}, {column.words}" for column in columns for kind in kinds)]
+    return table(header, rows)
+
+
+def _undefined(grid: Grid) -> str:
+    reasons: dict[str, list[str]] = {}
+    for (row, column), value in grid.cells.items():
+        if value.value is None:
+            reasons.setdefault(value.reason or "undefined", []).append(f"{row} ({column.words})")
+    return (
+        "undefined:\n" + bullets(f"{', '.join(names)}: {why}" for why, names in reasons.items())
+        if reasons
+        else ""
+    )
+
+
+def _cell(value: Value | None, intervals: bool) -> str:
+    if value is None or value.value is None:
+        return "-"
+    shown = number(100 * value.value, 2)
+    if not intervals or value.low is None or value.high is None:
+        return shown
+    return f"{shown} {interval(100 * value.low, 100 * value.high, 1)}"
+
+
+def _compared(row: dict[str, Any]) -> list[str]:
+    return [
+        row["metric"],
+        _percent(row["a"]),
+        _percent(row["b"]),
+        _percent(row["difference"]),
+        interval(_times(row["low_video"]), _times(row["high_video"]), 2),
+        row["verdict"],
+    ]
+
+
+def _times(value: float | None) -> float | None:
+    return None if value is None else 100 * value
+
+
+def _percent(value: float | None) -> str:
+    return number(_times(value), 2)
+
+
+def _tone(row: Sequence[str]) -> str | None:
+    return {"better": "good", "worse": "bad"}.get(row[-1])
