@@ -1,0 +1,274 @@
+"""Composite labels: their scores as a product of marginals, and their labels from those they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Literal, overload
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.errors import InputError, UsageError
+from roadaware.scenes.compositions import (
+    NOTE,
+    ROAD,
+    Children,
+    Composites,
+    Composition,
+    compositions,
+    noted,
+)
+from roadaware.scenes.dense import Layout, layout, matrix, with_layout
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.stretches import stretches, with_stretches
+from roadaware.scenes.tables import Meta, Scenes
+
+Scores = npt.NDArray[Any]
+
+
+@overload
+def product_of_marginals(
+    claims: Scores, columns: Layout, children: Children, composites: Composites | None = None
+) -> Scores: ...
+
+
+@overload
+def product_of_marginals(
+    claims: Predictions,
+    columns: None = None,
+    children: Children | None = None,
+    composites: Composites | None = None,
+) -> Predictions: ...
+
+
+def product_of_marginals(
+    claims: Scores | Predictions,
+    columns: Layout | None = None,
+    children: Children | None = None,
+    composites: Composites | None = None,
+) -> Scores | Predictions:
+    """The claims with the score of each composite label replaced by the product of its children's scores.
+
+    Products are taken from left to right in the numbers' own precision, as the published code does. A
+    composite of composites finds those before it replaced already. Predictions whose layout lacks a
+    composite kind get its columns behind the others, in the order of `children`.
+
+    Args:
+        claims: (n, width) scores, or Predictions with dense scores of boxes.
+        columns: what the scores stand for; Predictions say so themselves.
+        children: composite kind to (labels, kinds) indices; of Predictions `meta.notes["children"]`.
+        composites: composite kind to the kinds it is made of; of Predictions `meta.composites`, else those of
+            ROAD: a duplex of agent and action, an event of agent, action and location.
+
+    Raises:
+        InputError: if a kind has no column, an index leaves its vocabulary, or Predictions hold no scores
+            or lists of children.
+
+    Source: the ROAD paper, section 5.3.4; `JOINT_4M_MARGINALS` of the published code, for any composition.
+
+    >>> columns = Layout({"agent": ("Ped", "Car"), "action": ("Stop",), "duplex": ("Car-Stop",)})
+    >>> product_of_marginals(np.array([[0.5, 0.8, 0.5, 0.9]]), columns, {"duplex": [[1, 0]]})
+    array([[0.5, 0.8, 0.5, 0.4]])
+    """
+    if isinstance(claims, Predictions):
+        return _predicted(claims, children, composites)
+    if columns is None or children is None:
+        raise UsageError("scores need a layout, which says what they stand for, and the lists of children")
+    if claims.ndim != 2 or claims.shape[1] != columns.width:
+        raise InputError(f"the layout has {columns.width} columns, the scores are {claims.shape}")
+    meta = Meta(vocabularies=dict(columns.kinds))
+    return _products(claims, columns, compositions(meta, children, composites))
+
+
+def _products(scores: Scores, columns: Layout, found: Iterable[Composition]) -> Scores:
+    result = scores.copy()
+    for each in found:
+        into = result[:, columns.columns(each.kind)]
+        firsts = [columns.columns(child).start for child in each.of]
+        product = result[:, firsts[0] + each.children[:, 0]]
+        for first, child in zip(firsts[1:], each.children.T[1:], strict=True):
+            product *= result[:, first + child]
+        into[:] = product
+    return result
+
+
+def _predicted(
+    predictions: Predictions, children: Children | None, composites: Composites | None
+) -> Predictions:
+    found = compositions(predictions.meta, children, composites)
+    old = layout(predictions.meta, "boxes")
+    if not found or "scores" not in predictions.boxes.columns or not old.width:
+        raise InputError(
+            "a product of marginals needs dense scores of boxes and lists of children",
+            hint=f"the scores are of {', '.join(old.kinds) or 'no kind'}; `meta.notes['{NOTE}']` or "
+            "`children` says what each composite label is made of",
+        )
+    added = [each.kind for each in found if each.kind not in old.kinds]
+    meta = noted(predictions.meta, found)
+    meta = replace(meta, notes={**meta.notes, "products_of_marginals": [each.kind for each in found]})
+    meta = with_layout(meta, "boxes", [*old.kinds, *added])
+    new = layout(meta, "boxes")
+    scores = matrix(predictions.boxes["scores"], old.width)
+    wider = np.concatenate([scores, np.zeros((len(scores), new.width - old.width), np.float32)], axis=1)
+    values = _products(wider, new, found)
+    column = pl.Series("scores", values, dtype=pl.Array(pl.Float32, new.width))
+    return predictions.with_tables(boxes=predictions.boxes.with_columns(column), meta=meta)
+
+
+def derive_composites(
+    scenes: Scenes,
+    by: Literal["children", "occurrence"] = "children",
+    *,
+    min_tubes: int = 1,
+    folds: Sequence[str] | None = None,
+    composites: Composites | None = None,
+    max_hole: int | None = None,
+) -> Scenes:
+    """The scenes with the composite labels of boxes and tubes made anew from the labels of boxes.
+
+    A box has a composite label if it has all the labels that make it up; a box with several labels of a kind
+    has every combination. A tube is a stretch of a track over which its boxes keep the composite label. What
+    the scenes held of these kinds before is replaced.
+
+    Args:
+        scenes: with box labels of the kinds that the composites are made of.
+        by: `children`, the combinations that the dataset lists (`meta.notes["children"]`); `occurrence`,
+            those that have at least `min_tubes` tubes in each fold, in the order of the indices of their
+            labels, named like "Ped-MovAway".
+        min_tubes: tubes that a combination needs in each fold; at least 1.
+        folds: names of splits; every split that videos name, or the whole set where they name none.
+        composites: composite kind to its kinds; for location-invariant events {"event": ("agent", "action")}.
+            Unless given, those of the scenes, else those of ROAD. By `children` they may name fewer kinds
+            than the dataset lists: combinations that then are equal become one.
+        max_hole: frames without a box that a tube lasts over, see `with_stretches`.
+
+    Raises:
+        InputError: if the scenes list no children, or a kind has no vocabulary.
+        UsageError: if a fold is unknown, `by` is another word, or `min_tubes` is below 1.
+
+    Source: the ROAD paper, section 3.3 (event labels, agent-action tubes) and A.4 (by occurrence).
+    """
+    if by not in ("children", "occurrence") or min_tubes < 1:
+        raise UsageError(f"composites come by 'children' or 'occurrence' (with min_tubes from 1), not '{by}'")
+    if by == "children":
+        found = _listed(scenes.meta, composites)
+    else:
+        kinds = composites or scenes.meta.composites or ROAD
+        held = _folds(scenes, folds)
+        found = tuple(
+            _occurring(scenes, kind, tuple(of), held, min_tubes, max_hole) for kind, of in kinds.items()
+        )
+    meta = _named(scenes.meta, found)
+    kinds_made = [each.kind for each in found]
+    old = scenes.labels.filter(~pl.col("kind").cast(pl.String).is_in(kinds_made))
+    kind_type = old.schema["kind"]
+    made = [_labels(scenes.labels, each).cast({"kind": kind_type}) for each in found]
+    # The tubes of these kinds go first: their labels are indices in vocabularies that may be replaced.
+    bare = _without_tubes(scenes, kinds_made)
+    whole = bare.with_tables(labels=pl.concat([old, *made], how="diagonal_relaxed"), meta=meta)
+    return with_stretches(whole, kinds_made, max_hole=max_hole)
+
+
+def _without_tubes(scenes: Scenes, kinds: Sequence[str]) -> Scenes:
+    empty = scenes.labels.clear()
+    return with_stretches(scenes.with_tables(labels=empty), kinds)
+
+
+def _listed(meta: Meta, composites: Composites | None) -> tuple[Composition, ...]:
+    """The combinations that the dataset lists, for some or all of its composites."""
+    known = {each.kind: each for each in compositions(meta)}
+    kinds = {kind: each.of for kind, each in known.items()} if composites is None else composites
+    unlisted = [kind for kind, of in kinds.items() if kind not in known or set(of) - set(known[kind].of)]
+    if not kinds or unlisted:
+        raise InputError(
+            f"no list of children for {', '.join(unlisted) or 'any composite'}; there are {sorted(known)}",
+            hint="a dataset that lists none has composites by occurrence",
+        )
+    return tuple(_projected(known[kind], tuple(of)) for kind, of in kinds.items())
+
+
+def _projected(each: Composition, of: tuple[str, ...]) -> Composition:
+    """The combinations of some of the kinds, each once, in the order of their first."""
+    columns = [each.of.index(kind) for kind in of]
+    rows = dict.fromkeys(map(tuple, each.children[:, columns].tolist()))
+    if columns == list(range(len(each.of))):
+        return each
+    return Composition(each.kind, of, np.array(list(rows), dtype=np.int64).reshape(len(rows), len(of)))
+
+
+def _named(meta: Meta, found: Sequence[Composition]) -> Meta:
+    """The meta with the names of the composite labels; those that are listed already keep theirs."""
+    kept = compositions(meta) if meta.notes.get(NOTE) else ()
+    vocabularies = dict(meta.vocabularies)
+    for each in found:
+        if not any(
+            old.kind == each.kind and old.of == each.of and np.array_equal(old.children, each.children)
+            for old in kept
+        ):
+            vocabularies[each.kind] = _names(meta, each)
+    return noted(replace(meta, vocabularies=vocabularies), found)
+
+
+def _names(meta: Meta, each: Composition) -> tuple[str, ...]:
+    words = [meta.vocabularies[kind] for kind in each.of]
+    return tuple("-".join(words[k][i] for k, i in enumerate(row)) for row in each.children)
+
+
+def _combinations(labels: pl.DataFrame, of: Sequence[str]) -> pl.LazyFrame:
+    """One row per box and combination of its labels of some kinds: box and one column per kind."""
+    lazy = labels.lazy().with_columns(pl.col("kind").cast(pl.String))
+    parts = [lazy.filter(pl.col("kind") == kind).select("box", pl.col("label").alias(kind)) for kind in of]
+    joined = parts[0]
+    for part in parts[1:]:
+        joined = joined.join(part, on="box")
+    return joined
+
+
+def _labels(labels: pl.DataFrame, each: Composition) -> pl.DataFrame:
+    """The `labels` rows of one composite kind, by box and label."""
+    columns = {kind: each.children[:, k] for k, kind in enumerate(each.of)}
+    lists = pl.DataFrame(columns, schema=dict.fromkeys(each.of, pl.Int64)).lazy().with_row_index("label")
+    rows = _combinations(labels, each.of).join(lists, on=list(each.of))
+    return (
+        rows.select("box", pl.lit(each.kind).alias("kind"), pl.col("label").cast(pl.Int64))
+        .sort("box", "label")
+        .collect()
+    )
+
+
+def _occurring(
+    scenes: Scenes,
+    kind: str,
+    of: tuple[str, ...],
+    folds: pl.DataFrame,
+    min_tubes: int,
+    max_hole: int | None,
+) -> Composition:
+    """The combinations with enough tubes in each fold, in the order of their indices."""
+    missing = [child for child in of if child not in scenes.meta.vocabularies]
+    if missing or kind in of:
+        raise InputError(f"'{kind}' cannot be made of {', '.join(of)}: no vocabulary of {missing or kind}")
+    rows = _combinations(scenes.labels, of).select("box", *of)
+    seen = rows.select(of).unique().sort(of).collect()
+    candidates = Composition(kind, of, seen.to_numpy().reshape(len(seen), len(of)))
+    tubes = stretches(scenes.boxes, _labels(scenes.labels, candidates), [kind], max_hole=max_hole)
+    videos = scenes.tubes.select(parent="tube", video=pl.col("video").cast(pl.String))
+    counts = tubes.join(videos, on="parent").join(folds, on="video").group_by("label", "fold").len()
+    enough = counts.filter(pl.col("len") >= min_tubes).group_by("label").len()
+    kept = enough.filter(pl.col("len") == folds["fold"].n_unique())["label"].sort().to_numpy()
+    return Composition(kind, of, candidates.children[kept])
+
+
+def _folds(scenes: Scenes, names: Sequence[str] | None) -> pl.DataFrame:
+    """(video, fold) pairs of the folds that a combination must occur in."""
+    if names is None and (
+        "splits" not in scenes.videos.columns or not scenes.videos["splits"].list.len().sum()
+    ):
+        return scenes.tubes.select(pl.col("video").cast(pl.String), fold=pl.lit("whole")).unique()
+    if names is not None:
+        for name in names:
+            scenes.split_videos(name)
+    pairs = scenes.videos.select(pl.col("video").cast(pl.String), fold="splits").explode("fold").drop_nulls()
+    return pairs if names is None else pairs.filter(pl.col("fold").is_in(list(names)))
