@@ -1,0 +1,104 @@
+"""DetectionConfig: which of the published road-event evaluator's choices hold, each a named field."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Literal, get_args, get_type_hints
+
+from roadaware.errors import UsageError
+
+Rule = Literal["trapezoid", "envelope", "interp101", "raw"]
+
+
+@dataclass(frozen=True)
+class DetectionConfig:
+    """How claimed boxes, tubes and frame labels are judged; the defaults are what `default` gives.
+
+    Args:
+        ap: how average precision is read off the precision-recall points of boxes and tubes; see
+            `roadaware.statistics.average_precision`.
+        av_ap: the same for labels of whole frames.
+        empty_classes: a class without truth has an AP of 0 that counts in the mean (`zero`), or none and
+            is left out of the mean (`skip`).
+        frame_size_px: (width, height) that the boxes of truth and claims are brought to before they are
+            compared; None compares in the truth's own pixels.
+        frame_pixel_offset: pixels added to widths and heights where boxes of frames are compared.
+        video_pixel_offset: the same where boxes of tubes are compared.
+        max_per_class: of a frame with more claims than this, those with the highest scores of a class
+            are judged for that class; None judges all.
+        min_score: claims that do not score higher are left out; None leaves out none.
+        floor_when_product: whether `min_score` also holds when composites are products.
+        tube_time: frames of a tube are all from its first to its last (`endpoints`), or those it has
+            (`frames`).
+        composite_scores: scores of composite labels (duplex, event) are the claimed ones (`joint`), or
+            products of the scores of their parts (`product`).
+        av_label: a frame with several labels has the first one (`first`) or all of them (`all`).
+        interpolated_boxes: whether boxes that were made up between two detections are judged in frames.
+    """
+
+    ap: Rule = "envelope"
+    av_ap: Rule = "envelope"
+    empty_classes: Literal["zero", "skip"] = "skip"
+    frame_size_px: tuple[int, int] | None = None
+    frame_pixel_offset: float = 0.0
+    video_pixel_offset: float = 0.0
+    max_per_class: int | None = None
+    min_score: float | None = None
+    floor_when_product: bool = True
+    tube_time: Literal["endpoints", "frames"] = "frames"
+    composite_scores: Literal["joint", "product"] = "joint"
+    av_label: Literal["first", "all"] = "all"
+    interpolated_boxes: bool = False
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        for field in fields(self):
+            allowed = get_args(hints[field.name])
+            value = getattr(self, field.name)
+            if allowed and isinstance(allowed[0], str) and value not in allowed:
+                raise UsageError(f"{field.name} should be one of {', '.join(allowed)}; got {value!r}")
+            if hints[field.name] is bool and not isinstance(value, bool):
+                raise UsageError(f"{field.name} should be true or false; got {value!r}")
+        size = self.frame_size_px
+        if size is not None and not (len(size) == 2 and all(_positive_int(side) for side in size)):
+            raise UsageError(f"frame_size_px should be (width, height) in whole pixels; got {size!r}")
+        for name in ("frame_pixel_offset", "video_pixel_offset"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise UsageError(f"{name} should be 0 or more; got {value!r}")
+        if self.max_per_class is not None and not _positive_int(self.max_per_class):
+            raise UsageError(
+                f"max_per_class should be at least 1, or None for all; got {self.max_per_class!r}"
+            )
+        if self.min_score is not None and not math.isfinite(self.min_score):
+            raise UsageError(f"min_score should be a number, or None for none; got {self.min_score!r}")
+
+    @classmethod
+    def reference(cls) -> DetectionConfig:
+        """The published evaluator's choices.
+
+        Source: 3D-RetinaNet, the code released with Singh et al., TPAMI 2022.
+        """
+        return cls(
+            ap="trapezoid",
+            av_ap="envelope",
+            empty_classes="zero",
+            frame_size_px=(682, 512),
+            frame_pixel_offset=0.0,
+            video_pixel_offset=1.0,
+            max_per_class=25,
+            min_score=0.025,
+            floor_when_product=False,
+            tube_time="endpoints",
+            av_label="first",
+        )
+
+    @classmethod
+    def default(cls) -> DetectionConfig:
+        """The choices we recommend: every claim is judged as it stands, and what is undefined stays so."""
+        return cls()
+
+
+def _positive_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1

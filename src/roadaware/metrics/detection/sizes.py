@@ -1,0 +1,75 @@
+"""The factors that bring boxes of truth and claims to pixels of one image size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.errors import InputError
+from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.tables import Scenes, TableSet
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """What boxes are multiplied with before they are compared.
+
+    Args:
+        truth: (V, 4) factors of x1, y1, x2, y2 of the truth's boxes in each video.
+        claims: (V, 4) the same for the claims.
+    """
+
+    truth: Floats
+    claims: Floats
+
+
+def scales(
+    predictions: Predictions, scenes: Scenes, videos: Sequence[str], config: DetectionConfig
+) -> Scales:
+    """Bring both to `config.frame_size_px`, or the claims to the truth's own pixels where that is None.
+
+    Args:
+        predictions: whose `videos` say in which image size boxes are given; the truth's where they do not.
+        scenes: whose `videos` say the same of the truth.
+        videos: (V,) the videos asked for.
+        config: with `frame_size_px`.
+
+    Raises:
+        InputError: if the size of a video is needed and not known.
+    """
+    truth, claims = _sizes(scenes, videos), _sizes(predictions, videos)
+    claims = np.where(np.isnan(claims), truth, claims)
+    target = truth if config.frame_size_px is None else np.array([config.frame_size_px], dtype=np.float64)
+    same = np.isnan(truth).any(axis=1) & np.isnan(claims).any(axis=1)
+    lost = np.isnan(truth).any(axis=1) & ~same
+    lost |= same & (config.frame_size_px is not None)
+    if lost.any():
+        names = [videos[k] for k in np.flatnonzero(lost)[:5]]
+        raise InputError(
+            f"the image size of {int(lost.sum())} videos of the truth is not known, first {names}",
+            hint="boxes are compared in pixels of one size: fill width_px and height_px in videos, or set "
+            "frame_size_px to null where truth and claims are in the same pixels",
+        )
+    factors = [np.where(same[:, None], 1.0, target / size) for size in (truth, claims)]
+    return Scales(*(np.tile(factor, 2) for factor in factors))
+
+
+def _sizes(tables: TableSet, videos: Sequence[str]) -> Floats:
+    """(V, 2) width and height, NaN where not known."""
+    sizes = np.full((len(videos), 2), np.nan)
+    known = tables.videos
+    if not {"width_px", "height_px"} <= set(known.columns):
+        return sizes
+    rows = known.select(pl.col("video").cast(pl.String), "width_px", "height_px").drop_nulls()
+    place = {video: k for k, video in enumerate(videos)}
+    for video, width, height in rows.iter_rows():
+        if video in place and width > 0 and height > 0:
+            sizes[place[video]] = width, height
+    return sizes

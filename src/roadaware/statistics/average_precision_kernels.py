@@ -1,0 +1,111 @@
+"""The walk over ranked claims, from the last to the first, that gives the areas of many draws at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.geometry.compiled import kernel
+
+_TRAPEZOID, _INTERP101, _RAW = 0, 2, 3
+
+
+@kernel
+def backward_areas(
+    starts: npt.NDArray[np.int64],
+    video: npt.NDArray[np.int32],
+    hit: npt.NDArray[np.uint8],
+    ignored: npt.NDArray[np.uint8],
+    n_truth: npt.NDArray[np.int64],
+    weights: npt.NDArray[np.int32],
+    rule: int,
+    area: npt.NDArray[np.float64],
+) -> None:
+    """Fill `area`, which is (classes, thresholds, draws) zeros.
+
+    Backwards, because the best precision at a recall or beyond is then a running maximum. What comes after
+    the last hit of a class changes no area and is not walked.
+
+    Args:
+        starts: (C + 1,) where the claims of each class start, and n.
+        video: (n,) video of each claim; claims by class and falling score.
+        hit: (n, T) 1 where right.
+        ignored: (n, T) 1 where passed over; (0, T) where nothing is.
+        n_truth: (C, draws) how much truth there is.
+        weights: (V, draws) how often each video is drawn.
+        rule: index in AP_RULES.
+        area: (C, T, draws) the result.
+    """
+    n_thresholds, draws = hit.shape[1], weights.shape[1]
+    kept = ignored.shape[0] == 0
+    # Without ignored claims, how many come before a claim is the same at all thresholds.
+    seen = np.zeros((1 if kept else n_thresholds, draws), dtype=np.int32)
+    found = np.zeros((n_thresholds, draws), dtype=np.int32)
+    best = np.zeros((n_thresholds, draws))
+    for c in range(len(starts) - 1):
+        last = _last_hit(hit, starts[c], starts[c + 1])
+        if last < starts[c]:
+            continue
+        seen[:] = 0
+        found[:] = 0
+        best[:] = 0.0
+        for row in range(starts[c], last + 1):
+            w = weights[video[row]]
+            for t in range(n_thresholds):
+                if t < seen.shape[0] and (kept or ignored[row, t] == 0):
+                    seen[t] += w
+                if hit[row, t]:
+                    found[t] += w
+        for row in range(last, starts[c] - 1, -1):
+            w = weights[video[row]]
+            for t in range(n_thresholds):
+                if hit[row, t]:
+                    before = seen[0] if kept else seen[t]
+                    _add_hits(w, before, found[t], best[t], n_truth[c], rule, area[c, t])
+            for t in range(seen.shape[0]):
+                if kept or ignored[row, t] == 0:
+                    seen[t] -= w
+
+
+@kernel
+def _last_hit(hit: npt.NDArray[np.uint8], start: int, end: int) -> int:
+    """The last row with a hit at any threshold, `start - 1` where there is none."""
+    for row in range(end - 1, start - 1, -1):
+        for t in range(hit.shape[1]):
+            if hit[row, t]:
+                return row
+    return start - 1
+
+
+@kernel
+def _add_hits(weight: Any, seen: Any, found: Any, best: Any, n_truth: Any, rule: int, area: Any) -> None:
+    """Add what the copies of one right claim give in each draw, and take them off `found`."""
+    for d in range(len(weight)):
+        tp, n = found[d], seen[d]
+        for _ in range(weight[d]):
+            precision = tp / n
+            if rule == _TRAPEZOID:
+                area[d] += _trapezium(tp, n, n_truth[d])
+            elif rule == _RAW:
+                area[d] += precision / n_truth[d]
+            else:
+                best[d] = max(best[d], precision)
+                if rule == _INTERP101:
+                    steps = (100 * tp) // n_truth[d] - (100 * (tp - 1)) // n_truth[d]
+                    area[d] += best[d] * (steps + (tp == 1)) / 101.0
+                else:
+                    area[d] += best[d] / n_truth[d]
+            tp -= 1
+            n -= 1
+        found[d] = tp
+
+
+@kernel
+def _trapezium(tp: int, n: int, n_truth: int) -> float:
+    """The area between the points before and after a hit, each number rounded as the published code does."""
+    step = np.float32(tp / n_truth) - np.float32((tp - 1) / n_truth)
+    before = np.float32((tp - 1) / (n - 1)) if n > 1 else np.float32(1.0)
+    heights = np.float32(tp / n) + before
+    return float(step * heights * np.float32(0.5))
