@@ -82,8 +82,8 @@ class _Found:
 def perturbed(scenes: Scenes, *, seed: int = 0, detector: Detector | None = None) -> Predictions:
     """Detections of every frame as a trained network might give them; the same seed makes the same ones.
 
-    `boxes.score` is agentness, `boxes.scores` holds agentness and every kind with box labels, `frames.scores`
-    the kinds of `frame_labels`. Rows lie in order of video, frame and falling agentness. Videos whose
+    `boxes.score` is agentness, `boxes.scores` holds the scores of every kind of box labels, `frames.scores`
+    those of the vehicle's action. Rows lie in order of video, frame and falling agentness. Videos whose
     column `weather` says night are seen worse.
 
     Args:
@@ -101,18 +101,18 @@ def perturbed(scenes: Scenes, *, seed: int = 0, detector: Detector | None = None
     kinds = [kind for kind in scenes.meta.vocabularies if kind not in ("agentness", "av_action")]
     truth = {kind: _truth(scenes, kind) for kind in kinds}
     agentness = _sigmoid(found.quality)
-    scores = _scored(rng, scenes, detector, found, truth)
-    dense = np.concatenate([agentness[:, None], *scores], axis=1).astype(np.float32)
-    dense = dense if detector.decimals is None else dense.round(detector.decimals)
-    order = _kept(found, dense[:, 0])
+    dense = np.concatenate(_scored(rng, scenes, detector, found, truth), axis=1)
+    if detector.decimals is not None:
+        agentness, dense = agentness.round(detector.decimals), dense.round(detector.decimals)
+    order = _kept(found, agentness)
     meta = replace(scenes.meta, rows_read={}, source_digest="")
-    meta = with_layout(meta, "boxes", ["agentness", *kinds])
+    meta = with_layout(meta, "boxes", kinds)
     if "av_action" in meta.vocabularies:
         meta = with_layout(meta, "frames", ["av_action"])
     return Predictions(
         videos=_videos(scenes, detector),
         frames=_frames(rng, scenes, detector),
-        boxes=_table(scenes, detector, found, dense, order),
+        boxes=_table(scenes, detector, found, order, agentness, dense),
         meta=meta,
     )
 
@@ -265,8 +265,14 @@ def _kept(found: _Found, agentness: npt.NDArray[np.float32]) -> Ints:
 
 
 def _table(
-    scenes: Scenes, detector: Detector, found: _Found, dense: npt.NDArray[np.float32], order: Ints
+    scenes: Scenes,
+    detector: Detector,
+    found: _Found,
+    order: Ints,
+    agentness: npt.NDArray[np.float32],
+    dense: npt.NDArray[np.float32],
 ) -> pl.DataFrame:
+    """The boxes in their order, in the pixels that the detector saw."""
     size = scenes.videos.select("width_px", "height_px").to_numpy().astype(np.float64)
     scale = np.ones_like(size) if detector.size is None else np.array(detector.size) / size
     scale, limit = np.tile(scale, 2)[found.video[order]], np.tile(size, 2)[found.video[order]]
@@ -279,7 +285,7 @@ def _table(
             "frame": found.frame[order],
             "tube": pl.Series([None] * len(order), dtype=pl.Int64),
             **{name: corners[:, k] for k, name in enumerate(_CORNERS)},
-            "score": dense[order, 0],
+            "score": agentness[order],
             "scores": pl.Series(dense[order], dtype=pl.Array(pl.Float32, dense.shape[1])),
         }
     )

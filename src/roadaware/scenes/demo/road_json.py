@@ -107,6 +107,7 @@ def _video(row: dict[str, Any], parts: dict[str, _Rows]) -> dict[str, Any]:
     content: dict[str, Any] = {
         "split_ids": row["splits"],
         "numf": row["n_frames"],
+        "weather": row["weather"],
         "frame_labels": [frame["av_action_ids"] for frame in frames.values()],
         "frames": frames,
     }
