@@ -53,6 +53,13 @@ READERS: dict[str, Reader] = {
         summary="1,842 pedestrians with intention, behaviour, traffic and the vehicle's sensors",
         options={},
     ),
+    "road": Reader(
+        module="roadaware.scenes.readers.road",
+        title="ROAD: the road event awareness dataset; ROAD-Waymo",
+        licence="CC BY-NC-SA 4.0 (annotations of ROAD)",
+        summary="road users as tubes with agent, action, location, duplex and event; the vehicle's actions",
+        options={},
+    ),
 }
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from roadaware.errors import InputError
-from roadaware.scenes.readers.source import MAX_FILE_BYTES, Source, leads_out, shown, too_large, unreadable
+from roadaware.scenes.readers.source import Source, leads_out, shown, too_large, unreadable
 
 MAX_ARCHIVE_BYTES = 4 << 30
 _BOMB_RATIO, _BOMB_BYTES = 200, 64 << 20
@@ -68,8 +68,8 @@ class ZipSource(Source):
         info = self._index.members.get(self.prefix + name)
         if info is None:
             raise InputError("the archive has no such file", where=self.where(name))
-        if info.file_size > MAX_FILE_BYTES:
-            raise InputError(too_large(info.file_size), where=self.where(name))
+        if info.file_size > self.most_bytes:
+            raise InputError(too_large(info.file_size, self.most_bytes), where=self.where(name))
         try:
             with self._archive.open(info) as stream:
                 data = stream.read(info.file_size + 1)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from roadaware.errors import DatasetNotFoundError, InputError
 from roadaware.scenes.readers.archive import ZipSource
-from roadaware.scenes.readers.source import FolderSource, Source, confine, shown, unreadable
+from roadaware.scenes.readers.source import FileSource, FolderSource, Source, confine, shown, unreadable
 
 _DEEPEST = 6
 _MOST_FOLDERS = 2000
@@ -38,7 +38,9 @@ def open_source(path: Path) -> Source:
     return ZipSource(real)
 
 
-def locate(path: Path, fits: Callable[[Source], bool], wanted: str, hint: str) -> Source:
+def locate(
+    path: Path, fits: Callable[[Source], bool], wanted: str, hint: str, *, suffix: str | None = None
+) -> Source:
     """The source that `fits`: `path` itself, a folder at most six levels inside, or a zip lying there.
 
     The nearest level counts, and folders before the archives that lie beside them. The walk ends after
@@ -49,10 +51,13 @@ def locate(path: Path, fits: Callable[[Source], bool], wanted: str, hint: str) -
         fits: whether a source is the dataset.
         wanted: what the dataset needs, for the message, such as "JAAD needs 'annotations/'".
         hint: what to point at instead.
+        suffix: of the dataset's own files; a path that ends so is one of them, and the source is that file.
 
     Raises:
         DatasetNotFoundError: if none fits, or several do and none is nearer than the others.
     """
+    if suffix is not None and path.name.lower().endswith(suffix) and path.is_file():
+        return FileSource(Path(os.path.realpath(path)))
     source = open_source(path)
     unread: list[InputError] = []
     if found := _nearest(source, fits, unread):

@@ -63,6 +63,9 @@ class Source(ABC):
         prefix: the folder inside it that counts as the root, empty or ending with `/`.
     """
 
+    most_bytes = MAX_FILE_BYTES
+    """The largest file that is read; a reader of larger ones sets it for its source."""
+
     def __init__(self, path: Path, prefix: str = "") -> None:
         self.path, self.prefix = path, prefix
         self.digests: dict[str, str] = {}
@@ -182,11 +185,32 @@ class FolderSource(Source):
         return digest(repr(seen).encode())
 
     def _read(self, name: str) -> bytes:
-        return read_file(confine(self.path, name), self.where(name))
+        return read_file(confine(self.path, name), self.where(name), self.most_bytes)
 
 
-def read_file(path: Path, where: str | None = None) -> bytes:
-    """The whole content of a regular file of at most 256 MiB; never waits on a pipe or device.
+class FileSource(FolderSource):
+    """One file on disk, seen as a folder that holds nothing else.
+
+    Args:
+        path: the resolved file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path.parent)
+        self.name = path.name
+
+    def entries(self, folder: str = "") -> tuple[list[str], list[str]]:
+        """The file's name, and no folders."""
+        return ([] if folder else [self.name]), []
+
+
+def read_file(path: Path, where: str | None = None, most: int = MAX_FILE_BYTES) -> bytes:
+    """The whole content of a regular file; never waits on a pipe or device.
+
+    Args:
+        path: the file.
+        where: names it in errors.
+        most: how many bytes it may have.
 
     Raises:
         InputError: if it is no regular file, too large, unreadable, or changes while it is read.
@@ -198,8 +222,8 @@ def read_file(path: Path, where: str | None = None) -> bytes:
         with os.fdopen(handle, "rb", buffering=0) as stream:
             status = os.fstat(handle)
             _require_regular(status, where)
-            if status.st_size > MAX_FILE_BYTES:
-                raise InputError(too_large(status.st_size), where=where)
+            if status.st_size > most:
+                raise InputError(too_large(status.st_size, most), where=where)
             data = _drain(stream.read, status.st_size + 1)
     except (OSError, ValueError) as error:
         raise unreadable(error, where) from error
@@ -231,9 +255,9 @@ def _drain(read: Callable[[int], bytes | None], most: int) -> bytes:
     return blocks[0] if len(blocks) == 1 else b"".join(blocks)
 
 
-def too_large(size: int) -> str:
+def too_large(size: int, most: int) -> str:
     """The message for a file that is larger than any of the datasets' files."""
-    return f"{size} bytes; files of at most {MAX_FILE_BYTES} bytes are read"
+    return f"{size} bytes; files of at most {most} bytes are read"
 
 
 def unreadable(error: OSError | ValueError, where: str) -> InputError:

@@ -1,0 +1,250 @@
+"""Strict JSON: one document, no name twice, no number that is none, and errors that say at which byte."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, NoReturn
+
+from roadaware.errors import InputError
+from roadaware.scenes.readers.source import shown
+
+Path = tuple[str, ...]
+Piece = tuple[int, Path, Any]
+"""The place behind a value, the names that lead to it, and the value."""
+
+DEEPEST = 200
+_DAMAGED = "the file is damaged or cut off: fetch it again"
+_BLANK = re.compile(r"[ \t\n\r]*")
+_TEXT = r'"(?:[^"\\]|\\.)*"'
+_CONSTANT = re.compile(rf"{_TEXT}|(NaN|-?Infinity)")
+_LONG = re.compile(rf"{_TEXT}|(-?[0-9]{{4301,}})")
+_BRACKET = re.compile(rf"{_TEXT}|([\[{{])|([\]}}])")
+_KINDS = ((dict, "an object"), (list, "a list"), (str, "a text"), (bool, "true or false"))
+
+
+class _NoJsonError(ValueError):
+    """What the standard decoder would take and JSON does not have."""
+
+
+def decode(data: bytes, where: str) -> str:
+    """The text of a JSON file in UTF-8, or in UTF-16 with its mark.
+
+    Raises:
+        InputError: if it is empty or broken (with the byte).
+    """
+    marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    wide = marked and not data.startswith(codecs.BOM_UTF32_LE)
+    encoding = "utf-16" if wide else "utf-8"
+    try:
+        text = data.decode(encoding).removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        message = f"byte {error.start} is not {encoding.upper()}: {error.reason}"
+        raise InputError(message, where=where, hint=_DAMAGED) from error
+    if not text or text.isspace():
+        raise InputError("the file is empty; expected JSON", where=where, hint=_DAMAGED)
+    return text
+
+
+def parse(text: str, where: str) -> Any:
+    """The document as dictionaries, lists, texts, numbers, booleans and None.
+
+    Args:
+        text: what `decode` gave.
+        where: names the file in errors.
+
+    Raises:
+        InputError: if it is not one strict JSON document: with line, column and byte.
+    """
+    return next(members(text, where, lambda path: False))[2]
+
+
+def members(text: str, where: str, opened: Callable[[Path], bool]) -> Iterator[Piece]:
+    """The document piece by piece, in its order: each value that is not itself an opened object.
+
+    So a large document needs the memory of its text and of one piece.
+
+    Args:
+        text: what `decode` gave.
+        where: names the file in errors.
+        opened: whether the object at a path (its names from the top; the top is empty) is given member by
+            member; what stands there and is no object is given whole.
+
+    Raises:
+        InputError: as `parse`; what was given before was right.
+    """
+    document = _Document(text, where)
+    end = yield from document.value(document.blank(0), (), opened)
+    end = document.blank(end)
+    if end < len(text):
+        document.fail("something stands behind the end of the document", end)
+
+
+class _Document:
+    """A text that is walked through; every method takes and returns a place in it."""
+
+    def __init__(self, text: str, where: str) -> None:
+        self.text, self.where = text, where
+        self._decoder = json.JSONDecoder(object_pairs_hook=_named_once, parse_constant=_refuse_constant)
+
+    def blank(self, at: int) -> int:
+        """The place behind blanks."""
+        found = _BLANK.match(self.text, at)
+        return found.end() if found else at
+
+    def value(self, at: int, path: Path, opened: Callable[[Path], bool]) -> Generator[Piece, None, int]:
+        """Give a value, or the members of one that is opened; returns the place behind it."""
+        if self.text.startswith("{", at) and opened(path):
+            return (yield from self._members(at, path, opened))
+        found, end = self._whole(at, path)
+        yield end, path, found
+        return end
+
+    def _members(self, at: int, path: Path, opened: Callable[[Path], bool]) -> Generator[Piece, None, int]:
+        names: set[str] = set()
+        at = self.blank(at + 1)
+        if self.text.startswith("}", at):
+            return at + 1
+        while True:
+            name, end = self._name(at)
+            if name in names:
+                self.fail(f"the name {quoted(name)} stands twice in one object", at)
+            names.add(name)
+            end = yield from self.value(end, (*path, name), opened)
+            end = self.blank(end)
+            if self.text.startswith("}", end):
+                return end + 1
+            if not self.text.startswith(",", end):
+                self.fail("expected a comma or the end of the object", end)
+            at = self.blank(end + 1)
+
+    def _name(self, at: int) -> tuple[str, int]:
+        """A member's name and the place where its value begins."""
+        if not self.text.startswith('"', at):
+            self.fail("expected a name in double quotes", at)
+        name, end = self._whole(at, ())
+        end = self.blank(end)
+        if not self.text.startswith(":", end):
+            self.fail("expected a colon behind a name", end)
+        return str(name), self.blank(end + 1)
+
+    def _whole(self, at: int, path: Path) -> tuple[Any, int]:
+        """A value and the place behind it."""
+        inside = f" (in {shown('/'.join(path))})" if path else ""
+        try:
+            return self._decoder.raw_decode(self.text, at)
+        except json.JSONDecodeError as error:
+            self.fail(error.msg, error.pos)
+        except RecursionError:
+            self.fail(f"nested more than {DEEPEST} deep{inside}", self._depth(at))
+        except _NoJsonError as error:
+            self.fail(f"{error}{inside}", self._first(_CONSTANT, at) if "number" in str(error) else at)
+        except ValueError:
+            self.fail(f"an integer of more than 4300 digits{inside}", self._first(_LONG, at))
+
+    def _first(self, pattern: re.Pattern[str], at: int) -> int:
+        """Where the pattern's group is first found outside texts."""
+        return next((m.start(1) for m in pattern.finditer(self.text, at) if m[1]), at)
+
+    def _depth(self, at: int) -> int:
+        """Where the value is first nested too deeply."""
+        depth = 0
+        for found in _BRACKET.finditer(self.text, at):
+            depth += bool(found[1]) - bool(found[2])
+            if depth > DEEPEST:
+                return found.start()
+        return at
+
+    def fail(self, message: str, at: int) -> NoReturn:
+        """Refuse the document.
+
+        Raises:
+            InputError: always.
+        """
+        before = self.text[:at]
+        line, column = before.count("\n") + 1, at - before.rfind("\n")
+        message = f"not strict JSON: {message}, at byte {len(before.encode('utf-8', 'surrogatepass'))}"
+        raise InputError(message, where=f"{self.where}, line {line}, column {column}", hint=_DAMAGED)
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, in words."""
+    return next((told for kind, told in _KINDS if isinstance(value, kind)), _plain_kind(value))
+
+
+def quoted(value: Any) -> str:
+    """A value for messages: its JSON, cut and printable; of objects and lists only what they are."""
+    if isinstance(value, dict | list):
+        return kind_of(value)
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 1 << 64:
+        return "an integer beyond 64 bits"
+    return shown(json.dumps(value, ensure_ascii=False), 60)
+
+
+def clean(text: str) -> str:
+    """The text as a table can hold it: broken halves of characters are escaped."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace").decode()
+    return text
+
+
+def an_object(value: Any, where: str, what: str) -> dict[str, Any]:
+    """The value, which must be an object.
+
+    Raises:
+        InputError: if it is something else, which is named.
+    """
+    if isinstance(value, dict):
+        return value
+    raise InputError(f"{what} should be an object and is {kind_of(value)}", where=where)
+
+
+def a_list(value: Any, where: str, what: str) -> list[Any]:
+    """The value, which must be a list.
+
+    Raises:
+        InputError: if it is something else, which is named.
+    """
+    if isinstance(value, list):
+        return value
+    raise InputError(f"{what} should be a list and is {kind_of(value)}", where=where)
+
+
+def names(value: Any, where: str, what: str) -> list[str]:
+    """The value, which must be a list of texts.
+
+    Raises:
+        InputError: if it, or something in it, is something else.
+    """
+    for item in a_list(value, where, what):
+        if not isinstance(item, str):
+            raise InputError(f"{what} should hold texts and holds {quoted(item)}", where=where)
+    return [clean(item) for item in value]
+
+
+def whole(value: Any, low: int, high: int) -> int | None:
+    """The value if it is a whole number in [low, high], None otherwise; 3.0 is not one, nor is true."""
+    return value if type(value) is int and low <= value <= high else None
+
+
+def _plain_kind(value: Any) -> str:
+    return "null" if value is None else "a number"
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        counts = Counter(name for name, _ in pairs)
+        raise _NoJsonError(f"the name {quoted(counts.most_common(1)[0][0])} stands twice in one object")
+    return found
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise _NoJsonError(f"{word} is no number of JSON")
