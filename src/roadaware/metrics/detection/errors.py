@@ -1,0 +1,304 @@
+"""Why claims fail: each wrong claim and each missed truth has one fault, and mending it is worth some mAP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.matches import Matches, average_precision_table
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+FLOOR = 0.1
+"""Smallest overlap of a claim that is meant for an object, as in TIDE."""
+FAULTS: dict[str, str] = {
+    "right": "meets truth that no better claim has met",
+    "duplicate": "meets truth that a better claim has met already",
+    "space": "right class and time, boxes too far off",
+    "time": "right class and boxes, begins or ends too early or too late",
+    "space_time": "right class, too far off in space and time",
+    "class": "well placed on something of another class",
+    "class_and_place": "too far off from something of another class",
+    "background": "on nothing that is asked for",
+    "broken": "a piece of a tube whose pieces together would be right",
+    "switched": "goes on with another object after the one it would be right for",
+}
+MISSED = "missed"
+_RIGHT, _DUPLICATE, _SPACE, _TIME, _SPACE_TIME, _CLASS, _CLASS_AND_PLACE, _BACKGROUND = range(8)
+_BROKEN, _SWITCHED = 8, 9
+_MEANT_RIGHT = (_SPACE, _TIME, _SPACE_TIME, _CLASS, _BROKEN, _SWITCHED)
+_PLACED = (_SPACE, _TIME, _SPACE_TIME, _BROKEN, _SWITCHED)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evidence:
+    """The claims of one kind, what they lie on, and the truth.
+
+    Args:
+        kind: of the labels.
+        labels: (C,) names of the classes.
+        videos: (V,) their names.
+        cls: (n,) class of each claim; claims by class and falling score.
+        score: (n,) its score.
+        video: (n,) its video.
+        thing: (n,) the box or tube it is made for.
+        thing_frames: (things,) frames of each thing; ones for boxes.
+        pair_offsets: (things + 1,) where the pairs of each thing begin.
+        pair_object: (p,) the true object that the thing overlaps.
+        overlap: (p,) how much.
+        parts: (p, 2) temporal and spatial part; (1, overlap) for boxes.
+        object_frames: (objects,) frames of each object; ones for boxes.
+        object_video: (objects,) the video of each.
+        instance_offsets: (objects + 1,) where the labels of each object begin.
+        instance_cls: (i,) class of each label; an object with two labels is to be found twice.
+    """
+
+    kind: str
+    labels: tuple[str, ...]
+    videos: tuple[str, ...]
+    cls: Ints
+    score: Floats
+    video: Ints
+    thing: Ints
+    thing_frames: Ints
+    pair_offsets: Ints
+    pair_object: Ints
+    overlap: Floats
+    parts: Floats
+    object_frames: Ints
+    object_video: Ints
+    instance_offsets: Ints
+    instance_cls: Ints
+
+    @property
+    def instance_object(self) -> Ints:
+        """(i,) the object of each label."""
+        return np.repeat(np.arange(len(self.object_video)), np.diff(self.instance_offsets))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Diagnosis:
+    """What is wrong with each claim, and which truth was missed.
+
+    Args:
+        evidence: what was looked at.
+        threshold: smallest overlap of a hit.
+        fault: (n,) place in FAULTS.
+        meant: (n,) the instance that a claim met or was meant for, -1 if none.
+        missed: (i,) instances that no claim met or was meant for.
+    """
+
+    evidence: Evidence
+    threshold: float
+    fault: Ints
+    meant: Ints
+    missed: Bools
+
+    @property
+    def meant_class(self) -> Ints:
+        """(n,) class of the truth that each claim met or was meant for, -1 if none."""
+        found = np.full(len(self.meant), -1, dtype=np.int64)
+        some = self.meant >= 0
+        found[some] = self.evidence.instance_cls[self.meant[some]]
+        return found
+
+    def claims(self) -> pl.DataFrame:
+        """One row per claim: video, label, score, thing, fault, and the label it was meant for."""
+        found, labels = self.evidence, pl.Series(self.evidence.labels, dtype=pl.String)
+        return pl.DataFrame(
+            {
+                "video": pl.Series(found.videos, dtype=pl.String).gather(found.video),
+                "label": labels.gather(found.cls),
+                "score": found.score,
+                "thing": found.thing,
+                "fault": pl.Series(list(FAULTS), dtype=pl.String).gather(self.fault),
+                "meant_for": labels.gather(pl.Series(self.meant_class).replace(-1, None)),
+            }
+        )
+
+
+def diagnose(evidence: Evidence, threshold: float, floor: float = FLOOR) -> Diagnosis:
+    """Name the fault of every claim that is not right, and the truth that was missed.
+
+    A claim is matched as for average precision. One that matches nothing is, in this order: a
+    `duplicate`; badly placed on something of its own class (for tubes in `space`, in `time`, or both); of
+    the wrong `class`; both; or on the `background`. A tube that is wrong in time alone is `broken` where
+    the pieces of its class on the same object would together be right (as if they did not overlap each
+    other), and `switched` where it covers enough of the object and goes on with another one. Truth is
+    `missed` where no claim met it or was meant for it.
+
+    Args:
+        evidence: claims and truth of one kind.
+        threshold: smallest overlap of a hit.
+        floor: smallest overlap of a claim that is meant for an object.
+
+    Source: Bolya et al., TIDE, ECCV 2020, for boxes; the faults of time and identity are ours.
+    """
+    from roadaware.metrics.detection.error_kernels import classify
+
+    e = evidence
+    fault, meant, pair = classify(
+        e.cls,
+        e.thing,
+        e.pair_offsets,
+        e.pair_object,
+        e.overlap,
+        e.parts,
+        e.instance_offsets,
+        e.instance_cls,
+        float(threshold),
+        float(floor),
+    )
+    timed = np.flatnonzero(fault == _TIME)
+    if len(timed):
+        fault[timed[_switched(e, timed, pair[timed], threshold)]] = _SWITCHED
+        timed = np.flatnonzero(fault == _TIME)
+        fault[timed[_broken(e, timed, meant[timed], pair[timed], threshold)]] = _BROKEN
+    reached = np.zeros(len(e.instance_cls), dtype=np.bool_)
+    reached[meant[np.isin(fault, (_RIGHT, *_MEANT_RIGHT))]] = True
+    return Diagnosis(e, threshold, fault, meant, ~reached)
+
+
+def mended(diagnosis: Diagnosis, config: DetectionConfig) -> pl.DataFrame:
+    """What mending each kind of fault would gain, each alone.
+
+    Claims that are badly placed or of the wrong class are moved to what they were meant for, or taken
+    away where that is met already; duplicates and claims on the background are taken away; missed truth
+    is no longer asked for.
+
+    Args:
+        diagnosis: of one kind.
+        config: how average precision is read off.
+
+    Returns:
+        one row per fault: `fault`, `meaning`, `claims` (or missed truths), `map` before and after
+        (`mended_map`), and `gain`; null where mAP is undefined.
+
+    Source: Bolya et al., TIDE, ECCV 2020, section 2.3 (the gain of an oracle for each fault).
+    """
+    base = _matches(diagnosis)
+    before = _mean(base, config)
+    rows: list[dict[str, Any]] = []
+    for place, (name, meaning) in enumerate(FAULTS.items()):
+        if place == _RIGHT:
+            continue
+        count = int((diagnosis.fault == place).sum())
+        after = _mean(_without(diagnosis, base, place), config) if count else before
+        rows.append(_row(name, meaning, count, before, after))
+    count = int(diagnosis.missed.sum())
+    after = _mean(_all_found(diagnosis, base), config) if count else before
+    rows.append(_row(MISSED, "met by no claim", count, before, after))
+    return pl.DataFrame(rows, schema=_SCHEMA)
+
+
+_SCHEMA = {
+    "fault": pl.String,
+    "meaning": pl.String,
+    "claims": pl.Int64,
+    "map": pl.Float64,
+    "mended_map": pl.Float64,
+    "gain": pl.Float64,
+}
+
+
+def _row(name: str, meaning: str, count: int, before: float | None, after: float | None) -> dict[str, Any]:
+    gain = None if before is None or after is None else after - before
+    return {
+        "fault": name,
+        "meaning": meaning,
+        "claims": count,
+        "map": before,
+        "mended_map": after,
+        "gain": gain,
+    }
+
+
+def _matches(diagnosis: Diagnosis) -> Matches:
+    """The claims as they are, for average precision."""
+    e = diagnosis.evidence
+    n_truth = np.zeros((len(e.videos), len(e.labels)), dtype=np.int64)
+    np.add.at(n_truth, (e.object_video[e.instance_object], e.instance_cls), 1)
+    return Matches(
+        (diagnosis.threshold,),
+        tuple((e.kind, label) for label in e.labels),
+        e.videos,
+        e.cls.astype(np.int32),
+        e.score,
+        e.video.astype(np.int32),
+        np.arange(len(e.cls)),
+        (diagnosis.fault == _RIGHT)[:, None],
+        n_truth,
+    )
+
+
+def _mean(matches: Matches, config: DetectionConfig) -> float | None:
+    values = average_precision_table(matches, config)[:, 0]
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else None
+
+
+def _without(diagnosis: Diagnosis, base: Matches, place: int) -> Matches:
+    """The claims with one kind of fault mended."""
+    faulty = diagnosis.fault == place
+    if place not in (*_PLACED, _CLASS):
+        return base.take(~faulty)
+    from roadaware.metrics.detection.error_kernels import mend
+
+    e = diagnosis.evidence
+    taken = np.zeros(len(e.instance_cls), dtype=np.bool_)
+    taken[diagnosis.meant[diagnosis.fault == _RIGHT]] = True
+    order = np.argsort(-e.score, kind="stable")
+    hit = mend(order, faulty, diagnosis.meant, taken)
+    kept = ~faulty | hit
+    changed = replace(base, hit=base.hit | hit[:, None])
+    if place == _CLASS:
+        cls = np.where(hit, diagnosis.meant_class, e.cls).astype(np.int32)
+        changed = replace(changed, cls=cls)
+    return changed.take(kept)
+
+
+def _all_found(diagnosis: Diagnosis, base: Matches) -> Matches:
+    """The claims, with what was missed no longer asked for."""
+    e = diagnosis.evidence
+    n_truth = base.n_truth.copy()
+    gone = np.flatnonzero(diagnosis.missed)
+    np.subtract.at(n_truth, (e.object_video[e.instance_object[gone]], e.instance_cls[gone]), 1)
+    return replace(base, n_truth=n_truth)
+
+
+def _shared_frames(e: Evidence, thing: Ints, pair: Ints) -> Floats:
+    """(k,) frames that the thing and the object of each pair share."""
+    temporal = e.parts[pair, 0]
+    both = e.thing_frames[thing] + e.object_frames[e.pair_object[pair]]
+    shared: Floats = temporal * both / (1 + temporal)
+    return shared
+
+
+def _switched(e: Evidence, claims: Ints, pair: Ints, threshold: float) -> Bools:
+    """Which claims cover enough of their object, and lie as well on another object at other times."""
+    thing = e.thing[claims]
+    covered = _shared_frames(e, thing, pair) / np.maximum(1, e.object_frames[e.pair_object[pair]])
+    others = np.zeros(len(e.pair_offsets) - 1, dtype=np.int64)
+    owner = np.repeat(np.arange(len(others)), np.diff(e.pair_offsets))
+    np.add.at(others, owner[e.parts[:, 1] >= threshold], 1)
+    return np.asarray((covered >= threshold) & (others[thing] > 1))
+
+
+def _broken(e: Evidence, claims: Ints, meant: Ints, pair: Ints, threshold: float) -> Bools:
+    """Which claims are pieces of truth that the pieces together would meet."""
+    thing, n = e.thing[claims], len(e.instance_cls)
+    shared = _shared_frames(e, thing, pair)
+    pieces = np.bincount(meant, minlength=n)
+    asked = e.object_frames[e.instance_object]
+    covered = np.minimum(np.bincount(meant, weights=shared, minlength=n), asked)
+    beside = np.bincount(meant, weights=e.thing_frames[thing] - shared, minlength=n)
+    spatial = np.bincount(meant, weights=e.parts[pair, 1] * shared, minlength=n) / np.maximum(covered, 1e-12)
+    joined = np.minimum(spatial, 1) * covered / np.maximum(asked + beside, 1)
+    return np.asarray((pieces[meant] > 1) & (joined[meant] >= threshold))
