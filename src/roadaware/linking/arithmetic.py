@@ -1,0 +1,74 @@
+"""Compiled sums in 32 or 64 bits, in the order in which numpy adds; imports numba."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.geometry.compiled import kernel
+
+Floats = npt.NDArray[np.float64]
+_BLOCK, _DEPTH = 128, 200
+
+
+@kernel
+def rounded(value: float, single: bool) -> float:
+    """The value as 32 bits hold it: 64-bit arithmetic rounded after each step is 32-bit arithmetic."""
+    if single:
+        return float(np.float64(np.float32(value)))
+    return value
+
+
+@kernel
+def _block_sum(values: Floats, start: int, stop: int, single: bool) -> float:
+    """The sum of up to a block of values: in eight columns from eight values on."""
+    whole, total = start, 0.0
+    if stop - start >= 8:
+        whole = stop - (stop - start) % 8
+        part = np.empty(8)
+        for i in range(start, whole):
+            k = (i - start) % 8
+            part[k] = rounded(part[k] + values[i], single) if i >= start + 8 else values[i]
+        width = 8
+        while width > 1:
+            width //= 2
+            for i in range(width):
+                part[i] = rounded(part[2 * i] + part[2 * i + 1], single)
+        total = part[0]
+    for i in range(whole, stop):
+        total = rounded(total + values[i], single)
+    return total
+
+
+@kernel
+def pairwise_sum(values: Floats, start: int, stop: int, single: bool) -> float:
+    """The sum of `values[start:stop]`: longer pieces are halved at a multiple of eight, down to blocks."""
+    if stop - start <= _BLOCK:
+        return _block_sum(values, start, stop, single)
+    # Pieces still to be added, the next one last; a piece of length 0 adds the last two sums.
+    pieces, sums = np.empty((_DEPTH, 2), np.int64), np.empty(_DEPTH)
+    pieces[0, 0], pieces[0, 1] = start, stop
+    n_pieces, n_sums = 1, 0
+    while n_pieces > 0:
+        n_pieces -= 1
+        low, high = pieces[n_pieces, 0], pieces[n_pieces, 1]
+        if low == high:
+            sums[n_sums - 2] = rounded(sums[n_sums - 2] + sums[n_sums - 1], single)
+            n_sums -= 1
+        elif high - low <= _BLOCK:
+            sums[n_sums] = _block_sum(values, low, high, single)
+            n_sums += 1
+        else:
+            half = (high - low) // 2
+            middle = low + half - half % 8
+            pieces[n_pieces, 0], pieces[n_pieces, 1] = low, low
+            pieces[n_pieces + 1, 0], pieces[n_pieces + 1, 1] = middle, high
+            pieces[n_pieces + 2, 0], pieces[n_pieces + 2, 1] = low, middle
+            n_pieces += 3
+    return float(sums[0])
+
+
+@kernel
+def pairwise_mean(values: Floats, start: int, stop: int, single: bool) -> float:
+    """The mean of `values[start:stop]`, which is not empty, added as `pairwise_sum` does."""
+    return rounded(pairwise_sum(values, start, stop, single) / (stop - start), single)

@@ -1,0 +1,104 @@
+"""Compiled loops over the boxes of frames: greedy suppression and clustering; imports numba."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.geometry.compiled import kernel
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@kernel
+def overlap(a: Floats, b: Floats) -> float:
+    """Intersection over union of two boxes; 0 where they are apart or have no area."""
+    width = min(a[2], b[2]) - max(a[0], b[0])
+    height = min(a[3], b[3]) - max(a[1], b[1])
+    if width <= 0.0 or height <= 0.0:
+        return 0.0
+    shared = width * height
+    return float(shared / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - shared))
+
+
+@kernel
+def suppress(corners: Floats, order: Ints, group: Ints, iou: float) -> npt.NDArray[np.bool_]:
+    """Which boxes stay: those that overlap no better box that stays by more than `iou`.
+
+    Args:
+        corners: (n, 4) all boxes.
+        order: (k,) rows of the boxes looked at, frame by frame, the best of each frame first.
+        group: (n,) the frame of each box.
+        iou: the greatest overlap that is borne.
+
+    Returns:
+        (k,) in the order of `order`.
+    """
+    stays = np.zeros(len(order), dtype=np.bool_)
+    chosen = np.empty(len(order), dtype=np.int64)
+    count = 0
+    frame = -1
+    for i in range(len(order)):
+        row = order[i]
+        if group[row] != frame:
+            frame = group[row]
+            count = 0
+        alone = True
+        for j in range(count):
+            if overlap(corners[row], corners[chosen[j]]) > iou:
+                alone = False
+                break
+        if alone:
+            chosen[count] = row
+            count += 1
+            stays[i] = True
+    return stays
+
+
+@kernel
+def clustered(corners: Floats, weight: Floats, order: Ints, group: Ints, iou: float) -> tuple[Ints, Floats]:
+    """The cluster of each box, and the weighted mean of the boxes of each cluster.
+
+    A box joins the cluster of its frame whose mean so far overlaps it most, if by more than `iou` (the first
+    of equals); otherwise it begins a new one. Boxes without weight leave a mean where it is.
+
+    Args:
+        corners: (n, 4) all boxes.
+        weight: (n,) what each counts in the mean.
+        order: (n,) rows, frame by frame, the best of each frame first.
+        group: (n,) the frame of each box.
+        iou: the overlap that a box must exceed.
+
+    Returns:
+        (n,) the clusters in the order of `order`, numbered as they begin, and (clusters, 4) the means.
+    """
+    cluster = np.empty(len(order), dtype=np.int64)
+    means = np.empty((len(order), 4), dtype=np.float64)
+    sums = np.zeros((len(order), 5), dtype=np.float64)
+    first = 0
+    count = 0
+    frame = -1
+    for i in range(len(order)):
+        row = order[i]
+        if group[row] != frame:
+            frame = group[row]
+            first = count
+        best = iou
+        at = -1
+        for j in range(first, count):
+            found = overlap(corners[row], means[j])
+            if found > best:
+                best = found
+                at = j
+        if at < 0:
+            at = count
+            means[at] = corners[row]
+            count += 1
+        cluster[i] = at
+        sums[at, 4] += weight[row]
+        for side in range(4):
+            sums[at, side] += weight[row] * corners[row, side]
+            if sums[at, 4] > 0.0:
+                means[at, side] = sums[at, side] / sums[at, 4]
+    return cluster, means[:count]

@@ -1,0 +1,198 @@
+"""LinkerConfig: how detections become paths and labelled tubes, each published quirk a named field."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Literal, get_args, get_type_hints
+
+from roadaware.errors import UsageError
+
+Dataset = Literal["road", "ucf24"]
+Cost = Literal["score", "iou", "scoreiou", "ioul2"]
+Trim = Literal["none", "indiv", "dpscores", "dpscorestopn"]
+ClassScore = Literal["quarter_of_classes", "quarter_of_length", "mean"]
+
+# One switching cost per UCF24 class, in the order of its vocabulary, as in the released trimming code.
+UCF24_ALPHAS = (1, 1, 16, 3, 1, 8, 16, 16, 10, 10, 3, 16, 16, 10, 1, 8, 16, 16, 16, 2, 1, 8, 2, 16)
+
+
+@dataclass(frozen=True)
+class LinkerConfig:
+    """How detections are linked, filled, labelled and trimmed; the defaults are what `default` gives.
+
+    Choosing detections:
+        top_rows: only the first rows of a frame are looked at (files hold them by falling agentness); None
+            for all.
+        min_score: of those, the ones with more agentness than this are used.
+        age_empty_frames: a frame without such rows lets paths grow stale and close; otherwise it is passed
+            over, and they close with the next frame that has some.
+
+    Linking:
+        min_iou: overlap of a detection with the place where a path is expected.
+        jump_gap: frames after its last detection during which a path can be continued.
+        cost: what decides between candidates: their agentness (`score`), the overlap (`iou`), the mean of
+            both (`scoreiou`), or that mean plus 1 / L2 distance of the scores (`ioul2`).
+        edge_rule: a path is continued if its best candidate exceeds `min_edge` (`best`), or if the sum over
+            its candidates does (`sum`).
+        min_edge: see `edge_rule`.
+        assignment: paths choose in their order (`greedy`), or all at once for the greatest sum
+            (`hungarian`).
+        clamped_iou: boxes apart have no overlap; unclamped, two boxes that are apart in both directions
+            have the product of the two gaps as their intersection.
+        motion: a path is expected where its velocity per frame, or per second where times are given, takes
+            it over the whole gap (`time`), one step further by the mean step of its last detections
+            whatever the gap (`count`), or where it was (`none`).
+        order_key: who chooses first: the highest mean agentness over all detections (`mean`), or over the
+            `jump_gap` + 1 best ones (`top`).
+        order_ties: among equals the one that came first in the previous order (`first`), the last one
+            (`reversed`, a stable ascending sort read backwards), or as this build of numpy sorts
+            (`build`, numpy's default sort read backwards, which depends on version and processor).
+        sort_new_paths: new paths take their place by the same order; otherwise they stand last for one
+            frame.
+        single_precision: arithmetic in 32 bits, as detections are stored.
+
+    Closing:
+        gaps: missed frames are interpolated (`interpolate`), stay holes (`keep`), or are squeezed out, so
+            that the boxes are claimed for consecutive frames from the first (`squeeze`).
+        drop_weak: paths of fewer than `min_path_len` detections with a mean agentness of at most
+            `min_path_score` are dropped, and so are paths with gaps of at most `min_path_len` detections.
+        min_path_len: see `drop_weak`.
+        min_path_score: see `drop_weak`.
+
+    Labelling:
+        max_labels: labels a path is given per kind, those with the highest class scores.
+        min_tube_len: paths of at most so many frames get no label.
+        class_score: a path's score of a class is the mean over its frames (`mean`), over the best quarter
+            of them (`quarter_of_length`), or over as many of the best as a quarter of the number of
+            classes (`quarter_of_classes`).
+        trim: a tube is the whole path (`none`), or segments of it found by dynamic programming: for each
+            label on its own (`indiv`), or all classes against each other (`dpscores`, and
+            `dpscorestopn`, of which the first two segments are taken).
+        trim_by: `indiv` asks where the agentness is high (`agentness`), the class score (`class`), or the
+            agentness if there are 24 classes and else the class score (`agentness_if_24`).
+        trim_alpha: cost of a change of label.
+        trim_alphas: cost per class for `indiv`, used where `trim_alpha` is 0 and there are as many classes.
+        viterbi_lag: labels follow the scores one frame late, and the last frame's scores are not used.
+        tube_nms: of tubes with the same label in a video, those that overlap a better one by more than
+            this are dropped; None for no suppression.
+        tube_nms_pixel_offset: what is added to the width and height of boxes in that overlap.
+    """
+
+    top_rows: int | None = None
+    min_score: float = 0.025
+    age_empty_frames: bool = True
+    min_iou: float = 0.5
+    jump_gap: int = 4
+    cost: Cost = "score"
+    edge_rule: Literal["best", "sum"] = "best"
+    min_edge: float = 0.1
+    assignment: Literal["greedy", "hungarian"] = "greedy"
+    clamped_iou: bool = True
+    motion: Literal["time", "count", "none"] = "time"
+    order_key: Literal["mean", "top"] = "mean"
+    order_ties: Literal["first", "reversed", "build"] = "first"
+    sort_new_paths: bool = True
+    single_precision: bool = False
+    gaps: Literal["interpolate", "keep", "squeeze"] = "interpolate"
+    drop_weak: bool = True
+    min_path_len: int = 6
+    min_path_score: float = 0.1
+    max_labels: int = 10
+    min_tube_len: int = 5
+    class_score: ClassScore = "mean"
+    trim: Trim = "none"
+    trim_by: Literal["agentness", "class", "agentness_if_24"] = "agentness"
+    trim_alpha: float = 0.0
+    trim_alphas: tuple[float, ...] = UCF24_ALPHAS
+    viterbi_lag: bool = False
+    tube_nms: float | None = None
+    tube_nms_pixel_offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what has no meaning.
+
+        Raises:
+            UsageError: if a choice is unknown or a number is out of range.
+        """
+        hints = get_type_hints(type(self))
+        for field in fields(self):
+            allowed, value = get_args(hints[field.name]), getattr(self, field.name)
+            if allowed and isinstance(allowed[0], str) and value not in allowed:
+                raise UsageError(f"{field.name} should be one of {', '.join(allowed)}; got {value!r}")
+            if hints[field.name] is bool and not isinstance(value, bool):
+                raise UsageError(f"{field.name} should be true or false; got {value!r}")
+        for name, low, high in _NUMBERS:
+            value = getattr(self, name)
+            if value is None and name in ("tube_nms", "top_rows"):
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+                raise UsageError(f"{name} should be a number from {low:g} to {high:g}; got {value!r}")
+            if hints[name] in (int, int | None) and not isinstance(value, int):
+                raise UsageError(f"{name} should be a whole number; got {value!r}")
+        if not all(isinstance(a, int | float) and 0 <= a < math.inf for a in self.trim_alphas):
+            raise UsageError(f"trim_alphas should be finite and not negative; got {self.trim_alphas}")
+
+    @classmethod
+    def reference(cls, dataset: Dataset = "road") -> LinkerConfig:
+        """The published builder, box for box, with the parameters that its authors give for the dataset.
+
+        Ties between paths follow a stable sort read backwards: the published code leaves them to numpy's
+        default sort, which differs between builds; `order_ties="build"` does the same.
+
+        Raises:
+            UsageError: if the dataset is neither road nor ucf24.
+
+        Source: Singh et al., TPAMI 2022, sections 4.2 and 5.2, and the released code of 3D-RetinaNet.
+        """
+        _known(dataset)
+        return cls(
+            top_rows=10 if dataset == "road" else 20,
+            age_empty_frames=False,
+            min_iou=0.5 if dataset == "road" else 0.25,
+            edge_rule="sum",
+            clamped_iou=False,
+            motion="count",
+            order_key="top",
+            order_ties="reversed",
+            sort_new_paths=False,
+            single_precision=True,
+            gaps="squeeze",
+            drop_weak=False,
+            class_score="quarter_of_classes",
+            trim="none" if dataset == "road" else "indiv",
+            trim_by="agentness_if_24",
+            viterbi_lag=True,
+            tube_nms_pixel_offset=1.0,
+        )
+
+    @classmethod
+    def default(cls, dataset: Dataset = "road") -> LinkerConfig:
+        """The choices we recommend: the same method with what went wrong in the published builder mended.
+
+        Raises:
+            UsageError: if the dataset is neither road nor ucf24.
+        """
+        _known(dataset)
+        return cls() if dataset == "road" else cls(min_iou=0.25, trim="indiv")
+
+
+_NUMBERS: tuple[tuple[str, float, float], ...] = (
+    ("top_rows", 1, math.inf),
+    ("min_score", 0, 1),
+    ("min_iou", 0, 1),
+    ("jump_gap", 0, 10_000),
+    ("min_edge", 0, 1e6),
+    ("min_path_len", 0, 1_000_000_000),
+    ("min_path_score", 0, 1),
+    ("max_labels", 1, 1_000_000),
+    ("min_tube_len", 0, 1_000_000_000),
+    ("trim_alpha", 0, 1e9),
+    ("tube_nms", 0, 1),
+    ("tube_nms_pixel_offset", 0, 1),
+)
+
+
+def _known(dataset: str) -> None:
+    if dataset not in get_args(Dataset):
+        raise UsageError(f"there are linker parameters for {', '.join(get_args(Dataset))}; got '{dataset}'")

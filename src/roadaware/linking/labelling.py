@@ -1,0 +1,89 @@
+"""Labels for paths: the classes with the highest scores over their frames, offline and while they live."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.linking.config import LinkerConfig
+from roadaware.linking.state import Stream
+
+Floats = npt.NDArray[np.float64]
+Narrow = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+
+
+def top_labels(
+    scores: Narrow, rows: Ints, ends: Ints, columns: range, config: LinkerConfig
+) -> tuple[Ints, Floats]:
+    """The labels of each path and their scores, best first, the lower label of equals first.
+
+    Args:
+        scores: (r, c) class scores of all detections.
+        rows: (n,) rows of `scores`, path after path, each in time.
+        ends: (p + 1,) where each path starts and ends in `rows`.
+        columns: of the kind to label.
+        config: `class_score`, `max_labels`, `min_tube_len`.
+
+    Returns:
+        (p, k) labels, -1 for paths too short for one, and (p, k) scores; k is `max_labels`, or the number
+        of classes where that is less (the published code fails there).
+
+    Source: Singh et al., TPAMI 2022, section 4.2; the released code takes the best few frames instead of
+        the mean over the tube, as many as a quarter of the number of classes.
+    """
+    from roadaware.linking.label_kernels import CLASS_SCORES, label_paths
+
+    k = min(config.max_labels, len(columns))
+    labels = np.empty((len(ends) - 1, k), np.int64)
+    values = np.empty((len(ends) - 1, k))
+    label_paths(
+        scores,
+        rows,
+        ends,
+        columns.start,
+        len(columns),
+        CLASS_SCORES.index(config.class_score),
+        config.min_tube_len,
+        config.single_precision,
+        labels,
+        values,
+    )
+    return labels, values
+
+
+def running_labels(state: Stream, columns: range, k: int, config: LinkerConfig) -> tuple[Ints, Floats]:
+    """The labels of live paths as far as they have come, and their scores, best first.
+
+    Args:
+        state: of a linker.
+        columns: of the kind to label.
+        k: labels per path.
+        config: `class_score`.
+
+    Returns:
+        (m, k) labels and (m, k) scores; fewer where there are fewer classes.
+    """
+    from roadaware.linking.kernels import FIRST_FRAME, FRAME, LAST, LENGTH
+
+    k = min(k, len(columns))
+    if config.class_score != "mean":
+        return _from_detections(state, columns, k, config)
+    paths = state.live.paths[state.slots]
+    length = paths[:, LENGTH]
+    if config.gaps == "interpolate":
+        length = state.pool.found[paths[:, LAST], FRAME] - paths[:, FIRST_FRAME] + 1
+    means = state.live.sums[state.slots, columns.start : columns.stop] / length[:, None]
+    labels = np.argsort(-means, axis=1, kind="stable")[:, :k]
+    return labels, np.take_along_axis(means, labels, axis=1)
+
+
+def _from_detections(state: Stream, columns: range, k: int, config: LinkerConfig) -> tuple[Ints, Floats]:
+    """The same from every detection of the live paths."""
+    from dataclasses import replace
+
+    places = [state.places(number) for number in state.numbers.tolist()]
+    ends = np.cumsum([0, *(len(found) for found in places)])
+    rows = np.concatenate([np.empty(0, np.int64), *places])
+    running = replace(config, max_labels=max(k, 1), min_tube_len=0)
+    return top_labels(state.pool.scores, rows, ends, columns, running)

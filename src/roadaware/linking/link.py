@@ -1,0 +1,280 @@
+"""link: the detections of a set become paths and labelled tubes in its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.config import to_dict
+from roadaware.errors import InputError
+from roadaware.linking.config import LinkerConfig
+from roadaware.linking.paths import Detections, Paths, fill_gaps, gather, link_video, strong, usable_rows
+from roadaware.linking.trimming import Segments, label_and_trim
+from roadaware.scenes.dense import Layout, layout, matrix
+from roadaware.scenes.predictions import Predictions
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+_SIDES = ("x1_px", "y1_px", "x2_px", "y2_px")
+_UNLABELLED = "agentness"
+
+
+def link(
+    predictions: Predictions,
+    config: LinkerConfig,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> Predictions:
+    """The predictions with their detections linked to paths, and the paths labelled.
+
+    Every detection keeps its row; `boxes.tube` names the path it belongs to, if any. Interpolated boxes
+    stand behind them. Paths are tubes without parent, in the order in which they closed, video after video;
+    behind them stand the labelled tubes, kind after kind in the order of the dense scores.
+
+    Args:
+        predictions: detections with `score` (agentness) and dense `scores`; the rows of a frame in the
+            order of the detector. Videos are taken in the order of the videos table, if there is one.
+        config: how.
+        progress: called after each video with how many are done and how many there are.
+
+    Raises:
+        InputError: if the detections are linked already, have no agentness, or a score is missing or
+            outside [0, 1].
+
+    Source: Singh et al., TPAMI 2022, section 4.2, and the released tube builder of 3D-RetinaNet.
+    """
+    kinds = layout(predictions.meta, "boxes")
+    names, order, detections = _detections(predictions, kinds)
+    paths = _linked(predictions, names, detections, kinds, config, progress)
+    paths = paths.only(strong(paths, detections, config))
+    after = np.empty(0, np.int64)
+    n_found = len(detections)
+    if config.gaps == "interpolate":
+        paths, detections, after = fill_gaps(paths, detections)
+    labelled = {
+        kind: label_and_trim(paths, detections, _columns(kinds, kind), config)
+        for kind in kinds.kinds
+        if kind != _UNLABELLED
+    }
+    if config.tube_nms is not None:
+        from roadaware.linking.suppression import suppress
+
+        labelled = {kind: suppress(found, paths, detections, config) for kind, found in labelled.items()}
+    tubes, tube_labels = _tubes(names, paths, detections, labelled, config)
+    boxes = _boxes(predictions.boxes, order, paths, detections, n_found, after, config)
+    notes = {**predictions.meta.notes, "linker": to_dict(config)}
+    return predictions.with_tables(
+        boxes=boxes, tubes=tubes, tube_labels=tube_labels, meta=replace(predictions.meta, notes=notes)
+    )
+
+
+def _columns(kinds: Layout, kind: str) -> range:
+    return range(kinds.width)[kinds.columns(kind)]
+
+
+def _detections(predictions: Predictions, kinds: Layout) -> tuple[list[str], Ints, Detections]:
+    """Names of the videos, the rows of `boxes` in order of videos and frames, and the detections so."""
+    boxes = predictions.boxes
+    if not predictions.tubes.is_empty():
+        raise InputError(
+            f"the predictions have {len(predictions.tubes)} tubes already",
+            hint="link detections alone: clear the tables tubes and tube_labels, and the column boxes.tube",
+        )
+    if "score" not in boxes.columns or boxes["score"].null_count():
+        raise InputError("every box needs its agentness in boxes.score to be linked")
+    names = [*predictions.videos["video"].cast(pl.String).to_list()]
+    names += boxes["video"].cast(pl.String).unique(maintain_order=True).to_list()
+    names = list(dict.fromkeys(names))
+    video = boxes["video"].cast(pl.Enum(names)).to_physical().to_numpy().astype(np.int64)
+    frame = boxes["frame"].to_numpy().astype(np.int64)
+    order = np.lexsort((frame, video))
+    scores = np.zeros((len(boxes), 0), np.float32)
+    if kinds.width and len(boxes):
+        if "scores" not in boxes.columns:
+            raise InputError("boxes have no dense scores, though meta names their kinds")
+        scores = matrix(boxes["scores"], kinds.width)
+    low, high = (scores.min(), scores.max()) if scores.size else (0.0, 0.0)
+    if not (low >= 0 and high <= 1):
+        raise InputError(f"class scores should lie in [0, 1]; found {low:g} to {high:g}")
+    sides = np.stack([boxes[side].to_numpy() for side in _SIDES], axis=1).astype(np.float64)
+    agentness = boxes["score"].to_numpy().astype(np.float64)
+    if not np.array_equal(order, np.arange(len(order))):
+        video, frame, sides = video[order], frame[order], sides[order]
+        agentness, scores = agentness[order], scores[order]
+    return names, order, Detections(video, frame, np.ascontiguousarray(sides), agentness, scores)
+
+
+def _linked(
+    predictions: Predictions,
+    names: list[str],
+    detections: Detections,
+    kinds: Layout,
+    config: LinkerConfig,
+    progress: Callable[[int, int], None] | None,
+) -> Paths:
+    """The paths of all videos."""
+    if config.single_precision:
+        narrow = detections.agentness.astype(np.float32).astype(np.float64)
+        detections = replace(detections, agentness=narrow)
+    used = usable_rows(detections, config)
+    moments = _moments(predictions, names)
+    place, n_paths = np.full(len(detections), -1, np.int64), 0
+    bounds = np.searchsorted(detections.video, np.arange(len(names) + 1))
+    first_kind = next(iter(kinds.kinds.values()), ())
+    for v, (start, end) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
+        if end > start:
+            part = Detections(
+                *(getattr(detections, name)[start:end] for name in Detections.__dataclass_fields__)
+            )
+            frames, times = _frames(names[v], part, used[start:end], moments.get(v), config)
+            found, count = link_video(part, used[start:end], frames, times, len(first_kind), config)
+            place[start:end] = np.where(found >= 0, found + n_paths, -1)
+            n_paths += count
+        if progress is not None:
+            progress(v + 1, len(names))
+    return gather(place, n_paths)
+
+
+def _moments(predictions: Predictions, names: list[str]) -> dict[int, tuple[Ints, Floats]]:
+    """Frames and times of each video as the frames table has them; times are NaN where unknown."""
+    frames = predictions.frames
+    if frames.is_empty():
+        return {}
+    known = pl.col("t_s").cast(pl.Float64) if "t_s" in frames.columns else pl.lit(None, pl.Float64)
+    kept = frames.select(pl.col("video").cast(pl.String), "frame", t=known.fill_null(float("nan")))
+    number = {name: v for v, name in enumerate(names)}
+    found = {}
+    for (name,), part in kept.sort("video", "frame").partition_by("video", as_dict=True).items():
+        if name in number:
+            found[number[str(name)]] = (
+                part["frame"].to_numpy().astype(np.int64),
+                part["t"].to_numpy().astype(np.float64),
+            )
+    return found
+
+
+def _frames(
+    name: str,
+    detections: Detections,
+    used: npt.NDArray[np.bool_],
+    moments: tuple[Ints, Floats] | None,
+    config: LinkerConfig,
+) -> tuple[Ints, Floats]:
+    """The frames that the linker goes through, and their times: seconds where all are known."""
+    frames = np.unique(detections.frame[used])
+    if moments is None:
+        return (np.unique(detections.frame) if config.age_empty_frames else frames), frames.astype(np.float64)
+    if config.age_empty_frames:
+        frames = np.union1d(detections.frame, moments[0])
+    at = np.minimum(np.searchsorted(moments[0], frames), len(moments[0]) - 1)
+    times = np.where(moments[0][at] == frames, moments[1][at], np.nan)
+    if np.isnan(times).any():
+        return frames, frames.astype(np.float64)
+    if (np.diff(times) <= 0).any():
+        late = int(frames[1:][np.diff(times) <= 0][0])
+        raise InputError(f"video {name}: the time t_s of frame {late} is not after that of the frame before")
+    return frames, times
+
+
+def _spans(starts: Ints, ends: Ints) -> pl.Series:
+    """One [start, end) pair per tube as the tables hold it."""
+    pairs = np.stack([starts, ends], axis=1).reshape(-1, 1, 2)
+    spans = pl.Series("spans", pairs, dtype=pl.Array(pl.Int64, (1, 2)))
+    return spans.arr.to_list().cast(pl.List(pl.List(pl.Int64)))
+
+
+def _tubes(
+    names: list[str],
+    paths: Paths,
+    detections: Detections,
+    labelled: dict[str, Segments],
+    config: LinkerConfig,
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The tables tubes and tube_labels."""
+    squeezed = config.gaps == "squeeze"
+    video, frame = pl.Series("video", names, dtype=pl.String), detections.frame
+    start = frame[paths.firsts]
+    whole = pl.DataFrame(
+        {
+            "tube": np.arange(len(paths)),
+            "video": video.gather(detections.video[paths.firsts]),
+            "start_frame": start,
+            "end_frame": start + paths.lengths if squeezed else frame[paths.lasts] + 1,
+            "consecutive": pl.repeat(squeezed, len(paths), eager=True, dtype=pl.Boolean),
+            "score": np.clip(paths.means(detections.agentness), 0.0, 1.0),
+        }
+    )
+    tables, labels, n = [whole], [], len(paths)
+    for kind, found in labelled.items():
+        first = frame[paths.rows[paths.ends[found.path] + found.first]]
+        last = frame[paths.rows[paths.ends[found.path] + found.last]]
+        tube = np.arange(n, n + len(found))
+        score = np.clip(found.score, 0.0, 1.0)
+        tables.append(
+            pl.DataFrame(
+                {
+                    "tube": tube,
+                    "video": video.gather(detections.video[paths.firsts[found.path]]),
+                    "start_frame": start[found.path] + found.first if squeezed else first,
+                    "end_frame": start[found.path] + found.last + 1 if squeezed else last + 1,
+                    "parent": found.path,
+                    "kind": pl.repeat(kind, len(found), eager=True, dtype=pl.String),
+                    "spans": _spans(first, last + 1),
+                    "consecutive": pl.repeat(squeezed, len(found), eager=True, dtype=pl.Boolean),
+                    "score": score,
+                }
+            )
+        )
+        labels.append(
+            tables[-1].select("tube", "kind", pl.Series("label", found.label, dtype=pl.Int64), "score")
+        )
+        n += len(found)
+    empty = pl.DataFrame(schema={"tube": pl.Int64, "kind": pl.String, "label": pl.Int64, "score": pl.Float64})
+    return pl.concat(tables, how="diagonal_relaxed"), pl.concat([empty, *labels])
+
+
+def _boxes(
+    boxes: pl.DataFrame,
+    order: Ints,
+    paths: Paths,
+    detections: Detections,
+    n_found: int,
+    after: Ints,
+    config: LinkerConfig,
+) -> pl.DataFrame:
+    """The boxes table: every detection where it was, with its path; behind them what was interpolated."""
+    tube = np.full(len(detections), -1, np.int64)
+    tube[paths.rows] = np.repeat(np.arange(len(paths)), paths.lengths)
+    own = np.empty(n_found, np.int64)
+    own[order] = tube[:n_found]
+    column = pl.Series("tube", own)
+    boxes = boxes.with_columns(column.set(column < 0, None))
+    if config.gaps != "interpolate":
+        return boxes
+    boxes = boxes.with_columns(interpolated=pl.lit(False))
+    if not len(after):
+        return boxes
+    new = slice(n_found, None)
+    kept = [name for name in ("video", "ready_s") if name in boxes.columns]
+    number = int(boxes["box"].to_numpy().max()) + 1
+    made = (
+        boxes[order[after]]
+        .select(kept)
+        .with_columns(
+            pl.Series("box", number + np.arange(len(after))),
+            pl.Series("frame", detections.frame[new]),
+            pl.Series("tube", tube[new]),
+            *(pl.Series(side, detections.boxes[new, s].astype(np.float32)) for s, side in enumerate(_SIDES)),
+            pl.Series("score", detections.agentness[new], dtype=boxes.schema["score"]),
+            interpolated=pl.lit(True),
+        )
+    )
+    if "scores" in boxes.columns and detections.scores.shape[1]:
+        width = detections.scores.shape[1]
+        scores = pl.Series("scores", detections.scores[new], dtype=pl.Array(pl.Float32, width))
+        made = made.with_columns(scores.cast(boxes.schema["scores"]))
+    return pl.concat([boxes, made], how="diagonal")

@@ -1,0 +1,312 @@
+"""Linker: detections become paths one frame at a time, and live paths can be read at any moment."""
+
+from __future__ import annotations
+
+import logging
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.errors import InputError
+from roadaware.linking.config import LinkerConfig
+from roadaware.linking.state import Stream
+
+Floats = npt.NDArray[np.float64]
+Narrow = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+_LOG = logging.getLogger("roadaware")
+_FAULTS = {
+    1: "has a box with a number that is not finite",
+    2: "has a box with negative width or height (x1 > x2 or y1 > y2)",
+    3: "has an agentness outside [0, 1]",
+    4: "has a class score outside [0, 1]",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """Detections of one agent, as they were found: frames in between may be missing.
+
+    Args:
+        number: counts from 0 in the order in which paths began; never used again.
+        frames: (n,) where it was found, ascending.
+        rows: (n,) which row of its frame each detection was.
+        boxes: (n, 4) x1, y1, x2, y2.
+        agentness: (n,).
+        scores: (n, c) class scores.
+    """
+
+    number: int
+    frames: Ints
+    rows: Ints
+    boxes: Floats
+    agentness: Floats
+    scores: Narrow
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+
+@dataclass(frozen=True, eq=False)
+class Update:
+    """What one frame did.
+
+    Args:
+        frame: its number.
+        numbers: (n,) the path that each row belongs to now, -1 for rows that were not looked at.
+        began: numbers of the paths that began.
+        ended: the paths that closed, in the order of their closing.
+    """
+
+    frame: int
+    numbers: Ints
+    began: tuple[int, ...]
+    ended: tuple[Path, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class LiveTubes:
+    """The live paths at one moment, in their order; a copy.
+
+    Args:
+        number: (m,) of the path.
+        first_frame: (m,) where it began.
+        last_frame: (m,) where it was last found.
+        count: (m,) detections so far.
+        boxes: (m, 4) the last detection.
+        agentness: (m,) mean over its detections.
+        labels: (m, k) labels with the highest class scores so far, best first.
+        label_scores: (m, k) those scores.
+    """
+
+    number: Ints
+    first_frame: Ints
+    last_frame: Ints
+    count: Ints
+    boxes: Floats
+    agentness: Floats
+    labels: Ints
+    label_scores: Floats
+
+
+class Linker:
+    """Links the detections of one video, frame by frame.
+
+    Args:
+        config: how.
+        n_scores: class scores per detection.
+        l2_columns: how many of them the cost `ioul2` compares, from the first; all unless told. The
+            published builder compares those of the first kind.
+        on_closed: called with each path that closes, in order.
+
+    Source: Singh et al., TPAMI 2022, section 4.2; Singh et al., ICCV 2017.
+
+    >>> linker = Linker(LinkerConfig.default(), n_scores=2)
+    >>> for frame in range(3):
+    ...     update = linker.update(frame, [[10 * frame, 0, 100 + 10 * frame, 50]], [0.9], [[0.8, 0.1]])
+    >>> update.numbers.tolist(), [len(path) for path in linker.finish()]
+    ([0], [3])
+    """
+
+    def __init__(
+        self,
+        config: LinkerConfig,
+        n_scores: int,
+        *,
+        l2_columns: int | None = None,
+        on_closed: Callable[[Path], None] | None = None,
+    ) -> None:
+        self.config = config
+        self._n_scores = n_scores
+        self._state = Stream(config, n_scores, n_scores if l2_columns is None else l2_columns)
+        self._on_closed = on_closed
+        self._frame: int | None = None
+        self._time: float | None = None
+        self._empty = (np.empty((0, 4)), np.empty(0), np.empty((0, n_scores), np.float32))
+
+    def update(
+        self,
+        frame: int,
+        boxes: npt.ArrayLike,
+        agentness: npt.ArrayLike,
+        scores: npt.ArrayLike,
+        *,
+        t_s: float | None = None,
+    ) -> Update:
+        """Take the detections of the next frame; one that is refused leaves everything as it was.
+
+        Args:
+            frame: its number, greater than that of the last update.
+            boxes: (n, 4) x1, y1, x2, y2.
+            agentness: (n,) in [0, 1].
+            scores: (n, c) class scores in [0, 1].
+            t_s: its time in seconds; in every update or in none. Motion is then per second.
+
+        Raises:
+            InputError: if frames or times do not increase, shapes do not fit, a number is not finite or
+                out of range, or a box has a negative side.
+        """
+        frame, time = self._moment(frame, t_s)
+        box, agent, score = self._detections(frame, boxes, agentness, scores)
+        self._announce_gap(frame)
+        self._frame, self._time = frame, t_s
+        numbers = np.full(len(box), -1, np.int64)
+        rows = usable(agent, self.config)
+        if not len(rows) and not self.config.age_empty_frames:
+            return Update(frame, numbers, (), ())
+        if len(rows) < len(box):
+            box, agent, score = box[rows], agent[rows], score[rows]
+        first = self._state.n_begun
+        numbers[rows], closed = self._state.advance(frame, time, rows, box, agent, score)
+        return Update(frame, numbers, tuple(range(first, self._state.n_begun)), self._close(closed))
+
+    def finish(self) -> tuple[Path, ...]:
+        """Close every live path and return them, in their order; the next video starts afresh.
+
+        Numbers go on where they were.
+        """
+        self._frame = self._time = None
+        return self._close(self._state.end())
+
+    @property
+    def n_live(self) -> int:
+        """How many paths live."""
+        return self._state.n_live
+
+    def live(self, columns: slice | None = None, k: int = 1) -> LiveTubes:
+        """The live paths with their running labels.
+
+        With the class score `mean` this costs the same however long the paths are.
+
+        Args:
+            columns: the class scores of one kind (see `scenes.dense.Layout.columns`); all unless told.
+            k: labels per path.
+        """
+        from roadaware.linking.kernels import FIRST_FRAME, FRAME, LAST, LENGTH
+        from roadaware.linking.labelling import running_labels
+
+        state, slots = self._state, self._state.slots
+        chosen = range(self._n_scores)[columns or slice(None)]
+        labels, values = running_labels(state, chosen, k, self.config)
+        paths = state.live.paths[slots]
+        return LiveTubes(
+            number=state.numbers,
+            first_frame=paths[:, FIRST_FRAME],
+            last_frame=state.pool.found[paths[:, LAST], FRAME],
+            count=paths[:, LENGTH],
+            boxes=state.pool.box[paths[:, LAST]],
+            agentness=state.live.total[slots] / paths[:, LENGTH],
+            labels=labels,
+            label_scores=values,
+        )
+
+    def path(self, number: int) -> Path:
+        """All detections so far of a live path.
+
+        Raises:
+            InputError: if no live path has this number.
+        """
+        places = self._state.places(number)
+        if not len(places):
+            raise InputError(f"no live path has the number {number}")
+        return self._gathered(number, places)
+
+    def _close(self, closed: list[tuple[int, Ints]]) -> tuple[Path, ...]:
+        """The closed paths as such; their places are free again."""
+        paths = []
+        for number, places in closed:
+            paths.append(self._gathered(number, places))
+            self._state.release(places)
+        if self._on_closed is not None:
+            for path in paths:
+                self._on_closed(path)
+        return tuple(paths)
+
+    def _gathered(self, number: int, places: Ints) -> Path:
+        from roadaware.linking.kernels import FRAME
+
+        pool = self._state.pool
+        return Path(
+            number=number,
+            frames=pool.found[places, FRAME],
+            rows=self._state.rows[places],
+            boxes=pool.box[places],
+            agentness=pool.agentness[places],
+            scores=pool.scores[places],
+        )
+
+    def _moment(self, frame: int, t_s: float | None) -> tuple[int, float]:
+        """Number and time of a frame, which go on from the last."""
+        try:
+            frame = operator.index(frame)
+        except TypeError as error:
+            raise InputError(f"a frame's number should be a whole number, not {frame!r}") from error
+        if self._frame is None:
+            if t_s is not None and not np.isfinite(t_s):
+                raise InputError(f"frame {frame} has the time {t_s}, which is not finite")
+            return frame, float(frame if t_s is None else t_s)
+        if frame <= self._frame:
+            what = "comes twice" if frame == self._frame else f"comes after frame {self._frame}"
+            raise InputError(
+                f"frame {frame} {what}; frames should increase",
+                hint="leave out frames that come late, or call finish() where a new video begins",
+            )
+        if (t_s is None) != (self._time is None):
+            raise InputError(f"frame {frame}: give t_s for every frame of a video, or for none")
+        if t_s is None or self._time is None:
+            return frame, float(frame)
+        if not (np.isfinite(t_s) and t_s > self._time):
+            raise InputError(f"frame {frame} has the time {t_s}, the one before {self._time}; times increase")
+        return frame, float(t_s)
+
+    def _detections(
+        self, frame: int, boxes: npt.ArrayLike, agentness: npt.ArrayLike, scores: npt.ArrayLike
+    ) -> tuple[Floats, Floats, Narrow]:
+        """The detections as arrays that fit each other, in the config's precision."""
+        from roadaware.linking.tube_kernels import fault
+
+        kept = np.float32 if self.config.single_precision else np.float64
+        try:
+            box = np.ascontiguousarray(np.asarray(boxes, dtype=kept), np.float64)
+            agent = np.ascontiguousarray(np.asarray(agentness, dtype=kept), np.float64)
+            score = np.ascontiguousarray(scores, np.float32)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"frame {frame}: detections should be arrays of numbers: {error}") from error
+        if not box.size and not agent.size and not score.size:
+            return self._empty
+        n = len(agent) if agent.ndim == 1 else -1
+        if box.shape != (n, 4) or score.shape != (n, self._n_scores):
+            raise InputError(
+                f"frame {frame}: expected boxes (n, 4), agentness (n,) and scores (n, {self._n_scores}); "
+                f"got {box.shape}, {agent.shape} and {score.shape}"
+            )
+        what, row = fault(box, agent, score)
+        if what:
+            raise InputError(
+                f"frame {frame}: row {row} {_FAULTS[what]}",
+                hint=f"box {box[row].tolist()}, agentness {agent[row]}",
+            )
+        return box, agent, score
+
+    def _announce_gap(self, frame: int) -> None:
+        """Say that every path closes because too many frames did not arrive."""
+        if self._frame is None or frame - self._frame <= self.config.jump_gap + 1:
+            return
+        if self.n_live and self.config.age_empty_frames:
+            _LOG.info(
+                "frames %d to %d did not arrive; %d paths close", self._frame + 1, frame - 1, self.n_live
+            )
+
+
+def usable(agentness: Floats, config: LinkerConfig) -> Ints:
+    """Which rows of a frame are linked: the first `top_rows`, of those the ones above `min_score`.
+
+    Args:
+        agentness: (n,) in the order of the frame.
+        config: of the linker.
+    """
+    low = float(np.float32(config.min_score)) if config.single_precision else config.min_score
+    return np.flatnonzero(agentness[: config.top_rows] > low)

@@ -1,0 +1,285 @@
+"""The arrays that hold live paths and their detections, and the linker's steps over them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.linking.config import LinkerConfig
+
+if TYPE_CHECKING:
+    from roadaware.linking.kernels import Pool, Rules
+
+Floats = npt.NDArray[np.float64]
+Narrow = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+_NOTHING = np.empty(0, np.int64)
+_MOST = 1e9
+
+
+def rules_of(config: LinkerConfig, l2_columns: int) -> Rules:
+    """What the kernels need to know of a config."""
+    from roadaware.linking.kernels import COSTS, MOTIONS, Rules
+
+    return Rules(
+        single=config.single_precision,
+        clamped=config.clamped_iou,
+        motion=MOTIONS.index(config.motion),
+        cost=COSTS.index(config.cost),
+        min_iou=float(config.min_iou),
+        min_edge=float(config.min_edge),
+        sum_rule=config.edge_rule == "sum",
+        jump_gap=int(config.jump_gap),
+        top_key=config.order_key == "top",
+        reversed_ties=config.order_ties == "reversed",
+        sort_new=config.sort_new_paths,
+        filled=config.gaps == "interpolate",
+        l2_columns=l2_columns,
+    )
+
+
+class Engine:
+    """Live paths over a pool of detections.
+
+    Args:
+        config: of the linker.
+        pool: the detections.
+        slots: room for live paths.
+        n_sums: class scores that are summed up per live path.
+        l2_columns: class scores that the cost `ioul2` compares.
+    """
+
+    def __init__(self, config: LinkerConfig, pool: Pool, slots: int, n_sums: int, l2_columns: int) -> None:
+        from roadaware.linking import kernels
+
+        self._kernels = kernels
+        self._by_build = config.order_ties == "build"
+        self._together = config.assignment == "hungarian"
+        self.rules = rules_of(config, l2_columns)
+        self.pool = pool
+        self.counters = np.zeros(3, np.int64)
+        best = config.jump_gap + 1 if config.order_key == "top" else 1
+        self.live = kernels.Live(
+            order=np.arange(slots),
+            paths=np.zeros((slots, 4), np.int64),
+            total=np.zeros(slots),
+            top=np.zeros((slots, best)),
+            sums=np.zeros((slots, n_sums)),
+        )
+        self._make_scratch(slots)
+
+    @property
+    def n_live(self) -> int:
+        """How many paths live."""
+        return int(self.counters[self._kernels.N_LIVE])
+
+    @property
+    def n_begun(self) -> int:
+        """How many paths have begun so far."""
+        return int(self.counters[self._kernels.NEXT_NUMBER])
+
+    @property
+    def slots(self) -> Ints:
+        """The slots of the live paths, in their order."""
+        return self.live.order[: self.n_live]
+
+    @property
+    def numbers(self) -> Ints:
+        """The numbers of the live paths, in their order."""
+        numbers: Ints = self.live.paths[self.slots, self._kernels.NUMBER]
+        return numbers
+
+    def run(self, places: Ints, ends: Ints, frames: Ints, times: Floats) -> Ints:
+        """All frames of a video; returns the numbers of its paths as they closed, the live ones last.
+
+        Args:
+            places: (n,) detections in the pool, frame after frame.
+            ends: (f + 1,) where each frame's detections start and end in `places`.
+            frames: (f,) ascending.
+            times: (f,) their times.
+        """
+        if not (self._by_build or self._together):
+            emitted = np.zeros(len(places), np.int64)
+            done = self._steps(places, ends, frames, times, self._kernels.WHOLE, _NOTHING, emitted)
+            return np.concatenate([emitted[:done], self.numbers])
+        parts = []
+        for f, (frame, time) in enumerate(zip(frames.tolist(), times.tolist(), strict=True)):
+            self.step(places[ends[f] : ends[f + 1]], frame, time)
+            parts.append(self.closed[:, 0].copy())
+        return np.concatenate([np.empty(0, np.int64), *parts, self.numbers])
+
+    def step(self, places: Ints, frame: int, time: float) -> None:
+        """One frame; `closed` then tells which paths closed.
+
+        Args:
+            places: (n,) its detections in the pool, in their order.
+            frame: later than all before.
+            time: its time.
+        """
+        moment = np.array([0, len(places)]), np.array([frame]), np.array([time])
+        given = self._assigned(places, frame, time) if self._together else _NOTHING
+        if not self._by_build:
+            self._steps(places, *moment, self._kernels.WHOLE, given, _NOTHING)
+            return
+        self._steps(places, *moment, self._kernels.LINK, given, _NOTHING)
+        n = self.n_live
+        self._order[:n] = np.argsort(self._keys[:n])[::-1]
+        self._steps(places, *moment, self._kernels.SETTLE, given, _NOTHING)
+
+    def _assigned(self, places: Ints, frame: int, time: float) -> Ints:
+        """The detection of each live path in the assignment with the greatest sum of edges, -1 for none."""
+        from scipy.optimize import linear_sum_assignment
+
+        gain = self._kernels.edge_matrix(places, frame, time, self.pool, self.live, self.n_live, self.rules)
+        # Detections as close as can be have infinite edges under `ioul2`.
+        rows, columns = linear_sum_assignment(np.minimum(gain, _MOST), maximize=True)
+        given = np.full(len(gain), -1, np.int64)
+        given[rows] = np.where(gain[rows, columns] > 0, columns, -1)
+        return given
+
+    @property
+    def closed(self) -> Ints:
+        """(c, 2) number and last detection of the paths that closed in the last step."""
+        return self._closed[: self.counters[self._kernels.N_CLOSED]]
+
+    def grow(self, slots: int) -> None:
+        """Make room for more live paths."""
+        held = len(self.live.order)
+        order = np.concatenate([self.live.order, np.arange(held, slots)])
+        _, paths, total, top, sums = (grown(array, slots) for array in self.live)
+        self.live = self._kernels.Live(order, paths, total, top, sums)
+        self._make_scratch(slots)
+
+    def _make_scratch(self, slots: int) -> None:
+        self._taken = np.zeros(slots, np.bool_)
+        self._keys = np.zeros(slots)
+        self._order = np.zeros(slots, np.int64)
+        self._closed = np.zeros((slots, 2), np.int64)
+
+    def _steps(
+        self,
+        places: Ints,
+        ends: Ints,
+        frames: Ints,
+        times: Floats,
+        part: int,
+        given: Ints,
+        emitted: Ints,
+    ) -> int:
+        done: int = self._kernels.steps(
+            places,
+            ends,
+            frames,
+            times,
+            self.pool,
+            self.live,
+            self.counters,
+            self.rules,
+            part,
+            given,
+            self._taken,
+            self._keys,
+            self._order,
+            self._closed,
+            emitted,
+        )
+        return done
+
+
+class Stream(Engine):
+    """An engine whose detections come frame by frame; places of closed paths are used again.
+
+    Args:
+        config: of the linker.
+        n_scores: class scores per detection.
+        l2_columns: how many of them the cost `ioul2` compares.
+    """
+
+    def __init__(self, config: LinkerConfig, n_scores: int, l2_columns: int) -> None:
+        from roadaware.linking.kernels import Pool
+
+        size = 256
+        pool = Pool(
+            box=np.zeros((size, 4)),
+            agentness=np.zeros(size),
+            time=np.zeros(size),
+            scores=np.zeros((size, n_scores), np.float32),
+            found=np.full((size, 3), -1, np.int64),
+        )
+        super().__init__(config, pool, 64, n_scores, l2_columns)
+        self.rows = np.zeros(size, np.int64)
+        self._free = np.arange(size)[::-1].copy()
+        self._n_free = size
+
+    def advance(
+        self, frame: int, time: float, rows: Ints, boxes: Floats, agentness: Floats, scores: Narrow
+    ) -> tuple[Ints, list[tuple[int, Ints]]]:
+        """One frame.
+
+        Args:
+            frame: later than all before.
+            time: its time.
+            rows: (n,) which rows of the frame the detections are.
+            boxes: (n, 4).
+            agentness: (n,).
+            scores: (n, c).
+
+        Returns:
+            (n,) numbers of the paths that the detections belong to now, and for each path that closed its
+            number and where its detections lie.
+        """
+        n = len(rows)
+        if self.n_live + n > len(self.live.order):
+            self.grow(max(2 * len(self.live.order), self.n_live + n))
+        if n > self._n_free:
+            self._grow_pool(max(2 * len(self.rows), len(self.rows) + n))
+        places = self._free[self._n_free - n : self._n_free][::-1].copy()
+        self._n_free -= n
+        pool = self.pool
+        self.rows[places], pool.box[places], pool.agentness[places] = rows, boxes, agentness
+        pool.time[places], pool.scores[places], pool.found[places, self._kernels.FRAME] = time, scores, frame
+        self.step(places, frame, time)
+        closed = [(number, self._traced(last)) for number, last in self.closed.tolist()]
+        return pool.found[places, self._kernels.OWNER], closed
+
+    def end(self) -> list[tuple[int, Ints]]:
+        """Close every live path, in order; returns their numbers and where their detections lie."""
+        ended = [(number, self.places(number)) for number in self.numbers.tolist()]
+        self.counters[self._kernels.N_LIVE] = 0
+        return ended
+
+    def places(self, number: int) -> Ints:
+        """Where the detections of a live path lie, first to last; none if there is no such path."""
+        slots = self.slots[self.numbers == number]
+        if not len(slots):
+            return np.empty(0, np.int64)
+        return self._traced(int(self.live.paths[slots[0], self._kernels.LAST]))
+
+    def release(self, places: Ints) -> None:
+        """Let the places of a closed path be used again."""
+        self._free[self._n_free : self._n_free + len(places)] = places
+        self._n_free += len(places)
+
+    def _traced(self, last: int) -> Ints:
+        from roadaware.linking.tube_kernels import trace
+
+        return trace(last, self.pool.found)
+
+    def _grow_pool(self, size: int) -> None:
+        held = len(self.rows)
+        self.rows = grown(self.rows, size)
+        box, agentness, time, scores, found = (grown(array, size) for array in self.pool)
+        self.pool = self._kernels.Pool(box, agentness, time, scores, found)
+        free = np.zeros(size, np.int64)
+        free[: size - held] = np.arange(held, size)[::-1]
+        free[size - held : size - held + self._n_free] = self._free[: self._n_free]
+        self._free, self._n_free = free, size - held + self._n_free
+
+
+def grown(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    """A copy with more rows, the new ones 0."""
+    larger = np.zeros((size, *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    return larger
