@@ -30,6 +30,7 @@ BESIDE: dict[str, Any] = {
     "difference": pl.Float64,
     "note": pl.String,
 }
+_DATASETS = {"road": "road", "ucf24": "ucf24", "ucf101-24": "ucf24"}
 _MEASURED = ("frame", "video", "av_action")
 _REPEATS = ("7", "8")  # what they print stands in Tables 21 to 25 too
 _ELSEWHERE = {
@@ -86,7 +87,7 @@ def beside(
     Args:
         result: of an evaluation of road events.
         split: what was evaluated: val_1, val_2, val_3 or test; or `test` of UCF101-24.
-        dataset: road or ucf24.
+        dataset: road or ucf24, in any case.
         trained_on: only the paper's models trained on train_1, train_2 or train_3; all unless given.
         group: which of the result's groups; the whole set unless given.
 
@@ -99,6 +100,7 @@ def beside(
 
     Source: Singh et al., TPAMI 2022, Tables 3, 5, 6, 9, 10 and 21 to 25.
     """
+    dataset = _DATASETS.get(dataset.casefold(), dataset)
     known = SPLITS if dataset == "road" else ("test",) if dataset == "ucf24" else ()
     if split not in known:
         raise UsageError(

@@ -85,7 +85,7 @@ def road_world(
 
 def _meta() -> Meta:
     return Meta(
-        dataset="road",
+        dataset="ROAD",
         licence="made up by roadaware; free of terms",
         vocabularies=dict(terms.VOCABULARIES),
         composites=terms.COMPOSITES,
