@@ -1,0 +1,370 @@
+"""Tube files of the published code of ROAD and its challenges: one pickle of all tubes, in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.errors import DatasetNotFoundError, InputError
+from roadaware.scenes.disk import atomic_write, read_regular
+from roadaware.scenes.formats.kinds import AGENTNESS, CLASS_KINDS, HOUSE_NAMES, NETWORK_SIZE, Kinds, kinds_of
+from roadaware.scenes.formats.knowledge import Known, refuse_findings
+from roadaware.scenes.formats.tube_writing import tube_lists
+from roadaware.scenes.formats.writing import pickled
+from roadaware.scenes.pickles import load
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.readers.findings import Findings
+from roadaware.scenes.readers.source import shown
+from roadaware.scenes.tables import Scenes
+
+Progress = Callable[[int, int, str], None]
+Numbers = npt.NDArray[Any]
+_LIMIT = 1 << 31
+_MOST_LABELS = 1 << 16
+_CORNERS = ("x1_px", "y1_px", "x2_px", "y2_px")
+_TAKEN = (AGENTNESS, *CLASS_KINDS)
+
+
+@dataclass
+class _Read:
+    """What was taken so far: columns of tubes, and the arrays of their boxes."""
+
+    video: list[str] = field(default_factory=list)
+    kind: list[str] = field(default_factory=list)
+    label: list[int] = field(default_factory=list)
+    score: list[float] = field(default_factory=list)
+    item: list[str] = field(default_factory=list)
+    frames: list[Numbers] = field(default_factory=list)
+    boxes: list[Numbers] = field(default_factory=list)
+    scores: list[Numbers] = field(default_factory=list)
+    videos: dict[str, None] = field(default_factory=dict)
+
+    def renumbered(self, kept: npt.NDArray[np.bool_], file: str, findings: Findings) -> Numbers:
+        """Refuse the tubes that have no box left; the new number of each.
+
+        Args:
+            kept: (tubes,) which have boxes.
+            file: the file's name, for messages.
+            findings: takes what is refused.
+        """
+        for place in np.flatnonzero(~kept):
+            findings.reject("tubes", file, self.item[place], "not one box that can be taken", rows=0)
+        for name in ("video", "kind", "label", "score", "item", "frames"):
+            column = getattr(self, name)
+            setattr(self, name, [value for value, stays in zip(column, kept, strict=True) if stays])
+        numbers: Numbers = np.cumsum(kept) - 1
+        return numbers
+
+
+class _TubeError(Exception):
+    """Why a tube is refused."""
+
+
+def read_tubes(
+    path: Path,
+    scenes: Scenes | None = None,
+    *,
+    size: tuple[int, int] = NETWORK_SIZE,
+    vocabularies: Mapping[str, Sequence[str]] | None = None,
+    first_frame: int = 0,
+    strict: bool = False,
+    progress: Progress | None = None,
+) -> Predictions:
+    """Labelled tubes of a file as Predictions: each owns its boxes, has a kind, one label and a score.
+
+    The file is a pickle `{kind: {video: [{"label_id", "scores": (n,), "boxes": (n, 4), "score", "frames":
+    (n,)}]}}` with the published names of kinds (`loc`, `triplet`) or ours; arrays may be lists. Tubes come in
+    the order of the file. What cannot be taken is in `rejected` with the reason: tubes of an unknown kind,
+    video or label, with a frame twice or outside the video, or with a score that is no number in [0, 1];
+    and single boxes that are upside down, not finite or without a score in [0, 1]: their tube goes on
+    without them. A tube of agentness is one without kind and label, as an unlabelled path is.
+
+    Args:
+        path: the file.
+        scenes: what was detected in: gives names to labels, and tells which videos and frames there are.
+        size: width and height of the images that the corners are pixels of.
+        vocabularies: kind to labels, in place of those of the scenes; without either labels are numbered.
+        first_frame: number of the first frame of a video in the file: 0 as the published code counts; 1 for
+            files whose frames are those of the annotations.
+        strict: anything rejected is an error.
+        progress: told how many tubes are done, of how many.
+
+    Raises:
+        DatasetNotFoundError: if there is no such file.
+        InputError: if it is damaged, holds anything but tubes, or none can be taken.
+        FindingsError: under `strict`, if anything was rejected.
+
+    Source: what 3D-RetinaNet writes after it has built tubes, and the ROAD challenges score.
+    """
+    path = Path(path)
+    held = _held(path)
+    named = kinds_of(scenes, vocabularies)
+    findings, read = Findings(), _Read()
+    house = _house_names(named)
+    total = sum(len(tubes) for videos in held.values() for tubes in videos.values())
+    known, done = Known(scenes), 0
+    for native, videos in held.items():
+        kind = house.get(native, native)
+        for video, tubes in videos.items():
+            read.videos.setdefault(video)
+            for place, tube in enumerate(tubes):
+                item = f"{native}, {video}, tube {place}"
+                try:
+                    _take(read, tube, kind, video, item, first_frame, named, known)
+                except _TubeError as error:
+                    findings.reject("tubes", path.name, item, str(error))
+            done += len(tubes)
+            if progress is not None and tubes:
+                progress(done, total, "tubes")
+    if total and not read.label:
+        first = findings.table().row(0, named=True)
+        message = f"none of {total} tubes can be taken; the first ({first['item']}): {first['reason']}"
+        raise InputError(message, where=shown(str(path)), hint="give the scenes that were detected in")
+    claims = _tables(read, named or _numbered(read), size, known, path.name, findings)
+    if strict:
+        refuse_findings(shown(str(path)), claims)
+    return claims
+
+
+def write_tubes(
+    predictions: Predictions,
+    path: Path,
+    *,
+    native: bool = True,
+    agentness: bool = False,
+    first_frame: int = 0,
+) -> None:
+    """Labelled tubes as a file that `read_tubes` and the published code read.
+
+    Every tube with a label is written with its boxes: its own, or those of its parent within its spans; of
+    a tube with `consecutive` the frames are start_frame, start_frame + 1, ... The scores of its frames are
+    the dense scores of its label where boxes have them, else agentness. Every kind has every video.
+
+    Args:
+        predictions: tubes with one label each, and boxes.
+        path: where to; its folder must exist. What stands there is replaced, whole or not at all.
+        native: write the data set's own names of kinds, where `meta` tells them.
+        agentness: also write the tubes without label and parent, as those of agentness.
+        first_frame: number of the first frame of a video in the file.
+
+    Raises:
+        InputError: if a tube has no boxes, or none has a label.
+        DiskError: if the disk refuses.
+    """
+    lists = tube_lists(predictions, native=native, agentness=agentness, first_frame=first_frame)
+    atomic_write(Path(path), pickled(lists))
+
+
+def _held(path: Path) -> dict[str, dict[str, list[Any]]]:
+    """The file's content, its outer containers checked.
+
+    Raises:
+        DatasetNotFoundError: if there is no file.
+        InputError: if it holds anything else.
+    """
+    where = shown(str(path))
+    try:
+        held = load(read_regular(path.resolve(), limit=_LIMIT), where)
+    except FileNotFoundError as error:
+        raise DatasetNotFoundError(f"there is nothing at {where}; expected a file of tubes") from error
+    form = "expected {kind: {video: [tubes]}}"
+    if type(held) is not dict or not held:
+        raise InputError(
+            f"{form}, found {'an empty' if held == {} else 'a'} {type(held).__name__}", where=where
+        )
+    for kind, videos in held.items():
+        if type(kind) is not str or type(videos) is not dict:
+            found = type(videos).__name__
+            raise InputError(f"{form}; '{shown(str(kind))}' holds a {found}", where=where)
+        for video, tubes in videos.items():
+            if type(video) is not str or type(tubes) is not list:
+                found = f"'{shown(str(video))}' of '{shown(kind)}' holds a {type(tubes).__name__}"
+                raise InputError(f"{form}; {found}", where=where)
+    return held
+
+
+def _house_names(kinds: Kinds | None) -> dict[str, str]:
+    """Published name of a kind to ours."""
+    native = kinds.meta.notes.get("native_kinds", {}) if kinds is not None else {}
+    return {**HOUSE_NAMES, **{theirs: ours for ours, theirs in native.items()}}
+
+
+def _take(
+    read: _Read,
+    tube: Any,
+    kind: str,
+    video: str,
+    item: str,
+    first_frame: int,
+    kinds: Kinds | None,
+    known: Known,
+) -> None:
+    """Add one tube to what was taken.
+
+    Raises:
+        _TubeError: if it cannot be.
+    """
+    if type(tube) is not dict or not {"label_id", "boxes", "score", "frames"} <= tube.keys():
+        raise _TubeError("no dict with 'label_id', 'boxes', 'score' and 'frames'")
+    label = _label(tube["label_id"], kind, kinds)
+    score = _score(tube["score"])
+    frames = _array(tube["frames"], "frames", "iu", 1).astype(np.int64) - first_frame
+    boxes = _array(tube["boxes"], "boxes", "fiu", 2)
+    if boxes.shape[1:] != (4,) or len(boxes) != len(frames) or not len(frames):
+        raise _TubeError(f"{len(frames)} frames for boxes {boxes.shape}; expected as many boxes of 4 numbers")
+    scores = _array(tube["scores"], "scores", "fiu", 1) if "scores" in tube else np.full(len(frames), score)
+    if len(scores) != len(frames):
+        raise _TubeError(f"{len(scores)} scores for {len(frames)} frames")
+    steps = np.diff(frames)
+    if not (steps > 0).all():
+        order = np.argsort(frames, kind="stable")
+        frames, boxes, scores = frames[order], boxes[order], scores[order]
+        if (np.diff(frames) == 0).any():
+            raise _TubeError(f"frame {frames[:-1][np.diff(frames) == 0][0]} stands in it twice")
+    reason = known.reason(video, int(frames[0]), int(frames[-1]))
+    if reason:
+        raise _TubeError(reason)
+    read.video.append(video)
+    read.kind.append(kind)
+    read.label.append(label)
+    read.score.append(score)
+    read.item.append(item)
+    read.frames.append(frames)
+    read.boxes.append(boxes)
+    read.scores.append(scores)
+
+
+def _label(value: Any, kind: str, kinds: Kinds | None) -> int:
+    """A label's index."""
+    value = _plain(value)
+    there = _TAKEN if kinds is None else (AGENTNESS, *kinds.classes)
+    if kind not in there:
+        raise _TubeError(f"the kind '{kind}' is unknown; there are {', '.join(there)}")
+    size = len(kinds.vocabularies[kind]) if kinds is not None and kind != AGENTNESS else _MOST_LABELS
+    size = 1 if kind == AGENTNESS else size
+    if type(value) is not int or not 0 <= value < size:
+        raise _TubeError(f"label_id {value!r:.20} of '{kind}', which has {size} labels")
+    return value
+
+
+def _score(value: Any) -> float:
+    value = _plain(value)
+    if type(value) not in (int, float) or not 0 <= value <= 1:
+        raise _TubeError(f"score {value!r:.20} is no number in [0, 1]")
+    return float(value)
+
+
+def _plain(value: Any) -> Any:
+    """A number that was written as an array of one."""
+    return value.item() if type(value) is np.ndarray and value.size == 1 else value
+
+
+def _array(value: Any, name: str, kinds: str, dimensions: int) -> Numbers:
+    """An array, or the array of a list."""
+    if type(value) is list or type(value) is tuple:
+        try:
+            value = np.array([np.asarray(row) for row in value])
+        except (ValueError, TypeError, OverflowError) as error:
+            raise _TubeError(f"'{name}' is a list of things that make no array") from error
+    if type(value) is np.ndarray and not value.size and name != "boxes":
+        return np.zeros(0, np.int64)
+    if type(value) is not np.ndarray or value.dtype.kind not in kinds or value.ndim != dimensions:
+        found = f"{value.dtype} {value.shape}" if type(value) is np.ndarray else type(value).__name__
+        raise _TubeError(f"'{name}' should be a {dimensions}-dimensional array of numbers, not {found}")
+    return value
+
+
+def _numbered(read: _Read) -> Kinds:
+    """Names for labels where none were given: the number of each."""
+    highest: dict[str, int] = {}
+    for kind, label in zip(read.kind, read.label, strict=True):
+        highest[kind] = max(label, highest.get(kind, -1))
+    named = {kind: tuple(f"{kind} {n}" for n in range(count + 1)) for kind, count in highest.items()}
+    return Kinds({AGENTNESS: (AGENTNESS,), **named})
+
+
+def _tables(
+    read: _Read, kinds: Kinds, size: tuple[int, int], known: Known, file: str, findings: Findings
+) -> Predictions:
+    """The tables of what was taken."""
+    findings.read["tubes"] += len(read.label)
+    findings.read["boxes"] += sum(map(len, read.frames))
+    boxes = _boxes(read, file, findings)
+    names = [video for video in read.videos if not known.reason(video, 0, 0)]
+    tubes = pl.DataFrame(
+        {
+            "tube": np.arange(len(read.label)),
+            "video": pl.Series(read.video, dtype=pl.String),
+            "start_frame": pl.Series([int(frames[0]) for frames in read.frames], dtype=pl.Int64),
+            "end_frame": pl.Series([int(frames[-1]) + 1 for frames in read.frames], dtype=pl.Int64),
+            "kind": pl.Series(read.kind, dtype=pl.String).replace(AGENTNESS, None),
+            "label": pl.Series(read.label, dtype=pl.Int64),
+            "score": pl.Series(read.score, dtype=pl.Float64),
+        }
+    )
+    return Predictions(
+        videos=pl.DataFrame(
+            {"video": names, "width_px": [size[0]] * len(names), "height_px": [size[1]] * len(names)},
+            schema={"video": pl.String, "width_px": pl.Int64, "height_px": pl.Int64},
+        ),
+        boxes=boxes,
+        tubes=tubes.drop("label"),
+        tube_labels=tubes.filter(pl.col("kind").is_not_null()).select("tube", "kind", "label", "score"),
+        rejected=findings.table(),
+        meta=kinds.claims_meta(rows_read=dict(sorted(findings.read.items())), notes=findings.notes()),
+    )
+
+
+def _boxes(read: _Read, file: str, findings: Findings) -> pl.DataFrame:
+    """The table of boxes; bad ones are refused, and tubes that have no other."""
+    counts = np.array([len(frames) for frames in read.frames], dtype=np.int64)
+    tube = np.repeat(np.arange(len(counts)), counts)
+    frame = np.concatenate([np.zeros(0, np.int64), *read.frames])
+    rows = np.concatenate([np.zeros((0, 4), np.float32), *read.boxes]).astype(np.float32)
+    scores = np.concatenate([np.zeros(0, np.float32), *read.scores])
+    reason = _reasons(rows, scores)
+    good = reason == ""
+    if not good.all():
+        at = np.flatnonzero(~good)
+        refused = {
+            "file": [file] * len(at),
+            "line": [None] * len(at),
+            "item": [f"{read.item[tube[n]]}, frame {frame[n]}" for n in at],
+            "reason": reason[at].tolist(),
+        }
+        findings.reject_rows("boxes", pl.DataFrame(refused))
+        tube = read.renumbered(np.bincount(tube[good], minlength=len(counts)) > 0, file, findings)[tube[good]]
+        frame, rows, scores = frame[good], rows[good], scores[good]
+    return pl.DataFrame(
+        {
+            "box": np.arange(len(rows)),
+            "video": pl.Series(read.video, dtype=pl.String).gather(tube),
+            "frame": frame,
+            "tube": tube,
+            **{name: np.ascontiguousarray(rows[:, at]) for at, name in enumerate(_CORNERS)},
+            "score": scores,
+        }
+    )
+
+
+def _reasons(rows: Numbers, scores: Numbers) -> Numbers:
+    """(n,) why a box cannot be taken; empty where it can."""
+    with np.errstate(invalid="ignore"):
+        upside = (rows[:, 0] > rows[:, 2]) | (rows[:, 1] > rows[:, 3])
+        within = (scores >= 0) & (scores <= 1)
+    finite = np.isfinite(rows).all(axis=1)
+    return np.select(
+        [~finite, upside, ~within],
+        [
+            "a corner that is not a finite number",
+            "a box upside down: x1 > x2 or y1 > y2",
+            "a score that is no number in [0, 1]",
+        ],
+        "",
+    )
