@@ -15,6 +15,7 @@ def evidence(
     objects: list[tuple[int, tuple[int, ...]]],
     thing_frames: list[int] | None = None,
     n_classes: int = 2,
+    tracks: list[int] | None = None,
 ) -> Evidence:
     """Claims: class, score, thing; pairs of a thing: object, temporal, spatial; objects: frames, labels."""
     ranked = sorted(claims, key=lambda claim: (claim[0], -claim[1]))
@@ -37,6 +38,7 @@ def evidence(
         parts=parts,
         object_frames=np.array([frames for frames, _ in objects], dtype=np.int64),
         object_video=np.zeros(len(objects), dtype=np.int64),
+        object_track=np.array(tracks or range(len(objects)), dtype=np.int64),
         instance_offsets=np.cumsum([0, *(len(labels) for _, labels in objects)]),
         instance_cls=np.array([label for _, labels in objects for label in labels], dtype=np.int64),
     )
@@ -136,6 +138,13 @@ def test_a_tube_that_goes_on_with_another_object_is_switched() -> None:
     # 20 frames: the first 8 on one object, the others on the next.
     found = evidence([(0, 0.9, 0)], {0: [(0, 0.4, 0.9), (1, 0.3, 0.9)]}, [(8, (0,)), (6, (0,))], [20])
     assert faults(found) == ["switched"]
+
+
+def test_parts_of_one_track_are_no_switch() -> None:
+    found = evidence(
+        [(0, 0.9, 0)], {0: [(0, 0.4, 0.9), (1, 0.3, 0.9)]}, [(8, (0,)), (6, (1,))], [20], tracks=[5, 5]
+    )
+    assert faults(found) == ["time"]
 
 
 def test_a_tube_that_only_lasts_too_long_is_wrong_in_time() -> None:

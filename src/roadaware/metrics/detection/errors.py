@@ -56,6 +56,7 @@ class Evidence:
         parts: (p, 2) temporal and spatial part; (1, overlap) for boxes.
         object_frames: (objects,) frames of each object; ones for boxes.
         object_video: (objects,) the video of each.
+        object_track: (objects,) who it is: the parts of one track are one.
         instance_offsets: (objects + 1,) where the labels of each object begin.
         instance_cls: (i,) class of each label; an object with two labels is to be found twice.
     """
@@ -74,6 +75,7 @@ class Evidence:
     parts: Floats
     object_frames: Ints
     object_video: Ints
+    object_track: Ints
     instance_offsets: Ints
     instance_cls: Ints
 
@@ -285,10 +287,11 @@ def _switched(e: Evidence, claims: Ints, pair: Ints, threshold: float) -> Bools:
     """Which claims cover enough of their object, and lie as well on another object at other times."""
     thing = e.thing[claims]
     covered = _shared_frames(e, thing, pair) / np.maximum(1, e.object_frames[e.pair_object[pair]])
-    others = np.zeros(len(e.pair_offsets) - 1, dtype=np.int64)
-    owner = np.repeat(np.arange(len(others)), np.diff(e.pair_offsets))
-    np.add.at(others, owner[e.parts[:, 1] >= threshold], 1)
-    return np.asarray((covered >= threshold) & (others[thing] > 1))
+    owner = np.repeat(np.arange(len(e.thing_frames)), np.diff(e.pair_offsets))
+    on = e.parts[:, 1] >= threshold
+    met = np.unique(np.column_stack([owner[on], e.object_track[e.pair_object[on]]]), axis=0)
+    tracks = np.bincount(met[:, 0], minlength=len(e.thing_frames))
+    return np.asarray((covered >= threshold) & (tracks[thing] > 1))
 
 
 def _broken(e: Evidence, claims: Ints, meant: Ints, pair: Ints, threshold: float) -> Bools:
