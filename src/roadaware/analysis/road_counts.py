@@ -81,7 +81,7 @@ def beside_print(counts: pl.DataFrame, scenes: Scenes) -> pl.DataFrame | None:
 
 
 def _printed_counts() -> pl.DataFrame:
-    """The printed counts by kind, split and plain name; what is unreadable in one table, another may print."""
+    """The printed counts by kind, split and plain name; what one leaves unreadable, another may print."""
     rows = printed().filter(pl.col("level").is_in(_COUNTED))
     own, again = pl.col("table").is_in(_OWN_TABLES), pl.col("table").is_in(_REPEATED_IN)
     classes = (own | again) & pl.col("label").is_not_null()
