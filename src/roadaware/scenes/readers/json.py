@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import codecs
+import gc
 import json
 import re
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from roadaware.errors import InputError
@@ -47,6 +49,18 @@ def decode(data: bytes, where: str) -> str:
     if not text or text.isspace():
         raise InputError("the file is empty; expected JSON", where=where, hint=_DAMAGED)
     return text
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """While a large document is read, nothing looks for circles among its millions of values: it has none."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def parse(text: str, where: str) -> Any:

@@ -20,7 +20,7 @@ import polars as pl
 from roadaware.errors import DatasetNotFoundError, InputError
 from roadaware.scenes.readers import Progress
 from roadaware.scenes.readers.findings import Findings
-from roadaware.scenes.readers.json import clean, decode, kind_of, members
+from roadaware.scenes.readers.json import clean, decode, kind_of, members, no_collection
 from roadaware.scenes.readers.locate import locate
 from roadaware.scenes.readers.road_raw import RawVideo, read_raw
 from roadaware.scenes.readers.road_tables import Tables, tables_of
@@ -135,16 +135,17 @@ def _read_file(source: Source, name: str, told: _Told) -> _File:
     findings = Findings()
     top: dict[str, Any] = {}
     videos: list[RawVideo] = []
-    for place, path, value in members(text, where, lambda path: path in ((), ("db",))):
-        told(place * 100 // len(text))
-        if len(path) != 2:
-            top[path[0] if path else ""] = value
-            continue
-        video = shown(clean(path[1]), 255)
-        try:
-            videos.append(read_raw(video, value, name, f"{where}, {video}"))
-        except InputError as error:
-            findings.reject("videos", name, video, error.message)
+    with no_collection():
+        for place, path, value in members(text, where, lambda path: path in ((), ("db",))):
+            told(place * 100 // len(text))
+            if len(path) != 2:
+                top[path[0] if path else ""] = value
+                continue
+            video = shown(clean(path[1]), 255)
+            try:
+                videos.append(read_raw(video, value, name, f"{where}, {video}"))
+            except InputError as error:
+                findings.reject("videos", name, video, error.message)
     if "" in top:
         message = f"expected an object at the top and found {kind_of(top[''])}"
         raise InputError(message, where=where, hint=_HINT)

@@ -110,13 +110,14 @@ def refusals(file: str, rows: Sequence[tuple[str, str]]) -> pl.DataFrame:
 
 def id_lists(column: Sequence[Any]) -> IdLists:
     """The lists of a column, laid flat; what is no list counts as one odd id, and nothing as none."""
-    absent = sum(value is None for value in column)
-    told: dict[int, str] = {}
-    if absent or any(type(value) is not list for value in column):
+    absent = 0
+    if not set(map(type, column)) <= {list}:
+        absent = sum(value is None for value in column)
         column = [[] if v is None else v if isinstance(v, list) else [v] for v in column]
+    told: dict[int, str] = {}
     counts = np.fromiter(map(len, column), dtype=np.int64, count=len(column))
     flat: list[Any] = list(chain.from_iterable(column))
-    if any(type(value) is not int or not -_MOST <= value <= _MOST for value in flat):
+    if not set(map(type, flat)) <= {int} or (flat and not -_MOST <= min(flat) <= max(flat) <= _MOST):
         for place, value in enumerate(flat):
             if type(value) is not int or not -_MOST <= value <= _MOST:
                 told[place], flat[place] = quoted(value), -1
@@ -149,7 +150,7 @@ def _corners(entries: Sequence[Any]) -> tuple[Floats, dict[int, str]]:
 
 def _plain(given: Sequence[Any]) -> bool:
     """Whether all are lists of four finite numbers of usual size."""
-    if not all(type(box) is list for box in given) or not all(len(box) == 4 for box in given):
+    if not set(map(type, given)) <= {list} or not set(map(len, given)) <= {4}:
         return False
     kinds = set(map(type, chain.from_iterable(given)))
     if kinds <= {float}:

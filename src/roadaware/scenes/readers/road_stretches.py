@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +13,7 @@ from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.json import clean, kind_of
 from roadaware.scenes.readers.road_boxes import Boxes, Ints, id_lists, refusals
 
+_EMPTY = "has no frame that can be taken"
 _NUMBER = re.compile(r"[1-9][0-9]{0,7}", re.ASCII)
 
 
@@ -39,56 +39,46 @@ class Stretches:
 
 
 class Places:
-    """Where a tube's frames and boxes are found."""
+    """Where a video's frames and boxes are found.
+
+    Args:
+        boxes: of the video.
+        length: of the video, in frames.
+    """
 
     def __init__(self, boxes: Boxes, length: int) -> None:
-        self.length = length
-        self._frames = boxes.frame.tolist()
-        self._row = {key: row for row, key in enumerate(boxes.key)}
-        self._rows: dict[tuple[int, str], int] | None = None
-        if len(self._row) < len(boxes.key):
-            pairs = zip(self._frames, boxes.key, strict=True)
-            self._rows = {pair: row for row, pair in enumerate(pairs)}
+        self.length, self._frame = length, boxes.frame
+        frames = boxes.frame.tolist()
+        self._number = {str(frame + 1): frame for frame in set(frames)}
+        self._row: dict[Any, int] = {key: row for row, key in enumerate(boxes.key)}
+        self._paired = len(self._row) < len(boxes.key)
+        if self._paired:
+            self._row = {pair: row for row, pair in enumerate(zip(frames, boxes.key, strict=True))}
 
-    def members(self, tube: Any) -> tuple[list[tuple[int, int]], int] | str:
-        """A tube's frames with their boxes in order and how many were left out, or why it is refused."""
-        if not isinstance(tube, dict):
-            return f"should be an object and is {kind_of(tube)}"
-        if "annos" in tube:
-            annos = tube["annos"]
-            if not isinstance(annos, dict):
-                return f"'annos' should be an object and is {kind_of(annos)}"
-            found, lost = self._boxes(annos)
-        else:
-            frames = tube.get("frames")
-            if not isinstance(frames, dict | list):
-                return f"has no 'annos', and 'frames' should be a list and is {kind_of(frames)}"
-            numbers = {self._number(frame) for frame in frames if isinstance(frame, str | int)}
-            odd = [frame for frame in frames if not isinstance(frame, str | int)]
-            if odd or None in numbers:
-                return f"holds a frame that is no number in 1 to {self.length}"
-            found, lost = [(number - 1, -1) for number in sorted(n for n in numbers if n)], 0
-        return (found, lost) if found else "has no frame that can be taken"
+    def boxes(self, frames: Sequence[str], keys: Sequence[Any]) -> tuple[Ints, Ints]:
+        """Frame from 0 and box of what tubes list; the box is -1 where that frame has none of that name.
 
-    def _boxes(self, annos: Mapping[str, Any]) -> tuple[list[tuple[int, int]], int]:
-        row, frames = self._row, self._frames
-        found: list[tuple[int, int]] = []
-        for key, box in annos.items():
-            number = int(key) - 1 if _NUMBER.fullmatch(key) else -1
-            if not isinstance(box, str):
-                continue
-            at = row.get(box, -1) if self._rows is None else self._rows.get((number, box), -1)
-            if at >= 0 and frames[at] == number:
-                found.append((number, at))
-        lost = len(annos) - len(found)
-        if any(a >= b for (a, _), (b, _) in itertools.pairwise(found)):
-            found.sort()
-        return found, lost
+        Args:
+            frames: (members,) as the file counts them.
+            keys: (members,) names of boxes.
+        """
+        number = [self._number.get(frame, -1) for frame in frames]
+        if not set(map(type, keys)) <= {str}:
+            keys = [key if isinstance(key, str) else None for key in keys]
+        if self._paired:
+            keys = list(zip(number, keys, strict=True))
+        row = np.array([self._row.get(key, -1) for key in keys], dtype=np.int64)
+        frame = np.array(number, dtype=np.int64)
+        if len(self._frame):
+            row[self._frame[row] != frame] = -1
+        return frame, row
 
-    def _number(self, frame: str | int) -> int | None:
-        text = str(frame) if not isinstance(frame, bool) else ""
-        number = int(text) if _NUMBER.fullmatch(text) else 0
-        return number if 1 <= number <= self.length else None
+    def frames(self, listed: Iterable[Any]) -> list[int] | None:
+        """The frames from 0 that a list or an object names, in order; None if one is out of the video."""
+        texts = {str(each) if type(each) is int else each if isinstance(each, str) else "" for each in listed}
+        numbers = sorted(int(text) if _NUMBER.fullmatch(text) else 0 for text in texts)
+        inside = all(1 <= number <= self.length for number in numbers)
+        return [number - 1 for number in numbers] if inside else None
 
 
 def read_stretches(key: str, tubes: Any, at: Places, place: tuple[str, str], findings: Findings) -> Stretches:
@@ -109,25 +99,56 @@ def read_stretches(key: str, tubes: Any, at: Places, place: tuple[str, str], fin
         reason = f"'{key}' should be an object and is {kind_of(tubes)}"
         findings.reject("tubes", file, f"{video}, {key}", reason)
         tubes = {}
-    refused: list[tuple[str, str]] = []
-    names: list[str] = []
-    labels: list[Any] = []
-    members: list[list[tuple[int, int]]] = []
-    lost = 0
-    for name, tube in tubes.items():
-        found = at.members(tube)
-        if isinstance(found, str):
-            refused.append((f"{video}, {key}, {name}", found))
-            continue
-        lost += found[1]
-        names.append(clean(name))
-        labels.append([tube.get("label_id")])
-        members.append(found[0])
+    faults = {n: fault for n, tube in enumerate(tubes.values()) if (fault := _fault(tube, at)) is not None}
+    held = [tube for n, tube in enumerate(tubes.values()) if n not in faults]
+    names = [name for n, name in enumerate(tubes) if n not in faults]
+    whole = [f"{video}, {key}, {name}" for name in tubes]
+    tube, frame, box, listed = _members(held, at)
+    kept = np.zeros(len(held), dtype=bool)
+    kept[tube] = True
+    refused = [(whole[n], fault) for n, fault in faults.items()]
+    refused += [(f"{video}, {key}, {names[n]}", _EMPTY) for n in np.flatnonzero(~kept).tolist()]
     findings.read["tubes"] += len(refused)
     findings.reject_rows("tubes", refusals(file, refused))
+    lost = listed - len(tube)
     findings.warn("frames of tubes whose box is not there or was refused, left out", f"{video}, {key}", lost)
-    ids = id_lists(labels)
-    counts = [len(each) for each in members]
-    flat = np.array([pair for each in members for pair in each], dtype=np.int64).reshape(-1, 2)
-    tube_of = np.repeat(np.arange(len(names), dtype=np.int64), counts)
-    return Stretches(names, ids.value, ids.told, tube_of, flat[:, 0], flat[:, 1])
+    taken = np.flatnonzero(kept).tolist()
+    ids = id_lists([[held[n].get("label_id")] for n in taken])
+    number = np.cumsum(kept) - 1
+    return Stretches([clean(names[n]) for n in taken], ids.value, ids.told, number[tube], frame, box)
+
+
+def _fault(tube: Any, at: Places) -> str | None:
+    """Why a tube cannot be taken, None if it lists boxes or frames."""
+    if not isinstance(tube, dict):
+        return f"should be an object and is {kind_of(tube)}"
+    if "annos" in tube:
+        annos = tube["annos"]
+        told = kind_of(annos)
+        return None if isinstance(annos, dict) else f"'annos' should be an object and is {told}"
+    frames = tube.get("frames")
+    if not isinstance(frames, dict | list):
+        return f"has no 'annos', and 'frames' should be a list and is {kind_of(frames)}"
+    return f"holds a frame that is no number in 1 to {at.length}" if at.frames(frames) is None else None
+
+
+def _members(tubes: Sequence[Mapping[str, Any]], at: Places) -> tuple[Ints, Ints, Ints, int]:
+    """Tube, frame and box (-1 in tubes of frames alone) of what can be found, and how much is listed."""
+    frames: list[str] = []
+    keys: list[Any] = []
+    for tube in tubes:
+        frames.extend(tube.get("annos", ()))
+        keys.extend(tube["annos"].values() if "annos" in tube else ())
+    counts = [len(tube.get("annos", ())) for tube in tubes]
+    tube_of = np.repeat(np.arange(len(tubes), dtype=np.int64), counts)
+    frame, box = at.boxes(frames, keys)
+    found = box >= 0
+    alone = [
+        (n, f) for n, tube in enumerate(tubes) if "annos" not in tube for f in at.frames(tube["frames"]) or ()
+    ]
+    bare = np.array(alone, dtype=np.int64).reshape(-1, 2)
+    tube_of = np.concatenate([tube_of[found], bare[:, 0]])
+    frame = np.concatenate([frame[found], bare[:, 1]])
+    box = np.concatenate([box[found], np.full(len(bare), -1, dtype=np.int64)])
+    order = np.lexsort((frame, tube_of))
+    return tube_of[order], frame[order], box[order], len(frames) + len(bare)
