@@ -90,15 +90,14 @@ def _expect(
 def _overlap(at: Floats, box: Floats, place: int, clamped: bool, single: bool) -> float:
     """IoU of `at` (4,) and row `place` of `box`.
 
-    Unclamped, boxes apart in both directions have the product of two negative sides as intersection.
+    Unclamped, boxes apart in both directions have the product of two negative sides as intersection, and
+    an expected box that motion has turned inside out has a negative area; both may give any number.
     """
     width = rounded(min(at[2], box[place, 2]) - max(at[0], box[place, 0]), single)
     height = rounded(min(at[3], box[place, 3]) - max(at[1], box[place, 1]), single)
     if clamped and (width <= 0 or height <= 0):
         return 0.0
     inter = rounded(width * height, single)
-    if inter <= 0:
-        return 0.0
     area_a = rounded(rounded(at[2] - at[0], single) * rounded(at[3] - at[1], single), single)
     wide = rounded(box[place, 2] - box[place, 0], single)
     area_b = rounded(wide * rounded(box[place, 3] - box[place, 1], single), single)
