@@ -60,6 +60,13 @@ READERS: dict[str, Reader] = {
         summary="road users as tubes with agent, action, location, duplex and event; the vehicle's actions",
         options={},
     ),
+    "ucf24": Reader(
+        module="roadaware.scenes.readers.ucf24",
+        title="UCF101-24 with corrected annotations",
+        licence="research use (annotations)",
+        summary="3,194 videos of 24 human actions as tubes; every frame counts, with or without action",
+        options={},
+    ),
 }
 
 
