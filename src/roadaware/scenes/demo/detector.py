@@ -146,7 +146,7 @@ def _seen(rng: np.random.Generator, scenes: Scenes, detector: Detector) -> _Foun
     of = np.concatenate([one, two])
     of = of[~blind[first[video[of]] + frame[of]]]
     true = boxes.select(_CORNERS).to_numpy().astype(np.float64)[of]
-    quality = rng.normal(2.0, 1.2, len(of)) - 1.5 * seldom[of] - 0.8 * dark[of]
+    quality = rng.normal(2.0 * detector.sharpness, 1.2, len(of)) - 1.5 * seldom[of] - 0.8 * dark[of]
     corners = _moved(rng, true, detector.jitter * np.where(dark[of], 1.4, 1.0))
     wrong = _nothing(rng, scenes, detector, np.flatnonzero(~blind), first)
     return _Found(

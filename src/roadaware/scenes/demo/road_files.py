@@ -13,7 +13,7 @@ from roadaware.scenes.demo.road_world import road_world
 from roadaware.scenes.disk import atomic_write, disk_error
 from roadaware.scenes.formats.detections import write_detections
 
-ANNOTATIONS, DETECTIONS, FACTS = "road_trainval_v1.0.json", "detections", "road_facts.json"
+ANNOTATIONS, DETECTIONS, FACTS = "road_trainval_v1.0.json", "detections", "facts.json"
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ def _spans(run: Ints, frame: Ints) -> pl.DataFrame:
     """Per run its first frame, the one after its last, and its stretches without hole; runs lie in order."""
     broken = (np.diff(run, prepend=-1) != 0) | (np.diff(frame, prepend=-2) != 1)
     first = np.flatnonzero(broken)
-    last = np.append(first[1:], len(run)) - 1
+    last = np.append(first[1:], len(run))[: len(first)] - 1
     pieces = pl.DataFrame({"run": run[first], "low": frame[first], "high": frame[last] + 1})
     return pieces.group_by("run").agg(
         start_frame=pl.col("low").min(),
