@@ -47,9 +47,9 @@ def scales(
     truth, claims = _sizes(scenes, videos), _sizes(predictions, videos)
     claims = np.where(np.isnan(claims), truth, claims)
     target = truth if config.frame_size_px is None else np.array([config.frame_size_px], dtype=np.float64)
-    same = np.isnan(truth).any(axis=1) & np.isnan(claims).any(axis=1)
-    lost = np.isnan(truth).any(axis=1) & ~same
-    lost |= same & (config.frame_size_px is not None)
+    unknown = np.isnan(truth[:, 0])
+    same = unknown & np.isnan(claims[:, 0])
+    lost = unknown if config.frame_size_px is not None else unknown & ~same
     if lost.any():
         names = [videos[k] for k in np.flatnonzero(lost)[:5]]
         raise InputError(

@@ -1,0 +1,57 @@
+"""Boxes as arrays of x1, y1, x2, y2: their areas, and how much each of some overlaps each of others."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+
+def areas(boxes: npt.ArrayLike, *, pixel_offset: float = 0.0) -> Floats:
+    """(n,) widths times heights, in square pixels.
+
+    Args:
+        boxes: (n, 4) x1, y1, x2, y2 in pixels.
+        pixel_offset: added to widths and heights; 1 where x2 and y2 are the last pixels inside.
+
+    >>> areas([[0, 0, 9, 4]], pixel_offset=1.0)
+    array([50.])
+    """
+    edges = _edges(boxes)
+    found: Floats = (edges[:, 2] - edges[:, 0] + pixel_offset) * (edges[:, 3] - edges[:, 1] + pixel_offset)
+    return found
+
+
+def iou(a: npt.ArrayLike, b: npt.ArrayLike, *, pixel_offset: float = 0.0, clamped: bool = True) -> Floats:
+    """(n, m) intersection over union of each box of `a` with each of `b`; 0 where both are empty.
+
+    Args:
+        a: (n, 4) x1, y1, x2, y2 in pixels.
+        b: (m, 4) the same.
+        pixel_offset: added to widths and heights; 1 where x2 and y2 are the last pixels inside.
+        clamped: whether the sides of an intersection are at least 0. The published tube builder does
+            without: boxes that are apart in both directions then have a positive "intersection", and
+            values are not bounded.
+
+    Source: Everingham et al., IJCV 2010, eq. 3.
+
+    >>> iou([[0, 0, 2, 2]], [[1, 0, 3, 2], [4, 4, 6, 6]]).round(4)
+    array([[0.3333, 0.    ]])
+    >>> iou([[0, 0, 2, 2]], [[4, 4, 6, 6]], clamped=False)
+    array([[1.]])
+    """
+    one, other = _edges(a)[:, None], _edges(b)[None]
+    sides = np.minimum(one[..., 2:], other[..., 2:]) - np.maximum(one[..., :2], other[..., :2]) + pixel_offset
+    if clamped:
+        sides = np.maximum(sides, 0.0)
+    inter = sides[..., 0] * sides[..., 1]
+    union = areas(a, pixel_offset=pixel_offset)[:, None] + areas(b, pixel_offset=pixel_offset) - inter
+    shares: Floats = np.divide(inter, union, out=np.zeros_like(inter), where=union != 0)
+    return shares
+
+
+def _edges(boxes: npt.ArrayLike) -> Floats:
+    """(n, 4) numbers, also of an empty list."""
+    edges = np.asarray(boxes, dtype=np.float64)
+    return edges.reshape(0, 4) if not edges.size else edges

@@ -1,0 +1,147 @@
+"""Matches of frame labels: how well the scores of whole frames rank what the vehicle does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.frame_inputs import (
+    Floats,
+    Frames,
+    Ints,
+    class_places,
+    dense_rows,
+    found,
+    frames_of,
+)
+from roadaware.metrics.detection.matches import Matches
+from roadaware.metrics.detection.tube_rows import OF_FRAMES, Class, tube_classes
+from roadaware.scenes.dense import layout
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.tables import Scenes
+
+SCORED = 0.5
+"""The threshold of these matches: a frame has a label or has it not, whatever the threshold."""
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedLabels:
+    """Which judged frames have which labels, and the scores claimed for them.
+
+    Args:
+        classes: (C,) kind and label.
+        frames: the frames of the truth.
+        truth: (J, C) whether each judged frame has each label.
+        frame: (n,) judged frame of each claim.
+        score: (n, C) its scores.
+        claimed: (C,) whether there are scores of the label.
+        left_out: claims of other frames.
+    """
+
+    classes: tuple[Class, ...]
+    frames: Frames
+    truth: npt.NDArray[np.bool_]
+    frame: Ints
+    score: Floats
+    claimed: npt.NDArray[np.bool_]
+    left_out: int
+
+    def matches(self) -> Matches:
+        """Each score of a frame as a claim of a class, right where the frame has the label."""
+        which = np.flatnonzero(self.claimed)
+        ranked = [np.argsort(-self.score[:, c], kind="stable") for c in which]
+        rows = np.concatenate([*ranked, np.zeros(0, dtype=np.int64)])
+        cls = np.repeat(which, len(self.frame)).astype(np.int32)
+        videos = self.frames.judged_video
+        n_truth = np.zeros((len(self.frames.videos), len(self.classes)), dtype=np.int64)
+        np.add.at(n_truth, videos, self.truth)
+        return Matches(
+            (SCORED,),
+            self.classes,
+            self.frames.videos,
+            cls,
+            self.score[rows, cls],
+            videos[self.frame[rows]],
+            rows,
+            self.truth[self.frame[rows], cls][:, None],
+            n_truth,
+            _ranked=True,
+        )
+
+    def notes(self) -> tuple[str, ...]:
+        """What was left out or is missing, in words."""
+        said = []
+        if self.left_out:
+            said.append(
+                f"scores of {self.left_out:,} frames that were not annotated or are unknown were left out"
+            )
+        missing = len(self.frames.judged) - len(self.frame)
+        if missing:
+            said.append(
+                f"{missing:,} annotated frames have no scores of their own: their labels count as missed"
+            )
+        return tuple(said)
+
+
+def av_action_matches(
+    predictions: Predictions, scenes: Scenes, config: DetectionConfig, kind: str = OF_FRAMES
+) -> Matches:
+    """Judge the scores of whole frames: all annotated frames are ranked for each label.
+
+    Args:
+        predictions: frames with dense `scores`. Annotated frames without scores count as missed.
+        scenes: `frame_labels` of the kind, and which frames were annotated.
+        config: `av_label` holds here, and `av_ap` where AP is read off.
+        kind: of the labels.
+
+    Returns:
+        Matches at one threshold that means nothing (a frame has a label or has it not).
+
+    Raises:
+        UsageError: if the kind has no vocabulary.
+        InputError: if a score is of a label that the truth does not know, or a row has none.
+
+    Source: the code released with Singh et al., TPAMI 2022; section 5.1 there.
+    """
+    return judge_labels(predictions, scenes, config, kind).matches()
+
+
+def judge_labels(
+    predictions: Predictions, scenes: Scenes, config: DetectionConfig, kind: str = OF_FRAMES
+) -> JudgedLabels:
+    """Bring truth and claims to the same frames and labels; arguments as `av_action_matches`."""
+    classes = tube_classes(scenes, [kind])
+    frames = frames_of(scenes)
+    judged = frames.judged
+    keys = frames.keys(predictions.frames)
+    rows = np.flatnonzero(found(judged, keys))
+    order = np.argsort(keys[rows], kind="stable")
+    rows = rows[order]
+    score, claimed = np.zeros((len(rows), len(classes))), np.zeros(len(classes), dtype=np.bool_)
+    kinds = layout(predictions.meta, "frames")
+    if kind in kinds.kinds and "scores" in predictions.frames.columns:
+        given = dense_rows(predictions.frames["scores"], kinds.width)[rows]
+        start = kinds.columns(kind).start
+        for _, label, place in class_places(predictions, classes).iter_rows():
+            score[:, place], claimed[place] = given[:, start + label], True
+    truth = _truth(scenes, classes, frames, config)
+    at = np.searchsorted(judged, keys[rows])
+    return JudgedLabels(classes, frames, truth, at, score, claimed, len(keys) - len(rows))
+
+
+def _truth(
+    scenes: Scenes, classes: tuple[Class, ...], frames: Frames, config: DetectionConfig
+) -> npt.NDArray[np.bool_]:
+    """(J, C) whether each judged frame has each label."""
+    labels = scenes.frame_labels.filter(pl.col("kind").cast(pl.String) == classes[0][0])
+    if config.av_label == "first":
+        labels = labels.unique(["video", "frame"], keep="first", maintain_order=True)
+    keys, judged = frames.keys(labels), frames.judged
+    rows = found(judged, keys)
+    truth = np.zeros((len(judged), len(classes)), dtype=np.bool_)
+    truth[np.searchsorted(judged, keys[rows]), labels["label"].to_numpy()[rows]] = True
+    return truth
