@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from event_files import Events, write_events
 from small_files import Command, Done, Files, write_files
 
 from roadaware.cli import main
@@ -43,3 +44,9 @@ def demo_set(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, DemoFacts]
 def files(tmp_path: Path) -> Files:
     """Scores and samples of the action task."""
     return write_files(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
+    """Made-up road events in all the forms that commands take; nobody writes into them."""
+    return write_events(tmp_path_factory.mktemp("events"))

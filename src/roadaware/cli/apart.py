@@ -11,17 +11,17 @@ from typing import Any
 
 from roadaware.errors import DiskError, InputError, UsageError
 
-_OUTPUTS = {"html": "--html", "folder": "--output", "page": "--output"}
-_DATA = ("path", "data")
-_DATA_FILES = {".xml", ".txt", ".csv", ".zip", ".parquet"}
+_OUTPUTS = {"html": "--html", "folder": "--output", "page": "--output", "out": "--out"}
+_DATA = ("path", "data", "truth", "detections", "predictions")
+_DATA_FILES = {".xml", ".txt", ".csv", ".zip", ".parquet", ".json", ".pkl"}
 
 
 def check_apart(arguments: Mapping[str, Any]) -> None:
     """Fail before anything is written where an output would damage an input.
 
     Args:
-        arguments: of the command, by name; the outputs are `html`, `folder`, `page` and the shared
-            `json`, any other path is an input.
+        arguments: of the command, by name; the outputs are `html`, `folder`, `page`, `out` and the
+            shared `json`, any other path is an input.
 
     Raises:
         UsageError: if an output is an input or another output, or lies inside one.
@@ -63,7 +63,7 @@ def _given(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
             continue
         if name == "data" and isinstance(value, str):
             value = Path(value.partition("=")[2])
-        for item in value if isinstance(value, tuple) else (value,):
+        for item in value if isinstance(value, tuple | list) else (value,):
             if isinstance(item, Path):
                 yield name, item
 

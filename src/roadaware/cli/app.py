@@ -23,10 +23,12 @@ from roadaware.cli.demo import demo
 from roadaware.cli.doctor import doctor
 from roadaware.cli.evaluate import evaluate
 from roadaware.cli.interrupts import Terminated, end_children, interruptible
+from roadaware.cli.link import link
 from roadaware.cli.options import USUAL, Common, Outcome
 from roadaware.cli.read import read
 from roadaware.cli.report import report
 from roadaware.cli.reproduce import reproduce
+from roadaware.cli.stats import stats
 from roadaware.cli.text import paragraphs
 from roadaware.errors import RoadawareError
 
@@ -51,9 +53,11 @@ app = App(
 _COMMANDS: tuple[Callable[..., Any] | App, ...] = (
     demo,
     read,
+    stats,
     audit,
     doctor,
     baseline,
+    link,
     evaluate,
     compare,
     reproduce,

@@ -101,6 +101,64 @@ def event_comparison_section(found: Any, *, title: str | None = None) -> Section
     return Section(title or sentence(f"{first} against {second}"), says, (*blocks, table))
 
 
+def printed_table(rows: pl.DataFrame) -> Table:
+    """What the paper prints of the same thing, its best and its range over models, beside what was obtained.
+
+    Args:
+        rows: what `roadaware.protocols.tpami22.beside` gave.
+    """
+    same = ["level", "threshold", "kind", "label"]
+    held = rows.drop_nulls("printed").sort("printed", descending=True, maintain_order=True)
+    best = held.group_by(same, maintain_order=True).agg(
+        pl.col("obtained", "printed", "model", "table").first(), lowest=pl.col("printed").min(), n=pl.len()
+    )
+    order = rows.select(same).unique(maintain_order=True).with_row_index("place")
+    best = order.join(best, on=same, nulls_equal=True).sort("place")
+    means = best.filter(pl.col("label").is_null())
+    shown = means if len(means) else best
+    cells: list[tuple[Cell, ...]] = [
+        (
+            f"{row['kind']} {row['label'] or ''}".strip(),
+            results.Column(row["level"], "", row["threshold"] or "").words,
+            number(row["obtained"], 1),
+            number(row["printed"], 1),
+            f"{row['model']} (Table {row['table']})",
+            f"{number(row['lowest'], 1)} to {number(row['printed'], 1)}",
+            count(row["n"]),
+        )
+        for row in shown.iter_rows(named=True)
+    ]
+    return Table(
+        ("what", "where", "obtained", "best printed", "by", "range printed", "numbers"),
+        tuple(cells),
+        "llrrlrr",
+        "Beside the paper",
+        "In per cent. Printed by Singh et al., TPAMI 2022, for this split or as a mean over splits.",
+    )
+
+
+def calibration_block(level: str, rows: pl.DataFrame) -> Table:
+    """The expected calibration error of each kind.
+
+    Args:
+        level: boxes or tubes.
+        rows: what `roadaware.metrics.detection.calibration.calibration_table` gave.
+    """
+    kinds = rows.filter(pl.col("group").is_null(), pl.col("label").is_null())
+    cells: list[tuple[Cell, ...]] = [
+        (
+            row["kind"],
+            count(row["claims"]),
+            number(row["mean_score"]),
+            number(row["precision"]),
+            number(row["ece"]) if row["valid"] else Mark("undefined", "mute", "no claims"),
+        )
+        for row in kinds.iter_rows(named=True)
+    ]
+    head = ("kind", "claims", "mean score", "share that is right", "expected calibration error")
+    return Table(head, tuple(cells), "lrrrr", f"Scores of {level}: do they mean what they say?")
+
+
 def _means_table(grid: Grid, summary: pl.DataFrame) -> Table | None:
     """Kinds by thresholds, and what the vehicle does."""
     action = results.means(summary, levels=(results.AV,))

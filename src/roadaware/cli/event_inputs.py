@@ -1,0 +1,310 @@
+"""Truth and claims of road events as the commands take them, in every form that they come in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from roadaware.cli import console, datasets
+from roadaware.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from roadaware.scenes.predictions import Predictions
+    from roadaware.scenes.tables import Scenes, TableSet
+
+Form = Literal["saved", "detections", "tubes", "coco", "mot"]
+EventSet = Literal["road", "ucf24"]
+NETWORK_SIZE = "682x512"
+_FORMS = (
+    "a folder that `link` or `read -o` saved, a folder of per-frame detection pickles, a tube file (.pkl), "
+    "COCO results (.json) or MOT text (.txt)"
+)
+_UCF24_CLASSES = 24
+_SUFFIXES: dict[str, Form] = {".pkl": "tubes", ".json": "coco", ".txt": "mot"}
+S = TypeVar("S", bound="TableSet")
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What a model claims, and where it came from.
+
+    Args:
+        path: the file or folder.
+        form: of it.
+        tables: what was read.
+        dropped: what was left out, by reason.
+    """
+
+    path: Path
+    form: Form
+    tables: Predictions
+    dropped: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def has_boxes(self) -> bool:
+        """Whether it says anything of boxes in frames."""
+        return self.form in ("detections", "coco") or (self.form == "saved" and self._detected)
+
+    @property
+    def has_tubes(self) -> bool:
+        """Whether it says anything of tubes."""
+        return self.form in ("tubes", "mot") or (self.form == "saved" and not self.tables.tubes.is_empty())
+
+    @property
+    def _detected(self) -> bool:
+        """Whether there are detections: a saved tube file has boxes, and all of them belong to tubes."""
+        from roadaware.scenes.dense import layout
+
+        boxes = self.tables.boxes
+        loose = self.tables.tubes.is_empty() or layout(self.tables.meta, "boxes").width > 0
+        return (
+            loose
+            or not self.tables.frames.is_empty()
+            or (not self.tables.labels.is_empty() and len(boxes) > 0)
+        )
+
+
+def open_truth(path: Path, dataset: EventSet | None = None) -> Scenes:
+    """The annotations of road events: a release's file, or a folder that `read -o` saved.
+
+    Args:
+        path: where they lie.
+        dataset: which reader; guessed from the name where None: .pkl is UCF101-24, anything else ROAD.
+
+    Raises:
+        InputError: if there is no such file, or it is not the dataset.
+    """
+    if not path.exists():
+        raise InputError("there is no such file or folder", where=str(path), hint="Check the path.")
+    if datasets.is_saved(path):
+        from roadaware.scenes.store import open_scenes
+
+        with console.working(f"opening {path}"):
+            return open_scenes(path)
+    return datasets.opened(dataset or _guessed(path), path)
+
+
+def of_split(scenes: Scenes, split: str | None) -> Scenes:
+    """The part of the truth that is judged; all of it where no split is named.
+
+    Args:
+        scenes: the truth.
+        split: its name; `all` for everything.
+
+    Raises:
+        UsageError: if there is no such split.
+        InputError: if that part holds no truth at all.
+    """
+    whole = split is None or (split == "all" and split not in _splits(scenes))
+    part = scenes if whole else scenes.split(str(split))
+    if part.boxes.is_empty() and part.frame_labels.is_empty():
+        where = f"split {split}" if split else "the truth"
+        raise InputError(
+            f"{where} holds no boxes and no labels of frames: there is nothing to judge against",
+            hint=f"{_named_splits(scenes)}; look into it with `roadaware read`",
+        )
+    return part
+
+
+def open_claims(
+    path: Path, scenes: Scenes | None, size_px: tuple[int, int], videos: Sequence[str] | None = None
+) -> Claims:
+    """Claims in any of the forms.
+
+    Args:
+        path: file or folder.
+        scenes: names the labels, and the videos' sizes.
+        size_px: (width, height) of the images that the boxes of detection files are in.
+        videos: those of which detection files are read; all where None.
+
+    Raises:
+        InputError: if it cannot be read, or is none of the forms.
+    """
+    form = form_of(path)
+    if form == "saved":
+        from roadaware.scenes.store import open_predictions
+
+        with console.working(f"opening {path}"):
+            return Claims(path, form, open_predictions(path))
+    dropped = {}
+    with console.progress(f"reading {path.name}") as progress, console.working(f"reading {path}"):
+        if form == "detections" and videos is not None:
+            dropped = _unread(path, videos)
+        tables = _read(path, form, scenes, size_px, videos, progress)
+    if len(tables.rejected):
+        dropped[f"files or rows of {path.name} refused, first: {_refusal(tables)}"] = len(tables.rejected)
+    return Claims(path, form, tables, dropped)
+
+
+def form_of(path: Path) -> Form:
+    """What a path holds, by what is there and by its name.
+
+    Raises:
+        InputError: if there is nothing, or nothing of ours.
+    """
+    if not path.exists():
+        raise InputError("there is no such file or folder", where=str(path), hint=f"Give {_FORMS}.")
+    if path.is_dir():
+        if datasets.is_saved(path):
+            return "saved"
+        return "mot" if any(path.glob("*.txt")) and not any(path.glob("*/*.pkl")) else "detections"
+    if path.suffix.lower() in _SUFFIXES:
+        return _SUFFIXES[path.suffix.lower()]
+    raise InputError(
+        f"expected claims of road events, found a file that ends in '{path.suffix}'",
+        where=str(path),
+        hint=f"Give {_FORMS}.",
+    )
+
+
+def size_of(text: str) -> tuple[int, int]:
+    """A size such as 682x512.
+
+    Raises:
+        UsageError: if it is none.
+    """
+    width, cross, height = text.lower().partition("x")
+    if not (cross and width.isdecimal() and height.isdecimal() and int(width) and int(height)):
+        raise UsageError(f"--size needs WIDTHxHEIGHT in pixels, such as {NETWORK_SIZE}; got {text!r}")
+    return int(width), int(height)
+
+
+def within(
+    claims: Predictions, videos: Iterable[str], known: Iterable[str]
+) -> tuple[Predictions, dict[str, int]]:
+    """The claims in some videos, and how many boxes and tubes lie elsewhere.
+
+    Args:
+        claims: what was claimed.
+        videos: those that are judged.
+        known: all videos of the truth.
+
+    Returns:
+        The claims that count, and what does not by reason, JSON-ready.
+    """
+    import polars as pl
+
+    judged, known = set(videos), set(known)
+    dropped: dict[str, int] = {}
+    for name in ("boxes", "tubes"):
+        column = getattr(claims, name)["video"].cast(pl.String)
+        for video, count in column.value_counts(sort=True).iter_rows():
+            if video not in judged:
+                where = "in videos outside the split" if video in known else "in videos that the truth lacks"
+                dropped[f"claimed {name} {where}"] = dropped.get(f"claimed {name} {where}", 0) + count
+    return (_only(claims, sorted(judged)), dropped) if dropped else (claims, {})
+
+
+def dataset_of_columns(claims: Predictions) -> EventSet:
+    """Whose published parameters fit: those of UCF101-24 for 24 classes and no others, else those of ROAD."""
+    from roadaware.scenes.dense import layout
+
+    classes = [
+        len(labels) for kind, labels in layout(claims.meta, "boxes").kinds.items() if kind != "agentness"
+    ]
+    return "ucf24" if classes == [_UCF24_CLASSES] else "road"
+
+
+def native_kinds(scenes: Scenes) -> dict[str, str]:
+    """What the dataset's own files call each kind, where that differs from our name."""
+    named = scenes.meta.notes.get("native_kinds", {})
+    return {str(ours): str(theirs) for ours, theirs in named.items()} if isinstance(named, dict) else {}
+
+
+def named_by(claims: Predictions, scenes: Scenes) -> Predictions:
+    """Claims whose labels were only numbered, with the labels of the truth.
+
+    Raises:
+        InputError: if there are as many numbered labels as the truth has none.
+    """
+    from dataclasses import replace
+
+    named = dict(claims.meta.vocabularies)
+    for kind, labels in claims.meta.vocabularies.items():
+        theirs = scenes.meta.vocabularies.get(kind)
+        if theirs is None or labels == theirs or labels != tuple(f"{kind} {n}" for n in range(len(labels))):
+            continue
+        if len(labels) != len(theirs):
+            raise InputError(
+                f"the claims number {len(labels)} labels of {kind}, and the truth has {len(theirs)}",
+                hint="link or read the detections again with --truth, so that their labels have names",
+            )
+        named[kind] = theirs
+    if named == claims.meta.vocabularies:
+        return claims
+    return claims.with_tables(meta=replace(claims.meta, vocabularies=named))
+
+
+def _unread(path: Path, videos: Sequence[str]) -> dict[str, int]:
+    """The folders of videos that are not read."""
+    from roadaware.scenes.formats.folders import detection_folder
+
+    wanted = set(videos)
+    held = [entry.name for entry in detection_folder(path).iterdir() if entry.is_dir()]
+    count = sum(name not in wanted for name in held)
+    return {f"videos of {path.name} outside the split or unknown to the truth": count} if count else {}
+
+
+def _refusal(tables: TableSet) -> str:
+    row = tables.rejected.row(0, named=True)
+    return ": ".join(str(part) for part in (row["file"], row["item"], row["reason"]) if part)
+
+
+def _read(
+    path: Path,
+    form: Form,
+    scenes: Scenes | None,
+    size_px: tuple[int, int],
+    videos: Sequence[str] | None,
+    progress: console.Progress,
+) -> Predictions:
+    if form == "detections":
+        from roadaware.scenes.formats.detections import read_detections
+
+        return read_detections(path, scenes, size=size_px, videos=videos, progress=progress)
+    if scenes is None:
+        raise UsageError(f"{path} does not name its labels: say --truth TRUTH, the annotations it is about")
+    if form == "tubes":
+        from roadaware.scenes.formats.tubes import read_tubes
+
+        return read_tubes(path, scenes, size=size_px, progress=progress)
+    if form == "coco":
+        from roadaware.scenes.formats.coco import read_coco
+
+        return read_coco(path, scenes)
+    from roadaware.scenes.formats.mot import read_mot
+
+    return read_mot(path, scenes)
+
+
+def _only(tables: S, videos: Sequence[str]) -> S:
+    """The rows that belong to some videos."""
+    import polars as pl
+
+    kept = {
+        name: frame.filter(pl.col("video").cast(pl.String).is_in(videos))
+        for name, frame in tables.filled().items()
+        if "video" in frame.columns
+    }
+    for name, key, owner in (("labels", "box", "boxes"), ("tube_labels", "tube", "tubes")):
+        frame = getattr(tables, name)
+        if not frame.is_empty() and owner in kept:
+            kept[name] = frame.filter(pl.col(key).is_in(kept[owner][key].implode()))
+    return tables.with_tables(**kept)
+
+
+def _guessed(path: Path) -> EventSet:
+    return "ucf24" if path.suffix.lower() == ".pkl" else "road"
+
+
+def _splits(scenes: Scenes) -> list[str]:
+    if "splits" not in scenes.videos.columns:
+        return []
+    return [str(name) for name in scenes.videos["splits"].explode().drop_nulls().unique().sort().to_list()]
+
+
+def _named_splits(scenes: Scenes) -> str:
+    names = _splits(scenes)
+    return f"its splits are {', '.join(names)}" if names else "it names no splits"

@@ -1,0 +1,179 @@
+"""`roadaware link`: from detections in frames to tubes over time."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from roadaware.cli import console, event_inputs, text
+from roadaware.cli.event_inputs import NETWORK_SIZE, EventSet
+from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, Overwrite
+from roadaware.errors import InputError
+
+if TYPE_CHECKING:
+    from roadaware.linking.config import LinkerConfig
+    from roadaware.scenes.predictions import Predictions
+
+_DETECTIONS = (
+    "Folder of per-frame pickles, saved tables, or COCO results. A folder holds VIDEO/00001.pkl, ..., each "
+    "{'ego': ..., 'main': x1, y1, x2, y2, agentness, class scores}."
+)
+_TRUTH = "Annotations that name labels, videos and their sizes: a release's file, or saved tables."
+_DATASET = "Whose published parameters; guessed from the number of classes: 24 are UCF101-24."
+_CONFIG = "`reference` builds tubes box for box as the published code, `default` as we recommend."
+_OUT = "Where the tables go, with the tubes in them."
+_SIZE = "Width and height of the images that boxes of detection files are in."
+_TRIM = "How labels are cut out of a path: not at all, each by itself, or against each other."
+_COMPOSITES = "Scores of duplexes and events: as claimed, or products of those of their parts."
+
+
+def link(
+    detections: Annotated[Path, Parameter(help=_DETECTIONS)],
+    /,
+    *,
+    out: Annotated[Path, Parameter(name=["--out", "-o", "--output"], help=_OUT)],
+    config: Annotated[ConfigName, Parameter(help=_CONFIG)] = "default",
+    truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
+    dataset: Annotated[EventSet | None, Parameter(help=_DATASET)] = None,
+    size: Annotated[str, Parameter(help=_SIZE)] = NETWORK_SIZE,
+    iou: Annotated[float | None, Parameter(help="Smallest overlap of a link.")] = None,
+    jump_gap: Annotated[int | None, Parameter(help="Frames that a path may miss.")] = None,
+    edge: Annotated[
+        Literal["score", "iou", "scoreiou", "ioul2"] | None,
+        Parameter(help="What chooses between candidates."),
+    ] = None,
+    assignment: Annotated[
+        Literal["greedy", "hungarian"] | None, Parameter(help="Paths choose in turn, or all at once.")
+    ] = None,
+    trim: Annotated[
+        Literal["none", "indiv", "dpscores", "dpscorestopn"] | None, Parameter(help=_TRIM)
+    ] = None,
+    composites: Annotated[Literal["joint", "product"], Parameter(help=_COMPOSITES)] = "joint",
+    overwrite: Overwrite = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Link detections to tubes and label them, as published or as we recommend.
+
+    Needs the detections of a model, frame by frame. Writes tables that `evaluate` takes: every detection,
+    the paths (tubes without parent, in the order in which they closed) and the labelled tubes cut from them.
+
+    For example:
+
+        roadaware link detections-30-08-50 --config reference --out linked
+
+        roadaware link detections-30-08-50 --truth road_trainval_v1.0.json \\
+            --iou 0.25 --trim indiv --out linked
+    """
+    from roadaware.linking.link import link as linked
+    from roadaware.scenes.store import check_target, save
+
+    check_target(out, overwrite=overwrite)
+    size_px = event_inputs.size_of(size)
+    scenes = None if truth is None else event_inputs.open_truth(truth)
+    claims = event_inputs.open_claims(detections, scenes, size_px)
+    if claims.has_tubes:
+        raise InputError(
+            "expected detections, found tubes", where=str(detections), hint="They can be judged as they are."
+        )
+    found = with_composites(claims.tables, composites)
+    chosen = linker_config(config, dataset or event_inputs.dataset_of_columns(found))
+    given: dict[str, Any] = {
+        "min_iou": iou,
+        "jump_gap": jump_gap,
+        "cost": edge,
+        "assignment": assignment,
+        "trim": trim,
+    }
+    chosen = replace(chosen, **{name: value for name, value in given.items() if value is not None})
+    started_s = time.monotonic()
+    with console.progress("linking") as progress, console.working("linking"):
+        tubes = linked(found, chosen, progress=progress)
+    elapsed_s = time.monotonic() - started_s
+    save(tubes, out, overwrite=overwrite)
+    console.note(f"wrote {out}")
+    return Outcome(_text(tubes, claims, elapsed_s, out), _data(tubes, claims, chosen, elapsed_s))
+
+
+def linker_config(config: ConfigName, dataset: EventSet) -> LinkerConfig:
+    """The linker's configuration for a dataset."""
+    from roadaware.linking.config import LinkerConfig
+
+    return LinkerConfig.reference(dataset) if config == "reference" else LinkerConfig.default(dataset)
+
+
+def with_composites(claims: Predictions, how: Literal["joint", "product"]) -> Predictions:
+    """The claims with the scores of composite kinds as claimed, or made of those of their parts.
+
+    Raises:
+        InputError: if it is not known what composite labels are made of.
+    """
+    if how == "joint":
+        return claims
+    from roadaware.scenes.composites import product_of_marginals
+
+    return product_of_marginals(claims)
+
+
+def _text(tubes: Predictions, claims: event_inputs.Claims, elapsed_s: float, out: Path) -> str:
+    counts = counted(tubes)
+    rows = [(name, f"{count:,}") for name, count in counts.items() if not isinstance(count, dict)]
+    lines = [
+        f"linked {text.cell(claims.path.name)} in {text.seconds(elapsed_s)}",
+        "",
+        text.table(["", "count"], rows),
+    ]
+    per_kind = counts["labelled tubes"]
+    if per_kind:
+        kinds = [
+            (kind, f"{held['tubes']:,}", held["labels"], held["length"]) for kind, held in per_kind.items()
+        ]
+        lines += ["", text.table(["kind", "tubes", "labels used", "median frames"], kinds)]
+    lines += [f"{count:,} {text.cell(what)}" for what, count in claims.dropped.items()]
+    name = "ucf24" if event_inputs.dataset_of_columns(tubes) == "ucf24" else "road"
+    lines += ["", f"next: roadaware evaluate {name} --truth TRUTH --predictions {text.cell(out)}"]
+    return "\n".join(lines)
+
+
+def _data(
+    tubes: Predictions, claims: event_inputs.Claims, config: LinkerConfig, elapsed_s: float
+) -> dict[str, Any]:
+    from roadaware.config import digest, to_dict
+
+    return {
+        **counted(tubes),
+        "config": to_dict(config),
+        "config_digest": digest(config),
+        "dropped": claims.dropped,
+        "seconds": round(elapsed_s, 3),
+    }
+
+
+def counted(tubes: Predictions) -> dict[str, Any]:
+    """How much was linked to how much, JSON-ready."""
+    import polars as pl
+
+    boxes, table = tubes.boxes, tubes.tubes
+    paths = table.filter(pl.col("parent").is_null()) if "parent" in table.columns else table
+    made = int(boxes["interpolated"].fill_null(False).sum()) if "interpolated" in boxes.columns else 0
+    linked = len(boxes) - boxes["tube"].null_count() if "tube" in boxes.columns else 0
+    found = {
+        "videos": boxes["video"].n_unique(),
+        "detections": len(boxes) - made,
+        "linked detections": linked - made,
+        "interpolated boxes": made,
+        "paths": len(paths),
+    }
+    length = (pl.col("end_frame") - pl.col("start_frame")).median().cast(pl.Int64)
+    kinds: dict[str, Any] = {}
+    if not tubes.tube_labels.is_empty():
+        joined = tubes.tube_labels.join(table.select("tube", "start_frame", "end_frame"), on="tube")
+        kind = pl.col("kind").cast(pl.String)
+        rows = joined.group_by(kind, maintain_order=True).agg(
+            pl.len().alias("tubes"), pl.col("label").n_unique().alias("labels"), length.alias("length")
+        )
+        kinds = {row.pop("kind"): row for row in rows.to_dicts()}
+    return {**found, "labelled tubes": kinds}

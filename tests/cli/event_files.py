@@ -1,0 +1,45 @@
+"""Small files of road events: annotations, detections, and what the commands make of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from roadaware.scenes.demo.detector import perturbed
+from roadaware.scenes.demo.road_json import road_json
+from roadaware.scenes.demo.road_world import road_world
+from roadaware.scenes.formats import writing
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.store import save
+from roadaware.scenes.tables import Scenes
+
+
+@dataclass(frozen=True)
+class Events:
+    """The same made-up drive in all the forms that commands take.
+
+    Args:
+        truth: annotations in the native file of ROAD.
+        folder: detections, one pickle per frame.
+        saved: the same detections as saved tables.
+        scenes: what is in `truth`.
+        claims: what is in `saved`.
+    """
+
+    truth: Path
+    folder: Path
+    saved: Path
+    scenes: Scenes
+    claims: Predictions
+
+
+def write_events(root: Path) -> Events:
+    """Four short videos, two of them in val_3 or in the other splits, with a detector that errs."""
+    scenes = road_world(videos=4, frames=40, boxes_per_frame=4, seed=3)
+    claims = perturbed(scenes, seed=1)
+    truth, folder, saved = root / "road.json", root / "detections", root / "claims"
+    truth.write_text(json.dumps(road_json(scenes)), encoding="utf-8")
+    writing.write_folder(folder, writing.frame_pickles(claims))
+    save(claims, saved)
+    return Events(truth, folder, saved, scenes, claims)

@@ -1,0 +1,97 @@
+"""`stats`: the counts that the tables hold, as text, JSON and page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from event_files import Events
+from small_files import Command
+
+
+def test_counts_are_those_of_the_tables(roadaware: Command, events: Events) -> None:
+    done = roadaware("stats", "road", events.truth, "--json")
+    assert done.code == 0
+    assert done.data["compared_with_print"] is False
+    rows = {(row["kind"], row["label"], row["split"]): row for row in done.data["counts"]}
+    names = events.scenes.meta.vocabularies["agent"]
+    labels = events.scenes.labels.filter(pl.col("kind").cast(pl.String) == "agent")["label"].to_list()
+    for place, name in enumerate(names):
+        assert rows["agent", name, "all"]["boxes"] == labels.count(place)
+    parts = sum(rows["agent", None, f"val_{k}"]["boxes"] for k in (1, 2, 3))
+    assert parts + rows["agent", None, "test"]["boxes"] == rows["agent", None, "all"]["boxes"]
+
+
+def test_the_text_is_in_the_form_of_print(roadaware: Command, events: Events) -> None:
+    done = roadaware("stats", "road", events.truth, "--kinds", "agent", "av_action")
+    assert done.code == 0
+    assert "log scale" in done.out
+    assert "AV-Stop" in done.out
+    assert "Ped-Mov" not in done.out
+    bars = {line.split()[0]: line.count("#") for line in done.out.splitlines() if "#" in line}
+    assert max(bars.values()) == 24
+
+
+def test_a_folder_holds_counts_and_a_page_with_bars(
+    roadaware: Command, events: Events, tmp_path: Path
+) -> None:
+    folder = tmp_path / "counts"
+    assert roadaware("stats", "road", events.truth, "-o", folder).code == 0
+    assert {path.name for path in folder.iterdir()} == {"results.json", "counts.parquet", "report.html"}
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "Classes of agent" in page
+    assert "mathdefault" not in page
+    assert roadaware("stats", "road", events.truth, "-o", folder).code == 2
+    assert roadaware("stats", "road", events.truth, "-o", folder, "--overwrite").code == 0
+
+
+def test_pedestrian_sets_are_counted_too(roadaware: Command, demo_set: tuple[Path, object]) -> None:
+    done = roadaware("stats", "jaad", demo_set[0], "--json")
+    assert done.code == 0
+    assert done.data["dataset"] == "JAAD"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["stats", "rod", "x.json"], 2, "did you mean road?"),
+        (["stats", "road", "absent.json"], 3, "absent.json"),
+        (["stats", "road", "TRUTH", "--kinds", "agents"], 2, "there are agentness, agent"),
+        (["stats", "road", "TRUTH", "-o", "."], 2, "holds other things"),
+    ],
+)
+def test_wrong_requests(
+    roadaware: Command,
+    events: Events,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    code: int,
+    says: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "letter.txt").write_text("dear")
+    done = roadaware(*(events.truth if word == "TRUTH" else word for word in words))
+    assert done.code == code
+    assert says in done.err
+    assert done.out == ""
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"db": 1}', '{"db": {}', "nul\x00"])
+def test_a_damaged_file_is_one_message(roadaware: Command, tmp_path: Path, content: str) -> None:
+    path = tmp_path / "road.json"
+    path.write_text(content)
+    done = roadaware("stats", "road", path, "--json", tmp_path / "out.json")
+    assert done.code == 3
+    assert "road.json" in done.err
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_equal_input_gives_equal_bytes(roadaware: Command, events: Events, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        assert roadaware("stats", "road", events.truth, "-o", tmp_path / name).code == 0
+    for name in ("results.json", "counts.parquet", "report.html"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    assert json.loads((tmp_path / "a" / "results.json").read_text())["videos"] == 4
