@@ -60,6 +60,17 @@ READERS: dict[str, Reader] = {
         summary="road users as tubes with agent, action, location, duplex and event; the vehicle's actions",
         options={},
     ),
+    "vott": Reader(
+        module="roadaware.scenes.readers.vott",
+        title="Visual Object Tagging Tool (JSON exports of versions 1 and 2)",
+        licence="that of whoever drew the boxes",
+        summary="boxes with tags, in videos and images, and tracks where regions are named",
+        options={
+            "kinds": "kind of label to its tags; other tags are of the kind `tag`",
+            "first_frame": "number of a video's first frame in version 1: 1, or 0",
+            "track": "the field that names a track: id, name or UID",
+        },
+    ),
     "ucf24": Reader(
         module="roadaware.scenes.readers.ucf24",
         title="UCF101-24 with corrected annotations",
