@@ -48,7 +48,7 @@ class Detector:
     jitter: float = 0.06
     confused: float = 0.1
     sharpness: float = 1.0
-    own_evidence: float = 0.6
+    own_evidence: float = 0.3
     size: tuple[int, int] | None = (682, 512)
     decimals: int | None = None
 
@@ -213,7 +213,8 @@ def _scored(
     children = scenes.meta.notes.get("children", {})
     scores: dict[str, npt.NDArray[np.float32]] = {}
     for kind in sorted(truth, key=lambda kind: kind in children):
-        evidence = _evidence(rng, detector, found, truth[kind])
+        rare = 0.5 if kind in children else 1.0  # composites are seldom in training, and learnt worse
+        evidence = _evidence(rng, replace(detector, sharpness=rare * detector.sharpness), found, truth[kind])
         if kind in children and all(part in scores for part in scenes.meta.composites[kind]):
             columns = np.array(children[kind], dtype=np.int64).T
             parts = scenes.meta.composites[kind]
