@@ -149,6 +149,18 @@ class JudgedFrames:
             role[members] = resting[members]
             used[:, members] = 0
 
+    def nearest(self, c: int, claims: Ints) -> Floats:
+        """(k,) IoU of some claims with the true box of a class that each overlaps most, 0 where none is."""
+        has = np.zeros(len(self.truth.box), dtype=np.bool_)
+        has[self.truth.members[c]] = True
+        first = self.truth.start[self.claims.frame]
+        sizes = np.diff(self.pair_start)
+        of = np.repeat(np.arange(len(sizes)), sizes)
+        place = np.arange(len(self.overlap)) - np.repeat(self.pair_start[:-1] - first, sizes)
+        best = np.zeros(len(sizes))
+        np.maximum.at(best, of[has[place]], self.overlap[has[place]])
+        return best[claims]
+
     def _ranked(self, c: int) -> tuple[Ints, Floats]:
         """The claims of a class that are judged, by falling score, and their scores."""
         from roadaware.metrics.detection.frame_kernels import falling, uncrowded

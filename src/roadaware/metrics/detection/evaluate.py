@@ -1,0 +1,275 @@
+"""How good claimed boxes, tubes and frame labels are: frame-mAP, video-mAP, AV-action AP, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from roadaware.config import to_dict
+from roadaware.errors import InputError, UsageError
+from roadaware.metrics.detection.av_action import judge_labels
+from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.frame import JudgedFrames, judge_frames
+from roadaware.metrics.detection.instances import frame_rows, label_rows
+from roadaware.metrics.detection.matches import Matches
+from roadaware.metrics.detection.slices import Slice, restricted
+from roadaware.metrics.detection.summary import (
+    AV_ACTION,
+    DETECTION_SUMMARY,
+    FRAME,
+    VIDEO,
+    Asked,
+    measured,
+    summary_rows,
+)
+from roadaware.metrics.detection.thresholds import thresholds
+from roadaware.metrics.detection.tube_rows import OF_FRAMES
+from roadaware.metrics.detection.video import Overlap, tube_table, video_matches
+from roadaware.metrics.result import MetricResult
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.tables import Scenes
+
+Levels = dict[str, tuple[Asked, Matches]]
+USUAL = (0.5,)
+USUAL_VIDEO = (0.2, 0.5, 0.75, "0.5:0.95")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DetectionResult(MetricResult):
+    """The metrics of road events, and the matches they are made from.
+
+    Args:
+        matches: `frame`, `video:stiou` (and other overlaps) and `av_action` to the matches of the whole.
+    """
+
+    matches: dict[str, Matches] = field(default_factory=dict)
+
+
+def evaluate(
+    predictions: Predictions,
+    scenes: Scenes,
+    config: DetectionConfig,
+    *,
+    frame_thresholds: Sequence[float | str] = USUAL,
+    video_thresholds: Sequence[float | str] = USUAL_VIDEO,
+    overlaps: Sequence[Overlap] = ("stiou",),
+    kinds: Sequence[str] | None = None,
+    draws: int = 0,
+    seed: int = 0,
+    groups: Mapping[str, str] | None = None,
+    slices: Mapping[str, Slice] | None = None,
+) -> DetectionResult:
+    """Judge claimed boxes, tubes and labels of frames beside the truth, as a whole and by group.
+
+    Values are fractions in [0, 1]; higher is better. Intervals are the 2.5 and 97.5 percentiles over
+    resamples of whole videos. What was left out stands in the notes.
+
+    Args:
+        predictions: boxes, labelled tubes, and scores of frames; what is not claimed is not judged, unless
+            nothing is claimed at all, which scores 0.
+        scenes: truth; what lies outside is left out of the claims, so that a split can be judged alone.
+        config: how they are judged.
+        frame_thresholds: of boxes: numbers and `0.5:0.95`; none judges neither boxes nor frame labels.
+        video_thresholds: of tubes; none judges no tubes.
+        overlaps: of tubes.
+        kinds: of labels, of boxes and tubes and `av_action`; all that both know unless told.
+        draws: resamples of videos; 0 gives no intervals.
+        seed: of the resamples.
+        groups: video to its group; each group is judged as a set of its own.
+        slices: name to a part of the set, which is judged as a group of that name.
+
+    Raises:
+        UsageError: if a threshold, kind, overlap or slice is not known, or `draws` is negative.
+        InputError: if there is no truth, or claims and truth do not fit each other.
+
+    Source: Singh et al., TPAMI 2022, section 5; the code released with it.
+    """
+    if draws < 0:
+        raise UsageError(f"draws should be 0 or more, not {draws}")
+    _check_truth(scenes)
+    judge = _Judge(predictions, scenes, config, kinds)
+    levels = dict(judge.levels(frame_thresholds, video_thresholds, overlaps))
+    parts = dict(_parts(judge, levels, groups, slices or {}))
+    rows = [
+        row
+        for group, (held, videos) in parts.items()
+        for asked, matches in held.values()
+        for row in summary_rows(
+            group, asked, measured(matches, asked, config, videos=videos, draws=draws, seed=seed)
+        )
+    ]
+    return DetectionResult(
+        summary=pl.DataFrame(rows, schema=DETECTION_SUMMARY),
+        counts=pl.concat([_counts(group, *part) for group, part in parts.items()]),
+        config=to_dict(config),
+        notes=judge.notes,
+        makers=judge.makers,
+        matches={name: matches for name, (_, matches) in levels.items()},
+    )
+
+
+def as_json(result: MetricResult, native: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The metrics of the whole set in per cent, None where undefined.
+
+    Args:
+        result: of `evaluate`.
+        native: kind to the name it has in the dataset's own files, under which it stands as well.
+
+    Returns:
+        {"frame": {threshold: {kind: {"mean", "per_class": {label: AP}}}}, "video": {overlap: {threshold:
+        {kind: ...}}}, "av_action": {"mean", "per_class"}}; levels that were not judged are empty.
+    """
+    found: dict[str, Any] = {FRAME: {}, VIDEO: {}, AV_ACTION: {}}
+    for row in result.of_group().iter_rows(named=True):
+        at = found[row["level"]]
+        if row["level"] == VIDEO:
+            at = at.setdefault(row["overlap"], {})
+        if row["level"] != AV_ACTION:
+            at = at.setdefault(row["threshold"], {}).setdefault(row["kind"], {})
+        value = None if row["value"] is None else 100.0 * row["value"]
+        if row["label"] is None:
+            at["mean"] = value
+            at["per_class"] = {}
+        else:
+            at["per_class"][row["label"]] = value
+    for by_kind in [*found[FRAME].values(), *(at for over in found[VIDEO].values() for at in over.values())]:
+        for kind, name in (native or {}).items():
+            if kind in by_kind and name not in by_kind:
+                by_kind[name] = by_kind[kind]
+    return found
+
+
+class _Judge:
+    """The levels of one evaluation, what was noted on the way, and what makes their instances."""
+
+    def __init__(
+        self,
+        predictions: Predictions,
+        scenes: Scenes,
+        config: DetectionConfig,
+        kinds: Sequence[str] | None,
+    ) -> None:
+        self.predictions, self.scenes, self.config = predictions, scenes, config
+        self.kinds = None if kinds is None else tuple(kind for kind in kinds if kind != OF_FRAMES)
+        self.of_frames = kinds is None or OF_FRAMES in kinds
+        self.frames: JudgedFrames | None = None
+        self.notes: tuple[str, ...] = ()
+        self.makers: dict[str, Callable[[], pl.DataFrame]] = {}
+        self.values: tuple[float, ...] = ()
+
+    def levels(
+        self,
+        frame_thresholds: Sequence[float | str],
+        video_thresholds: Sequence[float | str],
+        overlaps: Sequence[Overlap],
+    ) -> Iterator[tuple[str, tuple[Asked, Matches]]]:
+        """Each level's name, what is asked of it, and its matches."""
+        boxes, tubes = thresholds(frame_thresholds), thresholds(video_thresholds)
+        if boxes.values and self.kinds != ():
+            yield FRAME, (Asked(FRAME, boxes.columns), self._frame(boxes.values))
+        if tubes.values and self.kinds != () and self._linked:
+            for overlap in overlaps:
+                yield (
+                    f"{VIDEO}:{overlap}",
+                    (Asked(VIDEO, tubes.columns, overlap), self._video(tubes.values, overlap)),
+                )
+        if boxes.values and self.of_frames and self._labelled:
+            yield AV_ACTION, (Asked(AV_ACTION, {"": (0,)}), self._labels())
+
+    @property
+    def _silent(self) -> bool:
+        """Whether nothing is claimed at all, which is wrong everywhere."""
+        claims = self.predictions
+        return claims.boxes.is_empty() and claims.tubes.is_empty() and claims.frames.is_empty()
+
+    @property
+    def _linked(self) -> bool:
+        """Whether tubes are judged; they are not where nothing was linked."""
+        if self.predictions.tubes.is_empty() and not self.predictions.boxes.is_empty():
+            self.notes += ("tubes are not judged, because the claimed boxes are not linked",)
+            return False
+        return not self.scenes.tubes.is_empty()
+
+    @property
+    def _labelled(self) -> bool:
+        """Whether labels of frames are judged."""
+        asked = OF_FRAMES in self.scenes.meta.vocabularies
+        return asked and (self._silent or "scores" in self.predictions.frames.columns)
+
+    def _frame(self, values: tuple[float, ...]) -> Matches:
+        self.frames, self.values = (
+            judge_frames(self.predictions, self.scenes, self.config, self.kinds),
+            values,
+        )
+        self.notes += self.frames.notes()
+        self.makers[FRAME] = partial(frame_rows, self.frames, self.predictions, values)
+        return self.frames.matches(values)
+
+    def _video(self, values: tuple[float, ...], overlap: Overlap) -> Matches:
+        judged = (self.predictions, self.scenes, self.config)
+        self.makers.setdefault(VIDEO, partial(tube_table, *judged, overlap, self.kinds))
+        return video_matches(*judged, values, overlap, self.kinds)
+
+    def _labels(self) -> Matches:
+        judged = judge_labels(self.predictions, self.scenes, self.config)
+        self.notes += judged.notes()
+        self.makers[AV_ACTION] = partial(label_rows, judged)
+        return judged.matches()
+
+
+def _parts(
+    judge: _Judge, levels: Levels, groups: Mapping[str, str] | None, slices: Mapping[str, Slice]
+) -> Iterator[tuple[str | None, tuple[Levels, tuple[str, ...] | None]]]:
+    """The whole and each group: its levels, and the videos that count."""
+    yield None, (levels, None)
+    for name in sorted(set((groups or {}).values())):
+        yield name, (levels, tuple(video for video, group in (groups or {}).items() if group == name))
+    for name, wanted in slices.items():
+        videos = None if wanted.videos is None else tuple(wanted.videos)
+        if not wanted.of_boxes:
+            yield name, (levels, videos)
+        elif judge.frames is not None and FRAME in levels:
+            matches = restricted(judge.frames, wanted, judge.scenes).matches(judge.values)
+            yield name, ({FRAME: (levels[FRAME][0], matches)}, videos)
+
+
+def _counts(group: str | None, levels: Levels, videos: tuple[str, ...] | None) -> pl.DataFrame:
+    """How much truth and how many claims each class has at each level."""
+    parts = []
+    for name, (_, matches) in levels.items():
+        kept = [videos is None or video in videos for video in matches.videos]
+        claims = pl.Series(matches.cls[pl.Series(kept, dtype=pl.Boolean).to_numpy()[matches.video]])
+        n = claims.to_frame("c").group_by("c").len()
+        found = dict(n.iter_rows())
+        parts.append(
+            pl.DataFrame(
+                {
+                    "group": pl.Series([group] * len(matches.classes), dtype=pl.String),
+                    "level": [name] * len(matches.classes),
+                    "kind": [kind for kind, _ in matches.classes],
+                    "label": [label for _, label in matches.classes],
+                    "truth": matches.n_truth[kept].sum(axis=0),
+                    "claims": [found.get(c, 0) for c in range(len(matches.classes))],
+                },
+                schema_overrides={
+                    "kind": pl.String,
+                    "label": pl.String,
+                    "level": pl.String,
+                    "claims": pl.Int64,
+                },
+            )
+        )
+    return pl.concat(parts) if parts else pl.DataFrame()
+
+
+def _check_truth(scenes: Scenes) -> None:
+    if scenes.boxes.is_empty() and scenes.tubes.is_empty() and scenes.frame_labels.is_empty():
+        raise InputError(
+            f"there is no truth: {scenes.meta.dataset or 'the set'} has {len(scenes.videos)} videos, and no "
+            "box, tube or frame label",
+            hint="is this the right file, and a split that was annotated?",
+        )
