@@ -132,9 +132,90 @@ KINDS: dict[str, Callable[[bytes, float, float], bytes]] = {
 }
 
 
+_JSON_NUMBER = re.compile(rb"(?<=[ \[:])-?\d[\d.e-]*(?=[,\]}])")
+_JSON_TEXT = re.compile(rb'"[^"\\]*"')
+_MEMBER = re.compile(rb'"[^"\\]*": (?:[^][{}",]+|"[^"\\]*"|\[[^][]*\])(?:, )?')
+_JSON_HOSTILE = (
+    b"-1",
+    b"NaN",
+    b"-Infinity",
+    b"1e400",
+    b"1e39",
+    b"9223372036854775807",
+    b"9223372036854775808",
+    b"1" * 5000,
+    b"null",
+    b"true",
+    b"1.0",
+    b"0.5",
+    b"-0.005",
+    b"1.005",
+    b'""',
+    b'"1"',
+    b'"\\ud800"',
+    b'"\\u202e\\u0000"',
+    b"[]",
+    b"{}",
+    b"[[[1]]]",
+    b'{"a": {"b": [null]}}',
+)
+_JSON_PIECES = (
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b":",
+    b'"',
+    b"\\",
+    b"\x00",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b"[" * 5000,
+)
+
+
+def _json_insert(data: bytes, a: float, b: float) -> bytes:
+    place = int(a * len(data))
+    return data[:place] + _JSON_PIECES[int(b * len(_JSON_PIECES))] + data[place:]
+
+
+def _hostile_value(pattern: re.Pattern[bytes], data: bytes, a: float, b: float) -> bytes:
+    value = _chosen(pattern, data, a)
+    if value is None:
+        return data
+    return data[: value.start()] + _JSON_HOSTILE[int(b * len(_JSON_HOSTILE))] + data[value.end() :]
+
+
+def _delete_member(data: bytes, a: float, b: float) -> bytes:
+    member = _chosen(_MEMBER, data, a)
+    return data if member is None else data[: member.start()] + data[member.end() :]
+
+
+def _duplicate_member(data: bytes, a: float, b: float) -> bytes:
+    member = _chosen(_MEMBER, data, a)
+    return data if member is None else data[: member.start()] + member[0] + data[member.start() :]
+
+
+JSON_KINDS: dict[str, Callable[[bytes, float, float], bytes]] = {
+    "cut": _cut,
+    "flip": _flip,
+    "duplicate": _duplicate,
+    "delete": _delete,
+    "json_insert": _json_insert,
+    "delete_member": _delete_member,
+    "duplicate_member": _duplicate_member,
+    "swap_json_numbers": lambda data, a, b: _swap(_JSON_NUMBER, data, a, b),
+    "swap_json_texts": lambda data, a, b: _swap(_JSON_TEXT, data, a, b),
+    "hostile_json_number": lambda data, a, b: _hostile_value(_JSON_NUMBER, data, a, b),
+    "hostile_json_text": lambda data, a, b: _hostile_value(_JSON_TEXT, data, a, b),
+}
+_ALL = KINDS | JSON_KINDS
+
+
 def mutated(data: bytes, changes: Sequence[Change]) -> bytes:
     """The data after all changes, one after the other."""
     for kind, a, b in changes:
         if data:
-            data = KINDS[kind](data, a, b)
+            data = _ALL[kind](data, a, b)
     return data

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -12,8 +13,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import damage
 import polars as pl
+import pytest
 
+from roadaware.errors import InputError
 from roadaware.scenes.readers import READERS, read
 from roadaware.scenes.tables import Scenes
 
@@ -26,7 +30,10 @@ class NativeSet:
 
     A maker has `make(root, *, frames)`, `FORMAT` (xml), `MAIN` (the file whose damage costs a video),
     `VIDEO` (that video) and `OTHERS` (its further files); it may have `OPTIONS` (of the reader, where they
-    are not the usual ones) and `EXCUSED`: name of a law or case to the reason why this reader breaks it.
+    are not the usual ones), `SOLE` (the main file holds every video, so that its damage is an error),
+    `DAMAGE` (changes of the main file by the names in `damage.CHANGES`, where those of XML do not fit),
+    `BAD_ROW` (pattern in the reason for what `bad_row` does), `with_video(root, name)` (adds a video of
+    that name) and `EXCUSED`: name of a law or case to the reason why this reader breaks it.
     """
 
     name: str
@@ -54,6 +61,30 @@ class NativeSet:
     @property
     def excused(self) -> dict[str, str]:
         return dict(getattr(self.maker, "EXCUSED", {}))
+
+    @property
+    def sole(self) -> bool:
+        return bool(getattr(self.maker, "SOLE", False))
+
+    @property
+    def bad_row(self) -> str:
+        return str(getattr(self.maker, "BAD_ROW", "second box"))
+
+    def change(self, name: str) -> Callable[[bytes], bytes]:
+        """One of `damage.CHANGES` in the set's own format."""
+        own: dict[str, Callable[[bytes], bytes]] = getattr(self.maker, "DAMAGE", {})
+        return own.get(name, damage.CHANGES[name])
+
+    def refusal(self, root: Path) -> str:
+        """Why the main file, and nothing else, is refused: as counted among many, as an error if alone."""
+        if self.sole:
+            with pytest.raises(InputError, match=re.escape(self.main)) as caught:
+                self.read(root)
+            return str(caught.value)
+        scenes = self.read(root)
+        assert scenes.rejected.select("table", "file").rows() == [("files", self.main)]
+        rows_add_up(scenes)
+        return str(scenes.rejected["reason"][0])
 
     def alone(self, root: Path) -> Path:
         """Leave only the files of the main video."""
@@ -102,13 +133,17 @@ def without(scenes: Scenes, video: str) -> Scenes:
 
 
 def unnumbered(scenes: Scenes) -> dict[str, pl.DataFrame]:
-    """Boxes with their track's name for its number, so that sets with other tubes can be compared."""
+    """Boxes and tubes with their track's name for its number: sets with other tubes can be compared."""
     named = scenes.tubes.select("tube", "name")
     boxes = scenes.boxes.join(named, on="tube", how="left", maintain_order="left").drop("tube", "box")
+    tubes = scenes.tubes.drop("tube")
+    if "parent" in tubes.columns:
+        parents = named.rename({"tube": "parent", "name": "parent_name"})
+        tubes = tubes.join(parents, on="parent", how="left", maintain_order="left").drop("parent")
     return {
         "videos": scenes.videos,
         "frames": scenes.frames,
-        "tubes": scenes.tubes.drop("tube"),
+        "tubes": tubes,
         "boxes": boxes,
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,15 @@ FORMAT = "json"
 MAIN = "road_test_v1.0.json"
 VIDEO = "2015-02-24-12-32-19_stereo_centre_04"
 OTHERS = ()
+BAD_ROW = "upside down"
+EXCUSED = {"test_one_process_equals_two": "a file is read by one process"}
+_BOX = re.compile(rb'"box": \[([^,]*), ([^,]*), ([^,]*), ([^]]*)\]')
+DAMAGE = {
+    "cut": lambda data: data[: len(data) // 2],
+    "bad_row": lambda data: _BOX.sub(rb'"box": [\3, \2, \1, \4]', data, count=1),
+    "changed": lambda data: _BOX.sub(rb'"box": [0.0, \2, \3, \4]', data, count=1),
+    "same_size": lambda data: data.replace(b'"box": [0.3', b'"box": [0.2', 1),
+}
 _VIDEOS = {
     MAIN: {VIDEO: ("test",)},
     "road_trainval_v1.0.json": {
@@ -146,6 +156,28 @@ def make(root: Path, *, frames: int = 12) -> None:
             content["db"][video] = video_entry(frames, list(splits), count, wide=count == 2)
             count += 1
         (root / name).write_text(json.dumps(content), encoding="utf-8")
+
+
+def with_video(root: Path, name: str) -> None:
+    """Give the main file's video once more, under another name."""
+    path = root / MAIN
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["db"][name] = content["db"][VIDEO]
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def written_boxes(data: bytes) -> int | None:
+    """How many boxes stand in the frames of the videos; None where the file is not of this form."""
+    try:
+        videos = json.loads(data)["db"].values()
+        return sum(
+            len(frame.get("annos") or ())
+            for video in videos
+            for number, frame in video["frames"].items()
+            if re.fullmatch("[1-9][0-9]*", number) and 1 <= int(number) <= video["numf"]
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
 
 
 def head() -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,14 @@ FORMAT = "json"
 MAIN = "video_0002.mp4.json"
 VIDEO = "video_0002.mp4"
 OTHERS = ()
+BAD_ROW = "upside down"
+EXCUSED = {"test_one_process_equals_two": "files are read by one process"}
+DAMAGE = {
+    "cut": lambda data: data[: len(data) // 2],
+    "bad_row": lambda data: re.sub(rb'"x2": [0-9.]+', b'"x2": 1.5', data, count=1),
+    "changed": lambda data: re.sub(rb'"x2": [0-9.]+', b'"x2": 1270.5', data, count=1),
+    "same_size": lambda data: data.replace(b'"y1": 3', b'"y1": 2', 1),
+}
 TAGS = ["Car", "Ped", "Stop", "MovAway", "Jun"]
 _SIZES = {"video_0001.mp4": (1280, 960), VIDEO: (1280, 720), "video_0010.mp4": (1920, 1080)}
 
@@ -19,6 +28,15 @@ def make(root: Path, *, frames: int = 12) -> None:
     root.mkdir(parents=True, exist_ok=True)
     for name, size in _SIZES.items():
         (root / f"{name}.json").write_text(json.dumps(version_1(frames, size)), encoding="utf-8")
+
+
+def written_boxes(data: bytes) -> int | None:
+    """How many regions stand in the frames; None where the file is not of this form."""
+    try:
+        frames = json.loads(data)["frames"]
+        return sum(len(held) for held in frames.values() if isinstance(held, list))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
 
 
 def version_1(frames: int, size: tuple[int, int]) -> dict[str, Any]:

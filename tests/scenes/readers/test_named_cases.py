@@ -125,6 +125,11 @@ SAME = [
 ]
 
 
+XML = pytest.mark.parametrize(
+    "native", [n for n, each in SETS.items() if each.maker.FORMAT == "xml"], indirect=True
+)
+
+
 def _each(cases: list[Case]) -> pytest.MarkDecorator:
     """Every reader of XML with every case; an excused one must fail."""
     listed = [
@@ -150,11 +155,11 @@ def copy(clean_roots: dict[str, Path], tmp_path: Path) -> Callable[[NativeSet], 
 
 def _costs_the_video(each: NativeSet, root: Path, clean: Scenes, reason: str) -> None:
     """Among many the damaged file is refused, named and counted; alone it is an error."""
+    found = each.refusal(root)
+    assert re.search(reason, found, re.DOTALL), found
+    if each.sole:
+        return
     scenes = each.read(root)
-    refused = scenes.rejected.to_dicts()
-    assert [(row["table"], row["file"]) for row in refused] == [("files", each.main)]
-    assert re.search(reason, refused[0]["reason"], re.DOTALL), refused[0]["reason"]
-    rows_add_up(scenes)
     rest = without(clean, each.maker.VIDEO)
     for name, frame in unnumbered(rest).items():
         assert frame.equals(unnumbered(scenes)[name]), name
@@ -228,6 +233,7 @@ def test_same_content(
     assert scenes.meta.notes == lone_scenes[each.name].meta.notes
 
 
+@XML
 def test_case_29_two_tracks_with_one_id(native: NativeSet, root: Path, clean: Scenes) -> None:
     edit(root / native.main, damage.twin_track)
     scenes = native.read(root)
@@ -260,10 +266,8 @@ def test_case_01_empty_folder(native: NativeSet, tmp_path: Path) -> None:
 
 def test_case_02_folder_for_a_file(native: NativeSet, root: Path, clean: Scenes) -> None:
     damage.as_folder(root / native.main)
-    scenes = native.read(root)
-    assert scenes.rejected.select("table", "file").rows() == [("files", native.main)]
-    assert "folder" in scenes.rejected["reason"][0]
-    assert len(scenes.videos) == len(clean.videos) - 1
+    assert "folder" in native.refusal(root)
+    assert native.sole or len(native.read(root).videos) == len(clean.videos) - 1
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"<annotations/>", b"\0" * 100])
@@ -291,9 +295,7 @@ def test_case_04_no_permission(native: NativeSet, root: Path, as_stranger: Path)
     (moved / native.main).chmod(0o000)
     native.read(root)
     os.seteuid(65534)
-    scenes = native.read(moved)
-    assert scenes.rejected.select("table", "file").rows() == [("files", native.main)]
-    assert "permission" in scenes.rejected["reason"][0]
+    assert "permission" in native.refusal(moved)
 
 
 def test_case_05_pipe_for_a_file(native: NativeSet, root: Path, clean: Scenes) -> None:
@@ -334,9 +336,7 @@ def test_case_08_file_shrinks_while_read(
         return status
 
     monkeypatch.setattr(source_module.os, "fstat", shrinking)
-    scenes = native.read(root)
-    assert scenes.rejected.select("table", "file").rows() == [("files", native.main)]
-    assert "changed while" in scenes.rejected["reason"][0]
+    assert "changed while" in native.refusal(root)
 
 
 NAMES = {
@@ -353,11 +353,14 @@ NAMES = {
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_case_11_hostile_name(native: NativeSet, root: Path, clean: Scenes, name: str) -> None:
-    main = Path(native.main)
-    stem = native.maker.VIDEO.rpartition("/")[2]
-    suffix = main.name.removeprefix(stem)
-    other = main.with_name(name.encode()[: 255 - len(suffix)].decode() + suffix)
-    shutil.copy(root / main, root / other)
+    if hasattr(native.maker, "with_video"):
+        native.maker.with_video(root, name)
+    else:
+        main = Path(native.main)
+        stem = native.maker.VIDEO.rpartition("/")[2]
+        suffix = main.name.removeprefix(stem)
+        other = main.with_name(name.encode()[: 255 - len(suffix)].decode() + suffix)
+        shutil.copy(root / main, root / other)
     count = len(native.read(root).videos)
     scenes = native.read(root)
     assert count == len(scenes.videos)
@@ -395,13 +398,14 @@ ZIPS: dict[str, tuple[Callable[[Path, NativeSet], Any], str]] = {
     "case_73_encrypted": (lambda z, n: damage.encrypted(z), "encrypted"),
     "case_74_no_directory": (lambda z, n: damage.without_directory(z), "whole zip archive"),
     "case_75_twice": (lambda z, n: damage.with_member(z, n.main, b"<annotations/>"), "twice"),
-    "case_76_overlap": (lambda z, n: damage.overlapping(z, n.main, n.others[0]), "overlaps"),
+    "case_76_overlap": (lambda z, n: damage.overlapping(z, n.main, (*n.others, "other.bin")[0]), "overlaps"),
 }
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize("case", ZIPS)
 def test_bad_zip(native: NativeSet, root: Path, tmp_path: Path, case: str) -> None:
+    (root / "other.bin").write_bytes(b"other")
     archive = damage.packed(root, tmp_path / "set.zip")
     change, reason = ZIPS[case]
     change(archive, native)
@@ -429,13 +433,10 @@ def test_case_72_nested_zip_beside_the_data_is_left_alone(
 
 def test_case_74_bad_checksum_costs_the_file(native: NativeSet, root: Path, tmp_path: Path) -> None:
     archive = damage.flipped_in_member(damage.packed(root, tmp_path / "set.zip"), native.main)
-    scenes = native.read(archive)
-    assert scenes.rejected.select("table", "file").rows() == [("files", native.main)]
-    assert "damaged" in scenes.rejected["reason"][0]
+    assert "damaged" in native.refusal(archive)
 
 
 @pytest.mark.parametrize("size", [1, 10_000_000])
 def test_case_76_false_size_costs_the_file(native: NativeSet, root: Path, tmp_path: Path, size: int) -> None:
     archive = damage.with_false_size(damage.packed(root, tmp_path / "set.zip"), native.main, size)
-    scenes = native.read(archive)
-    assert scenes.rejected.select("table", "file").rows() == [("files", native.main)]
+    assert re.search("damaged|promises", native.refusal(archive))
