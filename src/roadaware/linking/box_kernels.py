@@ -91,7 +91,8 @@ def clustered(corners: Floats, weight: Floats, order: Ints, group: Ints, iou: fl
             if found > best:
                 best = found
                 at = j
-        if at < 0:
+        begins = at < 0
+        if begins:
             at = count
             means[at] = corners[row]
             count += 1
@@ -99,6 +100,6 @@ def clustered(corners: Floats, weight: Floats, order: Ints, group: Ints, iou: fl
         sums[at, 4] += weight[row]
         for side in range(4):
             sums[at, side] += weight[row] * corners[row, side]
-            if sums[at, 4] > 0.0:
+            if not begins and sums[at, 4] > 0.0:
                 means[at, side] = sums[at, side] / sums[at, 4]
     return cluster, means[:count]

@@ -11,6 +11,7 @@ import polars as pl
 
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.frame_boxes import SIDES, told, with_boxes
+from roadaware.scenes.dense import matrix
 from roadaware.scenes.predictions import Predictions
 
 Ints = npt.NDArray[np.int64]
@@ -97,9 +98,8 @@ def _filled(boxes: pl.DataFrame, config: InterpolationConfig) -> tuple[pl.DataFr
     if (same & (missed < 0)).any():
         at = int(np.flatnonzero(same & (missed < 0))[0])
         raise InputError(f"tube {tube[at]} has two boxes in frame {frame[at]}")
-    before = np.flatnonzero(same & (missed > 0) & (missed <= (config.max_gap or np.iinfo(np.int64).max)))
-    if config.max_gap == 0:
-        before = before[:0]
+    longest = missed.max(initial=0) if config.max_gap is None else config.max_gap
+    before = np.flatnonzero(same & (missed > 0) & (missed <= longest))
     count = missed[before]
     gaps = pl.DataFrame({"tube": tube[before], "low": frame[before] + 1, "high": frame[before + 1]})
     step = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + 1
@@ -137,8 +137,8 @@ def _between(boxes: pl.DataFrame, left: Ints, right: Ints, step: Ints, share: An
 
 def _dense(old: pl.Series, new: pl.Series, share: Any) -> pl.Series:
     """Rows of class scores on the way from one to another."""
-    width = int(old.list.len()[0]) if isinstance(old.dtype, pl.List) else old.dtype.shape[0]
-    a, b = (each.explode().to_numpy().astype(np.float64).reshape(len(old), width) for each in (old, new))
+    width = len(old[0])
+    a, b = (matrix(each, width).astype(np.float64) for each in (old, new))
     values = (a + (b - a) * np.asarray(share)[:, None]).astype(np.float32)
     return pl.Series("scores", values, dtype=pl.Array(pl.Float32, width)).cast(old.dtype)
 

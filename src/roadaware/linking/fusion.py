@@ -1,0 +1,249 @@
+"""Weighted boxes fusion: the detections of several detectors as one, each box a mean of those that agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.errors import InputError, UsageError
+from roadaware.linking.frame_boxes import SIDES, frame_boxes, frame_numbers, told
+from roadaware.scenes.dense import Layout, layout, matrix
+from roadaware.scenes.predictions import Predictions
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+_SizeOf = dict[str, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class FusionConfig:
+    """How boxes are fused.
+
+    Args:
+        weights: what each detector's scores count; 1 each unless given.
+        iou: a box joins those whose mean it overlaps by more than this.
+        min_score: boxes of less agentness are left out.
+    """
+
+    weights: tuple[float, ...] | None = None
+    iou: float = 0.55
+    min_score: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what has no meaning.
+
+        Raises:
+            UsageError: if a number is out of range.
+        """
+        if not (0 <= self.iou <= 1 and 0 <= self.min_score <= 1):
+            raise UsageError(f"iou and min_score lie in [0, 1]; got {self.iou} and {self.min_score}")
+        if self.weights is not None and not all(0 < weight < np.inf for weight in self.weights):
+            raise UsageError(f"weights are positive numbers; got {self.weights}")
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """The boxes of all detectors, one detector after the other.
+
+    Args:
+        rows: (n) video and frame.
+        model: (n,) which detector.
+        corners: (n, 4) in pixels of the first detector's images.
+        score: (n,) agentness.
+        scores: (n, width) class scores in the first detector's order.
+    """
+
+    rows: pl.DataFrame
+    model: Ints
+    corners: Floats
+    score: Floats
+    scores: npt.NDArray[np.float32]
+
+
+def fused(models: Sequence[Predictions], config: FusionConfig | None = None) -> Predictions:
+    """One set of detections out of those of several detectors.
+
+    In each frame boxes are taken by falling weighted agentness (of equals the earlier detector's, then the
+    earlier row). A box joins the cluster whose mean so far overlaps it most; the mean weighs corners by
+    weight times agentness. A fused score, of agentness as of each class, is
+
+        sum of weight * score over the boxes / number of boxes * min(boxes, detectors) / sum of weights,
+
+    so that what few detectors see counts less; above 1, which unequal weights can bring about, it is 1.
+    Frame scores, of the kinds of the first, are the weighted mean over the detectors that score the frame.
+    Fused boxes come out by videos in the order of the first set that has them, by frame, and by falling
+    agentness.
+
+    Args:
+        models: detections with `score`, of the same kinds and labels (in any order); not linked. Boxes are
+            scaled to the images of the first, as `videos` tells their size.
+        config: how.
+
+    Raises:
+        UsageError: if there are no models, or weights for another number of them.
+        InputError: if kinds, labels or sizes cannot be brought together.
+
+    Source: Solovyev, Wang, Gabruseva, "Weighted boxes fusion", Image and Vision Computing 2021, section 3.
+    """
+    config = config or FusionConfig()
+    if not models:
+        raise UsageError("fusion needs the detections of at least one detector")
+    weights = np.array(config.weights or np.ones(len(models)), dtype=np.float64)
+    if len(weights) != len(models):
+        raise UsageError(f"{len(weights)} weights for {len(models)} detectors")
+    columns = layout(models[0].meta, "boxes")
+    names = list(dict.fromkeys(name for model in models for name in _named(model)))
+    sizes = {name: size for model in reversed(models) for name, size in _sizes(model).items()}
+    pool = _pool(models, columns, sizes, names, config)
+    boxes = _boxes(pool, weights, config, columns.width)
+    frames = _frames(models, weights, names)
+    meta = told(models[0].meta, "fused", config, models=len(models), boxes=len(pool.rows), fused=len(boxes))
+    return Predictions(videos=_videos(models, sizes), frames=frames, boxes=boxes, meta=meta)
+
+
+def _boxes(pool: _Pool, weights: Floats, config: FusionConfig, width: int) -> pl.DataFrame:
+    """The fused boxes in their order."""
+    from roadaware.linking.box_kernels import clustered
+
+    group = frame_numbers(pool.rows)
+    weighted = pool.score * weights[pool.model]
+    order = np.lexsort((-weighted, group))
+    cluster, corners = clustered(pool.corners, weighted, order, group, config.iou)
+    members = order[np.argsort(cluster, kind="stable")]
+    count = np.bincount(cluster, minlength=len(corners))
+    first = np.cumsum(count) - count
+    share = np.minimum(count, len(weights)) / (count * weights.sum())
+    each = weights[pool.model[members]]
+    score = np.minimum(_sums(pool.score[members] * each, first) * share, 1.0)
+    dense = _sums(pool.scores[members] * each[:, None], first) * share[:, None]
+    rows = pool.rows[members[first]]
+    ranked = np.lexsort((-score, rows["frame"].to_numpy(), rows["video"].to_physical().to_numpy()))
+    boxes: pl.DataFrame = rows[ranked].with_columns(pl.col("video").cast(pl.String))
+    made = [pl.Series(side, corners[ranked, k]) for k, side in enumerate(SIDES)]
+    made.append(pl.Series("score", score[ranked]))
+    if width:
+        values = np.minimum(dense[ranked], 1.0).astype(np.float32)
+        made.append(pl.Series("scores", values, dtype=pl.Array(pl.Float32, width)))
+    return boxes.with_columns(pl.int_range(pl.len()).alias("box"), *made)
+
+
+def _sums(values: Floats, first: Ints) -> Floats:
+    """Sums of consecutive rows, each beginning at `first`."""
+    sums: Floats = np.add.reduceat(values, first, axis=0) if len(first) else values[:0]
+    return sums
+
+
+def _pool(
+    models: Sequence[Predictions], columns: Layout, sizes: _SizeOf, names: list[str], config: FusionConfig
+) -> _Pool:
+    """The boxes of all detectors that are strong enough."""
+    rows, number, corners, score, scores = [], [], [], [], []
+    for index, model in enumerate(models):
+        flat = frame_boxes(model)
+        kept = np.flatnonzero(flat.score >= config.min_score)
+        boxes = model.boxes[kept]
+        table = boxes.select(pl.col("video").cast(pl.String), "frame")
+        scale = _scale(table["video"], _sizes(model), sizes)
+        rows.append(table.with_columns(pl.col("video").cast(pl.Enum(names))))
+        number.append(np.full(len(kept), index, dtype=np.int64))
+        corners.append(flat.corners[kept] * scale)
+        score.append(flat.score[kept])
+        scores.append(_dense(boxes, model, columns, "boxes"))
+    return _Pool(
+        pl.concat(rows),
+        np.concatenate(number),
+        np.concatenate(corners),
+        np.concatenate(score),
+        np.concatenate(scores),
+    )
+
+
+def _named(model: Predictions) -> list[str]:
+    """The videos of a set, those of the table first."""
+    listed = [model.videos, model.frames.select("video"), model.boxes.select("video")]
+    return [name for table in listed for name in table["video"].cast(pl.String).unique(maintain_order=True)]
+
+
+def _sizes(model: Predictions) -> _SizeOf:
+    videos = model.videos
+    if not {"width_px", "height_px"} <= set(videos.columns):
+        return {}
+    known = videos.select(pl.col("video").cast(pl.String), "width_px", "height_px").drop_nulls()
+    return {video: (width, height) for video, width, height in known.iter_rows()}
+
+
+def _scale(videos: pl.Series, own: _SizeOf, common: _SizeOf) -> Floats:
+    """(n, 4) what corners are multiplied with to be pixels of the common images."""
+    names = videos.unique(maintain_order=True).to_list()
+    silent = [name for name in names if name in common and name not in own]
+    if silent:
+        raise InputError(
+            f"one detector says how large its images of {silent[:5]} are and another does not",
+            hint="give all sets of detections a table `videos` with width_px and height_px, or none",
+        )
+    known = [(own[name], common[name]) if name in own else ((1, 1), (1, 1)) for name in names]
+    factors: Floats = np.array([(w / of, h / high) * 2 for (of, high), (w, h) in known]).reshape(-1, 4)
+    rows: Floats = factors[videos.cast(pl.Enum(names)).to_physical().to_numpy()]
+    return rows
+
+
+def _videos(models: Sequence[Predictions], sizes: _SizeOf) -> pl.DataFrame:
+    """The videos of all detectors, each as the first that lists it does, with the common size."""
+    listed = [model.videos.with_columns(pl.col("video").cast(pl.String)) for model in models]
+    videos = pl.concat(listed, how="diagonal_relaxed").unique("video", keep="first", maintain_order=True)
+    if not sizes:
+        return videos
+    sides = []
+    for k, name in enumerate(("width_px", "height_px")):
+        known = {video: size[k] for video, size in sizes.items()}
+        side = pl.col("video").replace_strict(known, default=None, return_dtype=pl.Int64)
+        sides.append(side.alias(name))
+    return videos.with_columns(sides)
+
+
+def _frames(models: Sequence[Predictions], weights: Floats, names: list[str]) -> pl.DataFrame:
+    """The frames of all detectors, with the weighted mean of their dense scores."""
+    columns = layout(models[0].meta, "frames")
+    tables = [model.frames.with_columns(pl.col("video").cast(pl.Enum(names))) for model in models]
+    bare = [table.drop("scores", strict=False) for table in tables]
+    frames = pl.concat(bare, how="diagonal_relaxed").unique(["video", "frame"], keep="first")
+    frames = frames.sort("video", "frame").with_columns(pl.col("video").cast(pl.String))
+    scored = [
+        (table, model, weight)
+        for table, model, weight in zip(tables, models, weights, strict=True)
+        if "scores" in table.columns and len(table)
+    ]
+    if not scored or not columns.width:
+        return frames
+    rows = pl.concat([table.select("video", "frame") for table, _, _ in scored])
+    each = np.concatenate([np.full(len(table), weight) for table, _, weight in scored])
+    values = np.concatenate([_dense(table, model, columns, "frames") for table, model, _ in scored])
+    order = np.lexsort((rows["frame"].to_numpy(), rows["video"].to_physical().to_numpy()))
+    group = frame_numbers(rows)[order]
+    first = np.flatnonzero(np.diff(group, prepend=-1))
+    mean = _sums(values[order] * each[order, None], first) / _sums(each[order], first)[:, None]
+    scores = pl.Series("scores", mean.astype(np.float32), dtype=pl.Array(pl.Float32, columns.width))
+    found = rows[order[first]].with_columns(scores, pl.col("video").cast(pl.String))
+    return frames.join(found, on=["video", "frame"], how="left", maintain_order="left")
+
+
+def _dense(rows: pl.DataFrame, model: Predictions, columns: Layout, table: str) -> npt.NDArray[np.float32]:
+    """(n, width) dense scores of some rows, in the order of another layout."""
+    own = layout(model.meta, table)
+    if {kind: set(labels) for kind, labels in own.kinds.items()} != {
+        kind: set(labels) for kind, labels in columns.kinds.items()
+    }:
+        raise InputError(
+            f"the detectors do not score the same labels: {dict(columns.kinds)} and {dict(own.kinds)}"
+        )
+    if not columns.width:
+        return np.zeros((len(rows), 0), dtype=np.float32)
+    if "scores" not in rows.columns:
+        raise InputError(f"the {table} have no dense scores, though meta names their kinds")
+    place = {kind: own.columns(kind).start for kind in own.kinds}
+    taken = [place[k] + own.kinds[k].index(label) for k, labels in columns.kinds.items() for label in labels]
+    return matrix(rows["scores"], own.width)[:, taken]
