@@ -98,6 +98,10 @@ def _overlap(at: Floats, box: Floats, place: int, clamped: bool, single: bool) -
     if clamped and (width <= 0 or height <= 0):
         return 0.0
     inter = rounded(width * height, single)
+    # The published code too asks for a positive product before it divides; without this, a box turned
+    # inside out by motion would overlap what it does not touch.
+    if inter <= 0:
+        return 0.0
     area_a = rounded(rounded(at[2] - at[0], single) * rounded(at[3] - at[1], single), single)
     wide = rounded(box[place, 2] - box[place, 0], single)
     area_b = rounded(wide * rounded(box[place, 3] - box[place, 1], single), single)
