@@ -218,7 +218,7 @@ def video_entry(frames: int, splits: list[str], number: int, *, wide: bool = Fal
                 key = f"b{number}{place}{frame:04d}"
                 held[str(frame)].setdefault("annos", {})[key] = _anno(user, frame)
                 _enter(tubes, user, frame, key)
-    stops = {str(frame): 1 for frame in range(2, frames // 2)}
+    stops = {str(frame): 1 for frame in range(1, frames // 2)}
     tubes["av_action_tubes"] = {
         "av-000-01": {"label_id": 0, "frames": stops},
         "av-001-01": {"label_id": 1, "frames": list(range(frames // 2, frames + 1))},
