@@ -52,21 +52,27 @@ def backward_areas(
         found[:] = 0
         best[:] = 0.0
         for row in range(starts[c], last + 1):
-            w = weights[video[row]]
+            _count(seen, weights, video[row], ignored, row, 1)
             for t in range(n_thresholds):
-                if t < seen.shape[0] and (kept or ignored[row, t] == 0):
-                    seen[t] += w
                 if hit[row, t]:
-                    found[t] += w
+                    for d in range(draws):
+                        found[t, d] += weights[video[row], d]
         for row in range(last, starts[c] - 1, -1):
-            w = weights[video[row]]
             for t in range(n_thresholds):
                 if hit[row, t]:
                     before = seen[0] if kept else seen[t]
-                    _add_hits(w, before, found[t], best[t], n_truth[c], rule, area[c, t])
-            for t in range(seen.shape[0]):
-                if kept or ignored[row, t] == 0:
-                    seen[t] -= w
+                    _add_hits(weights[video[row]], before, found[t], best[t], n_truth[c], rule, area[c, t])
+            _count(seen, weights, video[row], ignored, row, -1)
+
+
+@kernel
+def _count(seen: Any, weights: Any, video: int, ignored: Any, row: int, step: int) -> None:
+    """Add a claim to those seen, or take it off, where it is not passed over."""
+    kept = ignored.shape[0] == 0
+    for t in range(seen.shape[0]):
+        if kept or ignored[row, t] == 0:
+            for d in range(seen.shape[1]):
+                seen[t, d] += step * weights[video, d]
 
 
 @kernel

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.frame import falling_order
 from roadaware.metrics.detection.frame_inputs import (
     Floats,
     Frames,
@@ -52,24 +53,21 @@ class JudgedLabels:
 
     def matches(self) -> Matches:
         """Each score of a frame as a claim of a class, right where the frame has the label."""
-        which = np.flatnonzero(self.claimed)
-        ranked = [np.argsort(-self.score[:, c], kind="stable") for c in which]
-        rows = np.concatenate([*ranked, np.zeros(0, dtype=np.int64)])
-        cls = np.repeat(which, len(self.frame)).astype(np.int32)
-        videos = self.frames.judged_video
+        n, which, videos = len(self.frame), np.flatnonzero(self.claimed), self.frames.judged_video
+        rows, score = np.empty(n * len(which), dtype=np.int64), np.empty(n * len(which))
+        hit = np.empty((n * len(which), 1), dtype=np.bool_)
+        for k, c in enumerate(which):
+            values = np.ascontiguousarray(self.score[:, c], dtype=np.float64)
+            part, ranked = slice(k * n, (k + 1) * n), falling_order(values)
+            rows[part], score[part] = ranked, values[ranked]
+            hit[part, 0] = self.truth[self.frame[ranked], c]
         n_truth = np.zeros((len(self.frames.videos), len(self.classes)), dtype=np.int64)
-        np.add.at(n_truth, videos, self.truth)
+        for column, has in enumerate(self.truth.T):
+            n_truth[:, column] = np.bincount(videos[has], minlength=len(n_truth))
+        cls = np.repeat(which, n).astype(np.int32)
+        video = videos[self.frame][rows]
         return Matches(
-            (SCORED,),
-            self.classes,
-            self.frames.videos,
-            cls,
-            self.score[rows, cls],
-            videos[self.frame[rows]],
-            rows,
-            self.truth[self.frame[rows], cls][:, None],
-            n_truth,
-            _ranked=True,
+            (SCORED,), self.classes, self.frames.videos, cls, score, video, rows, hit, n_truth, _ranked=True
         )
 
     def notes(self) -> tuple[str, ...]:

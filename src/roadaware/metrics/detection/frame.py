@@ -163,7 +163,7 @@ class JudgedFrames:
 
     def _ranked(self, c: int) -> tuple[Ints, Floats]:
         """The claims of a class that are judged, by falling score, and their scores."""
-        from roadaware.metrics.detection.frame_kernels import falling, uncrowded
+        from roadaware.metrics.detection.frame_kernels import uncrowded
 
         if c not in self.claims.columns:
             return np.zeros(0, dtype=np.int64), np.zeros(0)
@@ -177,12 +177,16 @@ class JudgedFrames:
             kept = np.flatnonzero(score > floor)
             score, places = score[kept], kept if places is None else places[kept]
         values = np.ascontiguousarray(score, dtype=np.float64)
-        order = falling(_falling_keys(values))
+        order = falling_order(values)
         ranked, values = order if places is None else places[order], values[order]
-        if config.max_per_class is not None:
+        if config.max_per_class is not None and self._crowded(config.max_per_class):
             kept = uncrowded(ranked, self.claims.frame, len(self.truth.start) - 1, config.max_per_class)
             ranked, values = ranked[kept], values[kept]
         return ranked, values
+
+    def _crowded(self, most: int) -> bool:
+        """Whether any frame has more claims than are judged."""
+        return bool(len(self.claims.frame) and np.bincount(self.claims.frame).max() > most)
 
     def _n_truth(self) -> npt.NDArray[np.int64]:
         """(V, C) how many boxes are asked for."""
@@ -256,8 +260,14 @@ def with_products(predictions: Predictions, scenes: Scenes) -> Predictions:
     return product_of_marginals(predictions, children=given.notes[NOTE], composites=given.composites or None)
 
 
-def _falling_keys(score: Floats) -> npt.NDArray[np.uint64]:
-    """Whole numbers that rise where scores fall; equal scores have equal ones."""
+def falling_order(score: Floats) -> Ints:
+    """(n,) places by falling score, equal scores in their order; as a stable sort, several times as fast.
+
+    Args:
+        score: (n,) finite numbers.
+    """
+    from roadaware.metrics.detection.frame_kernels import falling
+
     bits = (score + 0.0).view(np.uint64)  # + 0.0 makes one zero of two
     sign = np.uint64(1) << np.uint64(63)
-    return np.where(bits & sign, bits, ~(bits | sign))
+    return falling(np.where(bits & sign, bits, ~(bits | sign)))
