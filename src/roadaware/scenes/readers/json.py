@@ -73,7 +73,8 @@ def parse(text: str, where: str) -> Any:
     Raises:
         InputError: if it is not one strict JSON document: with line, column and byte.
     """
-    return next(members(text, where, lambda path: False))[2]
+    ((_, _, value),) = members(text, where, lambda path: False)
+    return value
 
 
 def members(text: str, where: str, opened: Callable[[Path], bool]) -> Iterator[Piece]:
