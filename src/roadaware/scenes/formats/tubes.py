@@ -72,7 +72,7 @@ def read_tubes(
     *,
     size: tuple[int, int] = NETWORK_SIZE,
     vocabularies: Mapping[str, Sequence[str]] | None = None,
-    first_frame: int = 0,
+    first_frame: int = 1,
     strict: bool = False,
     progress: Progress | None = None,
 ) -> Predictions:
@@ -90,8 +90,8 @@ def read_tubes(
         scenes: what was detected in: gives names to labels, and tells which videos and frames there are.
         size: width and height of the images that the corners are pixels of.
         vocabularies: kind to labels, in place of those of the scenes; without either labels are numbered.
-        first_frame: number of the first frame of a video in the file: 0 as the published code counts; 1 for
-            files whose frames are those of the annotations.
+        first_frame: number of the first frame of a video in the file: 1 as the published code counts, which
+            takes the numbers of its detection files; 0 for files that count from 0.
         strict: anything rejected is an error.
         progress: told how many tubes are done, of how many.
 
@@ -138,7 +138,7 @@ def write_tubes(
     *,
     native: bool = True,
     agentness: bool = False,
-    first_frame: int = 0,
+    first_frame: int = 1,
 ) -> None:
     """Labelled tubes as a file that `read_tubes` and the published code read.
 
