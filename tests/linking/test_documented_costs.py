@@ -1,0 +1,79 @@
+"""What the page of road events says that each mended quirk of the builder is worth, measured again."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from roadaware.linking.config import LinkerConfig
+from roadaware.linking.link import link
+from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.matches import average_precision_table
+from roadaware.metrics.detection.video import video_matches
+from roadaware.scenes.composites import product_of_marginals
+from roadaware.scenes.demo.detector import perturbed
+from roadaware.scenes.demo.road_world import ROAD_SHAPED, road_world
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.tables import Scenes
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "road.md"
+KINDS = ("agent", "action", "location", "duplex", "event")
+NUMBERS = r"((?: \d+\.\d \|){5})"
+
+
+def documented() -> dict[str, list[float]]:
+    rows = re.findall(
+        rf"^\| `(\w+)(?:\(\))?` \|[^|]*\|[^|]*\|{NUMBERS}$", PAGE.read_text("utf-8"), re.MULTILINE
+    )
+    return {name: [float(cell) for cell in cells.split("|")[:-1]] for name, cells in rows}
+
+
+@pytest.fixture(scope="module")
+def made_up() -> tuple[Scenes, Predictions]:
+    scenes = road_world(**ROAD_SHAPED)
+    return scenes, perturbed(scenes)
+
+
+def video_map(scenes: Scenes, claims: Predictions, config: LinkerConfig) -> list[float]:
+    judging = DetectionConfig.reference()
+    matches = video_matches(link(claims, config), scenes, judging, (0.2,), kinds=KINDS)
+    values = 100 * average_precision_table(matches, judging)[:, 0]
+    of = np.array([kind for kind, _ in matches.classes])
+    return [round(float(values[of == kind].mean()), 1) for kind in KINDS]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", documented())
+def test_a_row_of_the_table_is_what_comes_out(name: str, made_up: tuple[Scenes, Predictions]) -> None:
+    reference, default = LinkerConfig.reference("road"), LinkerConfig.default("road")
+    whole = {"reference": reference, "default": default}
+    config = whole.get(name) or replace(reference, **{name: getattr(default, name)})
+    assert video_map(*made_up, config) == pytest.approx(documented()[name], abs=0.051)
+
+
+@pytest.mark.slow
+def test_products_of_marginals_give_what_the_page_says(made_up: tuple[Scenes, Predictions]) -> None:
+    scenes, claims = made_up
+    found = video_map(scenes, product_of_marginals(claims), LinkerConfig.default("road"))
+    said = re.search(r"products (\d+\.\d) and (\d+\.\d)\.", PAGE.read_text("utf-8"))
+    assert said is not None
+    assert found[3:] == pytest.approx([float(said[1]), float(said[2])], abs=0.051)
+
+
+def test_the_table_is_found() -> None:
+    assert list(documented()) == [
+        "reference",
+        "clamped_iou",
+        "gaps",
+        "drop_weak",
+        "class_score",
+        "motion",
+        "order_key",
+        "edge_rule",
+        "age_empty_frames",
+        "default",
+    ]
