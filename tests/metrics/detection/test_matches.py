@@ -1,0 +1,132 @@
+"""Matches: merging, ranking, curves, and draws of videos."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from event_sets import event_set
+
+from roadaware.errors import UsageError
+from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.frame import frame_matches
+from roadaware.metrics.detection.matches import Matches, average_precision_table, curves
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.tables import Scenes
+
+DEFAULT = DetectionConfig.default()
+
+
+def matched(scenes: Scenes, predictions: Predictions, config: DetectionConfig = DEFAULT) -> Matches:
+    return frame_matches(predictions, scenes, config, (0.3, 0.5), ["agentness", "agent", "action"])
+
+
+def equal(a: Matches, b: Matches) -> None:
+    one, two = a.ranked(), b.ranked()
+    assert (one.thresholds, one.classes, one.videos) == (two.thresholds, two.classes, two.videos)
+    for name in ("cls", "score", "video", "hit", "n_truth"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_the_parts_of_a_whole_give_the_whole(tied: bool) -> None:
+    scenes, predictions = event_set(3, videos=4, tied=tied)
+    parts = [matched(scenes.only([f"v{k}"]), predictions) for k in range(4)]
+    merged = parts[0].merge(parts[1]).merge(parts[2].merge(parts[3]))
+    equal(merged, matched(scenes, predictions))
+
+
+def test_parts_with_ignored_claims_merge_with_parts_without() -> None:
+    scenes, predictions = event_set(3, videos=2)
+    ignored = scenes.boxes.with_columns(ignore=(pl.col("video") == "v0") & (pl.col("box") % 3 == 0))
+    scenes = scenes.with_tables(boxes=ignored)
+    parts = [matched(scenes.only([video]), predictions) for video in ("v0", "v1")]
+    whole = matched(scenes, predictions)
+    assert (parts[0].ignored is None, parts[1].ignored is None) == (False, True)
+    equal(parts[0].merge(parts[1]), whole)
+    table = average_precision_table(parts[0].merge(parts[1]), DEFAULT)
+    np.testing.assert_array_equal(table, average_precision_table(whole, DEFAULT))
+
+
+def test_different_thresholds_do_not_merge() -> None:
+    scenes, predictions = event_set(0, videos=1)
+    other = frame_matches(predictions, scenes, DEFAULT, (0.7,))
+    with pytest.raises(UsageError, match=r"0\.7"):
+        matched(scenes, predictions).merge(other)
+
+
+@pytest.mark.parametrize("rule", ["trapezoid", "envelope", "interp101", "raw"])
+def test_a_draw_equals_the_set_with_its_videos_repeated(rule: str) -> None:
+    config = DetectionConfig(ap=rule)
+    scenes, predictions = event_set(5, videos=3)
+    matches = matched(scenes, predictions, config)
+    weights = np.array([[1, 1, 1], [2, 0, 1], [0, 0, 3]])
+    tables = average_precision_table(matches, config, weights)
+    for weight, table in zip(weights, tables, strict=True):
+        again = matched(*repeated(scenes, predictions, weight.tolist()), config)
+        np.testing.assert_allclose(table, average_precision_table(again, config), atol=2e-6)
+        np.testing.assert_array_equal(table, average_precision_table(matches, config, weight))
+
+
+def repeated(scenes: Scenes, predictions: Predictions, weights: list[int]) -> tuple[Scenes, Predictions]:
+    """Truth and claims with each video as often as it is drawn, copies beside each other."""
+    names = [(f"v{k}", f"v{k}#{copy}") for k, n in enumerate(weights) for copy in range(n)]
+    copies = pl.DataFrame(names, schema=["video", "copy"], orient="row").with_row_index("at")
+
+    def copied(table: pl.DataFrame) -> pl.DataFrame:
+        rows = table.with_row_index("row").join(copies, on="video").sort("at", "row")
+        return rows.drop("video", "row").rename({"copy": "video"})
+
+    boxes = copied(scenes.boxes).with_columns(new=pl.col("box") + 10_000 * pl.col("at"))
+    labels = scenes.labels.join(boxes.select("box", "new"), on="box").drop("box").rename({"new": "box"})
+    truth = replace(
+        scenes,
+        videos=copied(scenes.videos).drop("at"),
+        frames=copied(scenes.frames).drop("at"),
+        boxes=boxes.drop("box", "at").rename({"new": "box"}),
+        labels=labels,
+        frame_labels=copied(scenes.frame_labels).drop("at"),
+    )
+    claimed = copied(predictions.boxes).drop("box", "at").with_row_index("box")
+    claims = replace(
+        predictions,
+        videos=copied(predictions.videos).drop("at"),
+        boxes=claimed,
+        frames=copied(predictions.frames).drop("at"),
+    )
+    return truth, claims
+
+
+def test_ranks_are_by_class_score_video_and_place() -> None:
+    matches = Matches(
+        (0.5,),
+        (("agent", "Ped"), ("agent", "Car")),
+        ("a", "b"),
+        np.array([1, 0, 0, 0, 0], dtype=np.int32),
+        np.array([0.9, 0.5, 0.5, 0.5, 0.7]),
+        np.array([0, 1, 0, 0, 1], dtype=np.int32),
+        np.array([0, 1, 7, 3, 4]),
+        np.zeros((5, 1), dtype=np.bool_),
+        np.zeros((2, 2), dtype=np.int64),
+    )
+    assert matches.ranked().order.tolist() == [4, 3, 7, 1, 0]
+
+
+def test_shapes_must_fit() -> None:
+    scenes, predictions = event_set(0, videos=1)
+    with pytest.raises(ValueError, match="score should be"):
+        replace(matched(scenes, predictions), score=np.zeros(3))
+
+
+def test_a_curve_is_that_of_its_class() -> None:
+    scenes, predictions = event_set(0)
+    matches = matched(scenes, predictions)
+    points = curves(matches, "agent", "Car", 0.5)
+    rows = matches.take(matches.cls == matches.classes.index(("agent", "Car"))).ranked()
+    assert len(points.precision) == len(rows)
+    assert points.recall[-1] == rows.hit[:, 1].sum() / points.n_truth
+    assert (np.diff(points.score) <= 0).all()
+    with pytest.raises(UsageError, match="agentness, agent, action"):
+        curves(matches, "event", "Car", 0.5)
