@@ -22,7 +22,6 @@ from roadaware.cli.options import (
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from roadaware.analysis.compare import Comparison
     from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores
 
 _CONFIG = "How csv files are judged, `default` unless said; run folders bring their own."
@@ -45,9 +44,9 @@ def compare(
 ) -> Outcome:
     """Compare two models on the same samples: every metric, the difference with intervals, and a verdict.
 
-    Needs two csv files of scores with the samples they are about, or two run folders of `evaluate -o`.
-    Whole pedestrians, and whole videos, are resampled for both models at once; where an interval of the
-    difference holds 0 the verdict is `not different`.
+    Needs two csv files of scores with the samples they are about, or two run folders of `evaluate -o`, of
+    pedestrians or of road events. Whole pedestrians, and whole videos, are resampled for both models at
+    once; where an interval of the difference holds 0 the verdict is `not different`.
 
     For example:
 
@@ -63,6 +62,11 @@ def compare(
     check_file(html)
     if _is_run(a) != _is_run(b):
         raise UsageError("compare two csv files or two run folders, not one of each")
+    if runs.is_event_run(a) != runs.is_event_run(b):
+        raise UsageError("one run is of road events, the other of pedestrians; compare two of a kind")
+    if runs.is_event_run(a):
+        _refuse_options(samples=samples, task=task, config=config)
+        return _events(a, b, draws, seed, html)
     if runs.is_run(a):
         _refuse_options(samples=samples, task=task, config=config)
         one, two, chosen = _runs(a, b)
@@ -77,7 +81,28 @@ def compare(
     return Outcome(comparison_text(found), comparison_data(found))
 
 
-def comparison_data(comparison: Comparison) -> dict[str, Any]:
+def _events(a: Path, b: Path, draws: int, seed: int, html: Path | None) -> Outcome:
+    """Two runs of road events, from the matches in their folders."""
+    from roadaware.analysis.compare_detection import compare as paired
+    from roadaware.cli import event_runs
+    from roadaware.cli.event_pages import comparison_page
+    from roadaware.cli.event_tables import comparison_text
+    from roadaware.cli.output import write_text
+
+    first, second = event_runs.load(a), event_runs.load(b)
+    if first.config != second.config:
+        raise UsageError(f"{a} and {b} were judged by different configs; evaluate both with the same")
+    with console.working("resampling"):
+        found = paired(
+            first.matches, second.matches, first.config, draws=draws, seed=seed, names=_names(a, b)
+        )
+    if html is not None:
+        write_text(html, comparison_page(found))
+        console.note(f"wrote {html}")
+    return Outcome(comparison_text(found), comparison_data(found))
+
+
+def comparison_data(comparison: Any) -> dict[str, Any]:
     """The comparison, JSON-ready."""
     return {
         "names": list(comparison.names),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from cyclopts import App
 
+from roadaware.cli.evaluate_events import road, ucf24
 from roadaware.cli.evaluate_pedestrians import pedestrians
 from roadaware.cli.text import paragraphs
 
@@ -20,8 +24,15 @@ evaluate = App(
 
             roadaware evaluate pedestrians --scores model.csv \\
                 --samples samples.csv --task action --draws 1000
+
+            roadaware evaluate road --truth road_trainval_v1.0.json --split val_3 \\
+                --predictions detections --config reference --json result.json
+
+            roadaware evaluate ucf24 --truth pyannot_with_class_names.pkl \\
+                --predictions linked --config reference -o runs/mine
         """),
     help_format="plaintext",
 )
-for _place, _subject in enumerate((pedestrians,)):
+_SUBJECTS: tuple[Callable[..., Any], ...] = (pedestrians, road, ucf24)
+for _place, _subject in enumerate(_SUBJECTS):
     evaluate.command(_subject, help=paragraphs(_subject.__doc__ or ""), sort_key=_place)

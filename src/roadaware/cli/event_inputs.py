@@ -26,7 +26,7 @@ _SUFFIXES: dict[str, Form] = {".pkl": "tubes", ".json": "coco", ".txt": "mot"}
 S = TypeVar("S", bound="TableSet")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Claims:
     """What a model claims, and where it came from.
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from roadaware.metrics.detection.matches import Matches
 
 _CLASSES, _INDEX, _STRIPS, _PAGE = runs.EVENT_ROWS, "matches.json", "tubes.json", "report.html"
+_FAULTS = "faults.parquet"
 _FACTS = ("split", "truth", "claims", "dropped", "linker", "config_name", "blocks")
 
 
@@ -41,6 +42,7 @@ class EventRun:
         seed: of the resamples.
         facts: what else belongs to it, JSON-ready.
         notes: what else happened, in words.
+        faults: what mending each kind of fault would gain, where it was looked at.
     """
 
     name: str
@@ -53,6 +55,7 @@ class EventRun:
     seed: int = 0
     facts: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    faults: pl.DataFrame | None = None
 
 
 def facts_of(run: EventRun) -> dict[str, Any]:
@@ -109,6 +112,7 @@ def files_of(run: EventRun, page: str, numbers: Mapping[str, Any]) -> dict[str, 
         "config.json": json_text(config).encode(),
         _CLASSES: runs.parquet(run.summary),
         _STRIPS: json_text([strip.as_dict() for strip in run.strips]).encode(),
+        **({_FAULTS: runs.parquet(run.faults)} if run.faults is not None else {}),
         **_match_files(run.matches),
         _PAGE: page.encode("utf-8", errors="backslashreplace"),
     }
@@ -142,6 +146,7 @@ def load(folder: Path) -> EventRun:
             int(results["seed"]),
             {fact: results[fact] for fact in _FACTS if fact in results},
             tuple(map(str, results["notes"])),
+            pl.read_parquet(held[_FAULTS]) if _FAULTS in held else None,
         )
     except (AttributeError, KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
         raise DamagedError(

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from roadaware.analysis.event_results import Column, Grid, Value
+    from roadaware.cli.event_runs import EventRun
 
 _MOST_CLASSES = 80
 
@@ -27,7 +28,11 @@ def result_text(summary: pl.DataFrame, *, intervals: bool, kinds: Sequence[str] 
 
     overall = events.means(summary)
     action = events.means(summary, levels=(events.AV,))
-    parts = [grid_text(overall, "mean AP, %", intervals=intervals), _action_text(action, intervals)]
+    parts = [
+        grid_text(events.means(summary, levels=(level,)), "mean AP, %", intervals=intervals)
+        for level in (events.FRAME, events.VIDEO)
+    ]
+    parts.append(_action_text(action, intervals))
     for kind in kinds or events.kinds(summary):
         held = events.classes(summary, kind)
         if len(held.rows) > 1:
@@ -53,6 +58,22 @@ def grid_text(grid: Grid, name: str, *, intervals: bool, columns: Sequence[Colum
         [row, *(_cell(grid.cells.get((row, column)), intervals) for column in shown)] for row in grid.rows
     ]
     return table([name, *(column.words for column in shown)], rows)
+
+
+def runs_text(runs: Sequence[EventRun]) -> str:
+    """Several runs beside each other: their means at the headline thresholds, one column each."""
+    from roadaware.analysis import event_results as events
+
+    grids = [events.means(run.summary) for run in runs]
+    rows = []
+    for kind in dict.fromkeys(kind for grid in grids for kind in grid.rows):
+        for column in events.headline(tuple(dict.fromkeys(c for grid in grids for c in grid.columns))):
+            cells = [
+                _cell(grid.cells.get((kind, column)), bool(run.draws))
+                for grid, run in zip(grids, runs, strict=True)
+            ]
+            rows.append([f"{kind}, {column.words}", *cells])
+    return table(["mean AP, %", *(run.name for run in runs)], rows)
 
 
 def dropped_text(dropped: dict[str, int]) -> str:
@@ -84,14 +105,21 @@ def _classes_text(grid: Grid, kind: str, intervals: bool) -> str:
     from roadaware.analysis.event_results import headline
 
     columns = headline(grid.columns)
-    rows = []
-    for row in grid.rows[:_MOST_CLASSES]:
+    rows, absent = [], []
+    for row in grid.rows:
         held = [grid.cells.get((row, column)) for column in columns]
         counts = [value.n for value in held if value is not None and value.n is not None]
-        rows.append([row, str(counts[0]) if counts else "-", *(_cell(value, intervals) for value in held)])
-    more = len(grid.rows) - _MOST_CLASSES
-    tail = f"\n... and {more} more; --json lists all of them" if more > 0 else ""
-    return table([kind, "true", *(column.words for column in columns)], rows) + tail
+        if not any(counts):
+            absent.append(row)
+            continue
+        rows.append([row, str(counts[0]), *(_cell(value, intervals) for value in held)])
+    if not rows:
+        return ""
+    shown = table([kind, "true", *(column.words for column in columns)], rows[:_MOST_CLASSES])
+    more = len(rows) - _MOST_CLASSES
+    tail = [f"... and {more} more; --json lists all of them"] if more > 0 else []
+    tail += [f"without truth: {cell(', '.join(absent))}"] if absent else []
+    return "\n".join([shown, *tail])
 
 
 def _action_text(grid: Grid, intervals: bool) -> str:
@@ -110,14 +138,16 @@ def _groups_text(summary: pl.DataFrame) -> str:
     if not names:
         return ""
     grids = {name: events.means(summary, name) for name in names}
-    columns = events.headline(next(iter(grids.values())).columns)
     kinds = tuple(dict.fromkeys(kind for grid in grids.values() for kind in grid.rows))
-    rows = [
-        [name, *(_cell(grid.cells.get((kind, column)), False) for column in columns for kind in kinds)]
-        for name, grid in grids.items()
-    ]
-    header = ["group", *(f"{kind}, {column.words}" for column in columns for kind in kinds)]
-    return table(header, rows)
+    parts = []
+    for column in events.headline(next(iter(grids.values())).columns):
+        rows = [
+            [name, *(_cell(grid.cells.get((kind, column)), False) for kind in kinds)]
+            for name, grid in grids.items()
+            if any((kind, column) in grid.cells for kind in kinds)
+        ]
+        parts.append(table([f"mean AP, %: {column.words}", *kinds], rows))
+    return "\n\n".join(parts)
 
 
 def _undefined(grid: Grid) -> str:

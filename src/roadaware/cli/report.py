@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -30,15 +32,54 @@ def report(
 
         roadaware report runs/mine runs/theirs -o report.html
     """
-    from roadaware.analysis.compare import compare
     from roadaware.cli.output import check_file, write_text
-    from roadaware.cli.pages import run_page
-    from roadaware.cli.tables import runs_text
 
     if not folders:
         raise UsageError("name at least one run folder, as `evaluate -o RUN` writes it")
     check_file(page)
-    loaded = [runs.load(member) for folder in folders for member in runs.members(folder)]
+    found = [member for folder in folders for member in runs.members(folder)]
+    events = [runs.is_event_run(member) for member in found]
+    if any(events) and not all(events):
+        raise UsageError("some runs are of road events, others of pedestrians; make a page of each kind")
+    made = _of_events(found) if any(events) else _of_pedestrians(found)
+    write_text(page, made.html)
+    return Outcome(f"{made.shown}\n\nwrote {page}".strip(), {"report": str(page), "runs": made.summaries})
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A page, its runs as text, and their facts."""
+
+    html: str
+    shown: str
+    summaries: list[dict[str, Any]]
+
+
+def _of_pedestrians(found: Sequence[Path]) -> _Made:
+    from roadaware.analysis.compare import compare
+    from roadaware.cli.pages import run_page
+    from roadaware.cli.tables import runs_text
+
+    loaded = [runs.load(member) for member in found]
+    compared = _pairs(loaded, lambda run: run.state, compare)
+    tasks = {run.config.task for run in loaded}
+    shown = runs_text(loaded) if len(tasks) == 1 else ""
+    return _Made(run_page(loaded, compared), shown, [runs.summary(run) for run in loaded])
+
+
+def _of_events(found: Sequence[Path]) -> _Made:
+    from roadaware.analysis.compare_detection import compare
+    from roadaware.cli.event_pages import run_page
+    from roadaware.cli.event_runs import facts_of, load
+    from roadaware.cli.event_tables import runs_text
+
+    loaded = [load(member) for member in found]
+    compared = _pairs(loaded, lambda run: run.matches, compare)
+    return _Made(run_page(loaded, compared), runs_text(loaded), [facts_of(run) for run in loaded])
+
+
+def _pairs(loaded: Sequence[Any], state: Callable[[Any], Any], compare: Callable[..., Any]) -> list[Any]:
+    """Every two runs that can be compared; the others are named."""
     compared = []
     for first, second in itertools.combinations(loaded, 2):
         if first.config != second.config:
@@ -48,12 +89,8 @@ def report(
             names = (first.name, second.name)
             draws = min(first.draws, second.draws) or _DRAWS
             compared.append(
-                compare(first.state, second.state, first.config, draws=draws, seed=first.seed, names=names)
+                compare(state(first), state(second), first.config, draws=draws, seed=first.seed, names=names)
             )
         except InputError as error:
             console.note(f"{first.name} and {second.name} are not compared: {error.message}")
-    write_text(page, run_page(loaded, compared))
-    tasks = {run.config.task for run in loaded}
-    shown = runs_text(loaded) if len(tasks) == 1 else ""
-    summaries = [runs.summary(run) for run in loaded]
-    return Outcome(f"{shown}\n\nwrote {page}".strip(), {"report": str(page), "runs": summaries})
+    return compared

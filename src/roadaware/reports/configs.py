@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from roadaware.config import digest, from_dict, to_dict
+from roadaware.linking.config import LinkerConfig
+from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.pedestrians import PedestrianConfig
 from roadaware.reports.page import Cell, Mark, Table
 from roadaware.reports.text import words
@@ -13,7 +15,9 @@ from roadaware.scenes.sampling.configs import Iv2022, Iv2024, Wacv2021
 from roadaware.scenes.sampling.registry import PROTOCOLS
 
 NAMED = ("reference", "default")
-_KINDS: dict[str, Any] = {kind.__name__: kind for kind in (PedestrianConfig, Iv2024, Wacv2021, Iv2022)}
+_LINKED: tuple[Literal["road", "ucf24"], ...] = ("road", "ucf24")
+_CONFIGS = (PedestrianConfig, DetectionConfig, LinkerConfig, Iv2024, Wacv2021, Iv2022)
+_KINDS: dict[str, Any] = {kind.__name__: kind for kind in _CONFIGS}
 
 
 def config_name(config: Mapping[str, Any]) -> str:
@@ -67,6 +71,13 @@ def _variants(config: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
         yield "reference", to_dict(PedestrianConfig.reference(task))
         yield "default", to_dict(PedestrianConfig.default(task))
         return
+    if config.get("type") == "DetectionConfig":
+        yield "reference", to_dict(DetectionConfig.reference())
+        yield "default", to_dict(DetectionConfig.default())
+        return
+    if config.get("type") == "LinkerConfig":
+        yield from _linkers(config)
+        return
     for named in PROTOCOLS.values():
         same = all(config.get(key) == value for key, value in named.arguments.items())
         asks_more = config.get("pedestrians") == "behaviour" and "pedestrians" not in named.arguments
@@ -74,6 +85,18 @@ def _variants(config: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
             yield "reference", to_dict(named.reference())
             yield "default", to_dict(named.default())
             return
+
+
+def _linkers(config: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The named linkers for the dataset whose parameters a configuration has, else those for ROAD."""
+    road, ucf24 = (
+        {
+            "reference": to_dict(LinkerConfig.reference(dataset)),
+            "default": to_dict(LinkerConfig.default(dataset)),
+        }
+        for dataset in _LINKED
+    )
+    yield from (ucf24 if dict(config) in ucf24.values() else road).items()
 
 
 def _value(value: Any) -> str:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.reports.picture import BLUE, FULL, GREY, VERMILLION, Picture, canvas, styled
+from roadaware.reports.picture import BLUE, FULL, GREY, HALF, VERMILLION, Picture, canvas, styled
 from roadaware.reports.text import count, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Floats = npt.NDArray[np.float64]
-COLUMNS, MOST_PANELS, MOST_POINTS = 5, 25, 160
+COLUMNS, MOST_PANELS, MOST_POINTS = 5, 20, 160
 _PANEL_IN, _FOOT_IN = 1.5, 0.55
-_STYLES = ((BLUE, "-"), (VERMILLION, (0, (4, 1.5))))
+_STYLES: tuple[tuple[str, Any], ...] = ((BLUE, "-"), (VERMILLION, (0, (4, 1.5))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,35 +55,39 @@ class Panel:
 
 
 def class_curves(panels: Sequence[Panel], *, kind: str) -> Picture:
-    """A panel per class, in the given order; of too many classes those with the most truth.
+    """A panel per class with truth, in the given order; of too many classes those with the most truth.
 
     Args:
         panels: the classes of one kind.
         kind: what they are classes of.
     """
-    most = sorted(range(len(panels)), key=lambda k: -panels[k].n_truth)[:MOST_PANELS]
-    shown = [panels[k] for k in sorted(most)]
-    rows = math.ceil(len(shown) / COLUMNS)
+    held = [panel for panel in panels if panel.n_truth]
+    most = sorted(range(len(held)), key=lambda k: -held[k].n_truth)[:MOST_PANELS]
+    shown = [held[k] for k in sorted(most)]
+    columns = 1 if len(shown) < 2 else COLUMNS
+    rows = max(1, math.ceil(len(shown) / columns))
+    width, height = (HALF, 3.5) if columns == 1 else (FULL, _FOOT_IN + _PANEL_IN * rows)
     with styled():
-        figure, axes = canvas(FULL, _FOOT_IN + _PANEL_IN * max(1, rows))
+        figure, axes = canvas(width, height)
         figure.delaxes(axes)
-        grid = figure.subplots(max(1, rows), COLUMNS, sharex=True, sharey=True, squeeze=False)
+        grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
         for place, cell in enumerate(grid.flat):
             if place < len(shown):
                 _panel(cell, shown[place])
-                cell.tick_params(labelbottom=place + COLUMNS >= len(shown))
+                cell.tick_params(labelbottom=place + columns >= len(shown))
             else:
                 cell.set_visible(False)
         figure.supxlabel("recall", fontsize=8.5)
         figure.supylabel("precision", fontsize=8.5)
         levels = list(dict.fromkeys(one.level for panel in shown for one in panel.curves))
         if levels:
-            figure.legend(*_keys(levels), loc="outside upper left", ncols=2, handlelength=2.6)
-    left = f" Shown are the {len(shown)} of {len(panels)} classes with the most truth."
+            handles, names = _keys(levels)
+            figure.legend(handles, names, loc="outside upper left", ncols=2, handlelength=2.6)
+    left = f" Shown are the {len(shown)} of {len(held)} classes with the most truth."
     told = "; ".join(f"{panel.label} {_values(panel)}" for panel in shown)
     caption = (
         "Each curve runs from the most confident claim (left) to the last. Numbers are average precision in "
-        f"per cent, n counts true boxes.{left if len(shown) < len(panels) else ''} {told}."
+        f"per cent, n counts true boxes.{left if len(shown) < len(held) else ''} {told}."
     )
     return Picture(f"Precision over recall: {kind}", caption, figure)
 
@@ -100,7 +104,8 @@ def _panel(axes: Axes, panel: Panel) -> None:
     axes.set_yticklabels(["0", "", "1"])
     axes.set_title(short(panel.label, 22), fontsize=8, loc="left", pad=3)
     says = f"{_values(panel)}\nn {count(panel.n_truth)}"
-    axes.text(0.97, 0.95, says, transform=axes.transAxes, ha="right", va="top", fontsize=7, color=GREY)
+    behind = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 1}
+    axes.text(0.05, 0.07, says, transform=axes.transAxes, va="bottom", fontsize=7, color=GREY, bbox=behind)
     axes.grid(visible=True)
 
 
@@ -109,7 +114,7 @@ def _values(panel: Panel) -> str:
     return " / ".join("–" if value is None else f"{100 * value:.1f}" for value in values)
 
 
-def _keys(levels: Sequence[str]) -> tuple[list[object], list[str]]:
+def _keys(levels: Sequence[str]) -> tuple[list[Any], list[str]]:
     from matplotlib.lines import Line2D
 
     pairs = list(zip(levels, _STYLES, strict=False))

@@ -1,0 +1,238 @@
+"""`roadaware evaluate road` and `ucf24`: how good are claimed boxes, tubes and actions of the vehicle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from roadaware.cli import console, event_bars, event_inputs, event_runs, folders
+from roadaware.cli.event_inputs import NETWORK_SIZE, EventSet
+from roadaware.cli.options import (
+    USUAL,
+    Common,
+    Draws,
+    MetricConfig,
+    Outcome,
+    OutputFolder,
+    Overwrite,
+    Seed,
+    Several,
+    Switch,
+)
+
+if TYPE_CHECKING:
+    from roadaware.cli.event_runs import EventRun
+    from roadaware.cli.event_scoring import Scored
+
+OverlapName = Literal["stiou", "siou", "tiou"]
+_TRUTH = "The annotations: a release's file, or tables that `read -o` saved."
+_PREDICTIONS = (
+    "What is claimed: tables that `link` wrote, a folder of per-frame detections, a tube file (.pkl), COCO "
+    "results (.json) or MOT text (.txt); detections and tubes may be two of them."
+)
+_SPLIT = "The split that is judged, `all` for every video; unless told all of ROAD, `test` of UCF101-24."
+_BY = "Also by group: split, or a column of the videos (weather ...), or one of its values (night)."
+_KINDS = "Only these kinds of labels: agentness agent action location duplex event."
+_AT = "Overlaps that count as a hit, as 0.5 or 0.5:0.95 (the mean over ten)."
+_OVERLAP = "How tubes are compared: in space and time, in space, in time."
+_COMPOSITES = "Scores of duplexes and events: as claimed, or products of those of their parts."
+_ONLY = "Judge only boxes and the vehicle's action (frame), or only tubes (video)."
+_SIZE = "Width and height of the images that boxes of detection files are in."
+_BARS = "METRIC=VALUE, in per cent: exit with 1 if a metric is lower, or undefined."
+_STRICT = "Exit with 1 if a claim was refused or lies outside what is judged."
+_FOLDER = "Write the run here: settings, results, classes, matches, report."
+_TENTH = ("0.2", "0.5", "0.75", "0.5:0.95")
+
+Truth = Annotated[Path, Parameter(help=_TRUTH)]
+Predicted = Annotated[list[Path], Parameter(help=_PREDICTIONS), Several]
+Split = Annotated[str | None, Parameter(help=_SPLIT)]
+RunFolder = Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Judging:
+    """How road events are judged."""
+
+    config: MetricConfig = "default"
+    by: Annotated[tuple[str, ...], Parameter(help=_BY), Several] = ()
+    kinds: Annotated[tuple[str, ...], Parameter(help=_KINDS), Several] = ()
+    frame_thresholds: Annotated[tuple[str, ...], Parameter(help=_AT), Several] = _TENTH
+    video_thresholds: Annotated[tuple[str, ...], Parameter(help=_AT), Several] = _TENTH
+    overlap: Annotated[tuple[OverlapName, ...], Parameter(help=_OVERLAP), Several] = ("stiou",)
+    composites: Annotated[Literal["joint", "product"] | None, Parameter(help=_COMPOSITES)] = None
+    only: Annotated[Literal["frame", "video"] | None, Parameter(help=_ONLY)] = None
+    size: Annotated[str, Parameter(help=_SIZE)] = NETWORK_SIZE
+    draws: Draws = 0
+    seed: Seed = 0
+    fail_under: Annotated[tuple[str, ...], Parameter(help=_BARS), Several] = ()
+    strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False
+
+
+AS_USUAL = Judging()
+
+
+def road(
+    *,
+    truth: Truth,
+    predictions: Predicted,
+    split: Split = None,
+    judging: Judging = AS_USUAL,
+    folder: RunFolder = None,
+    overwrite: Overwrite = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Score road events: frame-mAP, video-mAP and the vehicle's action, as on ROAD and ROAD-Waymo.
+
+    Needs the annotations and what a model claims. Tubes are built by `link` under the same --config where
+    only detections are given. Values are in per cent; the JSON holds them by threshold, kind and class.
+
+    For example:
+
+        roadaware evaluate road --truth road_trainval_v1.0.json --split val_3 \\
+            --predictions detections-30-08-50 --config reference --json result.json
+
+        roadaware evaluate road --truth road_trainval_v1.0.json --split val_3 \\
+            --predictions linked --draws 1000 --by weather -o runs/mine
+    """
+    return _evaluated("road", truth, predictions, split, judging, folder, overwrite=overwrite)
+
+
+def ucf24(
+    *,
+    truth: Truth,
+    predictions: Predicted,
+    split: Split = "test",
+    judging: Judging = AS_USUAL,
+    folder: RunFolder = None,
+    overwrite: Overwrite = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Score action tubes: frame-mAP, video-mAP and actions of frames, as on UCF101-24.
+
+    Needs the corrected annotations (pyannot_with_class_names.pkl) and what a model claims. Tubes are built
+    by `link` under the same --config where only detections are given. Values are in per cent.
+
+    For example:
+
+        roadaware evaluate ucf24 --truth pyannot_with_class_names.pkl \\
+            --predictions detections-10-20-80 --config reference --json result.json
+
+        roadaware evaluate ucf24 --truth pyannot_with_class_names.pkl \\
+            --predictions linked --kinds action --fail-under video_map@0.5:action=55
+    """
+    return _evaluated("ucf24", truth, predictions, split, judging, folder, overwrite=overwrite)
+
+
+def _evaluated(
+    dataset: EventSet,
+    truth: Path,
+    predictions: list[Path],
+    split: str | None,
+    judging: Judging,
+    folder: Path | None,
+    *,
+    overwrite: bool,
+) -> Outcome:
+    from roadaware.cli.event_pages import groups_of, numbers_of, run_page
+    from roadaware.cli.event_tables import dropped_text, result_text
+
+    bars = event_bars.parsed(judging.fail_under)
+    size_px = event_inputs.size_of(judging.size)
+    folders.check(folder, overwrite=overwrite)
+    details = folder is not None
+    scored = _scored(dataset, truth, predictions, split, judging, size_px, details=details)
+    run = _run(scored, dataset, predictions, split, judging)
+    metrics = event_runs.metrics_of(run.summary)
+    event_bars.check(bars, metrics)
+    native = event_inputs.native_kinds(scored.scenes)
+    numbers = numbers_of(run, native)
+    if folder is not None:
+        folders.put_folder(folder, event_runs.files_of(run, run_page([run]), numbers), overwrite=overwrite)
+        console.note(f"wrote {folder} (report: {folder / 'report.html'})")
+    lines = [_heading(run, scored), dropped_text(scored.dropped), *run.notes]
+    lines.append(result_text(run.summary, intervals=bool(judging.draws)))
+    failed = event_bars.failure(metrics, bars)
+    if failed is None and judging.strict and scored.dropped:
+        failed = f"--strict: {dropped_text(scored.dropped).replace(chr(10), '; ')}"
+    data = {**numbers, "run": {**event_runs.facts_of(run), "groups": groups_of(run, native)}}
+    return Outcome("\n\n".join(line for line in lines if line), data, failed)
+
+
+def _scored(
+    dataset: EventSet,
+    truth: Path,
+    predictions: list[Path],
+    split: str | None,
+    judging: Judging,
+    size_px: tuple[int, int],
+    *,
+    details: bool,
+) -> Scored:
+    """Truth and claims opened, brought together, and judged."""
+    from roadaware.cli.event_scoring import Asked, scored
+
+    whole = event_inputs.open_truth(truth, dataset)
+    scenes = event_inputs.of_split(whole, split)
+    videos = [str(video) for video in scenes.videos["video"].to_list()]
+    claims = [event_inputs.open_claims(path, whole, size_px, videos) for path in predictions]
+    asked = Asked(
+        dataset,
+        judging.config,
+        judging.frame_thresholds,
+        judging.video_thresholds,
+        judging.overlap,
+        judging.kinds,
+        judging.composites,
+        judging.only,
+        judging.by,
+        judging.draws,
+        judging.seed,
+        details,
+    )
+    return scored(whole, scenes, claims, asked)
+
+
+def _run(
+    scored: Scored, dataset: EventSet, predictions: list[Path], split: str | None, judging: Judging
+) -> EventRun:
+    scenes = scored.scenes
+    facts: dict[str, Any] = {
+        "split": split,
+        "truth": {
+            "dataset": scenes.meta.dataset or dataset,
+            "digest": scenes.meta.source_digest,
+            "videos": len(scenes.videos),
+            "boxes": len(scenes.boxes),
+            "native_kinds": event_inputs.native_kinds(scenes),
+        },
+        "claims": [path.name for path in predictions],
+        "dropped": scored.dropped,
+        "linker": scored.linker,
+        "config_name": judging.config,
+    }
+    return event_runs.EventRun(
+        predictions[0].stem or str(predictions[0]),
+        dataset,
+        scored.config,
+        scored.summary,
+        scored.matches,
+        scored.strips,
+        judging.draws,
+        judging.seed,
+        facts,
+        scored.notes,
+        scored.faults,
+    )
+
+
+def _heading(run: EventRun, scored: Scored) -> str:
+    truth = run.facts["truth"]
+    where = f"split {run.facts['split']}" if run.facts["split"] else "all videos"
+    return (
+        f"{', '.join(run.facts['claims'])} on {truth['dataset']}, {where}: {truth['videos']:,} videos, "
+        f"{truth['boxes']:,} true boxes; config {run.facts['config_name']}"
+    )

@@ -1,0 +1,188 @@
+"""Pages and JSON of road events out of what a run holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from roadaware.cli import console
+from roadaware.cli.event_runs import EventRun, facts_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from roadaware.metrics.detection.matches import Matches
+    from roadaware.metrics.result import MetricResult
+    from roadaware.reports.event_curves import Panel
+    from roadaware.reports.page import Block, Section
+
+_CURVES = (("frame", "frame", 0.5), ("video:stiou", "video", 0.2))
+_RELIABLE = ("agentness", "agent", "action")
+
+
+def run_page(runs: Sequence[EventRun], comparisons: Sequence[Any] = (), title: str = "") -> str:
+    """One page for one or several runs, and how they compare.
+
+    Args:
+        runs: in reading order.
+        comparisons: pairs of them.
+        title: heading; the names of the runs where empty.
+    """
+    from roadaware.reports.events import event_comparison_section
+    from roadaware.reports.page import report
+
+    with console.working("report"):
+        sections = [run_section(run) for run in runs]
+        sections += [event_comparison_section(found) for found in comparisons]
+        heading = title or ", ".join(run.name for run in runs)
+        about = sorted({f"{run.dataset} {run.facts.get('split') or ''}".strip() for run in runs})
+        return report(sections, title=heading, subtitle=", ".join(["road events", *about]))
+
+
+def run_section(run: EventRun) -> Section:
+    """One run as a section."""
+    from roadaware.config import to_dict
+    from roadaware.reports.events import event_section
+    from roadaware.reports.text import sentence
+
+    named = run.facts.get("config_name")
+    title = f"{run.name}: {run.dataset}" + (f", config {named}" if named else "")
+    return event_section(
+        run.summary,
+        title=sentence(title),
+        model=run.name,
+        config=to_dict(run.config),
+        about=_about(run),
+        linker=run.facts.get("linker"),
+        panels={kind: list(_panels(run.matches, run.summary, kind)) for kind in _curved(run.matches)},
+        strips=run.strips,
+        more=[*_printed_blocks(run), *_reliability(run)],
+        notes=run.notes,
+    )
+
+
+def comparison_page(found: Any) -> str:
+    """A page for two runs of road events."""
+    from roadaware.reports.events import event_comparison_section
+    from roadaware.reports.page import report
+
+    return report([event_comparison_section(found)], title=" against ".join(found.names))
+
+
+def result_of(summary: pl.DataFrame, config: Mapping[str, Any]) -> MetricResult:
+    """A summary as the result that it came from, without its instances."""
+    import polars as pl
+
+    from roadaware.metrics.result import MetricResult
+
+    return MetricResult(summary, pl.DataFrame(), dict(config))
+
+
+def numbers_of(run: EventRun, native: Mapping[str, str]) -> dict[str, Any]:
+    """The metrics as JSON: level, threshold and kind to mean and classes, in per cent.
+
+    Args:
+        run: what was found.
+        native: kind to the name it has in the dataset's own files, under which it stands as well.
+    """
+    from roadaware.config import to_dict
+    from roadaware.metrics.detection.evaluate import as_json
+
+    config = to_dict(run.config)
+    return as_json(result_of(run.summary, config), native)
+
+
+def groups_of(run: EventRun, native: Mapping[str, str]) -> dict[str, Any]:
+    """The metrics of each group as JSON, see `numbers_of`; empty where no groups were asked for."""
+    import polars as pl
+
+    names = run.summary["group"].drop_nulls().unique(maintain_order=True).to_list()
+    found = {}
+    for name in names:
+        whole = run.summary.filter(pl.col("group") == name).with_columns(group=pl.lit(None, pl.String))
+        found[str(name)] = numbers_of(replace(run, summary=whole), native)
+    return found
+
+
+def _about(run: EventRun) -> dict[str, str]:
+    facts, truth = run.facts, run.facts.get("truth", {})
+    about = {
+        "claims": ", ".join(facts.get("claims", [])),
+        "truth": f"{truth.get('dataset', run.dataset)}, split {facts.get('split') or 'all'}",
+        "judged": f"{truth.get('videos', 0):,} videos, {truth.get('boxes', 0):,} true boxes",
+        "data digest": facts_of(run)["data_digest"],
+        "draws": str(run.draws),
+        "seed": str(run.seed),
+    }
+    dropped = facts.get("dropped") or {}
+    return about | (
+        {"left out": "; ".join(f"{n:,} {what}" for what, n in dropped.items())} if dropped else {}
+    )
+
+
+def _curved(matches: Mapping[str, Matches]) -> tuple[str, ...]:
+    """The kinds with more than one class at any level, in their order."""
+    found = [kind for level, *_ in _CURVES if level in matches for kind in matches[level].kinds]
+    return tuple(dict.fromkeys(found))
+
+
+def _panels(matches: Mapping[str, Matches], summary: pl.DataFrame, kind: str) -> Iterator[Panel]:
+    """The curves of each class of a kind, boxes and tubes together."""
+    from roadaware.analysis.event_results import Column, classes
+    from roadaware.metrics.detection.matches import curves
+    from roadaware.reports.event_curves import ClassCurve, Panel
+
+    values = classes(summary, kind).cells
+    levels = [(level, matches[name], at) for name, level, at in _CURVES if name in matches]
+    labels = dict.fromkeys(label for _, held, _ in levels for of, label in held.classes if of == kind)
+    for label in labels:
+        drawn, n_truth = [], 0
+        for level, held, threshold in levels:
+            if (kind, label) in held.classes and threshold in held.thresholds:
+                points = curves(held, kind, label, threshold)
+                n_truth = n_truth or points.n_truth
+                column = Column(level, "stiou" if level == "video" else "", f"{threshold:g}")
+                value = values.get((label, column))
+                drawn.append(
+                    ClassCurve(column.words, points.precision, points.recall, value.value if value else None)
+                )
+        yield Panel(label, n_truth, tuple(drawn))
+
+
+def _printed_blocks(run: EventRun) -> list[Block]:
+    """The paper's rows beside the run's, where the split is one that it prints."""
+    from roadaware.config import to_dict
+    from roadaware.protocols.tpami22 import SPLITS, beside
+    from roadaware.reports.event_tables import printed_table
+
+    known = SPLITS if run.dataset == "road" else ("test",)
+    split = run.facts.get("split")
+    official = run.facts.get("truth", {}).get("dataset", "").lower() in ("road", "ucf24", "ucf101-24")
+    if split not in known or not official:
+        return []
+    rows = beside(result_of(run.summary, to_dict(run.config)), str(split), dataset=run.dataset)
+    return [printed_table(rows)] if len(rows) else []
+
+
+def _reliability(run: EventRun) -> list[Block]:
+    """Whether the scores of boxes and tubes mean what they say, for the kinds that have one box each."""
+    from roadaware.metrics.detection.calibration import calibration_table, score_reliability
+    from roadaware.reports.curves import reliability
+    from roadaware.reports.event_tables import calibration_block
+    from roadaware.reports.page import Pictures
+
+    pictures, tables = [], []
+    for name, level, threshold in _CURVES:
+        held, words = run.matches.get(name), "boxes" if level == "frame" else "tubes"
+        if held is None or threshold not in held.thresholds or not len(held):
+            continue
+        tables.append((words, calibration_table(held, threshold)))
+        for kind in (kind for kind in _RELIABLE if kind in held.kinds):
+            found = score_reliability(held, threshold, kind)
+            if found is not None:
+                picture = reliability(found.confidence, found.accuracy, found.count)
+                title = f"Reliability of scores: {kind}, {words}"
+                pictures.append(type(picture)(title, picture.caption, picture.figure))
+    blocks: list[Block] = [calibration_block(words, table) for words, table in tables]
+    return [*blocks, Pictures(tuple(pictures), "Are the scores right?")] if pictures else blocks

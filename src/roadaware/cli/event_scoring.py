@@ -1,0 +1,258 @@
+"""Claims of road events brought together and judged: boxes from detections, tubes from where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from roadaware.cli import console
+from roadaware.cli.event_inputs import Claims, EventSet, named_by, within
+from roadaware.cli.options import ConfigName
+from roadaware.errors import UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from roadaware.analysis.worst_tubes import Strip
+    from roadaware.metrics.detection.config import DetectionConfig
+    from roadaware.metrics.detection.matches import Matches
+    from roadaware.scenes.predictions import Predictions
+    from roadaware.scenes.tables import Scenes
+
+_FAULTS_AT = {"frame": 0.5, "video": 0.2}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of claims.
+
+    Args:
+        dataset: whose published parameters tubes are built with.
+        config: the published choices, or ours.
+        frame_thresholds: of boxes.
+        video_thresholds: of tubes.
+        overlaps: of tubes.
+        kinds: of labels; all where empty.
+        composites: how composite labels are scored; as the config says where None.
+        only: one level alone.
+        by: groups.
+        draws: resamples of videos.
+        seed: of the resamples.
+        details: whether worst tubes and faults are wanted as well.
+    """
+
+    dataset: EventSet
+    config: ConfigName = "default"
+    frame_thresholds: Sequence[str] = ("0.2", "0.5", "0.75", "0.5:0.95")
+    video_thresholds: Sequence[str] = ("0.2", "0.5", "0.75", "0.5:0.95")
+    overlaps: Sequence[Literal["stiou", "siou", "tiou"]] = ("stiou",)
+    kinds: Sequence[str] = ()
+    composites: Literal["joint", "product"] | None = None
+    only: Literal["frame", "video"] | None = None
+    by: Sequence[str] = ()
+    draws: int = 0
+    seed: int = 0
+    details: bool = False
+
+    def metric(self) -> DetectionConfig:
+        """How it is judged."""
+        from roadaware.metrics.detection.config import DetectionConfig
+
+        named = DetectionConfig.reference() if self.config == "reference" else DetectionConfig.default()
+        return named if self.composites is None else replace(named, composite_scores=self.composites)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What came of it.
+
+    Args:
+        scenes: the truth that was judged.
+        config: how.
+        summary: every metric.
+        matches: level to its matches.
+        notes: what happened on the way, in words.
+        dropped: what was left out, by reason.
+        linker: how tubes were built here, or where the claims' tubes say it; None where unknown.
+        strips: tubes that went wrong, where they were asked for.
+        faults: what mending each kind of fault would gain, where it was asked for.
+    """
+
+    scenes: Scenes
+    config: DetectionConfig
+    summary: pl.DataFrame
+    matches: dict[str, Matches]
+    notes: tuple[str, ...]
+    dropped: dict[str, int]
+    linker: dict[str, Any] | None = None
+    strips: tuple[Strip, ...] = ()
+    faults: pl.DataFrame | None = None
+
+
+def scored(whole: Scenes, scenes: Scenes, claims: Sequence[Claims], asked: Asked) -> Scored:
+    """Judge what was claimed in the videos of a split.
+
+    Args:
+        whole: all of the truth.
+        scenes: the split.
+        claims: at most one with boxes of its own and one with tubes of its own.
+        asked: what is asked.
+
+    Raises:
+        UsageError: if two claims are of the same, or nothing that was asked for is claimed.
+        InputError: if claims and truth do not fit each other.
+    """
+    config = asked.metric()
+    boxes, tubes = _sides(claims, asked.only)
+    dropped: dict[str, int] = {}
+    for each in dict.fromkeys((*([boxes] if boxes else []), *([tubes] if tubes else []))):
+        dropped |= each.dropped
+    of_boxes = _within(boxes, whole, scenes, dropped)
+    of_tubes = of_boxes if tubes is boxes else _within(tubes, whole, scenes, dropped)
+    notes: list[str] = []
+    if of_tubes is None and of_boxes is not None and asked.only != "frame":
+        of_tubes = _linked(of_boxes, scenes, asked, config)
+        notes.append(
+            f"tubes were built from the detections by the linker (config {asked.config}, parameters of "
+            f"{asked.dataset})"
+        )
+    if of_boxes is None and asked.only is None:
+        notes.append("boxes of frames are not judged: only tubes are claimed")
+    judged = _judged(of_boxes, of_tubes, scenes, config, asked)
+    linker = of_tubes.meta.notes.get("linker") if of_tubes is not None else None
+    parts = (judged[0], judged[1], tuple(dict.fromkeys((*notes, *judged[2]))), dropped, linker)
+    if not asked.details:
+        return Scored(scenes, config, *parts)
+    strips = _strips(of_tubes, scenes, config)
+    return Scored(scenes, config, *parts, strips, _faults(of_boxes, of_tubes, scenes, config, asked))
+
+
+def _sides(
+    claims: Sequence[Claims], only: Literal["frame", "video"] | None
+) -> tuple[Claims | None, Claims | None]:
+    """Which claims boxes are judged by, and which tubes."""
+    found: dict[str, Claims | None] = {}
+    for what in ("boxes", "tubes"):
+        held = [each for each in claims if (each.has_boxes if what == "boxes" else each.has_tubes)]
+        if len(held) > 1:
+            names = " and ".join(each.path.name for each in held)
+            raise UsageError(f"{names} both claim {what}; name one of them, or evaluate each by itself")
+        found[what] = held[0] if held else None
+    boxes = None if only == "video" and found["tubes"] is not None else found["boxes"]
+    tubes = None if only == "frame" else found["tubes"]
+    if only == "frame" and boxes is None:
+        raise UsageError("--only frame needs detections, and only tubes are claimed")
+    return boxes, tubes
+
+
+def _within(
+    claims: Claims | None, whole: Scenes, scenes: Scenes, dropped: dict[str, int]
+) -> Predictions | None:
+    """The claims in the videos that are judged; what lies elsewhere is counted."""
+    if claims is None:
+        return None
+    judged, known = ([str(video) for video in tables.videos["video"].to_list()] for tables in (scenes, whole))
+    held, elsewhere = within(named_by(claims.tables, scenes), judged, known)
+    for what, count in elsewhere.items():
+        dropped[what] = dropped.get(what, 0) + count
+    return held
+
+
+def _linked(boxes: Predictions, scenes: Scenes, asked: Asked, config: DetectionConfig) -> Predictions:
+    """Tubes from detections, under the config of the same name."""
+    from roadaware.cli.link import linker_config
+    from roadaware.linking.link import link
+    from roadaware.metrics.detection.frame import with_products
+
+    if config.composite_scores == "product":
+        boxes = with_products(boxes, scenes)
+    with console.progress("linking") as progress, console.working("linking"):
+        return link(boxes, linker_config(asked.config, asked.dataset), progress=progress)
+
+
+def _judged(
+    boxes: Predictions | None,
+    tubes: Predictions | None,
+    scenes: Scenes,
+    config: DetectionConfig,
+    asked: Asked,
+) -> tuple[pl.DataFrame, dict[str, Matches], tuple[str, ...]]:
+    """Both levels, each by its own claims: summary, matches, notes."""
+    import polars as pl
+
+    from roadaware.analysis.event_slices import slices_by
+    from roadaware.metrics.detection.evaluate import evaluate
+
+    common: dict[str, Any] = {
+        "overlaps": asked.overlaps,
+        "kinds": list(asked.kinds) or None,
+        "draws": asked.draws,
+        "seed": asked.seed,
+        "slices": slices_by(scenes, asked.by),
+    }
+    at = {"frame_thresholds": (), "video_thresholds": ()} | common
+    results = []
+    with console.working("judging"):
+        if boxes is not None and asked.only != "video":
+            results.append(
+                evaluate(boxes, scenes, config, **{**at, "frame_thresholds": asked.frame_thresholds})
+            )
+        if tubes is not None:
+            results.append(
+                evaluate(tubes, scenes, config, **{**at, "video_thresholds": asked.video_thresholds})
+            )
+    matches = {level: held for result in results for level, held in result.matches.items()}
+    notes = tuple(note for result in results for note in result.notes)
+    return _in_order(pl.concat([result.summary for result in results])), matches, notes
+
+
+def _in_order(summary: pl.DataFrame) -> pl.DataFrame:
+    """The whole set before its groups; within each, boxes before tubes."""
+    import polars as pl
+
+    groups = summary["group"].unique(maintain_order=True).to_list()
+    return pl.concat(
+        [
+            summary.filter(pl.col("group").eq_missing(pl.lit(group, dtype=pl.String)))
+            for group in sorted(groups, key=lambda group: group is not None)
+        ]
+    )
+
+
+def _strips(tubes: Predictions | None, scenes: Scenes, config: DetectionConfig) -> tuple[Strip, ...]:
+    from roadaware.analysis.worst_tubes import worst_tubes
+
+    if tubes is None:
+        return ()
+    with console.working("worst tubes"):
+        return tuple(worst_tubes(tubes, scenes, config))
+
+
+def _faults(
+    boxes: Predictions | None,
+    tubes: Predictions | None,
+    scenes: Scenes,
+    config: DetectionConfig,
+    asked: Asked,
+) -> pl.DataFrame | None:
+    """What goes wrong at each level."""
+    import polars as pl
+
+    from roadaware.metrics.detection import video
+
+    if not hasattr(video, "judge_tubes"):
+        return None
+    from roadaware.metrics.detection.evidence import error_table
+
+    found = []
+    with console.working("faults"):
+        for level, claims in (("frame", boxes), ("video", tubes)):
+            if claims is not None and asked.only in (None, level):
+                kinds = list(asked.kinds) or None
+                table = error_table(
+                    claims, scenes, config, level=level, threshold=_FAULTS_AT[level], kinds=kinds
+                )
+                found.append(table.with_columns(threshold=pl.lit(_FAULTS_AT[level])))
+    held = [table for table in found if len(table.columns) > 1]
+    return pl.concat(held) if held else None

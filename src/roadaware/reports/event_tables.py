@@ -1,0 +1,155 @@
+"""Tables of road events for a report: means, groups, classes, printed numbers, calibration."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from roadaware.analysis import event_results as results
+from roadaware.analysis.event_results import Grid, Value
+from roadaware.reports.page import Block, Cell, Mark, Table
+from roadaware.reports.text import count, number
+
+
+def means_table(grid: Grid) -> Table | None:
+    """Kinds by thresholds; None where nothing was judged."""
+    if not grid.columns:
+        return None
+    rows = tuple((kind, *(_cell(value) for value in grid.row(kind))) for kind in grid.rows)
+    head = ("kind", *(column.words for column in grid.columns))
+    caption = "Mean over classes, in per cent; below each value its interval over videos."
+    return Table(head, rows, "l" + "r" * len(grid.columns), "Mean average precision", caption)
+
+
+def group_tables(summary: pl.DataFrame) -> list[Block]:
+    """The headline means of each group, one table for boxes and one for tubes; none without groups."""
+    groups = summary["group"].drop_nulls().unique(maintain_order=True).to_list()
+    grids = {group: results.means(summary, group) for group in groups}
+    every = dict.fromkeys(column for grid in grids.values() for column in grid.columns)
+    kinds = tuple(dict.fromkeys(kind for grid in grids.values() for kind in grid.rows))
+    tables: list[Block] = []
+    for column in results.headline(tuple(every)):
+        rows = tuple(
+            (name, *(_cell(grid.cells.get((kind, column))) for kind in kinds))
+            for name, grid in grids.items()
+            if column in grid.columns
+        )
+        title = f"Groups: {column.words}"
+        align = "l" + "r" * len(kinds)
+        tables.append(Table(("group", *kinds), rows, align, title, "Mean average precision in per cent."))
+    return tables
+
+
+def class_table(grid: Grid, kind: str) -> Table:
+    """The average precision of each class with truth; the others are named below.
+
+    Args:
+        grid: the classes of a kind.
+        kind: its name.
+    """
+    rows, absent = [], []
+    levels = list(dict.fromkeys(column.level for column in grid.columns))
+    for row in grid.rows:
+        sizes = [_size(grid, row, level) for level in levels]
+        if any(sizes):
+            rows.append((row, *(count(size) for size in sizes), *(_cell(value) for value in grid.row(row))))
+        else:
+            absent.append(row)
+    head = (kind, *(_counted(level) for level in levels), *(column.words for column in grid.columns))
+    caption = "Average precision in per cent; below each value its interval over videos."
+    caption += f" Without truth: {', '.join(absent)}." if absent else ""
+    return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), f"Classes of {kind}", caption)
+
+
+def printed_table(rows: pl.DataFrame) -> Table:
+    """What the paper prints of the same thing, its best and its range over models, beside what was obtained.
+
+    Args:
+        rows: what `roadaware.protocols.tpami22.beside` gave.
+    """
+    same = ["level", "threshold", "kind", "label"]
+    held = rows.drop_nulls("printed").sort("printed", descending=True, maintain_order=True)
+    best = held.group_by(same, maintain_order=True).agg(
+        pl.col("obtained", "printed", "model", "table").first(), lowest=pl.col("printed").min(), n=pl.len()
+    )
+    order = rows.select(same).unique(maintain_order=True).with_row_index("place")
+    best = order.join(best, on=same, nulls_equal=True).sort("place")
+    means = best.filter(pl.col("label").is_null())
+    shown = means if len(means) else best
+    cells: list[tuple[Cell, ...]] = [
+        (
+            f"{row['kind']} {row['label'] or ''}".strip(),
+            results.Column(row["level"], "", row["threshold"] or "").words,
+            number(row["obtained"], 1),
+            number(row["printed"], 1),
+            f"{row['model']} (Table {row['table']})",
+            f"{number(row['lowest'], 1)} to {number(row['printed'], 1)}",
+            count(row["n"]),
+        )
+        for row in shown.iter_rows(named=True)
+    ]
+    return Table(
+        ("what", "where", "obtained", "best printed", "by", "range printed", "numbers"),
+        tuple(cells),
+        "llrrlrr",
+        "Beside the paper",
+        "In per cent. Printed by Singh et al., TPAMI 2022, for this split or as a mean over splits.",
+    )
+
+
+def calibration_block(level: str, rows: pl.DataFrame) -> Table:
+    """The expected calibration error of each kind.
+
+    Args:
+        level: boxes or tubes.
+        rows: what `roadaware.metrics.detection.calibration.calibration_table` gave.
+    """
+    kinds = rows.filter(pl.col("group").is_null(), pl.col("label").is_null())
+    cells: list[tuple[Cell, ...]] = [
+        (
+            row["kind"],
+            count(row["claims"]),
+            number(row["mean_score"]),
+            number(row["precision"]),
+            number(row["ece"]) if row["valid"] else Mark("undefined", "mute", "no claims"),
+        )
+        for row in kinds.iter_rows(named=True)
+    ]
+    head = ("kind", "claims", "mean score", "share that is right", "expected calibration error")
+    caption = "Whether a score of 0.9 is right nine times of ten; claims below 0.05 are left out."
+    return Table(head, tuple(cells), "lrrrr", f"Scores of {level}", caption)
+
+
+def in_words(value: Value | None) -> str:
+    """A value in per cent with its interval, for sentences."""
+    if value is None or value.value is None:
+        return "undefined"
+    ends = "" if value.low is None or value.high is None else f" ({_ends(value)})"
+    return f"{number(100 * value.value, 1)} %{ends}"
+
+
+def times(value: float | None) -> float | None:
+    """A fraction in per cent; what is unknown stays so."""
+    return None if value is None else 100 * value
+
+
+def _size(grid: Grid, row: str, level: str) -> int | None:
+    """How much truth a class has at a level."""
+    column = next(column for column in grid.columns if column.level == level)
+    return grid.cells[row, column].n if (row, column) in grid.cells else None
+
+
+def _counted(level: str) -> str:
+    return {results.FRAME: "true boxes", results.VIDEO: "true tubes"}.get(level, "true frames")
+
+
+def _cell(value: Value | None) -> Cell:
+    if value is None:
+        return "–"
+    if value.value is None:
+        return Mark("undefined", "mute", value.reason or "")
+    shown = number(100 * value.value, 2)
+    return shown if value.low is None or value.high is None else Mark(shown, "", _ends(value))
+
+
+def _ends(value: Value) -> str:
+    return f"{number(times(value.low), 1)} to {number(times(value.high), 1)}"
