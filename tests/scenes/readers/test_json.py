@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import math
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -69,21 +70,21 @@ def test_what_is_opened_and_no_object_is_given_whole() -> None:
         assert [piece[1:] for piece in members(text, "a.json", lambda path: True)] == [((), value)]
 
 
-FAULTS = {
+FAULTS: dict[str, tuple[str, str, int | str]] = {
     "truncated": ('{"a": [1, 2', "", 11),
     "truncated_in_a_text": ('{"a": "x', "Unterminated string", 6),
     "truncated_behind_a_name": ('{"a"', "", 4),
     "trailing_garbage": ('{"a": 1} x', "behind the end", 9),
     "two_documents": ("[1][2]", "behind the end", 3),
-    "no_comma": ('{"a": 1 "b": 2}', "", 8),
-    "comma_too_many": ("[1,]", "", 2),
+    "no_comma": ('{"a": 1 "b": 2}', "", r"[89]"),
+    "comma_too_many": ("[1,]", "", r"[1-3]"),
     "single_quotes": ("{'a': 1}", "", 1),
     "comment": ("[1] // one", "behind the end", 4),
     "nan": ('{"a": "NaN", "b": [1, NaN]}', "NaN is no number", 22),
     "infinity": ("[Infinity]", "Infinity is no number", 1),
     "minus_infinity": ("[1, -Infinity]", "-Infinity is no number", 4),
     "control_character": ('["a\nb"]', "Invalid control character", 3),
-    "leading_zero": ("[01]", "", 2),
+    "leading_zero": ("[01]", "", r"[1-3]"),
     "hexadecimal": ("[0x1f]", "", 2),
     "a_name_twice": ('[{"a": 1, "a": 2}]', '"a" stands twice', 0),
     "behind_wide_characters": ('["ä😀", nul]', "", 11),
@@ -96,12 +97,7 @@ def test_a_fault_is_named_with_its_byte(name: str) -> None:
     told = refused(text)
     assert "not strict JSON" in told
     assert reason in told
-    assert f"at byte {byte}\n" in told or name in (
-        "no_comma",
-        "comma_too_many",
-        "single_quotes",
-        "leading_zero",
-    )
+    assert re.search(rf"at byte {byte}\n", told), told
     assert "a.json, line " in told
 
 
