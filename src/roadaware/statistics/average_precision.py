@@ -126,7 +126,15 @@ def drawn_precision(
             area,
         )
         areas[block] = area.transpose(2, 0, 1)
-    return areas
+    return _divided(areas, n_truth, rule)
+
+
+def _divided(sums: Floats, n_truth: npt.NDArray[np.int64], rule: str) -> Floats:
+    """Areas out of what the walk summed up; those in float32 may pass 1 in the seventh digit."""
+    if rule == "trapezoid":
+        return np.minimum(sums, 1.0)
+    steps = 101.0 if rule == "interp101" else np.maximum(n_truth, 1)[:, :, None]
+    return sums / steps
 
 
 def _bytes(marks: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:

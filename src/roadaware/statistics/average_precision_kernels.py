@@ -23,7 +23,7 @@ def backward_areas(
     rule: int,
     area: npt.NDArray[np.float64],
 ) -> None:
-    """Fill `area`, which is (classes, thresholds, draws) zeros.
+    """Fill `area`, which is (classes, thresholds, draws) zeros, with sums that have yet to be divided.
 
     Backwards, because the best precision at a recall or beyond is then a running maximum. What comes after
     the last hit of a class changes no area and is not walked.
@@ -36,7 +36,7 @@ def backward_areas(
         n_truth: (C, draws) how much truth there is.
         weights: (V, draws) how often each video is drawn.
         rule: index in AP_RULES.
-        area: (C, T, draws) the result.
+        area: (C, T, draws) the trapezoids' areas; sums over recalls of precision for other rules.
     """
     n_thresholds, draws = hit.shape[1], weights.shape[1]
     kept = ignored.shape[0] == 0
@@ -95,14 +95,14 @@ def _add_hits(weight: Any, seen: Any, found: Any, best: Any, n_truth: Any, rule:
             if rule == _TRAPEZOID:
                 area[d] += _trapezium(tp, n, n_truth[d])
             elif rule == _RAW:
-                area[d] += precision / n_truth[d]
+                area[d] += precision
             else:
                 best[d] = max(best[d], precision)
                 if rule == _INTERP101:
                     steps = (100 * tp) // n_truth[d] - (100 * (tp - 1)) // n_truth[d]
-                    area[d] += best[d] * (steps + (tp == 1)) / 101.0
+                    area[d] += best[d] * (steps + (tp == 1))
                 else:
-                    area[d] += best[d] / n_truth[d]
+                    area[d] += best[d]
             tp -= 1
             n -= 1
         found[d] = tp
