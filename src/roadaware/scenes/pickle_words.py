@@ -22,15 +22,16 @@ class Machine:
         data: the whole pickle.
     """
 
-    __slots__ = ("at", "data", "made", "marks", "memo", "most", "place", "stack")
+    __slots__ = ("at", "data", "fence", "framed", "made", "marks", "memo", "most", "place", "room", "stack")
 
     def __init__(self, data: bytes) -> None:
-        self.data, self.at, self.place = data, 0, 0
+        self.data, self.at, self.place, self.framed, self.fence = data, 0, 0, 0, 0
         self.stack: list[Any] = []
         self.marks: list[int] = []
         self.memo: list[Any] = []
         self.made = 0
         self.most = _FREE_OBJECTS + len(data) // 12
+        self.room = _FREE_OBJECTS + len(data) // 4
 
     def run(self) -> Any:
         """The one value that the pickle holds.
@@ -69,6 +70,12 @@ class Machine:
         """The next bytes as one whole number."""
         return int.from_bytes(self.take(size), "little", signed=signed)
 
+    def byte(self) -> int:
+        """The next byte."""
+        value = self.data[self.at]
+        self.at += 1
+        return value
+
     def line(self) -> bytes:
         """The bytes to the end of the line."""
         end = self.data.index(b"\n", self.at, self.at + _LONGEST_LINE)
@@ -76,9 +83,22 @@ class Machine:
         self.at = end + 1
         return taken
 
+    def top(self) -> Any:
+        """The last value above the last mark."""
+        if len(self.stack) == self.fence:
+            raise ValueError("a mark where a value is due")
+        return self.stack[-1]
+
+    def pop(self) -> Any:
+        """The last value above the last mark, taken off."""
+        if len(self.stack) == self.fence:
+            raise ValueError("a mark where a value is due")
+        return self.stack.pop()
+
     def marked(self) -> list[Any]:
         """What lies above the last mark, taken off with it."""
         at = self.marks.pop()
+        self.fence = self.marks[-1] if self.marks else 0
         items = self.stack[at:]
         del self.stack[at:]
         return items
@@ -116,12 +136,12 @@ def _text(raw: bytes) -> str:
 def _put(machine: Machine, index: int) -> None:
     memo = machine.memo
     if index < len(memo):
-        memo[index] = machine.stack[-1]
+        memo[index] = machine.top()
         return
-    if index > len(memo) + 1 or index > machine.most * 3:
+    if index > len(memo) + 1 or index >= machine.room:
         raise RefusalError(f"a memo that jumps to place {index}")
     memo.extend([_MISSING] * (index - len(memo)))
-    memo.append(machine.stack[-1])
+    memo.append(machine.top())
 
 
 def _get(machine: Machine, index: int) -> None:
@@ -134,28 +154,34 @@ def _get(machine: Machine, index: int) -> None:
 
 
 def _memoize(machine: Machine) -> None:
-    _put(machine, len(machine.memo))
+    memo = machine.memo
+    if len(memo) == machine.room:
+        raise RefusalError(f"a memo of more than {machine.room} places")
+    memo.append(machine.top())
 
 
 def _mark(machine: Machine) -> None:
-    machine.marks.append(len(machine.stack))
+    machine.fence = len(machine.stack)
+    machine.marks.append(machine.fence)
 
 
 def _proto(machine: Machine) -> None:
-    if machine.number(1) > _LATEST:
+    if machine.byte() > _LATEST:
         raise ValueError("a later protocol")
 
 
 def _frame(machine: Machine) -> None:
-    if machine.number(8) > len(machine.data) - machine.at:
-        raise ValueError("a frame longer than the file")
+    size = machine.number(8)
+    if size > len(machine.data) - machine.at or machine.at <= machine.framed:
+        raise ValueError("a frame longer than the file, or in another")
+    machine.framed = machine.at + size
 
 
 def _tuple(machine: Machine, size: int) -> None:
     machine.count()
     stack = machine.stack
-    if len(stack) < size:
-        raise IndexError("too few values")
+    if len(stack) - machine.fence < size:
+        raise ValueError("too few values")
     items = tuple(stack[len(stack) - size :])
     del stack[len(stack) - size :]
     stack.append(items)
@@ -184,8 +210,8 @@ def _marked_dict(machine: Machine) -> None:
 
 
 def _append(machine: Machine) -> None:
-    item = machine.stack.pop()
-    target = machine.stack[-1]
+    item = machine.pop()
+    target = machine.top()
     if type(target) is not list:
         raise RefusalError("something appended to what is no list")
     target.append(item)
@@ -193,21 +219,21 @@ def _append(machine: Machine) -> None:
 
 def _appends(machine: Machine) -> None:
     items = machine.marked()
-    target = machine.stack[-1]
+    target = machine.top()
     if type(target) is not list:
         raise RefusalError("something appended to what is no list")
     target.extend(items)
 
 
 def _set_item(machine: Machine) -> None:
-    value = machine.stack.pop()
-    key = machine.stack.pop()
-    _fill(machine.stack[-1], [key, value])
+    value = machine.pop()
+    key = machine.pop()
+    _fill(machine.top(), [key, value])
 
 
 def _set_items(machine: Machine) -> None:
     items = machine.marked()
-    _fill(machine.stack[-1], items)
+    _fill(machine.top(), items)
 
 
 def _fill(target: Any, items: list[Any]) -> None:
@@ -241,21 +267,21 @@ def _global(machine: Machine) -> None:
 
 
 def _stack_global(machine: Machine) -> None:
-    name = machine.stack.pop()
-    _find(machine, machine.stack.pop(), name)
+    name = machine.pop()
+    _find(machine, machine.pop(), name)
 
 
 def _reduce(machine: Machine) -> None:
-    arguments = machine.stack.pop()
-    called = machine.stack[-1]
+    arguments = machine.pop()
+    called = machine.top()
     if type(called) is not Named:
         raise RefusalError("a call of something that is no name")
     machine.stack[-1] = call(called.name, arguments)
 
 
 def _build(machine: Machine) -> None:
-    state = machine.stack.pop()
-    target = machine.stack[-1]
+    state = machine.pop()
+    target = machine.top()
     if type(target) is Array:
         machine.stack[-1] = target.build(state)
     elif type(target) is Type:
@@ -271,7 +297,7 @@ def _int_line(machine: Machine) -> None:
         return
     if len(line) > 2 * _LONGEST_NUMBER:
         raise RefusalError(f"a whole number of {len(line)} digits")
-    machine.stack.append(int(line.removesuffix(b"L")))
+    machine.stack.append(int(line.removesuffix(b"L"), 0))
 
 
 def _long(machine: Machine, size: int) -> None:
@@ -299,7 +325,11 @@ def _unicode_line(machine: Machine) -> None:
 
 
 def _unicode(machine: Machine, size: int) -> None:
-    machine.stack.append(_text(machine.take(machine.number(size))))
+    machine.stack.append(machine.take(machine.number(size)).decode("utf-8"))
+
+
+def _short_unicode(machine: Machine) -> None:
+    machine.stack.append(machine.take(machine.byte()).decode("utf-8"))
 
 
 def _bytes(machine: Machine, size: int) -> None:
@@ -323,7 +353,7 @@ _MEANING: dict[bytes, Callable[[Machine], None]] = {
     b"N": _pushed(None),
     b"\x88": _pushed(True),
     b"\x89": _pushed(False),
-    b"K": lambda machine: machine.stack.append(machine.number(1)),
+    b"K": lambda machine: machine.stack.append(machine.byte()),
     b"M": lambda machine: machine.stack.append(machine.number(2)),
     b"J": lambda machine: machine.stack.append(machine.number(4, signed=True)),
     b"\x8a": lambda machine: _long(machine, 1),
@@ -337,7 +367,7 @@ _MEANING: dict[bytes, Callable[[Machine], None]] = {
     b"T": lambda machine: _latin(machine, 4),
     b"U": lambda machine: _latin(machine, 1),
     b"X": lambda machine: _unicode(machine, 4),
-    b"\x8c": lambda machine: _unicode(machine, 1),
+    b"\x8c": _short_unicode,
     b"\x8d": lambda machine: _unicode(machine, 8),
     b"B": lambda machine: _bytes(machine, 4),
     b"C": lambda machine: _bytes(machine, 1),
@@ -355,11 +385,11 @@ _MEANING: dict[bytes, Callable[[Machine], None]] = {
     b"e": _appends,
     b"s": _set_item,
     b"u": _set_items,
-    b"q": lambda machine: _put(machine, machine.number(1)),
+    b"q": lambda machine: _put(machine, machine.byte()),
     b"r": lambda machine: _put(machine, machine.number(4)),
     b"p": lambda machine: _put(machine, int(machine.line())),
     b"\x94": _memoize,
-    b"h": lambda machine: _get(machine, machine.number(1)),
+    b"h": lambda machine: _get(machine, machine.byte()),
     b"j": lambda machine: _get(machine, machine.number(4)),
     b"g": lambda machine: _get(machine, int(machine.line())),
     b"c": _global,

@@ -20,6 +20,7 @@ _TYPE = re.compile(r"[biuf][1248]|[SU]\d{1,6}", re.ASCII)
 _NUMBERS = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"}
 _ORDERS = {"|": "<", "=": "<", "<": "<", ">": ">"}
 _MOST_DIMENSIONS, _FREE_LENGTH = 8, 4096
+_VERSION, _FLAGS = 3, (0, 8)  # of a type's state; 8 is set for text alone
 _LAST_CHARACTER, _SURROGATES = 0x10FFFF, (0xD800, 0xDFFF)
 
 
@@ -53,6 +54,8 @@ class Type:
         if type(state) is not tuple or len(state) != 8 or self.built:
             raise RefusalError("a type of numpy in an unknown form")
         order, size = state[1], state[5]
+        if state[0] != _VERSION or type(state[6]) is not int or state[7] not in _FLAGS:
+            raise RefusalError("a type of numpy in a form that plain types do not have")
         if any(part is not None for part in state[2:5]):
             raise RefusalError("an array with fields; only arrays of numbers, truth values and text are read")
         if type(order) is not str or order not in _ORDERS or size not in (-1, self.dtype.itemsize):
@@ -81,7 +84,9 @@ class Array:
         """
         if type(state) is not tuple or len(state) != 5 or self.value is not None:
             raise RefusalError("an array in an unknown form")
-        _, shape, kind, by_columns, raw = state
+        version, shape, kind, by_columns, raw = state
+        if version != 1 or type(by_columns) is not bool:
+            raise RefusalError("an array in an unknown form")
         raw = raw.encode("latin-1") if type(raw) is str else raw
         if type(kind) is not Type or type(shape) is not tuple or type(raw) is not bytes:
             raise RefusalError("an array whose type, shape or content is no such thing")
@@ -95,7 +100,7 @@ class Array:
                 f"an array of {'x'.join(map(str, shape))} {kind.code} with {len(raw)} bytes of content"
             )
         flat = sound(np.frombuffer(raw, dtype))
-        self.value = flat.reshape(shape, order="F" if by_columns is True else "C")
+        self.value = flat.reshape(shape, order="F" if by_columns else "C")
         return self.value
 
 
@@ -106,13 +111,13 @@ def call(name: str, arguments: Any) -> Any:
         RefusalError: if it is not called as numpy does.
     """
     if type(arguments) is tuple:
-        if name == "dtype" and len(arguments) == 3:
+        if name == "dtype" and len(arguments) == 3 and arguments[1:] in ((False, True), (0, 1)):
             return Type(_code(arguments[0]))
         if name == "scalar" and len(arguments) == 2:
             return _scalar(*arguments)
         if name == "_reconstruct" and len(arguments) == 3:
-            kind = arguments[0]
-            if type(kind) is Named and kind.name == "ndarray":
+            kind, rest = arguments[0], arguments[1:]
+            if type(kind) is Named and kind.name == "ndarray" and rest in (((0,), b"b"), ((0,), "b")):
                 return Array()
     raise RefusalError(f"'{name}' of numpy called in an unknown way")
 
