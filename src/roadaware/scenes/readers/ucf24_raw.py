@@ -49,7 +49,7 @@ class Raw:
     Args:
         file: its name.
         classes: names of the actions, in order.
-        names: of the videos, sorted.
+        names: of the videos, in the order of the file, which ranks equal scores.
         lengths: of the videos, in frames.
         train: whether each video is for training; the others are for test.
         tubes: by video and place.
@@ -89,7 +89,7 @@ def read_raw(
     seen: set[str] = set()
     lost: list[tuple[str, str]] = []
     room = _MOST_ALL_FRAMES
-    for done, (name, entry) in enumerate(sorted(db.items(), key=lambda item: str(item[0])), 1):
+    for done, (name, entry) in enumerate(db.items(), 1):
         try:
             video = _video_name(name, seen)
             length, listed = _video(entry, room)
