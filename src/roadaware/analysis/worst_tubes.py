@@ -21,6 +21,8 @@ Ints = npt.NDArray[np.int64]
 Spans = tuple[tuple[int, int], ...]
 
 _EDGES = ("x1_px", "y1_px", "x2_px", "y2_px")
+WORST_AT = 0.5
+"""The overlap that a tube must miss to be called wrong."""
 _FIRST_CHOICES = ("agent", "action", "event")
 
 
@@ -88,7 +90,7 @@ def worst_tubes(
     config: DetectionConfig,
     *,
     kind: str | None = None,
-    threshold: float = 0.5,
+    threshold: float = WORST_AT,
     most: int = 6,
     shown: int = 8,
 ) -> list[Strip]:

@@ -57,7 +57,7 @@ def run_section(run: EventRun) -> Section:
         linker=run.facts.get("linker"),
         panels={kind: list(_panels(run.matches, run.summary, kind)) for kind in _curved(run.matches)},
         strips=run.strips,
-        more=[*_printed_blocks(run), *_reliability(run)],
+        more=[*_printed_blocks(run), *_faults(run), *_reliability(run)],
         notes=run.notes,
     )
 
@@ -163,6 +163,13 @@ def _printed_blocks(run: EventRun) -> list[Block]:
         return []
     rows = beside(result_of(run.summary, to_dict(run.config)), str(split), dataset=run.dataset)
     return [printed_table(rows)] if len(rows) else []
+
+
+def _faults(run: EventRun) -> list[Block]:
+    """Why claims fail, where that was looked at."""
+    from roadaware.reports.faults import fault_blocks
+
+    return [] if run.faults is None else fault_blocks(run.faults)
 
 
 def _reliability(run: EventRun) -> list[Block]:

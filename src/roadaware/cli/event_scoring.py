@@ -239,10 +239,6 @@ def _faults(
     """What goes wrong at each level."""
     import polars as pl
 
-    from roadaware.metrics.detection import video
-
-    if not hasattr(video, "judge_tubes"):
-        return None
     from roadaware.metrics.detection.evidence import error_table
 
     found = []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.reports.picture import BLUE, FULL, GREY, HALF, VERMILLION, Picture, canvas, styled
+from roadaware.reports.picture import BLUE, FULL, GREY, HALF, PALE, VERMILLION, Picture, canvas, styled
 from roadaware.reports.text import count, short
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 COLUMNS, MOST_PANELS, MOST_POINTS = 5, 20, 160
-_PANEL_IN, _FOOT_IN = 1.5, 0.55
+_ROW_IN, _HEAD_IN, _STEP_X, _STEP_Y = 1.62, 0.4, 1.18, 1.32
 _STYLES: tuple[tuple[str, Any], ...] = ((BLUE, "-"), (VERMILLION, (0, (4, 1.5))))
 
 
@@ -64,21 +64,17 @@ def class_curves(panels: Sequence[Panel], *, kind: str) -> Picture:
     held = [panel for panel in panels if panel.n_truth]
     most = sorted(range(len(held)), key=lambda k: -held[k].n_truth)[:MOST_PANELS]
     shown = [held[k] for k in sorted(most)]
-    columns = 1 if len(shown) < 2 else COLUMNS
+    columns = COLUMNS if len(shown) > 1 else 1
     rows = max(1, math.ceil(len(shown) / columns))
-    width, height = (HALF, 3.5) if columns == 1 else (FULL, _FOOT_IN + _PANEL_IN * rows)
     with styled():
-        figure, axes = canvas(width, height)
-        figure.delaxes(axes)
-        grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-        for place, cell in enumerate(grid.flat):
-            if place < len(shown):
-                _panel(cell, shown[place])
-                cell.tick_params(labelbottom=place + columns >= len(shown))
-            else:
-                cell.set_visible(False)
-        figure.supxlabel("recall", fontsize=8.5)
-        figure.supylabel("precision", fontsize=8.5)
+        size = (FULL, _HEAD_IN + _ROW_IN * rows) if columns > 1 else (HALF, 3.5)
+        figure, axes = canvas(*size)
+        # One pair of axes for all panels: matplotlib takes long for many.
+        for place, panel in enumerate(shown):
+            last = place + columns >= len(shown)
+            _panel(axes, panel, (place % columns) * _STEP_X, -(place // columns) * _STEP_Y, last=last)
+        axes.set(xlim=(-0.14, columns * _STEP_X - 0.16), ylim=(1.24 - rows * _STEP_Y, 1.2))
+        axes.axis("off")
         levels = list(dict.fromkeys(one.level for panel in shown for one in panel.curves))
         if levels:
             handles, names = _keys(levels)
@@ -86,27 +82,36 @@ def class_curves(panels: Sequence[Panel], *, kind: str) -> Picture:
     left = f" Shown are the {len(shown)} of {len(held)} classes with the most truth."
     told = "; ".join(f"{panel.label} {_values(panel)}" for panel in shown)
     caption = (
-        "Each curve runs from the most confident claim (left) to the last. Numbers are average precision in "
-        f"per cent, n counts true boxes.{left if len(shown) < len(held) else ''} {told}."
+        "Precision (upwards) over recall (to the right), from the most confident claim to the last. Numbers "
+        "are average precision in per cent, n counts true boxes."
+        f"{left if len(shown) < len(held) else ''} {told}."
     )
     return Picture(f"Precision over recall: {kind}", caption, figure)
 
 
-def _panel(axes: Axes, panel: Panel) -> None:
+def _panel(axes: Axes, panel: Panel, x: float, y: float, *, last: bool) -> None:
+    """One class, its origin at (x, y); the lowest panel of a column also says what lies to the right."""
+    nan = np.nan
+    xs = [x + 0.5, x + 0.5, nan, x + 1, x + 1, nan, x, x + 1, nan, x, x + 1]
+    ys = [y, y + 1, nan, y, y + 1, nan, y + 0.5, y + 0.5, nan, y + 1, y + 1]
+    axes.plot(xs, ys, color=PALE, linewidth=0.7)
+    axes.plot([x, x, x + 1], [y + 1, y, y], color=GREY, linewidth=0.8)
     for one, (tone, style) in zip(panel.curves, _STYLES, strict=False):
         keep = _thinned(len(one.recall))
         if len(keep):
             recall = np.append(0.0, one.recall[keep])
             precision = np.append(one.precision[keep[0]], one.precision[keep])
-            axes.plot(recall, precision, color=tone, linestyle=style, linewidth=1.3)
-    axes.set(xlim=(0, 1), ylim=(0, 1.03), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
-    axes.set_xticklabels(["0", "", "1"])
-    axes.set_yticklabels(["0", "", "1"])
-    axes.set_title(short(panel.label, 22), fontsize=8, loc="left", pad=3)
-    says = f"{_values(panel)}\nn {count(panel.n_truth)}"
+            axes.plot(x + recall, y + precision, color=tone, linestyle=style, linewidth=1.3)
+    axes.text(x, y + 1.05, short(panel.label, 24), fontsize=8)
     behind = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 1}
-    axes.text(0.05, 0.07, says, transform=axes.transAxes, va="bottom", fontsize=7, color=GREY, bbox=behind)
-    axes.grid(visible=True)
+    says = f"{_values(panel)}\nn {count(panel.n_truth)}"
+    axes.text(x + 0.05, y + 0.07, says, va="bottom", fontsize=7, color=GREY, bbox=behind)
+    small: dict[str, Any] = {"fontsize": 7, "color": GREY}
+    axes.text(x - 0.03, y, "0", ha="right", va="center", **small)
+    axes.text(x - 0.03, y + 1, "1", ha="right", va="center", **small)
+    if last:
+        axes.text(x + 0.5, y - 0.05, "recall", ha="center", va="top", **small)
+        axes.text(x + 1, y - 0.05, "1", ha="center", va="top", **small)
 
 
 def _values(panel: Panel) -> str:

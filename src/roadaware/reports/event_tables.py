@@ -29,7 +29,7 @@ def group_tables(summary: pl.DataFrame) -> list[Block]:
     tables: list[Block] = []
     for column in results.headline(tuple(every)):
         rows = tuple(
-            (name, *(_cell(grid.cells.get((kind, column))) for kind in kinds))
+            (name, *(_cell(grid.cells.get((kind, column)), why=False) for kind in kinds))
             for name, grid in grids.items()
             if column in grid.columns
         )
@@ -142,11 +142,11 @@ def _counted(level: str) -> str:
     return {results.FRAME: "true boxes", results.VIDEO: "true tubes"}.get(level, "true frames")
 
 
-def _cell(value: Value | None) -> Cell:
+def _cell(value: Value | None, *, why: bool = True) -> Cell:
     if value is None:
         return "–"
     if value.value is None:
-        return Mark("undefined", "mute", value.reason or "")
+        return Mark("undefined", "mute", (value.reason or "") if why else "")
     shown = number(100 * value.value, 2)
     return shown if value.low is None or value.high is None else Mark(shown, "", _ends(value))
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from roadaware.analysis import event_results as results
 from roadaware.analysis.event_results import Grid, Value
-from roadaware.analysis.worst_tubes import Strip
+from roadaware.analysis.worst_tubes import WORST_AT, Strip
 from roadaware.reports.bars import Difference, Estimate, estimates, forest
 from roadaware.reports.configs import config_line, config_table
 from roadaware.reports.event_curves import Panel, class_curves
@@ -117,7 +117,9 @@ def _pictures(grid: Grid, panels: Mapping[str, Sequence[Panel]], strips: Sequenc
         measured = "mean average precision in per cent"
         found.append(estimates(rows, measured, title="Mean average precision by kind", counted="classes"))
     found += [class_curves(held, kind=kind) for kind, held in panels.items() if held]
-    return found + ([film(strips)] if strips else [])
+    return found + (
+        [film(strips, title=f"Tubes that went wrong at an overlap of {WORST_AT:g}")] if strips else []
+    )
 
 
 def _says(grid: Grid, summary: pl.DataFrame, model: str) -> list[str]:
