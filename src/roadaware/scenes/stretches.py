@@ -14,8 +14,6 @@ from roadaware.scenes.tables import Scenes
 
 Ints = npt.NDArray[np.int64]
 
-_SPANS = pl.List(pl.List(pl.Int64))
-
 
 def with_stretches(scenes: Scenes, kinds: Sequence[str], *, max_hole: int | None = None) -> Scenes:
     """The scenes with the derived tubes of some kinds cut anew where the labels of a track's boxes change.
@@ -63,8 +61,11 @@ def stretches(
         kinds: the kinds to cut, in the order wanted.
         max_hole: as `with_stretches`.
     """
-    parts = [_of_kind(_places(boxes), labels, kind, max_hole) for kind in kinds] if "tube" in boxes else []
-    return pl.concat(parts) if parts else _table([], [], [], [], [], "")
+    if "tube" not in boxes.columns:
+        boxes = boxes.with_columns(tube=pl.lit(None, pl.Int64))
+    places = _places(boxes)
+    parts = [_of_kind(places, labels, kind, max_hole) for kind in kinds]
+    return pl.concat(parts or [_of_kind(places, labels.clear(), "", None)])
 
 
 def _without(scenes: Scenes, kinds: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -107,9 +108,40 @@ def _of_kind(places: pl.DataFrame, labels: pl.DataFrame, kind: str, max_hole: in
     begins = (_changes(tube) | _changes(label)) | (np.diff(place, prepend=-2) != 1)
     if max_hole is not None:
         begins |= step > max_hole + 1
-    breaks = begins | (step != 1)
     first = np.flatnonzero(begins)
-    return _table(tube[first], label[first], np.cumsum(begins)[breaks] - 1, frame, breaks, kind)
+    runs = run_spans(np.cumsum(begins) - 1, frame)
+    return runs.select(
+        pl.Series("parent", tube[first], dtype=pl.Int64),
+        pl.Series("kind", [kind] * len(first), dtype=pl.String),
+        pl.Series("label", label[first], dtype=pl.Int64),
+        "start_frame",
+        "end_frame",
+        "spans",
+    )
+
+
+def run_spans(run: Ints, frame: Ints) -> pl.DataFrame:
+    """For each run: run, start_frame, end_frame (after its last) and spans (its frames without the holes).
+
+    Args:
+        run: (n,) which run each frame belongs to, ascending.
+        frame: (n,) frames, ascending within a run.
+
+    >>> run_spans(np.array([7, 7, 7]), np.array([2, 3, 6])).row(0)
+    (7, 2, 7, [[2, 4], [6, 7]])
+    """
+    breaks = _changes(run) | (np.diff(frame, prepend=-2) != 1)
+    first = np.flatnonzero(breaks)
+    last = np.append(first[1:], len(frame))[: len(first)] - 1
+    pieces = pl.DataFrame(
+        {"run": run[first], "low": frame[first], "high": frame[last] + 1},
+        schema={"run": pl.Int64, "low": pl.Int64, "high": pl.Int64},
+    )
+    return pieces.group_by("run", maintain_order=True).agg(
+        pl.col("low").first().alias("start_frame"),
+        pl.col("high").last().alias("end_frame"),
+        spans=pl.concat_list("low", "high"),
+    )
 
 
 def _changes(values: Ints) -> npt.NDArray[np.bool_]:
@@ -117,35 +149,3 @@ def _changes(values: Ints) -> npt.NDArray[np.bool_]:
     changed = np.ones(len(values), dtype=np.bool_)
     changed[1:] = values[1:] != values[:-1]
     return changed
-
-
-def _table(parent: Any, label: Any, run: Any, frame: Any, breaks: Any, kind: str) -> pl.DataFrame:
-    """One row per run, its spans from the places where the frames break off.
-
-    Args:
-        parent: (runs,) the track of each.
-        label: (runs,) what it is.
-        run: (spans,) the run each span belongs to, ascending.
-        frame: (n,) frames of all runs, one after the other.
-        breaks: (n,) whether a span begins.
-        kind: of all labels.
-    """
-    first = np.flatnonzero(breaks)
-    low = np.asarray(frame, dtype=np.int64)[first]
-    last = np.append(first[1:], len(frame))[: len(first)] - 1
-    high = np.asarray(frame, dtype=np.int64)[last] + 1
-    spans = (
-        pl.DataFrame({"run": np.asarray(run, dtype=np.int64), "low": low, "high": high})
-        .group_by("run", maintain_order=True)
-        .agg(pl.col("low").first(), pl.col("high").last(), spans=pl.concat_list("low", "high"))
-    )
-    return pl.DataFrame(
-        {
-            "parent": pl.Series(parent, dtype=pl.Int64),
-            "kind": pl.Series([kind] * len(parent), dtype=pl.String),
-            "label": pl.Series(label, dtype=pl.Int64),
-            "start_frame": spans["low"],
-            "end_frame": spans["high"],
-            "spans": spans["spans"].cast(_SPANS),
-        }
-    )
