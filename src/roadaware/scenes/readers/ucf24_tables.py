@@ -51,14 +51,13 @@ def tables_of(raw: Raw, findings: Findings) -> dict[str, pl.DataFrame]:
         }
     )
     findings.read["frames"] += int(lengths.sum())
-    starts = np.cumsum(lengths) - lengths
     return {
         "videos": _videos(raw, names),
         "frames": _frames(names, lengths).with_columns(annotated=pl.lit(value=True)),
         "boxes": boxes,
         "labels": boxes.select("box", kind=pl.lit("action"), label=pl.Series(label[tube[order]])),
         **_tubes(raw, tubes, names, tube, frame),
-        "frame_labels": _actions(names, lengths, starts[video] + frame, label[tube]),
+        "frame_labels": _actions(names, lengths, tubes),
     }
 
 
@@ -122,17 +121,19 @@ def _frames(names: pl.Series, lengths: Ints) -> pl.DataFrame:
     return pl.DataFrame({"video": names.gather(video), "frame": frame})
 
 
-def _actions(names: pl.Series, lengths: Ints, at: Ints, label: Ints) -> pl.DataFrame:
+def _actions(names: pl.Series, lengths: Ints, tubes: list[RawTube]) -> pl.DataFrame:
     """What happens in every frame: 0 for nothing, else 1 + the action of the last of its tubes.
 
     Args:
         names: of the videos.
         lengths: (videos,) in frames.
-        at: (n,) place of each box's frame among all frames.
-        label: (n,) its action; boxes in the order of tubes.
+        tubes: those that were taken, with all their frames.
     """
+    starts = np.cumsum(lengths) - lengths
     action = np.zeros(int(lengths.sum()), dtype=np.int64)
-    action[at] = label + 1
+    for tube in tubes:
+        first = int(starts[tube.video])
+        action[first + tube.start : first + tube.end] = tube.label + 1
     return _frames(names, lengths).with_columns(kind=pl.lit("av_action"), label=pl.Series(action))
 
 
