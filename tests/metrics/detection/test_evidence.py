@@ -1,0 +1,93 @@
+"""Errors of whole sets: they start from the mAP of the metric itself, and every claim has a fault."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from roadaware.errors import UsageError
+from roadaware.linking.config import LinkerConfig
+from roadaware.linking.link import link
+from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.errors import MISSED
+from roadaware.metrics.detection.evidence import diagnoses, error_table
+from roadaware.metrics.detection.frame import frame_matches
+from roadaware.metrics.detection.matches import Matches, average_precision_table
+from roadaware.metrics.detection.video import video_matches
+from roadaware.scenes.demo.detector import perturbed
+from roadaware.scenes.demo.road_world import road_world
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.tables import Scenes
+
+CONFIGS = {"reference": DetectionConfig.reference(), "default": DetectionConfig.default()}
+
+
+@pytest.fixture(scope="module")
+def scenes() -> Scenes:
+    return road_world(videos=3, frames=80, seed=3)
+
+
+@pytest.fixture(scope="module")
+def claims(scenes: Scenes) -> Predictions:
+    return link(perturbed(scenes, seed=3), LinkerConfig.default())
+
+
+def means(matches: Matches, config: DetectionConfig) -> dict[str, float]:
+    values = average_precision_table(matches, config)[:, 0]
+    kinds = np.array([kind for kind, _ in matches.classes])
+    return {kind: float(np.nanmean(values[kinds == kind])) for kind in matches.kinds}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("level", ["frame", "video"])
+def test_errors_start_from_the_map_of_the_metric(
+    scenes: Scenes, claims: Predictions, name: str, level: str
+) -> None:
+    config = CONFIGS[name]
+    matches = (
+        frame_matches(claims, scenes, config, (0.5,))
+        if level == "frame"
+        else video_matches(claims, scenes, config, (0.5,), "stiou")
+    )
+    expected = means(matches, config)
+    table = error_table(claims, scenes, config, level=level)
+    found = {kind: table.filter(kind=kind)["map"][0] for kind in expected}
+    assert found == pytest.approx(expected, abs=1e-12)
+    assert table["claims"].sum() > 0
+
+
+def test_every_claim_has_a_fault_and_right_ones_are_the_hits(scenes: Scenes, claims: Predictions) -> None:
+    config = DetectionConfig.reference()
+    matches = frame_matches(claims, scenes, config, (0.5,))
+    found = diagnoses(claims, scenes, config, level="frame")
+    assert sum(int((each.fault == 0).sum()) for each in found) == int(matches.hit.sum())
+    assert sum(len(each.fault) for each in found) == len(matches)
+
+
+def test_the_truth_claimed_as_it_is_has_no_faults(scenes: Scenes) -> None:
+    truth = scenes.labels.with_columns(score=pl.lit(1.0))
+    perfect = Predictions(
+        videos=scenes.videos,
+        boxes=scenes.boxes.with_columns(score=pl.lit(1.0)),
+        labels=truth,
+        tubes=scenes.tubes,
+        meta=scenes.meta,
+    )
+    table = error_table(perfect, scenes, DetectionConfig.default(), level="frame")
+    assert table.filter(pl.col("fault") == MISSED)["claims"].sum() == 0
+    assert table["map"].to_list() == pytest.approx([1.0] * len(table))
+
+
+def test_nothing_claimed_is_all_missed(scenes: Scenes) -> None:
+    nothing = Predictions(meta=replace(scenes.meta, notes={}))
+    table = error_table(nothing, scenes, DetectionConfig.default(), level="frame", kinds=["agent"])
+    missed = table.filter(pl.col("fault") == MISSED)
+    assert missed["claims"][0] == len(scenes.labels.filter(pl.col("kind").cast(pl.String) == "agent"))
+
+
+def test_an_unknown_level_is_refused(scenes: Scenes, claims: Predictions) -> None:
+    with pytest.raises(UsageError, match="frame or video"):
+        error_table(claims, scenes, DetectionConfig.default(), level="clip")
