@@ -1,0 +1,172 @@
+"""JSON that would exhaust the machine or mean something elsewhere: refused fast or kept as data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import damage
+import pytest
+from sets import SETS, NativeSet, copied, edit, rows_add_up, tree
+from test_hostile_text import PAYLOADS, UNPRINTABLE
+from test_zip_attacks import NAMES
+
+from roadaware.errors import FindingsError, InputError
+from roadaware.scenes.store import open_scenes, save
+
+JSON = [name for name, each in SETS.items() if each.maker.FORMAT == "json"]
+MEBIBYTE = 1 << 20
+
+
+@pytest.fixture(params=JSON)
+def native(request: pytest.FixtureRequest) -> NativeSet:
+    """Each set of JSON files."""
+    return SETS[request.param]
+
+
+def more(text: bytes) -> Callable[[bytes], bytes]:
+    """The document with one more member."""
+    return lambda data: data[:-1] + b', "more": ' + text + b"}"
+
+
+BOMBS: dict[str, Callable[[bytes], bytes]] = {
+    "depth_100k": more(b"[" * 100_000 + b"]" * 100_000),
+    "depth_100k_of_objects": more(b'{"a":' * 100_000 + b"1" + b"}" * 100_000),
+    "a_million_open_lists": lambda data: data[:-1] + b', "more": ' + b"[" * MEBIBYTE,
+    "an_integer_of_5000_digits": more(b"9" * 5000),
+    "an_integer_of_4_million_digits": more(b"-" + b"9" * (4 * MEBIBYTE)),
+    "an_unfinished_text_of_8_mb": lambda data: data[:-1] + b', "more": "' + b"a" * (8 * MEBIBYTE),
+    "a_name_twice_among_100k": more(b"{" + b",".join(b'"%d":0' % n for n in range(100_000)) + b',"0":1}'),
+    "garbage_behind_the_end": lambda data: data + b" " * (8 * MEBIBYTE) + b"x",
+}
+HARMLESS: dict[str, Callable[[bytes], bytes]] = {
+    "8_mb_of_blanks": lambda data: data + b" " * (8 * MEBIBYTE),
+    "a_text_of_8_mb": more(b'"' + b"a" * (8 * MEBIBYTE) + b'"'),
+    "a_million_empty_lists": more(b"[" + b"[]," * MEBIBYTE + b"[]]"),
+    "a_million_names": more(b"{" + b",".join(b'"%d":0' % n for n in range(MEBIBYTE)) + b"}"),
+}
+
+
+def test_bombs_are_refused_fast_and_in_little_memory(
+    native: NativeSet, root: Path, watched: Callable[..., list[dict[str, Any]]]
+) -> None:
+    native.alone(root)
+    cases = BOMBS | HARMLESS
+    places = []
+    for name, change in cases.items():
+        place = copied(root, root.parent / name)
+        edit(place / native.main, change)
+        places.append(place)
+    for name, place, answer in zip(cases, places, watched(native, places), strict=True):
+        size = (place / native.main).stat().st_size / MEBIBYTE
+        assert answer["ended"] == ("InputError" if name in BOMBS else "read"), (name, answer["text"][:300])
+        assert answer["cpu_s"] < 2, (name, answer["cpu_s"])
+        assert answer["grown_mb"] < 64 + 8 * size, (name, answer["grown_mb"])
+        assert answer["seen"] == [], name
+        assert len(answer["text"]) < 1_000_000, name
+
+
+def counts(name: str) -> dict[str, Callable[[Any], None]]:
+    """Numbers that a careless reader would make room for."""
+
+    def at_video(key: str, value: Any) -> Callable[[Any], None]:
+        return lambda content: next(iter(content["db"].values())).update({key: value})
+
+    def at_frame(key: str) -> Callable[[Any], None]:
+        def change(content: Any) -> None:
+            holder = next(iter(content["db"].values())) if "db" in content else content
+            holder["frames"][key] = holder["frames"].pop("2")
+
+        return change
+
+    found = {f"frame_{key}": at_frame(key) for key in ("9" * 8, "9" * 300, "99999999999")}
+    if name == "road":
+        found |= {f"numf_{value}": at_video("numf", value) for value in (10_000_000, 10**9, 10**18)}
+    return found
+
+
+def test_numbers_make_no_room(
+    native: NativeSet, root: Path, watched: Callable[..., list[dict[str, Any]]]
+) -> None:
+    native.alone(root)
+    data = (root / native.main).read_bytes()
+    changes = counts(native.name)
+    places = []
+    for name, change in changes.items():
+        content = json.loads(data)
+        change(content)
+        place = copied(root, root.parent / name[:40])
+        (place / native.main).write_text(json.dumps(content))
+        places.append(place)
+    for name, answer in zip(changes, watched(native, places), strict=True):
+        assert answer["ended"] in ("InputError", "read"), name
+        assert answer["cpu_s"] < 1, (name, answer["cpu_s"])
+        assert answer["grown_mb"] < 64, (name, answer["grown_mb"])
+
+
+def renamed(native: NativeSet, data: bytes, payload: str) -> tuple[bytes, str]:
+    """The document with one track's name, in its tubes and boxes, put for another."""
+    old = {"road": "544e13cc-001-01", "vott": "12"}[native.name]
+    text = data.decode()
+    if native.name == "road":
+        return text.replace(f'"{old}"', json.dumps(payload)).encode(), old
+    return text.replace(f'"id": {old},', f'"id": {json.dumps(payload)},').encode(), old
+
+
+@pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
+def test_a_name_survives_as_it_is(native: NativeSet, root: Path, tmp_path: Path, payload: str) -> None:
+    native.alone(root)
+    edit(root / native.main, lambda data: renamed(native, data, payload)[0])
+    scenes = native.read(root)
+    tracks = scenes.tubes.filter(name=payload)
+    assert not scenes.boxes.join(tracks, on="tube", how="semi").is_empty()
+    rows_add_up(scenes)
+    save(scenes, tmp_path / "saved")
+    assert open_scenes(tmp_path / "saved") == scenes
+
+
+@pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
+def test_messages_about_it_are_printable(native: NativeSet, root: Path, payload: str) -> None:
+    """A label, a frame, a box and a video of that name are refused or told in words fit for a terminal."""
+    native.alone(root)
+    content = json.loads((root / native.main).read_bytes())
+    holder = next(iter(content["db"].values())) if "db" in content else content
+    holder["frames"][payload] = {"annos": {payload: {"box": payload}}}
+    frame = holder["frames"]["2"]
+    if native.name == "road":
+        frame["annos"][payload] = {"box": [payload, 1, 2, 3]}
+        holder["agent_tubes"][payload] = {"label_id": payload, "annos": {payload: payload}}
+    else:
+        frame.append({"x1": payload, "tags": [payload]})
+    (root / native.main).write_text(json.dumps(content))
+    scenes = native.read(root)
+    told = scenes.rejected["item"].to_list() + scenes.rejected["reason"].to_list()
+    told += [f"{warning['what']} {warning['example']}" for warning in scenes.meta.notes["warnings"]]
+    assert len(told) >= 2
+    for text in told:
+        assert not UNPRINTABLE.search(text or "")
+        assert len(text or "") < 1000
+    with pytest.raises(FindingsError) as caught:
+        native.read(root, strict=True)
+    assert not UNPRINTABLE.search(str(caught.value))
+
+
+@pytest.mark.parametrize("payload", ["\x1b[2J", "\x00", "\x07"])
+def test_raw_control_characters_are_no_json(native: NativeSet, root: Path, payload: str) -> None:
+    native.alone(root)
+    edit(root / native.main, lambda data: data.replace(b'"frames"', b'"' + payload.encode() + b'"', 1))
+    with pytest.raises(InputError, match="control character") as caught:
+        native.read(root)
+    assert not UNPRINTABLE.search(str(caught.value))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_that_climb_lead_nowhere(native: NativeSet, root: Path, name: str) -> None:
+    """Names of videos are data: nothing is opened by them; those of members condemn their archive."""
+    archive = damage.with_member(damage.packed(root, root.parent / "set.zip"), name, b"{}")
+    before = tree(root.parent)
+    with pytest.raises(InputError, match="leads out"):
+        native.read(archive)
+    assert tree(root.parent) == before
