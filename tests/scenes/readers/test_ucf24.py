@@ -222,7 +222,7 @@ def test_bad_boxes_cost_themselves(name: str, tmp_path: Path) -> None:
 
 def test_a_bad_box_in_the_middle_leaves_a_hole_in_the_spans(tmp_path: Path) -> None:
     held = UCF24.maker.tube(2, 0, 12)["boxes"].astype(np.int64)
-    held[5] = [1, 1, -9, 5]
+    held[5] = [51, 51, -9, 5]
 
     def holed(content: dict[str, Any]) -> None:
         content["db"][VIDEO]["annotations"][0]["boxes"] = held
