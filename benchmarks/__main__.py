@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks import pedestrians, tables
+from benchmarks import pedestrians, road, tables
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,11 @@ def main() -> int:
 
 
 def _rows(data: Path | None, only: str) -> Iterator[Row]:
-    benchmarks: dict[str, Callable[[], tuple[str, str, str]]] = {b.__name__: b for b in tables.BENCHMARKS}
+    benchmarks: dict[str, Callable[[], tuple[str, str, str]]] = {
+        b.__name__: b for b in (*tables.BENCHMARKS, *road.BENCHMARKS)
+    }
     if data is not None:
-        benchmarks |= {b.__name__: partial(b, data) for b in pedestrians.BENCHMARKS}
+        benchmarks |= {b.__name__: partial(b, data) for b in (*pedestrians.BENCHMARKS, *road.ON_DATA)}
     else:
         print(
             "no --data and no ROADAWARE_DATA_DIR: benchmarks on real annotations are left out",
