@@ -93,9 +93,8 @@ def _events(a: Path, b: Path, draws: int, seed: int, html: Path | None) -> Outco
     if first.config != second.config:
         raise UsageError(f"{a} and {b} were judged by different configs; evaluate both with the same")
     with console.working("resampling"):
-        found = paired(
-            first.matches, second.matches, first.config, draws=draws, seed=seed, names=_names(a, b)
-        )
+        matches = (first.matches, second.matches)
+        found = paired(*matches, first.config, draws=draws, seed=seed, names=_names(a, b))
     if html is not None:
         write_text(html, comparison_page(found))
         console.note(f"wrote {html}")

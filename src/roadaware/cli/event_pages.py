@@ -12,8 +12,8 @@ from roadaware.cli.event_runs import EventRun, facts_of
 if TYPE_CHECKING:
     import polars as pl
 
+    from roadaware.metrics.detection.evaluate import DetectionResult
     from roadaware.metrics.detection.matches import Matches
-    from roadaware.metrics.result import MetricResult
     from roadaware.reports.event_curves import Panel
     from roadaware.reports.page import Block, Section
 
@@ -70,13 +70,14 @@ def comparison_page(found: Any) -> str:
     return report([event_comparison_section(found)], title=" against ".join(found.names))
 
 
-def result_of(summary: pl.DataFrame, config: Mapping[str, Any]) -> MetricResult:
-    """A summary as the result that it came from, without its instances."""
+def result_of(run: EventRun) -> DetectionResult:
+    """A run as the result that it came from, without its instances."""
     import polars as pl
 
-    from roadaware.metrics.result import MetricResult
+    from roadaware.config import to_dict
+    from roadaware.metrics.detection.evaluate import DetectionResult
 
-    return MetricResult(summary, pl.DataFrame(), dict(config))
+    return DetectionResult(run.summary, pl.DataFrame(), to_dict(run.config), run.notes, matches=run.matches)
 
 
 def numbers_of(run: EventRun, native: Mapping[str, str]) -> dict[str, Any]:
@@ -86,11 +87,9 @@ def numbers_of(run: EventRun, native: Mapping[str, str]) -> dict[str, Any]:
         run: what was found.
         native: kind to the name it has in the dataset's own files, under which it stands as well.
     """
-    from roadaware.config import to_dict
     from roadaware.metrics.detection.evaluate import as_json
 
-    config = to_dict(run.config)
-    return as_json(result_of(run.summary, config), native)
+    return as_json(result_of(run), native)
 
 
 def groups_of(run: EventRun, native: Mapping[str, str]) -> dict[str, Any]:
@@ -152,7 +151,6 @@ def _panels(matches: Mapping[str, Matches], summary: pl.DataFrame, kind: str) ->
 
 def _printed_blocks(run: EventRun) -> list[Block]:
     """The paper's rows beside the run's, where the split is one that it prints."""
-    from roadaware.config import to_dict
     from roadaware.protocols.tpami22 import SPLITS, beside
     from roadaware.reports.event_tables import printed_table
 
@@ -161,7 +159,7 @@ def _printed_blocks(run: EventRun) -> list[Block]:
     official = run.facts.get("truth", {}).get("dataset", "").lower() in ("road", "ucf24", "ucf101-24")
     if split not in known or not official:
         return []
-    rows = beside(result_of(run.summary, to_dict(run.config)), str(split), dataset=run.dataset)
+    rows = beside(result_of(run), str(split), dataset=run.dataset)
     return [printed_table(rows)] if len(rows) else []
 
 

@@ -61,7 +61,7 @@ def _of_pedestrians(found: Sequence[Path]) -> _Made:
     from roadaware.cli.tables import runs_text
 
     loaded = [runs.load(member) for member in found]
-    compared = _pairs(loaded, lambda run: run.state, compare)
+    compared = _pairs(loaded, lambda a, b, **how: compare(a.state, b.state, a.config, **how))
     tasks = {run.config.task for run in loaded}
     shown = runs_text(loaded) if len(tasks) == 1 else ""
     return _Made(run_page(loaded, compared), shown, [runs.summary(run) for run in loaded])
@@ -74,11 +74,11 @@ def _of_events(found: Sequence[Path]) -> _Made:
     from roadaware.cli.event_tables import runs_text
 
     loaded = [load(member) for member in found]
-    compared = _pairs(loaded, lambda run: run.matches, compare)
+    compared = _pairs(loaded, lambda a, b, **how: compare(a.matches, b.matches, a.config, **how))
     return _Made(run_page(loaded, compared), runs_text(loaded), [facts_of(run) for run in loaded])
 
 
-def _pairs(loaded: Sequence[Any], state: Callable[[Any], Any], compare: Callable[..., Any]) -> list[Any]:
+def _pairs(loaded: Sequence[Any], compare: Callable[..., Any]) -> list[Any]:
     """Every two runs that can be compared; the others are named."""
     compared = []
     for first, second in itertools.combinations(loaded, 2):
@@ -88,9 +88,7 @@ def _pairs(loaded: Sequence[Any], state: Callable[[Any], Any], compare: Callable
         try:
             names = (first.name, second.name)
             draws = min(first.draws, second.draws) or _DRAWS
-            compared.append(
-                compare(state(first), state(second), first.config, draws=draws, seed=first.seed, names=names)
-            )
+            compared.append(compare(first, second, draws=draws, seed=first.seed, names=names))
         except InputError as error:
             console.note(f"{first.name} and {second.name} are not compared: {error.message}")
     return compared

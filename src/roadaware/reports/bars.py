@@ -142,12 +142,19 @@ def _times(value: float | None) -> float | None:
     return None if value is None else 100 * value
 
 
-def forest(rows: Sequence[Difference], first: str, second: str) -> Picture:
-    """Paired differences, first minus second, each with both intervals and its verdict in words.
+_BOTH_UNITS = (
+    "on the same samples. Thick bars are 95 % intervals over pedestrians, thin ones over videos; a "
+    "difference is called better or worse only where both exclude zero."
+)
+
+
+def forest(rows: Sequence[Difference], first: str, second: str, *, reading: str = _BOTH_UNITS) -> Picture:
+    """Paired differences, first minus second, each with its intervals and its verdict in words.
 
     Args:
         rows: metrics in drawing order.
         first, second: names of the two models.
+        reading: what the differences are on, and how the bars are read.
     """
     with styled():
         figure, axes = canvas(FULL, 0.85 + 0.85 * ROW_IN * max(1, len(rows)))
@@ -158,8 +165,7 @@ def forest(rows: Sequence[Difference], first: str, second: str) -> Picture:
         reach = 1.08 * max((abs(end) for row in rows for end in row.ends), default=0.1) or 0.1
         axes.set(xlim=(-reach, reach), xlabel=f"{short(first, 40)} minus {short(second, 40)}")
     caption = (
-        f"{first} minus {second} on the same samples. Thick bars are 95 % intervals over pedestrians, thin "
-        "ones over videos; a difference is called better or worse only where both exclude zero. "
+        f"{first} minus {second} {reading} "
         f"Verdicts on the first: {_listed(Counter(row.verdict for row in rows))}."
     )
     return Picture(f"Differences: {first} minus {second}", caption, figure)

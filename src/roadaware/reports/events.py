@@ -19,6 +19,11 @@ from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Sec
 from roadaware.reports.picture import Picture
 from roadaware.reports.text import number, sentence, signed
 
+_READING = (
+    "in points of mean average precision on the same videos. Bars are 95 % intervals over videos; a "
+    "difference is called better or worse where its interval excludes zero."
+)
+
 
 def event_section(
     summary: pl.DataFrame,
@@ -101,7 +106,7 @@ def event_comparison_section(found: Any, *, title: str | None = None) -> Section
     for row in overall:
         told.setdefault(row["verdict"], []).append(row["metric"])
     says = tuple(sentence(f"{first} is {verdict}: {', '.join(names)}.") for verdict, names in told.items())
-    blocks: list[Block] = [Pictures((forest(drawn, first, second),))] if drawn else []
+    blocks: list[Block] = [Pictures((forest(drawn, first, second, reading=_READING),))] if drawn else []
     return Section(title or sentence(f"{first} against {second}"), says, (*blocks, table))
 
 
