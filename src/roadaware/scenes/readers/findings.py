@@ -41,6 +41,7 @@ class Findings:
     rejected: list[pl.DataFrame] = field(default_factory=list)
     warnings: dict[str, Warnings] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
+    _single: list[dict[str, Any]] = field(default_factory=list, repr=False)
 
     def reject(
         self, table: str, file: str, item: str, reason: str, line: int | None = None, *, rows: int = 1
@@ -54,7 +55,7 @@ class Findings:
             "item": shown(item, 120),
             "reason": shown(reason, 400),
         }
-        self.rejected.append(pl.DataFrame([row], schema=_SCHEMA))
+        self._single.append(row)
 
     def reject_file(self, file: str, error: InputError) -> None:
         """A whole file that cannot be read; counted among the files."""
@@ -65,6 +66,7 @@ class Findings:
     def reject_rows(self, table: str, rows: pl.DataFrame) -> None:
         """Refused rows with the columns file, line, item and reason; they were counted before."""
         if len(rows):
+            self._gather()
             named = rows.with_columns(table=pl.lit(table)).select(list(_SCHEMA)).cast(pl.Schema(_SCHEMA))
             texts = [pl.col(name).map_elements(shown, return_dtype=pl.String) for name in ("item", "reason")]
             self.rejected.append(named.with_columns(texts))
@@ -79,13 +81,22 @@ class Findings:
         """Take over what a later part of the work found."""
         self.read.update(other.read)
         self.left_out.update(other.left_out)
+        self._gather()
+        other._gather()
         self.rejected.extend(other.rejected)
         for what, warning in other.warnings.items():
             self.warn(what, warning.example, warning.count)
 
     def table(self) -> pl.DataFrame:
         """The table `rejected`."""
+        self._gather()
         return pl.concat(self.rejected) if self.rejected else empty_table("rejected")
+
+    def _gather(self) -> None:
+        """Make one table of the rows that were refused one by one."""
+        if self._single:
+            self.rejected.append(pl.DataFrame(self._single, schema=_SCHEMA))
+            self._single = []
 
     def notes(self) -> dict[str, Any]:
         """Warnings and rows left out, as plain data for `Meta.notes`."""

@@ -91,7 +91,7 @@ def read_boxes(
     kept = np.ones(len(keys), dtype=bool)
     kept[list(reasons)] = False
     refused = [(f"{video}, frame {frame_of[n] + 1}, {keys[n]}", reasons[n]) for n in sorted(reasons)]
-    findings.reject_rows("boxes", refusals(file, refused))
+    refuse(findings, "boxes", file, refused)
     if reasons:
         taken = np.flatnonzero(kept).tolist()
         keys, entries = [keys[n] for n in taken], [entries[n] for n in taken]
@@ -100,12 +100,19 @@ def read_boxes(
     return Boxes(frame_of[kept], keys, inside, _uids(entries, video, findings), _ids(entries), cut)
 
 
-def refusals(file: str, rows: Sequence[tuple[str, str]]) -> pl.DataFrame:
-    """Items with the reasons why they were refused, as `Findings.reject_rows` takes them."""
-    items, reasons = ([row[k] for row in rows] for k in (0, 1))
-    return pl.DataFrame(
-        {"item": items, "reason": reasons}, schema={"item": pl.String, "reason": pl.String}
-    ).with_columns(file=pl.lit(file), line=pl.lit(None, pl.Int64))
+def refuse(findings: Findings, table: str, file: str, rows: Sequence[tuple[str, str]]) -> None:
+    """Refuse rows that were counted before.
+
+    Args:
+        findings: takes them.
+        table: that they would have gone to.
+        file: that holds them.
+        rows: how each is called, and why it is refused.
+    """
+    if rows:
+        items, reasons = ([row[k] for row in rows] for k in (0, 1))
+        named = pl.DataFrame({"item": items, "reason": reasons})
+        findings.reject_rows(table, named.with_columns(file=pl.lit(file), line=pl.lit(None, pl.Int64)))
 
 
 def id_lists(column: Sequence[Any]) -> IdLists:

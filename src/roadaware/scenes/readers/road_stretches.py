@@ -11,7 +11,7 @@ import numpy as np
 
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.json import clean, kind_of
-from roadaware.scenes.readers.road_boxes import Boxes, Ints, id_lists, refusals
+from roadaware.scenes.readers.road_boxes import Boxes, Ints, id_lists, refuse
 
 _EMPTY = "has no frame that can be taken"
 _NUMBER = re.compile(r"[1-9][0-9]{0,7}", re.ASCII)
@@ -109,7 +109,7 @@ def read_stretches(key: str, tubes: Any, at: Places, place: tuple[str, str], fin
     refused = [(whole[n], fault) for n, fault in faults.items()]
     refused += [(f"{video}, {key}, {names[n]}", _EMPTY) for n in np.flatnonzero(~kept).tolist()]
     findings.read["tubes"] += len(refused)
-    findings.reject_rows("tubes", refusals(file, refused))
+    refuse(findings, "tubes", file, refused)
     lost = listed - len(tube)
     findings.warn("frames of tubes whose box is not there or was refused, left out", f"{video}, {key}", lost)
     taken = np.flatnonzero(kept).tolist()

@@ -9,15 +9,14 @@ import numpy as np
 import polars as pl
 
 from roadaware.scenes.readers.findings import Findings
-from roadaware.scenes.readers.road_boxes import IdLists, Ints, refusals
+from roadaware.scenes.readers.road_boxes import IdLists, Ints, id_lists, refuse
 from roadaware.scenes.readers.road_raw import RawVideo
 from roadaware.scenes.readers.road_terms import AV_ACTION, Labels, Terms
 from roadaware.scenes.readers.road_tracks import Tracks, read_tracks
 from roadaware.scenes.readers.source import shown
 
 _USUAL_SIZE = (1280, 960)
-_SPANS = pl.List(pl.List(pl.Int64))
-_TUBES = ("tube", "video", "name", "start_frame", "end_frame", "parent", "kind", "spans")
+_TORN = "joins boxes that other tubes, which came before, give to road users seen in one frame"
 _VIDEOS: dict[str, Any] = {
     "video": pl.String,
     "scene": pl.String,
@@ -89,7 +88,7 @@ def _boxes(raw: RawVideo, tracks: Tracks, size: tuple[int, int]) -> pl.DataFrame
     tube = pl.Series(tracks.track)
     return pl.DataFrame(
         {
-            "video": pl.Series([raw.name], dtype=pl.String).new_from_index(0, len(corners)),
+            "video": _repeated(raw.name, len(corners)),
             "frame": raw.boxes.frame,
             "tube": tube.set(tube < 0, None),
             **{f"{c}_px": corners[:, k].astype(np.float32) for k, c in enumerate(("x1", "y1", "x2", "y2"))},
@@ -100,33 +99,39 @@ def _boxes(raw: RawVideo, tracks: Tracks, size: tuple[int, int]) -> pl.DataFrame
 def _labels(raw: RawVideo, terms: Terms, findings: Findings) -> pl.DataFrame:
     """Every label of every box, by kind."""
     boxes = raw.boxes
-    parts = []
+    parts: list[_Found] = []
     for native, labels in terms.boxes.items():
         ids = boxes.ids.get(native)
         if ids is None or ids.absent:
             lacking = len(boxes.key) if ids is None else ids.absent
             findings.warn(f"boxes without {native}_ids", raw.name, lacking)
-        if ids is not None:
-            items = _Items(raw, "labels", lambda row: f"frame {boxes.frame[row] + 1}, {boxes.key[row]}")
-            found = _resolved(ids, labels, items, findings)
-            parts.append(_long(found, labels.kind).rename({"row": "box"}))
-    empty = pl.DataFrame(schema={"box": pl.Int64, "kind": pl.String, "label": pl.Int64})
-    return pl.concat([empty, *parts]).sort("box", maintain_order=True)
+        ids = ids or id_lists([])
+        items = _Items(raw, "labels", lambda row: f"frame {boxes.frame[row] + 1}, {boxes.key[row]}")
+        parts.append(_resolved(ids, labels, items, findings))
+    box, label = (np.concatenate([getattr(part, name) for part in parts]) for name in ("row", "label"))
+    kind = np.repeat(np.arange(len(parts)), [len(part.row) for part in parts])
+    order = np.argsort(box, kind="stable")
+    words = pl.Series([labels.kind for labels in terms.boxes.values()], dtype=pl.String)
+    return pl.DataFrame({"box": box[order], "kind": words.gather(kind[order]), "label": label[order]})
 
 
 def _frame_labels(raw: RawVideo, labels: Labels, findings: Findings) -> pl.DataFrame:
     """What the vehicle does in each frame, in the file's order."""
     frame = raw.frames["frame"]
     items = _Items(raw, "frame_labels", lambda row: f"frame {frame[row] + 1}")
-    found = _long(_resolved(raw.av, labels, items, findings), labels.kind)
-    return found.select(
-        pl.lit(raw.name).alias("video"), frame.gather(found["row"]).alias("frame"), "kind", "label"
+    found = _resolved(raw.av, labels, items, findings)
+    return pl.DataFrame(
+        {
+            "video": _repeated(raw.name, len(found.row)),
+            "frame": frame.gather(found.row),
+            "kind": _repeated(labels.kind, len(found.row)),
+            "label": found.label,
+        }
     )
 
 
-def _long(found: _Found, kind: str) -> pl.DataFrame:
-    kinds = pl.Series([kind], dtype=pl.String).new_from_index(0, len(found.row))
-    return pl.DataFrame({"row": found.row, "kind": kinds, "label": found.label})
+def _repeated(text: str, count: int) -> pl.Series:
+    return pl.Series([text], dtype=pl.String).new_from_index(0, count)
 
 
 @dataclass(frozen=True)
@@ -140,7 +145,7 @@ class _Items:
     def refuse(self, rows: Ints, reasons: list[str], findings: Findings) -> None:
         items = [f"{self.raw.name}, {self.name(row)}" for row in rows.tolist()]
         findings.read[self.table] += len(items)
-        findings.reject_rows(self.table, refusals(self.raw.file, list(zip(items, reasons, strict=True))))
+        refuse(findings, self.table, self.raw.file, list(zip(items, reasons, strict=True)))
 
 
 def _resolved(ids: IdLists, labels: Labels, items: _Items, findings: Findings) -> _Found:
@@ -155,11 +160,12 @@ def _resolved(ids: IdLists, labels: Labels, items: _Items, findings: Findings) -
     row, value = np.delete(ids.row, strange), np.delete(ids.value, strange)
     label = labels.places()[value] if len(value) else value
     _count_unused(items.table, labels, value[label < 0], findings)
-    used = pl.DataFrame({"row": row[label >= 0], "label": label[label >= 0]})
-    once = used.unique(maintain_order=True)
-    findings.warn(f"{items.table} that one row has twice", items.raw.name, len(used) - len(once))
-    findings.read[items.table] += len(once)
-    return _Found(once["row"].to_numpy(), once["label"].to_numpy())
+    row, label = row[label >= 0], label[label >= 0]
+    _, first = np.unique(row * (len(labels.used) + 1) + label, return_index=True)
+    findings.warn(f"{items.table} that one row has twice", items.raw.name, len(row) - len(first))
+    findings.read[items.table] += len(first)
+    once = np.sort(first)
+    return _Found(row[once], label[once])
 
 
 def _count_unused(table: str, labels: Labels, value: Ints, findings: Findings) -> None:
@@ -169,68 +175,84 @@ def _count_unused(table: str, labels: Labels, value: Ints, findings: Findings) -
             findings.left_out[what] += count
 
 
+@dataclass(frozen=True)
+class _Part:
+    """The tubes of one kind, or the tracks: their rows, and the frames they are in.
+
+    Args:
+        kind: our name, None for tracks.
+        name: (tubes,) the file's names.
+        parent: (tubes,) the track; -1 for none.
+        label: (tubes,) place in the vocabulary.
+        tube: (members,) the tube of each frame, from 0, none left out; in order.
+        frame: (members,) increasing in a tube.
+    """
+
+    kind: str | None
+    name: list[str]
+    parent: Ints
+    label: Ints
+    tube: Ints
+    frame: Ints
+
+
 def _tubes(
     raw: RawVideo, tracks: Tracks, terms: Terms, findings: Findings
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The tracks, then the tubes of every kind in the file's order, and what these are."""
-    held = tracks.track >= 0
-    parts = [_track_rows(raw, tracks, raw.boxes.frame[held], tracks.track[held])]
-    findings.read["tubes"] += len(tracks.name)
-    labels: list[Ints] = [np.full(len(tracks.name), -1, dtype=np.int64)]
-    for kind in terms.kinds:
-        if kind.native in raw.tubes:
-            rows, label = _derived(raw, kind, tracks, findings)
-            parts.append(rows)
-            labels.append(label)
-    tubes = pl.concat(parts).with_columns(tube=pl.int_range(pl.len(), dtype=pl.Int64), video=pl.lit(raw.name))
-    named = tubes.select("tube", "kind").with_columns(label=np.concatenate(labels))
-    named = named.filter(pl.col("kind").is_not_null())
-    findings.read["tube_labels"] += len(named)
-    return tubes.select(_TUBES), named
-
-
-def _track_rows(raw: RawVideo, tracks: Tracks, frame: Ints, track: Ints) -> pl.DataFrame:
-    ends = (
-        pl.DataFrame({"track": track, "frame": frame})
-        .group_by("track")
-        .agg(start_frame=pl.col("frame").min(), end_frame=pl.col("frame").max() + 1)
+    parts = [_track_part(raw, tracks)]
+    parts += [_derived(raw, kind, tracks, findings) for kind in terms.kinds if kind.native in raw.tubes]
+    counts = [len(part.name) for part in parts]
+    starts = np.cumsum([0, *counts])
+    findings.read["tubes"] += counts[0]
+    findings.read["tube_labels"] += int(starts[-1]) - counts[0]
+    tube = np.concatenate([part.tube + start for part, start in zip(parts, starts, strict=False)])
+    parent = pl.Series(np.concatenate([part.parent for part in parts]), dtype=pl.Int64)
+    kinds = [part.kind for part, count in zip(parts, counts, strict=True) for _ in range(count)]
+    times = spans(tube, np.concatenate([part.frame for part in parts]))
+    number = pl.Series(np.arange(starts[-1], dtype=np.int64))
+    kind = pl.Series(kinds, dtype=pl.String)
+    tubes = pl.DataFrame(
+        {
+            "tube": number,
+            "video": _repeated(raw.name, len(number)),
+            "name": pl.Series([name for part in parts for name in part.name], dtype=pl.String),
+            "start_frame": times["start_frame"],
+            "end_frame": times["end_frame"],
+            "parent": parent.set(parent < 0, None),
+            "kind": kind,
+            "spans": times["spans"].set(kind.is_null(), None),
+        }
     )
-    return ends.sort("track").select(
-        pl.Series("name", tracks.name, dtype=pl.String),
-        "start_frame",
-        "end_frame",
-        pl.lit(None, pl.Int64).alias("parent"),
-        pl.lit(None, pl.String).alias("kind"),
-        pl.lit(None, _SPANS).alias("spans"),
-    )
+    label = np.concatenate([part.label for part in parts])
+    named = pl.DataFrame({"tube": number, "kind": kind, "label": label})
+    return tubes, named.slice(counts[0])
 
 
-def _derived(raw: RawVideo, kind: Labels, tracks: Tracks, findings: Findings) -> tuple[pl.DataFrame, Ints]:
-    """The tubes of one kind with used labels whose boxes are one track's, and their labels."""
+def _track_part(raw: RawVideo, tracks: Tracks) -> _Part:
+    order = np.lexsort((raw.boxes.frame, tracks.track))
+    order = order[tracks.track[order] >= 0]
+    none = np.full(len(tracks.name), -1, dtype=np.int64)
+    return _Part(None, tracks.name, none, none, tracks.track[order], raw.boxes.frame[order])
+
+
+def _derived(raw: RawVideo, kind: Labels, tracks: Tracks, findings: Findings) -> _Part:
+    """The tubes of one kind with used labels whose boxes are one track's."""
     tubes = raw.tubes[kind.native]
-    item = lambda tube: f"{kind.native}_tubes, {tubes.name[tube]}"  # noqa: E731
+    items = _Items(raw, "tubes", lambda tube: f"{kind.native}_tubes, {tubes.name[tube]}")
     torn = tracks.torn[kind.native]
-    items = _Items(raw, "tubes", item)
-    reason = "joins boxes that other tubes, which came before, give to road users seen in one frame"
-    items.refuse(torn, [reason] * len(torn), findings)
+    items.refuse(torn, [_TORN] * len(torn), findings)
     whole = np.delete(np.arange(len(tubes.name), dtype=np.int64), torn)
     told = {n: tubes.told[tube] for n, tube in enumerate(whole.tolist()) if tube in tubes.told}
     found = _resolved(IdLists(whole, tubes.label[whole], told, 0), kind, items, findings)
     number = np.full(len(tubes.name), -1, dtype=np.int64)
     number[found.row] = np.arange(len(found.row))
     held = number[tubes.tube] >= 0
-    rows = spans(number[tubes.tube[held]], tubes.frame[held])
-    first = np.searchsorted(tubes.tube, found.row)
-    box = tubes.box[first] if len(first) else first
-    parent = pl.Series(np.where(box >= 0, tracks.track[box], -1) if len(tracks.track) else box * 0 - 1)
-    return rows.select(
-        pl.Series("name", [tubes.name[tube] for tube in found.row.tolist()], dtype=pl.String),
-        "start_frame",
-        "end_frame",
-        parent.cast(pl.Int64).set(parent < 0, None).alias("parent"),
-        pl.lit(kind.kind).alias("kind"),
-        "spans",
-    ), found.label
+    box = tubes.box[np.searchsorted(tubes.tube, found.row)]
+    parent = np.full(len(box), -1, dtype=np.int64)
+    parent[box >= 0] = tracks.track[box[box >= 0]]
+    names = [tubes.name[tube] for tube in found.row.tolist()]
+    return _Part(kind.kind, names, parent, found.label, number[tubes.tube[held]], tubes.frame[held])
 
 
 def spans(tube: Ints, frame: Ints) -> pl.DataFrame:
@@ -243,8 +265,8 @@ def spans(tube: Ints, frame: Ints) -> pl.DataFrame:
     broken = np.ones(len(tube), dtype=bool)
     broken[1:] = (np.diff(tube) != 0) | (np.diff(frame) != 1)
     first = np.flatnonzero(broken)
-    last = np.append(first[1:], len(tube)) - 1
-    pieces = pl.DataFrame({"tube": tube[first], "low": frame[first], "high": frame[last[: len(first)]] + 1})
+    last = np.append(first, len(tube))[1:] - 1
+    pieces = pl.DataFrame({"tube": tube[first], "low": frame[first], "high": frame[last] + 1})
     return pieces.group_by("tube", maintain_order=True).agg(
         start_frame=pl.col("low").first(),
         end_frame=pl.col("high").last(),
