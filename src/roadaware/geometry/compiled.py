@@ -59,3 +59,13 @@ def kernel(function: F) -> F:
     """
     compiled: Any = numba.njit(cache=_KEPT, nogil=True, error_model="numpy")(function)
     return cast(F, compiled)
+
+
+def inlined(function: F) -> F:
+    """A piece of kernels in the same file, written into each of them instead of compiled by itself.
+
+    Nested kernels are compiled again for each level that calls them; a piece that is called from one
+    place only costs its compilation once.
+    """
+    piece: Any = numba.njit(inline="always", error_model="numpy")(function)
+    return cast(F, piece)

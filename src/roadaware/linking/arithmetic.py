@@ -20,8 +20,8 @@ def rounded(value: float, single: bool) -> float:
 
 
 @kernel
-def _block_sum(values: Floats, start: int, stop: int, single: bool) -> float:
-    """The sum of up to a block of values: in eight columns from eight values on."""
+def block_sum(values: Floats, start: int, stop: int, single: bool) -> float:
+    """The sum of `values[start:stop]`, up to a block of values: in eight columns from eight values on."""
     whole, total = start, 0.0
     if stop - start >= 8:
         whole = stop - (stop - start) % 8
@@ -44,7 +44,7 @@ def _block_sum(values: Floats, start: int, stop: int, single: bool) -> float:
 def pairwise_sum(values: Floats, start: int, stop: int, single: bool) -> float:
     """The sum of `values[start:stop]`: longer pieces are halved at a multiple of eight, down to blocks."""
     if stop - start <= _BLOCK:
-        return _block_sum(values, start, stop, single)
+        return block_sum(values, start, stop, single)
     # Pieces still to be added, the next one last; a piece of length 0 adds the last two sums.
     pieces, sums = np.empty((_DEPTH, 2), np.int64), np.empty(_DEPTH)
     pieces[0, 0], pieces[0, 1] = start, stop
@@ -56,7 +56,7 @@ def pairwise_sum(values: Floats, start: int, stop: int, single: bool) -> float:
             sums[n_sums - 2] = rounded(sums[n_sums - 2] + sums[n_sums - 1], single)
             n_sums -= 1
         elif high - low <= _BLOCK:
-            sums[n_sums] = _block_sum(values, low, high, single)
+            sums[n_sums] = block_sum(values, low, high, single)
             n_sums += 1
         else:
             half = (high - low) // 2

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.geometry.compiled import kernel
-from roadaware.linking.arithmetic import pairwise_mean, pairwise_sum, rounded
+from roadaware.geometry.compiled import inlined, kernel
+from roadaware.linking.arithmetic import block_sum, rounded
 
 Floats = npt.NDArray[np.float64]
 Narrow = npt.NDArray[np.float32]
@@ -67,7 +67,7 @@ class Live(NamedTuple):
     sums: Floats
 
 
-@kernel
+@inlined
 def _expect(
     last: int, time: float, box: Floats, times: Floats, found: Ints, rules: Rules, at: Floats
 ) -> None:
@@ -86,7 +86,7 @@ def _expect(
         at[side] = here
 
 
-@kernel
+@inlined
 def _overlap(at: Floats, box: Floats, place: int, clamped: bool, single: bool) -> float:
     """IoU of `at` (4,) and row `place` of `box`.
 
@@ -108,7 +108,7 @@ def _overlap(at: Floats, box: Floats, place: int, clamped: bool, single: bool) -
     return float(inter / (rounded(area_a + area_b, single) - inter))
 
 
-@kernel
+@inlined
 def _closeness(a: int, b: int, agentness: Floats, scores: Narrow, columns: int, single: bool) -> float:
     """1 / L2 distance of agentness and the first class scores of two detections."""
     squares = np.empty(columns + 1)
@@ -118,11 +118,11 @@ def _closeness(a: int, b: int, agentness: Floats, scores: Narrow, columns: int, 
         else:
             apart = rounded(np.float64(scores[a, c - 1]) - np.float64(scores[b, c - 1]), single)
         squares[c] = rounded(apart * apart, single)
-    distance = rounded(np.sqrt(pairwise_sum(squares, 0, columns + 1, single)), single)
+    distance = rounded(np.sqrt(block_sum(squares, 0, columns + 1, single)), single)
     return rounded(1.0 / distance, single)
 
 
-@kernel
+@inlined
 def _fill_edges(last: int, slots: Ints, time: float, pool: Pool, rules: Rules, edges: Floats) -> None:
     """Write what each detection is worth to a path into `edges` (n,); negative for no candidate."""
     box, agentness, scores = pool.box, pool.agentness, pool.scores
@@ -143,7 +143,7 @@ def _fill_edges(last: int, slots: Ints, time: float, pool: Pool, rules: Rules, e
                 edges[d] += _closeness(last, slots[d], agentness, scores, rules.l2_columns, single)
 
 
-@kernel
+@inlined
 def _choose(edges: Floats, taken: npt.NDArray[np.bool_], sum_rule: bool, min_edge: float) -> int:
     """The detection a path goes on with, of those not taken; -1 for none, the first of equals."""
     best, total = -1, 0.0
@@ -194,11 +194,12 @@ def _extend(
 def _key(slot: int, live: Live, top_key: bool, single: bool) -> float:
     """What a live path is ordered by."""
     if top_key:
-        return pairwise_mean(live.top[slot], 0, min(live.paths[slot, LENGTH], live.top.shape[1]), single)
+        n = min(live.paths[slot, LENGTH], live.top.shape[1])
+        return rounded(block_sum(live.top[slot], 0, n, single) / n, single)
     return float(live.total[slot] / live.paths[slot, LENGTH])
 
 
-@kernel
+@inlined
 def _link(
     slots: Ints,
     frame: int,
@@ -233,7 +234,7 @@ def _link(
         keys[place] = _key(slot, live, rules.top_key, rules.single)
 
 
-@kernel
+@inlined
 def _begin(
     slots: Ints,
     taken: npt.NDArray[np.bool_],
@@ -255,7 +256,7 @@ def _begin(
             counters[NEXT_NUMBER] += 1
 
 
-@kernel
+@inlined
 def _order_by_key(keys: Floats, n: int, reversed_ties: bool, order: Ints) -> None:
     """Write the places of the first `n` keys by falling key; equals as they stand, or the other way round."""
     for i in range(n):
@@ -266,7 +267,7 @@ def _order_by_key(keys: Floats, n: int, reversed_ties: bool, order: Ints) -> Non
         order[j] = i
 
 
-@kernel
+@inlined
 def _settle(
     order: Ints, frame: int, found: Ints, live: Live, counters: Ints, jump_gap: int, closed: Ints
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.geometry.compiled import kernel
+from roadaware.geometry.compiled import inlined, kernel
 from roadaware.linking.arithmetic import pairwise_mean, rounded
 
 Floats = npt.NDArray[np.float64]
@@ -39,63 +39,40 @@ def top_mean(values: Floats, n: int, m: int, single: bool) -> float:
 
 
 @kernel
-def class_score(values: Floats, n: int, rule: int, n_labels: int, single: bool) -> float:
-    """A path's score of a class from its first `n` values, one per frame; may sort them.
-
-    `rule` is a place in CLASS_SCORES.
-    """
-    if rule == 0:
-        return pairwise_mean(values, 0, n, single)
-    return top_mean(values, n, max(1, (n if rule == 1 else n_labels) // 4), single)
-
-
-@kernel
-def label_paths(
+def class_scores(
     scores: Narrow,
     rows: Ints,
     ends: Ints,
     first: int,
-    n_labels: int,
     rule: int,
-    min_len: int,
     single: bool,
-    labels: Ints,
     values: Floats,
 ) -> None:
-    """The labels of each path with the highest class scores, the lower label of equals first.
+    """Each path's score of each class of a kind.
 
     Args:
         scores: (r, c) of all detections.
         rows: (n,) rows of `scores`, path after path.
         ends: (p + 1,) where each path starts and ends in `rows`.
         first: column of the kind's first label.
-        n_labels: of the kind.
         rule: place in CLASS_SCORES.
-        min_len: paths of at most so many frames get none.
         single: whether arithmetic is in 32 bits.
-        labels: (p, k) written, -1 for none.
-        values: (p, k) written: their scores.
+        values: (p, l) written.
     """
-    found = np.empty(n_labels)
-    longest = 0
-    for p in range(ends.shape[0] - 1):
+    n_labels, longest = values.shape[1], 0
+    for p in range(values.shape[0]):
         longest = max(longest, ends[p + 1] - ends[p])
     column = np.empty(longest)
-    for p in range(ends.shape[0] - 1):
+    for p in range(values.shape[0]):
         n = ends[p + 1] - ends[p]
-        for label in range(n_labels if n > min_len else 0):
+        best = max(1, (n if rule == 1 else n_labels) // 4)
+        for label in range(n_labels):
             for i in range(n):
                 column[i] = scores[rows[ends[p] + i], first + label]
-            found[label] = class_score(column, n, rule, n_labels, single)
-        for rank in range(labels.shape[1]):
-            labels[p, rank], values[p, rank] = -1, 0.0
-            if n > min_len:
-                best = 0
-                for label in range(1, n_labels):
-                    if found[label] > found[best]:
-                        best = label
-                labels[p, rank], values[p, rank] = best, found[best]
-                found[best] = -np.inf
+            if rule == 0:
+                values[p, label] = pairwise_mean(column, 0, n, single)
+            else:
+                values[p, label] = top_mean(column, n, best, single)
 
 
 @kernel
@@ -238,6 +215,39 @@ def trim_each(
     return n
 
 
+@inlined
+def _take_segments(
+    p: int,
+    matrix: Floats,
+    found: Ints,
+    top_two: bool,
+    min_len: int,
+    single: bool,
+    n: int,
+    segments: Ints,
+    values: Floats,
+) -> int:
+    """Write the segments of one round of `trim_all` behind the first `n` and clear their scores."""
+    start, begun = 0, n
+    while start < found.shape[0] and (not top_two or n < begun + 2):
+        last, label = _run_end(found, start), found[start]
+        long = last - start >= min_len
+        if long or top_two:
+            segments[n, 0], segments[n, 1], segments[n, 2], segments[n, 3] = p, label, start, last
+            values[n] = pairwise_mean(matrix[label], start, last + 1, single) if long else 0.0
+            n += 1
+            for i in range(start, last + 1):
+                matrix[label, i] = 0.0
+        start = last + 1
+    if n == begun + 2 and top_two and values[begun + 1] > values[begun]:
+        for k in range(4):
+            kept = segments[begun, k]
+            segments[begun, k] = segments[begun + 1, k]
+            segments[begun + 1, k] = kept
+        values[begun], values[begun + 1] = values[begun + 1], values[begun]
+    return n
+
+
 @kernel
 def trim_all(
     scores: Narrow,
@@ -286,20 +296,5 @@ def trim_all(
                 matrix[label, i] = scores[rows[ends[p] + i], first + label]
         for _ in range(rounds):
             found = viterbi(matrix, alpha, lag)
-            start, begun = 0, n
-            while start < length and (not top_two or n < begun + 2):
-                last, label = _run_end(found, start), found[start]
-                if last - start >= min_len or top_two:
-                    mean = pairwise_mean(matrix[label], start, last + 1, single)
-                    segments[n, 0], segments[n, 1], segments[n, 2], segments[n, 3] = p, label, start, last
-                    values[n] = mean if last - start >= min_len else 0.0
-                    n += 1
-                    for i in range(start, last + 1):
-                        matrix[label, i] = 0.0
-                start = last + 1
-            if top_two and n == begun + 2 and values[begun + 1] > values[begun]:
-                for k in range(4):
-                    kept = segments[begun, k]
-                    segments[begun, k], segments[begun + 1, k] = segments[begun + 1, k], kept
-                values[begun], values[begun + 1] = values[begun + 1], values[begun]
+            n = _take_segments(p, matrix, found, top_two, min_len, single, n, segments, values)
     return n

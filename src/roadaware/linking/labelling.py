@@ -16,14 +16,14 @@ Ints = npt.NDArray[np.int64]
 def top_labels(
     scores: Narrow, rows: Ints, ends: Ints, columns: range, config: LinkerConfig
 ) -> tuple[Ints, Floats]:
-    """The labels of each path and their scores, best first, the lower label of equals first.
+    """The labels of each path and their scores, best first.
 
     Args:
         scores: (r, c) class scores of all detections.
         rows: (n,) rows of `scores`, path after path, each in time.
         ends: (p + 1,) where each path starts and ends in `rows`.
         columns: of the kind to label.
-        config: `class_score`, `max_labels`, `min_tube_len`.
+        config: `class_score`, `max_labels`, `min_tube_len`, `order_ties`.
 
     Returns:
         (p, k) labels, -1 for paths too short for one, and (p, k) scores; k is `max_labels`, or the number
@@ -32,24 +32,27 @@ def top_labels(
     Source: Singh et al., TPAMI 2022, section 4.2; the released code takes the best few frames instead of
         the mean over the tube, as many as a quarter of the number of classes.
     """
-    from roadaware.linking.label_kernels import CLASS_SCORES, label_paths
+    from roadaware.linking.label_kernels import CLASS_SCORES, class_scores
 
-    k = min(config.max_labels, len(columns))
-    labels = np.empty((len(ends) - 1, k), np.int64)
-    values = np.empty((len(ends) - 1, k))
-    label_paths(
-        scores,
-        rows,
-        ends,
-        columns.start,
-        len(columns),
-        CLASS_SCORES.index(config.class_score),
-        config.min_tube_len,
-        config.single_precision,
-        labels,
-        values,
-    )
-    return labels, values
+    long = np.diff(ends) > config.min_tube_len
+    kept = np.concatenate([[0], np.cumsum(np.diff(ends)[long])])
+    values = np.zeros((int(long.sum()), len(columns)))
+    rule = CLASS_SCORES.index(config.class_score)
+    of_long = np.ascontiguousarray(rows[np.repeat(long, np.diff(ends))])
+    class_scores(scores, of_long, kept, columns.start, rule, config.single_precision, values)
+    best, best_values = _best(values, config.max_labels, config)
+    labels = np.full((len(long), best.shape[1]), -1, np.int64)
+    labels[long] = best
+    label_scores = np.zeros(labels.shape)
+    label_scores[long] = best_values
+    return labels, label_scores
+
+
+def _best(values: Floats, k: int, config: LinkerConfig) -> tuple[Ints, Floats]:
+    """The `k` greatest values of each row and their places; the lower place of equals, unless by build."""
+    order = np.argsort(-values, axis=1, kind=None if config.order_ties == "build" else "stable")
+    labels = order[:, :k]
+    return labels, np.take_along_axis(values, labels, axis=1)
 
 
 def running_labels(state: Stream, columns: range, k: int, config: LinkerConfig) -> tuple[Ints, Floats]:
@@ -74,8 +77,7 @@ def running_labels(state: Stream, columns: range, k: int, config: LinkerConfig) 
     if config.gaps == "interpolate":
         length = state.pool.found[paths[:, LAST], FRAME] - paths[:, FIRST_FRAME] + 1
     means = state.live.sums[state.slots, columns.start : columns.stop] / length[:, None]
-    labels = np.argsort(-means, axis=1, kind="stable")[:, :k]
-    return labels, np.take_along_axis(means, labels, axis=1)
+    return _best(means, k, config)
 
 
 def _from_detections(state: Stream, columns: range, k: int, config: LinkerConfig) -> tuple[Ints, Floats]:

@@ -96,7 +96,8 @@ def _detections(predictions: Predictions, kinds: Layout) -> tuple[list[str], Int
     if kinds.width and len(boxes):
         if "scores" not in boxes.columns:
             raise InputError("boxes have no dense scores, though meta names their kinds")
-        scores = matrix(boxes["scores"], kinds.width)
+        # Kernels are compiled once more for arrays that cannot be written to.
+        scores = np.require(matrix(boxes["scores"], kinds.width), requirements=["C", "W"])
     low, high = (scores.min(), scores.max()) if scores.size else (0.0, 0.0)
     if not (low >= 0 and high <= 1):
         raise InputError(f"class scores should lie in [0, 1]; found {low:g} to {high:g}")
