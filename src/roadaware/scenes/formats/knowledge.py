@@ -42,14 +42,16 @@ class Known:
             last: the last one.
         """
         if first < 0:
-            return f"frame {first} lies before the first frame"
+            return f"frame {first}, counted from 0, lies before the first"
         if self.lengths is None:
             return ""
         if video not in self.lengths:
             return "a video that the scenes do not have"
         end = self.lengths[video]
         return (
-            f"frame {last} lies behind the end of the video, which has {end}" if end and last >= end else ""
+            f"frame {last}, counted from 0, lies behind the end of the video, which has {end}"
+            if end is not None and last >= end
+            else ""
         )
 
     def sift(

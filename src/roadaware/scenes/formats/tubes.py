@@ -27,6 +27,7 @@ Progress = Callable[[int, int, str], None]
 Numbers = npt.NDArray[Any]
 _LIMIT = 1 << 31
 _MOST_LABELS = 1 << 16
+_HINT = "give the scenes that were detected in, and the number of the first frame in the file"
 _CORNERS = ("x1_px", "y1_px", "x2_px", "y2_px")
 _TAKEN = (AGENTNESS, *CLASS_KINDS)
 
@@ -122,11 +123,11 @@ def read_tubes(
             done += len(tubes)
             if progress is not None and tubes:
                 progress(done, total, "tubes")
-    if total and not read.label:
-        first = findings.table().row(0, named=True)
-        message = f"none of {total} tubes can be taken; the first ({first['item']}): {first['reason']}"
-        raise InputError(message, where=shown(str(path)), hint="give the scenes that were detected in")
     claims = _tables(read, named or _numbered(read), size, known, path.name, findings)
+    if total and claims.tubes.is_empty():
+        first = claims.rejected.filter(table="tubes").row(0, named=True)
+        message = f"none of {total} tubes can be taken; the first ({first['item']}): {first['reason']}"
+        raise InputError(message, where=shown(str(path)), hint=_HINT)
     if strict:
         refuse_findings(shown(str(path)), claims)
     return claims
@@ -226,7 +227,8 @@ def _take(
         order = np.argsort(frames, kind="stable")
         frames, boxes, scores = frames[order], boxes[order], scores[order]
         if (np.diff(frames) == 0).any():
-            raise _TubeError(f"frame {frames[:-1][np.diff(frames) == 0][0]} stands in it twice")
+            twice = frames[:-1][np.diff(frames) == 0][0]
+            raise _TubeError(f"frame {twice}, counted from 0, stands in it twice")
     reason = known.reason(video, int(frames[0]), int(frames[-1]))
     if reason:
         raise _TubeError(reason)
