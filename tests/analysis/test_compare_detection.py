@@ -18,7 +18,7 @@ from roadaware.metrics.detection.matches import Matches, average_precision_table
 from roadaware.statistics.bootstrap import multiplicities
 
 sys.path.append(str(Path(__file__).parents[1] / "metrics" / "detection"))
-from event_sets import event_set
+from random_events import event_set
 
 CONFIG = DetectionConfig.default()
 

@@ -6,7 +6,9 @@ import importlib
 import pytest
 
 MODULES = (
+    "geometry.boxes",
     "geometry.regions",
+    "statistics.average_precision",
     "statistics.rates",
     "statistics.ranking",
     "statistics.bootstrap",
@@ -14,6 +16,8 @@ MODULES = (
     "metrics.scores",
     "metrics.pedestrian_core",
     "metrics.pedestrians",
+    "metrics.detection.slices",
+    "metrics.detection.thresholds",
     "analysis.compare",
     "analysis.agreement",
 )

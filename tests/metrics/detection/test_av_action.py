@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from event_sets import AV, event_set
 from plain_frame import average_precision
+from random_events import AV, event_set
 
 from roadaware.errors import InputError
 from roadaware.metrics.detection.av_action import av_action_matches

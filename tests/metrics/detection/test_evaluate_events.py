@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from event_sets import META, event_set
+from random_events import META, event_set
 
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.detection.config import DetectionConfig

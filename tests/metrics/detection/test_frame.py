@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
-from event_sets import KINDS, event_set
-from plain_frame import frame_ap
+from dataclasses import replace
 
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plain_frame import frame_ap
+from random_events import KINDS, event_set
+
+from roadaware.errors import InputError, UsageError
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.frame import frame_matches
+from roadaware.metrics.detection.frame import falling_order, frame_matches
 from roadaware.metrics.detection.matches import average_precision_table
 
 CONFIGS = {
@@ -33,3 +39,82 @@ def test_the_fast_path_equals_plain_loops(name: str, tied: bool, seed: int) -> N
             expected = frame_ap(predictions, scenes, config, kind, label, threshold)
             assert table[c, t] == pytest.approx(expected, abs=1e-6, nan_ok=True), (kind, label, threshold)
     assert np.nanmax(table) > 0.2
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.sampled_from([0.0, -0.0, 0.25, 1.0, -3.5, 1e-300, 0.1, float(np.float32(0.1))]), max_size=30)
+)
+def test_the_fast_ranking_is_a_stable_sort(scores: list[float]) -> None:
+    values = np.array(scores)
+    np.testing.assert_array_equal(falling_order(values), np.argsort(-values, kind="stable"))
+
+
+def test_claims_are_brought_to_the_size_of_the_truth() -> None:
+    scenes, predictions = event_set(0, claimed_size=(320, 240))
+    same, same_predictions = event_set(0)
+    config = DetectionConfig.default()
+    one, two = (
+        average_precision_table(frame_matches(p, s, config, (0.5,)), config)
+        for s, p in ((scenes, predictions), (same, same_predictions))
+    )
+    np.testing.assert_allclose(one, two)
+    silent = predictions.with_tables(videos=predictions.videos.clear())
+    other = average_precision_table(frame_matches(silent, scenes, config, (0.5,)), config)
+    assert np.nansum(other) < np.nansum(one)  # taken for pixels of the truth
+
+
+def test_a_size_that_is_needed_and_not_known_is_an_error() -> None:
+    scenes, predictions = event_set(0)
+    unknown = scenes.with_tables(videos=scenes.videos.select("video"))
+    with pytest.raises(InputError, match="image size of 3 videos"):
+        frame_matches(predictions, unknown, DetectionConfig.default(), (0.5,))
+    silent = predictions.with_tables(videos=predictions.videos.clear())
+    assert len(frame_matches(silent, unknown, DetectionConfig.default(), (0.5,)))
+    with pytest.raises(InputError, match="image size of 3 videos"):
+        frame_matches(silent, unknown, DetectionConfig.reference(), (0.5,))
+
+
+def test_products_of_parts_by_the_lists_of_either_side() -> None:
+    scenes, predictions = event_set(0)
+    duplex = {"duplex": ("Ped-Stop", "Car-Mov")}
+    listed = {
+        "vocabularies": {**scenes.meta.vocabularies, **duplex},
+        "composites": {"duplex": ("agent", "action")},
+        "notes": {**scenes.meta.notes, "children": {"duplex": [[0, 0], [1, 1]]}},
+    }
+    truth = scenes.with_tables(meta=replace(scenes.meta, **listed))
+    vocabularies = replace(predictions.meta, vocabularies=listed["vocabularies"])
+    claims = predictions.with_tables(meta=vocabularies)
+    product = replace(DetectionConfig.default(), composite_scores="product")
+    found = frame_matches(claims, truth, product, (0.5,), ["agent", "action", "duplex"])
+    rows = {
+        named: found.take(found.cls == c).score[np.argsort(found.take(found.cls == c).order)]
+        for c, named in enumerate(found.classes)
+    }
+    expected = rows["agent", "Car"].astype(np.float32) * rows["action", "Mov"].astype(np.float32)
+    np.testing.assert_array_equal(rows["duplex", "Car-Mov"], expected)
+    turned = {**listed["vocabularies"], "agent": ("Car", "Ped", "Bus")}
+    other = predictions.with_tables(meta=replace(predictions.meta, vocabularies=turned))
+    with pytest.raises(InputError, match="labels of agent are others"):
+        frame_matches(other, truth, product, (0.5,), ["agent"])
+    with pytest.raises(InputError, match="lists of children"):
+        frame_matches(predictions, scenes, product, (0.5,), ["agent"])
+
+
+@pytest.mark.parametrize("wrong", [(), (0.0,), (1.5,), (float("nan"),)])
+def test_thresholds_outside_are_refused(wrong: tuple[float, ...]) -> None:
+    scenes, predictions = event_set(0, videos=1)
+    with pytest.raises(UsageError, match="thresholds of overlap"):
+        frame_matches(predictions, scenes, DetectionConfig.default(), wrong)
+
+
+def test_boxes_without_a_label_count_for_agentness_alone() -> None:
+    scenes, predictions = event_set(0)
+    found = frame_matches(predictions, scenes, DetectionConfig.default(), (0.5,))
+    judged = scenes.frames.filter("annotated")
+    boxes = scenes.boxes.join(judged, on=["video", "frame"], how="semi")
+    agents = scenes.labels.filter(pl.col("kind") == "agent").join(boxes, on="box", how="semi")
+    totals = dict(zip(found.classes, found.n_truth.sum(axis=0).tolist(), strict=True))
+    assert totals["agentness", "agent"] == len(boxes)
+    assert sum(n for (kind, _), n in totals.items() if kind == "agent") == len(agents) < len(boxes)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from event_sets import event_set
+from random_events import event_set
 
 from roadaware.errors import UsageError
 from roadaware.metrics.detection.config import DetectionConfig

@@ -34,6 +34,7 @@ from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
 
 Levels = dict[str, tuple[Asked, Matches]]
+Parts = dict[str | None, tuple[Levels, tuple[str, ...] | None]]
 USUAL = (0.5,)
 USUAL_VIDEO = (0.2, 0.5, 0.75, "0.5:0.95")
 
@@ -94,16 +95,8 @@ def evaluate(
     judge = _Judge(predictions, scenes, config, kinds)
     levels = dict(judge.levels(frame_thresholds, video_thresholds, overlaps))
     parts = dict(_parts(judge, levels, groups, slices or {}))
-    rows = [
-        row
-        for group, (held, videos) in parts.items()
-        for asked, matches in held.values()
-        for row in summary_rows(
-            group, asked, measured(matches, asked, config, videos=videos, draws=draws, seed=seed)
-        )
-    ]
     return DetectionResult(
-        summary=pl.DataFrame(rows, schema=DETECTION_SUMMARY),
+        summary=_summary(parts, config, draws, seed),
         counts=pl.concat([_counts(group, *part) for group, part in parts.items()]),
         config=to_dict(config),
         notes=judge.notes,
@@ -235,6 +228,19 @@ def _parts(
         elif judge.frames is not None and FRAME in levels:
             matches = restricted(judge.frames, wanted, judge.scenes).matches(judge.values)
             yield name, ({FRAME: (levels[FRAME][0], matches)}, videos)
+
+
+def _summary(parts: Parts, config: DetectionConfig, draws: int, seed: int) -> pl.DataFrame:
+    """The metrics of the whole and of each group."""
+    rows = [
+        row
+        for group, (levels, videos) in parts.items()
+        for asked, matches in levels.values()
+        for row in summary_rows(
+            group, asked, measured(matches, asked, config, videos=videos, draws=draws, seed=seed)
+        )
+    ]
+    return pl.DataFrame(rows, schema=DETECTION_SUMMARY)
 
 
 def _counts(group: str | None, levels: Levels, videos: tuple[str, ...] | None) -> pl.DataFrame:
