@@ -1,0 +1,166 @@
+"""Compiled loops over pairs of tubes; imports numba."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.geometry.compiled import kernel
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_ENDPOINTS = 1
+
+
+@kernel
+def _box_iou(a: Floats, b: Floats, extra: float) -> float:
+    """Intersection over union of two boxes; 0 where both are empty."""
+    width = min(a[2], b[2]) - max(a[0], b[0]) + extra
+    height = min(a[3], b[3]) - max(a[1], b[1]) + extra
+    if width <= 0 or height <= 0:
+        return 0.0
+    common = width * height
+    union = (a[2] - a[0] + extra) * (a[3] - a[1] + extra) + (b[2] - b[0] + extra) * (b[3] - b[1] + extra)
+    return float(common / (union - common))
+
+
+@kernel
+def _mean_by_frame(
+    boxes_a: Floats, rows_a: Ints, frames_a: Ints, boxes_b: Floats, rows_b: Ints, frames_b: Ints, extra: float
+) -> tuple[int, float]:
+    """Frames that two tubes share, and the mean overlap of their boxes there."""
+    i = j = shared = 0
+    total = 0.0
+    while i < len(frames_a) and j < len(frames_b):
+        if frames_a[i] < frames_b[j]:
+            i += 1
+        elif frames_a[i] > frames_b[j]:
+            j += 1
+        else:
+            total += _box_iou(boxes_a[rows_a[i]], boxes_b[rows_b[j]], extra)
+            shared += 1
+            i += 1
+            j += 1
+    return shared, total / shared if shared else 0.0
+
+
+@kernel
+def _mean_by_place(
+    boxes_a: Floats, rows_a: Ints, frames_a: Ints, boxes_b: Floats, rows_b: Ints, frames_b: Ints, extra: float
+) -> float:
+    """Mean overlap of the i-th boxes of two tubes within their common interval; -1 where they do not pair."""
+    low, high = max(frames_a[0], frames_b[0]), min(frames_a[-1], frames_b[-1])
+    i, j = np.searchsorted(frames_a, low), np.searchsorted(frames_b, low)
+    i_last, j_last = np.searchsorted(frames_a, high), np.searchsorted(frames_b, high)
+    if frames_a[i] != low or frames_b[j] != low or frames_a[i_last] != high or frames_b[j_last] != high:
+        return -1.0
+    if i_last - i != j_last - j:
+        return -1.0
+    total = 0.0
+    for k in range(i_last - i + 1):
+        total += _box_iou(boxes_a[rows_a[i + k]], boxes_b[rows_b[j + k]], extra)
+    return float(total / (i_last - i + 1))
+
+
+@kernel
+def meeting_pairs(
+    first_a: Ints,
+    last_a: Ints,
+    video_a: Ints,
+    first_b: Ints,
+    last_b: Ints,
+    order: Ints,
+    begin: Ints,
+    end: Ints,
+) -> tuple[Ints, Ints]:
+    """Pairs of intervals of one video that meet: where each first interval's begin, and the second ones.
+
+    Args:
+        first_a: (n,) first frame of each interval.
+        last_a: (n,) last frame; one that ends before it begins meets nothing.
+        video_a: (n,) its video.
+        first_b: (m,) as above.
+        last_b: (m,) as above.
+        order: (h,) second intervals by video, then first frame.
+        begin: (videos,) where each video begins in `order`.
+        end: (videos,) where each video ends in `order`.
+    """
+    n = len(video_a)
+    offsets = np.zeros(n + 1, dtype=np.int64)
+    second = np.empty(0, dtype=np.int64)
+    for fill in (False, True):
+        if fill:
+            offsets = np.cumsum(offsets)
+            second = np.empty(offsets[n], dtype=np.int64)
+        for a in range(n):
+            if last_a[a] < first_a[a] or video_a[a] >= len(begin):
+                continue
+            met = 0
+            for k in range(begin[video_a[a]], end[video_a[a]]):
+                b = order[k]
+                if first_b[b] > last_a[a]:
+                    break
+                if last_b[b] < first_a[a]:
+                    continue
+                if fill:
+                    second[offsets[a] + met] = b
+                met += 1
+            if fill:
+                second[offsets[a] : offsets[a + 1]].sort()
+            else:
+                offsets[a + 1] = met
+    return offsets, second
+
+
+@kernel
+def pair_overlaps(
+    boxes_a: Floats,
+    rows_a: Ints,
+    frames_a: Ints,
+    offsets_a: Ints,
+    boxes_b: Floats,
+    rows_b: Ints,
+    frames_b: Ints,
+    offsets_b: Ints,
+    pairs: Ints,
+    second: Ints,
+    time: int,
+    extra: float,
+) -> tuple[Floats, Floats]:
+    """Temporal and spatial overlap of pairs of tubes that meet; see `tubes.overlaps`.
+
+    Args:
+        boxes_a: (m, 4); this and the next three are fields of the first `Tubes`.
+        rows_a: (k,).
+        frames_a: (k,).
+        offsets_a: (n + 1,).
+        boxes_b: the same of the second `Tubes`.
+        rows_b: as above.
+        frames_b: as above.
+        offsets_b: as above.
+        pairs: (n + 1,) where the pairs of each first tube begin.
+        second: (p,) the second tube of each pair.
+        time: 0 sets of frames, 1 end points where the boxes pair, 2 end points always.
+        extra: added to widths and heights.
+    """
+    temporal, spatial = np.zeros(len(second)), np.zeros(len(second))
+    for a in range(len(pairs) - 1):
+        fa = frames_a[offsets_a[a] : offsets_a[a + 1]]
+        ra = rows_a[offsets_a[a] : offsets_a[a + 1]]
+        for p in range(pairs[a], pairs[a + 1]):
+            b = second[p]
+            fb = frames_b[offsets_b[b] : offsets_b[b + 1]]
+            rb = rows_b[offsets_b[b] : offsets_b[b + 1]]
+            placed = -1.0
+            if time == _ENDPOINTS:
+                placed = _mean_by_place(boxes_a, ra, fa, boxes_b, rb, fb, extra)
+            if placed >= 0:
+                spatial[p] = placed
+            else:
+                shared, spatial[p] = _mean_by_frame(boxes_a, ra, fa, boxes_b, rb, fb, extra)
+                temporal[p] = shared / (len(fa) + len(fb) - shared)
+            if placed >= 0 or time > _ENDPOINTS:
+                common = min(fa[-1], fb[-1]) - max(fa[0], fb[0]) + 1
+                temporal[p] = common / (max(fa[-1], fb[-1]) - min(fa[0], fb[0]) + 1)
+    return temporal, spatial

@@ -1,0 +1,245 @@
+"""Video-level matches: which claimed tubes overlap true ones of their class enough, in space and time."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.errors import UsageError
+from roadaware.geometry.tubes import Pairs, overlaps
+from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.matches import Matches
+from roadaware.metrics.detection.sizes import scales
+from roadaware.metrics.detection.tube_rows import (
+    Class,
+    LabelledTubes,
+    labelled_tubes,
+    tube_classes,
+    tube_kinds,
+)
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.tables import Scenes
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Overlap = Literal["stiou", "siou", "tiou"]
+
+_LOG = logging.getLogger("roadaware")
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedTubes:
+    """Claims and truth of the same classes and videos, and how much their extents overlap."""
+
+    classes: tuple[Class, ...]
+    videos: tuple[str, ...]
+    claims: LabelledTubes
+    truth: LabelledTubes
+    pairs: Pairs
+    overlap: Floats
+
+    @property
+    def ranked(self) -> Ints:
+        """The claims by falling score; equal scores by video, then by place in the table."""
+        return np.lexsort((np.arange(len(self.claims)), self.claims.video, -self.claims.score))
+
+    @property
+    def held(self) -> tuple[Ints, Ints]:
+        """Where the true tubes of each extent begin, and the true tubes by extent."""
+        by_extent = np.argsort(self.truth.extent, kind="stable")
+        edges = np.arange(len(self.truth.tubes) + 1)
+        return np.searchsorted(self.truth.extent[by_extent], edges), by_extent
+
+    def arrays(self) -> tuple[Ints, Ints, Floats, Ints, Ints]:
+        """What the kernels take of pairs and truth."""
+        return self.pairs.offsets, self.pairs.second, self.overlap, *self.held
+
+
+def video_matches(
+    predictions: Predictions,
+    scenes: Scenes,
+    config: DetectionConfig,
+    thresholds: Sequence[float],
+    overlap: Overlap = "stiou",
+    kinds: Sequence[str] | None = None,
+) -> Matches:
+    """Match the claimed tubes of each class with the true ones, best score first.
+
+    A claim takes, of the true tubes of its class and video that no better claim took, the one it
+    overlaps most; it is a hit where that overlap is at least the threshold. The overlap is `tiou`, that
+    of the times; `siou`, the mean of the boxes' over the frames where both tubes have one; or `stiou`,
+    the product of the two. Where `config.tube_time` is `endpoints`, times are intervals from first to
+    last frame as long as the published code finds the boxes it looks for, which it does unless a tube
+    has a hole in the common interval; there the sets of frames are compared, as `frames` always does.
+
+    Args:
+        predictions: labelled tubes with scores; tubes without parent are the claims of agentness. Claims
+            in videos that `scenes` lacks are left out and counted in the log.
+        scenes: with tubes of each kind. True tubes without a box are left out and counted in the log.
+        config: `tube_time`, `video_pixel_offset` and `frame_size_px` hold here.
+        thresholds: (T,) each in (0, 1].
+        overlap: what is compared with the thresholds.
+        kinds: which kinds of labels; all that occur unless told.
+
+    Raises:
+        UsageError: if the overlap, a threshold or a kind is not known.
+        InputError: if tubes contradict themselves; see `labelled_tubes`.
+
+    Source: the code released with Singh et al., TPAMI 2022; section 5.2 there.
+    """
+    wrong = [threshold for threshold in thresholds if not 0 < threshold <= 1]
+    if wrong or not len(thresholds):
+        raise UsageError(f"thresholds of overlap lie in (0, 1]; got {wrong or 'none'}")
+    judged = judge_tubes(predictions, scenes, config, overlap, kinds)
+    taken = _taken(judged, thresholds)
+    truth = judged.truth
+    n_truth = np.zeros((len(judged.videos), len(judged.classes)), dtype=np.int64)
+    np.add.at(n_truth, (truth.video, truth.cls), 1)
+    return Matches(
+        tuple(float(threshold) for threshold in thresholds),
+        judged.classes,
+        judged.videos,
+        judged.claims.cls.astype(np.int32),
+        judged.claims.score,
+        judged.claims.video.astype(np.int32),
+        np.arange(len(judged.claims), dtype=np.int64),
+        taken >= 0,
+        n_truth,
+    )
+
+
+def tube_table(
+    predictions: Predictions,
+    scenes: Scenes,
+    config: DetectionConfig,
+    overlap: Overlap = "stiou",
+    kinds: Sequence[str] | None = None,
+    *,
+    threshold: float = 0.5,
+) -> pl.DataFrame:
+    """One row per claimed tube and label: what it overlaps most, and what it was matched with.
+
+    Args:
+        predictions: as in `video_matches`, like the next four.
+        scenes: truth.
+        config: what the metric leaves open.
+        overlap: what counts as overlap.
+        kinds: which kinds of labels.
+        threshold: of `matched`.
+
+    Returns:
+        `tube`, `video`, `kind`, `label`, `score`; `truth`, the true tube of the same label with the
+        greatest overlap, taken or not, with `overlap`, `temporal` and `spatial`; `matched`, the true tube
+        that the claim took at the threshold; and `near_truth`, `near_label`, `near_overlap`,
+        `near_temporal`, `near_spatial`, the same as `truth` whatever the label of that kind is. Null where
+        there is none.
+
+    Raises:
+        UsageError: as `video_matches` does.
+        InputError: as `video_matches` does.
+    """
+    judged = judge_tubes(predictions, scenes, config, overlap, kinds)
+    claims, names = judged.claims, np.array(judged.videos, dtype=object)
+    kind, label = (np.array([named[i] for named in judged.classes], dtype=object) for i in (0, 1))
+    table = pl.DataFrame(
+        {
+            "tube": claims.tube,
+            "video": pl.Series(names[claims.video].tolist(), dtype=pl.String),
+            "kind": pl.Series(kind[claims.cls].tolist(), dtype=pl.String),
+            "label": pl.Series(label[claims.cls].tolist(), dtype=pl.String),
+            "score": claims.score,
+        }
+    )
+    taken = _taken(judged, (threshold,))[:, 0]
+    nearest = _nearest(judged, np.arange(len(judged.classes)))
+    _, kind_of = np.unique(kind.astype(str), return_inverse=True)
+    near = _nearest(judged, kind_of).rename(lambda c: f"near_{c}")
+    near_label = pl.Series(label[judged.truth.cls].tolist(), dtype=pl.String)
+    at = near["near_at"].cast(pl.UInt32)
+    return pl.concat(
+        [
+            table,
+            nearest.drop("at"),
+            pl.DataFrame({"matched": _looked_up(judged.truth.tube, taken)}),
+            near.drop("near_at").insert_column(1, near_label.gather(at).alias("near_label")),
+        ],
+        how="horizontal",
+    )
+
+
+def judge_tubes(
+    predictions: Predictions,
+    scenes: Scenes,
+    config: DetectionConfig,
+    overlap: Overlap,
+    kinds: Sequence[str] | None,
+) -> JudgedTubes:
+    """Bring truth and claims to the same classes, videos and pixels, and compare their extents."""
+    if overlap not in get_args(Overlap):
+        raise UsageError(f"overlap should be one of {', '.join(get_args(Overlap))}; got {overlap!r}")
+    classes = tube_classes(scenes, tube_kinds(predictions, scenes) if kinds is None else kinds)
+    videos = tuple(scenes.videos["video"].cast(pl.String).to_list())
+    scale = scales(predictions, scenes, videos, config)
+    truth = _with_boxes(labelled_tubes(scenes, classes, videos, scale.truth))
+    claims = labelled_tubes(predictions, classes, videos, scale.claims)
+    time = config.tube_time
+    pairs = overlaps(
+        claims.tubes,
+        truth.tubes,
+        time="endpoints_always" if (time, overlap) == ("endpoints", "tiou") else time,
+        pixel_offset=config.video_pixel_offset,
+    )
+    values = {"tiou": pairs.temporal, "siou": pairs.spatial, "stiou": pairs.spatial * pairs.temporal}
+    return JudgedTubes(classes, videos, claims, truth, pairs, values[overlap])
+
+
+def _with_boxes(truth: LabelledTubes) -> LabelledTubes:
+    """The true tubes that have boxes."""
+    held = truth.tubes.lengths[truth.extent] > 0
+    if held.all():
+        return truth
+    _LOG.info("%d true tubes have no box and are left out", int((~held).sum()))
+    extent, tube, cls, video = (column[held] for column in (truth.extent, truth.tube, truth.cls, truth.video))
+    return LabelledTubes(truth.tubes, extent, tube, cls, video, truth.score[held])
+
+
+def _taken(judged: JudgedTubes, thresholds: Sequence[float]) -> Ints:
+    """(n, T) the true tube, as a row of the truth, that each claim takes at each threshold; -1 for none."""
+    from roadaware.metrics.detection.video_kernels import matched_tubes
+
+    claims = judged.claims
+    levels = np.array(thresholds, dtype=np.float64)
+    return matched_tubes(judged.ranked, claims.extent, claims.cls, *judged.arrays(), judged.truth.cls, levels)
+
+
+def _nearest(judged: JudgedTubes, group: npt.NDArray[Any]) -> pl.DataFrame:
+    """The true tube of each claim's group with the greatest overlap, and its row `at`; null where none is.
+
+    Args:
+        judged: claims and truth.
+        group: (C,) the group of each class.
+    """
+    from roadaware.metrics.detection.video_kernels import nearest_tubes
+
+    group = group.astype(np.int64)
+    claims, truth = judged.claims, judged.truth
+    pair, at = nearest_tubes(claims.extent, group[claims.cls], *judged.arrays(), group[truth.cls])
+    columns = {"overlap": judged.overlap, "temporal": judged.pairs.temporal, "spatial": judged.pairs.spatial}
+    return pl.DataFrame(
+        {
+            "truth": _looked_up(truth.tube, at),
+            **{name: _looked_up(values, pair) for name, values in columns.items()},
+            "at": _looked_up(np.arange(len(truth)), at),
+        }
+    )
+
+
+def _looked_up(values: npt.NDArray[Any], at: Ints) -> pl.Series:
+    """The values at some places, null where a place is -1."""
+    return pl.Series(values).gather(pl.Series(at, dtype=pl.Int64).replace(-1, None).cast(pl.UInt32))
