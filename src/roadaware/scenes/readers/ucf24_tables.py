@@ -77,8 +77,9 @@ def _boxes(raw: Raw, findings: Findings) -> tuple[Ints, Ints, Floats]:
     size = np.array([WIDTH_PX, HEIGHT_PX, WIDTH_PX, HEIGHT_PX], dtype=np.float32)
     inside = np.clip(corners, 0, size)
     with np.errstate(invalid="ignore"):
-        beyond = ~((corners >= -BEYOND * size) & (corners <= (1 + BEYOND) * size)).all(axis=1)
-        wrong = ~((inside[:, 0] < inside[:, 2]) & (inside[:, 1] < inside[:, 3]))
+        within = (corners >= -BEYOND * size) & (corners <= (1 + BEYOND) * size)
+        beyond = np.asarray(~within.all(axis=1))
+        wrong = np.asarray(~((inside[:, 0] < inside[:, 2]) & (inside[:, 1] < inside[:, 3])))
     findings.read["boxes"] += len(tube)
     bad = np.flatnonzero(beyond | wrong)
     if len(bad):
@@ -86,7 +87,7 @@ def _boxes(raw: Raw, findings: Findings) -> tuple[Ints, Ints, Floats]:
         told = ["lies outside the image" if beyond[n] else "is upside down or empty" for n in bad]
         reasons = [f"the box {given[n].tolist()} {why}" for n, why in zip(bad, told, strict=True)]
         findings.reject_rows("boxes", refusals(raw.file, list(zip(items, reasons, strict=True))))
-    good = ~(beyond | wrong)
+    good = np.asarray(~(beyond | wrong))
     return tube[good], frame[good], inside[good]
 
 
