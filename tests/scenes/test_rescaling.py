@@ -1,0 +1,51 @@
+"""Claims come to the pixels of the truth, once."""
+
+import polars as pl
+import pytest
+
+from roadaware.errors import InputError
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.rescaling import rescaled
+from roadaware.scenes.tables import Scenes
+
+
+def sizes(*rows):
+    return pl.DataFrame(rows, schema={"video": str, "width_px": int, "height_px": int}, orient="row")
+
+
+def claims(videos=None):
+    boxes = pl.DataFrame(
+        {
+            "box": [0, 1],
+            "video": ["a", "b"],
+            "frame": 0,
+            "x1_px": 1.0,
+            "y1_px": 2.0,
+            "x2_px": 3.0,
+            "y2_px": 4.0,
+        }
+    )
+    return Predictions(boxes=boxes) if videos is None else Predictions(boxes=boxes, videos=videos)
+
+
+def corners(predictions):
+    return predictions.boxes.select("x1_px", "y1_px", "x2_px", "y2_px").rows()
+
+
+def test_each_video_has_its_own_scale() -> None:
+    truth = Scenes(videos=sizes(("b", 100, 10), ("a", 20, 40)))
+    found = rescaled(claims(sizes(("a", 10, 10), ("b", 100, 100))), truth)
+    assert corners(found) == [(2, 8, 6, 16), (1, pytest.approx(0.2), 3, pytest.approx(0.4))]
+    assert found.videos.rows() == [("a", 20, 40), ("b", 100, 10)]
+    assert corners(rescaled(found, truth)) == corners(found)
+
+
+def test_claims_without_sizes_are_in_the_truths_pixels() -> None:
+    truth = Scenes(videos=sizes(("a", 20, 40), ("b", 20, 40)))
+    assert corners(rescaled(claims(), truth)) == [(1, 2, 3, 4)] * 2
+    assert corners(rescaled(claims(sizes(("a", 10, 10), ("b", None, None))), truth))[1] == (1, 2, 3, 4)
+
+
+def test_a_truth_that_does_not_tell_its_size_is_refused() -> None:
+    with pytest.raises(InputError, match=r"how large the images of \['b'\]"):
+        rescaled(claims(sizes(("a", 10, 10), ("b", 10, 10))), Scenes(videos=sizes(("a", 20, 40))))
