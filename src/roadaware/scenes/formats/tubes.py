@@ -26,7 +26,7 @@ from roadaware.scenes.tables import Scenes
 Progress = Callable[[int, int, str], None]
 Numbers = npt.NDArray[Any]
 _LIMIT = 1 << 31
-_MOST_LABELS = 1 << 16
+_MOST_LABELS, _MOST_FRAMES = 1 << 16, 1 << 31
 _HINT = "give the scenes that were detected in, and the number of the first frame in the file"
 _CORNERS = ("x1_px", "y1_px", "x2_px", "y2_px")
 _TAKEN = (AGENTNESS, *CLASS_KINDS)
@@ -215,7 +215,10 @@ def _take(
         raise _TubeError("no dict with 'label_id', 'boxes', 'score' and 'frames'")
     label = _label(tube["label_id"], kind, kinds)
     score = _score(tube["score"])
-    frames = _array(tube["frames"], "frames", "iu", 1).astype(np.int64) - first_frame
+    frames = _array(tube["frames"], "frames", "iu", 1)
+    if frames.size and not -_MOST_FRAMES < int(frames.min()) <= int(frames.max()) < _MOST_FRAMES:
+        raise _TubeError(f"frames {frames.min()}..{frames.max()}")
+    frames = frames.astype(np.int64) - first_frame
     boxes = _array(tube["boxes"], "boxes", "fiu", 2)
     if boxes.shape[1:] != (4,) or len(boxes) != len(frames) or not len(frames):
         raise _TubeError(f"{len(frames)} frames for boxes {boxes.shape}; expected as many boxes of 4 numbers")
@@ -328,7 +331,8 @@ def _boxes(read: _Read, file: str, findings: Findings) -> pl.DataFrame:
     counts = np.array([len(frames) for frames in read.frames], dtype=np.int64)
     tube = np.repeat(np.arange(len(counts)), counts)
     frame = np.concatenate([np.zeros(0, np.int64), *read.frames])
-    rows = np.concatenate([np.zeros((0, 4), np.float32), *read.boxes]).astype(np.float32)
+    with np.errstate(over="ignore"):
+        rows = np.concatenate([np.zeros((0, 4), np.float32), *read.boxes]).astype(np.float32)
     scores = np.concatenate([np.zeros(0, np.float32), *read.scores])
     reason = _reasons(rows, scores)
     good = reason == ""

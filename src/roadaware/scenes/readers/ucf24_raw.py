@@ -167,6 +167,9 @@ def _video(entry: Any, room: int) -> tuple[int, list[Any]]:
 def _take_tubes(raw: Raw, listed: list[Any], of_video: Any, findings: Findings) -> None:
     """Add the tubes of the video that was taken last."""
     video, of_video = len(raw.names) - 1, _plain(of_video)
+    if of_video is not None and type(of_video) is not int:
+        findings.warn("videos whose label is no whole number", raw.names[-1])
+        of_video = None
     lost: list[tuple[str, str]] = []
     for place, entry in enumerate(listed):
         item = f"{raw.names[-1]}, tube {place}"
