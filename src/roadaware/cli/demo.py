@@ -22,7 +22,7 @@ _Trained = dict[str, dict[str, "Baseline"]]
 _TASKS = ("action", "risk")
 _HEADLINES = ("accuracy", "balanced_accuracy", "f1", "average_precision", "auc", "soft_f1", "hard_f1")
 _WHERE: dict[ConfigName, str] = {"reference": "", "default": " where the labels are honest"}
-_DATA, _SCORES, _SAMPLES, _PAGE = "data", "scores.csv", "samples.csv", "report.html"
+_DATA, _EVENTS, _SCORES, _SAMPLES, _PAGE = "data", "events", "scores.csv", "samples.csv", "report.html"
 _FOLDER = "Where data set, runs and report go; an earlier demo there, finished or not, is replaced."
 _SEED = "Seed of the data set and of the resamples."
 _OVERWRITE = "Not needed: an earlier demo is replaced anyway, and nothing else ever."
@@ -37,10 +37,11 @@ def demo(
     overwrite: Annotated[bool, Parameter(help=_OVERWRITE), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:
-    """Run every step once: read, audit, train baselines, evaluate, report. Takes under a minute.
+    """Run every step once: read, audit, train, link, evaluate, report. Takes under a minute.
 
     Without --data it first writes a small data set in the format of JAAD, with known defects, and shows
-    that the audit finds them. With --data it takes the real annotations in DIR/jaad (and DIR/pie), and
+    that the audit finds them; then road events in the format of ROAD with detections, which it links to
+    tubes and scores. With --data it takes the real annotations in DIR/jaad (and DIR/pie), and
     ends with the published tables, obtained beside printed.
 
     For example:
@@ -51,7 +52,7 @@ def demo(
     """
     from roadaware.cli.demo_folder import claim
 
-    claim(folder, (_DATA, _SCORES, _SAMPLES, _PAGE) if data is None else (_PAGE,))
+    claim(folder, (_DATA, _EVENTS, _SCORES, _SAMPLES, _PAGE) if data is None else (_PAGE,))
     show = _Show(aloud=str(common.json) != "-")
     found = _made_up(folder, show, draws, seed) if data is None else _real(data, folder, show, draws, seed)
     page = folder / _PAGE
@@ -85,6 +86,7 @@ class _Show:
 
 def _made_up(output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]:
     """The demo on a data set of our own."""
+    from roadaware.cli.demo_events import events
     from roadaware.cli.demo_findings import findings_text, planted_and_found
     from roadaware.cli.pages import data_section_of
     from roadaware.scenes.demo import write_demo
@@ -101,12 +103,15 @@ def _made_up(output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]
     trained = _baselines(scenes, show, root, draws, seed)
     found = _runs(trained, draws, seed)
     _own_scores(output, found[0], show)
-    _write_report(output, [data_section_of(scenes), audited, *_sections(trained, draws, seed)], "Demo")
+    on_road, of_road = events(output, show, draws, seed)
+    sections = [data_section_of(scenes), audited, *_sections(trained, draws, seed), *of_road]
+    _write_report(output, sections, "Demo")
     return {
         "planted": [check.as_dict() for check in checks],
         "models": _values(found),
         "pedestrians": facts.pedestrians,
         "boxes": facts.boxes,
+        "events": on_road,
     }
 
 

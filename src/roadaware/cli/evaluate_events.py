@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from roadaware.cli import console, event_bars, event_inputs, event_runs, folders
-from roadaware.cli.event_inputs import NETWORK_SIZE, EventSet
+from roadaware.cli.event_inputs import IMAGES, NETWORK_SIZE, EventSet
+from roadaware.cli.event_scoring import Asked, Scored, event_run
+from roadaware.cli.event_scoring import scored as scored_claims
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -25,7 +27,6 @@ from roadaware.cli.options import (
 
 if TYPE_CHECKING:
     from roadaware.cli.event_runs import EventRun
-    from roadaware.cli.event_scoring import Scored
 
 OverlapName = Literal["stiou", "siou", "tiou"]
 _TRUTH = "The annotations: a release's file, or tables that `read -o` saved."
@@ -49,6 +50,7 @@ _TENTH = ("0.2", "0.5", "0.75", "0.5:0.95")
 Truth = Annotated[Path, Parameter(help=_TRUTH)]
 Predicted = Annotated[list[Path], Parameter(help=_PREDICTIONS), Several]
 Split = Annotated[str | None, Parameter(help=_SPLIT)]
+Images = Annotated[Path | None, Parameter(help=IMAGES)]
 RunFolder = Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder]
 
 
@@ -80,6 +82,7 @@ def road(
     truth: Truth,
     predictions: Predicted,
     split: Split = None,
+    images: Images = None,
     judging: Judging = AS_USUAL,
     folder: RunFolder = None,
     overwrite: Overwrite = False,
@@ -98,7 +101,7 @@ def road(
         roadaware evaluate road --truth road_trainval_v1.0.json --split val_3 \\
             --predictions linked --draws 1000 --by weather -o runs/mine
     """
-    return _evaluated("road", truth, predictions, split, judging, folder, overwrite=overwrite)
+    return _evaluated("road", (truth, predictions, images), split, judging, folder, overwrite=overwrite)
 
 
 def ucf24(
@@ -106,6 +109,7 @@ def ucf24(
     truth: Truth,
     predictions: Predicted,
     split: Split = "test",
+    images: Images = None,
     judging: Judging = AS_USUAL,
     folder: RunFolder = None,
     overwrite: Overwrite = False,
@@ -124,13 +128,12 @@ def ucf24(
         roadaware evaluate ucf24 --truth pyannot_with_class_names.pkl \\
             --predictions linked --kinds action --fail-under video_map@0.5:action=55
     """
-    return _evaluated("ucf24", truth, predictions, split, judging, folder, overwrite=overwrite)
+    return _evaluated("ucf24", (truth, predictions, images), split, judging, folder, overwrite=overwrite)
 
 
 def _evaluated(
     dataset: EventSet,
-    truth: Path,
-    predictions: list[Path],
+    given: tuple[Path, list[Path], Path | None],
     split: str | None,
     judging: Judging,
     folder: Path | None,
@@ -143,9 +146,12 @@ def _evaluated(
     bars = event_bars.parsed(judging.fail_under)
     size_px = event_inputs.size_of(judging.size)
     folders.check(folder, overwrite=overwrite)
-    details = folder is not None
-    scored = _scored(dataset, truth, predictions, split, judging, size_px, details=details)
-    run = _run(scored, dataset, predictions, split, judging)
+    asked = _asked(dataset, judging, details=folder is not None)
+    scored = _scored(asked, *given, split, size_px)
+    predictions = given[1]
+    names = [path.name for path in predictions]
+    name = predictions[0].stem or str(predictions[0])
+    run = event_run(scored, asked, name=name, split=split, claims=names)
     metrics = event_runs.metrics_of(run.summary)
     event_bars.check(bars, metrics)
     native = event_inputs.native_kinds(scored.scenes)
@@ -162,24 +168,8 @@ def _evaluated(
     return Outcome("\n\n".join(line for line in lines if line), data, failed)
 
 
-def _scored(
-    dataset: EventSet,
-    truth: Path,
-    predictions: list[Path],
-    split: str | None,
-    judging: Judging,
-    size_px: tuple[int, int],
-    *,
-    details: bool,
-) -> Scored:
-    """Truth and claims opened, brought together, and judged."""
-    from roadaware.cli.event_scoring import Asked, scored
-
-    whole = event_inputs.open_truth(truth, dataset)
-    scenes = event_inputs.of_split(whole, split)
-    videos = [str(video) for video in scenes.videos["video"].to_list()]
-    claims = [event_inputs.open_claims(path, whole, size_px, videos) for path in predictions]
-    asked = Asked(
+def _asked(dataset: EventSet, judging: Judging, *, details: bool) -> Asked:
+    return Asked(
         dataset,
         judging.config,
         judging.frame_thresholds,
@@ -193,40 +183,22 @@ def _scored(
         judging.seed,
         details,
     )
-    return scored(whole, scenes, claims, asked)
 
 
-def _run(
-    scored: Scored, dataset: EventSet, predictions: list[Path], split: str | None, judging: Judging
-) -> EventRun:
-    scenes = scored.scenes
-    facts: dict[str, Any] = {
-        "split": split,
-        "truth": {
-            "dataset": scenes.meta.dataset or dataset,
-            "digest": scenes.meta.source_digest,
-            "videos": len(scenes.videos),
-            "boxes": len(scenes.boxes),
-            "native_kinds": event_inputs.native_kinds(scenes),
-        },
-        "claims": [path.name for path in predictions],
-        "dropped": scored.dropped,
-        "linker": scored.linker,
-        "config_name": judging.config,
-    }
-    return event_runs.EventRun(
-        predictions[0].stem or str(predictions[0]),
-        dataset,
-        scored.config,
-        scored.summary,
-        scored.matches,
-        scored.strips,
-        judging.draws,
-        judging.seed,
-        facts,
-        scored.notes,
-        scored.faults,
-    )
+def _scored(
+    asked: Asked,
+    truth: Path,
+    predictions: list[Path],
+    images: Path | None,
+    split: str | None,
+    size_px: tuple[int, int],
+) -> Scored:
+    """Truth and claims opened, brought together, and judged."""
+    whole = event_inputs.open_truth(truth, asked.dataset)
+    scenes = event_inputs.of_split(whole, split)
+    videos = [str(video) for video in scenes.videos["video"].to_list()]
+    claims = [event_inputs.open_claims(path, whole, size_px, videos, images) for path in predictions]
+    return scored_claims(whole, scenes, claims, asked)
 
 
 def _heading(run: EventRun, scored: Scored) -> str:

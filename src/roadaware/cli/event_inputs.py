@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Form = Literal["saved", "detections", "tubes", "coco", "mot"]
 EventSet = Literal["road", "ucf24"]
 NETWORK_SIZE = "682x512"
+IMAGES = "For COCO results: the COCO annotations that list their images and categories."
 _FORMS = (
     "a folder that `link` or `read -o` saved, a folder of per-frame detection pickles, a tube file (.pkl), "
     "COCO results (.json) or MOT text (.txt)"
@@ -45,12 +46,14 @@ class Claims:
     @property
     def has_boxes(self) -> bool:
         """Whether it says anything of boxes in frames."""
+        if self.form == "mot":
+            return not self.has_tubes
         return self.form in ("detections", "coco") or (self.form == "saved" and self._detected)
 
     @property
     def has_tubes(self) -> bool:
         """Whether it says anything of tubes."""
-        return self.form in ("tubes", "mot") or (self.form == "saved" and not self.tables.tubes.is_empty())
+        return self.form == "tubes" or not self.tables.tubes.is_empty()
 
     @property
     def _detected(self) -> bool:
@@ -109,7 +112,11 @@ def of_split(scenes: Scenes, split: str | None) -> Scenes:
 
 
 def open_claims(
-    path: Path, scenes: Scenes | None, size_px: tuple[int, int], videos: Sequence[str] | None = None
+    path: Path,
+    scenes: Scenes | None,
+    size_px: tuple[int, int],
+    videos: Sequence[str] | None = None,
+    images: Path | None = None,
 ) -> Claims:
     """Claims in any of the forms.
 
@@ -118,6 +125,7 @@ def open_claims(
         scenes: names the labels, and the videos' sizes.
         size_px: (width, height) of the images that the boxes of detection files are in.
         videos: those of which detection files are read; all where None.
+        images: the COCO annotations that list images and categories, for COCO results.
 
     Raises:
         InputError: if it cannot be read, or is none of the forms.
@@ -132,7 +140,9 @@ def open_claims(
     with console.progress(f"reading {path.name}") as progress, console.working(f"reading {path}"):
         if form == "detections" and videos is not None:
             dropped = _unread(path, videos)
-        tables = _read(path, form, scenes, size_px, videos, progress)
+        tables = _read(path, form, scenes, size_px, videos, images, progress)
+    if len(tables.rejected) and tables.boxes.is_empty():
+        raise InputError(f"nothing can be taken; the first: {_refusal(tables)}", where=str(path))
     if len(tables.rejected):
         dropped[f"files or rows of {path.name} refused, first: {_refusal(tables)}"] = len(tables.rejected)
     return Claims(path, form, tables, dropped)
@@ -219,8 +229,6 @@ def named_by(claims: Predictions, scenes: Scenes) -> Predictions:
     Raises:
         InputError: if there are as many numbered labels as the truth has none.
     """
-    from dataclasses import replace
-
     named = dict(claims.meta.vocabularies)
     for kind, labels in claims.meta.vocabularies.items():
         theirs = scenes.meta.vocabularies.get(kind)
@@ -235,6 +243,28 @@ def named_by(claims: Predictions, scenes: Scenes) -> Predictions:
     if named == claims.meta.vocabularies:
         return claims
     return claims.with_tables(meta=replace(claims.meta, vocabularies=named))
+
+
+def with_dense(claims: Predictions) -> Predictions:
+    """Claims whose boxes have scored labels, with these as dense scores, which is what the linker reads."""
+    import numpy as np
+    import polars as pl
+
+    from roadaware.scenes.dense import layout, with_layout
+
+    labels = claims.labels.with_columns(pl.col("kind").cast(pl.String))
+    if layout(claims.meta, "boxes").width or labels.is_empty() or "score" not in labels.columns:
+        return claims
+    kinds = labels["kind"].unique(maintain_order=True).to_list()
+    meta = with_layout(claims.meta, "boxes", kinds)
+    columns = layout(meta, "boxes")
+    scores = np.zeros((len(claims.boxes), columns.width), dtype=np.float32)
+    rows = claims.boxes.select("box").with_row_index("at")
+    held = labels.join(rows, on="box")
+    first = held["kind"].replace_strict({kind: columns.columns(kind).start for kind in kinds})
+    scores[held["at"].to_numpy(), (first + held["label"]).to_numpy()] = held["score"].to_numpy()
+    dense = pl.Series("scores", scores, dtype=pl.Array(pl.Float32, columns.width))
+    return claims.with_tables(boxes=claims.boxes.with_columns(dense), meta=meta)
 
 
 def _unread(path: Path, videos: Sequence[str]) -> dict[str, int]:
@@ -258,6 +288,7 @@ def _read(
     scenes: Scenes | None,
     size_px: tuple[int, int],
     videos: Sequence[str] | None,
+    images: Path | None,
     progress: console.Progress,
 ) -> Predictions:
     if form == "detections":
@@ -271,12 +302,31 @@ def _read(
 
         return read_tubes(path, scenes, size=size_px, progress=progress)
     if form == "coco":
-        from roadaware.scenes.formats.coco import read_coco
+        return _coco(path, images, scenes)
+    from roadaware.scenes.formats.mot import read_tracks
 
-        return read_coco(path, scenes)
-    from roadaware.scenes.formats.mot import read_mot
+    files = {file.stem: file for file in sorted(path.glob("*.txt"))} if path.is_dir() else {path.stem: path}
+    if len(files) == len(scenes.videos) == 1:
+        files = {str(scenes.videos["video"][0]): next(iter(files.values()))}
+    return read_tracks(files, scenes)
 
-    return read_mot(path, scenes)
+
+def _coco(path: Path, images: Path | None, scenes: Scenes) -> Predictions:
+    """COCO results; images are frames as the annotation file says, or by folder where that fits the truth."""
+    from roadaware.scenes.formats.coco import read_index, read_results
+
+    if images is None:
+        raise UsageError(
+            f"{path} has numbers for images and categories: say --images FILE, the COCO annotations that "
+            "list them"
+        )
+    index = read_index(images)
+    known = {str(video) for video in scenes.videos["video"].to_list()}
+    if not known & {video for video, _ in index.images.values()}:
+        index = read_index(images, by="folders")
+    kinds = scenes.meta.vocabularies
+    kind = next((kind for kind, labels in kinds.items() if set(index.labels) <= set(labels)), "agent")
+    return read_results(path, replace(index, kind=kind))
 
 
 def _only(tables: S, videos: Sequence[str]) -> S:

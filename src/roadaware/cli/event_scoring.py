@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from roadaware.cli import console
-from roadaware.cli.event_inputs import Claims, EventSet, named_by, within
+from roadaware.cli.event_inputs import Claims, EventSet, named_by, native_kinds, within
 from roadaware.cli.options import ConfigName
 from roadaware.errors import UsageError
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from roadaware.analysis.worst_tubes import Strip
+    from roadaware.cli.event_runs import EventRun
     from roadaware.metrics.detection.config import DetectionConfig
     from roadaware.metrics.detection.matches import Matches
     from roadaware.scenes.predictions import Predictions
@@ -128,6 +129,47 @@ def scored(whole: Scenes, scenes: Scenes, claims: Sequence[Claims], asked: Asked
     return Scored(scenes, config, *parts, strips, _faults(of_boxes, of_tubes, scenes, config, asked))
 
 
+def event_run(came: Scored, asked: Asked, *, name: str, split: str | None, claims: Sequence[str]) -> EventRun:
+    """What came of judging, as a run.
+
+    Args:
+        came: what was found.
+        asked: what was asked.
+        name: of the model.
+        split: that was judged; None for all.
+        claims: names of the files and folders that were judged.
+    """
+    from roadaware.cli.event_runs import EventRun
+
+    facts: dict[str, Any] = {
+        "split": split,
+        "truth": {
+            "dataset": came.scenes.meta.dataset or asked.dataset,
+            "digest": came.scenes.meta.source_digest,
+            "videos": len(came.scenes.videos),
+            "boxes": len(came.scenes.boxes),
+            "native_kinds": native_kinds(came.scenes),
+        },
+        "claims": list(claims),
+        "dropped": came.dropped,
+        "linker": came.linker,
+        "config_name": asked.config,
+    }
+    return EventRun(
+        name,
+        asked.dataset,
+        came.config,
+        came.summary,
+        came.matches,
+        came.strips,
+        asked.draws,
+        asked.seed,
+        facts,
+        came.notes,
+        came.faults,
+    )
+
+
 def _sides(
     claims: Sequence[Claims], only: Literal["frame", "video"] | None
 ) -> tuple[Claims | None, Claims | None]:
@@ -161,6 +203,7 @@ def _within(
 
 def _linked(boxes: Predictions, scenes: Scenes, asked: Asked, config: DetectionConfig) -> Predictions:
     """Tubes from detections, under the config of the same name."""
+    from roadaware.cli.event_inputs import with_dense
     from roadaware.cli.link import linker_config
     from roadaware.linking.link import link
     from roadaware.metrics.detection.frame import with_products
@@ -168,7 +211,7 @@ def _linked(boxes: Predictions, scenes: Scenes, asked: Asked, config: DetectionC
     if config.composite_scores == "product":
         boxes = with_products(boxes, scenes)
     with console.progress("linking") as progress, console.working("linking"):
-        return link(boxes, linker_config(asked.config, asked.dataset), progress=progress)
+        return link(with_dense(boxes), linker_config(asked.config, asked.dataset), progress=progress)
 
 
 def _judged(

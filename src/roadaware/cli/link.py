@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from roadaware.cli import console, event_inputs, text
-from roadaware.cli.event_inputs import NETWORK_SIZE, EventSet
+from roadaware.cli.event_inputs import IMAGES, NETWORK_SIZE, EventSet
 from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, Overwrite
 from roadaware.errors import InputError
 
@@ -39,6 +39,7 @@ def link(
     config: Annotated[ConfigName, Parameter(help=_CONFIG)] = "default",
     truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
     dataset: Annotated[EventSet | None, Parameter(help=_DATASET)] = None,
+    images: Annotated[Path | None, Parameter(help=IMAGES)] = None,
     size: Annotated[str, Parameter(help=_SIZE)] = NETWORK_SIZE,
     iou: Annotated[float | None, Parameter(help="Smallest overlap of a link.")] = None,
     jump_gap: Annotated[int | None, Parameter(help="Frames that a path may miss.")] = None,
@@ -74,12 +75,12 @@ def link(
     check_target(out, overwrite=overwrite)
     size_px = event_inputs.size_of(size)
     scenes = None if truth is None else event_inputs.open_truth(truth)
-    claims = event_inputs.open_claims(detections, scenes, size_px)
+    claims = event_inputs.open_claims(detections, scenes, size_px, images=images)
     if claims.has_tubes:
         raise InputError(
             "expected detections, found tubes", where=str(detections), hint="They can be judged as they are."
         )
-    found = with_composites(claims.tables, composites)
+    found = with_composites(event_inputs.with_dense(claims.tables), composites)
     chosen = linker_config(config, dataset or event_inputs.dataset_of_columns(found))
     given: dict[str, Any] = {
         "min_iou": iou,

@@ -81,7 +81,8 @@ def event_comparison_section(found: Any, *, title: str | None = None) -> Section
     """
     first, second = found.names
     rows = list(found.table.iter_rows(named=True))
-    overall = [row for row in rows if row["label"] is None and row["verdict"] != "undefined"]
+    overall = [row for row in rows if row["label"] is None]
+    main = [row for row in overall if _is_headline(row, overall) and row["verdict"] != "undefined"]
     drawn = [
         Difference(
             row["metric"],
@@ -92,22 +93,37 @@ def event_comparison_section(found: Any, *, title: str | None = None) -> Section
             times(row["high_video"]),
             row["verdict"],
         )
-        for row in overall
+        for row in main
     ]
-    head = ("metric", first, second, "difference", "interval over videos", f"{first} is")
-    table = Table(
-        head,
-        tuple(_compared(row) for row in rows),
-        "lrrrrl",
-        "Differences",
-        f"In per cent; {found.draws:,} resamples of videos shared by both models.",
-    )
+    blocks: list[Block] = [Pictures((forest(drawn, first, second, reading=_READING),))] if drawn else []
+    note = f"In per cent; {found.draws:,} resamples of videos shared by both models."
+    blocks.append(_differences(overall, found.names, "Differences of means", note))
+    apart = [row for row in rows if row["label"] is not None and row["verdict"] in ("better", "worse")]
+    if apart:
+        title_of_classes = "Classes in which they differ"
+        blocks.append(_differences(apart, found.names, title_of_classes, "The others are not different."))
     told: dict[str, list[str]] = {}
-    for row in overall:
+    for row in main:
         told.setdefault(row["verdict"], []).append(row["metric"])
     says = tuple(sentence(f"{first} is {verdict}: {', '.join(names)}.") for verdict, names in told.items())
-    blocks: list[Block] = [Pictures((forest(drawn, first, second, reading=_READING),))] if drawn else []
-    return Section(title or sentence(f"{first} against {second}"), says, (*blocks, table))
+    return Section(title or sentence(f"{first} against {second}"), says, tuple(blocks))
+
+
+def _is_headline(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a mean is one of those that stand for the others."""
+    columns = [_column(each) for each in rows]
+    return _column(row) in results.headline(tuple(dict.fromkeys(columns)))
+
+
+def _column(row: Mapping[str, Any]) -> results.Column:
+    return results.Column(row["level"], row["overlap"] or "", row["threshold"] or "")
+
+
+def _differences(
+    rows: Sequence[Mapping[str, Any]], names: tuple[str, str], title: str, caption: str
+) -> Table:
+    head = ("metric", *names, "difference", "interval over videos", f"{names[0]} is")
+    return Table(head, tuple(_compared(row) for row in rows), "lrrrrl", title, caption)
 
 
 def _pictures(grid: Grid, panels: Mapping[str, Sequence[Panel]], strips: Sequence[Strip]) -> list[Picture]:
