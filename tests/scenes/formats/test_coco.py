@@ -1,6 +1,9 @@
 """COCO files become tables and back; what cannot be taken is named and counted."""
 
+import contextlib
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -8,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roadaware.errors import DatasetNotFoundError, FindingsError, InputError, UsageError
+from roadaware.errors import DatasetNotFoundError, FindingsError, InputError, RoadawareError, UsageError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import evaluate
 from roadaware.scenes.demo.detector import perturbed
@@ -17,6 +20,9 @@ from roadaware.scenes.formats.coco import read_annotations, read_index, read_res
 from roadaware.scenes.formats.coco_writing import index_of_scenes, write_annotations, write_results
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.rescaling import rescaled
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "data"))
+import mutants
 
 IMAGES = [
     {"id": 7, "file_name": "a/00001.jpg", "width": 100, "height": 50},
@@ -331,3 +337,25 @@ def test_any_list_is_taken_or_refused_row_by_row(tmp_path_factory, rows) -> None
         return
     claims = read_results(path, index)
     assert len(claims.boxes) + len(claims.rejected) == len(rows)
+
+
+CHANGES = st.lists(
+    st.tuples(st.sampled_from(sorted(mutants.JSON_KINDS)), st.floats(0, 0.999), st.floats(0, 0.999)),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(CHANGES)
+def test_damaged_files_give_whole_tables_or_an_error_of_ours(tmp_path_factory, changes) -> None:
+    folder = tmp_path_factory.mktemp("coco")
+    index = read_index(truth_file(folder), by="folders")
+    listed = [annotation(1), annotation(2, 5, 1), annotation(9, 6, iscrowd=1)]
+    truth, results = truth_file(folder, listed), results_file(folder, [result(), result(5, 1), result(6)])
+    for path in (truth, results):
+        path.write_bytes(mutants.mutated(path.read_bytes(), changes))
+    for read in (lambda: read_annotations(truth, by="folders"), lambda: read_results(results, index)):
+        with contextlib.suppress(RoadawareError):
+            found = read()
+            assert found.meta.rows_read["boxes"] == len(found.boxes) + len(found.rejected)

@@ -1,12 +1,16 @@
 """MOT text becomes tables and back, and TrackEval reads the folders that are written."""
 
+import contextlib
+import sys
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roadaware.errors import DatasetNotFoundError, FindingsError, InputError, UsageError
+from roadaware.errors import DatasetNotFoundError, FindingsError, InputError, RoadawareError, UsageError
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.scenes.demo.detector import perturbed
@@ -16,6 +20,9 @@ from roadaware.scenes.formats.mot_writing import tube_boxes, tube_lines, write_s
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.rescaling import rescaled
 from roadaware.scenes.tables import Meta, Scenes
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "data"))
+import mutants
 
 CORNERS = ("x1_px", "y1_px", "x2_px", "y2_px")
 
@@ -144,6 +151,7 @@ def test_sequences_by_hand(tmp_path) -> None:
         ("", "seqLength is missing"),
         ("[Sequence]\nseqLength=ten\n", "seqlength is 'ten', no whole number"),
         ("[Sequence]\nseqLength=-3\n", "no whole number"),
+        ("[Sequence]\nseqLength=999999999\n", "seqLength is 999999999, more than 1,000,000"),
         ("seqLength=3\n", "expected an ini file"),
         ("[Sequence]\nseqLength=3\nseqLength=4\n", "expected an ini file"),
     ],
@@ -173,6 +181,29 @@ def test_any_text_is_taken_or_refused_line_by_line(tmp_path_factory, lines) -> N
     path = text_file(tmp_path_factory.mktemp("mot"), "\n".join(lines))
     claims = read_tracks({"v": path})
     assert len(claims.boxes) + len(claims.rejected) == sum(bool(line.strip()) for line in lines)
+
+
+CHANGES = st.lists(
+    st.tuples(st.sampled_from(sorted(mutants.KINDS)), st.floats(0, 0.999), st.floats(0, 0.999)),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(CHANGES, CHANGES)
+def test_damaged_files_give_whole_tables_or_an_error_of_ours(tmp_path_factory, of_text, of_info) -> None:
+    root = tmp_path_factory.mktemp("mot")
+    text = b"1,1,1,1,5,6,0.75,1,1\n2,1,11,21,5,6,0.5,1,1\n2,2,3,4,5,6,1,1,1\n"
+    sequence(root, gt="")
+    text_file(root, mutants.mutated(text, of_text), "v/gt/gt.txt")
+    for read in (lambda: read_tracks({"v": root / "v/gt/gt.txt"}), lambda: read_sequences(root)):
+        with contextlib.suppress(RoadawareError):
+            found = read()
+            assert found.meta.rows_read["boxes"] == len(found.boxes) + len(found.rejected)
+    text_file(root, mutants.mutated(INFO.encode(), of_info), "v/seqinfo.ini")
+    with contextlib.suppress(RoadawareError):
+        assert len(read_sequences(root).videos) == 1
 
 
 # Out

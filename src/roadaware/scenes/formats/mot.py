@@ -28,6 +28,7 @@ _WHOLE = re.compile(r"-?\d{1,15}(?:\.0*)?")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?")
 _FIELDS = ("frame", "id", "left", "top", "width", "height", "conf")
 _MOST_FRAMES = 1 << 40
+_LONGEST = 1_000_000
 
 
 @dataclass
@@ -369,6 +370,8 @@ def _info(folder: Path, name: str) -> dict[str, object]:
         found[column] = int(value) if value else None
     rate = told.get("framerate", "").strip()
     found["fps"] = float(rate) if re.fullmatch(r"\d{1,6}(\.\d{1,6})?", rate) and float(rate) > 0 else None
-    if found["n_frames"] is None:
-        raise InputError("seqLength is missing", where=where, hint="say how many frames the sequence has")
+    length = found["n_frames"]
+    if not isinstance(length, int) or length > _LONGEST:
+        told = "is missing" if length is None else f"is {length}, more than {_LONGEST:,}"
+        raise InputError(f"seqLength {told}", where=where, hint="say how many frames the sequence has")
     return found
