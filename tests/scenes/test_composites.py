@@ -1,5 +1,6 @@
 """Composite labels and scores follow from those they are made of, for any composition of kinds."""
 
+import doctest
 import itertools
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roadaware.errors import InputError, UsageError
+from roadaware.scenes import composites, stretches
 from roadaware.scenes.composites import derive_composites, product_of_marginals
 from roadaware.scenes.demo.detector import perturbed
 from roadaware.scenes.demo.road_world import road_world
@@ -278,3 +280,10 @@ def test_words_of_children_make_names() -> None:
         found.meta.vocabularies["event"], found.meta.notes["children"]["event"], strict=True
     ):
         assert name == "-".join(WORDS[kind][i] for kind, i in zip(COMPOSITES["event"], row, strict=True))
+
+
+@pytest.mark.parametrize("module", [composites, stretches])
+def test_the_examples_of_the_docstrings_run(module) -> None:
+    found = doctest.testmod(module)
+    assert found.attempted > 0
+    assert found.failed == 0

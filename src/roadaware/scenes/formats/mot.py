@@ -372,6 +372,6 @@ def _info(folder: Path, name: str) -> dict[str, object]:
     found["fps"] = float(rate) if re.fullmatch(r"\d{1,6}(\.\d{1,6})?", rate) and float(rate) > 0 else None
     length = found["n_frames"]
     if not isinstance(length, int) or length > _LONGEST:
-        told = "is missing" if length is None else f"is {length}, more than {_LONGEST:,}"
-        raise InputError(f"seqLength {told}", where=where, hint="say how many frames the sequence has")
+        wrong = "is missing" if length is None else f"is {length}, more than {_LONGEST:,}"
+        raise InputError(f"seqLength {wrong}", where=where, hint="say how many frames the sequence has")
     return found
