@@ -222,21 +222,22 @@ def _runs(tubes: pl.DataFrame, owners: Ints, frames: Ints) -> tuple[Ints, Ints]:
         name: pl.when(part).then(edge).fill_null(rest)
         for name, edge, rest in (("low", "start_frame", 0), ("high", "end_frame", end))
     }
-    given = pl.col("spans").is_not_null()
-    spans = tubes.select("owner", "spans", given=given, **whole).with_row_index("at").explode("spans")
+    nowhere = pl.lit([[0, 0]], dtype=_OPTIONAL["spans"])
+    given = pl.when(pl.col("spans").list.len() == 0).then(nowhere).otherwise("spans")
+    spans = tubes.select("owner", spans=given, **whole).with_row_index("at").explode("spans")
     spans = spans.with_columns(
-        first=pl.when("given").then(pl.col("spans").list.get(0).fill_null(0)).otherwise("low"),
-        last=pl.when("given").then(pl.col("spans").list.get(1).fill_null(0)).otherwise("high"),
+        first=pl.coalesce(pl.col("spans").list.get(0), "low"),
+        last=pl.coalesce(pl.col("spans").list.get(1), "high"),
     ).sort("at", "first", maintain_order=True)
     first, last = (spans[c].to_numpy().clip(0, end) for c in ("first", "last"))
     known, begin = np.unique(owners, return_index=True)
     owner = spans["owner"].to_numpy()
     place = np.searchsorted(known, owner)
-    held = np.isin(owner, known)
+    owned = np.isin(owner, known)
     # Boxes are sorted by owner and frame, so one number orders them and finds both ends of a span.
     key = np.repeat(np.arange(len(known)), np.diff([*begin, len(owners)])) * (end + 1) + frames
     runs = np.column_stack([np.searchsorted(key, place * (end + 1) + edge) for edge in (first, last)])
-    runs[~held] = 0
+    runs[~owned] = 0
     return runs.astype(np.int64), spans["at"].to_numpy().astype(np.int64)
 
 
