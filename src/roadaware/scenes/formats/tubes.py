@@ -63,6 +63,21 @@ class _Read:
         return numbers
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """What tubes are judged by.
+
+    Args:
+        kinds: the names of labels, None where labels are numbered.
+        known: the videos and their lengths.
+        first_frame: number of the first frame of a video in the file.
+    """
+
+    kinds: Kinds | None
+    known: Known
+    first_frame: int
+
+
 class _TubeError(Exception):
     """Why a tube is refused."""
 
@@ -106,23 +121,10 @@ def read_tubes(
     path = Path(path)
     held = _held(path)
     named = kinds_of(scenes, vocabularies)
-    findings, read = Findings(), _Read()
-    house = _house_names(named)
+    findings, known = Findings(), Known(scenes)
     total = sum(len(tubes) for videos in held.values() for tubes in videos.values())
-    known, done = Known(scenes), 0
-    for native, videos in held.items():
-        kind = house.get(native, native)
-        for video, tubes in videos.items():
-            read.videos.setdefault(video)
-            for place, tube in enumerate(tubes):
-                item = f"{native}, {video}, tube {place}"
-                try:
-                    _take(read, tube, kind, video, item, first_frame, named, known)
-                except _TubeError as error:
-                    findings.reject("tubes", path.name, item, str(error))
-            done += len(tubes)
-            if progress is not None and tubes:
-                progress(done, total, "tubes")
+    told = None if progress is None else lambda done: progress(done, total, "tubes")
+    read = _read_all(held, _Asked(named, known, first_frame), path.name, findings, told)
     claims = _tables(read, named or _numbered(read), size, known, path.name, findings)
     if total and claims.tubes.is_empty():
         first = claims.rejected.filter(table="tubes").row(0, named=True)
@@ -162,6 +164,35 @@ def write_tubes(
     atomic_write(Path(path), pickled(lists))
 
 
+def _read_all(
+    held: Mapping[str, Mapping[str, list[Any]]],
+    asked: _Asked,
+    file: str,
+    findings: Findings,
+    told: Callable[[int], None] | None,
+) -> _Read:
+    """Every tube that can be taken; the others are refused."""
+    read, done = _Read(), 0
+    lost: list[dict[str, Any]] = []
+    house = _house_names(asked.kinds)
+    for native, videos in held.items():
+        for video, tubes in videos.items():
+            read.videos.setdefault(video)
+            for place, tube in enumerate(tubes):
+                item = f"{native}, {video}, tube {place}"
+                try:
+                    _take(read, tube, house.get(native, native), video, item, asked)
+                except _TubeError as error:
+                    lost.append({"file": file, "line": None, "item": item, "reason": str(error)})
+            done += len(tubes)
+            if told is not None and tubes:
+                told(done)
+    findings.read["tubes"] += len(lost)
+    if lost:
+        findings.reject_rows("tubes", pl.DataFrame(lost))
+    return read
+
+
 def _held(path: Path) -> dict[str, dict[str, list[Any]]]:
     """The file's content, its outer containers checked.
 
@@ -196,16 +227,7 @@ def _house_names(kinds: Kinds | None) -> dict[str, str]:
     return {**HOUSE_NAMES, **{theirs: ours for ours, theirs in native.items()}}
 
 
-def _take(
-    read: _Read,
-    tube: Any,
-    kind: str,
-    video: str,
-    item: str,
-    first_frame: int,
-    kinds: Kinds | None,
-    known: Known,
-) -> None:
+def _take(read: _Read, tube: Any, kind: str, video: str, item: str, asked: _Asked) -> None:
     """Add one tube to what was taken.
 
     Raises:
@@ -213,12 +235,12 @@ def _take(
     """
     if type(tube) is not dict or not {"label_id", "boxes", "score", "frames"} <= tube.keys():
         raise _TubeError("no dict with 'label_id', 'boxes', 'score' and 'frames'")
-    label = _label(tube["label_id"], kind, kinds)
+    label = _label(tube["label_id"], kind, asked.kinds)
     score = _score(tube["score"])
     frames = _array(tube["frames"], "frames", "iu", 1)
     if frames.size and not -_MOST_FRAMES < int(frames.min()) <= int(frames.max()) < _MOST_FRAMES:
         raise _TubeError(f"frames {frames.min()}..{frames.max()}")
-    frames = frames.astype(np.int64) - first_frame
+    frames = frames.astype(np.int64) - asked.first_frame
     boxes = _array(tube["boxes"], "boxes", "fiu", 2)
     if boxes.shape[1:] != (4,) or len(boxes) != len(frames) or not len(frames):
         raise _TubeError(f"{len(frames)} frames for boxes {boxes.shape}; expected as many boxes of 4 numbers")
@@ -232,7 +254,7 @@ def _take(
         if (np.diff(frames) == 0).any():
             twice = frames[:-1][np.diff(frames) == 0][0]
             raise _TubeError(f"frame {twice}, counted from 0, stands in it twice")
-    reason = known.reason(video, int(frames[0]), int(frames[-1]))
+    reason = asked.known.reason(video, int(frames[0]), int(frames[-1]))
     if reason:
         raise _TubeError(reason)
     read.video.append(video)
