@@ -268,13 +268,24 @@ def with_dense(claims: Predictions) -> Predictions:
 
 
 def _unread(path: Path, videos: Sequence[str]) -> dict[str, int]:
-    """The folders of videos that are not read."""
-    from roadaware.scenes.formats.folders import detection_folder
+    """The videos with detections that are not read.
 
-    wanted = set(videos)
-    held = [entry.name for entry in detection_folder(path).iterdir() if entry.is_dir()]
-    count = sum(name not in wanted for name in held)
-    return {f"videos of {path.name} outside the split or unknown to the truth": count} if count else {}
+    Raises:
+        InputError: if there are videos, and none of them is to be read.
+    """
+    from roadaware.scenes.formats.folders import detection_folder, frame_files
+    from roadaware.scenes.readers.findings import Findings
+
+    held = set(frame_files(detection_folder(path), first_frame=1, findings=Findings()))
+    elsewhere = sorted(held - set(videos))
+    if held and len(elsewhere) == len(held):
+        raise InputError(
+            f"none of its {len(held):,} videos is among the {len(videos):,} that are judged",
+            where=str(path),
+            hint=f"the first is {elsewhere[0]}; is this the right split and the right truth?",
+        )
+    what = f"videos of {path.name} outside the split or unknown to the truth"
+    return {what: len(elsewhere)} if elsewhere else {}
 
 
 def _refusal(tables: TableSet) -> str:

@@ -1,0 +1,351 @@
+"""`evaluate road` and `ucf24`: claims in every form, the JSON that others read, a message for bad input."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from event_files import Events
+from small_files import Command
+
+from roadaware.linking.config import LinkerConfig
+from roadaware.linking.link import link
+from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.evaluate import as_json, evaluate
+from roadaware.scenes.composites import product_of_marginals
+from roadaware.scenes.formats.tubes import write_tubes
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.readers import read
+from roadaware.scenes.store import save
+from roadaware.scenes.tables import Scenes
+
+AT = (0.2, 0.5, 0.75, "0.5:0.95")
+
+
+def road(roadaware: Command, events: Events, *more: object, claims: Path | None = None) -> Any:
+    words = ["evaluate", "road", "--truth", events.truth, "--predictions", claims or events.saved]
+    return roadaware(*words, *more)
+
+
+def expected(scenes: Scenes, boxes: Predictions, tubes: Predictions, config: DetectionConfig) -> Any:
+    """The JSON, from the library."""
+    native = scenes.meta.notes["native_kinds"]
+    at = {"frame_thresholds": (), "video_thresholds": ()}
+    found = [
+        as_json(evaluate(claims, scenes, config, **{**at, level: AT}), native)
+        for level, claims in (("frame_thresholds", boxes), ("video_thresholds", tubes))
+    ]
+    return {"frame": found[0]["frame"], "video": found[1]["video"], "av_action": found[0]["av_action"]}
+
+
+@pytest.mark.parametrize("config", ["reference", "default"])
+def test_detections_alone_are_linked_and_both_levels_judged(
+    roadaware: Command, events: Events, config: str
+) -> None:
+    done = road(roadaware, events, "--config", config, "--json")
+    assert done.code == 0
+    scenes = read("road", events.truth)
+    named = config == "reference"
+    linker = LinkerConfig.reference("road") if named else LinkerConfig.default("road")
+    metric = DetectionConfig.reference() if named else DetectionConfig.default()
+    wanted = expected(scenes, events.claims, link(events.claims, linker), metric)
+    assert {key: done.data[key] for key in wanted} == wanted
+    assert "tubes were built from the detections by the linker" in done.data["run"]["notes"][0]
+
+
+def test_the_json_has_the_published_form(roadaware: Command, events: Events, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    done = road(roadaware, events, "--config", "reference", "--json", out, claims=events.folder)
+    assert done.code == 0
+    assert "mean AP, %" in done.out
+    found = json.loads(out.read_text())
+    assert list(found) == ["frame", "video", "av_action", "run"]
+    assert list(found["frame"]) == ["0.2", "0.5", "0.75", "0.5:0.95"]
+    assert list(found["video"]) == ["stiou"]
+    kinds = found["frame"]["0.5"]
+    assert kinds["agent_ness"] == kinds["agentness"]
+    assert kinds["triplet"] == kinds["event"]
+    agent = kinds["agent"]
+    assert agent["mean"] == pytest.approx(np.mean(list(agent["per_class"].values())))
+    assert 0 < agent["mean"] < 100
+    assert found["run"]["config"]["type"] == "DetectionConfig"
+
+
+def test_every_form_of_the_same_claims_gives_the_same_numbers(
+    roadaware: Command, events: Events, tmp_path: Path
+) -> None:
+    words = ("--config", "reference")
+    assert roadaware("link", events.saved, *words, "--out", tmp_path / "linked").code == 0
+    tubes = link(events.claims, LinkerConfig.reference("road"))
+    write_tubes(tubes, tmp_path / "tubes.pkl", agentness=True)
+    forms = {
+        "saved detections": [events.saved],
+        "pickles": [events.folder],
+        "linked": [tmp_path / "linked"],
+        "pickles and tubes": [events.folder, tmp_path / "tubes.pkl"],
+    }
+    found = {}
+    for name, paths in forms.items():
+        done = roadaware(
+            "evaluate", "road", "--truth", events.truth, "--predictions", *paths, *words, "--json"
+        )
+        assert done.code == 0, done.err
+        found[name] = {key: done.data[key] for key in ("frame", "video", "av_action")}
+    first = found.pop("saved detections")
+    for name, numbers in found.items():
+        assert numbers["frame"] == first["frame"], name
+        assert numbers["av_action"] == first["av_action"], name
+        for kind, held in first["video"]["stiou"]["0.2"].items():
+            assert numbers["video"]["stiou"]["0.2"][kind]["mean"] == pytest.approx(held["mean"]), (name, kind)
+
+
+def test_tubes_alone_are_judged_as_tubes_alone(roadaware: Command, events: Events, tmp_path: Path) -> None:
+    write_tubes(link(events.claims, LinkerConfig.default("road")), tmp_path / "tubes.pkl")
+    done = road(roadaware, events, "--json", claims=tmp_path / "tubes.pkl")
+    assert done.code == 0
+    assert done.data["frame"] == {}
+    assert done.data["video"]["stiou"]
+    assert any("boxes of frames are not judged" in note for note in done.data["run"]["notes"])
+    assert road(roadaware, events, "--only", "frame", claims=tmp_path / "tubes.pkl").code == 2
+
+
+def test_truth_against_itself_is_100(roadaware: Command, events: Events, tmp_path: Path) -> None:
+    """Every true box claimed with its own labels, every derived tube with its own."""
+    save(of_truth(read("road", events.truth)), tmp_path / "perfect")
+    done = road(roadaware, events, "--json", claims=tmp_path / "perfect")
+    assert done.code == 0, done.err
+    means = [kind["mean"] for kind in done.data["frame"]["0.5:0.95"].values()]
+    means += [kind["mean"] for kind in done.data["video"]["stiou"]["0.5:0.95"].values()]
+    assert means == pytest.approx([100.0] * len(means))
+
+
+def test_a_split_is_judged_alone_and_the_rest_is_counted(roadaware: Command, events: Events) -> None:
+    done = road(roadaware, events, "--split", "val_3", "--json")
+    assert done.code == 0
+    held = events.scenes.split("val_3")
+    assert done.data["run"]["truth"]["videos"] == len(held.videos) < 4
+    inside = events.claims.boxes["video"].cast(pl.String).is_in(held.videos["video"].to_list()).sum()
+    dropped = done.data["run"]["dropped"]
+    assert dropped == {"claimed boxes in videos outside the split": len(events.claims.boxes) - inside}
+    strict = road(roadaware, events, "--split", "val_3", "--strict")
+    assert strict.code == 1
+    assert "outside the split" in strict.err
+
+
+def test_unknown_videos_are_counted(roadaware: Command, events: Events, tmp_path: Path) -> None:
+    boxes = events.claims.boxes.with_columns(pl.col("video").cast(pl.String))
+    first = str(boxes["video"][0])
+    renamed = {"video": pl.when(pl.col("video") == first).then(pl.lit("elsewhere")).otherwise("video")}
+    videos = events.claims.videos.with_columns(pl.col("video").cast(pl.String)).with_columns(**renamed)
+    frames = events.claims.frames.with_columns(pl.col("video").cast(pl.String)).with_columns(**renamed)
+    moved = events.claims.with_tables(boxes=boxes.with_columns(**renamed), videos=videos, frames=frames)
+    save(moved, tmp_path / "moved")
+    done = road(roadaware, events, "--json", claims=tmp_path / "moved")
+    assert done.code == 0
+    count = int((boxes["video"] == first).sum())
+    assert done.data["run"]["dropped"] == {"claimed boxes in videos that the truth lacks": count}
+
+
+def test_groups_are_sets_of_their_own(roadaware: Command, events: Events) -> None:
+    done = road(roadaware, events, "--by", "split", "weather", "night", "height", "--only", "frame", "--json")
+    assert done.code == 0
+    groups = done.data["run"]["groups"]
+    assert {name.partition("=")[0] for name in groups} == {"split", "weather", "night", "height"}
+    alone = road(roadaware, events, "--split", "val_2", "--only", "frame", "--json")
+    assert groups["split=val_2"]["frame"]["0.5"] == alone.data["frame"]["0.5"]
+    assert groups["night=yes"]["frame"] == groups["weather=night"]["frame"]
+
+
+def test_kinds_thresholds_and_overlaps_can_be_chosen(roadaware: Command, events: Events) -> None:
+    words = ("--kinds", "agent", "--frame-thresholds", "0.3", "--video-thresholds", "0.1", "0.5")
+    done = road(roadaware, events, *words, "--overlap", "stiou", "tiou", "--json")
+    assert done.code == 0
+    assert list(done.data["frame"]) == ["0.3"]
+    assert list(done.data["frame"]["0.3"]) == ["agent"]
+    assert list(done.data["video"]) == ["stiou", "tiou"]
+    assert list(done.data["video"]["tiou"]) == ["0.1", "0.5"]
+
+
+def test_products_of_marginals_change_composites_alone(roadaware: Command, events: Events) -> None:
+    joint, product = (
+        road(roadaware, events, "--composites", how, "--json").data for how in ("joint", "product")
+    )
+    assert joint["frame"]["0.5"]["agent"] == product["frame"]["0.5"]["agent"]
+    assert joint["frame"]["0.5"]["event"] != product["frame"]["0.5"]["event"]
+    tubes = link(product_of_marginals(events.claims), LinkerConfig.default("road"))
+    config = DetectionConfig(composite_scores="product")
+    wanted = expected(read("road", events.truth), events.claims, tubes, config)
+    assert {key: product[key] for key in wanted} == wanted
+
+
+def test_intervals_stand_in_the_text(roadaware: Command, events: Events) -> None:
+    first, second = (road(roadaware, events, "--draws", "20", "--kinds", "agent").out for _ in range(2))
+    assert first == second
+    assert "[" in first
+    assert "[" not in road(roadaware, events, "--kinds", "agent").out
+
+
+@pytest.mark.parametrize(
+    ("bars", "code", "says"),
+    [
+        (["frame_map@0.5:agent=1"], 0, ""),
+        (["frame_map@0.5:agent=99.9"], 1, "frame_map@0.5:agent is "),
+        (["video_map@0.5:0.95:agent=99"], 1, "99 % was asked for"),
+        (["frame_ap@0.5:agent:EmVeh=50"], 1, "undefined"),
+        (["frame_map@0.5:agents=1"], 2, "Did you mean frame_map@0.5:agent"),
+        (["frame_map@0.5:agent=0.4"], 2, "in per cent; write 40"),
+        (["frame_map@0.5:agent=high"], 2, "not a number"),
+        (["frame_map@0.5:agent=101"], 2, "from 0 to 100"),
+        (["frame_map"], 2, "METRIC=VALUE"),
+    ],
+)
+def test_fail_under(roadaware: Command, events: Events, bars: list[str], code: int, says: str) -> None:
+    done = road(roadaware, events, "--fail-under", *bars)
+    assert done.code == code
+    assert says in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["--split", "val_9"], 2, "no video is in split 'val_9'"),
+        (["--split", "val_9"], 2, "val_3"),
+        (["--kinds", "agents"], 2, "agents"),
+        (["--by", "mood"], 2, "there are split, height"),
+        (["--frame-thresholds", "0.5:0.9"], 2, "0.5:0.95"),
+        (["--video-thresholds", "nan"], 2, "threshold"),
+        (["--overlap", "iou"], 2, "stiou"),
+        (["--draws", "-1"], 2, "0 or more"),
+        (["--size", "682"], 2, "WIDTHxHEIGHT"),
+        (["--predictions", "absent"], 3, "absent"),
+        (["--predictions", "CLAIMS", "CLAIMS"], 2, "both claim boxes"),
+        (["--truth", "absent.json"], 3, "absent.json"),
+        (["-o", "."], 2, "holds other things"),
+    ],
+)
+def test_wrong_requests(
+    roadaware: Command,
+    events: Events,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    code: int,
+    says: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "letter.txt").write_text("dear")
+    given = {"--truth": [events.truth], "--predictions": [events.saved]}
+    given[words[0]] = [events.saved if word == "CLAIMS" else word for word in words[1:]]
+    flat = [part for name, values in given.items() for part in (name, *values)]
+    done = roadaware("evaluate", "road", *flat)
+    assert done.code == code
+    assert says in done.err
+    assert done.out == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1, 2", b'{"db": {"v": 3}}', b"\x80\x04N."])
+def test_damaged_truth_is_one_message(
+    roadaware: Command, events: Events, tmp_path: Path, content: bytes
+) -> None:
+    truth, out = tmp_path / "truth.json", tmp_path / "out.json"
+    truth.write_bytes(content)
+    words = ["evaluate", "road", "--truth", truth, "--predictions", events.saved, "--json", out]
+    done = roadaware(*words)
+    assert done.code == 3
+    assert "truth.json" in done.err
+    assert not out.exists()
+
+
+def test_a_set_without_any_truth_is_not_scored(roadaware: Command, events: Events, tmp_path: Path) -> None:
+    content = json.loads(events.truth.read_text())
+    for video in content["db"].values():
+        for frame in video["frames"].values():
+            frame.pop("annos", None)
+            frame["av_action_ids"] = []
+        for name in [name for name in video if name.endswith("_tubes")]:
+            video[name] = {}
+    (tmp_path / "empty.json").write_text(json.dumps(content))
+    done = roadaware(*("evaluate", "road", "--truth", tmp_path / "empty.json", "--predictions", events.saved))
+    assert done.code == 3
+    assert "nothing to judge against" in done.err
+
+
+def test_a_pickle_that_would_act_is_refused(roadaware: Command, events: Events, tmp_path: Path) -> None:
+    path = tmp_path / "tubes.pkl"
+    path.write_bytes(pickle.dumps({"agent": {"v": [Path("x")]}}))
+    done = road(roadaware, events, claims=path)
+    assert done.code == 3
+    assert "tubes.pkl" in done.err
+
+
+def test_labels_that_the_truth_does_not_know_are_an_error(
+    roadaware: Command, events: Events, tmp_path: Path
+) -> None:
+    out = tmp_path / "linked"
+    assert roadaware("link", events.folder, "--out", out).code == 0
+    same = road(roadaware, events, "--json", claims=out)
+    assert same.code == 0, same.err
+    assert same.data["frame"]["0.5"]["agent"]["mean"] > 0
+
+
+def test_ucf24_takes_its_pickle_and_its_test_split(roadaware: Command, tmp_path: Path) -> None:
+    truth = write_ucf24(tmp_path / "annotations.pkl")
+    words = ["evaluate", "ucf24", "--truth", truth, "--predictions", tmp_path / "detections", "--json"]
+    done = roadaware(*words, "--config", "reference")
+    assert done.code == 0, done.err
+    assert done.data["run"]["split"] == "test"
+    assert done.data["run"]["truth"]["videos"] == 1
+    assert done.data["frame"]["0.5"]["action"]["per_class"]["Biking"] == pytest.approx(100)
+    assert done.data["frame"]["0.5"]["action_ness"]["mean"] == pytest.approx(100)
+    assert done.data["run"]["dropped"] == {}
+    other = roadaware(*words, "--split", "train")
+    assert other.code == 3
+    assert "none of its 1 videos is among the 1 that are judged" in other.err
+    assert "Biking/v_two" in other.err
+
+
+def of_truth(scenes: Scenes) -> Predictions:
+    """The truth as claims: labels and tubes with a score of 1."""
+    one = pl.lit(1.0)
+    return Predictions(
+        videos=scenes.videos.select("video", "width_px", "height_px"),
+        boxes=scenes.boxes.select(
+            "box", "video", "frame", "tube", "x1_px", "y1_px", "x2_px", "y2_px", score=one
+        ),
+        labels=scenes.labels.with_columns(score=one),
+        tubes=scenes.tubes.filter(pl.col("kind").cast(pl.String).ne_missing("av_action"))
+        .select("tube", "video", "start_frame", "end_frame", "parent", "kind", "spans")
+        .with_columns(score=one),
+        tube_labels=scenes.tube_labels.filter(pl.col("kind").cast(pl.String) != "av_action").with_columns(
+            score=one
+        ),
+        meta=scenes.meta,
+    )
+
+
+def write_ucf24(path: Path) -> Path:
+    """Two videos of one man each who bikes; detections of the test video that are right."""
+    boxes = np.tile(np.array([[41, 31, 100, 120]], dtype=np.uint16), (12, 1))
+    names = [f"class {k}" for k in range(24)]
+    names[3] = "Biking"
+    videos = {}
+    for name in ("Biking/v_one", "Biking/v_two"):
+        tube = {"label": 3, "sf": np.uint8(2), "ef": np.uint8(14), "boxes": boxes}
+        videos[name] = {"annotations": [tube], "numf": np.uint8(20), "label": 3}
+    content = {"db": videos, "trainvideos": ["Biking/v_one"], "classes": names}
+    path.write_bytes(pickle.dumps(content, protocol=4))
+    place = path.parent / "detections" / "Biking" / "v_two"
+    place.mkdir(parents=True)
+    for frame in range(20):
+        main = np.zeros((int(2 <= frame < 14), 29), dtype=np.float32)
+        main[:, :4] = np.array([40 * 682 / 320, 30 * 512 / 240, 140 * 682 / 320, 150 * 512 / 240])
+        main[:, 4], main[:, 5 + 3] = 0.9, 0.8
+        ego = np.full(25, 0.1, dtype=np.float32)
+        (place / f"{frame + 1:05d}.pkl").write_bytes(pickle.dumps({"ego": ego, "main": main}, protocol=4))
+    return path
