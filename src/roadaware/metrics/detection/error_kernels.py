@@ -17,6 +17,43 @@ TEMPORAL, SPATIAL = 0, 1
 
 
 @kernel
+def _met(
+    of: int,
+    first: int,
+    end: int,
+    pair_object: Ints,
+    overlap: Floats,
+    instance_offsets: Ints,
+    instance_cls: Ints,
+    found: Any,
+    threshold: float,
+) -> Any:
+    """What a claim of class `of` overlaps most among the pairs from `first` to `end`.
+
+    Returns:
+        instance and pair, -1 for none, of its class and free at the threshold, of its class, and of others.
+    """
+    best = np.full((3, 2), -1, dtype=np.int64)
+    most = np.array([threshold, 0.0, 0.0])
+    for pair in range(first, end):
+        begin, stop = instance_offsets[pair_object[pair]], instance_offsets[pair_object[pair] + 1]
+        own = -1
+        for k in range(begin, stop):
+            if instance_cls[k] == of:
+                own = k
+        if own < 0:
+            if stop > begin and overlap[pair] > most[2]:
+                best[2, 0], best[2, 1], most[2] = begin, pair, overlap[pair]
+            continue
+        if overlap[pair] > most[1]:
+            best[1, 0], best[1, 1], most[1] = own, pair, overlap[pair]
+        better = overlap[pair] > most[0] or (best[0, 0] < 0 and overlap[pair] >= threshold)
+        if better and not found[own]:
+            best[0, 0], best[0, 1], most[0] = own, pair, overlap[pair]
+    return best
+
+
+@kernel
 def classify(
     cls: Ints,
     thing: Ints,
@@ -46,46 +83,31 @@ def classify(
     Returns:
         fault (n,), instance that the claim met or was meant for (n,), -1 if none, and its pair (n,).
     """
-    n = len(cls)
-    fault = np.full(n, BACKGROUND, dtype=np.int64)
-    meant = np.full(n, -1, dtype=np.int64)
-    with_pair = np.full(n, -1, dtype=np.int64)
+    fault = np.full(len(cls), BACKGROUND, dtype=np.int64)
+    seen = np.full((len(cls), 2), -1, dtype=np.int64)
     found = np.zeros(len(instance_cls), dtype=np.bool_)
-    for i in range(n):
-        free, free_pair, free_best = -1, -1, threshold
-        same, same_pair, same_best = -1, -1, 0.0
-        other, other_pair, other_best = -1, -1, 0.0
-        for pair in range(pair_offsets[thing[i]], pair_offsets[thing[i] + 1]):
-            obj = pair_object[pair]
-            instance = -1
-            for k in range(instance_offsets[obj], instance_offsets[obj + 1]):
-                if instance_cls[k] == cls[i]:
-                    instance = k
-            if instance >= 0:
-                if overlap[pair] > same_best:
-                    same, same_pair, same_best = instance, pair, overlap[pair]
-                better = overlap[pair] > free_best or (free < 0 and overlap[pair] >= threshold)
-                if not found[instance] and better:
-                    free, free_pair, free_best = instance, pair, overlap[pair]
-            elif instance_offsets[obj + 1] > instance_offsets[obj] and overlap[pair] > other_best:
-                other, other_pair, other_best = instance_offsets[obj], pair, overlap[pair]
-        if free >= 0:
-            found[free] = True
-            fault[i], meant[i], with_pair[i] = RIGHT, free, free_pair
-        elif same >= 0 and same_best >= threshold:
-            fault[i], meant[i], with_pair[i] = DUPLICATE, same, same_pair
-        elif same >= 0 and same_best >= floor:
-            meant[i], with_pair[i] = same, same_pair
-            fault[i] = SPACE_TIME
-            if parts[same_pair, TEMPORAL] >= threshold:
+    for i in range(len(cls)):
+        first, end = pair_offsets[thing[i]], pair_offsets[thing[i] + 1]
+        best = _met(
+            cls[i], first, end, pair_object, overlap, instance_offsets, instance_cls, found, threshold
+        )
+        own, other = best[1, 1], best[2, 1]
+        if best[0, 0] >= 0:
+            found[best[0, 0]] = True
+            fault[i], seen[i] = RIGHT, best[0]
+        elif own >= 0 and overlap[own] >= floor:
+            fault[i], seen[i] = SPACE_TIME, best[1]
+            if overlap[own] >= threshold:
+                fault[i] = DUPLICATE
+            elif parts[own, TEMPORAL] >= threshold:
                 fault[i] = SPACE
-            elif parts[same_pair, SPATIAL] >= threshold:
+            elif parts[own, SPATIAL] >= threshold:
                 fault[i] = TIME
-        elif other >= 0 and other_best >= threshold:
-            fault[i], meant[i], with_pair[i] = CLASS, other, other_pair
-        elif other >= 0 and other_best >= floor:
-            fault[i], meant[i], with_pair[i] = CLASS_AND_PLACE, other, other_pair
-    return fault, meant, with_pair
+        elif other >= 0 and overlap[other] >= floor:
+            fault[i], seen[i] = CLASS_AND_PLACE, best[2]
+            if overlap[other] >= threshold:
+                fault[i] = CLASS
+    return fault, seen[:, 0].copy(), seen[:, 1].copy()
 
 
 @kernel
