@@ -252,6 +252,18 @@ def test_bad_videos_cost_themselves(name: str, tmp_path: Path) -> None:
     assert len(scenes.videos) == 4
 
 
+def test_videos_without_one_tube_are_background(tmp_path: Path) -> None:
+    def emptied(held: dict[str, Any]) -> None:
+        for entry in held["db"].values():
+            entry["annotations"] = []
+
+    scenes = read("ucf24", made(tmp_path / "set", emptied), cache=False)
+    assert scenes.boxes.is_empty()
+    assert scenes.tubes.is_empty()
+    assert scenes.frame_labels["label"].to_list() == [0] * 60
+    assert scenes.rejected.is_empty()
+
+
 def test_only_bad_videos_are_an_error(tmp_path: Path) -> None:
     root = made(tmp_path / "set", lambda held: held.update(db={"a": [], "b": {}}))
     with pytest.raises(InputError, match=r"none of 2 videos can be read; the first, a: should be a dict"):

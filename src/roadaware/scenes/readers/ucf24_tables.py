@@ -152,7 +152,7 @@ def _tubes(
     """
     broken = (np.diff(tube, prepend=-1) != 0) | (np.diff(frame, prepend=-2) != 1)
     first = np.flatnonzero(broken)
-    last = np.append(first[1:], len(tube)) - 1
+    last = np.append(first, len(tube))[1:] - 1
     pieces = pl.DataFrame({"tube": tube[first], "low": frame[first], "high": frame[last] + 1})
     extents = pieces.group_by("tube", maintain_order=True).agg(
         start_frame=pl.col("low").min(),
