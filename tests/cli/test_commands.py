@@ -12,7 +12,11 @@ from roadaware import __version__
 from roadaware.scenes.demo import DemoFacts
 from roadaware.scenes.store import open_scenes
 
-COMMANDS = ("demo", "read", "audit", "doctor", "baseline", "evaluate", "compare", "reproduce", "report")
+COMMANDS = (
+    *("demo", "read", "stats", "audit", "doctor", "baseline", "link", "evaluate", "compare", "reproduce"),
+    *("report",),
+)
+SUBJECTS = ("pedestrians", "road", "ucf24")
 Demo = tuple[Path, DemoFacts]
 
 
@@ -23,6 +27,15 @@ def test_help_has_an_example_that_names_the_command(roadaware: Command, command:
     assert "For example:" in done.out
     assert f"roadaware {command}" in done.out.split("For example:")[1]
     assert "--json" in done.out
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_every_subject_of_evaluate_is_taught(roadaware: Command, subject: str) -> None:
+    assert f"roadaware evaluate {subject}" in roadaware("evaluate", "--help").out
+    done = roadaware("evaluate", subject, "--help")
+    assert f"roadaware evaluate {subject}" in done.out.split("For example:")[1]
+    for option in ("--config", "--draws", "--fail-under", "--json", "--output"):
+        assert option in done.out
 
 
 def test_help_and_version(roadaware: Command) -> None:
@@ -40,6 +53,9 @@ def test_help_and_version(roadaware: Command) -> None:
         (["read", "jad", "x"], "did you mean jaad?"),
         (["read", "jaad", "x", "--verfy"], "--verify"),
         (["doctor", "pedestrian"], "Did you mean pedestrians?"),
+        (["evaluate", "rod"], 'Did you mean "road"'),
+        (["evaluate", "road"], "--truth"),
+        (["link", "detections"], "--out"),
         (["doctor", "jaad"], "needs a path"),
         (["doctor", "pedestrians"], "needs --scores"),
         (["reproduce", "iv2023"], "iv2024"),
