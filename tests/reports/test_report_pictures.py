@@ -10,17 +10,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from event_examples import beside, counts, faults, held, panel, strip
 from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 from report_examples import PAYLOADS, SURROGATE
 from sklearn.metrics import average_precision_score, precision_recall_curve
 
-from roadaware.reports.bars import Difference, Estimate, Share, forest, scenario_bars, shares
+from roadaware.reports.bars import Difference, Estimate, Share, estimates, forest, scenario_bars, shares
 from roadaware.reports.curves import MOST_POINTS, curve, precision_recall, reliability, score_over_time
+from roadaware.reports.event_curves import class_curves
+from roadaware.reports.faults import fault_grid
+from roadaware.reports.film import film
 from roadaware.reports.grid import STATUSES, coverage
 from roadaware.reports.picture import Picture
 from roadaware.reports.scene import Story, pedestrian_over_time, risk_regions
+from roadaware.reports.stats import count_bars
 
 SVG = "{http://www.w3.org/2000/svg}"
 SCORES = np.array([0.9, 0.8, 0.7, 0.2, 0.4, 0.1])
@@ -61,6 +66,13 @@ DRAWN: dict[str, Callable[[str], Picture]] = {
     "coverage": lambda name: coverage([(name, name, status) for status in STATUSES]),
     "risk_regions": lambda name: risk_regions([0.8, None, 0.1, 0.4], [5, 0, 7, 9]),
     "pedestrian_over_time": lambda name: pedestrian_over_time(_story(name)),
+    "estimates": lambda name: estimates(
+        [Estimate(name, 0.5, 0.4, 0.6, 12, name), Estimate("b", None, family=name)], name, title=name
+    ),
+    "class_curves": lambda name: class_curves([panel(name), panel("b")], kind=name),
+    "film": lambda name: film([strip(name), strip("b")], title=name),
+    "fault_grid": lambda name: fault_grid(faults(name)),
+    "count_bars": lambda name: count_bars(counts(name), held(name), beside(counts(name))),
 }
 HOSTILE = (
     PAYLOADS["attribute"],

@@ -124,7 +124,7 @@ def _keys(levels: Sequence[str]) -> tuple[list[Any], list[str]]:
 
     pairs = list(zip(levels, _STYLES, strict=False))
     return [Line2D([], [], color=tone, linestyle=style) for _, (tone, style) in pairs], [
-        level for level, _ in pairs
+        short(level, 60) for level, _ in pairs
     ]
 
 

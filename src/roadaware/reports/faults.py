@@ -8,7 +8,7 @@ import polars as pl
 
 from roadaware.reports.page import Block, Pictures, Points
 from roadaware.reports.picture import FULL, GREY, INK, Picture, canvas, styled
-from roadaware.reports.text import count, number, signed, words
+from roadaware.reports.text import count, number, short, signed, words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,8 +50,8 @@ def fault_grid(faults: pl.DataFrame) -> Picture:
             for x, name in enumerate(names):
                 _cell(axes, x, y, cells[kind, name])
         axes.set(xlim=(-0.5, max(1, len(names)) - 0.5), ylim=(len(kinds) - 0.5, -0.5))
-        axes.set_xticks(range(len(names)), [words(name).replace(" ", "\n", 1) for name in names])
-        axes.set_yticks(range(len(kinds)), kinds)
+        axes.set_xticks(range(len(names)), [short(words(name), 30).replace(" ", "\n", 1) for name in names])
+        axes.set_yticks(range(len(kinds)), [short(kind, 30) for kind in kinds])
         axes.tick_params(length=0, top=False, labeltop=True, bottom=False, labelbottom=False)
         for spine in axes.spines.values():
             spine.set_visible(False)

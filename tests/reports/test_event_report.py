@@ -1,0 +1,178 @@
+"""Pages of road events: what they state is in the data, undefined is never a number, names stay text."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+from event_examples import beside, counts, faults, panel, strip, summary
+from lxml import html
+from report_examples import PAYLOADS
+
+from roadaware.config import to_dict
+from roadaware.linking.config import LinkerConfig
+from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.reports.configs import config_name
+from roadaware.reports.event_tables import calibration_block, class_table, printed_table
+from roadaware.reports.events import event_comparison_section, event_section
+from roadaware.reports.faults import fault_blocks
+from roadaware.reports.page import Mark, Section, report
+from roadaware.reports.stats import stats_section
+
+CONFIG = to_dict(DetectionConfig.reference())
+
+
+def section(name: str = "agent") -> Section:
+    return event_section(
+        summary(name),
+        title=name,
+        model=name,
+        config=CONFIG,
+        about={name: name},
+        linker=to_dict(LinkerConfig.reference("ucf24")),
+        panels={name: [panel(name)]},
+        strips=[strip(name)],
+        more=fault_blocks(faults(name)),
+        notes=[name],
+    )
+
+
+def comparison(name: str = "mine") -> SimpleNamespace:
+    schema = {"metric": pl.String, "level": pl.String, "overlap": pl.String, "threshold": pl.String}
+    schema |= {"kind": pl.String, "label": pl.String, "a": pl.Float64, "b": pl.Float64}
+    schema |= {
+        "difference": pl.Float64,
+        "low_video": pl.Float64,
+        "high_video": pl.Float64,
+        "verdict": pl.String,
+    }
+    rows = [
+        ("frame_map@0.5:agent", "frame", None, "0.5", "agent", None, 0.5, 0.4, 0.1, 0.02, 0.2, "better"),
+        (
+            "frame_map@0.75:agent",
+            "frame",
+            None,
+            "0.75",
+            "agent",
+            None,
+            0.2,
+            0.3,
+            -0.1,
+            None,
+            None,
+            "no interval",
+        ),
+        (
+            "frame_ap@0.5:agent:Ped",
+            "frame",
+            None,
+            "0.5",
+            "agent",
+            "Ped",
+            0.3,
+            0.4,
+            -0.1,
+            -0.2,
+            -0.05,
+            "worse",
+        ),
+        (
+            "frame_ap@0.5:agent:Car",
+            "frame",
+            None,
+            "0.5",
+            "agent",
+            "Car",
+            None,
+            0.4,
+            None,
+            None,
+            None,
+            "undefined",
+        ),
+    ]
+    table = pl.DataFrame(rows, schema=schema, orient="row")
+    return SimpleNamespace(table=table, names=(name, "theirs"), draws=50, seed=0, config=CONFIG)
+
+
+def texts(page: str) -> str:
+    return " ".join(html.document_fromstring(page).text_content().split())
+
+
+def test_the_section_states_means_with_intervals_and_configuration() -> None:
+    said = texts(report([section()]))
+    assert "mean average precision of boxes at 0.5: agent 25.0 % (20.0 to 30.0)" in said
+    assert "mean average precision of the vehicle's action: 50.0 %" in said
+    assert "DetectionConfig, reference" in said
+    assert "LinkerConfig, reference" in said
+    assert "Groups: tubes at 0.2" in said
+
+
+def test_classes_without_truth_are_named_and_have_no_number() -> None:
+    from roadaware.analysis.event_results import classes
+
+    table = class_table(classes(summary(), "agent"), "agent")
+    assert [row[0] for row in table.rows] == ["agent"]
+    assert table.caption.endswith("Without truth: b.")
+    assert table.rows[0][1:3] == ("40", "40")
+    assert table.rows[0][3] == Mark("25.00", "", "20.0 to 30.0")
+
+
+@pytest.mark.parametrize("dataset", ["road", "ucf24"])
+def test_linker_configurations_are_named(dataset: str) -> None:
+    for config in (LinkerConfig.reference(dataset), LinkerConfig.default(dataset)):
+        assert config_name(to_dict(config)) in ("reference", "default")
+    assert config_name(to_dict(LinkerConfig(min_iou=0.33))) == "own"
+    assert config_name(to_dict(DetectionConfig.default())) == "default"
+
+
+def test_a_comparison_names_what_differs() -> None:
+    said = texts(report([event_comparison_section(comparison())]))
+    assert "Mine is better: frame_map@0.5:agent." in said
+    assert "Classes in which they differ" in said
+    assert "frame_ap@0.5:agent:Ped" in said
+    assert "frame_ap@0.5:agent:Car" not in said
+    assert "intervals over videos" in said
+
+
+def test_counts_stand_beside_print_and_differences_are_listed() -> None:
+    said = texts(report([stats_section(counts("agent"), beside(counts("agent")))]))
+    assert "4 of 6 counts that the paper prints are as printed" in said
+    assert "Not as printed" in said
+    assert "1,200/120" in said
+    assert "Classes that do not occur: agent b." in said
+    assert "Not as printed" not in texts(report([stats_section(counts("agent"))]))
+
+
+def test_printed_numbers_show_the_best_and_the_range() -> None:
+    names = ["level", "threshold", "kind", "label", "obtained", "printed", "model", "table"]
+    rows = [
+        ("frame", "0.5", "agent", None, 40.0, 39.2, "I3D", "5"),
+        ("frame", "0.5", "agent", None, 40.0, 57.9, "YOLOv5", "5"),
+        ("frame", "0.5", "agent", None, 40.0, None, "unreadable", "5"),
+    ]
+    table = printed_table(pl.DataFrame(rows, schema=names, orient="row"))
+    assert table.rows == (("agent", "boxes at 0.5", "40.0", "57.9", "YOLOv5 (Table 5)", "39.2 to 57.9", "2"),)
+
+
+def test_calibration_without_claims_is_undefined() -> None:
+    names = ["group", "kind", "label", "claims", "mean_score", "precision", "ece", "valid"]
+    rows = [
+        (None, "agent", None, 10, 0.5, 0.25, 0.25, True),
+        (None, "event", None, 0, None, None, None, False),
+    ]
+    table = calibration_block("boxes", pl.DataFrame(rows, schema=names, orient="row"))
+    assert table.rows[0] == ("agent", "10", "0.500", "0.250", "0.250")
+    assert table.rows[1][-1] == Mark("undefined", "mute", "no claims")
+
+
+@pytest.mark.parametrize("name", ["attribute", "terminal"])
+def test_hostile_names_stay_text(name: str) -> None:
+    text = PAYLOADS[name]
+    sections = [section(text), event_comparison_section(comparison(text))]
+    sections.append(stats_section(counts(text), beside(counts(text)), title=text))
+    tree = html.document_fromstring(report(sections, title=text))
+    assert not tree.xpath("//script | //img | //iframe | //object | //embed | //form | //link | //base")
+    assert not [a for element in tree.iter() for a in element.attrib if a.startswith("on")]
+    assert "\x1b" not in tree.text_content()
