@@ -83,7 +83,12 @@ def tube_classes(scenes: Scenes, kinds: Sequence[str]) -> tuple[Class, ...]:
 
 
 def labelled_tubes(
-    tables: TableSet, classes: Sequence[Class], videos: Sequence[str], scale: Floats
+    tables: TableSet,
+    classes: Sequence[Class],
+    videos: Sequence[str],
+    scale: Floats,
+    *,
+    scored: bool = True,
 ) -> LabelledTubes:
     """The tubes of some classes in some videos; claims in other videos are left out, and counted in the log.
 
@@ -93,6 +98,7 @@ def labelled_tubes(
         classes: (kind, label) by name; labels are remapped by name from the vocabularies of `tables`.
         videos: the videos that count.
         scale: (V, 4) what the boxes of each of the videos are multiplied by.
+        scored: whether every claim needs a score.
 
     Raises:
         InputError: if a tube has a frame twice, names a parent that has one itself, has a label that is
@@ -110,7 +116,7 @@ def labelled_tubes(
         _LOG.info("%d labelled tubes lie in videos that are not judged, such as %s", foreign, names)
         rows = rows.filter(pl.col("at").is_not_null())
     rows = rows.with_columns(score=pl.coalesce("label_score", "score"))
-    if isinstance(tables, Predictions) and rows["score"].null_count():
+    if scored and isinstance(tables, Predictions) and rows["score"].null_count():
         shown = rows.filter(pl.col("score").is_null())["tube"].head(5).to_list()
         raise InputError(f"{rows['score'].null_count()} claimed tubes have no score, first {shown}")
     tubes, extent = _extents(tables, rows, judged, scale)

@@ -1,0 +1,53 @@
+"""TrackingConfig: how paths are held against tracks, each choice a named field."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from roadaware.errors import UsageError
+
+Undefined = Literal["null", "published"]
+
+
+@dataclass(frozen=True)
+class TrackingConfig:
+    """How claimed paths are judged; the defaults are what `default` gives.
+
+    Args:
+        threshold: smallest overlap at which a claimed box may be a true one, for CLEAR and identity.
+        alphas: the same for HOTA, which is the mean over them.
+        pixel_offset: added to widths and heights; 1 counts a box's last pixel as inside.
+        interpolated_boxes: whether boxes that were made up between two detections belong to a path.
+        undefined: what a rate is whose denominator is 0: nothing (`null`), or 0, and 1 for the accuracy of
+            localisation, as in the published code (`published`).
+    """
+
+    threshold: float = 0.5
+    alphas: tuple[float, ...] = tuple(k / 100 for k in range(5, 100, 5))
+    pixel_offset: float = 0.0
+    interpolated_boxes: bool = True
+    undefined: Undefined = "null"
+
+    def __post_init__(self) -> None:
+        for name, values in (("threshold", (self.threshold,)), ("alphas", self.alphas)):
+            if not values or not all(0 < value <= 1 for value in values):
+                raise UsageError(f"{name} should lie in (0, 1]; got {getattr(self, name)!r}")
+        if not (math.isfinite(self.pixel_offset) and self.pixel_offset >= 0):
+            raise UsageError(f"pixel_offset should be 0 or more; got {self.pixel_offset!r}")
+        if not isinstance(self.interpolated_boxes, bool):
+            raise UsageError(f"interpolated_boxes should be true or false; got {self.interpolated_boxes!r}")
+        if self.undefined not in get_args(Undefined):
+            allowed = ", ".join(get_args(Undefined))
+            raise UsageError(f"undefined should be one of {allowed}; got {self.undefined!r}")
+
+    @classmethod
+    def reference(cls) -> TrackingConfig:
+        """The choices of TrackEval, the code released with Luiten et al., IJCV 2021."""
+        return cls(undefined="published")
+
+    @classmethod
+    def default(cls) -> TrackingConfig:
+        """The choices we recommend: the same numbers, and none where there is nothing to divide by."""
+        return cls()

@@ -1,0 +1,215 @@
+"""Tracks and paths frame by frame, the pairs of boxes that overlap, and their best assignment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.sizes import scales
+from roadaware.metrics.detection.tube_rows import AGENTNESS, LabelledTubes, labelled_tubes
+from roadaware.metrics.tracking.config import TrackingConfig
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.tables import Scenes
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+EPSILON = float(np.finfo(np.float64).eps)
+"""By how much an overlap may miss a threshold, as in the published code."""
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """The boxes of one side by frame, and then by track in the order of the table.
+
+    Args:
+        track: (n,) the track of each box, index in `number`.
+        frame: (n,) the frame of each box, index in the frames of `TrackPairs`.
+        start: (F + 1,) where the boxes of each frame begin.
+        number: (tracks,) number of each track in its table.
+        video: (tracks,) its video.
+    """
+
+    track: Ints
+    frame: Ints
+    start: Ints
+    number: Ints
+    video: Ints
+
+    @property
+    def lengths(self) -> Ints:
+        """(tracks,) boxes of each track."""
+        return np.bincount(self.track, minlength=len(self.number))
+
+
+@dataclass(frozen=True, eq=False)
+class TrackPairs:
+    """True and claimed boxes of the judged frames that hold any, and their pairs that overlap.
+
+    Args:
+        videos: (V,) the videos, also those without boxes.
+        n_frames: (V,) judged frames of each.
+        frame_video: (F,) the video of each frame with a box; frames come by video and number.
+        truth: boxes of true tracks.
+        claims: boxes of claimed paths.
+        true_box: (P,) the true box of each pair, index in `truth.track`.
+        claimed_box: (P,) the claimed box, index in `claims.track`.
+        similarity: (P,) their intersection over union, above 0.
+    """
+
+    videos: tuple[str, ...]
+    n_frames: Ints
+    frame_video: Ints
+    truth: Seen
+    claims: Seen
+    true_box: Ints
+    claimed_box: Ints
+    similarity: Floats
+
+    @cached_property
+    def frame(self) -> Ints:
+        """(P,) the frame of each pair."""
+        return self.truth.frame[self.true_box]
+
+    @cached_property
+    def video(self) -> Ints:
+        """(P,) the video of each pair."""
+        return self.frame_video[self.frame]
+
+    def summed(self, seen: Seen) -> Ints:
+        """(V,) boxes of one side in each video."""
+        return np.bincount(self.frame_video[seen.frame], minlength=len(self.videos))
+
+    @cached_property
+    def track_pairs(self) -> tuple[Ints, Ints, Ints]:
+        """Track and path of each two that ever overlap, and which of these each pair of boxes is of."""
+        n = max(1, len(self.claims.number))
+        code = self.truth.track[self.true_box] * n + self.claims.track[self.claimed_box]
+        codes, which = np.unique(code, return_inverse=True)
+        return codes // n, codes % n, which.reshape(-1).astype(np.int64)
+
+
+def track_pairs(predictions: Predictions, scenes: Scenes, config: TrackingConfig) -> TrackPairs:
+    """The tracks of the truth and the paths that are claimed, in the truth's frames that were annotated.
+
+    Args:
+        predictions: paths are tubes without parent; those in videos that the truth lacks are left out.
+        scenes: tracks are tubes without parent; where no frame is said to be annotated or not, all are.
+        config: how boxes are compared.
+
+    Raises:
+        InputError: if tracks contradict themselves, or sizes of images are not known.
+    """
+    from roadaware.metrics.detection.frame_kernels import pair_overlaps
+
+    if not config.interpolated_boxes and "interpolated" in predictions.boxes.columns:
+        made_up = pl.col("interpolated").fill_null(value=False)
+        predictions = predictions.with_tables(boxes=predictions.boxes.filter(~made_up))
+    videos = tuple(scenes.videos["video"].cast(pl.String).to_list())
+    scale = scales(predictions, scenes, videos, DetectionConfig())
+    classes = ((AGENTNESS, AGENTNESS),)
+    sides = [
+        labelled_tubes(tables, classes, videos, factors, scored=False)
+        for tables, factors in ((scenes, scale.truth), (predictions, scale.claims))
+    ]
+    stride = 1 + max(int(side.tubes.frames.max(initial=0)) for side in sides)
+    judged, n_frames = _judged(scenes, videos, stride)
+    found = [_boxes(side, judged, stride) for side in sides]
+    keys = np.unique(np.concatenate([key for key, _, _ in found]))
+    truth, claims = (
+        _seen(side, key, track, keys) for side, (key, track, _) in zip(sides, found, strict=True)
+    )
+    edges = [side.tubes.boxes[rows] for side, (_, _, rows) in zip(sides, found, strict=True)]
+    start, overlap = pair_overlaps(edges[1], claims.frame, edges[0], truth.start, float(config.pixel_offset))
+    counts = np.diff(start)
+    claimed = np.repeat(np.arange(len(claims.track)), counts)
+    true = np.arange(len(overlap)) - np.repeat(start[:-1] - truth.start[claims.frame], counts)
+    some = overlap > 0
+    return TrackPairs(
+        videos, n_frames, keys // stride, truth, claims, true[some], claimed[some], overlap[some]
+    )
+
+
+def assigned(pairs: TrackPairs, score: Floats) -> Ints:
+    """The pairs of the assignment of greatest score within each frame, each box in one pair at most.
+
+    Args:
+        pairs: P of them.
+        score: (P,) of each pair; pairs that do not score above 0 are not assigned.
+    """
+    alone, crowded = crowded_frames(pairs, np.flatnonzero(score > 0))
+    found = [alone, *(solved(pairs, rows, score[rows]) for rows in crowded)]
+    return np.sort(np.concatenate(found))
+
+
+def solved(pairs: TrackPairs, rows: Ints, score: Floats) -> Ints:
+    """The pairs, out of those of one frame, of the assignment of greatest score."""
+    from scipy.optimize import linear_sum_assignment
+
+    frame = int(pairs.frame[rows[0]])
+    first, other = pairs.truth.start[frame], pairs.claims.start[frame]
+    shape = (pairs.truth.start[frame + 1] - first, pairs.claims.start[frame + 1] - other)
+    at = (pairs.true_box[rows] - first, pairs.claimed_box[rows] - other)
+    scores, place = np.zeros(shape), np.full(shape, -1, dtype=np.int64)
+    scores[at], place[at] = score, rows
+    held = place[linear_sum_assignment(scores, maximize=True)]
+    return held[held >= 0]
+
+
+def crowded_frames(pairs: TrackPairs, kept: Ints) -> tuple[Ints, list[Ints]]:
+    """Of some pairs those in frames where no two compete for a box, and the rest frame by frame."""
+    true, claimed, frame = pairs.true_box[kept], pairs.claimed_box[kept], pairs.frame[kept]
+    several = (np.bincount(true, minlength=1)[true] > 1) | (np.bincount(claimed, minlength=1)[claimed] > 1)
+    crowded = np.isin(frame, frame[several])
+    return kept[~crowded], _by_frame(pairs, kept[crowded])
+
+
+def _by_frame(pairs: TrackPairs, rows: Ints) -> list[Ints]:
+    """The pairs of each frame; pairs come by frame."""
+    if not len(rows):
+        return []
+    order = rows[np.argsort(pairs.frame[rows], kind="stable")]
+    return np.split(order, np.flatnonzero(np.diff(pairs.frame[order])) + 1)
+
+
+def _judged(scenes: Scenes, videos: tuple[str, ...], stride: int) -> tuple[Ints | None, Ints]:
+    """Keys of the annotated frames, None for all, and how many each video has."""
+    index = {video: at for at, video in enumerate(videos)}
+    frames = scenes.frames
+    if (
+        frames.is_empty()
+        or "annotated" not in frames.columns
+        or frames["annotated"].null_count() == len(frames)
+    ):
+        known = "n_frames" in scenes.videos.columns
+        counts = scenes.videos["n_frames"].fill_null(0).to_numpy() if known else np.zeros(len(videos))
+        return None, counts.astype(np.int64)
+    looked = frames.filter(pl.col("annotated").fill_null(value=False))
+    video = looked["video"].cast(pl.String).replace_strict(index, return_dtype=pl.Int64).to_numpy()
+    number = looked["frame"].to_numpy()
+    within = number < stride
+    return video[within] * stride + number[within], np.bincount(video, minlength=len(videos))
+
+
+def _boxes(side: LabelledTubes, judged: Ints | None, stride: int) -> tuple[Ints, Ints, Ints]:
+    """Key of the frame, track and row of every box that counts, by key and then by track."""
+    tubes = side.tubes
+    lengths = tubes.lengths[side.extent]
+    track = np.repeat(np.arange(len(side)), lengths)
+    ends = np.cumsum(lengths)
+    at = np.arange(len(track)) + np.repeat(tubes.offsets[side.extent] - (ends - lengths), lengths)
+    key = side.video[track] * stride + tubes.frames[at]
+    kept = np.arange(len(key)) if judged is None else np.flatnonzero(np.isin(key, judged))
+    order = kept[np.argsort(key[kept], kind="stable")]
+    return key[order], track[order], tubes.rows[at[order]]
+
+
+def _seen(side: LabelledTubes, key: Ints, track: Ints, keys: Ints) -> Seen:
+    frame: npt.NDArray[Any] = np.searchsorted(keys, key)
+    start = np.searchsorted(key, keys, "left")
+    return Seen(track, frame.astype(np.int64), np.append(start, len(key)), side.tube, side.video)

@@ -1,0 +1,312 @@
+"""Tracking metrics against TrackEval, hand-worked cases and laws."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_tracks import tables, track_set
+
+from roadaware.errors import UsageError
+from roadaware.geometry.boxes import iou
+from roadaware.metrics.tracking.config import TrackingConfig
+from roadaware.metrics.tracking.counts import TrackCounts, track_counts
+from roadaware.metrics.tracking.evaluate import evaluate_tracks, track_rates
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.tables import Scenes
+
+REFERENCE, DEFAULT = TrackingConfig.reference(), TrackingConfig.default()
+EDGES = ("x1_px", "y1_px", "x2_px", "y2_px")
+NAMES = {
+    "hota": "HOTA",
+    "det_a": "DetA",
+    "ass_a": "AssA",
+    "det_re": "DetRe",
+    "det_pr": "DetPr",
+    "ass_re": "AssRe",
+    "ass_pr": "AssPr",
+    "owta": "OWTA",
+    "loc_a": "LocA",
+    "idf1": "IDF1",
+    "id_re": "IDR",
+    "id_pr": "IDP",
+    "mota": "MOTA",
+    "moda": "MODA",
+    "motp": "MOTP",
+    "recall": "CLR_Re",
+    "precision": "CLR_Pr",
+    "f1": "CLR_F1",
+    "mostly_tracked": "MTR",
+    "partly_tracked": "PTR",
+    "mostly_lost": "MLR",
+    "switches": "IDSW",
+    "fragmentations": "Frag",
+}
+
+
+@pytest.fixture(scope="module")
+def published() -> list[Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        metrics = pytest.importorskip("trackeval.metrics", reason="TrackEval is the oracle; not installed")
+        quiet = {"PRINT_CONFIG": False}
+        return [metrics.HOTA(), metrics.CLEAR(quiet), metrics.Identity(quiet)]
+
+
+def sequence(scenes: Scenes, claims: Predictions, video: str) -> dict[str, Any]:
+    """One video as TrackEval wants it: dense identities and a matrix of overlaps for each frame."""
+    sides = [tables.boxes.filter(pl.col("video") == video) for tables in (scenes, claims)]
+    ids = [{tube: k for k, tube in enumerate(sorted(set(side["tube"].to_list())))} for side in sides]
+    data: dict[str, Any] = {"gt_ids": [], "tracker_ids": [], "similarity_scores": []}
+    for frame in scenes.frames.filter(pl.col("video") == video)["frame"].sort().to_list():
+        held = [side.filter(pl.col("frame") == frame).sort("tube") for side in sides]
+        for name, side, of in zip(("gt_ids", "tracker_ids"), held, ids, strict=True):
+            data[name].append(np.array([of[tube] for tube in side["tube"]], dtype=int))
+        data["similarity_scores"].append(iou(*(side.select(EDGES).to_numpy() for side in held)))
+    return {
+        **data,
+        "num_timesteps": len(data["gt_ids"]),
+        "num_gt_ids": len(ids[0]),
+        "num_tracker_ids": len(ids[1]),
+        "num_gt_dets": len(sides[0]),
+        "num_tracker_dets": len(sides[1]),
+    }
+
+
+def assert_same(found: dict[str, Any], wanted: dict[str, Any], metric: Any) -> None:
+    for name, theirs in NAMES.items():
+        if theirs in metric.fields:
+            assert found[name] == pytest.approx(np.mean(wanted[theirs]), abs=1e-12), name
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    crowd=st.sampled_from([0.0, 0.5, 0.9, 1.0]),
+    tracks=st.sampled_from([0.5, 3.0, 6.0]),
+)
+def test_every_metric_is_what_trackeval_finds(
+    published: list[Any], seed: int, crowd: float, tracks: float
+) -> None:
+    scenes, claims = track_set(seed, crowd=crowd, tracks=tracks)
+    counts = track_counts(claims, scenes, REFERENCE)
+    each = track_rates(counts, np.eye(len(counts.videos), dtype=int))
+    parts = [sequence(scenes, claims, video) for video in counts.videos]
+    for metric in published:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = {
+                video: metric.eval_sequence(part) for video, part in zip(counts.videos, parts, strict=True)
+            }
+            whole = metric.combine_sequences(found)
+        assert_same(track_rates(counts), whole, metric)
+        for at, video in enumerate(counts.videos):
+            if parts[at]["num_gt_dets"] and parts[at]["num_tracker_dets"]:
+                assert_same({name: values[at] for name, values in each.items()}, found[video], metric)
+
+
+def one_video(truth: dict[int, Any], claims: dict[int, Any], frames: int = 10) -> tuple[Scenes, Predictions]:
+    """Tubes as number to {frame: box} in the video `v`."""
+    sides = [
+        [("v", frame, tube, box) for tube, held in side.items() for frame, box in held.items()]
+        for side in (truth, claims)
+    ]
+    (boxes, tubes), (claimed, paths) = (tables(side) for side in sides)
+    every = pl.DataFrame({"video": ["v"] * frames, "frame": range(frames), "annotated": [True] * frames})
+    scenes = Scenes(videos=pl.DataFrame({"video": ["v"]}), frames=every, boxes=boxes, tubes=tubes)
+    return scenes, Predictions(boxes=claimed, tubes=paths)
+
+
+def stay(frames: Any, box: tuple[float, ...]) -> dict[int, tuple[float, ...]]:
+    """The same box in every frame."""
+    return dict.fromkeys(frames, box)
+
+
+HERE, THERE = (0.0, 0.0, 10.0, 10.0), (100.0, 0.0, 110.0, 10.0)
+
+
+def test_a_track_handed_from_one_path_to_another() -> None:
+    scenes, claims = one_video(
+        {1: stay(range(10), HERE)},
+        {5: stay(range(6), HERE), 6: stay(range(6, 10), HERE)},
+    )
+    found = evaluate_tracks(claims, scenes).values()
+    # Everything is found, so DetA is 1; AssA is the mean of 6 boxes at 6/10 and 4 boxes at 4/10.
+    assert found["det_a"] == 1.0
+    assert found["ass_a"] == pytest.approx(0.6 * 0.6 + 0.4 * 0.4)
+    assert found["hota"] == pytest.approx(np.sqrt(0.52))
+    # One path can be the track's: 6 of 10 boxes.
+    assert found["idf1"] == pytest.approx(0.6)
+    assert found["mota"] == pytest.approx(1 - 1 / 10)
+    assert (found["switches"], found["fragmentations"], found["mostly_tracked"]) == (1.0, 0.0, 1.0)
+
+
+def test_a_track_that_is_lost_and_found_again() -> None:
+    scenes, claims = one_video(
+        {1: stay(range(10), HERE), 2: stay(range(10), THERE)},
+        {5: stay((0, 1, 2, 7, 8, 9), HERE), 6: stay(range(10), THERE)},
+    )
+    found = evaluate_tracks(claims, scenes).values()
+    assert (found["switches"], found["fragmentations"]) == (0.0, 1.0)
+    assert found["recall"] == pytest.approx(16 / 20)
+    assert found["precision"] == 1.0
+    assert found["ass_a"] == pytest.approx((10 * 1.0 + 6 * 0.6) / 16)
+
+
+def test_frames_without_any_claim_break_no_track() -> None:
+    scenes, claims = one_video({1: stay(range(10), HERE)}, {5: stay((0, 1, 2, 7, 8, 9), HERE)})
+    assert evaluate_tracks(claims, scenes).value("fragmentations") == 0.0
+
+
+def test_a_pair_that_goes_on_is_kept_although_another_overlaps_more() -> None:
+    better = (0.0, 0.0, 10.0, 9.0)
+    worse = (0.0, 0.0, 10.0, 8.0)
+    scenes, claims = one_video({1: {0: HERE, 1: HERE}}, {5: {0: HERE, 1: worse}, 6: {1: better}})
+    found = evaluate_tracks(claims, scenes).values()
+    assert found["switches"] == 0.0
+    assert found["motp"] == pytest.approx((1.0 + 0.8) / 2)
+
+
+def test_a_false_path_costs_precision_and_accuracy() -> None:
+    scenes, claims = one_video(
+        {1: stay(range(4), HERE)},
+        {5: stay(range(4), HERE), 6: stay(range(12), THERE)},
+    )
+    # Two of the claims lie behind the last annotated frame and do not count.
+    found = evaluate_tracks(claims, scenes).values()
+    assert found["mota"] == pytest.approx(1 - 10 / 4)
+    assert found["det_a"] == pytest.approx(4 / 14)
+    assert found["idf1"] == pytest.approx(4 / (4 + 5))
+
+
+def test_truth_against_itself_is_all_right() -> None:
+    scenes, _ = track_set(2, tracks=5.0, crowd=0.9)
+    claims = Predictions(boxes=scenes.boxes, tubes=scenes.tubes)
+    found = evaluate_tracks(claims, scenes).values()
+    for name in NAMES:
+        zero = name in ("switches", "partly_tracked", "mostly_lost", "fragmentations")
+        assert name == "fragmentations" or found[name] == pytest.approx(0.0 if zero else 1.0), name
+    assert found["hota"] == pytest.approx(1.0)
+
+
+def test_nothing_claimed_and_nothing_true() -> None:
+    scenes, claims = track_set(3, tracks=4.0)
+    silent = evaluate_tracks(Predictions(), scenes).values()
+    assert (silent["hota"], silent["idf1"], silent["recall"], silent["mota"]) == (0.0, 0.0, 0.0, 0.0)
+    assert silent["precision"] is None
+    assert silent["loc_a"] is None
+    nothing = Scenes(videos=scenes.videos, frames=scenes.frames)
+    empty = evaluate_tracks(claims, nothing).values()
+    assert (empty["hota"], empty["idf1"], empty["precision"]) == (0.0, 0.0, 0.0)
+    assert empty["mota"] is None
+    both = evaluate_tracks(Predictions(), nothing)
+    assert all(both.value(name) is None for name in NAMES if name not in ("switches", "fragmentations"))
+    published = evaluate_tracks(Predictions(), nothing, REFERENCE)
+    assert (published.value("hota"), published.value("loc_a")) == (0.0, 1.0)
+
+
+def assert_equal(a: TrackCounts, b: TrackCounts) -> None:
+    assert a.videos == b.videos
+    for name, values in a.table.items():
+        assert values == pytest.approx(b.table[name]), name
+
+
+def test_parts_merge_to_the_whole_and_a_video_comes_once() -> None:
+    scenes, claims = track_set(4, videos=4)
+    names = scenes.videos["video"].to_list()
+    parts = [track_counts(claims, scenes.only(some)) for some in (names[:1], names[1:])]
+    assert_equal(parts[0].merge(parts[1]), track_counts(claims, scenes))
+    with pytest.raises(UsageError, match=r"1 videos lie in both parts, first \['v0'\]"):
+        parts[0].merge(parts[0])
+    with pytest.raises(UsageError, match="counts of different configs"):
+        parts[0].merge(track_counts(claims, scenes.only(names[1:]), REFERENCE))
+
+
+def test_the_order_of_rows_changes_nothing() -> None:
+    scenes, claims = track_set(5, crowd=0.9)
+    mixed = claims.with_tables(
+        boxes=claims.boxes.sample(fraction=1.0, shuffle=True, seed=1), tubes=claims.tubes.reverse()
+    )
+    turned = scenes.with_tables(boxes=scenes.boxes.reverse(), tubes=scenes.tubes.reverse())
+    assert_equal(track_counts(mixed, turned), track_counts(claims, scenes))
+
+
+def test_claims_in_other_pixels_are_brought_to_those_of_the_truth() -> None:
+    scenes, claims = track_set(6)
+    sized = scenes.with_tables(videos=scenes.videos.with_columns(width_px=pl.lit(640), height_px=pl.lit(480)))
+    halves = [pl.col(edge) / 2 for edge in EDGES]
+    videos = sized.videos.with_columns(width_px=pl.lit(320), height_px=pl.lit(240))
+    small = claims.with_tables(videos=videos, boxes=claims.boxes.with_columns(halves))
+    there, here = track_counts(small, sized), track_counts(claims, scenes)
+    for name, values in here.table.items():
+        assert there.table[name] == pytest.approx(values, rel=1e-4), name
+
+
+def test_boxes_between_detections_count_only_where_asked() -> None:
+    scenes, claims = one_video({1: stay(range(4), HERE)}, {5: stay(range(4), HERE)})
+    boxes = claims.boxes.with_columns(interpolated=pl.col("frame") == 2)
+    claims = claims.with_tables(boxes=boxes)
+    assert evaluate_tracks(claims, scenes).value("recall") == 1.0
+    seen = TrackingConfig(interpolated_boxes=False)
+    assert evaluate_tracks(claims, scenes, seen).value("recall") == 0.75
+
+
+def test_frames_that_nobody_looked_at_do_not_count() -> None:
+    scenes, claims = one_video({1: stay(range(4), HERE)}, {5: stay(range(4), HERE), 6: {9: THERE}})
+    looked = scenes.frames.with_columns(annotated=pl.col("frame") < 4)
+    assert evaluate_tracks(claims, scenes).value("precision") == pytest.approx(4 / 5)
+    assert evaluate_tracks(claims, scenes.with_tables(frames=looked)).value("precision") == 1.0
+    unsaid = scenes.with_tables(frames=scenes.frames.drop("annotated"))
+    assert evaluate_tracks(claims, unsaid).value("precision") == pytest.approx(4 / 5)
+
+
+def test_intervals_hold_the_value_and_groups_are_sets_of_their_own() -> None:
+    scenes, claims = track_set(7, videos=8)
+    names = scenes.videos["video"].to_list()
+    groups = {video: "night" if at % 2 else "day" for at, video in enumerate(names)}
+    result = evaluate_tracks(claims, scenes, draws=200, groups=groups)
+    assert result.groups == ("day", "night")
+    row = result.row("hota")
+    assert row["low_video"] < row["value"] < row["high_video"]
+    assert row["valid_draws_video"] == 200
+    again = evaluate_tracks(claims, scenes, draws=200, groups=groups)
+    assert result.summary.equals(again.summary)
+    alone = evaluate_tracks(claims, scenes.only(names[::2]))
+    assert result.values("day") == pytest.approx(alone.values(), nan_ok=True)
+    assert result.counts.filter(pl.col("group").is_null())["truth"].item() == len(scenes.boxes)
+    with pytest.raises(UsageError, match="draws should be 0 or more"):
+        evaluate_tracks(claims, scenes, draws=-1)
+
+
+def test_rows_of_videos_and_tracks_add_up() -> None:
+    scenes, claims = track_set(11, crowd=0.9, tracks=5.0)
+    result = evaluate_tracks(claims, scenes)
+    videos, tracks = result.instances("video"), result.instances("track")
+    assert videos["truth"].sum() == tracks["boxes"].sum() == len(scenes.boxes)
+    assert tracks["switches"].sum() == videos["switches"].sum() == result.value("switches") > 0
+    assert tracks["fragmentations"].sum() == result.value("fragmentations") > 0
+    assert tracks["found"].sum() == pytest.approx(result.value("recall") * len(scenes.boxes))
+    overlap = (tracks["overlap"] * tracks["found"]).sum() / tracks["found"].sum()
+    assert overlap == pytest.approx(result.value("motp"))
+    assert (tracks["paths"] <= tracks["found"]).all()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"threshold": 0.0}, "threshold should lie in"),
+        ({"alphas": (0.5, 1.2)}, "alphas should lie in"),
+        ({"alphas": ()}, "alphas should lie in"),
+        ({"pixel_offset": -1.0}, "pixel_offset should be 0 or more"),
+        ({"interpolated_boxes": 1}, "interpolated_boxes should be true or false"),
+        ({"undefined": "zero"}, "undefined should be one of null, published"),
+    ],
+)
+def test_a_config_says_what_is_wrong_with_it(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        TrackingConfig(**wrong)
