@@ -43,12 +43,12 @@ def test_every_field_has_a_row_and_a_case() -> None:
 @pytest.mark.parametrize("name", FIELDS)
 def test_a_field_stands_with_its_two_values(name: str) -> None:
     own = [shown(getattr(make(), name)) for make in (LinkerConfig.reference, LinkerConfig.default)]
-    assert [cell.strip("`") for cell in rows(WHOLE)[name][1:3]] == own
+    assert re.findall("`([^`]+)`", rows(WHOLE)[name][1]) == own
 
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_the_worked_numbers_are_what_comes_out(name: str) -> None:
-    printed = dict(re.findall(r"`([^`]+)` (\d+(?:\.\d+)?)", rows(WHOLE)[name][5]))
+    printed = dict(re.findall(r"`([^`]+)` (\d+(?:\.\d+)?)", rows(WHOLE)[name][4]))
     assert list(printed) == list(dict.fromkeys(shown(value) for value in values(name)))
     assert len(set(printed.values())) > 1  # the case tells values apart
     for value in values(name):
