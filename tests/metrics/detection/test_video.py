@@ -15,6 +15,7 @@ from random_tubes import KINDS, tube_set
 
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.evaluate import evaluate
 from roadaware.metrics.detection.matches import Matches, average_precision_table
 from roadaware.metrics.detection.tube_rows import labelled_tubes
 from roadaware.metrics.detection.video import tube_table, video_matches
@@ -326,7 +327,16 @@ def test_claims_in_unknown_videos_and_true_tubes_without_boxes_are_counted_in_th
     with caplog.at_level(logging.INFO, "roadaware"):
         video_matches(claims, scenes.with_tables(tubes=tubes), DEFAULT, (0.5,))
     assert "lie in videos that are not judged, such as ['unknown']" in caplog.text
-    assert "true tubes have no box and are left out" in caplog.text
+    assert "true tubes without a box are left out" in caplog.text
+
+
+def test_what_was_left_out_stands_in_the_notes_once() -> None:
+    scenes, claims = tube_set(8)
+    result = evaluate(claims, scenes, DEFAULT, frame_thresholds=(), overlaps=("stiou", "tiou"))
+    unknown = claims.tubes.filter(pl.col("video") == "unknown")
+    n = len(unknown.filter(pl.col("parent").is_null())) + len(claims.tube_labels.join(unknown, on="tube"))
+    said = f"{n} labels of claimed tubes in videos that the truth does not have were left out"
+    assert [note for note in result.notes if "claimed tubes" in note] == [said]
 
 
 def test_a_claim_without_boxes_is_wrong() -> None:

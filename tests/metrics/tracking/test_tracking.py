@@ -143,6 +143,9 @@ def test_a_track_handed_from_one_path_to_another() -> None:
     # One path can be the track's: 6 of 10 boxes.
     assert found["idf1"] == pytest.approx(0.6)
     assert found["mota"] == pytest.approx(1 - 1 / 10)
+    assert found["moda"] == found["loc_a"] == found["ass_pr"] == 1.0
+    assert found["ass_re"] == pytest.approx(0.52)
+    assert found["owta"] == pytest.approx(np.sqrt(0.52))
     assert (found["switches"], found["fragmentations"], found["mostly_tracked"]) == (1.0, 0.0, 1.0)
 
 

@@ -28,7 +28,7 @@ from roadaware.metrics.detection.summary import (
 )
 from roadaware.metrics.detection.thresholds import thresholds
 from roadaware.metrics.detection.tube_rows import OF_FRAMES
-from roadaware.metrics.detection.video import Overlap, tube_table, video_matches
+from roadaware.metrics.detection.video import Overlap, judge_tubes, tube_table
 from roadaware.metrics.result import MetricResult
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
@@ -205,7 +205,9 @@ class _Judge:
     def _video(self, values: tuple[float, ...], overlap: Overlap) -> Matches:
         judged = (self.predictions, self.scenes, self.config)
         self.makers.setdefault(VIDEO, partial(tube_table, *judged, overlap, self.kinds))
-        return video_matches(*judged, values, overlap, self.kinds)
+        tubes = judge_tubes(*judged, overlap, self.kinds)
+        self.notes += tuple(note for note in tubes.notes() if note not in self.notes)
+        return tubes.matches(values)
 
     def _labels(self) -> Matches:
         judged = judge_labels(self.predictions, self.scenes, self.config)

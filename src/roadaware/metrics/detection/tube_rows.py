@@ -44,6 +44,7 @@ class LabelledTubes:
         cls: (n,) index in the classes that were asked for.
         video: (n,) index in the videos that were asked for.
         score: (n,) confidence; NaN for truth.
+        left_out: rows that are not here, because they lie in videos that were not asked for.
     """
 
     tubes: Tubes
@@ -52,6 +53,7 @@ class LabelledTubes:
     cls: Ints
     video: Ints
     score: Floats
+    left_out: int = 0
 
     def __len__(self) -> int:
         return len(self.tube)
@@ -122,7 +124,7 @@ def labelled_tubes(
     tubes, extent = _extents(tables, rows, judged, scale)
     score = rows["score"].cast(pl.Float64).fill_null(float("nan")).to_numpy()
     tube, cls, video = (rows[name].cast(pl.Int64).to_numpy() for name in ("tube", "cls", "at"))
-    return LabelledTubes(tubes, extent, tube, cls, video, score)
+    return LabelledTubes(tubes, extent, tube, cls, video, score, foreign)
 
 
 def _tubes(tables: TableSet) -> pl.DataFrame:

@@ -35,7 +35,17 @@ _LOG = logging.getLogger("roadaware")
 
 @dataclass(frozen=True, eq=False)
 class JudgedTubes:
-    """Claims and truth of the same classes and videos, and how much their extents overlap."""
+    """Claims and truth of the same classes and videos, and how much their extents overlap.
+
+    Args:
+        classes: (C,) kind and label, by name.
+        videos: (V,) the videos of the truth.
+        claims: n labels of claimed tubes.
+        truth: labels of true tubes that have boxes.
+        pairs: the pairs of claimed and true extents that meet in time.
+        overlap: (p,) how much the two of each pair overlap.
+        boxless: true tubes that were left out because they have no box.
+    """
 
     classes: tuple[Class, ...]
     videos: tuple[str, ...]
@@ -43,6 +53,32 @@ class JudgedTubes:
     truth: LabelledTubes
     pairs: Pairs
     overlap: Floats
+    boxless: int
+
+    def matches(self, thresholds: Sequence[float]) -> Matches:
+        """Which claims are hits at each threshold."""
+        taken = _taken(self, thresholds)
+        n_truth = np.zeros((len(self.videos), len(self.classes)), dtype=np.int64)
+        np.add.at(n_truth, (self.truth.video, self.truth.cls), 1)
+        return Matches(
+            tuple(float(threshold) for threshold in thresholds),
+            self.classes,
+            self.videos,
+            self.claims.cls.astype(np.int32),
+            self.claims.score,
+            self.claims.video.astype(np.int32),
+            np.arange(len(self.claims), dtype=np.int64),
+            taken >= 0,
+            n_truth,
+        )
+
+    def notes(self) -> tuple[str, ...]:
+        """What was left out, in words."""
+        found = {
+            "labels of claimed tubes in videos that the truth does not have": self.claims.left_out,
+            "labels of true tubes without a box": self.boxless,
+        }
+        return tuple(f"{n:,} {what} were left out" for what, n in found.items() if n)
 
     @property
     def ranked(self) -> Ints:
@@ -96,22 +132,7 @@ def video_matches(
     wrong = [threshold for threshold in thresholds if not 0 < threshold <= 1]
     if wrong or not len(thresholds):
         raise UsageError(f"thresholds of overlap lie in (0, 1]; got {wrong or 'none'}")
-    judged = judge_tubes(predictions, scenes, config, overlap, kinds)
-    taken = _taken(judged, thresholds)
-    truth = judged.truth
-    n_truth = np.zeros((len(judged.videos), len(judged.classes)), dtype=np.int64)
-    np.add.at(n_truth, (truth.video, truth.cls), 1)
-    return Matches(
-        tuple(float(threshold) for threshold in thresholds),
-        judged.classes,
-        judged.videos,
-        judged.claims.cls.astype(np.int32),
-        judged.claims.score,
-        judged.claims.video.astype(np.int32),
-        np.arange(len(judged.claims), dtype=np.int64),
-        taken >= 0,
-        n_truth,
-    )
+    return judge_tubes(predictions, scenes, config, overlap, kinds).matches(thresholds)
 
 
 def tube_table(
@@ -186,7 +207,7 @@ def judge_tubes(
     classes = tube_classes(scenes, tube_kinds(predictions, scenes) if kinds is None else kinds)
     videos = tuple(scenes.videos["video"].cast(pl.String).to_list())
     scale = scales(predictions, scenes, videos, config)
-    truth = _with_boxes(labelled_tubes(scenes, classes, videos, scale.truth))
+    truth, boxless = _with_boxes(labelled_tubes(scenes, classes, videos, scale.truth))
     claims = labelled_tubes(predictions, classes, videos, scale.claims)
     time = config.tube_time
     pairs = overlaps(
@@ -196,17 +217,18 @@ def judge_tubes(
         pixel_offset=config.video_pixel_offset,
     )
     values = {"tiou": pairs.temporal, "siou": pairs.spatial, "stiou": pairs.spatial * pairs.temporal}
-    return JudgedTubes(classes, videos, claims, truth, pairs, values[overlap])
+    return JudgedTubes(classes, videos, claims, truth, pairs, values[overlap], boxless)
 
 
-def _with_boxes(truth: LabelledTubes) -> LabelledTubes:
-    """The true tubes that have boxes."""
+def _with_boxes(truth: LabelledTubes) -> tuple[LabelledTubes, int]:
+    """The true tubes that have boxes, and how many have none."""
     held = truth.tubes.lengths[truth.extent] > 0
     if held.all():
-        return truth
-    _LOG.info("%d true tubes have no box and are left out", int((~held).sum()))
+        return truth, 0
+    _LOG.info("%d labels of true tubes without a box are left out", int((~held).sum()))
     extent, tube, cls, video = (column[held] for column in (truth.extent, truth.tube, truth.cls, truth.video))
-    return LabelledTubes(truth.tubes, extent, tube, cls, video, truth.score[held])
+    left = LabelledTubes(truth.tubes, extent, tube, cls, video, truth.score[held], truth.left_out)
+    return left, int((~held).sum())
 
 
 def _taken(judged: JudgedTubes, thresholds: Sequence[float]) -> Ints:

@@ -47,7 +47,8 @@ def evaluate_tracks(
 
     Args:
         predictions: paths: tubes without parent.
-        scenes: tracks: tubes without parent; only annotated frames count, where frames say so.
+        scenes: tracks: tubes without parent; only annotated frames count, where frames say so. A box that is
+            marked `ignore` counts like any other.
         config: how they are judged; `TrackingConfig.default()` unless told.
         draws: resamples of whole videos for the intervals; 0 gives none.
         seed: of the resamples.
