@@ -91,7 +91,8 @@ def meeting_pairs(
     second = np.empty(0, dtype=np.int64)
     for fill in (False, True):
         if fill:
-            offsets = np.cumsum(offsets)
+            for a in range(n):
+                offsets[a + 1] += offsets[a]
             second = np.empty(offsets[n], dtype=np.int64)
         for a in range(n):
             if last_a[a] < first_a[a] or video_a[a] >= len(begin):
@@ -106,9 +107,7 @@ def meeting_pairs(
                 if fill:
                     second[offsets[a] + met] = b
                 met += 1
-            if fill:
-                second[offsets[a] : offsets[a + 1]].sort()
-            else:
+            if not fill:
                 offsets[a + 1] = met
     return offsets, second
 

@@ -140,6 +140,7 @@ def overlaps(a: Tubes, b: Tubes, *, time: TubeTime = "frames", pixel_offset: flo
     begin = np.searchsorted(b.video[order], videos, "left")
     end = np.searchsorted(b.video[order], videos, "right")
     offsets, second = meeting_pairs(*_interval(a), _ints(a.video), first_b, last_b, order, begin, end)
+    second = second[np.lexsort((second, np.repeat(np.arange(len(a)), np.diff(offsets))))]
     temporal, spatial = pair_overlaps(
         *_arrays(a), *_arrays(b), offsets, second, TUBE_TIMES.index(time), float(pixel_offset)
     )
