@@ -23,6 +23,7 @@ _FORMS = (
     "COCO results (.json) or MOT text (.txt)"
 )
 _UCF24_CLASSES = 24
+_SNIFFED, _VOTT = 1 << 16, (b'"framerate"', b'"visitedFrames"', b'"inputTags"', b'"assets"')
 _SUFFIXES: dict[str, Form] = {".pkl": "tubes", ".json": "coco", ".txt": "mot"}
 S = TypeVar("S", bound="TableSet")
 
@@ -75,6 +76,7 @@ def open_truth(path: Path, dataset: EventSet | None = None) -> Scenes:
     Args:
         path: where they lie.
         dataset: which reader; guessed from the name where None: .pkl is UCF101-24, anything else ROAD.
+            A JSON file that VoTT wrote is read as such.
 
     Raises:
         InputError: if there is no such file, or it is not the dataset.
@@ -86,7 +88,7 @@ def open_truth(path: Path, dataset: EventSet | None = None) -> Scenes:
 
         with console.working(f"opening {path}"):
             return open_scenes(path)
-    return datasets.opened(dataset or _guessed(path), path)
+    return datasets.opened(_reader_of(path, dataset), path)
 
 
 def of_split(scenes: Scenes, split: str | None) -> Scenes:
@@ -356,8 +358,14 @@ def _only(tables: S, videos: Sequence[str]) -> S:
     return tables.with_tables(**kept)
 
 
-def _guessed(path: Path) -> EventSet:
-    return "ucf24" if path.suffix.lower() == ".pkl" else "road"
+def _reader_of(path: Path, dataset: EventSet | None) -> str:
+    """The reader: that of the dataset, unless the file is an export of VoTT."""
+    if path.suffix.lower() == ".json" and path.is_file():
+        with path.open("rb") as file:
+            start = file.read(_SNIFFED)
+        if any(word in start for word in _VOTT) and b'"db"' not in start:
+            return "vott"
+    return dataset or ("ucf24" if path.suffix.lower() == ".pkl" else "road")
 
 
 def _splits(scenes: Scenes) -> list[str]:
