@@ -234,7 +234,7 @@ CASES: dict[str, Case] = {
     ),
     "clamped_iou": Case(paths(CORNER)),
     "motion": Case(paths({0: [at(0)], 1: [at(20)], 4: [at(80)]}), more=("none",)),
-    "order_key": Case(length(RIVALS)),
+    "order_key": Case(length(RIVALS), more=("mean",)),
     "order_ties": Case(owner_of_last({0: [at(0), at(60)], 1: [at(0), at(60)], 2: [at(30)]})),
     "sort_new_paths": Case(owner_of_last({0: [at(0, 0.5)], 1: [at(60), at(0, 0.5)], 2: [at(30)]})),
     "single_precision": Case(paths(still(1, at(0, float(np.float32(0.025)))))),

@@ -72,7 +72,6 @@ def test_the_table_is_found() -> None:
         "drop_weak",
         "class_score",
         "motion",
-        "order_key",
         "edge_rule",
         "age_empty_frames",
         "default",

@@ -43,8 +43,9 @@ class LinkerConfig:
         motion: a path is expected where its velocity per frame, or per second where times are given, takes
             it over the whole gap (`time`), one step further by the mean step of its last detections
             whatever the gap (`count`), or where it was (`none`).
-        order_key: who chooses first: the highest mean agentness over all detections (`mean`), or over the
-            `jump_gap` + 1 best ones (`top`).
+        order_key: who chooses first: the highest mean agentness over all detections (`mean`, as in the
+            paper), or over the `jump_gap` + 1 best ones (`top`, as released): a mean lets a path that has
+            just begun take the detections of one that has long held.
         order_ties: among equals the one that came first in the previous order (`first`), the last one
             (`reversed`, a stable ascending sort read backwards), or as this build of numpy sorts
             (`build`, numpy's default sort read backwards, which depends on version and processor).
@@ -90,7 +91,7 @@ class LinkerConfig:
     assignment: Literal["greedy", "hungarian"] = "greedy"
     clamped_iou: bool = True
     motion: Literal["time", "count", "none"] = "time"
-    order_key: Literal["mean", "top"] = "mean"
+    order_key: Literal["mean", "top"] = "top"
     order_ties: Literal["first", "reversed", "build"] = "first"
     sort_new_paths: bool = True
     single_precision: bool = False
@@ -153,7 +154,6 @@ class LinkerConfig:
             edge_rule="sum",
             clamped_iou=False,
             motion="count",
-            order_key="top",
             order_ties="reversed",
             sort_new_paths=False,
             single_precision=True,
