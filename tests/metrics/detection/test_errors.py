@@ -8,35 +8,45 @@ import pytest
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.errors import FAULTS, Evidence, diagnose, mended
 
+Claim = tuple[int, float, tuple[int, int]]
+Object = tuple[tuple[int, int], tuple[int, ...]]
+NOW = (0, 1)
+
 
 def evidence(
-    claims: list[tuple[int, float, int]],
-    pairs: dict[int, list[tuple[int, float, float]]],
-    objects: list[tuple[int, tuple[int, ...]]],
-    thing_frames: list[int] | None = None,
+    claims: list[Claim],
+    spatial: dict[tuple[int, int], float],
+    objects: list[Object],
     n_classes: int = 2,
     tracks: list[int] | None = None,
 ) -> Evidence:
-    """Claims: class, score, thing; pairs of a thing: object, temporal, spatial; objects: frames, labels."""
-    ranked = sorted(claims, key=lambda claim: (claim[0], -claim[1]))
-    cls, score, thing = (np.array([claim[i] for claim in ranked]) for i in range(3))
-    things = max((claim[2] for claim in claims), default=-1) + 1
-    rows = [(t, *pair) for t in range(things) for pair in pairs.get(t, [])]
-    parts = np.array([row[2:] for row in rows], dtype=np.float64).reshape(-1, 2)
+    """Claims (class, score, frames) and objects (frames, labels); how well a claim lies on an object."""
+    rank = sorted(range(len(claims)), key=lambda i: (claims[i][0], -claims[i][1]))
+    pairs, shared, parts = [], [], []
+    for claim, (_, _, span) in enumerate(claims):
+        for other, (frames, _) in enumerate(objects):
+            first, end = max(span[0], frames[0]), min(span[1], frames[1])
+            if (claim, other) in spatial and end > first:
+                union = max(span[1], frames[1]) - min(span[0], frames[0])
+                pairs.append((claim, other))
+                shared.append((first, end - 1, end - first))
+                parts.append(((end - first) / union, spatial[claim, other]))
+    part = np.array(parts, dtype=np.float64).reshape(-1, 2)
     return Evidence(
         kind="agent",
         labels=tuple("AB"[:n_classes]),
         videos=("v",),
-        cls=cls.astype(np.int64),
-        score=score.astype(np.float64),
-        video=np.zeros(len(ranked), dtype=np.int64),
-        thing=thing.astype(np.int64),
-        thing_frames=np.array(thing_frames or [1] * things, dtype=np.int64),
-        pair_offsets=np.searchsorted([row[0] for row in rows], np.arange(things + 1)).astype(np.int64),
-        pair_object=np.array([row[1] for row in rows], dtype=np.int64),
-        overlap=parts.prod(axis=1),
-        parts=parts,
-        object_frames=np.array([frames for frames, _ in objects], dtype=np.int64),
+        cls=np.array([claims[i][0] for i in rank], dtype=np.int64),
+        score=np.array([claims[i][1] for i in rank], dtype=np.float64),
+        video=np.zeros(len(rank), dtype=np.int64),
+        thing=np.array(rank, dtype=np.int64),
+        thing_frames=np.array([span[1] - span[0] for _, _, span in claims], dtype=np.int64),
+        pair_offsets=np.searchsorted([claim for claim, _ in pairs], np.arange(len(claims) + 1)),
+        pair_object=np.array([other for _, other in pairs], dtype=np.int64),
+        overlap=part.prod(axis=1),
+        parts=part,
+        shared=np.array(shared, dtype=np.int64).reshape(-1, 3),
+        object_frames=np.array([frames[1] - frames[0] for frames, _ in objects], dtype=np.int64),
         object_video=np.zeros(len(objects), dtype=np.int64),
         object_track=np.array(tracks or range(len(objects)), dtype=np.int64),
         instance_offsets=np.cumsum([0, *(len(labels) for _, labels in objects)]),
@@ -55,50 +65,45 @@ def gain(found: Evidence, fault: str, threshold: float = 0.5) -> float:
 
 
 def test_each_fault_of_boxes_has_its_name() -> None:
-    found = evidence(
-        [(0, 0.9, 0), (0, 0.8, 1), (0, 0.7, 2), (0, 0.6, 3), (0, 0.5, 4), (0, 0.4, 5), (0, 0.3, 6)],
-        {
-            0: [(0, 1, 0.9)],
-            1: [(0, 1, 0.8)],
-            2: [(0, 1, 0.3)],
-            3: [(1, 1, 0.7)],
-            4: [(1, 1, 0.2)],
-            5: [(0, 1, 0.05)],
-        },
-        [(1, (0,)), (1, (1,))],
-    )
+    scores = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
+    overlaps = {(0, 0): 0.9, (1, 0): 0.8, (2, 0): 0.3, (3, 1): 0.7, (4, 1): 0.2, (5, 0): 0.05}
+    found = evidence([(0, score, NOW) for score in scores], overlaps, [(NOW, (0,)), (NOW, (1,))])
     named = ["right", "duplicate", "space", "class", "class_and_place", "background", "background"]
     assert faults(found) == named
 
 
-def test_boxes_that_share_their_frame_are_misplaced_in_space() -> None:
-    found = evidence([(0, 0.9, 0)], {0: [(0, 1.0, 0.3)]}, [(1, (0,))])
-    assert faults(found) == ["space"]
-
-
 def test_an_object_with_two_labels_is_found_for_each() -> None:
-    found = evidence([(0, 0.9, 0), (1, 0.9, 0)], {0: [(0, 1, 0.9)]}, [(1, (0, 1))])
+    found = evidence([(0, 0.9, NOW), (1, 0.9, NOW)], {(0, 0): 0.9, (1, 0): 0.9}, [(NOW, (0, 1))])
     assert faults(found) == ["right", "right"]
 
 
 def test_truth_that_a_misplaced_claim_was_meant_for_is_not_missed() -> None:
-    objects = [(1, (0,)), (1, (0,)), (1, (0,))]
-    found = evidence([(0, 0.9, 0), (0, 0.8, 1)], {0: [(0, 1, 0.9)], 1: [(1, 1, 0.3)]}, objects)
+    found = evidence([(0, 0.9, NOW), (0, 0.8, NOW)], {(0, 0): 0.9, (1, 1): 0.3}, [(NOW, (0,))] * 3)
     assert diagnose(found, 0.5).missed.tolist() == [False, False, True]
 
 
 def test_mending_the_class_moves_the_claim_to_its_class() -> None:
     # A has no truth of its own, so that the mean is over B alone: from nothing found to all.
-    found = evidence([(0, 0.9, 0)], {0: [(0, 1, 0.9)]}, [(1, (1,))])
+    found = evidence([(0, 0.9, NOW)], {(0, 0): 0.9}, [(NOW, (1,))])
     assert gain(found, "class") == pytest.approx(1.0)
 
 
+def test_a_claim_of_the_wrong_class_is_meant_for_a_label_that_nobody_met() -> None:
+    # The object is A and B, and A is met: the claim of C stands for B.
+    found = evidence([(0, 0.9, NOW), (2, 0.8, NOW)], {(0, 0): 0.9, (1, 0): 0.9}, [(NOW, (0, 1))], n_classes=2)
+    found = type(found)(**{**vars(found), "labels": ("A", "B", "C")})
+    seen = diagnose(found, 0.5)
+    assert seen.claims()["meant_for"].to_list() == ["A", "B"]
+    assert not seen.missed.any()
+    assert gain(found, "class") == pytest.approx(0.5)
+    assert gain(found, "missed") == pytest.approx(0.0)
+
+
 def test_mending_what_is_met_already_takes_the_claim_away() -> None:
-    # B: the better claim is a duplicate-to-be of the wrong class; A: one right claim behind one of B's truth.
     found = evidence(
-        [(0, 0.9, 0), (0, 0.5, 1), (1, 0.8, 2)],
-        {0: [(1, 1, 0.9)], 1: [(0, 1, 0.9)], 2: [(1, 1, 0.9)]},
-        [(1, (0,)), (1, (1,))],
+        [(0, 0.9, NOW), (0, 0.5, NOW), (1, 0.8, NOW)],
+        {(0, 1): 0.9, (1, 0): 0.9, (2, 1): 0.9},
+        [(NOW, (0,)), (NOW, (1,))],
     )
     assert faults(found) == ["class", "right", "right"]
     # A's average precision rises from 1/2 to 1, B's stays 1.
@@ -107,9 +112,9 @@ def test_mending_what_is_met_already_takes_the_claim_away() -> None:
 
 def test_mending_background_and_missed_and_place() -> None:
     found = evidence(
-        [(0, 0.9, 0), (0, 0.8, 1), (0, 0.7, 2)],
-        {1: [(0, 1, 0.9)], 2: [(1, 1, 0.3)]},
-        [(1, (0,)), (1, (0,)), (1, (0,)), (1, (0,))],
+        [(0, 0.9, NOW), (0, 0.8, NOW), (0, 0.7, NOW)],
+        {(1, 0): 0.9, (2, 1): 0.3},
+        [(NOW, (0,))] * 4,
         n_classes=1,
     )
     # One of four found at precision 1/2: 1/8.
@@ -121,34 +126,55 @@ def test_mending_background_and_missed_and_place() -> None:
 
 
 def test_pieces_that_would_together_be_right_are_broken() -> None:
-    # Two tubes of 5 frames on the halves of one of 10.
     found = evidence(
-        [(0, 0.9, 0), (0, 0.8, 1)], {0: [(0, 0.5, 0.9)], 1: [(0, 0.5, 0.9)]}, [(10, (0,))], [5, 5]
+        [(0, 0.9, (0, 5)), (0, 0.8, (5, 10))], {(0, 0): 0.9, (1, 0): 0.9}, [((0, 10), (0,))], n_classes=1
     )
     assert faults(found, 0.8) == ["broken", "broken"]
     assert gain(found, "broken", 0.8) == pytest.approx(1.0)
 
 
+def test_two_claims_of_the_same_part_are_no_pieces() -> None:
+    found = evidence([(0, 0.9, (0, 40)), (0, 0.8, (0, 40))], {(0, 0): 0.9, (1, 0): 0.9}, [((0, 100), (0,))])
+    assert faults(found) == ["time", "time"]
+
+
+def test_a_piece_within_another_adds_nothing() -> None:
+    found = evidence(
+        [(0, 0.9, (0, 45)), (0, 0.8, (10, 30)), (0, 0.7, (50, 95))],
+        {(0, 0): 0.9, (1, 0): 0.9, (2, 0): 0.9},
+        [((0, 100), (0,))],
+    )
+    assert faults(found) == ["broken", "time", "broken"]
+
+
 def test_one_short_piece_is_wrong_in_time() -> None:
-    found = evidence([(0, 0.9, 0)], {0: [(0, 0.3, 0.9)]}, [(10, (0,))], [3])
+    found = evidence([(0, 0.9, (0, 3))], {(0, 0): 0.9}, [((0, 10), (0,))])
     assert faults(found) == ["time"]
 
 
 def test_a_tube_that_goes_on_with_another_object_is_switched() -> None:
-    # 20 frames: the first 8 on one object, the others on the next.
-    found = evidence([(0, 0.9, 0)], {0: [(0, 0.4, 0.9), (1, 0.3, 0.9)]}, [(8, (0,)), (6, (0,))], [20])
+    found = evidence(
+        [(0, 0.9, (0, 20))], {(0, 0): 0.9, (0, 1): 0.9}, [((0, 8), (0,)), ((10, 18), (0,))], n_classes=1
+    )
     assert faults(found) == ["switched"]
+    # It is right for one of the two, once it ends with it.
+    assert gain(found, "switched") == pytest.approx(0.5)
+
+
+def test_somebody_beside_the_object_at_the_same_time_is_no_switch() -> None:
+    objects = [((0, 80), (0,)), ((0, 10), (1,))]
+    found = evidence([(0, 0.9, (0, 200))], {(0, 0): 0.9, (0, 1): 0.9}, objects)
+    assert faults(found) == ["time"]
 
 
 def test_parts_of_one_track_are_no_switch() -> None:
-    found = evidence(
-        [(0, 0.9, 0)], {0: [(0, 0.4, 0.9), (1, 0.3, 0.9)]}, [(8, (0,)), (6, (1,))], [20], tracks=[5, 5]
-    )
+    objects = [((0, 8), (0,)), ((10, 18), (1,))]
+    found = evidence([(0, 0.9, (0, 20))], {(0, 0): 0.9, (0, 1): 0.9}, objects, tracks=[5, 5])
     assert faults(found) == ["time"]
 
 
 def test_a_tube_that_only_lasts_too_long_is_wrong_in_time() -> None:
-    found = evidence([(0, 0.9, 0)], {0: [(0, 0.4, 0.9)]}, [(8, (0,))], [20])
+    found = evidence([(0, 0.9, (0, 20))], {(0, 0): 0.9}, [((0, 8), (0,))])
     assert faults(found) == ["time"]
 
 
@@ -157,28 +183,28 @@ def test_nothing_claimed_and_nothing_asked() -> None:
     table = mended(diagnose(nothing, 0.5), DetectionConfig())
     assert table["claims"].sum() == 0
     assert table["gain"].null_count() == len(table)
-    only_truth = evidence([], {}, [(1, (0,))])
+    only_truth = evidence([], {}, [(NOW, (0,))])
     assert diagnose(only_truth, 0.5).missed.tolist() == [True]
-    only_claims = evidence([(0, 0.9, 0)], {}, [])
+    only_claims = evidence([(0, 0.9, NOW)], {}, [])
     assert faults(only_claims) == ["background"]
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_every_claim_has_one_fault_and_mending_all_placed_ones_never_loses(seed: int) -> None:
+def test_every_claim_has_one_fault_and_taking_faults_away_never_loses(seed: int) -> None:
     draw = np.random.default_rng(seed)
-    objects = [
-        (int(draw.integers(1, 9)), tuple(sorted(set(draw.integers(0, 2, 2).tolist())))) for _ in range(6)
-    ]
-    claims = [(int(draw.integers(2)), float(draw.integers(1, 9)) / 10, thing) for thing in range(12)]
-    pairs = {
-        thing: [(o, float(draw.random()), float(draw.random())) for o in range(6) if draw.random() < 0.4]
-        for thing in range(12)
-    }
-    found = evidence(claims, pairs, objects, draw.integers(1, 9, 12).tolist())
-    seen = diagnose(found, 0.4)
+
+    def span() -> tuple[int, int]:
+        first = int(draw.integers(0, 20))
+        return first, first + int(draw.integers(1, 15))
+
+    objects = [(span(), tuple(sorted(set(draw.integers(0, 2, 2).tolist())))) for _ in range(6)]
+    claims = [(int(draw.integers(2)), float(draw.integers(1, 9)) / 10, span()) for _ in range(12)]
+    spatial = {(c, o): float(draw.random()) for c in range(12) for o in range(6) if draw.random() < 0.4}
+    seen = diagnose(evidence(claims, spatial, objects), 0.4)
     assert set(seen.claims()["fault"]) <= set(FAULTS)
     right = seen.meant[seen.fault == 0]
     assert len(set(right.tolist())) == len(right)
-    table = mended(seen, DetectionConfig())
-    worth = dict(table.select("fault", "gain").iter_rows())
+    worth = dict(mended(seen, DetectionConfig()).select("fault", "gain").iter_rows())
     assert min(worth[name] for name in ("duplicate", "background", "class_and_place", "missed")) >= -1e-12
+    # One claim takes the place of what it was meant for, so precision only grows with its own class.
+    assert min(worth[name] for name in ("space", "time", "space_time", "broken", "switched")) >= -1e-12

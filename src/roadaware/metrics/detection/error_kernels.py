@@ -111,6 +111,37 @@ def classify(
 
 
 @kernel
+def shared_frames(
+    first: Ints, second: Ints, frames_a: Ints, start_a: Ints, frames_b: Ints, start_b: Ints
+) -> Any:
+    """(p, 3) first and last frame that both tubes of each pair have, and how many; -1, -1, 0 for none.
+
+    Args:
+        first: (p,) tube of the one set.
+        second: (p,) tube of the other.
+        frames_a: frames of the tubes of the one set, rising in each.
+        start_a: (n + 1,) where those of each tube begin.
+        frames_b: the same of the other set.
+        start_b: the same of the other set.
+    """
+    shared = np.full((len(first), 3), -1, dtype=np.int64)
+    for pair in range(len(first)):
+        i, j = start_a[first[pair]], start_b[second[pair]]
+        count = 0
+        while i < start_a[first[pair] + 1] and j < start_b[second[pair] + 1]:
+            if frames_a[i] == frames_b[j]:
+                if count == 0:
+                    shared[pair, 0] = frames_a[i]
+                shared[pair, 1] = frames_a[i]
+                count += 1
+            behind = frames_a[i] - frames_b[j]
+            i += 1 if behind <= 0 else 0
+            j += 1 if behind >= 0 else 0
+        shared[pair, 2] = count
+    return shared
+
+
+@kernel
 def mend(order: Ints, mended: Any, meant: Ints, taken: Any) -> Any:
     """Which of the mended claims meet truth that no better claim has met.
 

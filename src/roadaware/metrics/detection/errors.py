@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,6 +55,7 @@ class Evidence:
         pair_object: (p,) the true object that the thing overlaps.
         overlap: (p,) how much.
         parts: (p, 2) temporal and spatial part; (1, overlap) for boxes.
+        shared: (p, 3) first and last frame that thing and object share, and how many; (0, 0, 1) for boxes.
         object_frames: (objects,) frames of each object; ones for boxes.
         object_video: (objects,) the video of each.
         object_track: (objects,) who it is: the parts of one track are one.
@@ -73,6 +75,7 @@ class Evidence:
     pair_object: Ints
     overlap: Floats
     parts: Floats
+    shared: Ints
     object_frames: Ints
     object_video: Ints
     object_track: Ints
@@ -132,9 +135,10 @@ def diagnose(evidence: Evidence, threshold: float, floor: float = FLOOR) -> Diag
     A claim is matched as for average precision. One that matches nothing is, in this order: a
     `duplicate`; badly placed on something of its own class (for tubes in `space`, in `time`, or both); of
     the wrong `class`; both; or on the `background`. A tube that is wrong in time alone is `broken` where
-    the pieces of its class on the same object would together be right (as if they did not overlap each
-    other), and `switched` where it covers enough of the object and goes on with another one. Truth is
-    `missed` where no claim met it or was meant for it.
+    the pieces of its class on the same object, joined to one tube, would be right, and `switched` where
+    it covers enough of the object and lies as well on another track, most of that time before or after.
+    A claim of the wrong class is meant for a label of the object that nobody met, if there is one. Truth
+    is `missed` where no claim met it or was meant for it.
 
     Args:
         evidence: claims and truth of one kind.
@@ -158,6 +162,7 @@ def diagnose(evidence: Evidence, threshold: float, floor: float = FLOOR) -> Diag
         float(threshold),
         float(floor),
     )
+    _retarget(e, fault, meant, pair)
     timed = np.flatnonzero(fault == _TIME)
     if len(timed):
         fault[timed[_switched(e, timed, pair[timed], threshold)]] = _SWITCHED
@@ -237,6 +242,7 @@ def _matches(diagnosis: Diagnosis) -> Matches:
         np.arange(len(e.cls)),
         (diagnosis.fault == _RIGHT)[:, None],
         n_truth,
+        _ranked=True,
     )
 
 
@@ -262,7 +268,7 @@ def _without(diagnosis: Diagnosis, base: Matches, place: int) -> Matches:
     changed = replace(base, hit=base.hit | hit[:, None])
     if place == _CLASS:
         cls = np.where(hit, diagnosis.meant_class, e.cls).astype(np.int32)
-        changed = replace(changed, cls=cls)
+        changed = replace(changed, cls=cls, _ranked=False)
     return changed.take(kept)
 
 
@@ -275,33 +281,61 @@ def _all_found(diagnosis: Diagnosis, base: Matches) -> Matches:
     return replace(base, n_truth=n_truth)
 
 
-def _shared_frames(e: Evidence, thing: Ints, pair: Ints) -> Floats:
-    """(k,) frames that the thing and the object of each pair share."""
-    temporal = e.parts[pair, 0]
-    both = e.thing_frames[thing] + e.object_frames[e.pair_object[pair]]
-    shared: Floats = temporal * both / (1 + temporal)
-    return shared
+def _retarget(e: Evidence, fault: Ints, meant: Ints, pair: Ints) -> None:
+    """Let claims of the wrong class be meant for a label of their object that no claim met."""
+    met = np.zeros(len(e.instance_cls), dtype=np.bool_)
+    met[meant[fault == _RIGHT]] = True
+    wrong = np.flatnonzero((fault == _CLASS) | (fault == _CLASS_AND_PLACE))
+    if not len(wrong):
+        return
+    free = np.full(len(e.object_video), -1, dtype=np.int64)
+    places = np.flatnonzero(~met)[::-1]
+    free[e.instance_object[places]] = places  # the first of an object is written last
+    target = free[e.pair_object[pair[wrong]]]
+    meant[wrong] = np.where(target >= 0, target, meant[wrong])
 
 
 def _switched(e: Evidence, claims: Ints, pair: Ints, threshold: float) -> Bools:
-    """Which claims cover enough of their object, and lie as well on another object at other times."""
-    thing = e.thing[claims]
-    covered = _shared_frames(e, thing, pair) / np.maximum(1, e.object_frames[e.pair_object[pair]])
-    owner = np.repeat(np.arange(len(e.thing_frames)), np.diff(e.pair_offsets))
-    on = e.parts[:, 1] >= threshold
-    met = np.unique(np.column_stack([owner[on], e.object_track[e.pair_object[on]]]), axis=0)
-    tracks = np.bincount(met[:, 0], minlength=len(e.thing_frames))
-    return np.asarray((covered >= threshold) & (tracks[thing] > 1))
+    """Which claims cover enough of their object, and lie as well on another track, mostly at other times."""
+    thing, own = e.thing[claims], e.pair_object[pair]
+    covered = e.shared[pair, 2] / np.maximum(1, e.object_frames[own])
+    begin, end = e.pair_offsets[thing], e.pair_offsets[thing + 1]
+    counts = end - begin
+    claim = np.repeat(np.arange(len(claims)), counts)
+    other = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + begin[claim]
+    middle = e.shared[other, :2].sum(axis=1) / 2
+    away = (middle < e.shared[pair[claim], 0]) | (middle > e.shared[pair[claim], 1])
+    elsewhere = e.object_track[e.pair_object[other]] != e.object_track[own[claim]]
+    follows = away & elsewhere & (e.parts[other, 1] >= threshold) & (e.shared[other, 2] > 0)
+    return np.asarray((covered >= threshold) & (np.bincount(claim[follows], minlength=len(claims)) > 0))
 
 
 def _broken(e: Evidence, claims: Ints, meant: Ints, pair: Ints, threshold: float) -> Bools:
-    """Which claims are pieces of truth that the pieces together would meet."""
-    thing, n = e.thing[claims], len(e.instance_cls)
-    shared = _shared_frames(e, thing, pair)
-    pieces = np.bincount(meant, minlength=n)
-    asked = e.object_frames[e.instance_object]
-    covered = np.minimum(np.bincount(meant, weights=shared, minlength=n), asked)
-    beside = np.bincount(meant, weights=e.thing_frames[thing] - shared, minlength=n)
-    spatial = np.bincount(meant, weights=e.parts[pair, 1] * shared, minlength=n) / np.maximum(covered, 1e-12)
-    joined = np.minimum(spatial, 1) * covered / np.maximum(asked + beside, 1)
-    return np.asarray((pieces[meant] > 1) & (joined[meant] >= threshold))
+    """Which claims are pieces of truth that the pieces, joined, would meet."""
+    broken = np.zeros(len(claims), dtype=np.bool_)
+    order = np.lexsort((e.shared[pair, 0], meant))
+    starts = np.flatnonzero(np.diff(meant[order], prepend=-1, append=-1))
+    for begin, stop in itertools.pairwise(starts.tolist()):
+        members = order[begin:stop]
+        if len(members) > 1:
+            frames = int(e.object_frames[e.instance_object[meant[members[0]]]])
+            used = _joined(e, claims[members], pair[members], frames, threshold)
+            broken[members[used]] = True
+    return broken
+
+
+def _joined(e: Evidence, claims: Ints, pair: Ints, frames: int, threshold: float) -> list[int]:
+    """Which of the pieces add frames of an object to those before, if joined they would meet it."""
+    used: list[int] = []
+    until, covered, beside, agreed = -1, 0.0, 0.0, 0.0
+    for place, (claim, at) in enumerate(zip(claims, pair, strict=True)):
+        first, last, count = e.shared[at].tolist()
+        new = count * max(0, last - max(first - 1, until)) / max(1, last - first + 1)
+        if new > 0:
+            used.append(place)
+            covered += new
+            agreed += new * float(e.parts[at, 1])
+            beside += float(e.thing_frames[e.thing[claim]] - count)
+            until = max(until, last)
+    joined = agreed / max(frames + beside, 1)
+    return used if len(used) > 1 and joined >= threshold else []

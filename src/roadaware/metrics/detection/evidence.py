@@ -16,6 +16,7 @@ from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
 def error_table(
@@ -71,7 +72,8 @@ def diagnoses(
 
     if level == "frame":
         frames = judge_frames(predictions, scenes, config, kinds)
-        of_kinds = [frame_evidence(frames, kind) for kind in _kinds(frames.classes)]
+        ranked = [(claims, scores) for claims, scores, _ in frames.met((threshold,))]
+        of_kinds = [frame_evidence(frames, ranked, kind) for kind in _kinds(frames.classes)]
     elif level == "video":
         tubes = judge_tubes(predictions, scenes, config, "stiou", kinds)
         of_kinds = [video_evidence(tubes, scenes, kind) for kind in _kinds(tubes.classes)]
@@ -80,16 +82,17 @@ def diagnoses(
     return [diagnose(evidence, threshold, floor) for evidence in of_kinds]
 
 
-def frame_evidence(judged: JudgedFrames, kind: str) -> Evidence:
-    """The claims of one kind on the boxes of frames; true boxes that are ignored are background."""
+def frame_evidence(judged: JudgedFrames, ranked: Sequence[tuple[Ints, Floats]], kind: str) -> Evidence:
+    """The claims of one kind on the boxes of frames; true boxes that are ignored are background.
+
+    Args:
+        judged: truth and claims.
+        ranked: for each class its claims by falling score, and their scores.
+        kind: of the labels.
+    """
     classes, labels = _classes(judged.classes, kind)
-    cls, score, claim = [], [], []
-    for place, (ranked, values, _) in enumerate(judged.met((0.5,))):
-        if place in classes:
-            cls.append(np.full(len(ranked), classes.index(place), dtype=np.int64))
-            score.append(values)
-            claim.append(ranked)
-    thing = np.concatenate([*claim, np.zeros(0, dtype=np.int64)])
+    sizes = [len(ranked[place][0]) for place in classes]
+    thing = np.concatenate([np.zeros(0, dtype=np.int64), *(ranked[place][0] for place in classes)])
     truth, counts = judged.truth, np.diff(judged.pair_start)
     first = truth.start[judged.claims.frame]
     at = np.arange(len(judged.overlap)) - np.repeat(judged.pair_start[:-1], counts) + np.repeat(first, counts)
@@ -102,8 +105,8 @@ def frame_evidence(judged: JudgedFrames, kind: str) -> Evidence:
         kind=kind,
         labels=labels,
         videos=judged.frames.videos,
-        cls=np.concatenate([np.zeros(0, dtype=np.int64), *cls]),
-        score=np.concatenate([np.zeros(0), *score]),
+        cls=np.repeat(np.arange(len(classes)), sizes),
+        score=np.concatenate([np.zeros(0), *(ranked[place][1] for place in classes)]),
         video=video[judged.claims.frame[thing]],
         thing=thing,
         thing_frames=np.ones(len(judged.claims.row), dtype=np.int64),
@@ -111,6 +114,7 @@ def frame_evidence(judged: JudgedFrames, kind: str) -> Evidence:
         pair_object=at,
         overlap=judged.overlap,
         parts=np.column_stack([np.ones(len(judged.overlap)), judged.overlap]),
+        shared=np.broadcast_to(np.array([0, 0, 1]), (len(judged.overlap), 3)),
         object_frames=np.ones(len(truth.box), dtype=np.int64),
         object_video=np.repeat(video, np.diff(truth.start)),
         object_track=np.arange(len(truth.box)),
@@ -142,6 +146,7 @@ def video_evidence(judged: JudgedTubes, scenes: Scenes, kind: str) -> Evidence:
         pair_object=judged.pairs.second,
         overlap=judged.overlap,
         parts=np.column_stack([judged.pairs.temporal, judged.pairs.spatial]),
+        shared=_shared(judged),
         object_frames=truth.tubes.lengths,
         object_video=truth.tubes.video,
         object_track=_tracks(judged, scenes),
@@ -164,6 +169,15 @@ def _instances(objects: Ints, cls: Ints, n_objects: int) -> tuple[Ints, Ints]:
     """Where the labels of each object begin, and the labels by object; an object has each label once."""
     pairs = np.unique(np.column_stack([objects, cls]), axis=0)
     return np.searchsorted(pairs[:, 0], np.arange(n_objects + 1)), np.ascontiguousarray(pairs[:, 1])
+
+
+def _shared(judged: JudgedTubes) -> Ints:
+    """(p, 3) first and last frame that the tubes of each pair share, and how many."""
+    from roadaware.metrics.detection.error_kernels import shared_frames
+
+    pairs, a, b = judged.pairs, judged.claims.tubes, judged.truth.tubes
+    found: Ints = shared_frames(pairs.first, pairs.second, a.frames, a.offsets, b.frames, b.offsets)
+    return found
 
 
 def _tracks(judged: JudgedTubes, scenes: Scenes) -> Ints:
