@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from roadaware.linking.config import LinkerConfig
     from roadaware.scenes.predictions import Predictions
 
+Edge = Literal["score", "iou", "scoreiou", "ioul2"]
+Assignment = Literal["greedy", "hungarian"]
+Trim = Literal["none", "indiv", "dpscores", "dpscorestopn"]
 _DETECTIONS = (
     "Folder of per-frame pickles, saved tables, or COCO results. A folder holds VIDEO/00001.pkl, ..., each "
     "{'ego': ..., 'main': x1, y1, x2, y2, agentness, class scores}."
@@ -28,6 +31,7 @@ _CONFIG = "`reference` builds tubes box for box as the published code, `default`
 _OUT = "Where the tables go, with the tubes in them."
 _SIZE = "Width and height of the images that boxes of detection files are in."
 _TRIM = "How labels are cut out of a path: not at all, each by itself, or against each other."
+_ASSIGNMENT = "Paths choose in turn, or all at once."
 _COMPOSITES = "Scores of duplexes and events: as claimed, or products of those of their parts."
 
 
@@ -43,16 +47,9 @@ def link(
     size: Annotated[str, Parameter(help=_SIZE)] = NETWORK_SIZE,
     iou: Annotated[float | None, Parameter(help="Smallest overlap of a link.")] = None,
     jump_gap: Annotated[int | None, Parameter(help="Frames that a path may miss.")] = None,
-    edge: Annotated[
-        Literal["score", "iou", "scoreiou", "ioul2"] | None,
-        Parameter(help="What chooses between candidates."),
-    ] = None,
-    assignment: Annotated[
-        Literal["greedy", "hungarian"] | None, Parameter(help="Paths choose in turn, or all at once.")
-    ] = None,
-    trim: Annotated[
-        Literal["none", "indiv", "dpscores", "dpscorestopn"] | None, Parameter(help=_TRIM)
-    ] = None,
+    edge: Annotated[Edge | None, Parameter(help="What chooses between candidates.")] = None,
+    assignment: Annotated[Assignment | None, Parameter(help=_ASSIGNMENT)] = None,
+    trim: Annotated[Trim | None, Parameter(help=_TRIM)] = None,
     composites: Annotated[Literal["joint", "product"], Parameter(help=_COMPOSITES)] = "joint",
     overwrite: Overwrite = False,
     common: Common = USUAL,
@@ -69,7 +66,6 @@ def link(
         roadaware link detections-30-08-50 --truth road_trainval_v1.0.json \\
             --iou 0.25 --trim indiv --out linked
     """
-    from roadaware.linking.link import link as linked
     from roadaware.scenes.store import check_target, save
 
     check_target(out, overwrite=overwrite)
@@ -82,21 +78,24 @@ def link(
         )
     found = with_composites(event_inputs.with_dense(claims.tables), composites)
     chosen = linker_config(config, dataset or event_inputs.dataset_of_columns(found))
-    given: dict[str, Any] = {
-        "min_iou": iou,
-        "jump_gap": jump_gap,
-        "cost": edge,
-        "assignment": assignment,
-        "trim": trim,
-    }
-    chosen = replace(chosen, **{name: value for name, value in given.items() if value is not None})
-    started_s = time.monotonic()
-    with console.progress("linking") as progress, console.working("linking"):
-        tubes = linked(found, chosen, progress=progress)
-    elapsed_s = time.monotonic() - started_s
+    given = {"min_iou": iou, "jump_gap": jump_gap, "cost": edge, "assignment": assignment, "trim": trim}
+    tubes, chosen, elapsed_s = _linked(found, chosen, given)
     save(tubes, out, overwrite=overwrite)
     console.note(f"wrote {out}")
     return Outcome(_text(tubes, claims, elapsed_s, out), _data(tubes, claims, chosen, elapsed_s))
+
+
+def _linked(
+    claims: Predictions, config: LinkerConfig, given: dict[str, Any]
+) -> tuple[Predictions, LinkerConfig, float]:
+    """The tubes, the configuration with what was asked for in its place, and how long it took."""
+    from roadaware.linking.link import link as linked
+
+    chosen = replace(config, **{name: value for name, value in given.items() if value is not None})
+    started_s = time.monotonic()
+    with console.progress("linking") as progress, console.working("linking"):
+        tubes = linked(claims, chosen, progress=progress)
+    return tubes, chosen, time.monotonic() - started_s
 
 
 def linker_config(config: ConfigName, dataset: EventSet) -> LinkerConfig:
