@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import json
 import math
 import re
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +22,7 @@ from roadaware.scenes.readers.json import (
     an_object,
     clean,
     decode,
+    deeper,
     kind_of,
     members,
     names,
@@ -141,6 +144,54 @@ def test_bombs_are_refused_fast(name: str) -> None:
 
 def test_depth_is_told_with_its_place() -> None:
     assert "nested more than 200 deep, at byte 205" in refused('{"a": ' + "[" * 5000)
+
+
+@pytest.mark.parametrize("depth", [201, 300, 900, 5000])
+@pytest.mark.parametrize(("opens", "closes"), [("[", "]"), ('{"a":', "}")])
+def test_no_document_is_deeper_than_200(opens: str, closes: str, depth: int) -> None:
+    """Whether or not the standard decoder could still take it."""
+    text = f"{opens * depth}1{closes * depth}"
+    assert f"nested more than 200 deep, at byte {200 * len(opens)}" in refused(text)
+    inner = text[len(opens) : -len(closes)] if depth == 201 else text
+    opened = members('{"v": ' + inner + "}", "a.json", lambda path: path == ())
+    with pytest.raises(InputError, match=r"nested more than 200 deep \(in v\)"):
+        list(opened)
+
+
+def test_a_document_may_be_200_deep_and_brackets_in_texts_do_not_count() -> None:
+    text = "[" * 200 + json.dumps('[[{{"\\' * 100) + "]" * 200
+    assert parse(text, "a.json")
+    assert "deep" in refused("[" + text + "]")
+    closing = f'["]]]]}}}}",{"[" * 200}{"]" * 200},"[[{{"]'
+    assert "deep" in refused(closing)
+
+
+def nested(value: Any) -> int:
+    """How deep a value is nested, by walking through it."""
+    if not isinstance(value, dict | list):
+        return 0
+    inner = value.values() if isinstance(value, dict) else value
+    return 1 + max(map(nested, inner), default=0)
+
+
+@given(
+    st.recursive(
+        st.text('[]{}"\\a'),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('[{"\\'), inner, max_size=2),
+    )
+)
+@settings(deadline=None)
+def test_depth_is_counted_as_by_walking(value: Any) -> None:
+    text = json.dumps(value)
+    assert [deeper(text, most) for most in range(6)] == [nested(value) > most for most in range(6)]
+
+
+def test_a_right_document_for_which_no_stack_is_left_is_not_blamed() -> None:
+    def called(depth: int) -> Any:
+        return called(depth - 1) if depth else parse("[" * 190 + "]" * 190, "a.json")
+
+    with pytest.raises(RecursionError):
+        called(sys.getrecursionlimit() - len(inspect.stack(0)) - 100)
 
 
 def test_a_long_integer_in_a_text_is_a_text() -> None:

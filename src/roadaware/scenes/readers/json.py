@@ -11,6 +11,8 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+import numpy as np
+
 from roadaware.errors import InputError
 from roadaware.scenes.readers.source import shown
 
@@ -25,6 +27,8 @@ _TEXT = r'"(?:[^"\\]|\\.)*"'
 _CONSTANT = re.compile(rf"{_TEXT}|(NaN|-?Infinity)")
 _LONG = re.compile(rf"{_TEXT}|(-?[0-9]{{4301,}})")
 _BRACKET = re.compile(rf"{_TEXT}|([\[{{])|([\]}}])")
+_STEPS = bytes.maketrans(b'[{]}"', b"\x01\x01\xff\xff\x00")
+_NO_STEPS = bytes(set(range(256)) - set(b'[{]}"'))
 _KINDS = ((dict, "an object"), (list, "a list"), (str, "a text"), (bool, "true or false"))
 
 
@@ -150,28 +154,30 @@ class _Document:
         """A value and the place behind it."""
         inside = f" (in {shown('/'.join(path))})" if path else ""
         try:
-            return self._decoder.raw_decode(self.text, at)
+            found, end = self._decoder.raw_decode(self.text, at)
         except json.JSONDecodeError as error:
             self.fail(error.msg, error.pos)
         except RecursionError:
-            self.fail(f"nested more than {DEEPEST} deep{inside}", self._depth(at))
+            self._not_deep(at, len(path), inside)
+            raise
         except _NoJsonError as error:
             self.fail(f"{error}{inside}", self._first(_CONSTANT, at) if "number" in str(error) else at)
         except ValueError:
             self.fail(f"an integer of more than 4300 digits{inside}", self._first(_LONG, at))
+        if isinstance(found, dict | list) and deeper(self.text[at:end], DEEPEST - len(path)):
+            self._not_deep(at, len(path), inside)
+        return found, end
 
     def _first(self, pattern: re.Pattern[str], at: int) -> int:
         """Where the pattern's group is first found outside texts."""
         return next((m.start(1) for m in pattern.finditer(self.text, at) if m[1]), at)
 
-    def _depth(self, at: int) -> int:
-        """Where the value is first nested too deeply."""
-        depth = 0
+    def _not_deep(self, at: int, depth: int, inside: str) -> None:
+        """Refuse a value where it is first nested too deeply, if it is; `depth` objects are around it."""
         for found in _BRACKET.finditer(self.text, at):
             depth += bool(found[1]) - bool(found[2])
             if depth > DEEPEST:
-                return found.start()
-        return at
+                self.fail(f"nested more than {DEEPEST} deep{inside}", found.start())
 
     def fail(self, message: str, at: int) -> NoReturn:
         """Refuse the document.
@@ -183,6 +189,21 @@ class _Document:
         line, column = before.count("\n") + 1, at - before.rfind("\n")
         message = f"not strict JSON: {message}, at byte {len(before.encode('utf-8', 'surrogatepass'))}"
         raise InputError(message, where=f"{self.where}, line {line}, column {column}", hint=_DAMAGED)
+
+
+def deeper(text: str, most: int) -> bool:
+    """Whether lists and objects are nested more than `most` deep in the text of one right value.
+
+    Far cheaper than to walk through the value: only its brackets and quotes are looked at.
+    """
+    if text.count("[") + text.count("{") <= most:
+        return False
+    if "\\" in text:
+        text = text.replace("\\\\", "").replace('\\"', "")
+    marks = text.encode("utf-8", "surrogatepass").translate(_STEPS, _NO_STEPS)
+    steps = np.frombuffer(marks, np.int8)
+    outside = np.bitwise_xor.accumulate(steps == 0) == 0
+    return bool(np.cumsum(steps * outside, dtype=np.int32).max(initial=0) > most)
 
 
 def kind_of(value: Any) -> str:
