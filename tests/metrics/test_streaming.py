@@ -105,6 +105,32 @@ def test_times_as_the_frames_tell_them() -> None:
     assert held(claims, times, StreamingConfig("every", times="t_s"), 0.5) == [None, 0, 0, 2]
 
 
+@pytest.mark.parametrize("how", ["recorded", "recorded boxes", "latest", "t_s"])
+def test_a_set_is_timed_as_its_videos_one_by_one(how) -> None:
+    names = ("v", "w", "a", "left out")
+    truth, claims = moving(9, names=names)
+    r = np.random.default_rng(3)
+    truth = truth.with_tables(
+        videos=truth.videos.with_columns(fps=pl.Series([10.0, 25.0, None, 12.0])),
+        frames=truth.frames.with_columns(t_s=pl.col("frame") / 9 + pl.col("video").rank("dense") / 50),
+    )
+    ready = pl.col("frame") / 10 + pl.Series(r.random(9 * len(names)))
+    frames = claims.frames.with_columns(ready_s=ready).filter(pl.Series(r.random(9 * len(names)) < 0.7))
+    boxes = claims.boxes.join(frames.select("video", "frame", "ready_s"), on=["video", "frame"], how="left")
+    claims = claims.with_tables(frames=frames.filter(pl.col("video") != "left out"))
+    if how == "recorded boxes":
+        claims = claims.with_tables(frames=claims.frames.clear(), boxes=boxes)
+    asked = {
+        "latest": (StreamingConfig("latest", fps=30.0), 0.17),
+        "t_s": (StreamingConfig("every", times="t_s"), {name: r.random(9).tolist() for name in names}),
+    }
+    config, latency = asked.get(how, (StreamingConfig(fps=30.0), None))
+    parts = [timetable(claims, truth.only([name]), config, latency) for name in names]
+    whole = timetable(claims, truth, config, latency)
+    assert whole.equals(pl.concat(parts))
+    assert whole["from_frame"].null_count() < len(whole)
+
+
 # What is judged
 
 

@@ -63,24 +63,40 @@ class StreamingConfig:
             raise UsageError(f"eta_s is at least 0 and fps above it; got {self.eta_s} and {self.fps}")
 
 
-def instants(scenes: Scenes, video: str, frames: Ints, config: StreamingConfig) -> Ints:
-    """(n,) the nanosecond, rounded down, at which each frame is taken.
+def instants(scenes: Scenes, frames: Mapping[str, Ints], config: StreamingConfig) -> dict[str, Ints]:
+    """(n,) for each video: the nanosecond, rounded down, at which each of its frames is taken.
 
     Args:
         scenes: whose `videos` (fps) or `frames` (t_s) tell the time.
-        video: which one.
-        frames: (n,) frames, ascending.
+        frames: (n,) for each video its frames, ascending.
         config: `times` and `fps`.
 
     Raises:
         InputError: if the time of a frame is not known, or time does not go on.
     """
     if config.times == "t_s":
-        return _told(scenes, video, frames)
-    rate = config.fps
+        if frames and "t_s" not in scenes.frames.columns:
+            raise InputError("the frames have no times t_s", hint="use StreamingConfig(times='fps')")
+        told = by_video(scenes.frames, "frame", "t_s") if frames else {}
+        return {video: _told(video, asked, told.get(video)) for video, asked in frames.items()}
+    rates: dict[str, float | None] = {}
     if "fps" in scenes.videos.columns:
-        row = scenes.videos.filter(pl.col("video").cast(pl.String) == video)
-        rate = row["fps"][0] if len(row) and row["fps"][0] is not None else rate
+        rates = dict(scenes.videos.select(pl.col("video").cast(pl.String), "fps").iter_rows())
+    found = {}
+    for video, asked in frames.items():
+        known = rates.get(video)
+        found[video] = _ticks(video, asked, config.fps if known is None else known)
+    return found
+
+
+def by_video(table: pl.DataFrame, *columns: str) -> dict[str, pl.DataFrame]:
+    """The rows of each video that has some, in their order, with some of the columns."""
+    parts = table.select(pl.col("video").cast(pl.String), *columns)
+    return {str(video): part.drop("video") for (video,), part in parts.group_by("video", maintain_order=True)}
+
+
+def _ticks(video: str, frames: Ints, rate: float | None) -> Ints:
+    """When each frame is taken, at so many frames a second."""
     if rate is None or not rate > 0:
         raise InputError(
             f"it is not known how many frames a second video {video} has",
@@ -93,11 +109,12 @@ def instants(scenes: Scenes, video: str, frames: Ints, config: StreamingConfig) 
     return ticks
 
 
-def _told(scenes: Scenes, video: str, frames: Ints) -> Ints:
-    if "t_s" not in scenes.frames.columns:
-        raise InputError("the frames have no times t_s", hint="use StreamingConfig(times='fps')")
-    rows = scenes.frames.filter(pl.col("video").cast(pl.String) == video).select("frame", "t_s")
-    asked = pl.DataFrame({"frame": frames}).join(rows, on="frame", how="left", maintain_order="left")
+def _told(video: str, frames: Ints, rows: pl.DataFrame | None) -> Ints:
+    """When each frame is taken, as the rows of its video (frame, t_s) tell."""
+    asked = pl.DataFrame({"frame": frames})
+    if rows is None:
+        rows = asked.clear().with_columns(t_s=pl.lit(None, pl.Float64))
+    asked = asked.join(rows, on="frame", how="left", maintain_order="left")
     if asked["t_s"].null_count():
         lost = asked.filter(pl.col("t_s").is_null())["frame"].head(5).to_list()
         raise InputError(f"video {video}: the times of frames {lost} are not known")

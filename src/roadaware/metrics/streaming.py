@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from roadaware.metrics.stream_clock import (
     Latency,
     StreamingConfig,
     answered,
+    by_video,
     holding,
     instants,
     recorded,
@@ -33,6 +35,7 @@ _PLAN = {
     "instant_s": pl.Float64,
     "ready_s": pl.Float64,
 }
+_NO_ANSWERS = pl.DataFrame(schema={"frame": pl.Int64, "ready_s": pl.Float64})
 
 
 def retimed(
@@ -109,9 +112,7 @@ def timetable(
     """
     config = config or StreamingConfig()
     parts = [pl.DataFrame(schema=_PLAN)]
-    for video, frames in _frames_of(scenes, predictions).items():
-        taken = instants(scenes, video, frames, config)
-        found, ready = _outputs(predictions, video, frames, taken, config, latency)
+    for video, frames, taken, found, ready in _outputs(predictions, scenes, config, latency):
         at = holding(taken, found, ready, config)
         some = at >= 0
         parts.append(
@@ -152,9 +153,7 @@ def answers(
     if not predictions.tubes.is_empty():
         raise UsageError("the predictions are linked already; link the answers instead")
     parts = [pl.DataFrame(schema={"video": pl.String, "frame": pl.Int64, "ready_s": pl.Float64})]
-    for video, frames in _frames_of(scenes, predictions).items():
-        taken = instants(scenes, video, frames, config)
-        found, ready = _outputs(predictions, video, frames, taken, config, latency)
+    for video, _, _, found, ready in _outputs(predictions, scenes, config, latency):
         found, ready = found[ready < NEVER], ready[ready < NEVER]
         names = pl.repeat(video, len(found), eager=True, dtype=pl.String)
         parts.append(pl.DataFrame({"video": names, "frame": found, "ready_s": ready / SECOND}))
@@ -168,60 +167,67 @@ def answers(
 
 
 def _outputs(
-    predictions: Predictions,
-    video: str,
-    frames: Ints,
-    taken: Ints,
-    config: StreamingConfig,
-    latency: Latency | None,
-) -> tuple[Ints, Ints]:
-    """The frames that were worked on in a video, and when each was answered."""
+    predictions: Predictions, scenes: Scenes, config: StreamingConfig, latency: Latency | None
+) -> Iterator[tuple[str, Ints, Ints, Ints, Ints]]:
+    """For each video its frames, when they were taken, those worked on, and when these were answered."""
+    frames_of = _frames_of(scenes)
+    taken_of = instants(scenes, frames_of, config)
     if config.scheduler == "recorded":
         if latency is not None:
             raise UsageError("a latency is given beside recorded times; choose another scheduler to use it")
-        rows = _recorded(predictions, video)
-        rows = rows.join(pl.DataFrame({"frame": frames, "taken": taken}), on="frame").sort("frame")
-        found, at = rows["frame"].to_numpy(), rows["taken"].to_numpy()
-        return found, recorded(video, found, at, rows["ready_s"].to_numpy())
-    looked_at = _looked_at(predictions, video, frames)
-    places, ready = answered(video, frames[looked_at], taken[looked_at], latency, config.scheduler)
-    return frames[looked_at][places], ready
+        told = _recorded(predictions)
+        for video, frames in frames_of.items():
+            rows = pl.DataFrame({"frame": frames, "taken": taken_of[video]})
+            rows = rows.join(told.get(video, _NO_ANSWERS), on="frame").sort("frame")
+            found, at = rows["frame"].to_numpy(), rows["taken"].to_numpy()
+            ready = recorded(video, found, at, rows["ready_s"].to_numpy())
+            yield video, frames, taken_of[video], found, ready
+        return
+    looked_at = _looked_at(predictions)
+    for video, frames in frames_of.items():
+        taken = taken_of[video]
+        seen = np.ones(len(frames), np.bool_)
+        if looked_at is not None:
+            seen = np.isin(frames, looked_at.get(video, np.empty(0, np.int64)))
+        places, ready = answered(video, frames[seen], taken[seen], latency, config.scheduler)
+        yield video, frames, taken, frames[seen][places], ready
 
 
-def _recorded(predictions: Predictions, video: str) -> pl.DataFrame:
-    """frame and ready_s of each output of a video, as the predictions tell."""
+def _recorded(predictions: Predictions) -> dict[str, pl.DataFrame]:
+    """frame and ready_s of each output of each video, as the predictions tell."""
     for table in (predictions.frames, predictions.boxes):
         if "ready_s" in table.columns and table["ready_s"].null_count() < len(table):
-            rows = table.filter((pl.col("video").cast(pl.String) == video) & pl.col("ready_s").is_not_null())
-            return rows.group_by("frame").agg(pl.col("ready_s").cast(pl.Float64).max())
+            rows = table.filter(pl.col("ready_s").is_not_null())
+            return by_video(
+                rows.group_by("video", "frame").agg(pl.col("ready_s").cast(pl.Float64).max()),
+                "frame",
+                "ready_s",
+            )
     if predictions.frames.is_empty() and predictions.boxes.is_empty():
-        return pl.DataFrame(schema={"frame": pl.Int64, "ready_s": pl.Float64})
+        return {}
     raise InputError(
         "the predictions do not say when they were ready",
         hint="fill frames.ready_s, or name a scheduler and a latency",
     )
 
 
-def _looked_at(predictions: Predictions, video: str, frames: Ints) -> npt.NDArray[np.bool_]:
-    """Which frames of a video the detector has an output of."""
+def _looked_at(predictions: Predictions) -> dict[str, Ints] | None:
+    """The frames of each video that the detector has an output of; None for all that there are."""
     if predictions.frames.is_empty():
-        return np.ones(len(frames), dtype=np.bool_)
+        return None
     tables = (predictions.frames, predictions.boxes)
-    own = [t.filter(pl.col("video").cast(pl.String) == video)["frame"].to_numpy() for t in tables]
-    return np.isin(frames, np.concatenate(own))
+    rows = pl.concat([table.select(pl.col("video").cast(pl.String), "frame") for table in tables])
+    return {video: part["frame"].to_numpy() for video, part in by_video(rows, "frame").items()}
 
 
-def _frames_of(scenes: Scenes, predictions: Predictions) -> dict[str, Ints]:
-    """The frames of each video of the truth: those listed, or as many as it has, or those with outputs."""
-    listed = {
-        str(video): part["frame"].sort().to_numpy()
-        for (video,), part in _texts(scenes.frames.select("video", "frame")).group_by("video")
-    }
+def _frames_of(scenes: Scenes) -> dict[str, Ints]:
+    """The frames of each video of the truth: those listed, or as many as it has."""
+    listed = by_video(scenes.frames, "frame")
     counts = dict(_texts(scenes.videos).select("video", *_optional(scenes.videos, "n_frames")).iter_rows())
     found: dict[str, Ints] = {}
     for video, count in counts.items():
         if video in listed:
-            found[video] = listed[video]
+            found[video] = listed[video]["frame"].sort().to_numpy()
         elif count is not None:
             found[video] = np.arange(count)
         else:
