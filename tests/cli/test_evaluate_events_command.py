@@ -183,6 +183,20 @@ def test_products_of_marginals_change_composites_alone(roadaware: Command, event
     assert {key: product[key] for key in wanted} == wanted
 
 
+def test_paths_can_be_judged_as_tracks(roadaware: Command, events: Events, tmp_path: Path) -> None:
+    save(of_truth(read("road", events.truth)), tmp_path / "perfect")
+    words = ("--tracking", "--kinds", "agent", "--draws", "10")
+    done = road(roadaware, events, *words, "--json", "-o", tmp_path / "run", claims=tmp_path / "perfect")
+    assert done.code == 0, done.err
+    found = done.data["run"]["tracking"]
+    assert found["hota"]["value"] == found["idf1"]["value"] == found["mota"]["value"] == 1
+    assert found["switches"]["value"] == 0
+    assert "Paths as tracks" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    text = road(roadaware, events, *words).out
+    assert "paths as tracks, %" in text
+    assert "tracking" not in road(roadaware, events, "--json").data["run"]
+
+
 def test_intervals_stand_in_the_text(roadaware: Command, events: Events) -> None:
     first, second = (road(roadaware, events, "--draws", "20", "--kinds", "agent").out for _ in range(2))
     assert first == second

@@ -43,6 +43,7 @@ _COMPOSITES = "Scores of duplexes and events: as claimed, or products of those o
 _ONLY = "Judge only boxes and the vehicle's action (frame), or only tubes (video)."
 _SIZE = "Width and height of the images that boxes of detection files are in."
 _BARS = "METRIC=VALUE, in per cent: exit with 1 if a metric is lower, or undefined."
+_TRACKING = "Also HOTA, identity and CLEAR metrics of the paths, whatever their labels."
 _STRICT = "Exit with 1 if a claim was refused or lies outside what is judged."
 _FOLDER = "Write the run here: settings, results, classes, matches, report."
 _TENTH = ("0.2", "0.5", "0.75", "0.5:0.95")
@@ -67,6 +68,7 @@ class Judging:
     overlap: Annotated[tuple[OverlapName, ...], Parameter(help=_OVERLAP), Several] = ("stiou",)
     composites: Annotated[Literal["joint", "product"] | None, Parameter(help=_COMPOSITES)] = None
     only: Annotated[Literal["frame", "video"] | None, Parameter(help=_ONLY)] = None
+    tracking: Annotated[bool, Parameter(help=_TRACKING), Switch] = False
     size: Annotated[str, Parameter(help=_SIZE)] = NETWORK_SIZE
     draws: Draws = 0
     seed: Seed = 0
@@ -141,7 +143,7 @@ def _evaluated(
     overwrite: bool,
 ) -> Outcome:
     from roadaware.cli.event_pages import groups_of, numbers_of, run_page
-    from roadaware.cli.event_tables import dropped_text, result_text
+    from roadaware.cli.event_tables import dropped_text, result_text, tracking_text
 
     bars = event_bars.parsed(judging.fail_under)
     size_px = event_inputs.size_of(judging.size)
@@ -161,6 +163,7 @@ def _evaluated(
         console.note(f"wrote {folder} (report: {folder / 'report.html'})")
     lines = [_heading(run, scored), dropped_text(scored.dropped), *run.notes]
     lines.append(result_text(run.summary, intervals=bool(judging.draws)))
+    lines.append(tracking_text(run.facts.get("tracking"), intervals=bool(judging.draws)))
     failed = event_bars.failure(metrics, bars)
     if failed is None and judging.strict and scored.dropped:
         failed = f"--strict: {dropped_text(scored.dropped).replace(chr(10), '; ')}"
@@ -182,6 +185,7 @@ def _asked(dataset: EventSet, judging: Judging, *, details: bool) -> Asked:
         judging.draws,
         judging.seed,
         details,
+        judging.tracking,
     )
 
 

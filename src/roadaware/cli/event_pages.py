@@ -57,7 +57,7 @@ def run_section(run: EventRun) -> Section:
         linker=run.facts.get("linker"),
         panels={kind: list(_panels(run.matches, run.summary, kind)) for kind in _curved(run.matches)},
         strips=run.strips,
-        more=[*_printed_blocks(run), *_faults(run), *_reliability(run)],
+        more=[*_printed_blocks(run), *_tracking(run), *_faults(run), *_reliability(run)],
         notes=run.notes,
     )
 
@@ -161,6 +161,14 @@ def _printed_blocks(run: EventRun) -> list[Block]:
         return []
     rows = beside(result_of(run), str(split), dataset=run.dataset)
     return [printed_table(rows)] if len(rows) else []
+
+
+def _tracking(run: EventRun) -> list[Block]:
+    """How well paths follow tracks, where that was asked for."""
+    from roadaware.reports.event_tables import tracking_table
+
+    found = run.facts.get("tracking")
+    return [tracking_table(found)] if found else []
 
 
 def _faults(run: EventRun) -> list[Block]:

@@ -41,6 +41,7 @@ class Asked:
         draws: resamples of videos.
         seed: of the resamples.
         details: whether worst tubes and faults are wanted as well.
+        tracking: whether paths are judged as tracks as well.
     """
 
     dataset: EventSet
@@ -55,6 +56,7 @@ class Asked:
     draws: int = 0
     seed: int = 0
     details: bool = False
+    tracking: bool = False
 
     def metric(self) -> DetectionConfig:
         """How it is judged."""
@@ -78,6 +80,7 @@ class Scored:
         linker: how tubes were built here, or where the claims' tubes say it; None where unknown.
         strips: tubes that went wrong, where they were asked for.
         faults: what mending each kind of fault would gain, where it was asked for.
+        tracking: tracking metric to its value and interval, where it was asked for.
     """
 
     scenes: Scenes
@@ -89,6 +92,7 @@ class Scored:
     linker: dict[str, Any] | None = None
     strips: tuple[Strip, ...] = ()
     faults: pl.DataFrame | None = None
+    tracking: dict[str, Any] | None = None
 
 
 def scored(whole: Scenes, scenes: Scenes, claims: Sequence[Claims], asked: Asked) -> Scored:
@@ -123,10 +127,12 @@ def scored(whole: Scenes, scenes: Scenes, claims: Sequence[Claims], asked: Asked
     judged = _judged(of_boxes, of_tubes, scenes, config, asked)
     linker = of_tubes.meta.notes.get("linker") if of_tubes is not None else None
     parts = (judged[0], judged[1], tuple(dict.fromkeys((*notes, *judged[2]))), dropped, linker)
+    tracking = _tracking(of_tubes, scenes, asked) if asked.tracking else None
     if not asked.details:
-        return Scored(scenes, config, *parts)
+        return Scored(scenes, config, *parts, tracking=tracking)
     strips = _strips(of_tubes, scenes, config)
-    return Scored(scenes, config, *parts, strips, _faults(of_boxes, of_tubes, scenes, config, asked))
+    faults = _faults(of_boxes, of_tubes, scenes, config, asked)
+    return Scored(scenes, config, *parts, strips, faults, tracking)
 
 
 def event_run(came: Scored, asked: Asked, *, name: str, split: str | None, claims: Sequence[str]) -> EventRun:
@@ -154,6 +160,7 @@ def event_run(came: Scored, asked: Asked, *, name: str, split: str | None, claim
         "dropped": came.dropped,
         "linker": came.linker,
         "config_name": asked.config,
+        **({"tracking": came.tracking} if came.tracking is not None else {}),
     }
     return EventRun(
         name,
@@ -295,3 +302,17 @@ def _faults(
                 found.append(table.with_columns(threshold=pl.lit(_FAULTS_AT[level])))
     held = [table for table in found if len(table.columns) > 1]
     return pl.concat(held) if held else None
+
+
+def _tracking(tubes: Predictions | None, scenes: Scenes, asked: Asked) -> dict[str, Any] | None:
+    """How well the paths follow the true tracks, JSON-ready; None where there are none."""
+    from roadaware.metrics.tracking.evaluate import evaluate_tracks
+
+    if tubes is None:
+        return None
+    with console.working("tracking"):
+        found = evaluate_tracks(tubes, scenes, draws=asked.draws, seed=asked.seed)
+    return {
+        row["metric"]: {"value": row["value"], "low": row["low_video"], "high": row["high_video"]}
+        for row in found.of_group().iter_rows(named=True)
+    }

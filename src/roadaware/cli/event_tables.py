@@ -76,6 +76,20 @@ def runs_text(runs: Sequence[EventRun]) -> str:
     return table(["mean AP, %", *(run.name for run in runs)], rows)
 
 
+def tracking_text(found: dict[str, Any] | None, *, intervals: bool) -> str:
+    """Tracking metrics, fractions in per cent and counts as they are; nothing where there are none."""
+    if not found:
+        return ""
+    rows = []
+    for name, row in found.items():
+        counted = name in ("switches", "fragmentations")
+        value, low, high = (row[key] if counted else _times(row[key]) for key in ("value", "low", "high"))
+        cells = [name, number(value, 0 if counted else 2)]
+        rows.append([*cells, interval(low, high, 0 if counted else 1)] if intervals else cells)
+    header = ["paths as tracks, %", "value", "95 % by video"][: 3 if intervals else 2]
+    return table(header, rows)
+
+
 def dropped_text(dropped: dict[str, int]) -> str:
     """What was left out of the judgement, by reason; nothing where nothing was."""
     return "\n".join(f"{count:,} {cell(what)}" for what, count in dropped.items() if count)

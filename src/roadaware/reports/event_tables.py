@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
 from roadaware.analysis import event_results as results
 from roadaware.analysis.event_results import Grid, Value
 from roadaware.reports.page import Block, Cell, Mark, Table
-from roadaware.reports.text import count, number
+from roadaware.reports.text import count, number, words
 
 
 def means_table(grid: Grid) -> Table | None:
@@ -117,6 +119,27 @@ def calibration_block(level: str, rows: pl.DataFrame) -> Table:
     head = ("kind", "claims", "mean score", "share that is right", "expected calibration error")
     caption = "Whether a score of 0.9 is right nine times of ten; claims below 0.05 are left out."
     return Table(head, tuple(cells), "lrrrr", f"Scores of {level}", caption)
+
+
+def tracking_table(found: Mapping[str, Mapping[str, float | None]]) -> Table:
+    """How well paths follow tracks: fractions in per cent, counts as they are.
+
+    Args:
+        found: metric to `value`, `low` and `high`.
+    """
+    rows: list[tuple[Cell, ...]] = []
+    for name, row in found.items():
+        scale, digits = (1, 0) if name in ("switches", "fragmentations") else (100, 2)
+        value, low, high = (row[key] for key in ("value", "low", "high"))
+        if value is None:
+            rows.append((words(name), Mark("undefined", "mute"), "–"))
+            continue
+        ends = (
+            "–" if low is None or high is None else f"{number(scale * low, 1)} to {number(scale * high, 1)}"
+        )
+        rows.append((words(name), number(scale * value, digits), ends))
+    caption = "Whatever their labels; switches and fragmentations are counts, all else is in per cent."
+    return Table(("metric", "value", "interval over videos"), tuple(rows), "lrr", "Paths as tracks", caption)
 
 
 def in_words(value: Value | None) -> str:
