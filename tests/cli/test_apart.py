@@ -8,10 +8,12 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from event_files import Events
 from small_files import Command, Files, write_files
 
 from roadaware.cli import main
 from roadaware.cli.apart import check_apart
+from roadaware.errors import UsageError
 from roadaware.scenes.demo import DemoFacts
 
 SCORED: list[object] = ["--samples", "action_samples.csv", "--task", "action"]
@@ -107,6 +109,39 @@ def test_a_new_page_may_lie_in_the_folder_of_the_data(tmp_path: Path) -> None:
     check_apart({"path": tmp_path, "html": tmp_path / "audit.html"})
     (tmp_path / "audit.html").touch()
     check_apart({"path": tmp_path, "html": tmp_path / "audit.html"})
+
+
+@pytest.mark.parametrize("given", ["truth", "detections", "predictions"])
+@pytest.mark.parametrize("output", ["out", "folder", "html"])
+def test_nothing_new_may_lie_in_a_folder_of_truth_or_claims(tmp_path: Path, given: str, output: str) -> None:
+    (tmp_path / "in").mkdir()
+    value = [tmp_path / "in"] if given == "predictions" else tmp_path / "in"
+    for place in (tmp_path / "in" / "new", tmp_path / "in" / "a" / "new.html"):
+        with pytest.raises(UsageError, match="inside the input"):
+            check_apart({given: value, output: place})
+    check_apart({given: value, output: tmp_path / "into"})
+
+
+def test_commands_of_road_events_write_nothing_into_their_inputs(
+    roadaware: Command, events: Events, tmp_path: Path
+) -> None:
+    held = tmp_path / "events"
+    shutil.copytree(events.folder, held / "detections")
+    shutil.copy(events.truth, held / "road.json")
+    before = everything(held)
+    evaluate = ["evaluate", "road", "--truth", held, "--predictions", held / "detections"]
+    for words in (
+        ["link", held / "detections", "--out", held / "detections" / "linked"],
+        ["link", held / "detections", "--out", tmp_path / "o", "--json", held / "detections" / "l.json"],
+        ["link", held / "detections", "--truth", held, "-o", held / "linked"],
+        [*evaluate, "-o", held / "run"],
+        [*evaluate, "--json", held / "detections" / "found.json"],
+    ):
+        done = roadaware(*words)
+        assert done.code == 2, words
+        assert "name another place" in done.err
+    assert everything(held) == before
+    assert not (tmp_path / "o").exists()
 
 
 LONG = "x" * 300

@@ -12,7 +12,8 @@ from typing import Any
 from roadaware.errors import DiskError, InputError, UsageError
 
 _OUTPUTS = {"html": "--html", "folder": "--output", "page": "--output", "out": "--out"}
-_DATA = ("path", "data", "truth", "detections", "predictions")
+_DATA = ("path", "data")
+_WHOLE = ("truth", "detections", "predictions")
 _DATA_FILES = {".xml", ".txt", ".csv", ".zip", ".parquet", ".json", ".pkl"}
 
 
@@ -36,10 +37,13 @@ def check_apart(arguments: Mapping[str, Any]) -> None:
             raise DiskError(f"{output} cannot be written: {reason}; choose another path")
     for output in written.values():
         for name, given in _given(arguments):
-            if _damages(_real(output), _real(given), whole=name in _DATA):
+            real, input_ = _real(output), _real(given)
+            if _damages(real, input_, whole=name in _DATA + _WHOLE):
                 raise UsageError(
                     f"{output} would be written over the input {given}; name another place for it"
                 )
+            if name in _WHOLE and real.is_relative_to(input_):
+                raise UsageError(f"{output} lies inside the input {given}; name another place for it")
     for (one, first), (two, second) in itertools.permutations(written.items(), 2):
         if _real(first).is_relative_to(_real(second)):
             raise UsageError(f"{one} {first} is, or lies in, {two} {second}; name a place outside it")
