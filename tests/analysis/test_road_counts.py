@@ -6,6 +6,7 @@ from collections import Counter
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from roadaware.analysis.road_counts import COUNTS, beside_print, count, table
 from roadaware.protocols.printed_tpami22 import printed
@@ -120,7 +121,7 @@ def as_printed(videos: int, test: bool = True) -> tuple[pl.DataFrame, Scenes]:
                 count_of = {first: row[first], "tubes": row["tubes"]}
                 rows.append({"kind": kind, "label": row["label"], "split": row["split"], **count_of})
     counts = pl.DataFrame(rows, schema=COUNTS)
-    names = [f"v{k}" for k in range(videos)]
+    names = [f"2014-07-14-14-49-50_stereo_centre_{k:02}" for k in range(videos)]
     return counts, Scenes(videos=pl.DataFrame({"video": names}), meta=Meta(dataset="ROAD"))
 
 
@@ -158,5 +159,14 @@ def test_without_the_test_set_counts_over_all_videos_are_not_compared() -> None:
 
 def test_another_set_is_not_compared(world: Scenes) -> None:
     assert beside_print(count(world), world) is None
+    counts, scenes = as_printed(22)
+    made_up = scenes.with_tables(videos=pl.DataFrame({"video": [f"v{k}" for k in range(22)]}))
+    assert beside_print(counts, made_up) is None
+
+
+def test_a_split_that_is_called_all_counts_nothing_twice(world: Scenes) -> None:
+    splits = pl.col("splits").list.concat(pl.lit(["all"]))
+    named = world.with_tables(videos=world.videos.with_columns(splits))
+    assert_frame_equal(count(named), count(world))
     other = road_world(videos=22, frames=24, boxes_per_frame=1)
     assert beside_print(count(other), other.with_tables(meta=Meta(dataset="ROAD-Waymo"))) is None

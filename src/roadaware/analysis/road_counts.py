@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from typing import Any
 
 import polars as pl
@@ -23,7 +25,11 @@ _COUNTED = ("boxes", "frames", "tubes")
 _TOTALS = "7"
 _OWN_TABLES = ("15", "16", "17", "18", "19", "20")
 _REPEATED_IN = ("21", "22", "23")
-_WHOLE_SETS = (18, 22)  # videos of ROAD without its test set, and with it
+_RECORDING = re.compile(r"201[45]-\d\d-\d\d-\d\d-\d\d-\d\d_")
+_SETS = {
+    "road": ((18, 22), _RECORDING),  # videos without the test set, and with it
+    "ucf101-24": ((3194,), re.compile(r"\w+/v_\w+_g\d+_c\d+$")),
+}
 _AGENTNESS = "agentness"
 
 
@@ -62,12 +68,12 @@ def beside_print(counts: pl.DataFrame, scenes: Scenes) -> pl.DataFrame | None:
 
     Args:
         counts: what `count` returned.
-        scenes: what was counted; only ROAD with all its 22 videos, or the 18 for training and validation,
-            is the set that the paper counts.
+        scenes: what was counted; see `is_printed_set`.
 
     Source: Singh et al., TPAMI 2022, Tables 7 and 15 to 23.
     """
-    if scenes.meta.dataset.casefold() != "road" or len(scenes.videos) not in _WHOLE_SETS:
+    videos = scenes.videos["video"].cast(pl.String).to_list()
+    if scenes.meta.dataset.casefold() != "road" or not is_printed_set(scenes.meta.dataset, videos):
         return None
     theirs = _printed_counts()
     if "test" not in counts["split"].to_list():
@@ -78,6 +84,23 @@ def beside_print(counts: pl.DataFrame, scenes: Scenes) -> pl.DataFrame | None:
     apart = [pl.col(what) != pl.col(f"printed_{what}") for what in _COUNTED]
     both = both.with_columns(differs=pl.any_horizontal(apart))
     return both.select(*counts.columns, *(f"printed_{what}" for what in _COUNTED), "differs", "note")
+
+
+def is_printed_set(dataset: str, videos: Collection[str]) -> bool:
+    """Whether a set is one that the ROAD paper prints numbers of, by its size and the form of its names.
+
+    Args:
+        dataset: its name.
+        videos: all of its videos: the 22 of ROAD, or the 18 for training and validation, are recordings of
+            the Oxford RobotCar, each named by when it was made; UCF101-24 has 3,194, named by their classes.
+
+    >>> is_printed_set("ROAD", [f"2014-07-14-14-49-50_stereo_centre_{k:02}" for k in range(18)])
+    True
+    >>> is_printed_set("ROAD", [f"made_up_{k}" for k in range(18)])
+    False
+    """
+    sizes, name = _SETS.get(dataset.casefold(), ((), _RECORDING))
+    return len(videos) in sizes and all(name.match(video) for video in videos)
 
 
 def _printed_counts() -> pl.DataFrame:
@@ -117,13 +140,13 @@ def table(counts: pl.DataFrame, kind: str) -> pl.DataFrame:
 
 
 def _videos(scenes: Scenes) -> pl.DataFrame:
-    """Each video under `all` and under each of its splits."""
+    """Each video under `all` and under each of its splits; one that is itself called `all` adds nothing."""
     videos = scenes.videos.select(pl.col("video").cast(pl.String))
     everywhere = videos.with_columns(split=pl.lit(ALL))
     if "splits" not in scenes.videos.columns:
         return everywhere
     by_split = videos.with_columns(split=scenes.videos["splits"]).explode("split").drop_nulls()
-    return pl.concat([everywhere, by_split.unique(maintain_order=True)])
+    return pl.concat([everywhere, by_split.filter(pl.col("split") != ALL).unique(maintain_order=True)])
 
 
 def _boxes(scenes: Scenes) -> pl.DataFrame:
