@@ -130,3 +130,32 @@ def test_a_curve_is_that_of_its_class() -> None:
     assert (np.diff(points.score) <= 0).all()
     with pytest.raises(UsageError, match="agentness, agent, action"):
         curves(matches, "event", "Car", 0.5)
+
+
+def test_sets_of_many_videos_merge_in_the_time_that_their_size_takes() -> None:
+    def of(start: int, n: int) -> Matches:
+        names = tuple(f"v{k}" for k in range(start, start + n))
+        nobody = np.zeros(0, dtype=np.int32)
+        counts = np.ones((n, 1), dtype=np.int64)
+        return Matches(
+            (0.5,), (("a", "b"),), names, nobody, np.zeros(0), nobody, nobody, np.zeros((0, 1), bool), counts
+        )
+
+    compared: list[str] = []
+
+    class Name(str):
+        """A name that tells when it is compared with another."""
+
+        __slots__ = ()
+
+        def __eq__(self, other: object) -> bool:
+            compared.append(str(self))
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    n = 300
+    half = replace(of(0, n), videos=tuple(map(Name, of(0, n).videos)))
+    merged = half.merge(of(n // 2, n))
+    assert merged.n_truth[:, 0].tolist() == [1] * (n // 2) + [2] * (n // 2) + [1] * (n // 2)
+    assert len(compared) < 10 * n  # a search through a list would compare n * n / 2 times

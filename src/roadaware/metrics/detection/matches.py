@@ -120,9 +120,10 @@ class Matches:
         videos = tuple(dict.fromkeys((*self.videos, *other.videos)))
         n_truth = np.zeros((len(videos), len(classes)), dtype=np.int64)
         parts = []
+        of_class, of_video = ({name: at for at, name in enumerate(names)} for names in (classes, videos))
         for part in (self, other):
-            video = np.array([videos.index(v) for v in part.videos], dtype=np.int32)
-            cls = np.array([classes.index(c) for c in part.classes], dtype=np.int32)
+            video = np.array([of_video[v] for v in part.videos], dtype=np.int32)
+            cls = np.array([of_class[c] for c in part.classes], dtype=np.int32)
             n_truth[np.ix_(video, cls)] += part.n_truth
             parts.append((cls[part.cls], video[part.video]))
         ignored = None
@@ -155,8 +156,9 @@ def average_precision_table(
         matches: in any order.
         config: with the rule (`ap`) and what holds for classes without truth (`empty_classes`).
         weights: (V,) or (draws, V) how often each video occurs, whole numbers of 0 and more; once unless
-            told. A video that occurs twice is as good as two equal videos beside each other; one with 0
-            is as good as absent.
+            told. A video that occurs twice is as good as two equal videos, one with 0 as good as absent.
+            Of claims with equal scores each stands beside its own copy, where a list of two such videos
+            would rank all of the first before the second: without ties the two are the same.
         rule: another rule than the config's.
 
     Returns:
