@@ -9,21 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, event_inputs, text
-from roadaware.cli.event_inputs import IMAGES, NETWORK_SIZE, EventSet
+from roadaware.cli import after_detector, console, event_inputs, text
+from roadaware.cli.after_detector import AS_THEY_ARE, Steps
+from roadaware.cli.event_inputs import IMAGES, NETWORK_SIZE, Claims, EventSet
 from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, Overwrite
 from roadaware.errors import InputError
 
 if TYPE_CHECKING:
     from roadaware.linking.config import LinkerConfig
     from roadaware.scenes.predictions import Predictions
+    from roadaware.scenes.tables import Scenes
 
 Edge = Literal["score", "iou", "scoreiou", "ioul2"]
 Assignment = Literal["greedy", "hungarian"]
 Trim = Literal["none", "indiv", "dpscores", "dpscorestopn"]
 _DETECTIONS = (
-    "Folder of per-frame pickles, saved tables, or COCO results. A folder holds VIDEO/00001.pkl, ..., each "
-    "{'ego': ..., 'main': x1, y1, x2, y2, agentness, class scores}."
+    "Folder of per-frame pickles, saved tables, or COCO results; several are fused. A folder holds "
+    "VIDEO/00001.pkl, ..., each {'ego': ..., 'main': x1, y1, x2, y2, agentness, class scores}."
 )
 _TRUTH = "Annotations that name labels, videos and their sizes: a release's file, or saved tables."
 _DATASET = "Whose published parameters; guessed from the number of classes: 24 are UCF101-24."
@@ -36,7 +38,7 @@ _COMPOSITES = "Scores of duplexes and events: as claimed, or products of those o
 
 
 def link(
-    detections: Annotated[Path, Parameter(help=_DETECTIONS)],
+    detections: Annotated[list[Path], Parameter(help=_DETECTIONS)],
     /,
     *,
     out: Annotated[Path, Parameter(name=["--out", "-o", "--output"], help=_OUT)],
@@ -51,13 +53,15 @@ def link(
     assignment: Annotated[Assignment | None, Parameter(help=_ASSIGNMENT)] = None,
     trim: Annotated[Trim | None, Parameter(help=_TRIM)] = None,
     composites: Annotated[Literal["joint", "product"], Parameter(help=_COMPOSITES)] = "joint",
+    steps: Steps = AS_THEY_ARE,
     overwrite: Overwrite = False,
     common: Common = USUAL,
 ) -> Outcome:
     """Link detections to tubes and label them, as published or as we recommend.
 
-    Needs the detections of a model, frame by frame. Writes tables that `evaluate` takes: every detection,
-    the paths (tubes without parent, in the order in which they closed) and the labelled tubes cut from them.
+    Needs the detections of a model, frame by frame, or those of several, which weighted boxes fusion makes
+    one. Writes tables that `evaluate` takes: every detection, the paths (tubes without parent, in the order
+    in which they closed) and the labelled tubes cut from them.
 
     For example:
 
@@ -65,24 +69,48 @@ def link(
 
         roadaware link detections-30-08-50 --truth road_trainval_v1.0.json \\
             --iou 0.25 --trim indiv --out linked
+
+        roadaware link detections-a detections-b --weights 2 1 --nms agentness \\
+            --min-length 6 --out fused
     """
     from roadaware.scenes.store import check_target, save
 
     check_target(out, overwrite=overwrite)
+    steps.check(len(detections))
     size_px = event_inputs.size_of(size)
     scenes = None if truth is None else event_inputs.open_truth(truth)
-    claims = event_inputs.open_claims(detections, scenes, size_px, images=images)
-    if claims.has_tubes:
-        raise InputError(
-            "expected detections, found tubes", where=str(detections), hint="They can be judged as they are."
-        )
-    found = with_composites(event_inputs.with_dense(claims.tables), composites)
+    claims = _opened(detections, scenes, size_px, images)
+    found = after_detector.before_linking([_scored(each.tables, composites) for each in claims], steps)
     chosen = linker_config(config, dataset or event_inputs.dataset_of_columns(found))
     given = {"min_iou": iou, "jump_gap": jump_gap, "cost": edge, "assignment": assignment, "trim": trim}
     tubes, chosen, elapsed_s = _linked(found, chosen, given)
+    tubes = after_detector.after_linking(tubes, steps)
     save(tubes, out, overwrite=overwrite)
     console.note(f"wrote {out}")
     return Outcome(_text(tubes, claims, elapsed_s, out), _data(tubes, claims, chosen, elapsed_s))
+
+
+def _opened(
+    paths: list[Path], scenes: Scenes | None, size_px: tuple[int, int], images: Path | None
+) -> list[Claims]:
+    """The detections.
+
+    Raises:
+        InputError: if one of the sets has tubes.
+    """
+    claims = [event_inputs.open_claims(path, scenes, size_px, images=images) for path in paths]
+    for each in claims:
+        if each.has_tubes:
+            raise InputError(
+                "expected detections, found tubes",
+                where=str(each.path),
+                hint="They can be judged as they are.",
+            )
+    return claims
+
+
+def _scored(claims: Predictions, composites: Literal["joint", "product"]) -> Predictions:
+    return with_composites(event_inputs.with_dense(claims), composites)
 
 
 def _linked(
@@ -118,11 +146,12 @@ def with_composites(claims: Predictions, how: Literal["joint", "product"]) -> Pr
     return product_of_marginals(claims)
 
 
-def _text(tubes: Predictions, claims: event_inputs.Claims, elapsed_s: float, out: Path) -> str:
+def _text(tubes: Predictions, claims: list[Claims], elapsed_s: float, out: Path) -> str:
     counts = counted(tubes)
     rows = [(name, f"{count:,}") for name, count in counts.items() if not isinstance(count, dict)]
     lines = [
-        f"linked {text.cell(claims.path.name)} in {text.seconds(elapsed_s)}",
+        f"linked {' and '.join(text.cell(each.path.name) for each in claims)} in {text.seconds(elapsed_s)}",
+        *after_detector.in_words(tubes),
         "",
         text.table(["", "count"], rows),
     ]
@@ -132,24 +161,31 @@ def _text(tubes: Predictions, claims: event_inputs.Claims, elapsed_s: float, out
             (kind, f"{held['tubes']:,}", held["labels"], held["length"]) for kind, held in per_kind.items()
         ]
         lines += ["", text.table(["kind", "tubes", "labels used", "median frames"], kinds)]
-    lines += [f"{count:,} {text.cell(what)}" for what, count in claims.dropped.items()]
+    lines += [f"{count:,} {text.cell(what)}" for what, count in _dropped(claims).items()]
     name = "ucf24" if event_inputs.dataset_of_columns(tubes) == "ucf24" else "road"
     lines += ["", f"next: roadaware evaluate {name} --truth TRUTH --predictions {text.cell(out)}"]
     return "\n".join(lines)
 
 
-def _data(
-    tubes: Predictions, claims: event_inputs.Claims, config: LinkerConfig, elapsed_s: float
-) -> dict[str, Any]:
+def _data(tubes: Predictions, claims: list[Claims], config: LinkerConfig, elapsed_s: float) -> dict[str, Any]:
     from roadaware.config import digest, to_dict
 
     return {
         **counted(tubes),
         "config": to_dict(config),
         "config_digest": digest(config),
-        "dropped": claims.dropped,
+        "steps": after_detector.steps_taken(tubes),
+        "dropped": _dropped(claims),
         "seconds": round(elapsed_s, 3),
     }
+
+
+def _dropped(claims: list[Claims]) -> dict[str, int]:
+    """What was left out of all sets, by reason."""
+    found: dict[str, int] = {}
+    for what, count in (item for each in claims for item in each.dropped.items()):
+        found[what] = found.get(what, 0) + count
+    return found
 
 
 def counted(tubes: Predictions) -> dict[str, Any]:

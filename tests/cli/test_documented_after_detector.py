@@ -1,0 +1,34 @@
+"""Every command that the page on the steps after the detector shows runs, on the page's own sets."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from small_files import Command
+
+from roadaware.scenes.demo.detector import Detector, perturbed
+from roadaware.scenes.demo.road_world import road_world
+from roadaware.scenes.store import save
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "road_after_detector.md"
+
+
+def test_the_commands_of_the_page_run(
+    roadaware: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    truth = road_world(videos=2, frames=120, seed=1)
+    two = perturbed(truth, seed=2, detector=Detector(missed=0.2, jitter=0.04))
+    for name, tables in {"truth": truth, "one": perturbed(truth, seed=1), "two": two}.items():
+        save(tables, tmp_path / "sets" / name)
+    blocks = re.findall(r"```console\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    commands = [shlex.split(line)[1:] for block in blocks for line in block.splitlines()]
+    assert {words[1] for words in commands} == {"link", "evaluate"}
+    for program, *words in commands:
+        assert program == "roadaware"
+        done = roadaware(*words)
+        assert done.code == 0, f"roadaware {' '.join(words)}: {done.err}"
+        assert done.out
