@@ -244,6 +244,7 @@ CASES: dict[str, Case] = {
     "min_path_score": Case(paths(still(1, at(0, 0.08))), {"drop_weak": True}, more=(0.05,)),
     "max_labels": Case(tubes(still(6, at(0, scores=(0.5,) * 12))), more=(4,)),
     "min_tube_len": Case(tubes(still(5, at(0))), more=(4,)),
+    "min_label_score": Case(tubes(still(6, at(0, scores=(0.9, 0.0))))),
     "class_score": Case(
         best_score(scored([seen((0.9, 2), (0.3, 10)), *([[0.1] * 12] * 7)])), more=("quarter_of_length",)
     ),

@@ -17,6 +17,7 @@ from roadaware.linking.arithmetic import pairwise_mean, pairwise_sum
 from roadaware.linking.config import UCF24_ALPHAS, LinkerConfig
 from roadaware.linking.label_kernels import filtered_peak, presence, sort_falling, viterbi
 from roadaware.linking.labelling import top_labels
+from roadaware.linking.linker import Linker
 from roadaware.linking.paths import Detections, Paths
 from roadaware.linking.trimming import label_and_trim
 
@@ -115,6 +116,38 @@ def test_equal_classes_come_in_the_order_of_the_vocabulary() -> None:
         labels, values = top_labels(found.scores, paths.rows, paths.ends, range(20), config)
         assert labels.tolist() == [list(range(10))]
         assert values.tolist() == [[0.5] * 10]
+
+
+def test_a_score_of_nothing_is_no_label_by_default() -> None:
+    scores = np.zeros((12, 3))
+    scores[:, 1] = 0.4
+    scores[6:, 2] = 0.001
+    path = _path(scores, np.full(12, 0.9))
+    for trim in ("none", "indiv", "dpscores", "dpscorestopn"):
+        default = label_and_trim(*path, range(3), LinkerConfig(trim=trim))
+        published = label_and_trim(*path, range(3), LinkerConfig(trim=trim, min_label_score=None))
+        assert (default.score > 0).all()
+        kept = published.score > 0
+        for name in ("path", "label", "first", "last", "score"):
+            np.testing.assert_array_equal(getattr(default, name), getattr(published, name)[kept])
+    whole = label_and_trim(*path, range(3), LinkerConfig.default())
+    assert whole.label.tolist() == [1, 2]
+    assert label_and_trim(*path, range(3), LinkerConfig(min_label_score=0.1)).label.tolist() == [1]
+    assert label_and_trim(*path, range(3), LinkerConfig.reference()).label.tolist() == [1, 2, 0]
+
+
+@pytest.mark.parametrize("rule", ["mean", "quarter_of_length"])
+def test_a_live_path_has_no_label_of_a_class_that_scores_nothing(rule: Any) -> None:
+    for config, labels in (
+        (LinkerConfig(class_score=rule), [1, -1]),
+        (LinkerConfig(class_score=rule, min_label_score=None), [1, 0]),
+    ):
+        linker = Linker(config, n_scores=2)
+        for frame in range(3):
+            linker.update(frame, np.array([[0.0, 0, 9, 9]]), np.array([0.9]), np.array([[0.0, 0.8]]))
+        live = linker.live(k=2)
+        assert live.labels.tolist() == [labels]
+        assert live.label_scores[0].tolist() == pytest.approx([0.8, 0.0])
 
 
 def test_both_configs_are_what_they_say() -> None:

@@ -183,8 +183,9 @@ def test_the_best_frames_count_as_many_as_a_quarter_of_the_classes() -> None:
     assert best["quarter_of_classes"] == (2, pytest.approx(0.8))
     assert best["quarter_of_length"] == (2, pytest.approx(0.8))
     assert best["mean"] == (5, pytest.approx(0.4))
-    longer = link(claimed, replace(DEFAULT, class_score="quarter_of_classes", max_labels=9))
-    assert len(longer.tube_labels) == 8
+    more = replace(DEFAULT, class_score="quarter_of_classes", max_labels=9)
+    assert len(link(claimed, replace(more, min_label_score=None)).tube_labels) == 8
+    assert link(claimed, more).tube_labels["label"].to_list() == [2, 5]
 
 
 def test_agentness_among_the_dense_scores_is_no_label() -> None:

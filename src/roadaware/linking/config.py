@@ -64,6 +64,8 @@ class LinkerConfig:
     Labelling:
         max_labels: labels a path is given per kind, those with the highest class scores.
         min_tube_len: paths of at most so many frames get no label.
+        min_label_score: labels whose score for a tube is not higher are not given, since a score of 0 claims
+            nothing; None gives them, down to 0.
         class_score: a path's score of a class is the mean over its frames (`mean`), over the best quarter
             of them (`quarter_of_length`), or over as many of the best as a quarter of the number of
             classes (`quarter_of_classes`).
@@ -101,6 +103,7 @@ class LinkerConfig:
     min_path_score: float = 0.1
     max_labels: int = 10
     min_tube_len: int = 5
+    min_label_score: float | None = 0.0
     class_score: ClassScore = "mean"
     trim: Trim = "none"
     trim_by: Literal["agentness", "class", "agentness_if_24"] = "agentness"
@@ -125,7 +128,7 @@ class LinkerConfig:
                 raise UsageError(f"{field.name} should be true or false; got {value!r}")
         for name, low, high in _NUMBERS:
             value = getattr(self, name)
-            if value is None and name in ("tube_nms", "top_rows"):
+            if value is None and name in ("tube_nms", "top_rows", "min_label_score"):
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
                 raise UsageError(f"{name} should be a number from {low:g} to {high:g}; got {value!r}")
@@ -159,6 +162,7 @@ class LinkerConfig:
             single_precision=True,
             gaps="squeeze",
             drop_weak=False,
+            min_label_score=None,
             class_score="quarter_of_classes",
             trim="none" if dataset == "road" else "indiv",
             trim_by="agentness_if_24",
@@ -187,6 +191,7 @@ _NUMBERS: tuple[tuple[str, float, float], ...] = (
     ("min_path_score", 0, 1),
     ("max_labels", 1, 1_000_000),
     ("min_tube_len", 0, 1_000_000_000),
+    ("min_label_score", 0, 1),
     ("trim_alpha", 0, 1e9),
     ("tube_nms", 0, 1),
     ("tube_nms_pixel_offset", 0, 1),

@@ -62,14 +62,21 @@ def running_labels(state: Stream, columns: range, k: int, config: LinkerConfig) 
         state: of a linker.
         columns: of the kind to label.
         k: labels per path.
-        config: `class_score`.
+        config: `class_score` and `min_label_score`.
 
     Returns:
-        (m, k) labels and (m, k) scores; fewer where there are fewer classes.
+        (m, k) labels, -1 where a score is not above `min_label_score`, and (m, k) scores; fewer where there
+        are fewer classes.
     """
+    labels, scores = _running(state, columns, min(k, len(columns)), config)
+    floor = config.min_label_score
+    return labels if floor is None else np.where(scores > floor, labels, -1), scores
+
+
+def _running(state: Stream, columns: range, k: int, config: LinkerConfig) -> tuple[Ints, Floats]:
+    """The same with whatever score."""
     from roadaware.linking.kernels import FIRST_FRAME, FRAME, LAST, LENGTH
 
-    k = min(k, len(columns))
     if config.class_score != "mean":
         return _from_detections(state, columns, k, config)
     paths = state.live.paths[state.slots]

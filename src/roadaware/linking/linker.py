@@ -78,7 +78,7 @@ class LiveTubes:
         count: (m,) detections so far.
         boxes: (m, 4) the last detection.
         agentness: (m,) mean over its detections.
-        labels: (m, k) labels with the highest class scores so far, best first.
+        labels: (m, k) labels with the highest class scores so far, best first; -1 for none.
         label_scores: (m, k) those scores.
     """
 

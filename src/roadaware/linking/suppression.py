@@ -42,6 +42,4 @@ def suppress(found: Segments, paths: Paths, detections: Detections, config: Link
         float(config.tube_nms),
         float(config.tube_nms_pixel_offset),
     )
-    return Segments(
-        found.path[kept], found.label[kept], found.first[kept], found.last[kept], found.score[kept]
-    )
+    return found.only(kept)

@@ -37,6 +37,16 @@ class Segments:
     def __len__(self) -> int:
         return len(self.path)
 
+    def only(self, kept: npt.NDArray[np.bool_]) -> Segments:
+        """Some of the pieces.
+
+        Args:
+            kept: (s,).
+        """
+        return Segments(
+            self.path[kept], self.label[kept], self.first[kept], self.last[kept], self.score[kept]
+        )
+
 
 def label_and_trim(paths: Paths, detections: Detections, columns: range, config: LinkerConfig) -> Segments:
     """The tubes of one kind.
@@ -49,6 +59,15 @@ def label_and_trim(paths: Paths, detections: Detections, columns: range, config:
 
     Source: Singh et al., TPAMI 2022, section 4.2; Singh et al., ICCV 2017, for the dynamic programming.
     """
+    found = _cut(paths, detections, columns, config)
+    if config.min_label_score is None:
+        return found
+    told = found.score > config.min_label_score
+    return found if told.all() else found.only(told)
+
+
+def _cut(paths: Paths, detections: Detections, columns: range, config: LinkerConfig) -> Segments:
+    """The tubes of one kind, with whatever score."""
     if config.trim in ("dpscores", "dpscorestopn"):
         return _trim_together(paths, detections, columns, config)
     labels, scores = top_labels(detections.scores, paths.rows, paths.ends, columns, config)
