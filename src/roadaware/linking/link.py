@@ -11,16 +11,15 @@ import polars as pl
 
 from roadaware.config import to_dict
 from roadaware.errors import InputError
+from roadaware.linking.closing import Closing, close
 from roadaware.linking.config import LinkerConfig
-from roadaware.linking.paths import Detections, Paths, fill_gaps, gather, link_video, strong, usable_rows
-from roadaware.linking.trimming import Segments, label_and_trim
+from roadaware.linking.paths import Detections, Paths, gather, link_video, usable_rows
 from roadaware.scenes.dense import Layout, layout, matrix
 from roadaware.scenes.predictions import Predictions
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 _SIDES = ("x1_px", "y1_px", "x2_px", "y2_px")
-_UNLABELLED = "agentness"
 
 
 def link(
@@ -49,31 +48,17 @@ def link(
     """
     kinds = layout(predictions.meta, "boxes")
     names, order, detections = _detections(predictions, kinds)
+    if config.single_precision:
+        narrow = detections.agentness.astype(np.float32).astype(np.float64)
+        detections = replace(detections, agentness=narrow)
     paths = _linked(predictions, names, detections, kinds, config, progress)
-    paths = paths.only(strong(paths, detections, config))
-    after = np.empty(0, np.int64)
-    n_found = len(detections)
-    if config.gaps == "interpolate":
-        paths, detections, after = fill_gaps(paths, detections)
-    labelled = {
-        kind: label_and_trim(paths, detections, _columns(kinds, kind), config)
-        for kind in kinds.kinds
-        if kind != _UNLABELLED
-    }
-    if config.tube_nms is not None:
-        from roadaware.linking.suppression import suppress
-
-        labelled = {kind: suppress(found, paths, detections, config) for kind, found in labelled.items()}
-    tubes, tube_labels = _tubes(names, paths, detections, labelled, config)
-    boxes = _boxes(predictions.boxes, order, paths, detections, n_found, after, config)
+    closing = close(paths, detections, kinds, config)
+    tubes, tube_labels = _tubes(names, closing)
+    boxes = _boxes(predictions.boxes, order, closing, config)
     notes = {**predictions.meta.notes, "linker": to_dict(config)}
     return predictions.with_tables(
         boxes=boxes, tubes=tubes, tube_labels=tube_labels, meta=replace(predictions.meta, notes=notes)
     )
-
-
-def _columns(kinds: Layout, kind: str) -> range:
-    return range(kinds.width)[kinds.columns(kind)]
 
 
 def _detections(predictions: Predictions, kinds: Layout) -> tuple[list[str], Ints, Detections]:
@@ -118,9 +103,6 @@ def _linked(
     progress: Callable[[int, int], None] | None,
 ) -> Paths:
     """The paths of all videos."""
-    if config.single_precision:
-        narrow = detections.agentness.astype(np.float32).astype(np.float64)
-        detections = replace(detections, agentness=narrow)
     used = usable_rows(detections, config)
     moments = _moments(predictions, names)
     place, n_paths = np.full(len(detections), -1, np.int64), 0
@@ -188,45 +170,36 @@ def _spans(starts: Ints, ends: Ints) -> pl.Series:
     return spans.arr.to_list().cast(pl.List(pl.List(pl.Int64)))
 
 
-def _tubes(
-    names: list[str],
-    paths: Paths,
-    detections: Detections,
-    labelled: dict[str, Segments],
-    config: LinkerConfig,
-) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _tubes(names: list[str], closing: Closing) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The tables tubes and tube_labels."""
-    squeezed = config.gaps == "squeeze"
-    video, frame = pl.Series("video", names, dtype=pl.String), detections.frame
-    start = frame[paths.firsts]
+    paths, detections = closing.paths, closing.detections
+    video = pl.Series("video", names, dtype=pl.String).gather(detections.video[paths.firsts])
+    start, end = closing.claimed()
     whole = pl.DataFrame(
         {
             "tube": np.arange(len(paths)),
-            "video": video.gather(detections.video[paths.firsts]),
+            "video": video,
             "start_frame": start,
-            "end_frame": start + paths.lengths if squeezed else frame[paths.lasts] + 1,
-            "consecutive": pl.repeat(squeezed, len(paths), eager=True, dtype=pl.Boolean),
-            "score": np.clip(paths.means(detections.agentness), 0.0, 1.0),
+            "end_frame": end,
+            "consecutive": pl.repeat(closing.squeezed, len(paths), eager=True, dtype=pl.Boolean),
+            "score": closing.scores(),
         }
     )
     tables, labels, n = [whole], [], len(paths)
-    for kind, found in labelled.items():
-        first = frame[paths.rows[paths.ends[found.path] + found.first]]
-        last = frame[paths.rows[paths.ends[found.path] + found.last]]
-        tube = np.arange(n, n + len(found))
-        score = np.clip(found.score, 0.0, 1.0)
+    for kind, found in closing.labelled.items():
+        start, end = closing.claimed_pieces(found)
         tables.append(
             pl.DataFrame(
                 {
-                    "tube": tube,
-                    "video": video.gather(detections.video[paths.firsts[found.path]]),
-                    "start_frame": start[found.path] + found.first if squeezed else first,
-                    "end_frame": start[found.path] + found.last + 1 if squeezed else last + 1,
+                    "tube": np.arange(n, n + len(found)),
+                    "video": video.gather(found.path),
+                    "start_frame": start,
+                    "end_frame": end,
                     "parent": found.path,
                     "kind": pl.repeat(kind, len(found), eager=True, dtype=pl.String),
-                    "spans": _spans(first, last + 1),
-                    "consecutive": pl.repeat(squeezed, len(found), eager=True, dtype=pl.Boolean),
-                    "score": score,
+                    "spans": _spans(*closing.found(found)),
+                    "consecutive": pl.repeat(closing.squeezed, len(found), eager=True, dtype=pl.Boolean),
+                    "score": np.clip(found.score, 0.0, 1.0),
                 }
             )
         )
@@ -238,16 +211,9 @@ def _tubes(
     return pl.concat(tables, how="diagonal_relaxed"), pl.concat([empty, *labels])
 
 
-def _boxes(
-    boxes: pl.DataFrame,
-    order: Ints,
-    paths: Paths,
-    detections: Detections,
-    n_found: int,
-    after: Ints,
-    config: LinkerConfig,
-) -> pl.DataFrame:
+def _boxes(boxes: pl.DataFrame, order: Ints, closing: Closing, config: LinkerConfig) -> pl.DataFrame:
     """The boxes table: every detection where it was, with its path; behind them what was interpolated."""
+    paths, detections, after, n_found = closing.paths, closing.detections, closing.after, len(boxes)
     tube = np.full(len(detections), -1, np.int64)
     tube[paths.rows] = np.repeat(np.arange(len(paths)), paths.lengths)
     own = np.empty(n_found, np.int64)
