@@ -132,9 +132,10 @@ def test_a_split_is_judged_alone_and_the_rest_is_counted(roadaware: Command, eve
     inside = events.claims.boxes["video"].cast(pl.String).is_in(held.videos["video"].to_list()).sum()
     dropped = done.data["run"]["dropped"]
     assert dropped == {"claimed boxes in videos outside the split": len(events.claims.boxes) - inside}
-    strict = road(roadaware, events, "--split", "val_3", "--strict")
-    assert strict.code == 1
-    assert "outside the split" in strict.err
+    assert done.data["run"]["findings"] == {}
+    strict = road(roadaware, events, "--split", "val_3", "--strict", "--kinds", "agent")
+    assert strict.code == 0
+    assert "outside the split" in strict.out
 
 
 def test_unknown_videos_are_counted(roadaware: Command, events: Events, tmp_path: Path) -> None:
@@ -148,7 +149,14 @@ def test_unknown_videos_are_counted(roadaware: Command, events: Events, tmp_path
     done = road(roadaware, events, "--json", claims=tmp_path / "moved")
     assert done.code == 0
     count = int((boxes["video"] == first).sum())
-    assert done.data["run"]["dropped"] == {"claimed boxes in videos that the truth lacks": count}
+    counts = {
+        "claimed boxes in videos that the truth lacks": count,
+        f"judged videos without any detection, first {first}": 1,
+    }
+    assert done.data["run"]["dropped"] == done.data["run"]["findings"] == counts
+    strict = road(roadaware, events, "--strict", "--kinds", "agent", claims=tmp_path / "moved")
+    assert strict.code == 1
+    assert all(f"{n:,} {what}" in strict.err for what, n in counts.items())
 
 
 def test_groups_are_sets_of_their_own(roadaware: Command, events: Events) -> None:

@@ -24,19 +24,22 @@ from roadaware.cli.options import (
     Several,
     Switch,
 )
+from roadaware.cli.text import cell
 
 if TYPE_CHECKING:
     from roadaware.cli.event_runs import EventRun
 
 OverlapName = Literal["stiou", "siou", "tiou"]
-_TRUTH = "The annotations: a release's file, or tables that `read -o` saved."
+_TRUTH = "The annotations: a release's file, an export of VoTT, or tables that `read -o` saved of either."
 _PREDICTIONS = (
     "What is claimed: tables that `link` wrote, a folder of per-frame detections, a tube file (.pkl), COCO "
     "results (.json) or MOT text (.txt); detections and tubes may be two of them."
 )
 _SPLIT = "The split that is judged, `all` for every video; unless told all of ROAD, `test` of UCF101-24."
 _BY = "Also by group: split, or a column of the videos (weather ...), or one of its values (night)."
-_KINDS = "Only these kinds of labels: agentness agent action location duplex event."
+_KINDS = (
+    "Only these kinds of labels: agentness agent action location duplex event, or as the files name them."
+)
 _AT = "Overlaps that count as a hit, as 0.5 or 0.5:0.95 (the mean over ten)."
 _OVERLAP = "How tubes are compared: in space and time, in space, in time."
 _COMPOSITES = "Scores of duplexes and events: as claimed, or products of those of their parts."
@@ -44,7 +47,10 @@ _ONLY = "Judge only boxes and the vehicle's action (frame), or only tubes (video
 _SIZE = "Width and height of the images that boxes of detection files are in."
 _BARS = "METRIC=VALUE, in per cent: exit with 1 if a metric is lower, or undefined."
 _TRACKING = "Also HOTA, identity and CLEAR metrics of the paths, whatever their labels."
-_STRICT = "Exit with 1 if a claim was refused or lies outside what is judged."
+_STRICT = (
+    "Exit with 1 if truth or claims were refused, claims are on what the truth lacks or nobody annotated, or "
+    "a judged video has none."
+)
 _FOLDER = "Write the run here: settings, results, classes, matches, report."
 _TENTH = ("0.2", "0.5", "0.75", "0.5:0.95")
 
@@ -161,12 +167,12 @@ def _evaluated(
     if folder is not None:
         folders.put_folder(folder, event_runs.files_of(run, run_page([run]), numbers), overwrite=overwrite)
         console.note(f"wrote {folder} (report: {folder / 'report.html'})")
-    lines = [_heading(run, scored), dropped_text(scored.dropped), *run.notes]
+    lines = [_heading(run, scored), dropped_text(scored.left.everything), *map(cell, run.notes)]
     lines.append(result_text(run.summary, intervals=bool(judging.draws)))
     lines.append(tracking_text(run.facts.get("tracking"), intervals=bool(judging.draws)))
     failed = event_bars.failure(metrics, bars)
-    if failed is None and judging.strict and scored.dropped:
-        failed = f"--strict: {dropped_text(scored.dropped).replace(chr(10), '; ')}"
+    if failed is None and judging.strict and scored.left.findings:
+        failed = f"--strict: {dropped_text(scored.left.findings).replace(chr(10), '; ')}"
     data = {**numbers, "run": {**event_runs.facts_of(run), "groups": groups_of(run, native)}}
     return Outcome("\n\n".join(line for line in lines if line), data, failed)
 
@@ -199,7 +205,7 @@ def _scored(
 ) -> Scored:
     """Truth and claims opened, brought together, and judged."""
     whole = event_inputs.open_truth(truth, asked.dataset)
-    scenes = event_inputs.of_split(whole, split)
+    scenes = event_inputs.of_split(whole, split, asked.kinds)
     videos = [str(video) for video in scenes.videos["video"].to_list()]
     claims = [event_inputs.open_claims(path, whole, size_px, videos, images) for path in predictions]
     return scored_claims(whole, scenes, claims, asked)
@@ -208,7 +214,7 @@ def _scored(
 def _heading(run: EventRun, scored: Scored) -> str:
     truth = run.facts["truth"]
     where = f"split {run.facts['split']}" if run.facts["split"] else "all videos"
-    return (
+    return cell(
         f"{', '.join(run.facts['claims'])} on {truth['dataset']}, {where}: {truth['videos']:,} videos, "
         f"{truth['boxes']:,} true boxes; config {run.facts['config_name']}"
     )

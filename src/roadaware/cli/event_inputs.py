@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 from roadaware.cli import console, datasets
+from roadaware.cli.event_findings import (
+    NO_SCORE,
+    PER_CENT,
+    LeftOut,
+    check_truth,
+    oddities,
+    refusal,
+    refused,
+    remedy,
+    unread,
+)
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from roadaware.scenes.predictions import Predictions
-    from roadaware.scenes.tables import Scenes, TableSet
+    from roadaware.scenes.tables import Scenes
 
 Form = Literal["saved", "detections", "tubes", "coco", "mot"]
 EventSet = Literal["road", "ucf24"]
@@ -22,10 +33,11 @@ _FORMS = (
     "a folder that `link` or `read -o` saved, a folder of per-frame detection pickles, a tube file (.pkl), "
     "COCO results (.json) or MOT text (.txt)"
 )
-_UCF24_CLASSES = 24
+_UCF24_CLASSES, _OF_FRAMES = 24, ("av_action",)
 _SNIFFED, _VOTT = 1 << 16, (b'"framerate"', b'"visitedFrames"', b'"inputTags"', b'"assets"')
 _SUFFIXES: dict[str, Form] = {".pkl": "tubes", ".json": "coco", ".txt": "mot"}
-S = TypeVar("S", bound="TableSet")
+_MOST_PIXELS = 100_000
+_LABEL_LISTS = ("kinds of labels with one list", "used labels that no box can have")
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,13 +48,18 @@ class Claims:
         path: the file or folder.
         form: of it.
         tables: what was read.
-        dropped: what was left out, by reason.
+        left: what was left out; what the truth's own reader refused is among it.
     """
 
     path: Path
     form: Form
     tables: Predictions
-    dropped: dict[str, int] = field(default_factory=dict)
+    left: LeftOut = field(default_factory=LeftOut)
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """What was left out, by reason."""
+        return self.left.everything
 
     @property
     def has_boxes(self) -> bool:
@@ -91,16 +108,17 @@ def open_truth(path: Path, dataset: EventSet | None = None) -> Scenes:
     return datasets.opened(_reader_of(path, dataset), path)
 
 
-def of_split(scenes: Scenes, split: str | None) -> Scenes:
+def of_split(scenes: Scenes, split: str | None, kinds: Sequence[str] = ()) -> Scenes:
     """The part of the truth that is judged; all of it where no split is named.
 
     Args:
         scenes: the truth.
         split: its name; `all` for everything.
+        kinds: of labels that are judged; all where empty. What frames alone carry needs no boxes.
 
     Raises:
         UsageError: if there is no such split.
-        InputError: if that part holds no truth at all.
+        InputError: if that part holds no truth at all, or no box in the frames that are judged.
     """
     whole = split is None or (split == "all" and split not in _splits(scenes))
     part = scenes if whole else scenes.split(str(split))
@@ -110,6 +128,8 @@ def of_split(scenes: Scenes, split: str | None) -> Scenes:
             f"{where} holds no boxes and no labels of frames: there is nothing to judge against",
             hint=f"{_named_splits(scenes)}; look into it with `roadaware read`",
         )
+    if tuple(kinds) != _OF_FRAMES:
+        check_truth(part.with_tables(rejected=scenes.rejected), split)
     return part
 
 
@@ -133,21 +153,39 @@ def open_claims(
         InputError: if it cannot be read, or is none of the forms.
     """
     form = form_of(path)
+    left = LeftOut({} if scenes is None else refused(scenes, "the truth"))
     if form == "saved":
         from roadaware.scenes.store import open_predictions
 
         with console.working(f"opening {path}"):
-            return Claims(path, form, open_predictions(path))
-    dropped = {}
+            return Claims(path, form, open_predictions(path), left)
     with console.progress(f"reading {path.name}") as progress, console.working(f"reading {path}"):
-        if form == "detections" and videos is not None:
-            dropped = _unread(path, videos)
-        tables = _read(path, form, scenes, size_px, videos, images, progress)
+        if form == "detections" and videos is not None and scenes is not None:
+            found = unread(path, videos, [str(video) for video in scenes.videos["video"].to_list()])
+            left.findings |= found.findings
+            left.elsewhere |= found.elsewhere
+        try:
+            tables = _read(path, form, scenes, size_px, videos, images, progress)
+        except InputError as error:
+            raise _explained(error, scenes) from error
     if len(tables.rejected) and tables.boxes.is_empty():
-        raise InputError(f"nothing can be taken; the first: {_refusal(tables)}", where=str(path))
-    if len(tables.rejected):
-        dropped[f"files or rows of {path.name} refused, first: {_refusal(tables)}"] = len(tables.rejected)
-    return Claims(path, form, tables, dropped)
+        first = f"nothing can be taken; the first: {refusal(tables)}"
+        raise InputError(first, where=str(path), hint=remedy(tables))
+    left.findings |= refused(tables, path.name)
+    return Claims(path, form, tables, left)
+
+
+def _explained(error: InputError, scenes: Scenes | None) -> InputError:
+    """The same error in terms of the command line: --truth where it lacks, or the truth where that is odd."""
+    if scenes is None:
+        if "scenes" in (error.hint or ""):
+            return InputError(error.message, where=error.where, hint="Say --truth TRUTH, which names them.")
+        return error
+    odd = [told for told in oddities(scenes) if any(kind in told for kind in _LABEL_LISTS)]
+    hint = "\n  ".join([*([error.hint] if error.hint else []), *(f"It may be the truth: {o}" for o in odd)])
+    if NO_SCORE in error.message:
+        hint = PER_CENT
+    return InputError(error.message, where=error.where, hint=hint or None)
 
 
 def form_of(path: Path) -> Form:
@@ -177,36 +215,14 @@ def size_of(text: str) -> tuple[int, int]:
     Raises:
         UsageError: if it is none.
     """
-    width, cross, height = text.lower().partition("x")
-    if not (cross and width.isdecimal() and height.isdecimal() and int(width) and int(height)):
-        raise UsageError(f"--size needs WIDTHxHEIGHT in pixels, such as {NETWORK_SIZE}; got {text!r}")
-    return int(width), int(height)
-
-
-def within(
-    claims: Predictions, videos: Iterable[str], known: Iterable[str]
-) -> tuple[Predictions, dict[str, int]]:
-    """The claims in some videos, and how many boxes and tubes lie elsewhere.
-
-    Args:
-        claims: what was claimed.
-        videos: those that are judged.
-        known: all videos of the truth.
-
-    Returns:
-        The claims that count, and what does not by reason, JSON-ready.
-    """
-    import polars as pl
-
-    judged, known = set(videos), set(known)
-    dropped: dict[str, int] = {}
-    for name in ("boxes", "tubes"):
-        column = getattr(claims, name)["video"].cast(pl.String)
-        for video, count in column.value_counts(sort=True).iter_rows():
-            if video not in judged:
-                where = "in videos outside the split" if video in known else "in videos that the truth lacks"
-                dropped[f"claimed {name} {where}"] = dropped.get(f"claimed {name} {where}", 0) + count
-    return (_only(claims, sorted(judged)), dropped) if dropped else (claims, {})
+    sides = text.lower().split("x")
+    fits = len(sides) == 2 and all(side.isascii() and side.isdecimal() and len(side) < 9 for side in sides)
+    if not fits or not all(0 < int(side) <= _MOST_PIXELS for side in sides):
+        raise UsageError(
+            f"--size needs WIDTHxHEIGHT in pixels, such as {NETWORK_SIZE}, up to {_MOST_PIXELS:,} each; got "
+            f"{text[:40]!r}"
+        )
+    return int(sides[0]), int(sides[1])
 
 
 def dataset_of_columns(claims: Predictions) -> EventSet:
@@ -223,6 +239,15 @@ def native_kinds(scenes: Scenes) -> dict[str, str]:
     """What the dataset's own files call each kind, where that differs from our name."""
     named = scenes.meta.notes.get("native_kinds", {})
     return {str(ours): str(theirs) for ours, theirs in named.items()} if isinstance(named, dict) else {}
+
+
+def house_kinds(kinds: Sequence[str], scenes: Scenes) -> tuple[str, ...]:
+    """Kinds of labels under our names, whether they were given so or as the dataset's files call them."""
+    from roadaware.scenes.formats.kinds import HOUSE_NAMES
+
+    ours = {**HOUSE_NAMES, **{theirs: ours for ours, theirs in native_kinds(scenes).items()}}
+    known = scenes.meta.vocabularies
+    return tuple(dict.fromkeys(kind if kind in known else ours.get(kind, kind) for kind in kinds))
 
 
 def named_by(claims: Predictions, scenes: Scenes) -> Predictions:
@@ -267,32 +292,6 @@ def with_dense(claims: Predictions) -> Predictions:
     scores[held["at"].to_numpy(), (first + held["label"]).to_numpy()] = held["score"].to_numpy()
     dense = pl.Series("scores", scores, dtype=pl.Array(pl.Float32, columns.width))
     return claims.with_tables(boxes=claims.boxes.with_columns(dense), meta=meta)
-
-
-def _unread(path: Path, videos: Sequence[str]) -> dict[str, int]:
-    """The videos with detections that are not read.
-
-    Raises:
-        InputError: if there are videos, and none of them is to be read.
-    """
-    from roadaware.scenes.formats.folders import detection_folder, frame_files
-    from roadaware.scenes.readers.findings import Findings
-
-    held = set(frame_files(detection_folder(path), first_frame=1, findings=Findings()))
-    elsewhere = sorted(held - set(videos))
-    if held and len(elsewhere) == len(held):
-        raise InputError(
-            f"none of its {len(held):,} videos is among the {len(videos):,} that are judged",
-            where=str(path),
-            hint=f"the first is {elsewhere[0]}; is this the right split and the right truth?",
-        )
-    what = f"videos of {path.name} outside the split or unknown to the truth"
-    return {what: len(elsewhere)} if elsewhere else {}
-
-
-def _refusal(tables: TableSet) -> str:
-    row = tables.rejected.row(0, named=True)
-    return ": ".join(str(part) for part in (row["file"], row["item"], row["reason"]) if part)
 
 
 def _read(
@@ -340,22 +339,6 @@ def _coco(path: Path, images: Path | None, scenes: Scenes) -> Predictions:
     kinds = scenes.meta.vocabularies
     kind = next((kind for kind, labels in kinds.items() if set(index.labels) <= set(labels)), "agent")
     return read_results(path, replace(index, kind=kind))
-
-
-def _only(tables: S, videos: Sequence[str]) -> S:
-    """The rows that belong to some videos."""
-    import polars as pl
-
-    kept = {
-        name: frame.filter(pl.col("video").cast(pl.String).is_in(videos))
-        for name, frame in tables.filled().items()
-        if "video" in frame.columns
-    }
-    for name, key, owner in (("labels", "box", "boxes"), ("tube_labels", "tube", "tubes")):
-        frame = getattr(tables, name)
-        if not frame.is_empty() and owner in kept:
-            kept[name] = frame.filter(pl.col(key).is_in(kept[owner][key].implode()))
-    return tables.with_tables(**kept)
 
 
 def _reader_of(path: Path, dataset: EventSet | None) -> str:

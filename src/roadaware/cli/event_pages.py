@@ -150,14 +150,13 @@ def _panels(matches: Mapping[str, Matches], summary: pl.DataFrame, kind: str) ->
 
 
 def _printed_blocks(run: EventRun) -> list[Block]:
-    """The paper's rows beside the run's, where the split is one that it prints."""
+    """The paper's rows beside the run's, where set and split are ones that it prints."""
     from roadaware.protocols.tpami22 import SPLITS, beside
     from roadaware.reports.event_tables import printed_table
 
     known = SPLITS if run.dataset == "road" else ("test",)
     split = run.facts.get("split")
-    official = run.facts.get("truth", {}).get("dataset", "").lower() in ("road", "ucf24", "ucf101-24")
-    if split not in known or not official:
+    if split not in known or not run.facts.get("truth", {}).get("printed"):
         return []
     rows = beside(result_of(run), str(split), dataset=run.dataset)
     return [printed_table(rows)] if len(rows) else []

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from roadaware.cli import console
-from roadaware.cli.event_inputs import Claims, EventSet, named_by, native_kinds, within
+from roadaware.cli.event_findings import LeftOut, oddities, silent, size_notes, within
+from roadaware.cli.event_inputs import Claims, EventSet, house_kinds, named_by, native_kinds
 from roadaware.cli.options import ConfigName
 from roadaware.errors import UsageError
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from roadaware.scenes.predictions import Predictions
     from roadaware.scenes.tables import Scenes
 
+_COMPOSITES = {"duplex", "event"}
 _FAULTS_AT = {"frame": 0.5, "video": 0.2}
 
 
@@ -76,11 +78,12 @@ class Scored:
         summary: every metric.
         matches: level to its matches.
         notes: what happened on the way, in words.
-        dropped: what was left out, by reason.
+        left: what was left out, by reason.
         linker: how tubes were built here, or where the claims' tubes say it; None where unknown.
         strips: tubes that went wrong, where they were asked for.
         faults: what mending each kind of fault would gain, where it was asked for.
         tracking: tracking metric to its value and interval, where it was asked for.
+        printed: whether the truth is a set that the ROAD paper prints numbers of.
     """
 
     scenes: Scenes
@@ -88,11 +91,12 @@ class Scored:
     summary: pl.DataFrame
     matches: dict[str, Matches]
     notes: tuple[str, ...]
-    dropped: dict[str, int]
+    left: LeftOut
     linker: dict[str, Any] | None = None
     strips: tuple[Strip, ...] = ()
     faults: pl.DataFrame | None = None
     tracking: dict[str, Any] | None = None
+    printed: bool = False
 
 
 def scored(whole: Scenes, scenes: Scenes, claims: Sequence[Claims], asked: Asked) -> Scored:
@@ -108,14 +112,20 @@ def scored(whole: Scenes, scenes: Scenes, claims: Sequence[Claims], asked: Asked
         UsageError: if two claims are of the same, or nothing that was asked for is claimed.
         InputError: if claims and truth do not fit each other.
     """
-    config = asked.metric()
+    asked = replace(asked, kinds=house_kinds(asked.kinds, scenes))
     boxes, tubes = _sides(claims, asked.only)
-    dropped: dict[str, int] = {}
-    for each in dict.fromkeys((*([boxes] if boxes else []), *([tubes] if tubes else []))):
-        dropped |= each.dropped
-    of_boxes = _within(boxes, whole, scenes, dropped)
-    of_tubes = of_boxes if tubes is boxes else _within(tubes, whole, scenes, dropped)
-    notes: list[str] = []
+    config, notes = with_known_composites(asked, boxes, tubes)
+    left = LeftOut()
+    given = list(dict.fromkeys(each for each in (boxes, tubes) if each is not None))
+    for each in given:
+        left.findings |= each.left.findings
+        left.elsewhere |= each.left.elsewhere
+    of_boxes = _within(boxes, whole, scenes, left)
+    of_tubes = of_boxes if tubes is boxes else _within(tubes, whole, scenes, left)
+    for held in (of_boxes, of_tubes if of_tubes is not of_boxes else None):
+        if held is not None:
+            left.findings |= silent(held, scenes)
+            notes += size_notes(held, scenes)
     if of_tubes is None and of_boxes is not None and asked.only != "frame":
         of_tubes = _linked(of_boxes, scenes, asked, config)
         notes.append(
@@ -124,15 +134,61 @@ def scored(whole: Scenes, scenes: Scenes, claims: Sequence[Claims], asked: Asked
         )
     if of_boxes is None and asked.only is None:
         notes.append("boxes of frames are not judged: only tubes are claimed")
-    judged = _judged(of_boxes, of_tubes, scenes, config, asked)
+    summary, matches, told = _judged(of_boxes, of_tubes, scenes, config, asked)
+    notes += [*told, *oddities(whole)]
     linker = of_tubes.meta.notes.get("linker") if of_tubes is not None else None
-    parts = (judged[0], judged[1], tuple(dict.fromkeys((*notes, *judged[2]))), dropped, linker)
-    tracking = _tracking(of_tubes, scenes, asked) if asked.tracking else None
+    came = Scored(scenes, config, summary, matches, tuple(dict.fromkeys(notes)), left, linker)
+    came = replace(came, printed=_is_printed(whole))
+    if asked.tracking:
+        came = replace(came, tracking=_tracking(of_tubes, scenes, asked))
     if not asked.details:
-        return Scored(scenes, config, *parts, tracking=tracking)
-    strips = _strips(of_tubes, scenes, config)
+        return came
     faults = _faults(of_boxes, of_tubes, scenes, config, asked)
-    return Scored(scenes, config, *parts, strips, faults, tracking)
+    return replace(came, strips=_strips(of_tubes, scenes, config), faults=faults)
+
+
+def with_known_composites(
+    asked: Asked, boxes: Claims | None, tubes: Claims | None
+) -> tuple[DetectionConfig, list[str]]:
+    """How it is judged: composite scores as asked for, or as linked tubes hold them, and notes on it.
+
+    Raises:
+        UsageError: if linked tubes were labelled the other way than is asked for.
+    """
+    config = asked.metric()
+    held = {_composites_of(each) for each in (boxes, tubes) if each is not None} - {None}
+    vocabularies = {kind for each in (boxes, tubes) if each for kind in each.tables.meta.vocabularies}
+    if not set(asked.kinds or vocabularies) & vocabularies & _COMPOSITES:
+        return config, []
+    if asked.composites is None:
+        if held != {"product"}:
+            return config, []
+        note = "the claims hold products of marginals as scores of duplexes and events"
+        return replace(config, composite_scores="product"), [note]
+    how = None if tubes is None else _composites_of(tubes)
+    if tubes is not None and how is not None and how != asked.composites:
+        raise UsageError(
+            f"{tubes.path} was labelled by {how} scores of composites, and --composites {asked.composites} "
+            f"was asked for: link the detections again with --composites {asked.composites}, or evaluate "
+            "the detections themselves"
+        )
+    unknown = tubes is not None and how is None
+    note = f"the scores of duplexes and events in the tubes are taken to be {asked.composites} ones"
+    return config, [note] if unknown else []
+
+
+def _composites_of(claims: Claims) -> Literal["joint", "product"] | None:
+    """Which scores composite kinds have; None where nothing says so."""
+    notes = claims.tables.meta.notes
+    if notes.get("products_of_marginals"):
+        return "product"
+    return "joint" if claims.form == "saved" and claims.has_tubes and notes.get("linker") else None
+
+
+def _is_printed(whole: Scenes) -> bool:
+    from roadaware.analysis.road_counts import is_printed_set
+
+    return is_printed_set(whole.meta.dataset, [str(video) for video in whole.videos["video"].to_list()])
 
 
 def event_run(came: Scored, asked: Asked, *, name: str, split: str | None, claims: Sequence[str]) -> EventRun:
@@ -155,9 +211,11 @@ def event_run(came: Scored, asked: Asked, *, name: str, split: str | None, claim
             "videos": len(came.scenes.videos),
             "boxes": len(came.scenes.boxes),
             "native_kinds": native_kinds(came.scenes),
+            "printed": came.printed,
         },
         "claims": list(claims),
-        "dropped": came.dropped,
+        "dropped": came.left.everything,
+        "findings": came.left.findings,
         "linker": came.linker,
         "config_name": asked.config,
         **({"tracking": came.tracking} if came.tracking is not None else {}),
@@ -195,17 +253,12 @@ def _sides(
     return boxes, tubes
 
 
-def _within(
-    claims: Claims | None, whole: Scenes, scenes: Scenes, dropped: dict[str, int]
-) -> Predictions | None:
+def _within(claims: Claims | None, whole: Scenes, scenes: Scenes, left: LeftOut) -> Predictions | None:
     """The claims in the videos that are judged; what lies elsewhere is counted."""
     if claims is None:
         return None
     judged, known = ([str(video) for video in tables.videos["video"].to_list()] for tables in (scenes, whole))
-    held, elsewhere = within(named_by(claims.tables, scenes), judged, known)
-    for what, count in elsewhere.items():
-        dropped[what] = dropped.get(what, 0) + count
-    return held
+    return within(named_by(claims.tables, scenes), judged, known, left)
 
 
 def _linked(boxes: Predictions, scenes: Scenes, asked: Asked, config: DetectionConfig) -> Predictions:

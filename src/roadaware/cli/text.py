@@ -53,8 +53,8 @@ def table(
         left: how many columns, from the first, are aligned left; the others are aligned right.
         colour: names the style (good, bad, odd) of a row, for terminals that show colours.
     """
-    body = [[cell(value) for value in row] for row in rows]
-    columns = [[name, *(row[k] for row in body)] for k, name in enumerate(header)]
+    body, names = [[cell(value) for value in row] for row in rows], [cell(name) for name in header]
+    columns = [[name, *(row[k] for row in body)] for k, name in enumerate(names)]
     widths = [max(len(value) for value in column) for column in columns]
 
     def line(values: Sequence[str]) -> str:
@@ -64,7 +64,7 @@ def table(
         )
         return "  ".join(padded).rstrip()
 
-    lines = [styled(line(list(header)), "title"), "  ".join("-" * width for width in widths)]
+    lines = [styled(line(names), "title"), "  ".join("-" * width for width in widths)]
     lines += [styled(line(row), colour(row)) for row in body]
     return "\n".join(lines)
 

@@ -1,0 +1,241 @@
+"""What of road events is not as it should be: rows refused, claims elsewhere, sizes that do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from roadaware.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from roadaware.scenes.predictions import Predictions
+    from roadaware.scenes.tables import Scenes, TableSet
+
+NO_SCORE = "no number in [0, 1]"
+PER_CENT = "If the scores are per cent, divide them by 100."
+_CORNERS = ("x1_px", "y1_px", "x2_px", "y2_px")
+_SMALL_SHARE = 0.6
+S = TypeVar("S", bound="TableSet")
+
+
+@dataclass
+class LeftOut:
+    """What is not judged, by reason.
+
+    Args:
+        findings: what ought not to be: refused rows, claims on what the truth does not know.
+        elsewhere: what was not asked for, such as claims in videos of another split.
+    """
+
+    findings: dict[str, int] = field(default_factory=dict)
+    elsewhere: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def everything(self) -> dict[str, int]:
+        """Both."""
+        return {**self.findings, **self.elsewhere}
+
+
+def refused(tables: TableSet, of: str) -> dict[str, int]:
+    """How many rows or files a reader refused, under the first reason; empty where it took all."""
+    if not len(tables.rejected):
+        return {}
+    return {f"rows or files of {of} refused, first: {refusal(tables)}": len(tables.rejected)}
+
+
+def refusal(tables: TableSet) -> str:
+    """The first refusal in words."""
+    row = tables.rejected.row(0, named=True)
+    line = f"line {row['line']}" if row.get("line") else ""
+    return ": ".join(str(part) for part in (row["file"], line, row["item"], row["reason"]) if part)
+
+
+def remedy(tables: TableSet) -> str | None:
+    """What to do about the refusals, where they tell."""
+    odd = tables.rejected["reason"].str.contains(NO_SCORE, literal=True).any()
+    return PER_CENT if odd else None
+
+
+def oddities(scenes: Scenes) -> tuple[str, ...]:
+    """What the reader of the truth wondered at, in words."""
+    found = scenes.meta.notes.get("warnings", [])
+    return tuple(
+        f"truth: {item['what']}: {item['count']:,}"
+        + (f", first {item['example']}" if item["example"] else "")
+        for item in found
+    )
+
+
+def check_truth(scenes: Scenes, split: str | None) -> None:
+    """Make sure that there are true boxes to judge against.
+
+    Raises:
+        InputError: if no box lies in a frame that is judged.
+    """
+    import polars as pl
+
+    boxes, frames = scenes.boxes, scenes.frames
+    if not boxes.is_empty() and "annotated" in frames.columns:
+        judged = frames.filter(pl.col("annotated").fill_null(value=False)).select("video", "frame")
+        boxes = boxes.select("video", "frame").join(judged, on=["video", "frame"], how="semi")
+    if boxes.is_empty():
+        where = f"split {split}" if split else "the truth"
+        lost = f"; {len(scenes.rejected):,} rows were refused" if len(scenes.rejected) else ""
+        first = f", first: {refusal(scenes)}" if lost else ""
+        raise InputError(
+            f"{where} holds no box in any frame that is judged (of {len(scenes.boxes):,} boxes){lost}{first}",
+            hint="there is nothing to judge against; look into it with `roadaware read`",
+        )
+
+
+def within(claims: Predictions, videos: Iterable[str], known: Iterable[str], left: LeftOut) -> Predictions:
+    """The claims in some videos; the boxes and tubes that lie elsewhere are counted.
+
+    Args:
+        claims: what was claimed.
+        videos: those that are judged.
+        known: all videos of the truth.
+        left: takes the counts.
+    """
+    import polars as pl
+
+    judged, known = set(videos), set(known)
+    found = False
+    for name in ("boxes", "tubes"):
+        column = getattr(claims, name)["video"].cast(pl.String)
+        for video, count in column.value_counts(sort=True).iter_rows():
+            if video not in judged:
+                found = True
+                counts = left.elsewhere if video in known else left.findings
+                where = "in videos outside the split" if video in known else "in videos that the truth lacks"
+                what = f"claimed {name} {where}"
+                counts[what] = counts.get(what, 0) + count
+    return only(claims, sorted(judged)) if found else claims
+
+
+def only(tables: S, videos: Sequence[str]) -> S:
+    """The rows that belong to some videos."""
+    import polars as pl
+
+    kept = {
+        name: frame.filter(pl.col("video").cast(pl.String).is_in(videos))
+        for name, frame in tables.filled().items()
+        if "video" in frame.columns
+    }
+    for name, key, owner in (("labels", "box", "boxes"), ("tube_labels", "tube", "tubes")):
+        frame = getattr(tables, name)
+        if not frame.is_empty() and owner in kept:
+            kept[name] = frame.filter(pl.col(key).is_in(kept[owner][key].implode()))
+    return tables.with_tables(**kept)
+
+
+def unread(path: Path, videos: Sequence[str], known: Iterable[str]) -> LeftOut:
+    """The videos of a folder of detections that are not read.
+
+    Args:
+        path: the folder.
+        videos: those that are judged.
+        known: all videos of the truth.
+
+    Raises:
+        InputError: if there are videos, and none of them is to be read.
+    """
+    from roadaware.scenes.formats.folders import detection_folder, frame_files
+    from roadaware.scenes.readers.findings import Findings
+
+    held = set(frame_files(detection_folder(path), first_frame=1, findings=Findings()))
+    elsewhere = sorted(held - set(videos))
+    if held and len(elsewhere) == len(held):
+        raise InputError(
+            f"none of its {len(held):,} videos is among the {len(videos):,} that are judged",
+            where=str(path),
+            hint=f"the first is {elsewhere[0]}; is this the right split and the right truth?",
+        )
+    strange = sorted(set(elsewhere) - set(known))
+    outside = len(elsewhere) - len(strange)
+    left = LeftOut()
+    if outside:
+        left.elsewhere[f"videos of {path.name} outside the split"] = outside
+    if strange:
+        left.findings[f"videos of {path.name} that the truth lacks, first {strange[0]}"] = len(strange)
+    return left
+
+
+def silent(claims: Predictions, scenes: Scenes) -> dict[str, int]:
+    """How many judged videos have neither a box, a tube nor a scored frame; empty where all have one."""
+    import polars as pl
+
+    spoken: set[str] = set()
+    for frame in (claims.boxes, claims.tubes, claims.frames):
+        spoken |= set(frame["video"].cast(pl.String).unique().to_list())
+    lost = [video for video in scenes.videos["video"].cast(pl.String).to_list() if video not in spoken]
+    return {f"judged videos without any detection, first {lost[0]}": len(lost)} if lost else {}
+
+
+def size_notes(claims: Predictions, scenes: Scenes) -> tuple[str, ...]:
+    """Whether the size of images that claims are said to be in can be right, in words where it cannot.
+
+    Args:
+        claims: boxes, and the size in `videos`; nothing is said where that is unknown.
+        scenes: truth, with the sizes of its own.
+    """
+    import polars as pl
+
+    if not {"width_px", "height_px"} <= set(claims.videos.columns) or claims.boxes.is_empty():
+        return ()
+    sizes = claims.videos.select(pl.col("video").cast(pl.String), w="width_px", h="height_px").drop_nulls()
+    boxes = claims.boxes.with_columns(pl.col("video").cast(pl.String)).join(sizes, on="video")
+    if boxes.is_empty() or len(sizes.unique(["w", "h"])) > 1:
+        return ()
+    width, height = sizes["w"][0], sizes["h"][0]
+    size, asked = f"{width}x{height}", "is --size right?"
+    beyond = int(
+        boxes.select(((pl.col("x2_px") > _reach(width)) | (pl.col("y2_px") > _reach(height))).sum()).item()
+    )
+    if 2 * beyond > len(boxes):
+        return (f"{beyond:,} of {len(boxes):,} claimed boxes lie outside {size}: {asked}",)
+    right, lower = boxes.select(pl.col("x2_px").max(), pl.col("y2_px").max()).row(0)
+    if right < _SMALL_SHARE * width and lower < _SMALL_SHARE * height:
+        return (f"all claimed boxes lie within the first {right:.0f}x{lower:.0f} pixels of {size}: {asked}",)
+    judged, missed = _best_that_miss(boxes, scenes)
+    if 2 * missed > judged:
+        told = f"in {missed:,} of {judged:,} frames the best claimed box meets no true one"
+        return (f"{told}; boxes are read as pixels of {size}: {asked}",)
+    return ()
+
+
+def _reach(side: float) -> float:
+    """The farthest that a corner may reach over the side of an image, in pixels."""
+    return 1.02 * side + 1
+
+
+def _best_that_miss(boxes: pl.DataFrame, scenes: Scenes) -> tuple[int, int]:
+    """Frames with claims and truth, and how many of them have a best claim that overlaps no true box."""
+    import polars as pl
+
+    columns = set(scenes.videos.columns)
+    if not {"width_px", "height_px"} <= columns or "score" not in boxes.columns:
+        return 0, 0
+    video = pl.col("video").cast(pl.String)
+    sizes = scenes.videos.select(video, own_w="width_px", own_h="height_px").drop_nulls()
+    best = boxes.sort("score", descending=True, maintain_order=True).unique(["video", "frame"], keep="first")
+    best = best.join(sizes, on="video").select(
+        "video",
+        "frame",
+        *(
+            (pl.col(name) * pl.col(f"own_{side}") / pl.col(side)).alias(f"c_{name}")
+            for name, side in zip(_CORNERS, "whwh", strict=True)
+        ),
+    )
+    truth = scenes.boxes.select(video, "frame", *_CORNERS)
+    both = best.join(truth.cast({"frame": best.schema["frame"]}), on=["video", "frame"])
+    meets = pl.all_horizontal(
+        pl.min_horizontal(f"c_{axis}2_px", f"{axis}2_px") > pl.max_horizontal(f"c_{axis}1_px", f"{axis}1_px")
+        for axis in "xy"
+    )
+    frames = both.group_by("video", "frame").agg(meets.any().alias("met"))
+    return len(frames), int((~frames["met"]).sum())
