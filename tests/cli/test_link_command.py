@@ -64,7 +64,7 @@ def test_options_change_the_linker(roadaware: Command, events: Events, tmp_path:
     ]
     done = roadaware("link", events.saved, "--out", tmp_path / "out", "--json", *words)
     config = done.data["config"]
-    assert (config["min_iou"], config["jump_gap"], config["cost"]) == (0.25, 2, "iou")
+    assert (config["--iou"], config["jump_gap"], config["cost"]) == (0.25, 2, "iou")
     assert (config["assignment"], config["trim"]) == ("hungarian", "indiv")
 
 
@@ -98,7 +98,7 @@ def test_an_earlier_result_is_not_replaced_unless_asked(
         (["absent"], 3, "there is no such file or folder"),
         (["CLAIMS", "--size", "big"], 2, "WIDTHxHEIGHT"),
         (["CLAIMS", "--size", "0x512"], 2, "WIDTHxHEIGHT"),
-        (["CLAIMS", "--iou", "2"], 2, "min_iou"),
+        (["CLAIMS", "--iou", "2"], 2, "--iou"),
         (["CLAIMS", "--jump-gap", "-1"], 2, "jump_gap"),
         (["CLAIMS", "--edge", "scores"], 2, "score"),
         (["FOLDER", "--truth", "absent.json"], 3, "absent.json"),

@@ -170,7 +170,7 @@ def open_claims(
             raise _explained(error, scenes) from error
     if len(tables.rejected) and tables.boxes.is_empty():
         first = f"nothing can be taken; the first: {refusal(tables)}"
-        raise InputError(first, where=str(path), hint=remedy(tables))
+        raise _explained(InputError(first, where=str(path), hint=remedy(tables)), scenes)
     left.findings |= refused(tables, path.name)
     return Claims(path, form, tables, left)
 

@@ -11,9 +11,10 @@ from cyclopts import Parameter
 
 from roadaware.cli import after_detector, console, event_inputs, text
 from roadaware.cli.after_detector import AS_THEY_ARE, Steps
+from roadaware.cli.event_findings import oddities
 from roadaware.cli.event_inputs import IMAGES, NETWORK_SIZE, Claims, EventSet
 from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, Overwrite
-from roadaware.errors import InputError
+from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from roadaware.linking.config import LinkerConfig
@@ -77,6 +78,8 @@ def link(
 
     check_target(out, overwrite=overwrite)
     steps.check(len(detections))
+    if iou is not None and not 0 <= iou <= 1:
+        raise UsageError(f"--iou is an overlap from 0 to 1, not {iou:g}")
     size_px = event_inputs.size_of(size)
     scenes = None if truth is None else event_inputs.open_truth(truth)
     claims = _opened(detections, scenes, size_px, images)
@@ -99,6 +102,8 @@ def _opened(
         InputError: if one of the sets has tubes.
     """
     claims = [event_inputs.open_claims(path, scenes, size_px, images=images) for path in paths]
+    for told in () if scenes is None else oddities(scenes):
+        console.note(told)
     for each in claims:
         if each.has_tubes:
             raise InputError(

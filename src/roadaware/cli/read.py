@@ -12,25 +12,26 @@ from roadaware.cli import console, datasets, text
 from roadaware.cli.options import (
     USUAL,
     Common,
-    Dataset,
     DatasetPath,
     Outcome,
     OutputFolder,
     Overwrite,
     Switch,
 )
+from roadaware.scenes.readers import READERS
 
 if TYPE_CHECKING:
     from roadaware.scenes.tables import Scenes
 
 _SHOWN = 20
+_DATASET = f"Which dataset it is: {', '.join(READERS)}."
 _FOLDER = "Save the tables here, as Parquet files with a meta.json."
 _VERIFY = "Compare contents, not times and sizes, before the cache is believed."
 _STRICT = "Exit with 1 if a row or file was refused, or something odd was met."
 
 
 def read(
-    dataset: Dataset,
+    dataset: Annotated[str, Parameter(help=_DATASET)],
     path: DatasetPath,
     /,
     *,

@@ -8,14 +8,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, folders, text
-from roadaware.cli.options import USUAL, Common, DatasetPath, Outcome, OutputFolder, Overwrite, Several
+from roadaware.cli.event_findings import oddities, refused
+from roadaware.cli.options import (
+    USUAL,
+    Common,
+    DatasetPath,
+    Outcome,
+    OutputFolder,
+    Overwrite,
+    Several,
+    Switch,
+)
 
 if TYPE_CHECKING:
     import polars as pl
 
     from roadaware.scenes.tables import Scenes
 
-_DATASET = "Which dataset it is: road, ucf24, jaad or pie."
+_DATASET = "Which dataset it is: road, ucf24, vott, jaad or pie."
+_STRICT = "Exit with 1 if rows or files were refused."
 _FOLDER = "Write the counts and a page with bars here."
 _KINDS = "Only these kinds of labels."
 _BAR, _PAGE, _ROWS = 24, "report.html", "counts.parquet"
@@ -29,6 +40,7 @@ def stats(
     kinds: Annotated[list[str] | None, Parameter(help=_KINDS), Several] = None,
     folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder] = None,
     overwrite: Overwrite = False,
+    strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:
     """Count boxes and tubes by class and split, as ROAD's paper does in Tables 15 to 20, and draw them.
@@ -42,6 +54,7 @@ def stats(
         roadaware stats ucf24 pyannot_with_class_names.pkl --kinds action -o runs/counts
     """
     from roadaware.analysis.road_counts import beside_print, count
+    from roadaware.cli.event_inputs import house_kinds
     from roadaware.errors import UsageError
 
     folders.check(folder, overwrite=overwrite)
@@ -49,15 +62,21 @@ def stats(
     with console.working("counting"):
         counts = count(scenes)
         printed = beside_print(counts, scenes)
+    kinds = list(house_kinds(kinds or [], scenes))
     known = counts["kind"].unique(maintain_order=True).to_list()
-    unknown = sorted(set(kinds or []) - set(known))
+    unknown = sorted(set(kinds) - set(known))
     if unknown:
         raise UsageError(f"no labels of kind {', '.join(unknown)}; there are {', '.join(known) or 'none'}")
     counts = _of_kinds(counts, kinds)
     printed = None if printed is None else _of_kinds(printed, kinds)
     if folder is not None:
         _save(scenes, counts, printed, folder, overwrite=overwrite)
-    return Outcome(_text(scenes, counts, printed), _data(scenes, counts, printed))
+    failed = "--strict: " + "; ".join(_refused(scenes)) if strict and len(scenes.rejected) else None
+    return Outcome(_text(scenes, counts, printed), _data(scenes, counts, printed), failed)
+
+
+def _refused(scenes: Scenes) -> list[str]:
+    return [f"{n:,} {text.cell(what)}" for what, n in refused(scenes, "the truth").items()]
 
 
 def _of_kinds(rows: pl.DataFrame, kinds: list[str] | None) -> pl.DataFrame:
@@ -70,6 +89,7 @@ def _text(scenes: Scenes, counts: pl.DataFrame, printed: pl.DataFrame | None) ->
     parts = [
         f"{text.cell(scenes.meta.dataset)}: {len(scenes.videos):,} videos; boxes/tubes by class and split"
     ]
+    parts += [*_refused(scenes), *map(text.cell, oddities(scenes))]
     parts += [_kind_text(counts, kind) for kind in counts["kind"].unique(maintain_order=True)]
     if printed is not None:
         parts.append(_printed_text(printed))
@@ -133,6 +153,8 @@ def _data(scenes: Scenes, counts: pl.DataFrame, printed: pl.DataFrame | None) ->
         "videos": len(scenes.videos),
         "counts": (counts if printed is None else printed).to_dicts(),
         "compared_with_print": printed is not None,
+        "dropped": refused(scenes, "the truth"),
+        "notes": list(oddities(scenes)),
     }
 
 
@@ -144,7 +166,7 @@ def _save(
     from roadaware.reports.stats import stats_section
 
     title = f"Counts of {scenes.meta.dataset or 'a data set'}"
-    page = report([stats_section(counts, printed)], title=title)
+    page = report([stats_section(counts, printed)], title=title, subtitle="; ".join(_refused(scenes)))
     files = {
         _ROWS: parquet(counts if printed is None else printed),
         _PAGE: page.encode("utf-8", errors="backslashreplace"),

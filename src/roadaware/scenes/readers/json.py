@@ -22,6 +22,7 @@ Piece = tuple[int, Path, Any]
 
 DEEPEST = 200
 _DAMAGED = "the file is damaged or cut off: fetch it again"
+_WRITTEN = "mend that place if the file is your own; a fetched one may be damaged or cut off: fetch it again"
 _BLANK = re.compile(r"[ \t\n\r]*")
 _TEXT = r'"(?:[^"\\]|\\.)*"'
 _CONSTANT = re.compile(rf"{_TEXT}|(NaN|-?Infinity)")
@@ -188,7 +189,7 @@ class _Document:
         before = self.text[:at]
         line, column = before.count("\n") + 1, at - before.rfind("\n")
         message = f"not strict JSON: {message}, at byte {len(before.encode('utf-8', 'surrogatepass'))}"
-        raise InputError(message, where=f"{self.where}, line {line}, column {column}", hint=_DAMAGED)
+        raise InputError(message, where=f"{self.where}, line {line}, column {column}", hint=_WRITTEN)
 
 
 def deeper(text: str, most: int) -> bool:
