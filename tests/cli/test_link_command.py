@@ -64,7 +64,7 @@ def test_options_change_the_linker(roadaware: Command, events: Events, tmp_path:
     ]
     done = roadaware("link", events.saved, "--out", tmp_path / "out", "--json", *words)
     config = done.data["config"]
-    assert (config["--iou"], config["jump_gap"], config["cost"]) == (0.25, 2, "iou")
+    assert (config["min_iou"], config["jump_gap"], config["cost"]) == (0.25, 2, "iou")
     assert (config["assignment"], config["trim"]) == ("hungarian", "indiv")
 
 
