@@ -5,7 +5,7 @@ import pytest
 
 from roadaware.errors import InputError
 from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.rescaling import rescaled
+from roadaware.scenes.rescaling import factors, image_sizes, rescaled, with_sizes
 from roadaware.scenes.tables import Scenes
 
 
@@ -49,3 +49,27 @@ def test_claims_without_sizes_are_in_the_truths_pixels() -> None:
 def test_a_truth_that_does_not_tell_its_size_is_refused() -> None:
     with pytest.raises(InputError, match=r"how large the images of \['b'\]"):
         rescaled(claims(sizes(("a", 10, 10), ("b", 10, 10))), Scenes(videos=sizes(("a", 20, 40))))
+
+
+def test_a_size_is_known_where_both_sides_are_and_are_something() -> None:
+    videos = sizes(("a", 20, 40), ("b", None, 40), ("c", 0, 40), ("d", 20, None))
+    assert image_sizes(Scenes(videos=videos)) == {"a": (20, 40)}
+    assert image_sizes(Scenes(videos=videos.drop("height_px"))) == {}
+    bare = claims(sizes(("a", 0, 10), ("b", 10, 20)))
+    assert corners(rescaled(bare, Scenes(videos=sizes(("a", 20, 40), ("b", 20, 20))))) == [
+        (1, 2, 3, 4),
+        (2, 2, 6, 4),
+    ]
+
+
+def test_factors_are_those_of_each_boxs_video() -> None:
+    videos = pl.Series(["b", "a", "b", "c"])
+    own, asked = {"a": (10, 10), "b": (4, 2)}, {"a": (20, 5), "b": (4, 6), "c": (1, 1)}
+    assert factors(videos, own, asked).tolist() == [[1, 3, 1, 3], [2, 0.5, 2, 0.5], [1, 3, 1, 3], [1] * 4]
+    assert factors(videos.clear(), own, asked).shape == (0, 4)
+
+
+def test_sizes_stand_with_their_videos() -> None:
+    videos = sizes(("b", 1, 1), ("a", None, None), ("c", 5, 5)).with_columns(fps=pl.Series([1.0, 2.0, 3.0]))
+    found = with_sizes(videos, {"a": (20, 40), "b": (4, 2), "other": (1, 1)})
+    assert found.rows() == [("b", 4, 2, 1.0), ("a", 20, 40, 2.0), ("c", None, None, 3.0)]

@@ -14,13 +14,14 @@ from roadaware.errors import InputError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.video import tube_table
 from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.rescaling import image_sizes, rescaled
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes, TableSet
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Spans = tuple[tuple[int, int], ...]
 
-_EDGES = ("x1_px", "y1_px", "x2_px", "y2_px")
 WORST_AT = 0.5
 """The overlap that a tube must miss to be called wrong."""
 _FIRST_CHOICES = ("agent", "action", "event")
@@ -113,7 +114,7 @@ def worst_tubes(
         return []
     table = tube_table(predictions, scenes, config, kinds=(chosen,), threshold=threshold)
     pairs = [*_missed(table, scenes, chosen, most // 2), *_false(table, most - most // 2)]
-    claims, truth = _Boxes(predictions, scenes), _Boxes(scenes, scenes)
+    claims, truth = _Boxes(rescaled(predictions, scenes)), _Boxes(scenes)
     return [_strip(pair, claims, truth, shown) for pair in pairs]
 
 
@@ -165,15 +166,15 @@ def _false(table: pl.DataFrame, most: int) -> Iterator[_Pair]:
 
 
 class _Boxes:
-    """Looks up the frames and boxes of tubes, in pixels of the truth's images."""
+    """Looks up the frames and boxes of tubes, and the sizes of images."""
 
-    def __init__(self, tables: TableSet, scenes: Scenes) -> None:
+    def __init__(self, tables: TableSet) -> None:
         self._tables = tables
-        self._sizes, self._own = _sizes(scenes), _sizes(tables)
+        self._sizes = image_sizes(tables)
         self._rows = {row["tube"]: row for row in tables.tubes.iter_rows(named=True)}
 
     def size(self, video: str) -> tuple[float, float] | None:
-        """Width and height of the truth's images, null where unknown."""
+        """Width and height of the images, null where unknown."""
         return self._sizes.get(video)
 
     def of(self, tube: int | None) -> tuple[Ints, Floats]:
@@ -192,14 +193,7 @@ class _Boxes:
             boxes, frames = boxes.filter(pl.Series(held)), frames[held]
         if row.get("consecutive"):
             frames = row["start_frame"] + np.arange(len(frames))
-        found = boxes.select(_EDGES).cast(pl.Float64).to_numpy()
-        return frames, found * self._scale(str(row["video"]))
-
-    def _scale(self, video: str) -> Floats:
-        asked, own = self._sizes.get(video), self._own.get(video)
-        if asked is None or own is None:
-            return np.ones(4)
-        return np.tile(np.divide(asked, own), 2)
+        return frames, boxes.select(CORNERS).cast(pl.Float64).to_numpy()
 
 
 def _strip(pair: _Pair, claims: _Boxes, truth: _Boxes, shown: int) -> Strip:
@@ -230,13 +224,6 @@ def _runs(frames: Ints) -> Spans:
         return ()
     breaks = np.flatnonzero(np.diff(frames) != 1) + 1
     return tuple((int(part[0]), int(part[-1]) + 1) for part in np.split(frames, breaks))
-
-
-def _sizes(tables: TableSet) -> dict[str, tuple[float, float]]:
-    if not {"width_px", "height_px"} <= set(tables.videos.columns):
-        return {}
-    held = tables.videos.drop_nulls(["width_px", "height_px"])
-    return {str(v): (float(w), float(h)) for v, w, h in held.select("video", "width_px", "height_px").rows()}
 
 
 def _span(row: dict[str, Any]) -> str:

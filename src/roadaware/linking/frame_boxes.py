@@ -12,12 +12,12 @@ import polars as pl
 from roadaware.config import to_dict
 from roadaware.errors import InputError
 from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-SIDES = ("x1_px", "y1_px", "x2_px", "y2_px")
 _NOTE = "after_detector"
 
 
@@ -51,7 +51,7 @@ def frame_boxes(predictions: Predictions) -> FrameBoxes:
         )
     if "score" not in boxes.columns or boxes["score"].null_count():
         raise InputError("every box needs its agentness in boxes.score")
-    corners = np.stack([boxes[side].to_numpy() for side in SIDES], axis=1).astype(np.float64)
+    corners = np.stack([boxes[side].to_numpy() for side in CORNERS], axis=1).astype(np.float64)
     group = frame_numbers(boxes.select(pl.col("video").cast(pl.String), "frame"))
     return FrameBoxes(group, np.ascontiguousarray(corners), boxes["score"].to_numpy().astype(np.float64))
 

@@ -10,13 +10,14 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError, UsageError
-from roadaware.linking.frame_boxes import SIDES, frame_boxes, frame_numbers, told
+from roadaware.linking.frame_boxes import frame_boxes, frame_numbers, told
 from roadaware.scenes.dense import Layout, layout, matrix
 from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.rescaling import Sizes, factors, image_sizes, with_sizes
+from roadaware.scenes.schema import CORNERS
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-_SizeOf = dict[str, tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def fused(models: Sequence[Predictions], config: FusionConfig | None = None) -> 
         raise UsageError(f"{len(weights)} weights for {len(models)} detectors")
     columns = layout(models[0].meta, "boxes")
     names = list(dict.fromkeys(name for model in models for name in _named(model)))
-    sizes = {name: size for model in reversed(models) for name, size in _sizes(model).items()}
+    sizes = {name: size for model in reversed(models) for name, size in image_sizes(model).items()}
     pool = _pool(models, columns, sizes, names, config)
     boxes = _boxes(pool, weights, config, columns.width)
     frames = _frames(models, weights, names)
@@ -123,7 +124,7 @@ def _boxes(pool: _Pool, weights: Floats, config: FusionConfig, width: int) -> pl
     rows = pool.rows[members[first]]
     ranked = np.lexsort((-score, rows["frame"].to_numpy(), rows["video"].to_physical().to_numpy()))
     boxes: pl.DataFrame = rows[ranked].with_columns(pl.col("video").cast(pl.String))
-    made = [pl.Series(side, corners[ranked, k]) for k, side in enumerate(SIDES)]
+    made = [pl.Series(side, corners[ranked, k]) for k, side in enumerate(CORNERS)]
     made.append(pl.Series("score", score[ranked]))
     if width:
         values = np.minimum(dense[ranked], 1.0).astype(np.float32)
@@ -138,7 +139,7 @@ def _sums(values: Floats, first: Ints) -> Floats:
 
 
 def _pool(
-    models: Sequence[Predictions], columns: Layout, sizes: _SizeOf, names: list[str], config: FusionConfig
+    models: Sequence[Predictions], columns: Layout, sizes: Sizes, names: list[str], config: FusionConfig
 ) -> _Pool:
     """The boxes of all detectors that are strong enough."""
     rows, number, corners, score, scores = [], [], [], [], []
@@ -147,7 +148,7 @@ def _pool(
         kept = np.flatnonzero(flat.score >= config.min_score)
         boxes = model.boxes[kept]
         table = boxes.select(pl.col("video").cast(pl.String), "frame")
-        scale = _scale(table["video"], _sizes(model), sizes)
+        scale = _scale(table["video"], image_sizes(model), sizes)
         rows.append(table.with_columns(pl.col("video").cast(pl.Enum(names))))
         number.append(np.full(len(kept), index, dtype=np.int64))
         corners.append(flat.corners[kept] * scale)
@@ -168,41 +169,24 @@ def _named(model: Predictions) -> list[str]:
     return [name for table in listed for name in table["video"].cast(pl.String).unique(maintain_order=True)]
 
 
-def _sizes(model: Predictions) -> _SizeOf:
-    videos = model.videos
-    if not {"width_px", "height_px"} <= set(videos.columns):
-        return {}
-    known = videos.select(pl.col("video").cast(pl.String), "width_px", "height_px").drop_nulls()
-    return {video: (width, height) for video, width, height in known.iter_rows()}
-
-
-def _scale(videos: pl.Series, own: _SizeOf, common: _SizeOf) -> Floats:
+def _scale(videos: pl.Series, own: Sizes, common: Sizes) -> Floats:
     """(n, 4) what corners are multiplied with to be pixels of the common images."""
-    names = videos.unique(maintain_order=True).to_list()
-    silent = [name for name in names if name in common and name not in own]
+    silent = [
+        name for name in videos.unique(maintain_order=True).to_list() if name in common and name not in own
+    ]
     if silent:
         raise InputError(
             f"one detector says how large its images of {silent[:5]} are and another does not",
             hint="give all sets of detections a table `videos` with width_px and height_px, or none",
         )
-    known = [(own[name], common[name]) if name in own else ((1, 1), (1, 1)) for name in names]
-    factors: Floats = np.array([(w / of, h / high) * 2 for (of, high), (w, h) in known]).reshape(-1, 4)
-    rows: Floats = factors[videos.cast(pl.Enum(names)).to_physical().to_numpy()]
-    return rows
+    return factors(videos, own, common)
 
 
-def _videos(models: Sequence[Predictions], sizes: _SizeOf) -> pl.DataFrame:
+def _videos(models: Sequence[Predictions], sizes: Sizes) -> pl.DataFrame:
     """The videos of all detectors, each as the first that lists it does, with the common size."""
     listed = [model.videos.with_columns(pl.col("video").cast(pl.String)) for model in models]
     videos = pl.concat(listed, how="diagonal_relaxed").unique("video", keep="first", maintain_order=True)
-    if not sizes:
-        return videos
-    sides = []
-    for k, name in enumerate(("width_px", "height_px")):
-        known = {video: size[k] for video, size in sizes.items()}
-        side = pl.col("video").replace_strict(known, default=None, return_dtype=pl.Int64)
-        sides.append(side.alias(name))
-    return videos.with_columns(sides)
+    return with_sizes(videos, sizes) if sizes else videos
 
 
 def _frames(models: Sequence[Predictions], weights: Floats, names: list[str]) -> pl.DataFrame:

@@ -10,9 +10,10 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError, UsageError
-from roadaware.linking.frame_boxes import SIDES, told, with_boxes
+from roadaware.linking.frame_boxes import told, with_boxes
 from roadaware.scenes.dense import matrix
 from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.schema import CORNERS
 
 Ints = npt.NDArray[np.int64]
 _SPANS = pl.List(pl.List(pl.Int64))
@@ -126,7 +127,7 @@ def _between(boxes: pl.DataFrame, left: Ints, right: Ints, step: Ints, share: An
         pl.Series("frame", old["frame"].to_numpy() + step),
         interpolated=pl.lit(value=True),
     )
-    numbers = [*SIDES, *(["score"] if "score" in boxes.columns else [])]
+    numbers = [*CORNERS, *(["score"] if "score" in boxes.columns else [])]
     for name in numbers:
         a, b = old[name].to_numpy().astype(np.float64), new[name].to_numpy().astype(np.float64)
         made = made.with_columns(pl.Series(name, a + (b - a) * share, dtype=boxes.schema[name]))

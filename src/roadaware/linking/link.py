@@ -16,10 +16,10 @@ from roadaware.linking.config import LinkerConfig
 from roadaware.linking.paths import Detections, Paths, gather, link_video, usable_rows
 from roadaware.scenes.dense import Layout, layout, matrix
 from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.schema import CORNERS
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-_SIDES = ("x1_px", "y1_px", "x2_px", "y2_px")
 
 
 def link(
@@ -86,7 +86,7 @@ def _detections(predictions: Predictions, kinds: Layout) -> tuple[list[str], Int
     low, high = (scores.min(), scores.max()) if scores.size else (0.0, 0.0)
     if not (low >= 0 and high <= 1):
         raise InputError(f"class scores should lie in [0, 1]; found {low:g} to {high:g}")
-    sides = np.stack([boxes[side].to_numpy() for side in _SIDES], axis=1).astype(np.float64)
+    sides = np.stack([boxes[side].to_numpy() for side in CORNERS], axis=1).astype(np.float64)
     agentness = boxes["score"].to_numpy().astype(np.float64)
     if not np.array_equal(order, np.arange(len(order))):
         video, frame, sides = video[order], frame[order], sides[order]
@@ -235,7 +235,7 @@ def _boxes(boxes: pl.DataFrame, order: Ints, closing: Closing, config: LinkerCon
             pl.Series("box", number + np.arange(len(after))),
             pl.Series("frame", detections.frame[new]),
             pl.Series("tube", tube[new]),
-            *(pl.Series(side, detections.boxes[new, s].astype(np.float32)) for s, side in enumerate(_SIDES)),
+            *(pl.Series(side, detections.boxes[new, s].astype(np.float32)) for s, side in enumerate(CORNERS)),
             pl.Series("score", detections.agentness[new], dtype=boxes.schema["score"]),
             interpolated=pl.lit(True),
         )

@@ -1,15 +1,20 @@
-"""Claims in the pixels of the truth's images, where they were made in images of another size."""
+"""Boxes in pixels of images of another size: claims in those of the truth, one detector's in another's."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError
 from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes, TableSet
 
-_SIZE = ("width_px", "height_px")
-_SIDES = {"x1_px": "x", "x2_px": "x", "y1_px": "y", "y2_px": "y"}
+Sizes = Mapping[str, tuple[int, int]]
+"""Width and height in pixels of the images of each video."""
 
 
 def rescaled(predictions: Predictions, scenes: Scenes) -> Predictions:
@@ -24,38 +29,55 @@ def rescaled(predictions: Predictions, scenes: Scenes) -> Predictions:
     Raises:
         InputError: if the predictions tell a video's size and the scenes do not.
     """
-    own, theirs = _sizes(predictions), _sizes(scenes)
-    both = own.join(theirs, on="video", how="left", suffix="_new", maintain_order="left")
-    silent = both.filter(pl.any_horizontal(pl.col(f"{side}_new").is_null() for side in _SIZE))
-    if len(silent):
+    own, asked = image_sizes(predictions), image_sizes(scenes)
+    silent = [video for video in own if video not in asked]
+    if silent:
         raise InputError(
-            f"the truth does not say how large the images of {silent['video'].head(5).to_list()} are",
+            f"the truth does not say how large the images of {silent[:5]} are",
             hint="give its table `videos` width_px and height_px",
         )
-    factors = both.select(
-        "video",
-        x=pl.col("width_px_new") / pl.col("width_px"),
-        y=pl.col("height_px_new") / pl.col("height_px"),
-    )
-    names = predictions.boxes.select(pl.col("video").cast(pl.String))
-    found = names.join(factors, on="video", how="left", maintain_order="left").with_columns(
-        pl.col("x", "y").fill_null(1.0)
-    )
-    boxes = predictions.boxes.with_columns(
-        (predictions.boxes[side].cast(pl.Float64) * found[axis]).cast(predictions.boxes.schema[side])
-        for side, axis in _SIDES.items()
-    )
-    if not set(_SIZE) <= set(predictions.videos.columns):
+    if not {"width_px", "height_px"} <= set(predictions.videos.columns):
         return predictions
-    listed = predictions.videos.select(pl.col("video").cast(pl.String))
-    sizes = listed.join(theirs, on="video", how="left", maintain_order="left")
-    return predictions.with_tables(
-        boxes=boxes, videos=predictions.videos.with_columns(sizes.get_columns()[1:])
+    boxes = predictions.boxes
+    scale = factors(boxes["video"], own, asked)
+    boxes = boxes.with_columns(
+        (boxes[side].cast(pl.Float64) * pl.Series(scale[:, k])).cast(boxes.schema[side])
+        for k, side in enumerate(CORNERS)
+    )
+    return predictions.with_tables(boxes=boxes, videos=with_sizes(predictions.videos, asked))
+
+
+def image_sizes(tables: TableSet) -> dict[str, tuple[int, int]]:
+    """Width and height in pixels of the images of each video, where both are known, as `videos` tells."""
+    if not {"width_px", "height_px"} <= set(tables.videos.columns):
+        return {}
+    known = tables.videos.select(pl.col("video").cast(pl.String), "width_px", "height_px").drop_nulls()
+    return {video: (width, height) for video, width, height in known.iter_rows() if width > 0 and height > 0}
+
+
+def with_sizes(videos: pl.DataFrame, sizes: Sizes) -> pl.DataFrame:
+    """The table of videos with these sizes, null for videos that have none."""
+    names = videos["video"].cast(pl.String).to_list()
+    sides = [[sizes[name][k] if name in sizes else None for name in names] for k in range(2)]
+    return videos.with_columns(
+        pl.Series(side, values, dtype=pl.Int64)
+        for side, values in zip(("width_px", "height_px"), sides, strict=True)
     )
 
 
-def _sizes(tables: TableSet) -> pl.DataFrame:
-    """video, width_px and height_px of the videos whose size is known."""
-    if not set(_SIZE) <= set(tables.videos.columns):
-        return pl.DataFrame(schema={"video": pl.String, "width_px": pl.Int64, "height_px": pl.Int64})
-    return tables.videos.select(pl.col("video").cast(pl.String), *_SIZE).drop_nulls()
+def factors(videos: pl.Series, own: Sizes, asked: Sizes) -> npt.NDArray[np.float64]:
+    """(n, 4) what x1, y1, x2, y2 are multiplied with to be pixels of images of the sizes asked for.
+
+    Args:
+        videos: (n,) the video of each box.
+        own: the sizes that boxes are in.
+        asked: the others; boxes of a video that either leaves out stay as they are.
+    """
+    names = videos.cast(pl.String)
+    different = names.unique(maintain_order=True).to_list()
+    scale = np.ones((len(different), 4))
+    for k, name in enumerate(different):
+        if name in own and name in asked:
+            scale[k] = np.tile(np.divide(asked[name], own[name]), 2)
+    rows: npt.NDArray[np.float64] = scale[names.cast(pl.Enum(different)).to_physical().to_numpy()]
+    return rows

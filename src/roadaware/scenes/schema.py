@@ -60,6 +60,9 @@ _EVENT_SOURCE = (
 _KIND = _key("text", "the vocabulary")
 _LABEL = _key("int", "index in the vocabulary of `kind`", vocabulary="*")
 
+CORNERS = ("x1_px", "y1_px", "x2_px", "y2_px")
+"""The columns of a box, in the order of its numbers wherever it is an array."""
+
 TABLES: dict[str, Table] = {
     "videos": Table(
         "One camera stream each; an image set is one video, one frame per image.",

@@ -10,15 +10,14 @@ import polars as pl
 
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.positions import IntArray, Positions, positions
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
-
-BOX = ("x1_px", "y1_px", "x2_px", "y2_px")
 
 
 def windows(
     scenes: Scenes,
     samples: pl.DataFrame,
-    columns: Sequence[str] = BOX,
+    columns: Sequence[str] = CORNERS,
     *,
     before: int = 0,
     after: int = 0,

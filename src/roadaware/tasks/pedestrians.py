@@ -19,8 +19,9 @@ from roadaware.models.crossing.tabular import TabularModel
 from roadaware.scenes.moments import at_frames
 from roadaware.scenes.predictions import Predictions, of_samples
 from roadaware.scenes.sampling import left_out
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
-from roadaware.scenes.windows import BOX, windows
+from roadaware.scenes.windows import windows
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -93,7 +94,7 @@ def examples(scenes: Scenes, split: str) -> Examples:
     samples = split_samples(scenes, split).samples
     if samples["label"].null_count():
         raise InputError(f"{samples['label'].null_count()} samples of split '{split}' have no answer")
-    observed = windows(scenes, samples, (*BOX, "frame"))
+    observed = windows(scenes, samples, (*CORNERS, "frame"))
     facts = _facts(scenes, samples)
     return Examples(
         boxes=np.ascontiguousarray(observed[..., :4]),

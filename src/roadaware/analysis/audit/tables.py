@@ -6,6 +6,7 @@ import polars as pl
 
 from roadaware.analysis.audit.context import Context, places
 from roadaware.analysis.audit.findings import SHOWN, Example, Finding, Severity, Table
+from roadaware.scenes.schema import CORNERS
 
 _DOMINANT = 0.4
 
@@ -180,7 +181,7 @@ def _boxes(
     total = len(context.scenes.boxes)
     names = context.scenes.tubes.select("tube", pl.col("name").cast(pl.String))
     shown = rows.head(SHOWN).join(names, on="tube", how="left", maintain_order="left")
-    where = pl.format("{}, {}, {}, {}", "x1_px", "y1_px", "x2_px", "y2_px")
+    where = pl.format("{}, {}, {}, {}", *CORNERS)
     return Finding(
         name=name,
         severity=severity,

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from roadaware.errors import InputError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.rescaling import image_sizes
 from roadaware.scenes.tables import Scenes, TableSet
 
 Floats = npt.NDArray[np.float64]
@@ -63,13 +63,6 @@ def scales(
 
 def _sizes(tables: TableSet, videos: Sequence[str]) -> Floats:
     """(V, 2) width and height, NaN where not known."""
-    sizes = np.full((len(videos), 2), np.nan)
-    known = tables.videos
-    if not {"width_px", "height_px"} <= set(known.columns):
-        return sizes
-    rows = known.select(pl.col("video").cast(pl.String), "width_px", "height_px").drop_nulls()
-    place = {video: k for k, video in enumerate(videos)}
-    for video, width, height in rows.iter_rows():
-        if video in place and width > 0 and height > 0:
-            sizes[place[video]] = width, height
-    return sizes
+    known = image_sizes(tables)
+    sizes = [known.get(video, (np.nan, np.nan)) for video in videos]
+    return np.array(sizes, dtype=np.float64).reshape(-1, 2)

@@ -11,13 +11,13 @@ import polars as pl
 from roadaware.errors import InputError
 from roadaware.scenes.dense import with_layout
 from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_CORNERS = ("x1_px", "y1_px", "x2_px", "y2_px")
 _LEAST_AGENTNESS, _MOST_PER_FRAME = 0.025, 100
 
 
@@ -145,7 +145,7 @@ def _seen(rng: np.random.Generator, scenes: Scenes, detector: Detector) -> _Foun
     two = np.flatnonzero(rng.random(len(boxes)) < detector.doubles)
     of = np.concatenate([one, two])
     of = of[~blind[first[video[of]] + frame[of]]]
-    true = boxes.select(_CORNERS).to_numpy().astype(np.float64)[of]
+    true = boxes.select(CORNERS).to_numpy().astype(np.float64)[of]
     quality = rng.normal(2.0 * detector.sharpness, 1.2, len(of)) - 1.5 * seldom[of] - 0.8 * dark[of]
     corners = _moved(rng, true, detector.jitter * np.where(dark[of], 1.4, 1.0))
     wrong = _nothing(rng, scenes, detector, np.flatnonzero(~blind), first)
@@ -285,7 +285,7 @@ def _table(
             "video": names.gather(found.video[order]),
             "frame": found.frame[order],
             "tube": pl.Series([None] * len(order), dtype=pl.Int64),
-            **{name: corners[:, k] for k, name in enumerate(_CORNERS)},
+            **{name: corners[:, k] for k, name in enumerate(CORNERS)},
             "score": agentness[order],
             "scores": pl.Series(dense[order], dtype=pl.Array(pl.Float32, dense.shape[1])),
         }

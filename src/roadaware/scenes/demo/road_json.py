@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from roadaware.scenes.demo import road_terms as terms
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 
 _Rows = dict[str, list[dict[str, Any]]]
@@ -118,8 +119,7 @@ def _video(row: dict[str, Any], parts: dict[str, _Rows]) -> dict[str, Any]:
 
 
 def _shares(box: dict[str, Any], size: tuple[int, int]) -> list[float]:
-    names = ("x1_px", "y1_px", "x2_px", "y2_px")
-    return [box[name] / size[k % 2] for k, name in enumerate(names)]
+    return [box[name] / size[k % 2] for k, name in enumerate(CORNERS)]
 
 
 def _ids(box: dict[str, Any]) -> dict[str, list[int]]:

@@ -10,6 +10,7 @@ import polars as pl
 from roadaware.errors import UsageError
 from roadaware.scenes.demo import road_terms as terms
 from roadaware.scenes.demo.road_tubes import Bools, Floats, Ints, Tracks, av_tables, labels_table, tube_tables
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 
 ROAD_SHAPED = {"videos": 3, "frames": (1267, 1267, 1266), "boxes_per_frame": 6.8}
@@ -210,7 +211,7 @@ def _boxes(rng: np.random.Generator, tracks: Tracks, size: tuple[int, int], name
     x1, y1 = x * (size[0] - width), (0.25 + 0.5 * y) * (size[1] - height)
     corners = np.round(np.stack([x1, y1, x1 + width, y1 + height], axis=1) * 4) / 4
     order = np.lexsort((track, tracks.frame, tracks.video))
-    columns = zip(("x1_px", "y1_px", "x2_px", "y2_px"), corners[order].T, strict=True)
+    columns = zip(CORNERS, corners[order].T, strict=True)
     return pl.DataFrame(
         {
             "box": np.arange(len(order)),

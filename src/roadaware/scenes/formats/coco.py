@@ -16,9 +16,9 @@ from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.json import a_list, an_object, kind_of, quoted, whole
 from roadaware.scenes.readers.source import shown
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 
-_CORNERS = ("x1_px", "y1_px", "x2_px", "y2_px")
 _LARGEST = (1 << 53) - 1
 _FAR = 1e9
 
@@ -233,7 +233,7 @@ def _told(box: Any) -> str:
 def _tables(rows: _Rows, index: CocoIndex) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Boxes in the order of the file, and the label of each."""
     place = pl.DataFrame(rows.place, schema={"video": pl.String, "frame": pl.Int64}, orient="row")
-    corners = pl.DataFrame(rows.box, schema=dict.fromkeys(_CORNERS, pl.Float64), orient="row")
+    corners = pl.DataFrame(rows.box, schema=dict.fromkeys(CORNERS, pl.Float64), orient="row")
     boxes = pl.concat([place, corners], how="horizontal").with_columns(box=pl.int_range(pl.len()))
     labels = pl.DataFrame({"box": boxes["box"], "label": rows.label}, schema={"box": int, "label": int})
     return boxes, labels.with_columns(kind=pl.lit(index.kind))

@@ -15,9 +15,8 @@ from roadaware.scenes.dense import Layout, layout, matrix
 from roadaware.scenes.disk import atomic_write
 from roadaware.scenes.formats.coco_index import CocoIndex, of_places
 from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
-
-_CORNERS = ("x1_px", "y1_px", "x2_px", "y2_px")
 
 
 def write_results(predictions: Predictions, path: Path, index: CocoIndex, *, min_score: float = 0.0) -> int:
@@ -55,7 +54,7 @@ def write_results(predictions: Predictions, path: Path, index: CocoIndex, *, min
             "score": score,
         }
         for video, frame, label, score, *corners in scored.select(
-            "video", "frame", "name", "score", *_CORNERS
+            "video", "frame", "name", "score", *CORNERS
         ).iter_rows()
     ]
     atomic_write(Path(path), json.dumps(results, allow_nan=False).encode())
@@ -110,7 +109,7 @@ def write_annotations(scenes: Scenes, path: Path, index: CocoIndex | None = None
     rows = rows.filter(pl.col("name").is_in(list(category)))
     annotations: list[dict[str, Any]] = []
     for video, frame, label, ignore, *corners in rows.select(
-        "video", "frame", "name", "ignore", *_CORNERS
+        "video", "frame", "name", "ignore", *CORNERS
     ).iter_rows():
         if (video, frame) in ids:
             left, top, width, height = _bbox(corners)
@@ -152,7 +151,7 @@ def _dense_rows(
     boxes: pl.DataFrame, scores: Any, columns: Layout, index: CocoIndex
 ) -> Iterator[pl.DataFrame]:
     """The rows of each label that both sides have."""
-    place = boxes.select("video", "frame", *_CORNERS).with_row_index("row")
+    place = boxes.select("video", "frame", *CORNERS).with_row_index("row")
     yield place.clear().with_columns(name=pl.lit(""), score=pl.lit(0.0))
     for number, label in enumerate(columns.kinds[index.kind]):
         if label in index.labels:

@@ -13,10 +13,10 @@ from roadaware.errors import InputError
 from roadaware.scenes.formats.kinds import Kinds
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.readers.findings import Findings
+from roadaware.scenes.schema import CORNERS
 
 Numbers = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
-_CORNERS = ("x1_px", "y1_px", "x2_px", "y2_px")
 _AGENTNESS = 4
 
 
@@ -100,7 +100,7 @@ def _boxes(read: Read, kinds: Kinds, findings: Findings) -> pl.DataFrame:
             "box": np.arange(len(rows)),
             "video": pl.Series(read.video, dtype=pl.String).gather(place),
             "frame": np.array(read.frame, dtype=np.int64)[place],
-            **{name: np.ascontiguousarray(corners[:, at]) for at, name in enumerate(_CORNERS)},
+            **{name: np.ascontiguousarray(corners[:, at]) for at, name in enumerate(CORNERS)},
             "score": np.ascontiguousarray(rows[:, _AGENTNESS]),
             "scores": pl.Series(
                 np.ascontiguousarray(rows[:, _AGENTNESS + 1 :]),

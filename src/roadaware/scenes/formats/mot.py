@@ -16,9 +16,9 @@ from roadaware.scenes.formats.knowledge import Known, refuse_findings
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.source import leads_out, shown
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 
-CORNERS = ("x1_px", "y1_px", "x2_px", "y2_px")
 FIRST_PIXEL = 1.0
 """MOT text counts pixels from 1, as it counts frames and tracks."""
 

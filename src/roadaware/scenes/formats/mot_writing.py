@@ -8,10 +8,11 @@ from pathlib import Path
 import polars as pl
 
 from roadaware.errors import UsageError
-from roadaware.scenes.formats.mot import CORNERS, FIRST_PIXEL
+from roadaware.scenes.formats.mot import FIRST_PIXEL
 from roadaware.scenes.formats.writing import write_folder
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.readers.source import leads_out, shown
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes, TableSet
 
 _PEDESTRIAN = 1

@@ -12,10 +12,10 @@ from roadaware.errors import InputError
 from roadaware.scenes.dense import Layout, layout, matrix
 from roadaware.scenes.formats.kinds import AGENTNESS
 from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.schema import CORNERS
 
 Numbers = npt.NDArray[Any]
 Lists = dict[str, dict[str, list[dict[str, Any]]]]
-_CORNERS = ("x1_px", "y1_px", "x2_px", "y2_px")
 _OPTIONAL = {
     "start_frame": pl.Int64(),
     "end_frame": pl.Int64(),
@@ -98,7 +98,7 @@ class _Boxes:
             raise InputError("the boxes name no tubes", hint="link the detections first")
         boxes = boxes.filter(pl.col("tube").is_not_null()).sort("tube", "frame", maintain_order=True)
         self.frames = boxes["frame"].to_numpy()
-        self.corners = boxes.select(*_CORNERS).to_numpy().astype(np.float32)
+        self.corners = boxes.select(*CORNERS).to_numpy().astype(np.float32)
         score = (
             boxes["score"] if "score" in boxes.columns else pl.Series([None] * len(boxes), dtype=pl.Float32)
         )

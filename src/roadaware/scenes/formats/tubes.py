@@ -21,6 +21,7 @@ from roadaware.scenes.pickles import load
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.source import shown
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 
 Progress = Callable[[int, int, str], None]
@@ -28,7 +29,6 @@ Numbers = npt.NDArray[Any]
 _LIMIT = 1 << 31
 _MOST_LABELS, _MOST_FRAMES = 1 << 16, 1 << 31
 _HINT = "give the scenes that were detected in, and the number of the first frame in the file"
-_CORNERS = ("x1_px", "y1_px", "x2_px", "y2_px")
 _TAKEN = (AGENTNESS, *CLASS_KINDS)
 
 
@@ -375,7 +375,7 @@ def _boxes(read: _Read, file: str, findings: Findings) -> pl.DataFrame:
             "video": pl.Series(read.video, dtype=pl.String).gather(tube),
             "frame": frame,
             "tube": tube,
-            **{name: np.ascontiguousarray(rows[:, at]) for at, name in enumerate(_CORNERS)},
+            **{name: np.ascontiguousarray(rows[:, at]) for at, name in enumerate(CORNERS)},
             "score": scores,
         }
     )

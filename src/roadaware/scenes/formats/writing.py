@@ -20,9 +20,9 @@ from roadaware.scenes.dense import layout, matrix
 from roadaware.scenes.disk import disk_error, sync_folder
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.readers.source import leads_out, shown
+from roadaware.scenes.schema import CORNERS
 
 _PROTOCOL = 4
-_CORNERS = ("x1_px", "y1_px", "x2_px", "y2_px")
 _EMPTY_COLUMNS = 200
 
 
@@ -113,7 +113,7 @@ def _main(predictions: Predictions) -> tuple[pl.DataFrame, npt.NDArray[Any]]:
     width = layout(predictions.meta, "boxes").width
     double = boxes.schema["score"] == pl.Float64 or _inner(boxes["scores"]) == pl.Float64
     kind = np.float64 if double else np.float32
-    corners = boxes.select(*_CORNERS, "score").to_numpy().astype(kind)
+    corners = boxes.select(*CORNERS, "score").to_numpy().astype(kind)
     return boxes.select("video", "frame"), np.hstack([corners, _numbers(boxes["scores"], width, kind)])
 
 

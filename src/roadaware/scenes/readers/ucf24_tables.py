@@ -10,6 +10,7 @@ import polars as pl
 
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.ucf24_raw import Raw, RawTube, refusals
+from roadaware.scenes.schema import CORNERS
 
 WIDTH_PX, HEIGHT_PX = 320, 240
 BEYOND = 0.01
@@ -18,7 +19,6 @@ BEYOND = 0.01
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 _NO_BOX = "not one box that can be taken"
-_CORNERS = ("x1_px", "y1_px", "x2_px", "y2_px")
 
 
 def tables_of(raw: Raw, findings: Findings) -> dict[str, pl.DataFrame]:
@@ -47,7 +47,7 @@ def tables_of(raw: Raw, findings: Findings) -> dict[str, pl.DataFrame]:
             "video": names.gather(video[order]),
             "frame": frame[order],
             "tube": tube[order],
-            **{name: np.ascontiguousarray(corners[order, at]) for at, name in enumerate(_CORNERS)},
+            **{name: np.ascontiguousarray(corners[order, at]) for at, name in enumerate(CORNERS)},
         }
     )
     findings.read["frames"] += int(lengths.sum())

@@ -11,6 +11,7 @@ import polars as pl
 
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.vott_files import Sheet, Shot
+from roadaware.scenes.schema import CORNERS
 
 TAG = "tag"
 _SCHEMAS: dict[str, dict[str, Any]] = {
@@ -34,7 +35,7 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
         "video": pl.String,
         "frame": pl.Int64,
         "tube": pl.Int64,
-        **dict.fromkeys(("x1_px", "y1_px", "x2_px", "y2_px"), pl.Float32),
+        **dict.fromkeys(CORNERS, pl.Float32),
     },
     "labels": {"box": pl.Int64, "kind": pl.String, "label": pl.Int64},
     "tubes": {
@@ -151,7 +152,7 @@ def _enter(
             limit = size or shot.size
             if limit and not (min(corners) >= 0 and corners[2] <= limit[0] and corners[3] <= limit[1]):
                 findings.warn("boxes that reach out of their image, kept as they are", region.item)
-            named = dict(zip(("x1_px", "y1_px", "x2_px", "y2_px"), corners, strict=True))
+            named = dict(zip(CORNERS, corners, strict=True))
             rows["boxes"].append(
                 {
                     "box": box,
