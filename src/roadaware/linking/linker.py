@@ -58,7 +58,8 @@ class Update:
         frame: its number.
         numbers: (n,) the path that each row belongs to now, -1 for rows that were not looked at.
         began: numbers of the paths that began.
-        ended: the paths that closed, in the order of their closing.
+        ended: the paths that closed, in the order of their closing, as they were found; `closing.closed` fills,
+            sifts, labels and trims them as `link` does.
     """
 
     frame: int
@@ -166,7 +167,7 @@ class Linker:
     def finish(self) -> tuple[Path, ...]:
         """Close every live path and return them, in their order; the next video starts afresh.
 
-        Numbers go on where they were.
+        Numbers go on where they were. For tubes as `link` gives them see `closing.closed`.
         """
         self._frame = self._time = None
         return self._close(self._state.end())
