@@ -58,8 +58,8 @@ class Update:
         frame: its number.
         numbers: (n,) the path that each row belongs to now, -1 for rows that were not looked at.
         began: numbers of the paths that began.
-        ended: the paths that closed, in the order of their closing, as they were found; `closing.closed` fills,
-            sifts, labels and trims them as `link` does.
+        ended: the paths that closed, in the order of their closing, as they were found;
+            `closing.closed` fills, sifts, labels and trims them as `link` does.
     """
 
     frame: int
