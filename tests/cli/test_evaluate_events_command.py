@@ -131,11 +131,12 @@ def test_a_split_is_judged_alone_and_the_rest_is_counted(roadaware: Command, eve
     assert done.data["run"]["truth"]["videos"] == len(held.videos) < 4
     inside = events.claims.boxes["video"].cast(pl.String).is_in(held.videos["video"].to_list()).sum()
     dropped = done.data["run"]["dropped"]
-    assert dropped == {"claimed boxes in videos outside the split": len(events.claims.boxes) - inside}
-    assert done.data["run"]["findings"] == {}
+    what = "claimed boxes in videos outside the split"
+    assert dropped[what] == len(events.claims.boxes) - inside
+    assert what not in done.data["run"]["findings"]
     strict = road(roadaware, events, "--split", "val_3", "--strict", "--kinds", "agent")
-    assert strict.code == 0
-    assert "outside the split" in strict.out
+    assert what in strict.out
+    assert what not in strict.err
 
 
 def test_unknown_videos_are_counted(roadaware: Command, events: Events, tmp_path: Path) -> None:
@@ -153,7 +154,8 @@ def test_unknown_videos_are_counted(roadaware: Command, events: Events, tmp_path
         "claimed boxes in videos that the truth lacks": count,
         f"judged videos without any detection, first {first}": 1,
     }
-    assert done.data["run"]["dropped"] == done.data["run"]["findings"] == counts
+    assert done.data["run"]["dropped"] == done.data["run"]["findings"]
+    assert counts.items() <= done.data["run"]["findings"].items()
     strict = road(roadaware, events, "--strict", "--kinds", "agent", claims=tmp_path / "moved")
     assert strict.code == 1
     assert all(f"{n:,} {what}" in strict.err for what, n in counts.items())
@@ -196,13 +198,13 @@ def test_paths_can_be_judged_as_tracks(roadaware: Command, events: Events, tmp_p
     words = ("--tracking", "--kinds", "agent", "--draws", "10")
     done = road(roadaware, events, *words, "--json", "-o", tmp_path / "run", claims=tmp_path / "perfect")
     assert done.code == 0, done.err
-    found = done.data["run"]["tracking"]
-    assert found["hota"]["value"] == found["idf1"]["value"] == found["mota"]["value"] == 1
+    found = done.data["tracking"]
+    assert found["hota"]["value"] == found["idf1"]["value"] == found["mota"]["value"] == 100
     assert found["switches"]["value"] == 0
     assert "Paths as tracks" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     text = road(roadaware, events, *words).out
     assert "paths as tracks, %" in text
-    assert "tracking" not in road(roadaware, events, "--json").data["run"]
+    assert "tracking" not in road(roadaware, events, "--json").data
 
 
 def test_intervals_stand_in_the_text(roadaware: Command, events: Events) -> None:

@@ -65,7 +65,8 @@ def test_refused_rows_of_the_truth_are_told_by_every_command(
     assert done.code == 0, done.err
     assert told in done.out
     run = json.loads((tmp_path / "o.json").read_text())["run"]
-    assert list(run["findings"].values()) == list(run["dropped"].values()) == [1]
+    assert [n for what, n in run["findings"].items() if what.startswith(told[2:])] == [1]
+    assert run["dropped"] == run["findings"]
     assert "of the truth refused" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert judge(roadaware, truth, events.saved, "--strict").code == 1
     done = roadaware("stats", "road", truth, "--kinds", "agent")
@@ -142,6 +143,22 @@ def test_claims_elsewhere_are_findings_only_where_the_truth_lacks_them(events: E
     assert left.findings == {"claimed boxes in videos that the truth lacks": strange}
 
 
+def test_claims_in_frames_that_nobody_annotated_are_findings(
+    roadaware: Command, events: Events, tmp_path: Path
+) -> None:
+    boxes = events.claims.boxes
+    frames = events.claims.frames.head(0)
+    annotated = (pl.col("frame") > 9).alias("annotated")
+    scenes = events.scenes.with_tables(frames=events.scenes.frames.with_columns(annotated))
+    save(scenes, tmp_path / "truth")
+    save(events.claims.with_tables(boxes=boxes, frames=frames), tmp_path / "claims")
+    done = judge(roadaware, tmp_path / "truth", tmp_path / "claims", "--json")
+    assert done.code == 0, done.err
+    assert (boxes["frame"] <= 9).sum() in done.data["run"]["findings"].values()
+    assert done.data["run"]["findings"] == done.data["run"]["dropped"]
+    assert judge(roadaware, tmp_path / "truth", tmp_path / "claims", "--strict").code == 1
+
+
 @pytest.mark.parametrize("size", ["64x48", "6000x5000", "1600x900"])
 def test_a_size_that_cannot_be_right_is_doubted(roadaware: Command, events: Events, size: str) -> None:
     done = judge(roadaware, events.truth, events.folder, "--size", size)
@@ -188,8 +205,10 @@ def test_one_damaged_pickle_among_many_is_counted(roadaware: Command, events: Ev
     sorted((tmp_path / "detections").glob("*/*.pkl"))[3].write_bytes(b"cut off")
     done = judge(roadaware, events.truth, tmp_path / "detections", "--json")
     assert done.code == 0, done.err
-    assert list(done.data["run"]["findings"].values()) == [1]
-    assert judge(roadaware, events.truth, tmp_path / "detections", "--strict").code == 1
+    refused = "rows or files of detections refused, first: "
+    assert [n for what, n in done.data["run"]["findings"].items() if what.startswith(refused)] == [1]
+    strict = judge(roadaware, events.truth, tmp_path / "detections", "--strict")
+    assert (strict.code, refused in strict.err) == (1, True)
     for path in (tmp_path / "detections").glob("*/*.pkl"):
         path.write_bytes(b"cut off")
     assert judge(roadaware, events.truth, tmp_path / "detections").code == 3

@@ -93,7 +93,7 @@ def check_truth(scenes: Scenes, split: str | None) -> None:
 
 
 def within(claims: Predictions, videos: Iterable[str], known: Iterable[str], left: LeftOut) -> Predictions:
-    """The claims in some videos; the boxes and tubes that lie elsewhere are counted.
+    """The claims in some videos; what lies elsewhere is counted, frames where they have neither box nor tube.
 
     Args:
         claims: what was claimed.
@@ -103,18 +103,17 @@ def within(claims: Predictions, videos: Iterable[str], known: Iterable[str], lef
     """
     import polars as pl
 
-    judged, known = set(videos), set(known)
-    found = False
-    for name in ("boxes", "tubes"):
+    judged, known, told = set(videos), set(known), set[str]()
+    for name in ("boxes", "tubes", "frames"):
         column = getattr(claims, name)["video"].cast(pl.String)
         for video, count in column.value_counts(sort=True).iter_rows():
-            if video not in judged:
-                found = True
+            if video not in judged and (name != "frames" or video not in told):
+                told.add(video)
                 counts = left.elsewhere if video in known else left.findings
                 where = "in videos outside the split" if video in known else "in videos that the truth lacks"
                 what = f"claimed {name} {where}"
                 counts[what] = counts.get(what, 0) + count
-    return only(claims, sorted(judged)) if found else claims
+    return only(claims, sorted(judged)) if told else claims
 
 
 def only(tables: S, videos: Sequence[str]) -> S:

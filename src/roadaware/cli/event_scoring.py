@@ -134,7 +134,7 @@ def scored(whole: Scenes, scenes: Scenes, claims: Sequence[Claims], asked: Asked
         )
     if of_boxes is None and asked.only is None:
         notes.append("boxes of frames are not judged: only tubes are claimed")
-    summary, matches, told = _judged(of_boxes, of_tubes, scenes, config, asked)
+    summary, matches, told = _judged(of_boxes, of_tubes, scenes, config, asked, left)
     notes += [*told, *oddities(whole)]
     linker = of_tubes.meta.notes.get("linker") if of_tubes is not None else None
     came = Scored(scenes, config, summary, matches, tuple(dict.fromkeys(notes)), left, linker)
@@ -280,8 +280,9 @@ def _judged(
     scenes: Scenes,
     config: DetectionConfig,
     asked: Asked,
+    left: LeftOut,
 ) -> tuple[pl.DataFrame, dict[str, Matches], tuple[str, ...]]:
-    """Both levels, each by its own claims: summary, matches, notes."""
+    """Both levels, each by its own claims: summary, matches, notes; what was left out is counted."""
     import polars as pl
 
     from roadaware.analysis.event_slices import slices_by
@@ -306,7 +307,10 @@ def _judged(
                 evaluate(tubes, scenes, config, **{**at, "video_thresholds": asked.video_thresholds})
             )
     matches = {level: held for result in results for level, held in result.matches.items()}
-    notes = tuple(note for result in results for note in result.notes)
+    for result in results:
+        left.findings |= result.left_out
+    counted = {f"{n:,} {what} were left out" for what, n in left.findings.items()}
+    notes = tuple(note for result in results for note in result.notes if note not in counted)
     return _in_order(pl.concat([result.summary for result in results])), matches, notes
 
 
