@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -12,6 +12,7 @@ from roadaware.cli import console, event_bars, event_inputs, event_runs, folders
 from roadaware.cli.event_inputs import IMAGES, NETWORK_SIZE, EventSet
 from roadaware.cli.event_scoring import Asked, Scored, event_run
 from roadaware.cli.event_scoring import scored as scored_claims
+from roadaware.cli.event_streaming import OFFLINE, Clock, streamed
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -75,6 +76,7 @@ class Judging:
     composites: Annotated[Literal["joint", "product"] | None, Parameter(help=_COMPOSITES)] = None
     only: Annotated[Literal["frame", "video"] | None, Parameter(help=_ONLY)] = None
     tracking: Annotated[bool, Parameter(help=_TRACKING), Switch] = False
+    clock: Clock = OFFLINE
     size: Annotated[str, Parameter(help=_SIZE)] = NETWORK_SIZE
     draws: Draws = 0
     seed: Seed = 0
@@ -148,18 +150,22 @@ def _evaluated(
     *,
     overwrite: bool,
 ) -> Outcome:
+    from roadaware.cli.event_beside import json_of
     from roadaware.cli.event_pages import groups_of, numbers_of, run_page
+    from roadaware.cli.event_streaming import streaming_text
     from roadaware.cli.event_tables import dropped_text, result_text, tracking_text
 
+    judging.clock.check()
     bars = event_bars.parsed(judging.fail_under)
     size_px = event_inputs.size_of(judging.size)
     folders.check(folder, overwrite=overwrite)
     asked = _asked(dataset, judging, details=folder is not None)
-    scored = _scored(asked, *given, split, size_px)
+    scored, facts = _scored(asked, judging.clock, *given, split, size_px)
     predictions = given[1]
     names = [path.name for path in predictions]
     name = predictions[0].stem or str(predictions[0])
     run = event_run(scored, asked, name=name, split=split, claims=names)
+    run = replace(run, facts={**run.facts, **facts})
     metrics = event_runs.metrics_of(run.summary)
     event_bars.check(bars, metrics)
     native = event_inputs.native_kinds(scored.scenes)
@@ -170,10 +176,12 @@ def _evaluated(
     lines = [_heading(run, scored), dropped_text(scored.left.everything), *map(cell, run.notes)]
     lines.append(result_text(run.summary, intervals=bool(judging.draws)))
     lines.append(tracking_text(run.facts.get("tracking"), intervals=bool(judging.draws)))
+    lines.append(streaming_text(run.summary, run.facts.get("streaming")))
     failed = event_bars.failure(metrics, bars)
     if failed is None and judging.strict and scored.left.findings:
         failed = f"--strict: {dropped_text(scored.left.findings).replace(chr(10), '; ')}"
-    data = {**numbers, "run": {**event_runs.facts_of(run), "groups": groups_of(run, native)}}
+    beside, facts = json_of(event_runs.facts_of(run))
+    data = {**numbers, **beside, "run": {**facts, "groups": groups_of(run, native)}}
     return Outcome("\n\n".join(line for line in lines if line), data, failed)
 
 
@@ -197,18 +205,26 @@ def _asked(dataset: EventSet, judging: Judging, *, details: bool) -> Asked:
 
 def _scored(
     asked: Asked,
+    clock: Clock,
     truth: Path,
     predictions: list[Path],
     images: Path | None,
     split: str | None,
     size_px: tuple[int, int],
-) -> Scored:
-    """Truth and claims opened, brought together, and judged."""
+) -> tuple[Scored, dict[str, Any]]:
+    """Truth and claims opened, brought together, and judged: offline, and what stands beside that."""
+    from roadaware.cli.event_beside import calibration_by_slice
+
     whole = event_inputs.open_truth(truth, asked.dataset)
     scenes = event_inputs.of_split(whole, split, asked.kinds)
     videos = [str(video) for video in scenes.videos["video"].to_list()]
     claims = [event_inputs.open_claims(path, whole, size_px, videos, images) for path in predictions]
-    return scored_claims(whole, scenes, claims, asked)
+    came = scored_claims(whole, scenes, claims, asked)
+    beside = {
+        "streaming": streamed(whole, scenes, claims, asked, came, clock),
+        "calibration": calibration_by_slice(came, asked.by),
+    }
+    return came, {name: found for name, found in beside.items() if found is not None}
 
 
 def _heading(run: EventRun, scored: Scored) -> str:

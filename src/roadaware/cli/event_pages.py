@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from roadaware.cli import console
+from roadaware.cli.event_beside import beside_blocks, calibration_blocks
 from roadaware.cli.event_runs import EventRun, facts_of
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def run_section(run: EventRun) -> Section:
         linker=run.facts.get("linker"),
         panels={kind: list(_panels(run.matches, run.summary, kind)) for kind in _curved(run.matches)},
         strips=run.strips,
-        more=[*_printed_blocks(run), *_tracking(run), *_faults(run), *_reliability(run)],
+        more=[*_printed_blocks(run), *beside_blocks(run), *_faults(run), *_reliability(run)],
         notes=run.notes,
     )
 
@@ -162,14 +163,6 @@ def _printed_blocks(run: EventRun) -> list[Block]:
     return [printed_table(rows)] if len(rows) else []
 
 
-def _tracking(run: EventRun) -> list[Block]:
-    """How well paths follow tracks, where that was asked for."""
-    from roadaware.reports.event_tables import tracking_table
-
-    found = run.facts.get("tracking")
-    return [tracking_table(found)] if found else []
-
-
 def _faults(run: EventRun) -> list[Block]:
     """Why claims fail, where that was looked at."""
     from roadaware.reports.faults import fault_blocks
@@ -197,4 +190,5 @@ def _reliability(run: EventRun) -> list[Block]:
                 title = f"Reliability of scores: {kind}, {words}"
                 pictures.append(type(picture)(title, picture.caption, picture.figure))
     blocks: list[Block] = [calibration_block(words, table) for words, table in tables]
+    blocks += calibration_blocks(run)
     return [*blocks, Pictures(tuple(pictures), "Are the scores right?")] if pictures else blocks

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 _CLASSES, _INDEX, _STRIPS, _PAGE = runs.EVENT_ROWS, "matches.json", "tubes.json", "report.html"
 _FAULTS = "faults.parquet"
-_FACTS = ("split", "truth", "claims", "dropped", "findings", "linker", "config_name", "tracking")
+_FACTS = (
+    *("split", "truth", "claims", "dropped", "findings", "linker", "config_name"),
+    *("tracking", "streaming", "calibration"),
+)
 
 
 @dataclass(frozen=True)
