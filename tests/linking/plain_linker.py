@@ -120,8 +120,9 @@ class PlainLinker:
             return last + (last - path.boxes[-back]) / self.type(max(1, back - 1))
         if back == 1:
             return last
-        passed = (time - path.times[-1]) / (path.times[-1] - path.times[-back])
-        return last + (last - path.boxes[-back]) * passed
+        # Multiplied before it is divided, as the linker does: just min_iou hangs on the last bit.
+        ahead, between = time - path.times[-1], path.times[-1] - path.times[-back]
+        return last + (last - path.boxes[-back]) * ahead / between
 
     def _iou(self, a: Array, b: Array) -> float:
         width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
