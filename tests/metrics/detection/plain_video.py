@@ -120,6 +120,8 @@ def video_hits(
     """(tube, whether it is a hit) of the claims of a class, best first, and the number of true tubes."""
     size = config.frame_size_px
     claims = tubes_of(predictions, scenes, size, kind, label)
+    if config.min_tube_score is not None:
+        claims = [claim for claim in claims if claim[2] > config.min_tube_score]
     truth = [tube for tube in tubes_of(scenes, scenes, size, kind, label) if tube[3]]
     left: dict[str, list[Tube]] = {}
     for video, _, _, tube in truth:

@@ -28,7 +28,8 @@ def plain(predictions: Predictions, scenes: Scenes, label: int, config: Detectio
     scores = {(r["video"], r["frame"]): r["scores"][label] for r in predictions.frames.iter_rows(named=True)}
     held = labels if config.av_label == "all" else {key: found[:1] for key, found in labels.items()}
     right = {key: label in held.get(key, []) for key in judged}
-    ranked = sorted((key for key in judged if key in scores), key=lambda key: -scores[key])
+    floor = -1.0 if config.min_av_score is None else config.min_av_score
+    ranked = sorted((key for key in judged if scores.get(key, -1.0) > floor), key=lambda key: -scores[key])
     n = sum(right.values())
     if not n and config.empty_classes == "skip":
         return float("nan")

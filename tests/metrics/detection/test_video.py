@@ -32,6 +32,8 @@ def assert_plain(scenes: Scenes, claims: Predictions, config: DetectionConfig, o
     thresholds = (0.1, 0.5, 1.0)
     found = video_matches(claims, scenes, config, thresholds, overlap).ranked()
     order = labelled_tubes(claims, CLASSES, found.videos, np.ones((len(found.videos), 4)))
+    if config.min_tube_score is not None:
+        order = order.only(order.score > config.min_tube_score)
     values = average_precision_table(found, config, rule="trapezoid")
     for c, (kind, label) in enumerate(found.classes):
         rows = np.flatnonzero(found.cls == c)
@@ -303,7 +305,7 @@ def test_labels_of_one_tube_are_judged_each_for_itself() -> None:
     assert found.hit[:, 0].tolist() == [True, False]
 
 
-def test_paths_are_the_claims_of_agentness_and_labelled_tubes_where_there_are_no_paths() -> None:
+def test_paths_are_the_claims_of_agentness_and_labelled_tubes_never_are() -> None:
     scenes, claims = one_class([run(range(5))], [(0.9, run(range(5)))])
     found = video_matches(claims, scenes, DEFAULT, (0.5,))
     assert found.kinds == ("agentness", "agent")
@@ -313,7 +315,10 @@ def test_paths_are_the_claims_of_agentness_and_labelled_tubes_where_there_are_no
         tube_labels=claims.tube_labels.with_columns(tube=pl.lit(0, dtype=pl.Int64)),
     )
     found = video_matches(alone, scenes, DEFAULT, (0.5,))
-    assert [found.classes[c][0] for c in found.cls] == ["agentness", "agent"]
+    assert found.kinds == ("agent",)
+    assert [found.classes[c][0] for c in found.cls] == ["agent"]
+    said = evaluate(alone, scenes, DEFAULT, frame_thresholds=()).notes
+    assert said == ("tubes are not judged for agentness: nothing is claimed of that",)
     assert found.hit.all()
 
 

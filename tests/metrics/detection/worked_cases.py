@@ -124,6 +124,7 @@ CROWD = claims(
 FRAMES = truth([(0, HERE)], 3, [[0], [1], [0]])
 PARTS = truth([(0, HERE), (1, HERE), (2, HERE), (3, HERE), (8, HERE), (9, HERE)], 10)
 WEAK = claims([Claim(HERE, 0.9, (0.2, 0, 0.1, 0.4))])
+SILENT = WEAK.with_tables(tubes=WEAK.tubes.with_columns(score=pl.lit(0.0)))
 RANKED = claims([Claim(AWAY, 0.9, (0.9, 0, 0.1, 0.9)), Claim(HERE, 0.9, (0.9, 0, 0.9, 0.8))])
 
 CASES: dict[str, tuple[Callable[[DetectionConfig], float], dict[str, Any]]] = {
@@ -135,6 +136,11 @@ CASES: dict[str, tuple[Callable[[DetectionConfig], float], dict[str, Any]]] = {
     "video_pixel_offset": (value(ONE, claims([Claim(shifted(3.5), 0.9)]), TUBES), {"frame_size_px": None}),
     "max_per_class": (value(TWO, CROWD, BOXES), {}),
     "min_score": (value(TWO, claims([Claim(HERE, 0.9), Claim(AWAY, 0.02)]), BOXES), {}),
+    "min_tube_score": (value(ONE, SILENT, TUBES), {}),
+    "min_av_score": (
+        value(FRAMES, claims([Claim(HERE, 0.9)], [[0.9, 0], [0.8, 0], [0, 0]]), "av_ap:Stop"),
+        {},
+    ),
     "floor_when_product": (value(ONE, WEAK, DUPLEX), {"composite_scores": "product"}),
     "tube_time": (value(PARTS, claims([Claim(HERE, 0.9, frame=frame) for frame in range(4)]), TUBES), {}),
     "composite_scores": (value(ONE, RANKED, DUPLEX), {}),

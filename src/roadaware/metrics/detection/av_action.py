@@ -40,7 +40,8 @@ class JudgedLabels:
         frame: (n,) judged frame of each claim.
         score: (n, C) its scores.
         claimed: (C,) whether there are scores of the label.
-        left_out: claims of other frames.
+        others: where the claims of other frames lie, to how many.
+        floor: scores that are not higher claim nothing; None where all do.
     """
 
     classes: tuple[Class, ...]
@@ -49,40 +50,44 @@ class JudgedLabels:
     frame: Ints
     score: Floats
     claimed: npt.NDArray[np.bool_]
-    left_out: int
+    others: dict[str, int]
+    floor: float | None
 
     def matches(self) -> Matches:
         """Each score of a frame as a claim of a class, right where the frame has the label."""
         n, which, videos = len(self.frame), np.flatnonzero(self.claimed), self.frames.judged_video
         rows, score = np.empty(n * len(which), dtype=np.int64), np.empty(n * len(which))
-        hit = np.empty((n * len(which), 1), dtype=np.bool_)
+        hit, sizes = np.empty((n * len(which), 1), dtype=np.bool_), np.full(len(which), n)
+        end = 0
         for k, c in enumerate(which):
             values = np.ascontiguousarray(self.score[:, c], dtype=np.float64)
-            part, ranked = slice(k * n, (k + 1) * n), falling_order(values)
+            ranked = falling_order(values)
+            if self.floor is not None:
+                ranked = ranked[values[ranked] > self.floor]
+            part, sizes[k] = slice(end, end + len(ranked)), len(ranked)
             rows[part], score[part] = ranked, values[ranked]
             hit[part, 0] = self.truth[self.frame[ranked], c]
+            end = part.stop
+        rows, score, hit = rows[:end], score[:end], hit[:end]
         n_truth = np.zeros((len(self.frames.videos), len(self.classes)), dtype=np.int64)
         for column, has in enumerate(self.truth.T):
             n_truth[:, column] = np.bincount(videos[has], minlength=len(n_truth))
-        cls = np.repeat(which, n).astype(np.int32)
+        cls = np.repeat(which, sizes).astype(np.int32)
         video = videos[self.frame][rows]
         return Matches(
             (SCORED,), self.classes, self.frames.videos, cls, score, video, rows, hit, n_truth, _ranked=True
         )
 
+    @property
+    def left_out(self) -> dict[str, int]:
+        """What was not judged to how often."""
+        return {f"scores of frames {where}": n for where, n in self.others.items() if n}
+
     def notes(self) -> tuple[str, ...]:
-        """What was left out or is missing, in words."""
-        said = []
-        if self.left_out:
-            said.append(
-                f"scores of {self.left_out:,} frames that were not annotated or are unknown were left out"
-            )
+        """What is missing, in words."""
         missing = len(self.frames.judged) - len(self.frame)
-        if missing:
-            said.append(
-                f"{missing:,} annotated frames have no scores of their own: their labels count as missed"
-            )
-        return tuple(said)
+        said = f"{missing:,} annotated frames have no scores of their own: their labels count as missed"
+        return (said,) if missing else ()
 
 
 def av_action_matches(
@@ -93,7 +98,7 @@ def av_action_matches(
     Args:
         predictions: frames with dense `scores`. Annotated frames without scores count as missed.
         scenes: `frame_labels` of the kind, and which frames were annotated.
-        config: `av_label` holds here, and `av_ap` where AP is read off.
+        config: `av_label` and `min_av_score` hold here, and `av_ap` where AP is read off.
         kind: of the labels.
 
     Returns:
@@ -128,7 +133,10 @@ def judge_labels(
             score[:, place], claimed[place] = given[:, start + label], True
     truth = _truth(scenes, classes, frames, config)
     at = np.searchsorted(judged, keys[rows])
-    return JudgedLabels(classes, frames, truth, at, score, claimed, len(keys) - len(rows))
+    others = {"in videos that the truth does not have": int((keys == -1).sum())}
+    others["that the truth does not have"] = int((keys == -2).sum())
+    others["that were not annotated"] = len(keys) - len(rows) - sum(others.values())
+    return JudgedLabels(classes, frames, truth, at, score, claimed, others, config.min_av_score)
 
 
 def _truth(

@@ -27,7 +27,10 @@ class DetectionConfig:
         video_pixel_offset: the same where boxes of tubes are compared.
         max_per_class: of a frame with more claims than this, those with the highest scores of a class
             are judged for that class; None judges all.
-        min_score: claims that do not score higher are left out; None leaves out none.
+        min_score: claimed boxes that do not score higher are left out; None leaves out none. A score of 0
+            claims nothing.
+        min_tube_score: the same for labels of claimed tubes.
+        min_av_score: the same for labels of frames.
         floor_when_product: whether `min_score` also holds when composites are products.
         tube_time: frames of a tube are all from its first to its last (`endpoints`), or those it has
             (`frames`).
@@ -44,7 +47,9 @@ class DetectionConfig:
     frame_pixel_offset: float = 0.0
     video_pixel_offset: float = 0.0
     max_per_class: int | None = None
-    min_score: float | None = None
+    min_score: float | None = 0.0
+    min_tube_score: float | None = 0.0
+    min_av_score: float | None = 0.0
     floor_when_product: bool = True
     tube_time: Literal["endpoints", "frames"] = "frames"
     composite_scores: Literal["joint", "product"] = "joint"
@@ -71,8 +76,10 @@ class DetectionConfig:
             raise UsageError(
                 f"max_per_class should be at least 1, or None for all; got {self.max_per_class!r}"
             )
-        if self.min_score is not None and not math.isfinite(self.min_score):
-            raise UsageError(f"min_score should be a number, or None for none; got {self.min_score!r}")
+        for name in ("min_score", "min_tube_score", "min_av_score"):
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                raise UsageError(f"{name} should be a number, or None for none; got {value!r}")
 
     @classmethod
     def reference(cls) -> DetectionConfig:
@@ -89,6 +96,8 @@ class DetectionConfig:
             video_pixel_offset=1.0,
             max_per_class=25,
             min_score=0.025,
+            min_tube_score=None,
+            min_av_score=None,
             floor_when_product=False,
             tube_time="endpoints",
             av_label="first",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -15,6 +15,14 @@ from roadaware.metrics.detection.av_action import judge_labels
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.frame import JudgedFrames, judge_frames
 from roadaware.metrics.detection.instances import frame_rows, label_rows
+from roadaware.metrics.detection.kinds import (
+    box_kinds,
+    box_notes,
+    is_linked,
+    is_silent,
+    tube_kinds,
+    tube_notes,
+)
 from roadaware.metrics.detection.matches import Matches
 from roadaware.metrics.detection.slices import Slice, restricted
 from roadaware.metrics.detection.summary import (
@@ -30,6 +38,8 @@ from roadaware.metrics.detection.thresholds import thresholds
 from roadaware.metrics.detection.tube_rows import OF_FRAMES
 from roadaware.metrics.detection.video import Overlap, judge_tubes, tube_table
 from roadaware.metrics.result import MetricResult
+from roadaware.scenes.compositions import NOTE
+from roadaware.scenes.dense import layout
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
 
@@ -37,6 +47,15 @@ Levels = dict[str, tuple[Asked, Matches]]
 Parts = dict[str | None, tuple[Levels, tuple[str, ...] | None]]
 USUAL = (0.5,)
 USUAL_VIDEO = (0.2, 0.5, 0.75, "0.5:0.95")
+Composed = Literal["joint", "product"]
+PRODUCTS = "products_of_marginals"
+_Known = Callable[[Predictions, Scenes], tuple[str, ...]]
+_Noted = _Known
+_COMPOSED = {
+    "joint": "{level}: {kinds} are judged by the scores the tubes were labelled with, which nothing says are "
+    "products; link detections whose scores are (see `frame.with_products`)",
+    "product": "{level}: {kinds} are judged by products of marginals, which the claims hold as their scores",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,9 +64,16 @@ class DetectionResult(MetricResult):
 
     Args:
         matches: `frame`, `video:stiou` (and other overlaps) and `av_action` to the matches of the whole.
+        left_out: what of claims and truth was not judged, in words, to how often: claims in videos and frames
+            that the truth does not have or nobody annotated, true tubes without boxes. What the
+            configuration leaves out is not among it.
+        composite_scores: level (`frame`, `video`) to how composite labels are scored there; tubes keep the
+            scores they were labelled with.
     """
 
     matches: dict[str, Matches] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
+    composite_scores: dict[str, Composed] = field(default_factory=dict)
 
 
 def evaluate(
@@ -67,30 +93,36 @@ def evaluate(
     """Judge claimed boxes, tubes and labels of frames beside the truth, as a whole and by group.
 
     Values are fractions in [0, 1]; higher is better. Intervals are the 2.5 and 97.5 percentiles over
-    resamples of whole videos. What was left out stands in the notes.
+    resamples of whole videos. What was left out is counted in `left_out` and stands in the notes. The config
+    of the result says of composite scores what all levels say, or what was asked where they differ.
 
     Args:
-        predictions: boxes, labelled tubes, and scores of frames; what is not claimed is not judged, unless
-            nothing is claimed at all, which scores 0.
+        predictions: boxes, labelled tubes, and scores of frames; kinds that are not claimed are not judged
+            and noted, unless nothing is claimed at all, which scores 0.
         scenes: truth; what lies outside is left out of the claims, so that a split can be judged alone.
         config: how they are judged.
         frame_thresholds: of boxes: numbers and `0.5:0.95`; none judges neither boxes nor frame labels.
         video_thresholds: of tubes; none judges no tubes.
         overlaps: of tubes.
-        kinds: of labels, of boxes and tubes and `av_action`; all that both know unless told.
+        kinds: of labels, of boxes and tubes and `av_action`; all that both know unless told, see
+            `kinds.box_kinds` and `kinds.tube_kinds`.
         draws: resamples of videos; 0 gives no intervals.
         seed: of the resamples.
         groups: video to its group; each group is judged as a set of its own.
         slices: name to a part of the set, which is judged as a group of that name.
 
     Raises:
-        UsageError: if a threshold, kind, overlap or slice is not known, or `draws` is negative.
+        UsageError: if a threshold, kind, overlap or slice is not known, `draws` is negative, or a slice has
+            the name of a group.
         InputError: if there is no truth, or claims and truth do not fit each other.
 
     Source: Singh et al., TPAMI 2022, section 5; the code released with it.
     """
     if draws < 0:
         raise UsageError(f"draws should be 0 or more, not {draws}")
+    both = sorted(set((groups or {}).values()) & set(slices or {}))
+    if both:
+        raise UsageError(f"'{both[0]}' names a group and a slice; give the slice another name")
     _check_truth(scenes)
     judge = _Judge(predictions, scenes, config, kinds)
     levels = dict(judge.levels(frame_thresholds, video_thresholds, overlaps))
@@ -98,10 +130,12 @@ def evaluate(
     return DetectionResult(
         summary=_summary(parts, config, draws, seed),
         counts=pl.concat([_counts(group, *part) for group, part in parts.items()]),
-        config=to_dict(config),
-        notes=judge.notes,
+        config=to_dict(judge.told()),
+        notes=(*(f"{n:,} {what} were left out" for what, n in judge.left_out.items()), *judge.notes),
         makers=judge.makers,
         matches={name: matches for name, (_, matches) in levels.items()},
+        left_out=judge.left_out,
+        composite_scores=judge.composites,
     )
 
 
@@ -151,6 +185,8 @@ class _Judge:
         self.of_frames = kinds is None or OF_FRAMES in kinds
         self.frames: JudgedFrames | None = None
         self.notes: tuple[str, ...] = ()
+        self.left_out: dict[str, int] = {}
+        self.composites: dict[str, Composed] = {}
         self.makers: dict[str, Callable[[], pl.DataFrame]] = {}
         self.values: tuple[float, ...] = ()
 
@@ -162,55 +198,95 @@ class _Judge:
     ) -> Iterator[tuple[str, tuple[Asked, Matches]]]:
         """Each level's name, what is asked of it, and its matches."""
         boxes, tubes = thresholds(frame_thresholds), thresholds(video_thresholds)
-        if boxes.values and self.kinds != ():
-            yield FRAME, (Asked(FRAME, boxes.columns), self._frame(boxes.values))
+        if boxes.values:
+            kinds = self._kinds(box_kinds, box_notes)
+            if kinds:
+                yield FRAME, (Asked(FRAME, boxes.columns), self._frame(boxes.values, kinds))
         if tubes.values and self.kinds != () and self._linked:
-            for overlap in overlaps:
+            kinds = self._kinds(tube_kinds, tube_notes)
+            for overlap in overlaps if kinds else ():
                 yield (
                     f"{VIDEO}:{overlap}",
-                    (Asked(VIDEO, tubes.columns, overlap), self._video(tubes.values, overlap)),
+                    (Asked(VIDEO, tubes.columns, overlap), self._video(tubes.values, overlap, kinds)),
                 )
         if boxes.values and self.of_frames and self._labelled:
             yield AV_ACTION, (Asked(AV_ACTION, {"": (0,)}), self._labels())
 
-    @property
-    def _silent(self) -> bool:
-        """Whether nothing is claimed at all, which is wrong everywhere."""
-        claims = self.predictions
-        return claims.boxes.is_empty() and claims.tubes.is_empty() and claims.frames.is_empty()
+    def told(self) -> DetectionConfig:
+        """The configuration with composite scores as they are, where all levels agree on that."""
+        held = set(self.composites.values())
+        return replace(self.config, composite_scores=held.pop()) if len(held) == 1 else self.config
+
+    def _kinds(self, known: _Known, notes: _Noted) -> tuple[str, ...]:
+        """The kinds that were asked for, or those that both sides know; what only one knows is noted."""
+        if self.kinds is not None:
+            return self.kinds
+        self.notes += notes(self.predictions, self.scenes)
+        return known(self.predictions, self.scenes)
 
     @property
     def _linked(self) -> bool:
         """Whether tubes are judged; they are not where nothing was linked."""
-        if self.predictions.tubes.is_empty() and not self.predictions.boxes.is_empty():
+        claims, asked = self.predictions, not self.scenes.tubes.is_empty()
+        if not is_linked(claims) and not claims.boxes.is_empty():
             self.notes += ("tubes are not judged, because the claimed boxes are not linked",)
             return False
-        return not self.scenes.tubes.is_empty()
+        if not asked and not claims.tubes.is_empty():
+            self.notes += ("tubes are not judged, because the truth has none",)
+        return asked
 
     @property
     def _labelled(self) -> bool:
         """Whether labels of frames are judged."""
-        asked = OF_FRAMES in self.scenes.meta.vocabularies
-        return asked and (self._silent or "scores" in self.predictions.frames.columns)
+        if OF_FRAMES not in self.scenes.meta.vocabularies:
+            return False
+        claims = self.predictions
+        scored = "scores" in claims.frames.columns and OF_FRAMES in layout(claims.meta, "frames").kinds
+        if scored or is_silent(claims):
+            return True
+        if not self.scenes.frame_labels.is_empty():
+            self.notes += (f"frames are not judged for {OF_FRAMES}: nothing is claimed of that",)
+        return False
 
-    def _frame(self, values: tuple[float, ...]) -> Matches:
-        self.frames, self.values = (
-            judge_frames(self.predictions, self.scenes, self.config, self.kinds),
-            values,
-        )
+    def _frame(self, values: tuple[float, ...], kinds: tuple[str, ...]) -> Matches:
+        self.frames, self.values = judge_frames(self.predictions, self.scenes, self.config, kinds), values
+        self.left_out |= self.frames.left_out
         self.notes += self.frames.notes()
+        self._compose(FRAME, kinds, products=self.config.composite_scores == "product")
         self.makers[FRAME] = partial(frame_rows, self.frames, self.predictions, values)
         return self.frames.matches(values)
 
-    def _video(self, values: tuple[float, ...], overlap: Overlap) -> Matches:
+    def _video(self, values: tuple[float, ...], overlap: Overlap, kinds: tuple[str, ...]) -> Matches:
         judged = (self.predictions, self.scenes, self.config)
-        self.makers.setdefault(VIDEO, partial(tube_table, *judged, overlap, self.kinds))
-        tubes = judge_tubes(*judged, overlap, self.kinds)
-        self.notes += tuple(note for note in tubes.notes() if note not in self.notes)
+        if VIDEO not in self.makers:
+            self._compose(VIDEO, kinds, products=False)
+        self.makers.setdefault(VIDEO, partial(tube_table, *judged, overlap, kinds))
+        tubes = judge_tubes(*judged, overlap, kinds)
+        self.left_out |= tubes.left_out
         return tubes.matches(values)
+
+    def _compose(self, level: str, kinds: Sequence[str], *, products: bool) -> None:
+        """Tell how composite labels are scored at a level, and say so where it is not what was asked for.
+
+        Args:
+            level: frame or video.
+            kinds: that are judged.
+            products: whether scores were replaced by products here.
+        """
+        metas = (self.predictions.meta, self.scenes.meta)
+        composites = {kind for meta in metas for kind in (*meta.composites, *meta.notes.get(NOTE, {}))}
+        held = [kind for kind in kinds if kind in composites]
+        made = self.predictions.meta.notes.get(PRODUCTS, [])
+        if not held:
+            return
+        found: Composed = "product" if products or set(held) <= set(made) else "joint"
+        self.composites[level] = found
+        if found != self.config.composite_scores:
+            self.notes += (_COMPOSED[found].format(level=level, kinds=", ".join(held)),)
 
     def _labels(self) -> Matches:
         judged = judge_labels(self.predictions, self.scenes, self.config)
+        self.left_out |= judged.left_out
         self.notes += judged.notes()
         self.makers[AV_ACTION] = partial(label_rows, judged)
         return judged.matches()

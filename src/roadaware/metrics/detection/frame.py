@@ -17,11 +17,11 @@ from roadaware.metrics.detection.frame_inputs import (
     Frames,
     Ints,
     TrueBoxes,
-    box_kinds,
     claimed_boxes,
     frames_of,
     true_boxes,
 )
+from roadaware.metrics.detection.kinds import box_kinds
 from roadaware.metrics.detection.matches import Matches
 from roadaware.metrics.detection.sizes import scales
 from roadaware.metrics.detection.tube_rows import Class, tube_classes
@@ -56,7 +56,7 @@ def frame_matches(
         config: `frame_pixel_offset`, `frame_size_px`, `max_per_class`, `min_score`,
             `floor_when_product`, `composite_scores` and `interpolated_boxes` hold here.
         thresholds: (T,) each in (0, 1].
-        kinds: which kinds of labels; those that both sides know unless told.
+        kinds: which kinds of labels; those that both sides know unless told, see `kinds.box_kinds`.
 
     Raises:
         UsageError: if a threshold or a kind is not known.
@@ -206,9 +206,15 @@ class JudgedFrames:
         """
         return replace(self, outside=~truth, outside_claims=~claims)
 
+    @property
+    def left_out(self) -> dict[str, int]:
+        """What was not judged to how often."""
+        return {f"claimed boxes {what}": n for what, n in self.claims.left_out.items()}
+
     def notes(self) -> tuple[str, ...]:
-        """What was left out, in words."""
-        said = [f"{n:,} claimed boxes {what} were left out" for what, n in self.claims.left_out.items()]
+        """What is not judged, or missing, besides, in words."""
+        made_up = self.claims.interpolated
+        said = [f"{made_up:,} interpolated boxes are no claims of frames"] if made_up else []
         silent = [f"{kind} '{label}'" for c, (kind, label) in enumerate(self.classes) if self._unclaimed(c)]
         if silent and len(self.claims.row):
             said.append(f"the claims have no scores of {len(silent)} labels, such as {', '.join(silent[:3])}")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError
-from roadaware.metrics.detection.tube_rows import AGENTNESS, OF_FRAMES, Class
+from roadaware.metrics.detection.tube_rows import AGENTNESS, Class
 from roadaware.scenes.dense import layout
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes, TableSet
@@ -20,6 +20,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 EDGES = ("x1_px", "y1_px", "x2_px", "y2_px")
+_MADE_UP = -3
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +86,8 @@ class ClaimedBoxes:
         frame: (n,) index of the judged frame.
         edges: (n, 4) x1, y1, x2, y2.
         columns: class to the claims that speak of it, None for all, and their scores.
-        left_out: why claims were not judged, in words, to how many.
+        left_out: where the claims lie that are not judged, in words, to how many.
+        interpolated: how many were made up between two detections, and are not judged.
     """
 
     row: Ints
@@ -93,6 +95,7 @@ class ClaimedBoxes:
     edges: Floats
     columns: Mapping[int, tuple[Ints | None, npt.NDArray[Any]]]
     left_out: Mapping[str, int]
+    interpolated: int = 0
 
 
 def frames_of(scenes: Scenes) -> Frames:
@@ -163,20 +166,21 @@ def claimed_boxes(
     """
     keys = frames.keys(predictions.boxes)
     if not interpolated and "interpolated" in predictions.boxes.columns:
-        keys[predictions.boxes["interpolated"].fill_null(value=False).to_numpy()] = -3
+        keys[predictions.boxes["interpolated"].fill_null(value=False).to_numpy()] = _MADE_UP
     row, frame = _by_frame(keys, frames.judged)
     whole = len(row) == len(predictions.boxes) and not (np.diff(row) < 0).any()
     boxes = predictions.boxes if whole else predictions.boxes[row]
     names = {-1: "in videos that the truth does not have", -2: "in frames that the truth does not have"}
-    names[-3] = "interpolated"
     left_out = {what: int((keys == code).sum()) for code, what in names.items()}
-    left_out["in frames that were not annotated"] = len(keys) - len(row) - sum(left_out.values())
+    made_up = int((keys == _MADE_UP).sum())
+    left_out["in frames that were not annotated"] = len(keys) - len(row) - sum(left_out.values()) - made_up
     return ClaimedBoxes(
         row,
         frame,
         _edges(boxes) * scale[frames.judged_video[frame]],
         _columns(predictions, boxes, classes),
         {what: n for what, n in left_out.items() if n},
+        made_up,
     )
 
 
@@ -196,18 +200,6 @@ def found(keys: Ints, values: Ints) -> Bools:
     at = np.minimum(np.searchsorted(keys, values), len(keys) - 1)
     hits: Bools = keys[at] == values
     return hits
-
-
-def box_kinds(predictions: Predictions, scenes: Scenes) -> tuple[str, ...]:
-    """The kinds of boxes that both know, agentness first; all of the truth's where nothing is claimed."""
-    vocabularies = [kind for kind in scenes.meta.vocabularies if kind not in (AGENTNESS, OF_FRAMES)]
-    if predictions.boxes.is_empty():
-        held = set(scenes.labels["kind"].cast(pl.String).unique().to_list())
-        return (AGENTNESS, *(kind for kind in vocabularies if kind in held))
-    claimed = set(layout(predictions.meta, "boxes").kinds) if "scores" in predictions.boxes.columns else set()
-    claimed |= set(predictions.labels["kind"].cast(pl.String).unique().to_list())
-    first = (AGENTNESS,) if "score" in predictions.boxes.columns else ()
-    return (*first, *(kind for kind in vocabularies if kind in claimed))
 
 
 def _by_frame(keys: Ints, judged: Ints) -> tuple[Ints, Ints]:

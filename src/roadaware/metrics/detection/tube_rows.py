@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from roadaware.scenes.tables import Scenes, TableSet
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 Class = tuple[str, str]
 
 AGENTNESS = "agentness"
@@ -44,6 +45,8 @@ class LabelledTubes:
         cls: (n,) index in the classes that were asked for.
         video: (n,) index in the videos that were asked for.
         score: (n,) confidence; NaN for truth.
+        ignore: (m,) of `tubes.boxes`, whether claims on it are neither right nor wrong; None where on all
+            they are.
         left_out: rows that are not here, because they lie in videos that were not asked for.
     """
 
@@ -53,22 +56,30 @@ class LabelledTubes:
     cls: Ints
     video: Ints
     score: Floats
+    ignore: Bools | None = None
     left_out: int = 0
 
     def __len__(self) -> int:
         return len(self.tube)
 
+    @property
+    def ignored(self) -> Bools:
+        """(extents,) which of `tubes` have boxes, all of them to ignore."""
+        if self.ignore is None:
+            return np.zeros(len(self.tubes), dtype=np.bool_)
+        owner = np.repeat(np.arange(len(self.tubes)), self.tubes.lengths)
+        asked = np.bincount(owner[~self.ignore[self.tubes.rows]], minlength=len(self.tubes))
+        nothing: Bools = (asked == 0) & (self.tubes.lengths > 0)
+        return nothing
 
-def tube_kinds(predictions: Predictions, scenes: Scenes) -> tuple[str, ...]:
-    """The kinds of tubes that are asked or claimed, in the order of the vocabularies; agentness first."""
-    found = {
-        kind
-        for tables in (predictions, scenes)
-        for kind in tables.tube_labels["kind"].cast(pl.String).unique().to_list()
-    }
-    kinds = [kind for kind in scenes.meta.vocabularies if kind in found - {AGENTNESS, OF_FRAMES}]
-    tracked = "tube" in scenes.boxes.columns and scenes.boxes["tube"].null_count() < len(scenes.boxes)
-    return (AGENTNESS, *kinds) if tracked else tuple(kinds)
+    def only(self, kept: Bools) -> LabelledTubes:
+        """Some of the rows, of the same extents.
+
+        Args:
+            kept: (n,).
+        """
+        columns = {name: getattr(self, name)[kept] for name in ("extent", "tube", "cls", "video", "score")}
+        return replace(self, **columns)
 
 
 def tube_classes(scenes: Scenes, kinds: Sequence[str]) -> tuple[Class, ...]:
@@ -84,6 +95,17 @@ def tube_classes(scenes: Scenes, kinds: Sequence[str]) -> tuple[Class, ...]:
     return tuple((kind, label) for kind in kinds for label in named[kind])
 
 
+def paths(tables: TableSet) -> pl.DataFrame:
+    """The tubes that stand for somebody, whatever their labels: those without parent and kind.
+
+    Where no true tube is without kind, all that have no parent are. Claims with a kind are never: somebody
+    is claimed once for each label there, with the score of the label.
+    """
+    tubes = _tubes(tables).filter(pl.col("parent").is_null() & pl.col("kind").ne_missing(OF_FRAMES))
+    plain = tubes.filter(pl.col("kind").is_null())
+    return plain if isinstance(tables, Predictions) or not plain.is_empty() else tubes
+
+
 def labelled_tubes(
     tables: TableSet,
     classes: Sequence[Class],
@@ -95,8 +117,8 @@ def labelled_tubes(
     """The tubes of some classes in some videos; claims in other videos are left out, and counted in the log.
 
     Args:
-        tables: truth or claims. Tubes of agentness are those without parent; the others are those with a
-            label, whose boxes are their parent's within their spans, or their own.
+        tables: truth or claims. Tubes of agentness are the `paths`; the others are those with a label, whose
+            boxes are their parent's within their spans, or their own.
         classes: (kind, label) by name; labels are remapped by name from the vocabularies of `tables`.
         videos: the videos that count.
         scale: (V, 4) what the boxes of each of the videos are multiplied by.
@@ -121,10 +143,10 @@ def labelled_tubes(
     if scored and isinstance(tables, Predictions) and rows["score"].null_count():
         shown = rows.filter(pl.col("score").is_null())["tube"].head(5).to_list()
         raise InputError(f"{rows['score'].null_count()} claimed tubes have no score, first {shown}")
-    tubes, extent = _extents(tables, rows, judged, scale)
+    tubes, extent, ignore = _extents(tables, rows, judged, scale)
     score = rows["score"].cast(pl.Float64).fill_null(float("nan")).to_numpy()
     tube, cls, video = (rows[name].cast(pl.Int64).to_numpy() for name in ("tube", "cls", "at"))
-    return LabelledTubes(tubes, extent, tube, cls, video, score, foreign)
+    return LabelledTubes(tubes, extent, tube, cls, video, score, ignore, foreign)
 
 
 def _tubes(tables: TableSet) -> pl.DataFrame:
@@ -153,8 +175,8 @@ def _labels(tables: TableSet, classes: Sequence[Class]) -> pl.DataFrame:
     for kind in kinds:
         if kind == AGENTNESS:
             cls = next(at for at, named in enumerate(classes) if named[0] == AGENTNESS)
-            paths = _paths(tables).select("tube", cls=pl.lit(cls, dtype=pl.Int64))
-            found.append(paths.with_columns(label_score=pl.lit(None, dtype=pl.Float64)))
+            bare = paths(tables).select("tube", cls=pl.lit(cls, dtype=pl.Int64))
+            found.append(bare.with_columns(label_score=pl.lit(None, dtype=pl.Float64)))
             continue
         held = labels.filter(pl.col("kind") == kind).select("tube", "label", score.alias("label_score"))
         if held.is_empty():
@@ -163,13 +185,6 @@ def _labels(tables: TableSet, classes: Sequence[Class]) -> pl.DataFrame:
         held = held.select("tube", mapped.alias("cls"), pl.col("label_score").cast(pl.Float64))
         found.append(held)
     return pl.concat(found)
-
-
-def _paths(tables: TableSet) -> pl.DataFrame:
-    """The tubes without parent: those without a kind of their own, or all where none are."""
-    tubes = _tubes(tables).filter(pl.col("parent").is_null() & pl.col("kind").ne_missing(OF_FRAMES))
-    plain = tubes.filter(pl.col("kind").is_null())
-    return tubes if plain.is_empty() else plain
 
 
 def _mapped(tables: TableSet, kind: str, labels: pl.Series, index: dict[Class, int]) -> pl.Series:
@@ -187,10 +202,12 @@ def _mapped(tables: TableSet, kind: str, labels: pl.Series, index: dict[Class, i
     return labels.replace_strict({label: index[kind, names[label]] for label in used}, return_dtype=pl.Int64)
 
 
-def _extents(tables: TableSet, rows: pl.DataFrame, videos: pl.DataFrame, scale: Floats) -> tuple[Tubes, Ints]:
-    """The distinct extents of the tubes in `rows`, and which of them each row has."""
+def _extents(
+    tables: TableSet, rows: pl.DataFrame, videos: pl.DataFrame, scale: Floats
+) -> tuple[Tubes, Ints, Bools | None]:
+    """The distinct extents of the tubes in `rows`, which of them each row has, and which boxes to ignore."""
     tubes = rows.unique("tube", maintain_order=True)
-    boxes, owners, frames = _owned_boxes(tables, videos, scale)
+    boxes, owners, frames, ignore = _owned_boxes(tables, videos, scale)
     runs, at = _runs(tubes, owners, frames)
     start = tubes.select(
         start=pl.when(pl.col("consecutive").fill_null(False))
@@ -219,7 +236,7 @@ def _extents(tables: TableSet, rows: pl.DataFrame, videos: pl.DataFrame, scale: 
         ) from error
     row_of = pl.DataFrame({"tube": tubes["tube"], "extent": extent})
     joined = rows.select("tube").join(row_of, on="tube", how="left", maintain_order="left")
-    return made, joined["extent"].cast(pl.Int64).to_numpy()
+    return made, joined["extent"].cast(pl.Int64).to_numpy(), ignore
 
 
 def _runs(tubes: pl.DataFrame, owners: Ints, frames: Ints) -> tuple[Ints, Ints]:
@@ -249,8 +266,10 @@ def _runs(tubes: pl.DataFrame, owners: Ints, frames: Ints) -> tuple[Ints, Ints]:
     return runs.astype(np.int64), spans["at"].to_numpy().astype(np.int64)
 
 
-def _owned_boxes(tables: TableSet, videos: pl.DataFrame, scale: Floats) -> tuple[Floats, Ints, Ints]:
-    """Boxes that a tube owns, by tube and frame: (m, 4) scaled, their tubes, their frames."""
+def _owned_boxes(
+    tables: TableSet, videos: pl.DataFrame, scale: Floats
+) -> tuple[Floats, Ints, Ints, Bools | None]:
+    """Boxes that a tube owns, by tube and frame: (m, 4) scaled, tubes, frames, and which are to ignore."""
     boxes = tables.boxes
     if "tube" not in boxes.columns:
         boxes = boxes.with_columns(tube=pl.lit(None, dtype=pl.Int64))
@@ -264,4 +283,7 @@ def _owned_boxes(tables: TableSet, videos: pl.DataFrame, scale: Floats) -> tuple
         videos, on="video", how="left", maintain_order="left"
     )
     factors = np.vstack([scale, np.ones((1, 4))])[at["at"].fill_null(len(scale)).to_numpy()]
-    return edges * factors, boxes["tube"].to_numpy(), boxes["frame"].to_numpy()
+    ignore = None
+    if "ignore" in boxes.columns and boxes["ignore"].any():
+        ignore = boxes["ignore"].fill_null(value=False).to_numpy().astype(np.bool_)
+    return edges * factors, boxes["tube"].to_numpy(), boxes["frame"].to_numpy(), ignore

@@ -14,20 +14,22 @@ import polars as pl
 from roadaware.errors import UsageError
 from roadaware.geometry.tubes import Pairs, overlaps
 from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.kinds import tube_kinds
 from roadaware.metrics.detection.matches import Matches
 from roadaware.metrics.detection.sizes import scales
 from roadaware.metrics.detection.tube_rows import (
+    AGENTNESS,
     Class,
     LabelledTubes,
     labelled_tubes,
     tube_classes,
-    tube_kinds,
 )
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 Overlap = Literal["stiou", "siou", "tiou"]
 
 _LOG = logging.getLogger("roadaware")
@@ -41,9 +43,10 @@ class JudgedTubes:
         classes: (C,) kind and label, by name.
         videos: (V,) the videos of the truth.
         claims: n labels of claimed tubes.
-        truth: labels of true tubes that have boxes.
+        truth: labels of true tubes that have boxes, and not only such as are to ignore.
         pairs: the pairs of claimed and true extents that meet in time.
         overlap: (p,) how much the two of each pair overlap.
+        absorbed: (claimed extents,) how much each overlaps the true tube to ignore that it overlaps most.
         boxless: true tubes that were left out because they have no box.
     """
 
@@ -53,6 +56,7 @@ class JudgedTubes:
     truth: LabelledTubes
     pairs: Pairs
     overlap: Floats
+    absorbed: Floats
     boxless: int
 
     def matches(self, thresholds: Sequence[float]) -> Matches:
@@ -60,6 +64,10 @@ class JudgedTubes:
         taken = _taken(self, thresholds)
         n_truth = np.zeros((len(self.videos), len(self.classes)), dtype=np.int64)
         np.add.at(n_truth, (self.truth.video, self.truth.cls), 1)
+        ignored = None
+        if self.absorbed.any():
+            enough = self.absorbed[self.claims.extent][:, None] >= np.array(thresholds, dtype=np.float64)
+            ignored = enough & (taken < 0)
         return Matches(
             tuple(float(threshold) for threshold in thresholds),
             self.classes,
@@ -70,15 +78,17 @@ class JudgedTubes:
             np.arange(len(self.claims), dtype=np.int64),
             taken >= 0,
             n_truth,
+            ignored,
         )
 
-    def notes(self) -> tuple[str, ...]:
-        """What was left out, in words."""
+    @property
+    def left_out(self) -> dict[str, int]:
+        """What was not judged to how often."""
         found = {
             "labels of claimed tubes in videos that the truth does not have": self.claims.left_out,
             "labels of true tubes without a box": self.boxless,
         }
-        return tuple(f"{n:,} {what} were left out" for what, n in found.items() if n)
+        return {what: n for what, n in found.items() if n}
 
     @property
     def ranked(self) -> Ints:
@@ -112,16 +122,18 @@ def video_matches(
     of the times; `siou`, the mean of the boxes' over the frames where both tubes have one; or `stiou`,
     the product of the two. Where `config.tube_time` is `endpoints`, times are intervals from first to
     last frame as long as the published code finds the boxes it looks for, which it does unless a tube
-    has a hole in the common interval; there the sets of frames are compared, as `frames` always does.
+    has a hole in the common interval; there the sets of frames are compared, as `frames` always does. A true
+    tube whose boxes are all marked `ignore` is not asked for, and a claim of whatever class that overlaps
+    it by the threshold and is no hit counts neither as right nor as wrong.
 
     Args:
-        predictions: labelled tubes with scores; tubes without parent are the claims of agentness. Claims
-            in videos that `scenes` lacks are left out and counted in the log.
+        predictions: labelled tubes with scores; tubes without parent and kind are the claims of agentness.
+            Claims in videos that `scenes` lacks are left out and counted in the log.
         scenes: with tubes of each kind. True tubes without a box are left out and counted in the log.
-        config: `tube_time`, `video_pixel_offset` and `frame_size_px` hold here.
+        config: `tube_time`, `video_pixel_offset`, `frame_size_px` and `min_tube_score` hold here.
         thresholds: (T,) each in (0, 1].
         overlap: what is compared with the thresholds.
-        kinds: which kinds of labels; all that occur unless told.
+        kinds: which kinds of labels; those that both sides know unless told, see `kinds.tube_kinds`.
 
     Raises:
         UsageError: if the overlap, a threshold or a kind is not known.
@@ -207,8 +219,10 @@ def judge_tubes(
     classes = tube_classes(scenes, tube_kinds(predictions, scenes) if kinds is None else kinds)
     videos = tuple(scenes.videos["video"].cast(pl.String).to_list())
     scale = scales(predictions, scenes, videos, config)
-    truth, boxless = _with_boxes(labelled_tubes(scenes, classes, videos, scale.truth))
+    truth, ignored, boxless = _asked(scenes, classes, videos, scale.truth)
     claims = labelled_tubes(predictions, classes, videos, scale.claims)
+    if config.min_tube_score is not None:
+        claims = claims.only(claims.score > config.min_tube_score)
     time = config.tube_time
     pairs = overlaps(
         claims.tubes,
@@ -217,18 +231,28 @@ def judge_tubes(
         pixel_offset=config.video_pixel_offset,
     )
     values = {"tiou": pairs.temporal, "siou": pairs.spatial, "stiou": pairs.spatial * pairs.temporal}
-    return JudgedTubes(classes, videos, claims, truth, pairs, values[overlap], boxless)
+    absorbed = np.zeros(len(claims.tubes))
+    of_ignored = ignored[pairs.second]
+    np.maximum.at(absorbed, pairs.first[of_ignored], values[overlap][of_ignored])
+    return JudgedTubes(classes, videos, claims, truth, pairs, values[overlap], absorbed, boxless)
 
 
-def _with_boxes(truth: LabelledTubes) -> tuple[LabelledTubes, int]:
-    """The true tubes that have boxes, and how many have none."""
+def _asked(
+    scenes: Scenes, classes: tuple[Class, ...], videos: tuple[str, ...], scale: Floats
+) -> tuple[LabelledTubes, Bools, int]:
+    """The true tubes that are asked for, which extents are to ignore, and how many tubes have no box."""
+    whole = (AGENTNESS, AGENTNESS)
+    # Who is to be ignored is so for every kind, also for those that say nothing of him.
+    besides = "ignore" in scenes.boxes.columns and whole[0] not in {kind for kind, _ in classes}
+    truth = labelled_tubes(scenes, (*classes, whole) if besides else classes, videos, scale)
+    ignored = truth.ignored
+    of_classes = truth.cls < len(classes)
     held = truth.tubes.lengths[truth.extent] > 0
-    if held.all():
-        return truth, 0
-    _LOG.info("%d labels of true tubes without a box are left out", int((~held).sum()))
-    extent, tube, cls, video = (column[held] for column in (truth.extent, truth.tube, truth.cls, truth.video))
-    left = LabelledTubes(truth.tubes, extent, tube, cls, video, truth.score[held], truth.left_out)
-    return left, int((~held).sum())
+    boxless = int((of_classes & ~held).sum())
+    if boxless:
+        _LOG.info("%d labels of true tubes without a box are left out", boxless)
+    asked = of_classes & held & ~ignored[truth.extent]
+    return truth if asked.all() else truth.only(asked), ignored, boxless
 
 
 def _taken(judged: JudgedTubes, thresholds: Sequence[float]) -> Ints:
