@@ -118,11 +118,7 @@ def evaluate(
 
     Source: Singh et al., TPAMI 2022, section 5; the code released with it.
     """
-    if draws < 0:
-        raise UsageError(f"draws should be 0 or more, not {draws}")
-    both = sorted(set((groups or {}).values()) & set(slices or {}))
-    if both:
-        raise UsageError(f"'{both[0]}' names a group and a slice; give the slice another name")
+    _check_request(draws, groups or {}, slices or {})
     _check_truth(scenes)
     judge = _Judge(predictions, scenes, config, kinds)
     levels = dict(judge.levels(frame_thresholds, video_thresholds, overlaps))
@@ -137,6 +133,14 @@ def evaluate(
         left_out=judge.left_out,
         composite_scores=judge.composites,
     )
+
+
+def _check_request(draws: int, groups: Mapping[str, str], slices: Mapping[str, Slice]) -> None:
+    if draws < 0:
+        raise UsageError(f"draws should be 0 or more, not {draws}")
+    both = sorted(set(groups.values()) & set(slices))
+    if both:
+        raise UsageError(f"'{both[0]}' names a group and a slice; give the slice another name")
 
 
 def as_json(result: MetricResult, native: Mapping[str, str] | None = None) -> dict[str, Any]:
