@@ -73,7 +73,7 @@ def track_counts(
     """Count, video by video, what HOTA, CLEAR and identity metrics are made from.
 
     Args:
-        predictions: paths: tubes without parent.
+        predictions: paths: tubes without parent and kind.
         scenes: tracks: tubes without parent.
         config: how they are judged; `TrackingConfig.default()` unless told.
 

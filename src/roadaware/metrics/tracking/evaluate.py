@@ -46,9 +46,10 @@ def evaluate_tracks(
     Several videos make one metric through the sums of what it is made from, as TrackEval combines them.
 
     Args:
-        predictions: paths: tubes without parent.
-        scenes: tracks: tubes without parent; only annotated frames count, where frames say so. A box that is
-            marked `ignore` counts like any other.
+        predictions: paths: tubes without parent and kind.
+        scenes: tracks: tubes without parent; only annotated frames count, where frames say so. Boxes that are
+            marked `ignore` are left out, and with them the claimed boxes that lie on them; see
+            `pairs.track_pairs`.
         config: how they are judged; `TrackingConfig.default()` unless told.
         draws: resamples of whole videos for the intervals; 0 gives none.
         seed: of the resamples.
@@ -60,7 +61,8 @@ def evaluate_tracks(
 
     Raises:
         UsageError: if `draws` is negative.
-        InputError: if tracks contradict themselves, or sizes of images are not known.
+        InputError: if tubes are claimed of which none is a path, tracks contradict themselves, or sizes of
+            images are not known.
 
     Source: Luiten et al., IJCV 2021; Ristani et al., ECCV 2016 workshops; Bernardin and Stiefelhagen,
     EURASIP JIVP 2008.
@@ -82,8 +84,17 @@ def evaluate_tracks(
         summary=pl.DataFrame(rows, schema=SUMMARY),
         counts=pl.DataFrame(sizes, schema={"group": pl.String, **dict.fromkeys(_COUNTS, pl.Int64)}),
         config=to_dict(config),
+        notes=_notes(pairs, predictions),
         makers={"video": partial(by_video, counts), "track": partial(by_track, pairs, config)},
     )
+
+
+def _notes(pairs: TrackPairs, predictions: Predictions) -> tuple[str, ...]:
+    """What was not judged, and what is missing, in words."""
+    said = [f"{n:,} {what} were left out" for what, n in pairs.left_out.items()]
+    if predictions.tubes.is_empty() and not predictions.boxes.is_empty():
+        said.append("the claimed boxes are not linked, so that no path follows a track")
+    return tuple(said)
 
 
 def track_rates(counts: TrackCounts, weights: npt.NDArray[Any] | None = None) -> dict[str, Floats]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.errors import InputError
 from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.frame_inputs import EDGES, video_index
 from roadaware.metrics.detection.sizes import scales
-from roadaware.metrics.detection.tube_rows import AGENTNESS, LabelledTubes, labelled_tubes
+from roadaware.metrics.detection.tube_rows import AGENTNESS, LabelledTubes, labelled_tubes, paths
 from roadaware.metrics.tracking.config import TrackingConfig
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
@@ -46,6 +48,15 @@ class Seen:
         """(tracks,) boxes of each track."""
         return np.bincount(self.track, minlength=len(self.number))
 
+    def only(self, kept: npt.NDArray[np.bool_]) -> Seen:
+        """Some of the boxes, of the same tracks and frames.
+
+        Args:
+            kept: (n,).
+        """
+        before = np.concatenate([[0], np.cumsum(kept)])
+        return replace(self, track=self.track[kept], frame=self.frame[kept], start=before[self.start])
+
 
 @dataclass(frozen=True, eq=False)
 class TrackPairs:
@@ -60,6 +71,7 @@ class TrackPairs:
         true_box: (P,) the true box of each pair, index in `truth.track`.
         claimed_box: (P,) the claimed box, index in `claims.track`.
         similarity: (P,) their intersection over union, above 0.
+        left_out: what was not judged, in words, to how often.
     """
 
     videos: tuple[str, ...]
@@ -70,6 +82,7 @@ class TrackPairs:
     true_box: Ints
     claimed_box: Ints
     similarity: Floats
+    left_out: dict[str, int] = field(default_factory=dict)
 
     @cached_property
     def frame(self) -> Ints:
@@ -98,21 +111,27 @@ def track_pairs(predictions: Predictions, scenes: Scenes, config: TrackingConfig
     """The tracks of the truth and the paths that are claimed, in the truth's frames that were annotated.
 
     Args:
-        predictions: paths are tubes without parent; those in videos that the truth lacks are left out.
-        scenes: tracks are tubes without parent; where no frame is said to be annotated or not, all are.
+        predictions: paths are tubes without parent and kind; those in videos that the truth lacks are left
+            out.
+        scenes: tracks are tubes without parent and kind, or without parent where all have a kind; where no
+            frame is said to be annotated or not, all are. Boxes with `ignore` are left out, and with them
+            the claimed boxes that the assignment of greatest overlap gives them, at `config.threshold`.
         config: how boxes are compared.
 
     Raises:
-        InputError: if tracks contradict themselves, or sizes of images are not known.
+        InputError: if tubes are claimed of which none is a path, tracks contradict themselves, or sizes of
+            images are not known.
     """
     from roadaware.metrics.detection.frame_kernels import pair_overlaps
 
+    _check_paths(predictions)
     if not config.interpolated_boxes and "interpolated" in predictions.boxes.columns:
         made_up = pl.col("interpolated").fill_null(value=False)
         predictions = predictions.with_tables(boxes=predictions.boxes.filter(~made_up))
     videos = tuple(scenes.videos["video"].cast(pl.String).to_list())
     scale = scales(predictions, scenes, videos, DetectionConfig())
     classes = ((AGENTNESS, AGENTNESS),)
+    scenes, resting = _parted(scenes)
     sides = [
         labelled_tubes(tables, classes, videos, factors, scored=False)
         for tables, factors in ((scenes, scale.truth), (predictions, scale.claims))
@@ -120,19 +139,24 @@ def track_pairs(predictions: Predictions, scenes: Scenes, config: TrackingConfig
     stride = 1 + max(int(side.tubes.frames.max(initial=0)) for side in sides)
     judged, n_frames = _judged(scenes, videos, stride)
     found = [_boxes(side, judged, stride) for side in sides]
+    ignored = _resting(resting, videos, judged, stride, scale.truth)
+    found[0] = _joined(found[0], ignored, len(sides[0]))
     keys = np.unique(np.concatenate([key for key, _, _ in found]))
     truth, claims = (
         _seen(side, key, track, keys) for side, (key, track, _) in zip(sides, found, strict=True)
     )
-    edges = [side.tubes.boxes[rows] for side, (_, _, rows) in zip(sides, found, strict=True)]
+    edges = [edges for _, _, edges in found]
     start, overlap = pair_overlaps(edges[1], claims.frame, edges[0], truth.start, float(config.pixel_offset))
     counts = np.diff(start)
     claimed = np.repeat(np.arange(len(claims.track)), counts)
     true = np.arange(len(overlap)) - np.repeat(start[:-1] - truth.start[claims.frame], counts)
     some = overlap > 0
-    return TrackPairs(
+    pairs = TrackPairs(
         videos, n_frames, keys // stride, truth, claims, true[some], claimed[some], overlap[some]
     )
+    foreign = sides[1].left_out
+    left_out = {"claimed paths in videos that the truth does not have": foreign} if foreign else {}
+    return replace(_asked(pairs, config.threshold) if len(ignored[0]) else pairs, left_out=left_out)
 
 
 def assigned(pairs: TrackPairs, score: Floats) -> Ints:
@@ -196,8 +220,72 @@ def _judged(scenes: Scenes, videos: tuple[str, ...], stride: int) -> tuple[Ints 
     return video[within] * stride + number[within], np.bincount(video, minlength=len(videos))
 
 
-def _boxes(side: LabelledTubes, judged: Ints | None, stride: int) -> tuple[Ints, Ints, Ints]:
-    """Key of the frame, track and row of every box that counts, by key and then by track."""
+def _check_paths(predictions: Predictions) -> None:
+    """Raise InputError where there are tubes, and none stands for somebody whatever the label."""
+    tubes = predictions.tubes
+    if tubes.is_empty() or not paths(predictions).is_empty():
+        return
+    kinds = sorted(set(tubes["kind"].cast(pl.String).drop_nulls())) if "kind" in tubes.columns else []
+    raise InputError(
+        f"none of the {len(tubes):,} claimed tubes is a path: they are tubes of "
+        f"{', '.join(kinds) or 'others'}, where somebody stands once for each label",
+        hint="tracks are followed by tubes without parent and kind: link detections, or claim such tubes",
+    )
+
+
+def _parted(scenes: Scenes) -> tuple[Scenes, pl.DataFrame]:
+    """The scenes without the boxes to ignore, and these."""
+    boxes = scenes.boxes
+    if "ignore" not in boxes.columns:
+        return scenes, boxes.clear()
+    ignore = pl.col("ignore").fill_null(value=False)
+    return scenes.with_tables(boxes=boxes.filter(~ignore)), boxes.filter(ignore)
+
+
+def _resting(
+    boxes: pl.DataFrame, videos: tuple[str, ...], judged: Ints | None, stride: int, scale: Floats
+) -> tuple[Ints, Floats]:
+    """Key of the frame and edges of the boxes to ignore in frames that count, scaled."""
+    video, frame = video_index(boxes["video"], videos), boxes["frame"].to_numpy()
+    key = video * stride + frame
+    kept = (video >= 0) & (frame < stride)
+    if judged is not None:
+        kept &= np.isin(key, judged)
+    edges = boxes.select(EDGES).cast(pl.Float64).to_numpy().reshape(-1, 4)[kept]
+    return key[kept].astype(np.int64), edges * scale[video[kept]]
+
+
+def _joined(
+    tracked: tuple[Ints, Ints, Floats], ignored: tuple[Ints, Floats], n_tracks: int
+) -> tuple[Ints, Ints, Floats]:
+    """True boxes with those to ignore, which belong to the track after the last."""
+    key, track, edges = tracked
+    keys = np.concatenate([key, ignored[0]])
+    order = np.argsort(keys, kind="stable")
+    tracks = np.concatenate([track, np.full(len(ignored[0]), n_tracks)])
+    return keys[order], tracks[order], np.concatenate([edges, ignored[1]])[order]
+
+
+def _asked(pairs: TrackPairs, threshold: float) -> TrackPairs:
+    """The pairs without true boxes to ignore, and without the claimed boxes that are assigned to them."""
+    asked = pairs.truth.track < len(pairs.truth.number)
+    met = assigned(pairs, np.where(pairs.similarity >= threshold - EPSILON, pairs.similarity, 0.0))
+    counted = np.ones(len(pairs.claims.track), dtype=np.bool_)
+    counted[pairs.claimed_box[met[~asked[pairs.true_box[met]]]]] = False
+    true, claimed = np.cumsum(asked) - 1, np.cumsum(counted) - 1
+    kept = asked[pairs.true_box] & counted[pairs.claimed_box]
+    return replace(
+        pairs,
+        truth=pairs.truth.only(asked),
+        claims=pairs.claims.only(counted),
+        true_box=true[pairs.true_box[kept]],
+        claimed_box=claimed[pairs.claimed_box[kept]],
+        similarity=pairs.similarity[kept],
+    )
+
+
+def _boxes(side: LabelledTubes, judged: Ints | None, stride: int) -> tuple[Ints, Ints, Floats]:
+    """Key of the frame, track and edges of every box that counts, by key and then by track."""
     tubes = side.tubes
     lengths = tubes.lengths[side.extent]
     track = np.repeat(np.arange(len(side)), lengths)
@@ -206,7 +294,7 @@ def _boxes(side: LabelledTubes, judged: Ints | None, stride: int) -> tuple[Ints,
     key = side.video[track] * stride + tubes.frames[at]
     kept = np.arange(len(key)) if judged is None else np.flatnonzero(np.isin(key, judged))
     order = kept[np.argsort(key[kept], kind="stable")]
-    return key[order], track[order], tubes.rows[at[order]]
+    return key[order], track[order], tubes.boxes[tubes.rows[at[order]]]
 
 
 def _seen(side: LabelledTubes, key: Ints, track: Ints, keys: Ints) -> Seen:

@@ -1,0 +1,107 @@
+"""Paths and boxes that tracking metrics do not judge: boxes to ignore, tubes of one label, other videos."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from random_tracks import EDGES, tables, track_set
+from scipy.optimize import linear_sum_assignment
+
+from roadaware.errors import InputError
+from roadaware.geometry.boxes import iou
+from roadaware.metrics.tracking.config import TrackingConfig
+from roadaware.metrics.tracking.counts import track_counts
+from roadaware.metrics.tracking.evaluate import evaluate_tracks
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.tables import Scenes
+
+THRESHOLD = TrackingConfig.default().threshold
+
+
+def left(scenes: Scenes, claims: Predictions) -> tuple[Scenes, Predictions]:
+    """Plain loop: without the boxes to ignore, and the claims that the best assignment gives them."""
+    gone: list[int] = []
+    for (video, frame), held in scenes.boxes.partition_by("video", "frame", as_dict=True).items():
+        found = claims.boxes.filter((pl.col("video") == video) & (pl.col("frame") == frame))
+        overlaps = iou(*(side.select(EDGES).to_numpy() for side in (held, found)))
+        overlaps[overlaps < THRESHOLD - np.finfo(float).eps] = 0.0
+        for true, claimed in zip(*linear_sum_assignment(overlaps, maximize=True), strict=True):
+            if overlaps[true, claimed] > 0 and held["ignore"][int(true)]:
+                gone.append(found["box"][int(claimed)])
+    return (
+        scenes.with_tables(boxes=scenes.boxes.filter(~pl.col("ignore")).drop("ignore")),
+        claims.with_tables(boxes=claims.boxes.filter(~pl.col("box").is_in(gone))),
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("untracked", [False, True])
+def test_boxes_to_ignore_take_the_claims_on_them_along(seed: int, untracked: bool) -> None:
+    scenes, claims = track_set(seed, crowd=0.8, frames=20)
+    ignore = (pl.col("tube") % 3 == 0) | ((pl.col("tube") + pl.col("frame")) % 5 == 0)
+    boxes = scenes.boxes.with_columns(ignore=ignore)
+    if untracked:  # a crowd that nobody followed rests the same
+        boxes = boxes.with_columns(tube=pl.when("ignore").then(None).otherwise("tube"))
+    scenes = scenes.with_tables(boxes=boxes)
+    expected = track_counts(*reversed(left(scenes, claims)))
+    found = track_counts(claims, scenes)
+    assert found.table["truth"].sum() < len(scenes.boxes)
+    for name, values in expected.table.items():
+        np.testing.assert_allclose(found.table[name], values, atol=1e-9, err_msg=name)
+
+
+def one_track(**columns: Any) -> tuple[Scenes, Predictions]:
+    """A track of ten boxes that one path follows."""
+    box = np.array([0.0, 0.0, 10.0, 10.0])
+    rows = [("v", frame, 0, box) for frame in range(10)]
+    boxes, tubes = tables(rows)
+    frames = pl.DataFrame({"video": "v", "frame": range(10), "annotated": True})
+    scenes = Scenes(videos=pl.DataFrame({"video": ["v"]}), frames=frames, boxes=boxes, tubes=tubes)
+    return scenes, Predictions(boxes=boxes, tubes=tubes.with_columns(**columns))
+
+
+def test_a_track_that_rests_is_not_asked_for() -> None:
+    scenes, claims = one_track()
+    rested = scenes.with_tables(boxes=scenes.boxes.with_columns(ignore=pl.lit(True)))
+    totals = track_counts(claims, rested).totals()
+    assert {name: float(totals[name]) for name in ("truth", "claims", "tracks", "paths")} == {
+        "truth": 0,
+        "claims": 0,
+        "tracks": 0,
+        "paths": 0,
+    }
+    assert evaluate_tracks(claims, rested).value("mota") is None
+
+
+def test_tubes_of_labels_are_no_paths() -> None:
+    scenes, claims = one_track(kind=pl.lit("agent"))
+    with pytest.raises(InputError, match=r"none of the 1 claimed tubes is a path: .* agent"):
+        evaluate_tracks(claims, scenes)
+    beside = claims.with_tables(
+        tubes=pl.concat(
+            [claims.tubes, claims.tubes.with_columns(tube=pl.lit(1, pl.Int64), kind=pl.lit(None, pl.String))]
+        )
+    )
+    assert evaluate_tracks(beside, scenes).value("mota") == 0.0  # the path has no boxes of its own
+
+
+def test_a_truth_of_kinds_alone_has_tracks() -> None:
+    scenes, claims = one_track()
+    named = scenes.with_tables(tubes=scenes.tubes.with_columns(kind=pl.lit("pedestrian")))
+    assert evaluate_tracks(claims, named).value("mota") == 1.0
+
+
+def test_what_is_not_judged_stands_in_the_notes() -> None:
+    scenes, claims = one_track()
+    assert evaluate_tracks(claims, scenes).notes == ()
+    more = pl.DataFrame({"tube": [7, 8], "video": ["w", "w"]}, schema_overrides={"tube": pl.Int64})
+    held = claims.with_tables(tubes=pl.concat([claims.tubes, more], how="diagonal"))
+    said = "2 claimed paths in videos that the truth does not have were left out"
+    assert evaluate_tracks(held, scenes).notes == (said,)
+    unlinked = claims.with_tables(tubes=claims.tubes.clear(), boxes=claims.boxes.drop("tube"))
+    assert evaluate_tracks(unlinked, scenes).notes == (
+        "the claimed boxes are not linked, so that no path follows a track",
+    )
