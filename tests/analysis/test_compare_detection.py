@@ -90,3 +90,16 @@ def test_different_truth_cannot_be_compared() -> None:
         compare({"frame": one["frame"]}, {"av_action": two["av_action"]}, CONFIG)
     with pytest.raises(UsageError, match="at least 1 draw"):
         compare(one, two, CONFIG, draws=0)
+
+
+def test_joint_scores_can_be_held_against_products_and_nothing_else_against_another() -> None:
+    one, two = runs()
+    same = compare(one, two, CONFIG, draws=5)
+    assert same.differs == {}
+    product = replace(CONFIG, composite_scores="product")
+    found = compare(one, two, CONFIG, draws=5, config_b=product)
+    assert found.differs == {"composite_scores": ("joint", "product")}
+    assert found.table.equals(same.table)
+    for changes in ({"min_score": 0.1}, {"min_score": 0.1, "composite_scores": "product"}):
+        with pytest.raises(UsageError, match=r"different configs, min_score \(0\.0 and 0\.1\)"):
+            compare(one, two, CONFIG, draws=5, config_b=replace(CONFIG, **changes))

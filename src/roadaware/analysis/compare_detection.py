@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -46,9 +46,11 @@ class DetectionComparison:
             and what that says of A (`verdict`): `better`, `worse`, `not different` (0 is inside),
             `undefined` (a value is missing), `no interval`.
         names: what A and B are called.
-        config: the configuration that both were judged with, as plain data.
+        config: the configuration that A was judged with, as plain data; B was judged with the same but for
+            `differs`.
         draws: resamples made.
         seed: of the resamples.
+        differs: field of the configuration to its values for A and B, where they differ.
     """
 
     table: pl.DataFrame
@@ -56,6 +58,7 @@ class DetectionComparison:
     config: dict[str, Any]
     draws: int
     seed: int
+    differs: dict[str, tuple[Any, Any]] = field(default_factory=dict)
 
     def verdict(self, metric: str) -> Verdict:
         """What the interval says of A in this metric.
@@ -80,6 +83,7 @@ def compare(
     draws: int = 1000,
     seed: int = 0,
     names: tuple[str, str] = ("A", "B"),
+    config_b: DetectionConfig | None = None,
 ) -> DetectionComparison:
     """The difference A - B in every metric that both have, with intervals from draws that they share.
 
@@ -93,13 +97,16 @@ def compare(
         draws: resamples of videos, at least 1.
         seed: of the resamples.
         names: what A and B are called.
+        config_b: how the second was judged, where that differs: in `composite_scores` alone, so that joint
+            scores can be held against products.
 
     Raises:
         InputError: if the two were not judged on the same truth, or share no level and threshold.
-        UsageError: if `draws` is below 1.
+        UsageError: if `draws` is below 1, or the configs differ in more than composite scores.
     """
     if draws < 1:
         raise UsageError(f"a comparison needs at least 1 draw, not {draws}")
+    differs = _differing(config, config_b or config, names)
     rows = [
         row for level in a if level in b for row in _level(level, a[level], b[level], config, draws, seed)
     ]
@@ -109,7 +116,25 @@ def compare(
             "they share no threshold",
             hint="evaluate both with the same thresholds and kinds",
         )
-    return DetectionComparison(pl.DataFrame(rows, schema=_COLUMNS), names, to_dict(config), draws, seed)
+    table = pl.DataFrame(rows, schema=_COLUMNS)
+    return DetectionComparison(table, names, to_dict(config), draws, seed, differs)
+
+
+def _differing(a: DetectionConfig, b: DetectionConfig, names: tuple[str, str]) -> dict[str, tuple[Any, Any]]:
+    """The fields in which two configs differ.
+
+    Raises:
+        UsageError: if one is another than `composite_scores`, which only tells which scores were claimed.
+    """
+    one, two = to_dict(a), to_dict(b)
+    differs = {name: (one[name], two[name]) for name in one if one[name] != two[name]}
+    others = [f"{name} ({x} and {y})" for name, (x, y) in differs.items() if name != "composite_scores"]
+    if others:
+        raise UsageError(
+            f"{names[0]} and {names[1]} were judged by different configs, {', '.join(others)}; evaluate both "
+            "with the same"
+        )
+    return differs
 
 
 def _level(

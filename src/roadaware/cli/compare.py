@@ -90,11 +90,18 @@ def _events(a: Path, b: Path, draws: int, seed: int, html: Path | None) -> Outco
     from roadaware.cli.output import write_text
 
     first, second = event_runs.load(a), event_runs.load(b)
-    if first.config != second.config:
-        raise UsageError(f"{a} and {b} were judged by different configs; evaluate both with the same")
     with console.working("resampling"):
-        matches = (first.matches, second.matches)
-        found = paired(*matches, first.config, draws=draws, seed=seed, names=_names(a, b))
+        found = paired(
+            first.matches,
+            second.matches,
+            first.config,
+            draws=draws,
+            seed=seed,
+            names=_names(a, b),
+            config_b=second.config,
+        )
+    for name, (one, two) in found.differs.items():
+        console.note(f"{name}: {found.names[0]} {one}, {found.names[1]} {two}")
     if html is not None:
         write_text(html, comparison_page(found))
         console.note(f"wrote {html}")
@@ -108,6 +115,7 @@ def comparison_data(comparison: Any) -> dict[str, Any]:
         "draws": comparison.draws,
         "seed": comparison.seed,
         "config": comparison.config,
+        **({"differs": held} if (held := getattr(comparison, "differs", None)) else {}),
         "metrics": {row["metric"]: row for row in comparison.table.iter_rows(named=True)},
     }
 
