@@ -117,3 +117,19 @@ def test_an_incomplete_strip_is_an_error(change: dict[str, object]) -> None:
     data = {name: value for name, value in {**data, **change}.items() if value is not ...}
     with pytest.raises(InputError, match="incomplete"):
         Strip.from_dict(data)
+
+
+def test_what_rests_is_not_missed_and_claims_on_it_are_not_false() -> None:
+    ped = pl.when(pl.col("tube") == 101).then(0).otherwise("label").cast(pl.Int64).alias("label")
+    confused = CLAIMS.with_tables(tube_labels=CLAIMS.tube_labels.with_columns(ped))
+
+    def said(resting: list[int]) -> set[str]:
+        boxes = TRUTH.boxes.with_columns(ignore=pl.col("tube").is_in(resting))
+        strips = worst_tubes(confused, TRUTH.with_tables(boxes=boxes), DetectionConfig.default())
+        return {strip.says.split(",")[0] + "," + strip.says.split(",")[1].split(";")[0] for strip in strips}
+
+    missed = {"missed: Ped in v, frames 0 to 29", "missed: Car in v, frames 0 to 19"}
+    false = {"false: Ped in v, score 0.90", "false: Car in v, score 0.80", "false: Ped in v, score 0.60"}
+    assert said([]) == missed | false
+    assert said([0]) == {"missed: Car in v, frames 0 to 19"} | false  # .60 overlaps it too little to rest
+    assert said([1]) == {"missed: Ped in v, frames 0 to 29"} | false - {"false: Ped in v, score 0.90"}

@@ -140,6 +140,7 @@ def _missed(table: pl.DataFrame, scenes: Scenes, kind: str, most: int) -> Iterat
     names = scenes.meta.vocabularies[kind]
     labels = scenes.tube_labels.filter(pl.col("kind").cast(pl.String) == kind).select("tube", "label")
     asked = scenes.tubes.join(labels, on="tube").with_columns(pl.col("video").cast(pl.String))
+    asked = asked.filter(~_owner(scenes).is_in(_resting(scenes).implode()))
     missed = asked.filter(~pl.col("tube").is_in(table["matched"].drop_nulls().implode()))
     length = pl.col("end_frame") - pl.col("start_frame")
     for row in missed.sort(length, "tube", descending=[True, False]).head(most).iter_rows(named=True):
@@ -154,9 +155,25 @@ def _missed(table: pl.DataFrame, scenes: Scenes, kind: str, most: int) -> Iterat
         yield _Pair(says, row["video"], row["tube"], claim)
 
 
+def _owner(scenes: Scenes) -> pl.Expr:
+    """Who owns the boxes of a tube."""
+    return pl.coalesce("parent", "tube") if "parent" in scenes.tubes.columns else pl.col("tube")
+
+
+def _resting(scenes: Scenes) -> pl.Series:
+    """The tubes whose boxes are all to ignore."""
+    boxes = scenes.boxes
+    if "ignore" not in boxes.columns:
+        return pl.Series("tube", [], dtype=pl.Int64)
+    owned = boxes.drop_nulls("tube").group_by("tube").agg(pl.col("ignore").fill_null(value=False).all())
+    return owned.filter("ignore")["tube"]
+
+
 def _false(table: pl.DataFrame, most: int) -> Iterator[_Pair]:
     """The most confident claims that were matched with nothing, one per place, beside what they lie on."""
-    wrong = table.filter(pl.col("matched").is_null()).sort("score", "tube", descending=[True, False])
+    wrong = table.filter(pl.col("matched").is_null() & ~pl.col("ignored")).sort(
+        "score", "tube", descending=[True, False]
+    )
     for row in wrong.head(most).iter_rows(named=True):
         says = f"false: {row['label']} in {row['video']}, score {row['score']:.2f}"
         near = row["near_truth"] if row["near_overlap"] else None

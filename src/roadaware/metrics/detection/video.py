@@ -66,8 +66,7 @@ class JudgedTubes:
         np.add.at(n_truth, (self.truth.video, self.truth.cls), 1)
         ignored = None
         if self.absorbed.any():
-            enough = self.absorbed[self.claims.extent][:, None] >= np.array(thresholds, dtype=np.float64)
-            ignored = enough & (taken < 0)
+            ignored = self.on_ignored(thresholds) & (taken < 0)
         return Matches(
             tuple(float(threshold) for threshold in thresholds),
             self.classes,
@@ -80,6 +79,11 @@ class JudgedTubes:
             n_truth,
             ignored,
         )
+
+    def on_ignored(self, thresholds: Sequence[float]) -> Bools:
+        """(n, T) which claims overlap what is to ignore by at least each threshold."""
+        enough: Bools = self.absorbed[self.claims.extent][:, None] >= np.array(thresholds, dtype=np.float64)
+        return enough
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -169,7 +173,8 @@ def tube_table(
     Returns:
         `tube`, `video`, `kind`, `label`, `score`; `truth`, the true tube of the same label with the
         greatest overlap, taken or not, with `overlap`, `temporal` and `spatial`; `matched`, the true tube
-        that the claim took at the threshold; and `near_truth`, `near_label`, `near_overlap`,
+        that the claim took at the threshold; `ignored`, whether it counts neither as right nor as wrong
+        there; and `near_truth`, `near_label`, `near_overlap`,
         `near_temporal`, `near_spatial`, the same as `truth` whatever the label of that kind is. Null where
         there is none.
 
@@ -190,6 +195,7 @@ def tube_table(
         }
     )
     taken = _taken(judged, (threshold,))[:, 0]
+    ignored = (taken < 0) & judged.on_ignored((threshold,))[:, 0]
     nearest = _nearest(judged, np.arange(len(judged.classes)))
     _, kind_of = np.unique(kind.astype(str), return_inverse=True)
     near = _nearest(judged, kind_of).rename(lambda c: f"near_{c}")
@@ -199,7 +205,7 @@ def tube_table(
         [
             table,
             nearest.drop("at"),
-            pl.DataFrame({"matched": _looked_up(judged.truth.tube, taken)}),
+            pl.DataFrame({"matched": _looked_up(judged.truth.tube, taken), "ignored": ignored}),
             near.drop("near_at").insert_column(1, near_label.gather(at).alias("near_label")),
         ],
         how="horizontal",
