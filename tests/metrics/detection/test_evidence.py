@@ -59,6 +59,23 @@ def test_errors_start_from_the_map_of_the_metric(
     assert table["claims"].sum() > 0
 
 
+@pytest.mark.parametrize("level", ["frame", "video"])
+def test_claims_on_truth_to_ignore_have_no_fault(scenes: Scenes, claims: Predictions, level: str) -> None:
+    """The mAP that errors start from is still that of the metric, where a third of the tracks rest."""
+    resting = scenes.with_tables(boxes=scenes.boxes.with_columns(ignore=pl.col("tube") % 3 == 0))
+    config = CONFIGS["default"]
+    matches = (
+        frame_matches(claims, resting, config, (0.5,))
+        if level == "frame"
+        else video_matches(claims, resting, config, (0.5,), "stiou")
+    )
+    assert matches.ignored is not None
+    assert matches.ignored.any()
+    expected = means(matches, config)
+    table = error_table(claims, resting, config, level=level)
+    assert {kind: table.filter(kind=kind)["map"][0] for kind in expected} == pytest.approx(expected)
+
+
 def test_every_claim_has_a_fault_and_right_ones_are_the_hits(scenes: Scenes, claims: Predictions) -> None:
     config = DetectionConfig.reference()
     matches = frame_matches(claims, scenes, config, (0.5,))

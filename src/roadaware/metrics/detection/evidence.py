@@ -72,18 +72,20 @@ def diagnoses(
 
     if level == "frame":
         frames = judge_frames(predictions, scenes, config, kinds)
-        ranked = [(claims, scores) for claims, scores, _ in frames.met((threshold,))]
+        ranked = [_counted(*met) for met in frames.met((threshold,))]
         of_kinds = [frame_evidence(frames, ranked, kind) for kind in _kinds(frames.classes)]
     elif level == "video":
         tubes = judge_tubes(predictions, scenes, config, "stiou", kinds)
-        of_kinds = [video_evidence(tubes, scenes, kind) for kind in _kinds(tubes.classes)]
+        ignored = tubes.matches((threshold,)).ignored
+        counted = np.ones(len(tubes.claims), dtype=np.bool_) if ignored is None else ~ignored[:, 0]
+        of_kinds = [video_evidence(tubes, counted, scenes, kind) for kind in _kinds(tubes.classes)]
     else:
         raise UsageError(f"errors are told of the level frame or video; got {level!r}")
     return [diagnose(evidence, threshold, floor) for evidence in of_kinds]
 
 
 def frame_evidence(judged: JudgedFrames, ranked: Sequence[tuple[Ints, Floats]], kind: str) -> Evidence:
-    """The claims of one kind on the boxes of frames; true boxes that are ignored are background.
+    """The claims of one kind on the boxes of frames.
 
     Args:
         judged: truth and claims.
@@ -123,13 +125,23 @@ def frame_evidence(judged: JudgedFrames, ranked: Sequence[tuple[Ints, Floats]], 
     )
 
 
-def video_evidence(judged: JudgedTubes, scenes: Scenes, kind: str) -> Evidence:
-    """The claims of one kind as tubes."""
+def video_evidence(
+    judged: JudgedTubes, counted: npt.NDArray[np.bool_], scenes: Scenes, kind: str
+) -> Evidence:
+    """The claims of one kind as tubes.
+
+    Args:
+        judged: truth and claims.
+        counted: (n,) whether each claim counts; those on truth to ignore do not.
+        scenes: the truth.
+        kind: of the labels.
+    """
     classes, labels = _classes(judged.classes, kind)
     new = np.full(len(judged.classes), -1, dtype=np.int64)
     new[list(classes)] = np.arange(len(classes))
     claims, truth = judged.claims, judged.truth
-    chosen = judged.ranked[new[claims.cls[judged.ranked]] >= 0]
+    wanted = (new[claims.cls] >= 0) & counted
+    chosen = judged.ranked[wanted[judged.ranked]]
     chosen = chosen[np.argsort(new[claims.cls[chosen]], kind="stable")]
     asked = np.flatnonzero(new[truth.cls] >= 0)
     offsets, instances = _instances(truth.extent[asked], new[truth.cls[asked]], len(truth.tubes))
@@ -153,6 +165,14 @@ def video_evidence(judged: JudgedTubes, scenes: Scenes, kind: str) -> Evidence:
         instance_offsets=offsets,
         instance_cls=instances,
     )
+
+
+def _counted(claims: Ints, scores: Floats, met: npt.NDArray[np.int32]) -> tuple[Ints, Floats]:
+    """The claims that are not on truth to ignore, and their scores."""
+    from roadaware.metrics.detection.frame_kernels import ABSORBED
+
+    kept = met[:, 0] != ABSORBED
+    return claims[kept], scores[kept]
 
 
 def _kinds(classes: Sequence[tuple[str, str]]) -> tuple[str, ...]:
