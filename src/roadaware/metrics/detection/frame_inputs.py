@@ -14,12 +14,12 @@ from roadaware.errors import InputError
 from roadaware.metrics.detection.tube_rows import AGENTNESS, Class
 from roadaware.scenes.dense import layout
 from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes, TableSet
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-EDGES = ("x1_px", "y1_px", "x2_px", "y2_px")
 _MADE_UP = -3
 
 
@@ -213,7 +213,7 @@ def _by_frame(keys: Ints, judged: Ints) -> tuple[Ints, Ints]:
 
 
 def _edges(boxes: pl.DataFrame) -> Floats:
-    return np.ascontiguousarray(boxes.select(EDGES).cast(pl.Float64).to_numpy().reshape(-1, 4))
+    return np.ascontiguousarray(boxes.select(CORNERS).cast(pl.Float64).to_numpy().reshape(-1, 4))
 
 
 def _members(scenes: Scenes, box: pl.Series, classes: Sequence[Class]) -> tuple[Ints, ...]:

@@ -12,7 +12,7 @@ import polars as pl
 
 from roadaware.errors import UsageError
 from roadaware.metrics.detection.frame import JudgedFrames
-from roadaware.metrics.detection.frame_inputs import EDGES
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 
 Bools = npt.NDArray[np.bool_]
@@ -63,7 +63,7 @@ def restricted(judged: JudgedFrames, wanted: Slice, scenes: Scenes) -> JudgedFra
 
 def _sized(edges: npt.NDArray[np.float64]) -> pl.DataFrame:
     sides = {"width_px": edges[:, 2] - edges[:, 0], "height_px": edges[:, 3] - edges[:, 1]}
-    return pl.DataFrame({**{name: edges[:, k] for k, name in enumerate(EDGES)}, **sides})
+    return pl.DataFrame({**{name: edges[:, k] for k, name in enumerate(CORNERS)}, **sides})
 
 
 def _holds(condition: pl.Expr, rows: pl.DataFrame) -> Bools:

@@ -13,6 +13,7 @@ import polars as pl
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.tubes import Tubes, from_runs
 from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes, TableSet
 
 Floats = npt.NDArray[np.float64]
@@ -278,7 +279,7 @@ def _owned_boxes(
     if len(again):
         shown = again.select("tube", "video", "frame").head(5).rows(named=True)
         raise InputError(f"table boxes: {len(again)} tubes have a frame twice, first {shown}")
-    edges = boxes.select(c for c in ("x1_px", "y1_px", "x2_px", "y2_px")).cast(pl.Float64).to_numpy()
+    edges = boxes.select(CORNERS).cast(pl.Float64).to_numpy()
     at = boxes.select(pl.col("video").cast(pl.String)).join(
         videos, on="video", how="left", maintain_order="left"
     )

@@ -12,11 +12,12 @@ import polars as pl
 
 from roadaware.errors import InputError
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.frame_inputs import EDGES, video_index
+from roadaware.metrics.detection.frame_inputs import video_index
 from roadaware.metrics.detection.sizes import scales
 from roadaware.metrics.detection.tube_rows import AGENTNESS, LabelledTubes, labelled_tubes, paths
 from roadaware.metrics.tracking.config import TrackingConfig
 from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 
 Floats = npt.NDArray[np.float64]
@@ -251,7 +252,7 @@ def _resting(
     kept = (video >= 0) & (frame < stride)
     if judged is not None:
         kept &= np.isin(key, judged)
-    edges = boxes.select(EDGES).cast(pl.Float64).to_numpy().reshape(-1, 4)[kept]
+    edges = boxes.select(CORNERS).cast(pl.Float64).to_numpy().reshape(-1, 4)[kept]
     return key[kept].astype(np.int64), edges * scale[video[kept]]
 
 
