@@ -115,7 +115,6 @@ def test_a_column_of_another_type_is_refused(c, values):
 def test_numbers_are_brought_to_their_types():
     boxes = small_scenes().boxes.with_columns(
         pl.col("frame").cast(pl.UInt8),
-        pl.col("x1_px").cast(pl.Float64),
         pl.col("y1_px").cast(pl.Int16),
         ignore=None,
     )
@@ -123,6 +122,11 @@ def test_numbers_are_brought_to_their_types():
     assert held.schema["frame"] == pl.Int64
     assert held.schema["x1_px"] == held.schema["y1_px"] == pl.Float32
     assert held.schema["ignore"] == pl.Boolean
+
+
+def test_corners_in_double_precision_stay_so():
+    boxes = small_scenes().boxes.with_columns(pl.col("x1_px").cast(pl.Float64) / 3)
+    assert small_scenes(boxes=boxes).boxes["x1_px"].equals(boxes["x1_px"])
 
 
 @pytest.mark.parametrize(

@@ -129,8 +129,8 @@ def _cast(name: str, c: str, column: Column, dtype: pl.DataType, *, claimed: boo
         return None
     if not _fits(column.kind, dtype):
         raise InputError(f"table {name}: {c} should be {column.kind} ({wanted}), not {dtype}")
-    if column.claimed and _innermost(dtype) == pl.Float64:
-        return None  # narrowed, saturated scores would tie, and ties decide metrics
+    if (column.claimed or column.exact) and _innermost(dtype) == pl.Float64:
+        return None  # narrowed, scores would tie and overlaps leave their threshold, and both decide metrics
     if isinstance(dtype, pl.Array):
         return None if dtype.inner == pl.Float32 else pl.col(c).cast(pl.Array(pl.Float32, dtype.shape))
     return pl.col(c).cast(wanted)
@@ -178,7 +178,7 @@ def _check_rows(name: str, table: Table, frame: pl.DataFrame) -> None:
         laws["y1_px > y2_px"] = pl.col("y1_px") > pl.col("y2_px")
     if "end_frame" in frame.columns and "start_frame" in frame.columns:
         laws["end_frame < start_frame"] = pl.col("end_frame") < pl.col("start_frame")
-    if "frame" in table.columns:
+    if "frame" in table.columns and "frame" in frame.columns:
         laws["frame < 0"] = pl.col("frame") < 0
     if laws:
         broken = frame.select(wrong.any().alias(what) for what, wrong in laws.items()).row(0, named=True)

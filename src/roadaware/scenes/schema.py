@@ -20,6 +20,7 @@ class Column:
         nullable: null means unknown.
         to: the table whose key it points to.
         claimed: only Predictions have it; what is claimed in Float64 stays so.
+        exact: what comes in Float64 stays so, in Scenes too.
         bounds: smallest and largest value of a number.
         vocabulary: the vocabulary it is an index in; `*` is the one that `kind` in its row names.
     """
@@ -30,6 +31,7 @@ class Column:
     nullable: bool = True
     to: str | None = None
     claimed: bool = False
+    exact: bool = False
     bounds: tuple[float, float] | None = None
     vocabulary: str | None = None
 
@@ -51,6 +53,12 @@ def _key(kind: Kind, doc: str, to: str | None = None, vocabulary: str | None = N
 _VIDEO = _key("text", "the video", "videos")
 _START = Column("int", "first frame")
 _END = Column("int", "frame after the last (half open)")
+_CORNER = {
+    "x1_px": "left",
+    "y1_px": "top",
+    "x2_px": "right, x1_px <= x2_px",
+    "y2_px": "bottom, y1_px <= y2_px",
+}
 _SCORE = Column("float", "confidence in [0, 1]", claimed=True, bounds=(0, 1))
 _READY = Column("float", "when it was emitted, in seconds of the stream", claimed=True)
 _EVENT_SOURCE = (
@@ -75,6 +83,7 @@ TABLES: dict[str, Table] = {
             "fps": Column("float", "frames per second; null where the source does not say"),
             "n_frames": Column("int", "number of frames; null where the source does not say"),
             "path": Column("text", "where the video lies, relative to the dataset's root"),
+            "category": Column("text", "what happens in it as a whole, such as flood or fight"),
             "splits": Column("texts", "names of the splits that hold it, `<subset>/<split>`"),
         },
     ),
@@ -100,10 +109,10 @@ TABLES: dict[str, Table] = {
             "video": _VIDEO,
             "frame": _key("int", "counts from 0"),
             "tube": Column("int", "the tube that owns the box; null if untracked", to="tubes"),
-            "x1_px": _key("float", "left"),
-            "y1_px": _key("float", "top"),
-            "x2_px": _key("float", "right, x1_px <= x2_px"),
-            "y2_px": _key("float", "bottom, y1_px <= y2_px"),
+            **{
+                corner: Column("float", doc, required=True, nullable=False, exact=True)
+                for corner, doc in _CORNER.items()
+            },
             "occlusion": Column("text", "how much is hidden: none, part, full"),
             "ignore": Column("bool", "neither asked for nor counted as false"),
             "corner_case": Column("bool", "outside the common classes"),
@@ -204,8 +213,11 @@ TABLES: dict[str, Table] = {
         {
             "query": _key("int", "unique number"),
             "video": _VIDEO,
+            "name": Column("text", "native identifier"),
             "text": Column("text", "the sentence"),
-            "sentence_kind": Column("text", "statement or question"),
+            "sentence_kind": Column("text", "statement or question: declarative, interrogative"),
+            "segment_start_frame": Column("int", "first frame of the part of the video that is searched"),
+            "segment_end_frame": Column("int", "frame after the last of that part; null for the whole video"),
             "tube": Column("int", "whom it speaks of", to="tubes"),
             "start_frame": _START,
             "end_frame": _END,
@@ -218,9 +230,12 @@ TABLES: dict[str, Table] = {
         {
             "sound": _key("int", "unique number"),
             "video": _VIDEO,
+            "name": Column("text", "native identifier"),
+            "frame": Column("int", "the frame that shows where it comes from"),
             "t_s": Column("float", "when it is heard"),
             "label": Column("int", "index in the vocabulary `sound`", vocabulary="sound"),
             "map": Column("floats", "localisation map, row by row", claimed=True),
+            "map_width": Column("int", "cells in a row of `map`; null for a square map", claimed=True),
         },
     ),
     "sensors": Table(

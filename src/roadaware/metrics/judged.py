@@ -1,0 +1,305 @@
+"""What the metrics of scenes share: a state that merges, its values under any resample, a result."""
+
+from __future__ import annotations
+
+import io
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.config import from_dict, to_dict
+from roadaware.errors import InputError, UsageError
+from roadaware.metrics.result import SUMMARY, MetricResult
+from roadaware.statistics.bootstrap import multiplicities, percentile_interval
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Counts = npt.NDArray[np.int32]
+
+SCENE_SUMMARY: dict[str, Any] = {**SUMMARY, "label": pl.String}
+_AT_ONCE = 64
+_TABLE = "table:"
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """One metric of a set under several weightings of its videos.
+
+    Args:
+        metric: its name, such as `map@0.5`.
+        values: (draws,) NaN where undefined.
+        n: what it is made from: classes, relations, sentences, sounds.
+        label: the class or kind it is of; None for the whole.
+        reason: why it may be undefined.
+    """
+
+    metric: str
+    values: Floats
+    n: int
+    label: str | None = None
+    reason: str = "there is no truth"
+
+
+@dataclass(frozen=True, eq=False)
+class Judged(ABC):
+    """What was judged, as arrays: two parts merge to the state of the whole, and any part can be cut out.
+
+    A subclass is a frozen dataclass whose fields are arrays, tables, tuples of text or numbers, and one
+    `config` of the class `config_type`.
+
+    Args:
+        items: one row per unit that slices are made of (a frame, a video, a sentence, a sound), with `video`
+            and the columns it can be sliced by.
+    """
+
+    config_type: ClassVar[type]
+
+    items: pl.DataFrame
+
+    @property
+    def videos(self) -> tuple[str, ...]:
+        """The videos that have items, in order of first appearance: the columns of `measured`'s weights."""
+        return tuple(self.items["video"].cast(pl.String).unique(maintain_order=True).to_list())
+
+    @abstractmethod
+    def merge(self, other: Self) -> Self:
+        """The state of both parts together.
+
+        Raises:
+            InputError: if they were judged by different configurations or share a video.
+        """
+
+    @abstractmethod
+    def only(self, kept: Bools) -> Self:
+        """The state of some of the items.
+
+        Args:
+            kept: (items,) which stay.
+        """
+
+    @abstractmethod
+    def measured(self, weights: Counts) -> Iterator[Measured]:
+        """Every metric: first those of the whole, then those of each class.
+
+        Args:
+            weights: (draws, V) how often each of `videos` counts.
+        """
+
+    def packed(self) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
+        """The state as named arrays and plain facts, for a file."""
+        arrays: dict[str, npt.NDArray[Any]] = {}
+        facts: dict[str, Any] = {}
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, np.ndarray):
+                arrays[each.name] = value
+            elif isinstance(value, pl.DataFrame):
+                stream = io.BytesIO()
+                value.write_parquet(stream)
+                arrays[f"{_TABLE}{each.name}"] = np.frombuffer(stream.getvalue(), dtype=np.uint8)
+            else:
+                facts[each.name] = to_dict(value) if isinstance(value, self.config_type) else list(value)
+        return arrays, facts
+
+    @classmethod
+    def unpacked(cls, arrays: Mapping[str, npt.NDArray[Any]], facts: Mapping[str, Any]) -> Self:
+        """The state that was packed.
+
+        Raises:
+            InputError: if a part is missing or foreign.
+        """
+        values: dict[str, Any] = {}
+        for name, array in arrays.items():
+            if name.startswith(_TABLE):
+                values[name.removeprefix(_TABLE)] = pl.read_parquet(io.BytesIO(array.tobytes()))
+            else:
+                values[name] = array
+        for name, value in facts.items():
+            values[name] = from_dict(cls.config_type, value) if isinstance(value, dict) else _tuples(value)
+        asked = {each.name for each in fields(cls)}
+        if set(values) != asked:
+            raise InputError(f"{cls.__name__} holds {sorted(asked)}, the file {sorted(values)}")
+        return cls(**values)
+
+
+State = TypeVar("State", bound=Judged)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SceneResult(MetricResult):
+    """The metrics of a task on scenes; rows of `summary` with a `label` are of one class: `metric:label`.
+
+    Args:
+        state: what they are made from.
+        left_out: what of claims and truth was not judged, in words, to how often.
+        baselines: name of a trivial answer (whole image, centre, ...) to its metrics.
+        facts: what belongs beside every number, JSON-ready: frames judged, capacity, ...
+    """
+
+    state: Judged | None = None
+    left_out: dict[str, int] = field(default_factory=dict)
+    baselines: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def result(
+    state: Judged,
+    config: Any,
+    *,
+    by: Sequence[str] = (),
+    draws: int = 0,
+    seed: int = 0,
+    notes: tuple[str, ...] = (),
+    makers: Mapping[str, Callable[[], pl.DataFrame]] | None = None,
+    left_out: Mapping[str, int] | None = None,
+    baselines: Mapping[str, Mapping[str, float | None]] | None = None,
+    facts: Mapping[str, Any] | None = None,
+) -> SceneResult:
+    """The result of a state: its metrics and those of every slice, with intervals over videos.
+
+    Args:
+        state: what was judged.
+        config: how.
+        by: columns of `state.items`; each of their values is a group, named `column: value`.
+        draws: resamples of videos; 0 gives no intervals, as fewer than two videos do.
+        seed: of the resamples.
+        notes: what else happened, in words.
+        makers: level of detail to what makes its rows.
+        left_out: what was not judged, in words, to how often.
+        baselines: name of a trivial answer to its metrics.
+        facts: what belongs beside every number.
+
+    Raises:
+        UsageError: if `draws` is negative or the items have no column to slice by.
+    """
+    if draws < 0:
+        raise UsageError(f"draws should be 0 or more, not {draws}")
+    left = {what: int(n) for what, n in (left_out or {}).items() if n}
+    groups = slices(state, by)
+    rows = list(_rows(None, state, draws, seed))
+    for name, kept in groups.items():
+        rows += _rows(name, state.only(kept), draws, seed)
+    counts: list[dict[str, Any]] = [{"group": None, "items": len(state.items), "videos": len(state.videos)}]
+    for name, kept in groups.items():
+        part = state.items.filter(pl.Series(kept))
+        counts.append({"group": name, "items": len(part), "videos": part["video"].n_unique()})
+    return SceneResult(
+        summary=pl.DataFrame(rows, schema=SCENE_SUMMARY),
+        counts=pl.DataFrame(counts, schema={"group": pl.String, "items": pl.Int64, "videos": pl.Int64}),
+        config=to_dict(config),
+        notes=(*(f"{n:,} {what} were left out" for what, n in left.items()), *notes),
+        makers=dict(makers or {}),
+        state=state,
+        left_out=left,
+        baselines={name: dict(values) for name, values in (baselines or {}).items()},
+        facts=dict(facts or {}),
+    )
+
+
+def slices(state: Judged, by: Sequence[str]) -> dict[str, Bools]:
+    """Name of every slice, `column: value`, to the (items,) that are in it; unknown values are in none.
+
+    Raises:
+        UsageError: if the items have no such column.
+    """
+    groups: dict[str, Bools] = {}
+    known = [c for c in state.items.columns if c != "video"]
+    for column in by:
+        if column not in known:
+            raise UsageError(
+                f"nothing to slice by in '{column}'; there are {', '.join(known) or 'no columns'}"
+            )
+        values = state.items[column].cast(pl.String)
+        for value in values.drop_nulls().unique().sort().to_list():
+            groups[f"{column}: {value}"] = (values == value).fill_null(False).to_numpy()
+    return groups
+
+
+def drawn(state: State, draws: int, seed: int) -> dict[tuple[str, str | None], Floats]:
+    """Metric and label to its (draws,) values when the videos are drawn with replacement.
+
+    Equal numbers of videos, draws and seeds give equal draws, so that two models can be compared on them.
+
+    Args:
+        state: with at least two videos.
+        draws: resamples.
+        seed: of the resamples.
+    """
+    parts: dict[tuple[str, str | None], list[Floats]] = {}
+    for weights in multiplicities(len(state.videos), draws, seed, _AT_ONCE):
+        for each in state.measured(weights):
+            parts.setdefault((each.metric, each.label), []).append(each.values)
+    return {key: np.concatenate(values) for key, values in parts.items()}
+
+
+def values_of(state: Judged) -> dict[str, float | None]:
+    """The metrics of the whole by name, None where undefined."""
+    ones = np.ones((1, len(state.videos)), dtype=np.int32)
+    return {
+        each.metric: None if np.isnan(each.values[0]) else float(each.values[0])
+        for each in state.measured(ones)
+        if each.label is None
+    }
+
+
+def as_json(result: SceneResult) -> dict[str, Any]:
+    """The metrics as fractions in [0, 1], None where undefined.
+
+    Returns:
+        {"summary": {metric: value}, "per_class": {label: {metric: value}}, "intervals": {metric: [low,
+        high]}, "groups": {group: {metric: value}}, "baselines": {name: {metric: value}}, "left_out": {what:
+        n}, "facts": {...}, "config": {...}}.
+    """
+    whole = result.of_group()
+    found: dict[str, Any] = {"summary": {}, "per_class": {}, "intervals": {}, "groups": {}}
+    for row in whole.iter_rows(named=True):
+        if row["label"] is not None:
+            metric = row["metric"].removesuffix(f":{row['label']}")
+            found["per_class"].setdefault(row["label"], {})[metric] = row["value"]
+            continue
+        found["summary"][row["metric"]] = row["value"]
+        if row["low_video"] is not None:
+            found["intervals"][row["metric"]] = [row["low_video"], row["high_video"]]
+    for group in result.groups:
+        rows = result.of_group(group).filter(pl.col("label").is_null())
+        found["groups"][group] = dict(zip(rows["metric"], rows["value"], strict=True))
+    return {
+        **found,
+        "baselines": result.baselines,
+        "left_out": result.left_out,
+        "facts": result.facts,
+        "config": result.config,
+    }
+
+
+def _rows(group: str | None, state: Judged, draws: int, seed: int) -> Iterator[dict[str, Any]]:
+    """The rows of a summary, in the columns of SCENE_SUMMARY."""
+    n_videos = len(state.videos)
+    in_draws = drawn(state, draws, seed) if draws and n_videos > 1 else {}
+    for each in state.measured(np.ones((1, n_videos), dtype=np.int32)):
+        value = float(each.values[0])
+        valid = not np.isnan(value)
+        values = in_draws.get((each.metric, each.label)) if valid else None
+        interval = percentile_interval(values) if values is not None else None
+        yield {
+            **dict.fromkeys(SCENE_SUMMARY),
+            "group": group,
+            "metric": each.metric if each.label is None else f"{each.metric}:{each.label}",
+            "label": each.label,
+            "value": value if valid else None,
+            "valid": valid,
+            "n": each.n,
+            "reason": None if valid else each.reason,
+            "low_video": interval.low if interval else None,
+            "high_video": interval.high if interval else None,
+            "valid_draws_video": interval.n_valid if interval else None,
+        }
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
