@@ -1,0 +1,306 @@
+"""The words of Chaotic World as data: events, actions, interactions, sounds, slots of a description."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Literal
+
+from roadaware.errors import UsageError
+
+Vocabulary = Literal["action", "interaction", "sound", "event"]
+Relation = Literal["same", "synonym", "only official", "only paper"]
+
+EVENT_CATEGORIES: tuple[str, ...] = (
+    "earthquake",
+    "flood",
+    "hailstorm",
+    "hurricane",
+    "landslide",
+    "tsunami",
+    "volcanic_eruption",
+    "accidents",
+    "fires",
+    "queue_chaos",
+    "explosion",
+    "fight",
+    "quarrel",
+    "gunshot_terrorist_attack",
+    "protest_riot",
+)
+"""The fifteen kinds of event in the paper's order (section 2.1), as `videos.category` names them."""
+
+EVENT_GROUPS: dict[str, tuple[str, ...]] = {
+    "natural_disaster": EVENT_CATEGORIES[:7],
+    "violence_crime": EVENT_CATEGORIES[10:14],
+}
+"""The two groups of the paper; accidents, fires, queue_chaos and protest_riot stand alone."""
+
+EVENT_TITLES: dict[str, str] = dict(
+    zip(
+        EVENT_CATEGORIES,
+        (
+            "Natural Disasters/Phenomena (Earthquake)",
+            "Natural Disasters/Phenomena (Flood)",
+            "Natural Disasters/Phenomena (Hailstorm)",
+            "Natural Disasters/Phenomena (Hurricane)",
+            "Natural Disasters/Phenomena (Landslide)",
+            "Natural Disasters/Phenomena (Tsunami)",
+            "Natural Disasters/Phenomena (Volcanic eruption)",
+            "Accidents",
+            "Fires",
+            "Queue chaos (e.g., Shopping, Vaccination)",
+            "Violence/Crime (Explosion)",
+            "Violence/Crime (Fight)",
+            "Violence/Crime (Quarrel)",
+            "Violence/Crime (Gunshot/Terrorist attack)",
+            "Protest/Riot",
+        ),
+        strict=True,
+    )
+)
+"""The categories as the paper prints them."""
+
+ACTIONS_OFFICIAL: tuple[str, ...] = (
+    "aiming weapon",
+    "arguing",
+    "arresting",
+    "burning/setting fire",
+    "carrying",
+    "carrying casualty",
+    "chanting/cheering",
+    "chasing",
+    "clapping",
+    "creating barricade",
+    "dancing",
+    "destroying",
+    "extinguishing fire",
+    "fighting",
+    "guarding",
+    "hitting an object/smashing",
+    "holding a burning stick",
+    "holding flag",
+    "holding hands",
+    "holding signage",
+    "holding weapon",
+    "hugging",
+    "injured",
+    "kneeling",
+    "painting",
+    "pinning",
+    "playing instrument",
+    "praying",
+    "pulling barricade",
+    "punching",
+    "pushing",
+    "raising fist",
+    "raising hands",
+    "recording",
+    "reporting live",
+    "retreating",
+    "running/escaping",
+    "shooting/firing",
+    "shouting",
+    "singing",
+    "speaking on stage",
+    "speaking/talking",
+    "spraying",
+    "stealing/looting",
+    "throwing object",
+    "walking",
+    "watching",
+    "waving flag",
+    "waving flarestick",
+    "waving hands",
+)
+"""The fifty actions of the released files; the place is the id of the csv (0 to 49), label maps add one."""
+
+ACTIONS_PAPER: dict[str, tuple[str, ...]] = {
+    "aggressive": (
+        "fighting",
+        "hitting",
+        "kicking",
+        "pulling",
+        "punching",
+        "pushing",
+        "shooting/firing",
+        "throwing object",
+    ),
+    "destructive": ("burning/setting fire",),
+    "criminal": ("stealing/looting",),
+    "disruptive": ("creating barricade", "holding flarestick", "spraying aerosol"),
+    "enforcement": ("arresting", "guarding", "pinning"),
+    "life_saving": ("performing resuscitation", "carrying casualty", "extinguishing fire"),
+    "movements": ("kneeling", "lying down", "retreating", "running/escaping", "squatting", "walking"),
+    "verbal": ("arguing", "cheering/chanting", "praying", "shouting"),
+    "non_aggressive": (
+        "clapping",
+        "dancing",
+        "holding flag",
+        "holding hands",
+        "holding signage",
+        "hugging",
+        "playing instrument",
+        "raising fist",
+        "watching",
+        "waving flag",
+        "waving flarestick",
+    ),
+    "media": ("recording", "reporting live"),
+}
+"""The actions that the paper names, by its groups (section 2.2): examples, so not all of the fifty."""
+
+ACTION_SYNONYMS: dict[str, str] = {
+    "cheering/chanting": "chanting/cheering",
+    "spraying aerosol": "spraying",
+    "hitting": "hitting an object/smashing",
+}
+"""The paper's word to the official one where both mean one action."""
+
+INTERACTIONS: dict[str, tuple[str, ...]] = {
+    "aggressive": ("fighting", "kicking", "pulling", "pushing", "throwing objects at"),
+    "enforcement": ("arresting",),
+    "verbal": ("arguing with", "shouting at", "speaking to"),
+    "movement": (
+        "following after",
+        "grabbing",
+        "holding onto",
+        "hugging",
+        "running away from",
+        "running towards",
+        "running with",
+    ),
+    "non_aggressive": ("watching",),
+    "media": ("recording",),
+}
+"""What one person does to another, by group (section 2.3)."""
+
+SOUNDS: dict[str, tuple[str, ...]] = {
+    "voice": (
+        "arguing",
+        "booing",
+        "chanting/cheering",
+        "crying",
+        "shouting",
+        "shouting for help",
+        "singing",
+        "speaking",
+        "whistling",
+    ),
+    "hand_actions": ("clapping",),
+    "equipment": ("airhorn", "buzzing of walkie-talkie"),
+    "materials_objects": ("clanking (of metal)", "shattering", "sizzling"),
+    "firearms_explosion": ("explosion", "flare", "gunshot/firing"),
+    "musical": ("playing drums", "playing musical instruments", "trumpet"),
+    "vehicles": (
+        "crashing",
+        "honking",
+        "motorcycle engine",
+        "siren (ambulance)",
+        "siren (fire engine)",
+        "siren (police)",
+        "truck engine",
+    ),
+}
+"""What is heard, by group (section 2.4)."""
+
+DESCRIPTION_SLOTS: tuple[str, ...] = (
+    "age_gender",
+    "hair_color",
+    "clothes_style",
+    "clothes_color",
+    "accessories",
+    "bag",
+    "behaviors",
+    "interactions",
+)
+"""What the description of a person may speak of (section 1)."""
+
+_GROUPS: dict[Vocabulary, dict[str, tuple[str, ...]]] = {
+    "action": ACTIONS_PAPER,
+    "interaction": INTERACTIONS,
+    "sound": SOUNDS,
+    "event": EVENT_GROUPS,
+}
+
+
+def all_names(of: Vocabulary) -> tuple[str, ...]:
+    """Every name of a vocabulary once, in its order; for actions the fifty, then those of the paper alone."""
+    if of == "event":
+        return EVENT_CATEGORIES
+    grouped = [name for names in _GROUPS[of].values() for name in names]
+    if of != "action":
+        return tuple(grouped)
+    known = {*ACTIONS_OFFICIAL, *ACTION_SYNONYMS}
+    return ACTIONS_OFFICIAL + tuple(name for name in grouped if name not in known)
+
+
+def canonical(name: str, of: Vocabulary) -> str | None:
+    """The vocabulary's own spelling of a name, whatever its case, spaces and underscores; None if unknown.
+
+    >>> canonical("Cheering/Chanting ", "action"), canonical("volcanic eruption", "event")
+    ('chanting/cheering', 'volcanic_eruption')
+    """
+    spelled = {_folded(known): known for known in all_names(of)}
+    if of == "action":
+        spelled |= {_folded(word): official for word, official in ACTION_SYNONYMS.items()}
+    return spelled.get(_folded(name))
+
+
+def canonical_action(name: str) -> str:
+    """The official name of an action; that of the paper where only the paper has it.
+
+    Raises:
+        UsageError: if neither knows it; the nearest names are given.
+
+    >>> canonical_action("hitting"), canonical_action("kicking")
+    ('hitting an object/smashing', 'kicking')
+    """
+    found = canonical(name, "action")
+    if found is None:
+        raise _unknown(name, "action")
+    return found
+
+
+def group_of(name: str, of: Vocabulary = "action") -> str | None:
+    """The paper's group of a name; None where the paper puts it in none.
+
+    Raises:
+        UsageError: if the vocabulary lacks the name.
+
+    >>> group_of("spraying"), group_of("siren (police)", "sound"), group_of("painting")
+    ('disruptive', 'vehicles', None)
+    """
+    known = canonical(name, of)
+    if known is None:
+        raise _unknown(name, of)
+    for group, names in _GROUPS[of].items():
+        if known in names or any(ACTION_SYNONYMS.get(word) == known for word in names):
+            return group
+    return None
+
+
+def action_relations() -> tuple[tuple[str | None, str | None, Relation], ...]:
+    """Official name, the paper's name, and how they relate: the fifty in order, then the paper's own."""
+    paper = [name for names in ACTIONS_PAPER.values() for name in names]
+    word = {official: name for name, official in ACTION_SYNONYMS.items()}
+    rows: list[tuple[str | None, str | None, Relation]] = []
+    for name in ACTIONS_OFFICIAL:
+        if name in paper:
+            rows.append((name, name, "same"))
+        elif name in word:
+            rows.append((name, word[name], "synonym"))
+        else:
+            rows.append((name, None, "only official"))
+    known = {*ACTIONS_OFFICIAL, *ACTION_SYNONYMS}
+    return (*rows, *((None, name, "only paper") for name in paper if name not in known))
+
+
+def _folded(name: str) -> str:
+    return " ".join(name.replace("_", " ").casefold().split())
+
+
+def _unknown(name: str, of: Vocabulary) -> UsageError:
+    words = [*all_names(of), *(ACTION_SYNONYMS if of == "action" else ())]
+    near = difflib.get_close_matches(_folded(name), words, n=3)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(words)}"
+    return UsageError(f"no {of} is called '{name}'; {hint}")
