@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from roadaware import config as configs
 from roadaware.errors import DamagedError, InputError, UsageError
-from roadaware.models.arrays import open_arrays, save_arrays
 from roadaware.models.card import ModelCard
 from roadaware.models.crossing.choice import Trial
 from roadaware.models.crossing.features import Labelled, Observed
+from roadaware.scenes.arrays import open_arrays, save_arrays
 
 Array = npt.NDArray[np.float64]
 Arrays = dict[str, npt.NDArray[Any]]

@@ -1,4 +1,4 @@
-"""Fitted models on disk: named arrays and a few facts in one archive, read without running anything in it."""
+"""Named arrays and a few facts in one archive, read without running anything in it."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from roadaware.scenes.disk import atomic_write
 
 _FACTS = "facts.json"
 _LIMIT_BYTES = 256 << 20
+_REFIT = "fit it again and save it"
+Held = tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]
 _DAMAGE = (
     zipfile.BadZipFile, zlib.error, struct.error, KeyError, ValueError, EOFError, OSError, RuntimeError,
 )  # fmt: skip
@@ -31,6 +33,32 @@ def save_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]], facts: Mappi
     Raises:
         DiskError: if the file cannot be written.
     """
+    atomic_write(path, encode(arrays, facts))
+
+
+def open_arrays(path: Path, what: str = "a fitted model", hint: str = _REFIT) -> Held:
+    """The arrays and facts that `save_arrays` wrote.
+
+    Args:
+        path: the file.
+        what: it should be, for errors.
+        hint: what to do where it is not.
+
+    Raises:
+        InputError: if there is no such file.
+        DamagedError: if it is not whole, holds objects, or says it is larger than a file of ours can be.
+    """
+    if not path.is_file():
+        raise InputError(f"expected a file of {what} and found none", where=str(path))
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise DamagedError(f"not {what} of ours: {error}", where=str(path), hint=hint) from error
+    return decode(data, str(path), what, hint)
+
+
+def encode(arrays: Mapping[str, npt.NDArray[Any]], facts: Mapping[str, Any]) -> bytes:
+    """Arrays and JSON-ready facts as the content of a file; the same content gives the same bytes."""
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(zipfile.ZipInfo(_FACTS), json.dumps(dict(facts), sort_keys=True))
@@ -38,36 +66,33 @@ def save_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]], facts: Mappi
             member = io.BytesIO()
             np.lib.format.write_array(member, np.asarray(arrays[name], order="C"), allow_pickle=False)
             archive.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue(), zipfile.ZIP_DEFLATED)
-    atomic_write(path, whole.getvalue())
+    return whole.getvalue()
 
 
-def open_arrays(path: Path) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
-    """The arrays and facts that `save_arrays` wrote.
+def decode(data: bytes, where: str, what: str = "a fitted model", hint: str = _REFIT) -> Held:
+    """The arrays and facts that `encode` was given.
+
+    Args:
+        data: the content of the file.
+        where: its name, for errors.
+        what: it should be.
+        hint: what to do where it is not.
 
     Raises:
-        InputError: if there is no such file.
-        DamagedError: if it is not whole, holds objects, or says it is larger than a model can be.
+        DamagedError: if it is not whole, holds objects, or says it is larger than a file of ours can be.
     """
-    if not path.is_file():
-        raise InputError("expected a file of a fitted model and found none", where=str(path))
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
             total = sum(info.file_size for info in archive.infolist())
             if total > _LIMIT_BYTES:
-                raise DamagedError(
-                    f"unpacks to {total:,} bytes, more than any model of ours", where=str(path)
-                )
+                raise DamagedError(f"unpacks to {total:,} bytes, more than {what} can be", where=where)
             members = {info.filename: archive.read(info) for info in archive.infolist()}
         facts = json.loads(members.pop(_FACTS))
         arrays = {name.removesuffix(".npy"): _array(data) for name, data in members.items()}
     except _DAMAGE as error:
-        raise DamagedError(
-            f"not a fitted model of ours: {error}", where=str(path), hint="fit it again and save it"
-        ) from error
+        raise DamagedError(f"not {what} of ours: {error}", where=where, hint=hint) from error
     if not isinstance(facts, dict):
-        raise DamagedError(
-            "its facts are not a JSON object", where=str(path), hint="fit it again and save it"
-        )
+        raise DamagedError("its facts are not a JSON object", where=where, hint=hint)
     return arrays, facts
 
 

@@ -1,4 +1,4 @@
-"""Model files: what was written comes back, and nothing in a file is run or trusted."""
+"""Files of arrays: what was written comes back, and nothing in a file is run or trusted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from roadaware.errors import DamagedError, InputError
-from roadaware.models.arrays import open_arrays, save_arrays
+from roadaware.scenes.arrays import open_arrays, save_arrays
 
 
 class _Canary:
@@ -80,7 +80,7 @@ def test_an_archive_that_unpacks_to_far_more_than_a_model_is_refused(tmp_path: P
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("a.npy", "w") as member:
         for _ in range(257):
             member.write(bytes(1 << 20))
-    with pytest.raises(DamagedError, match="more than any model"):
+    with pytest.raises(DamagedError, match="more than a fitted model can be"):
         open_arrays(path)
 
 
