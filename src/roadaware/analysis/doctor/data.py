@@ -45,6 +45,8 @@ def box_scale(x2_px: Floats, y2_px: Floats, width_px: int, height_px: int) -> li
     if not len(x2_px):
         return []
     right, low = float(x2_px.max()), float(y2_px.max())
+    if width_px == height_px == 1:
+        return _unit_scale(right, low)
     evidence = f"boxes reach x {right:g}, y {low:g} in images of {width_px} x {height_px}"
     if right <= 1.5 and low <= 1.5:
         remedy = f"Multiply x by {width_px} and y by {height_px}."
@@ -59,6 +61,15 @@ def box_scale(x2_px: Floats, y2_px: Floats, width_px: int, height_px: int) -> li
         says = "Boxes fill less than a quarter of the image: they may be of a smaller copy of it."
         return suspicious("image_size", says, evidence, "Check original_size in the annotations.")
     return []
+
+
+def _unit_scale(right: float, low: float) -> list[Diagnosis]:
+    """Boxes that are shares of pictures whose size is not known."""
+    if max(right, low) <= 1.5:
+        return []
+    evidence = f"boxes reach x {right:g}, y {low:g} where shares in [0, 1] are due"
+    remedy = "Divide x by the width and y by the height of the picture."
+    return wrong("box_scale", "Boxes are in pixels, not shares of the picture.", evidence, remedy)
 
 
 def split_sizes(sizes: Mapping[str, int], missing: Mapping[str, int]) -> list[Diagnosis]:

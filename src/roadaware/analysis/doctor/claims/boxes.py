@@ -1,0 +1,178 @@
+"""Whether claimed boxes are written as the true ones: corners, size of the picture, number of the frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.analysis.doctor.diagnosis import Diagnosis, wrong
+from roadaware.scenes.schema import CORNERS
+
+Floats = npt.NDArray[np.float64]
+
+_MOST = 4000
+"""True boxes that are looked at: enough to tell a mistake that is made in every row."""
+_CLEARLY, _LITTLE = 0.25, 0.35
+_SHIFTS = (-25, -5, -2, -1, 1, 2, 5, 25)
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """True boxes and claimed ones of the same videos.
+
+    Args:
+        truth: `video`, `frame` and corners, at most some thousands of rows.
+        claims: the same.
+    """
+
+    truth: pl.DataFrame
+    claims: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Another way to read the claims.
+
+    Args:
+        says: what would then be the matter.
+        remedy: what to do.
+        change: the claimed boxes as they would then be.
+    """
+
+    says: str
+    remedy: str
+    change: Callable[[pl.DataFrame], pl.DataFrame]
+
+
+def beside(truth: pl.DataFrame, claims: pl.DataFrame) -> Beside:
+    """The boxes of both, as text and numbers, thinned evenly to whole frames of the truth.
+
+    Args:
+        truth: table of boxes.
+        claims: table of boxes.
+    """
+    kept = [
+        boxes.select(pl.col("video").cast(pl.String), "frame", *(pl.col(c).cast(pl.Float64) for c in CORNERS))
+        for boxes in (truth, claims)
+    ]
+    step = max(1, len(kept[0]) // _MOST)
+    frames = kept[0].select("video", "frame").unique(maintain_order=True).gather_every(step)
+    return Beside(kept[0].join(frames, on=["video", "frame"], how="semi"), kept[1])
+
+
+def fit(both: Beside) -> float:
+    """Mean over true boxes of the best IoU with a claim in the same frame, in [0, 1]; NaN without truth."""
+    if both.truth.is_empty():
+        return float("nan")
+    numbered = both.truth.with_row_index("row")
+    pairs = numbered.join(both.claims, on=["video", "frame"], how="inner", suffix="_claimed")
+    if pairs.is_empty():
+        return 0.0
+    one = pairs.select(CORNERS).to_numpy()
+    other = pairs.select([f"{c}_claimed" for c in CORNERS]).to_numpy()
+    best = np.zeros(len(both.truth))
+    np.maximum.at(best, pairs["row"].to_numpy(), overlaps(one, other))
+    return float(best.mean())
+
+
+def readings(both: Beside, size_px: tuple[float, float]) -> list[Reading]:
+    """The usual mistakes, each as a way to read the claims that would mend it.
+
+    Args:
+        both: truth and claims.
+        size_px: width and height of the truth's pictures.
+    """
+    width, height = size_px
+    found = [
+        Reading(
+            f"Claims are {abs(n)} frames {'late' if n < 0 else 'early'}.",
+            f"Add {n} to every frame.",
+            _later(n),
+        )
+        for n in _SHIFTS
+    ]
+    found += [
+        Reading(
+            "Claimed boxes are x, y, width, height where corners are due.",
+            "Write x1, y1, x1 + width, y1 + height.",
+            lambda boxes: boxes.with_columns(
+                x2_px=pl.col("x1_px") + pl.col("x2_px"), y2_px=pl.col("y1_px") + pl.col("y2_px")
+            ),
+        ),
+        Reading(
+            "Claimed boxes have x and y exchanged.",
+            "Write x1, y1, x2, y2.",
+            lambda boxes: boxes.select(
+                "video", "frame", x1_px="y1_px", y1_px="x1_px", x2_px="y2_px", y2_px="x2_px"
+            ),
+        ),
+    ]
+    for says, factors, remedy in _scales(both, width, height):
+        found.append(Reading(says, remedy, _scaled(factors)))
+    return found
+
+
+def examine_boxes(both: Beside, size_px: tuple[float, float]) -> list[Diagnosis]:
+    """The reading that fits the truth far better than the boxes as they stand, if there is one.
+
+    Args:
+        both: truth and claims.
+        size_px: width and height of the truth's pictures.
+    """
+    as_is = fit(both)
+    if np.isnan(as_is) or as_is > _LITTLE + _CLEARLY:
+        return []
+    tried = [(fit(Beside(both.truth, each.change(both.claims))), each) for each in readings(both, size_px)]
+    if not tried:
+        return []
+    best, reading = max(tried, key=lambda pair: pair[0])
+    if best - as_is < _CLEARLY:
+        return []
+    evidence = f"true boxes are met with a mean IoU of {as_is:.2f} as written and {best:.2f} if read so"
+    return wrong("boxes", reading.says, evidence, reading.remedy)
+
+
+def _scales(both: Beside, width: float, height: float) -> list[tuple[str, tuple[float, float], str]]:
+    """Sizes of picture that the claims may be in, from how far they reach."""
+    if both.claims.is_empty() or both.truth.is_empty():
+        return []
+    reach = [both.claims[c].quantile(0.95) or 0.0 for c in ("x2_px", "y2_px")]
+    due = [both.truth[c].quantile(0.95) or 0.0 for c in ("x2_px", "y2_px")]
+    if min(reach) <= 0 or min(due) <= 0:
+        return []
+    if max(reach) <= 1.5 and width > 1:
+        says = "Claimed boxes are shares of the picture where pixels are due."
+        return [(says, (width, height), f"Multiply x by {width:g} and y by {height:g}.")]
+    ratio = (due[0] / reach[0], due[1] / reach[1])
+    if width == height == 1 and max(reach) > 2:
+        says = "Claimed boxes are in pixels where shares of the picture are due."
+        return [(says, ratio, "Divide x by the width and y by the height of the picture.")]
+    says = f"Claimed boxes are of pictures of another size: about {1 / ratio[0]:.3g} times as wide."
+    return [(says, ratio, f"Multiply x by about {ratio[0]:.4g} and y by about {ratio[1]:.4g}.")]
+
+
+def _later(n: int) -> Callable[[pl.DataFrame], pl.DataFrame]:
+    return lambda boxes: boxes.with_columns(pl.col("frame") + n)
+
+
+def _scaled(factors: tuple[float, float]) -> Callable[[pl.DataFrame], pl.DataFrame]:
+    return lambda boxes: boxes.with_columns(pl.col(c) * factors[k % 2] for k, c in enumerate(CORNERS))
+
+
+def overlaps(one: Floats, other: Floats) -> Floats:
+    """(n,) IoU of rows; 0 for boxes that are upside down.
+
+    Args:
+        one: (n, 4) corners.
+        other: (n, 4) corners.
+    """
+    sides = np.maximum(np.minimum(one[:, 2:], other[:, 2:]) - np.maximum(one[:, :2], other[:, :2]), 0.0)
+    inter = sides.prod(axis=1)
+    of = [np.maximum(boxes[:, 2:] - boxes[:, :2], 0.0).prod(axis=1) for boxes in (one, other)]
+    union = of[0] + of[1] - inter
+    shares: Floats = np.divide(inter, union, out=np.zeros_like(inter), where=union > 0)
+    return shares

@@ -1,0 +1,171 @@
+"""Every usual mistake in claims about scenes is named, and claims without mistake are left in peace."""
+
+import claim_sets as sets
+import numpy as np
+import polars as pl
+import pytest
+
+from roadaware.analysis.doctor.claims import TASKS, examine_claims
+from roadaware.errors import UsageError
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.tables import Meta, Scenes
+
+MAKERS = {
+    "actions": sets.action_sets,
+    "relations": sets.relation_sets,
+    "grounding": sets.query_sets,
+    "sound": sets.sound_sets,
+}
+
+
+def codes(found):
+    return {item.code for item in found if item.severity != "note"}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_claims_that_fit_are_left_in_peace(task):
+    truth, claims = MAKERS[task]()
+    assert codes(examine_claims(task, claims, truth)) == set()
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_an_empty_side_is_named(task):
+    truth, claims = MAKERS[task]()
+    assert codes(examine_claims(task, claims, Scenes())) == {"empty_truth"}
+    assert codes(examine_claims(task, Predictions(), truth)) == {"empty_claims"}
+
+
+def test_names_that_differ_are_named_with_the_nearest():
+    truth, claims = sets.action_sets()
+    claims = claims.with_tables(boxes=claims.boxes.with_columns(video=pl.col("video") + ".mp4"))
+    (found,) = examine_claims("actions", claims, truth)
+    assert found.code == "names"
+    assert "'v0.mp4' may be 'v0'" in found.remedy
+
+
+def test_an_unknown_task_is_refused():
+    with pytest.raises(UsageError, match="no task 'smell'; there are actions"):
+        examine_claims("smell", Predictions(), Scenes())
+
+
+CHANGES = {
+    "another resolution": ("pictures of another size", lambda boxes: _scaled(boxes, 0.5, 0.5)),
+    "shares": ("Claimed boxes are shares", lambda boxes: _scaled(boxes, 1 / 640, 1 / 360)),
+    "frames from 1": ("1 frames late", lambda boxes: boxes.with_columns(pl.col("frame") + 1)),
+    "sides": (
+        "x, y, width, height",
+        lambda boxes: boxes.with_columns(
+            x2_px=pl.max_horizontal("x1_px", pl.col("x2_px") - pl.col("x1_px")),
+            y2_px=pl.max_horizontal("y1_px", pl.col("y2_px") - pl.col("y1_px")),
+        ),
+    ),
+    "exchanged": (
+        "x and y exchanged",
+        lambda boxes: boxes.rename({"x1_px": "y1_px", "y1_px": "x1_px", "x2_px": "y2_px", "y2_px": "x2_px"}),
+    ),
+}
+
+
+def _scaled(boxes, x, y):
+    return boxes.with_columns(pl.col("x1_px", "x2_px") * x, pl.col("y1_px", "y2_px") * y)
+
+
+@pytest.mark.parametrize("name", list(CHANGES))
+def test_boxes_written_another_way_are_named(name):
+    says, change = CHANGES[name]
+    truth, claims = sets.action_sets()
+    if name == "sides":  # only boxes near the corner keep x2 above x1 when sides are written
+        truth = truth.with_tables(boxes=_scaled(truth.boxes, 0.1, 0.1))
+        claims = claims.with_tables(boxes=_near_corner(truth.boxes))
+        truth = truth.with_tables(boxes=_near_corner(truth.boxes))
+    found = examine_claims("actions", claims.with_tables(boxes=change(claims.boxes)), truth)
+    (item,) = [item for item in found if item.code == "boxes"]
+    assert says in item.says
+
+
+def _near_corner(boxes):
+    corners = {"x1_px": 1 + pl.col("frame") * 0.1, "y1_px": 2 + pl.col("frame") * 0.1}
+    return boxes.with_columns(**corners).with_columns(
+        x2_px=pl.col("x1_px") + 8.0, y2_px=pl.col("y1_px") + 9.0
+    )
+
+
+def test_pixels_where_shares_are_due_are_named():
+    truth, claims = sets.action_sets()
+    truth = truth.with_tables(videos=sets.videos((1, 1)), boxes=_scaled(truth.boxes, 1 / 640, 1 / 360))
+    found = examine_claims("actions", claims, truth)
+    assert "in pixels where shares" in next(item.says for item in found if item.code == "boxes")
+
+
+@pytest.mark.parametrize("step", [-1, 1])
+def test_labels_shifted_by_one_are_named(step):
+    truth, claims = sets.action_sets()
+    claims = claims.with_tables(labels=claims.labels.with_columns(pl.col("label") + step))
+    (found,) = [item for item in examine_claims("actions", claims, truth) if item.code == "label_shift"]
+    assert f"Add {-step:+d}" in found.remedy
+
+
+def test_scores_that_cannot_rank_are_named():
+    truth, claims = sets.action_sets()
+    same = claims.with_tables(labels=claims.labels.with_columns(score=0.7))
+    assert codes(examine_claims("actions", same, truth)) == {"constant"}
+    persons = claims.with_tables(
+        labels=claims.labels.with_columns(score=(pl.col("box") % 2).cast(pl.Float64))
+    )
+    assert codes(examine_claims("actions", persons, truth)) == {"decisions"}
+
+
+def test_exchanged_subjects_and_objects_are_named():
+    truth, claims = sets.relation_sets()
+    turned = claims.relations.rename({"subject": "object", "object": "subject"})
+    assert "exchanged" in codes(examine_claims("relations", claims.with_tables(relations=turned), truth))
+
+
+def test_relations_in_seconds_are_named():
+    truth, claims = sets.relation_sets()
+    short = claims.relations.with_columns(end_frame=pl.col("start_frame") + 1)
+    found = examine_claims("relations", claims.with_tables(relations=short), truth)
+    assert codes(found) == {"durations"}
+
+
+def test_spans_that_are_shifted_or_in_seconds_are_named():
+    truth, claims = sets.query_sets()
+    late = claims.with_tables(queries=claims.queries.with_columns(pl.col("start_frame", "end_frame") + 1))
+    (found,) = [item for item in examine_claims("grounding", late, truth) if item.code == "span_shift"]
+    assert "1 frames late" in found.says
+    seconds = claims.queries.with_columns((pl.col("start_frame", "end_frame") / 25).cast(pl.Int64))
+    assert "span_unit" in codes(examine_claims("grounding", claims.with_tables(queries=seconds), truth))
+
+
+@pytest.mark.parametrize(
+    ("name", "turn"),
+    [
+        ("transposed", np.transpose),
+        ("upside down", lambda m: m[::-1]),
+        ("mirrored", lambda m: m[:, ::-1]),
+        ("inverted", lambda m: 1 - m),
+    ],
+)
+def test_maps_that_lie_another_way_are_named(name, turn):
+    truth, claims = sets.sound_sets()
+    held = [turn(np.array(row).reshape(14, 14)) for row in claims.sounds["map"].to_list()]
+    found = examine_claims("sound", sets.with_maps(truth, held), truth)
+    (item,) = [item for item in found if item.code == "map_turned"]
+    assert name in item.says
+
+
+def test_constant_maps_are_named():
+    truth, _ = sets.sound_sets()
+    flat = sets.with_maps(truth, [np.full((3, 5), 0.2)] * len(truth.sounds))
+    assert codes(examine_claims("sound", flat, truth)) == {"constant_map"}
+
+
+def test_what_was_refused_or_odd_is_told():
+    truth, claims = sets.action_sets()
+    row = {"table": "boxes", "file": "pred.csv", "line": 3, "item": "", "reason": "x2 < x1"}
+    rejected = pl.DataFrame([row] * 3, schema_overrides={"line": pl.Int64})
+    told = {"warnings": [{"what": "claims on unknown videos", "count": 4, "example": "v9"}]}
+    meta = Meta(vocabularies=claims.meta.vocabularies, notes=told, rows_read={"boxes": 123})
+    found = examine_claims("actions", claims.with_tables(rejected=rejected, meta=meta), truth)
+    assert [item.code for item in found if item.severity == "note"] == ["refused_claims", "odd_claims"]
+    assert "3: x2 < x1" in found[0].evidence
