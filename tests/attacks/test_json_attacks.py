@@ -28,7 +28,7 @@ def native(request: pytest.FixtureRequest) -> NativeSet:
 
 def more(text: bytes) -> Callable[[bytes], bytes]:
     """The document with one more member."""
-    return lambda data: data[:-1] + b', "more": ' + text + b"}"
+    return lambda data: damage.one_more(data, text)
 
 
 BOMBS: dict[str, Callable[[bytes], bytes]] = {
@@ -68,8 +68,11 @@ def test_bombs_are_refused_fast_and_in_little_memory(
         assert len(answer["text"]) < 1_000_000, name
 
 
-def counts(name: str) -> dict[str, Callable[[Any], None]]:
+def counts(native: NativeSet) -> dict[str, Callable[[Any], None]]:
     """Numbers that a careless reader would make room for."""
+    if hasattr(native.maker, "numbers"):
+        own: dict[str, Callable[[Any], None]] = native.maker.numbers()
+        return own
 
     def at_video(key: str, value: Any) -> Callable[[Any], None]:
         return lambda content: next(iter(content["db"].values())).update({key: value})
@@ -82,7 +85,7 @@ def counts(name: str) -> dict[str, Callable[[Any], None]]:
         return change
 
     found = {f"frame_{key}": at_frame(key) for key in ("9" * 8, "9" * 300, "99999999999")}
-    if name == "road":
+    if native.name == "road":
         found |= {f"numf_{value}": at_video("numf", value) for value in (10_000_000, 10**9, 10**18)}
     return found
 
@@ -92,7 +95,7 @@ def test_numbers_make_no_room(
 ) -> None:
     native.alone(root)
     data = (root / native.main).read_bytes()
-    changes = counts(native.name)
+    changes = counts(native)
     places = []
     for name, change in changes.items():
         content = json.loads(data)
@@ -106,19 +109,21 @@ def test_numbers_make_no_room(
         assert answer["grown_mb"] < 64, (name, answer["grown_mb"])
 
 
-def renamed(native: NativeSet, data: bytes, payload: str) -> tuple[bytes, str]:
+def renamed(native: NativeSet, data: bytes, payload: str) -> bytes:
     """The document with one track's name, in its tubes and boxes, put for another."""
+    if hasattr(native.maker, "with_name"):
+        return bytes(native.maker.with_name(data, payload))
     old = {"road": "544e13cc-001-01", "vott": "12"}[native.name]
     text = data.decode()
     if native.name == "road":
-        return text.replace(f'"{old}"', json.dumps(payload)).encode(), old
-    return text.replace(f'"id": {old},', f'"id": {json.dumps(payload)},').encode(), old
+        return text.replace(f'"{old}"', json.dumps(payload)).encode()
+    return text.replace(f'"id": {old},', f'"id": {json.dumps(payload)},').encode()
 
 
 @pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
 def test_a_name_survives_as_it_is(native: NativeSet, root: Path, tmp_path: Path, payload: str) -> None:
     native.alone(root)
-    edit(root / native.main, lambda data: renamed(native, data, payload)[0])
+    edit(root / native.main, lambda data: renamed(native, data, payload))
     scenes = native.read(root)
     tracks = scenes.tubes.filter(name=payload)
     assert not scenes.boxes.join(tracks, on="tube", how="semi").is_empty()
@@ -127,19 +132,24 @@ def test_a_name_survives_as_it_is(native: NativeSet, root: Path, tmp_path: Path,
     assert open_scenes(tmp_path / "saved") == scenes
 
 
+def hostile(content: Any, payload: str) -> None:
+    """Put a text where a frame, a box and a label are due."""
+    holder = next(iter(content["db"].values())) if "db" in content else content
+    holder["frames"][payload] = {"annos": {payload: {"box": payload}}}
+    frame = holder["frames"]["2"]
+    if "db" in content:
+        frame["annos"][payload] = {"box": [payload, 1, 2, 3]}
+        holder["agent_tubes"][payload] = {"label_id": payload, "annos": {payload: payload}}
+    else:
+        frame.append({"x1": payload, "tags": [payload]})
+
+
 @pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
 def test_messages_about_it_are_printable(native: NativeSet, root: Path, payload: str) -> None:
     """A label, a frame, a box and a video of that name are refused or told in words fit for a terminal."""
     native.alone(root)
     content = json.loads((root / native.main).read_bytes())
-    holder = next(iter(content["db"].values())) if "db" in content else content
-    holder["frames"][payload] = {"annos": {payload: {"box": payload}}}
-    frame = holder["frames"]["2"]
-    if native.name == "road":
-        frame["annos"][payload] = {"box": [payload, 1, 2, 3]}
-        holder["agent_tubes"][payload] = {"label_id": payload, "annos": {payload: payload}}
-    else:
-        frame.append({"x1": payload, "tags": [payload]})
+    (native.maker.hostile if hasattr(native.maker, "hostile") else hostile)(content, payload)
     (root / native.main).write_text(json.dumps(content))
     scenes = native.read(root)
     told = scenes.rejected["item"].to_list() + scenes.rejected["reason"].to_list()
@@ -156,7 +166,10 @@ def test_messages_about_it_are_printable(native: NativeSet, root: Path, payload:
 @pytest.mark.parametrize("payload", ["\x1b[2J", "\x00", "\x07"])
 def test_raw_control_characters_are_no_json(native: NativeSet, root: Path, payload: str) -> None:
     native.alone(root)
-    edit(root / native.main, lambda data: data.replace(b'"frames"', b'"' + payload.encode() + b'"', 1))
+    edit(
+        root / native.main,
+        lambda data: data.replace(f'"{native.member}"'.encode(), f'"{payload}"'.encode(), 1),
+    )
     with pytest.raises(InputError, match="control character") as caught:
         native.read(root)
     assert not UNPRINTABLE.search(str(caught.value))

@@ -105,6 +105,12 @@ def _first_id(data: bytes) -> bytes:
     return found[0]
 
 
+def one_more(data: bytes, value: bytes) -> bytes:
+    """JSON whose top, or the last object of whose list, has one more member, `d`."""
+    end = -2 if data.endswith(b"}]") else -1
+    return data[:end] + b', "d": ' + value + data[end:]
+
+
 def packed(folder: Path, archive: Path, *, prefix: str = "") -> Path:
     """All files of `folder` in one zip, below `prefix`."""
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as held:

@@ -32,7 +32,10 @@ class NativeSet:
     `VIDEO` (that video) and `OTHERS` (its further files); it may have `OPTIONS` (of the reader, where they
     are not the usual ones), `SOLE` (the main file holds every video, so that its damage is an error),
     `DAMAGE` (changes of the main file by the names in `damage.CHANGES`, where those of XML do not fit),
-    `BAD_ROW` (pattern in the reason for what `bad_row` does), `with_video(root, name)` (adds a video of
+    `BAD_ROW` (pattern in the reason for what `bad_row` does), `MEMBER` (a name in a JSON file, which stands
+    for another after a change of it), `with_name(data, name)` (the JSON with a track called so),
+    `hostile(content, text)` (puts the text where other things are due), `numbers()` (changes of the content
+    to numbers that a careless reader would make room for), `with_video(root, name)` (adds a video of
     that name) and `EXCUSED`: name of a law or case to the reason why this reader breaks it.
     """
 
@@ -69,6 +72,10 @@ class NativeSet:
     @property
     def bad_row(self) -> str:
         return str(getattr(self.maker, "BAD_ROW", "second box"))
+
+    @property
+    def member(self) -> str:
+        return str(getattr(self.maker, "MEMBER", "frames"))
 
     def change(self, name: str) -> Callable[[bytes], bytes]:
         """One of `damage.CHANGES` in the set's own format."""

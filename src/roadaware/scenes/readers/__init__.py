@@ -78,6 +78,23 @@ READERS: dict[str, Reader] = {
         summary="3,194 videos of 24 human actions as tubes; every frame counts, with or without action",
         options={},
     ),
+    "vidvrd": Reader(
+        module="roadaware.scenes.readers.vidvrd",
+        title="Video Visual Relation Detection; VidOR",
+        licence="that of the annotations' authors",
+        summary="who does what to whom in videos, with a track for everybody who takes part",
+        options={},
+    ),
+    "ava": Reader(
+        module="roadaware.scenes.readers.ava",
+        title="Atomic Visual Actions",
+        licence="CC BY 4.0 (annotations)",
+        summary="persons in film, a picture a second, each box with several of 80 actions",
+        options={
+            "labels": "a label map (pbtxt) that lies elsewhere",
+            "excluded": "a csv of excluded moments that lies elsewhere",
+        },
+    ),
 }
 
 
