@@ -52,7 +52,7 @@ class ZipSource(Source):
         return sorted(files), sorted(folders)
 
     def stamp(self, names: Iterable[str]) -> str:
-        """The digest of the whole archive."""
+        """The digest of the whole archive, and of what lies elsewhere."""
         if not self._stamp:
             digest = hashlib.blake2b(digest_size=16)
             try:
@@ -62,7 +62,8 @@ class ZipSource(Source):
             except OSError as error:
                 raise unreadable(error, shown(str(self.path))) from error
             self._stamp = digest.hexdigest()
-        return self._stamp
+        lent = [name for name in names if name in self.lent]
+        return f"{self._stamp}{self.contents(lent)}" if lent else self._stamp
 
     def _read(self, name: str) -> bytes:
         info = self._index.members.get(self.prefix + name)

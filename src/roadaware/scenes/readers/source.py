@@ -69,6 +69,7 @@ class Source(ABC):
     def __init__(self, path: Path, prefix: str = "") -> None:
         self.path, self.prefix = path, prefix
         self.digests: dict[str, str] = {}
+        self.lent: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -92,9 +93,15 @@ class Source(ABC):
         Raises:
             InputError: if it is no regular file, too large, unreadable, damaged or changing.
         """
-        data = self._read(name)
+        data = read_file(Path(name), most=self.most_bytes) if name in self.lent else self._read(name)
         self.digests[name] = digest(data)
         return data
+
+    def lend(self, path: Path) -> str:
+        """The name under which a file that the user named elsewhere is read as one of the dataset's own."""
+        name = os.path.realpath(path)
+        self.lent.add(name)
+        return name
 
     def contents(self, names: Iterable[str]) -> str:
         """A digest of the content of the named files; those already read are not read again."""

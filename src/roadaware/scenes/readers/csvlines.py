@@ -1,0 +1,125 @@
+"""Csv files by line: text decoded, cells apart, and every complaint with the number of its line."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+from collections.abc import Iterator
+
+import polars as pl
+
+from roadaware.errors import InputError
+
+MAX_LINE = 65_536
+MAX_LINES = 20_000_000
+_DAMAGED = "the file is damaged, cut off or no text: fetch it again, or write it again as UTF-8 csv"
+_ONE_ROW = "one row per line is due: write it again with a line break behind each row"
+
+
+def decode(data: bytes, where: str) -> str:
+    """The text of a csv file in UTF-8, or in UTF-16 with its mark; every line ends with a line feed.
+
+    Raises:
+        InputError: if it is empty, not of that encoding (with the byte), or holds a NUL (with the line).
+    """
+    marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    wide = marked and not data.startswith(codecs.BOM_UTF32_LE)
+    encoding = "utf-16" if wide else "utf-8"
+    try:
+        text = data.decode(encoding).removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        message = f"byte {error.start} is not {encoding.upper()}: {error.reason}"
+        raise InputError(message, where=where, hint=_DAMAGED) from error
+    if not text or text.isspace():
+        raise InputError("the file is empty; expected rows of csv", where=where, hint=_DAMAGED)
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if (place := text.find("\0")) >= 0:
+        line = text.count("\n", 0, place) + 1
+        raise InputError("expected text, found a NUL character", where=f"{where}:{line}", hint=_DAMAGED)
+    return text
+
+
+def lines_of(text: str, where: str) -> pl.DataFrame:
+    """The lines that hold anything, with their numbers from 1: columns `line` and `text`.
+
+    Raises:
+        InputError: if one is longer than MAX_LINE characters, or there are more than MAX_LINES.
+    """
+    count = text.count("\n") + 1
+    if count > MAX_LINES:
+        message = f"{count:,} lines; at most {MAX_LINES:,} are read"
+        raise InputError(message, where=where, hint="read larger sets in parts")
+    series = pl.Series("text", [text], dtype=pl.String).str.split("\n").explode()
+    longest = series.str.len_bytes()
+    if (most := longest.max()) is not None and int(str(most)) > MAX_LINE:
+        line = int((longest > MAX_LINE).arg_true()[0]) + 1
+        message = f"a line of {longest[line - 1]:,} bytes; at most {MAX_LINE:,} are read"
+        raise InputError(message, where=f"{where}:{line}", hint=_ONE_ROW)
+    numbered = series.to_frame().with_row_index("line", offset=1).cast({"line": pl.Int64})
+    return numbered.filter(pl.col("text").str.contains(r"\S"))
+
+
+def cells_of(lines: pl.DataFrame, where: str, columns: int) -> pl.DataFrame:
+    """The cells of each line, without blanks around them.
+
+    Args:
+        lines: (n) see `lines_of`.
+        where: names the file in errors.
+        columns: how many cells are kept; missing ones are null.
+
+    Returns:
+        (n) `line`, `cells` (how many the line has), `c0` to `c<columns - 1>` as text.
+
+    Raises:
+        InputError: if a quote is opened on a line and not closed on it.
+    """
+    names = [f"c{n}" for n in range(columns)]
+    parts = lines["text"].str.split_exact(",", columns).struct.unnest()
+    parts.columns = [*names, "rest"]
+    table = parts.select(pl.col(names).str.strip_chars())
+    count = lines["text"].str.count_matches(",", literal=True) + 1
+    table = table.with_columns(line=lines["line"], cells=count.cast(pl.Int64))
+    quoted = lines["text"].str.contains('"', literal=True)
+    if quoted.any():
+        table = _with_quoted(table, lines.filter(quoted), quoted, where, columns)
+    return table.select("line", "cells", *names)
+
+
+def rows_of(text: str, where: str) -> Iterator[tuple[int, list[str]]]:
+    """Number and cells of each line that holds anything, for files whose every row has quotes or a name.
+
+    Raises:
+        InputError: as `lines_of` and `cells_of`.
+    """
+    for number, line in lines_of(text, where).iter_rows():
+        yield number, _cells(line, number, where)
+
+
+def _with_quoted(
+    table: pl.DataFrame, lines: pl.DataFrame, quoted: pl.Series, where: str, columns: int
+) -> pl.DataFrame:
+    """The table with the lines that hold quotes split by the rules of csv."""
+    names = [f"c{n}" for n in range(columns)]
+    rows = []
+    for number, line in lines.iter_rows():
+        cells = _cells(line, number, where)
+        held = [*cells, *[None] * columns][:columns]
+        rows.append((number, len(cells), *held))
+    schema = {"line": pl.Int64, "cells": pl.Int64, **dict.fromkeys(names, pl.String)}
+    ours = pl.DataFrame(rows, schema=schema, orient="row")
+    plain = table.select(list(schema)).filter(~quoted)
+    return pl.concat([plain, ours]).sort("line")
+
+
+def _cells(line: str, number: int, where: str) -> list[str]:
+    """The cells of one line by the rules of csv."""
+    if '"' not in line:
+        return [cell.strip() for cell in line.split(",")]
+    try:
+        found = next(csv.reader([line], strict=True, skipinitialspace=True))
+    except csv.Error as error:
+        message = f"expected balanced quotes, found a row that is not csv ({error})"
+        hint = "a quote is opened and not closed on this line; a row is one line"
+        raise InputError(message, where=f"{where}:{number}", hint=hint) from error
+    return [cell.strip() for cell in found]
