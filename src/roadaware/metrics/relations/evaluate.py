@@ -1,0 +1,219 @@
+"""Relations: recall and precision of tubelets, and recall of triplets in frames, from tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from roadaware.errors import InputError
+from roadaware.metrics.judged import SceneResult, result
+from roadaware.metrics.relations.config import RelationConfig
+from roadaware.metrics.relations.frames import Triplets, judge_frames, judged_images
+from roadaware.metrics.relations.instances import claim_table, frame_table, truth_table
+from roadaware.metrics.relations.predcls import checked_boxes, on_true_tubes
+from roadaware.metrics.relations.rows import (
+    Names,
+    Relations,
+    common_categories,
+    common_names,
+    relation_rows,
+    tube_tracks,
+)
+from roadaware.metrics.relations.state import JudgedRelations
+from roadaware.metrics.relations.tubelets import Tubelets, judge_tubelets
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.tables import Scenes
+
+_DENSITIES = ((1.5, "1"), (4.5, "2-4"), (9.5, "5-9"), (np.inf, "10+"))
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What was judged, and what was not.
+
+    Args:
+        names: of both sides.
+        truth: true relations.
+        claims: claimed ones of the videos of the truth.
+        left_out: what was not judged, in words, to how often.
+        tubelets: None unless judged.
+        triplets: None unless judged.
+    """
+
+    names: Names
+    truth: Relations
+    claims: Relations
+    left_out: dict[str, int]
+    tubelets: Tubelets | None
+    triplets: Triplets | None
+
+
+def evaluate(
+    predictions: Predictions,
+    scenes: Scenes,
+    config: RelationConfig,
+    *,
+    by: Sequence[str] = (),
+    draws: int = 0,
+    seed: int = 0,
+) -> SceneResult:
+    """Judge claimed relations.
+
+    Args:
+        predictions: `relations` with scores, between tubes with boxes and labels of the kind `category`.
+            Predicates and categories are matched by name.
+        scenes: `relations` between such tubes.
+        config: how.
+        by: columns of videos to slice by: `category`, `density` (true boxes in a frame with any, on
+            average), `split`.
+        draws: resamples of videos for intervals.
+        seed: of the resamples.
+
+    Returns:
+        Metrics `recall@K`, `map` and `precision@N` of tubelets; `frame_recall@K`, `frame_recall@K_per_image`
+        and `frame_recall@K_pooled` of frames; recalls of each predicate. All in [0, 1], higher is better.
+        Instances `claim`, `truth` and `frame`.
+
+    Raises:
+        InputError: if there is no true relation, or a relation lacks what judging it needs.
+        UsageError: if the videos have no column to slice by.
+
+    Source: VidVRD-helper (tubelets), TRACE (frames); see `judge_tubelets` and `judge_frames`.
+    """
+    found = _judged(predictions, scenes, config)
+    state = _state(found, scenes, config)
+    makers: dict[str, Callable[[], pl.DataFrame]] = {}
+    tubelets, triplets, names = found.tubelets, found.triplets, found.names
+    if tubelets is not None:
+        makers["claim"] = lambda: claim_table(tubelets, names)
+        makers["truth"] = lambda: truth_table(tubelets, names)
+    if triplets is not None:
+        makers["frame"] = lambda: frame_table(triplets, names, config.recall_at)
+    facts: dict[str, Any] = {
+        "setting": config.setting,
+        "relations": len(found.truth),
+        "claims": len(found.claims),
+        "videos_without_truth": int((state.truth.sum(axis=1) == 0).sum()),
+    }
+    if config.frames:
+        facts |= {
+            "frames_judged": int(state.images[:, 0].sum()),
+            "frames_without_truth": int((state.images[:, 0] - state.images[:, 1]).sum()),
+            "averaging": config.averaging,
+            "predicates_per_pair": config.predicates_per_pair or "all",
+            "claims_per_frame": config.frame_top or "all",
+        }
+    return result(
+        *(state, config),
+        by=by,
+        draws=draws,
+        seed=seed,
+        notes=_notes(predictions, scenes, found),
+        makers=makers,
+        left_out=found.left_out,
+        facts=facts,
+    )
+
+
+def _judged(predictions: Predictions, scenes: Scenes, config: RelationConfig) -> _Found:
+    """Truth and claims as arrays, matched in the ways that the config asks for."""
+    if scenes.relations.is_empty():
+        raise InputError(
+            f"there is no true relation in {scenes.meta.dataset or 'the truth'}; nothing can be judged",
+            hint="relations are read from files that have them, such as those of VidVRD or VidOR",
+        )
+    names = common_names(scenes, predictions)
+    n_videos = len(names.videos)
+    truth, claims, left_out = _sides(predictions, scenes, names, config)
+    tubelets = triplets = None
+    if config.tubelets:
+        tubelets = judge_tubelets(claims, truth, n_videos, config)
+        left_out["claims beyond the best of their video"] = tubelets.beyond
+        judged = np.diff(truth.starts(n_videos))[tubelets.claims.video] > 0
+        left_out["claims in videos without a true relation"] = int((~judged).sum())
+    if config.frames:
+        triplets = judge_frames(claims, truth, judged_images(scenes, names.videos), n_videos, config)
+    return _Found(names, truth, claims, left_out, tubelets, triplets)
+
+
+def _sides(
+    predictions: Predictions, scenes: Scenes, names: Names, config: RelationConfig
+) -> tuple[Relations, Relations, dict[str, int]]:
+    """Truth, claims, and the claims that are neither right nor wrong."""
+    known = predictions.relations["video"].cast(pl.String).is_in(list(names.videos))
+    left_out = {"claims in videos that the truth does not have": int((~known).sum())}
+    here = predictions.relations.filter(known)
+    truth = relation_rows(scenes, names)
+    if config.setting == "sgdet":
+        checked_boxes(predictions)
+        return truth, relation_rows(predictions, names, relations=here), left_out
+    meant, refused = on_true_tubes(predictions, scenes, here)
+    left_out["claims that are not on true tubes"] = refused
+    tubes = np.unique(np.concatenate([meant[side].to_numpy() for side in ("subject", "object")]))
+    claims = relation_rows(
+        predictions,
+        names,
+        relations=meant,
+        tracks=tube_tracks(scenes, tubes.astype(np.int64)),
+        category=common_categories(scenes, names),
+    )
+    return truth, claims, left_out
+
+
+def _state(found: _Found, scenes: Scenes, config: RelationConfig) -> JudgedRelations:
+    """The counts of each video."""
+    n_videos, classes = len(found.names.videos), found.names.predicates
+    n_recalls = len(config.recall_at)
+    truth = np.zeros((n_videos, len(classes)), dtype=np.int64)
+    np.add.at(truth, (found.truth.video, found.truth.predicate), 1)
+    shape = (n_videos, len(classes), n_recalls)
+    hits, ap = np.zeros(shape, dtype=np.int64), np.full(n_videos, np.nan)
+    tagged = np.full((n_videos, len(config.precision_at)), np.nan)
+    if found.tubelets is not None:
+        hits = found.tubelets.hits(n_videos, len(classes), config.recall_at)
+        ap, tagged = found.tubelets.ap, found.tubelets.tagged
+    images, image_sums = np.zeros((n_videos, 2), dtype=np.int64), np.zeros((n_videos, n_recalls))
+    of_class = (np.zeros((*shape[:2], 2), dtype=np.int64), np.zeros(shape, dtype=np.int64), np.zeros(shape))
+    if found.triplets is not None:
+        video = found.triplets.images.video
+        asked, right = found.triplets.by_image(config.recall_at)
+        np.add.at(images, video, np.stack([np.ones_like(asked), asked > 0], axis=1))
+        np.add.at(image_sums, video, right / np.maximum(asked, 1)[:, None])
+        of_class = found.triplets.by_class(n_videos, len(classes), config.recall_at)
+    items = _items(scenes)
+    return JudgedRelations(items, config, classes, truth, hits, ap, tagged, images, image_sums, *of_class)
+
+
+def _items(scenes: Scenes) -> pl.DataFrame:
+    """The videos of the truth with the columns to slice by."""
+    videos = scenes.videos.select(
+        pl.col("video").cast(pl.String),
+        *(pl.col("category").cast(pl.String) for _ in [0] if "category" in scenes.videos.columns),
+        *(pl.col("splits").list.join(", ").alias("split") for _ in [0] if "splits" in scenes.videos.columns),
+    )
+    crowds = scenes.boxes.group_by(pl.col("video").cast(pl.String)).agg(
+        crowd=pl.len() / pl.col("frame").n_unique()
+    )
+    joined = videos.join(crowds, on="video", how="left", maintain_order="left")
+    density = pl.lit(None, dtype=pl.String)
+    for end, name in reversed(_DENSITIES):
+        density = pl.when(pl.col("crowd") < end).then(pl.lit(name)).otherwise(density)
+    return joined.with_columns(density=density).drop("crowd")
+
+
+def _notes(predictions: Predictions, scenes: Scenes, found: _Found) -> tuple[str, ...]:
+    """What explains numbers that look wrong."""
+    notes = []
+    if len(predictions.relations) and not len(found.claims):
+        first = predictions.relations["video"].cast(pl.String)[0]
+        notes.append(
+            f"no claim is judged; the first is of '{first}', the truth has '{found.names.videos[0]}'"
+        )
+    triplets = np.unique(found.truth.triplet)
+    if len(found.claims) and not np.isin(found.claims.triplet, triplets).any():
+        notes.append("no claim says what any true relation says: categories or predicates have other names")
+    return tuple(notes)

@@ -1,0 +1,120 @@
+"""Claims about given tubes: which true tubes they mean, and the claims on those."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from roadaware.errors import InputError
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Scenes
+
+
+def on_true_tubes(predictions: Predictions, scenes: Scenes, claims: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """The claimed relations between true tubes, and how many are on others.
+
+    A claimed tube is a true one of its video that has its name; or else one whose boxes equal its own, in
+    single precision, in every frame that it has (of several, the one of its category, then the first).
+    Claims without tubes of their own name those of the truth by number. A claim with a tube that
+    is none of these, or with the same for subject and object where it claimed two, is not judged.
+
+    Args:
+        predictions: with the tubes that are claimed.
+        scenes: with `tubes`.
+        claims: rows of `predictions.relations`.
+
+    Returns:
+        The rows with the numbers of true tubes; how many were left out.
+    """
+    if predictions.tubes.is_empty():
+        meant = scenes.tubes.select(claimed="tube", true="tube")
+    else:
+        by_name = _named(predictions, scenes)
+        rest = predictions.tubes.join(by_name, left_on="tube", right_on="claimed", how="anti")
+        meant = pl.concat([by_name, _boxed(predictions, scenes, rest)])
+    found = claims
+    for side in ("subject", "object"):
+        pairs = meant.select(pl.col("claimed").alias(side), pl.col("true").alias(f"true_{side}"))
+        found = found.join(pairs, on=side, how="inner", maintain_order="left")
+    merged = (pl.col("subject") != pl.col("object")) & (pl.col("true_subject") == pl.col("true_object"))
+    found = found.filter(~merged)
+    found = found.with_columns(subject="true_subject", object="true_object").select(claims.columns)
+    return _in_their_videos(found, scenes), len(claims) - len(found)
+
+
+def _named(predictions: Predictions, scenes: Scenes) -> pl.DataFrame:
+    """Claimed tubes to the true ones of the same video and name."""
+    nothing = pl.DataFrame(schema={"claimed": pl.Int64, "true": pl.Int64})
+    if "name" not in predictions.tubes.columns or "name" not in scenes.tubes.columns:
+        return nothing
+    key = (pl.col("video").cast(pl.String), pl.col("name").cast(pl.String))
+    true = scenes.tubes.select(*key, true="tube").drop_nulls().unique(["video", "name"], keep="first")
+    claimed = predictions.tubes.select(*key, claimed="tube").drop_nulls()
+    return claimed.join(true, on=["video", "name"], maintain_order="left").select("claimed", "true")
+
+
+def _boxed(predictions: Predictions, scenes: Scenes, asked: pl.DataFrame) -> pl.DataFrame:
+    """Claimed tubes to the true ones that have all their boxes."""
+    nothing = pl.DataFrame(schema={"claimed": pl.Int64, "true": pl.Int64})
+    if asked.is_empty() or "tube" not in predictions.boxes.columns or "tube" not in scenes.boxes.columns:
+        return nothing
+    corners = [pl.col(corner).cast(pl.Float32) for corner in CORNERS]
+    key = (pl.col("video").cast(pl.String), pl.col("frame"), *corners)
+    on = ["video", "frame", *CORNERS]
+    wanted = predictions.boxes.filter(pl.col("tube").is_in(asked["tube"].implode()))
+    claimed = wanted.select(*key, claimed="tube")
+    true = scenes.boxes.select(*key, true="tube").drop_nulls()
+    counts = claimed.group_by("claimed").len("boxes")
+    equal = claimed.join(true, on=on).group_by("claimed", "true").len("equal").join(counts, on="claimed")
+    whole = equal.filter(pl.col("equal") == pl.col("boxes")).select("claimed", "true")
+    other = pl.col("category") != pl.col("category_right")
+    return (
+        whole.join(_categories(predictions), left_on="claimed", right_on="tube", how="left")
+        .join(_categories(scenes), left_on="true", right_on="tube", how="left")
+        .sort(pl.col("claimed"), other.fill_null(True), pl.col("true"))
+        .unique("claimed", keep="first", maintain_order=True)
+        .select("claimed", "true")
+    )
+
+
+def _categories(tables: Predictions | Scenes) -> pl.DataFrame:
+    """Tube to the name of its category."""
+    names = dict(enumerate(tables.meta.vocabularies.get("category", ())))
+    labels = tables.tube_labels.filter(pl.col("kind").cast(pl.String) == "category")
+    named = [names.get(label, str(label)) for label in labels["label"].to_list()]
+    return pl.DataFrame({"tube": labels["tube"], "category": pl.Series(named, dtype=pl.String)}).unique(
+        "tube", keep="first"
+    )
+
+
+def _in_their_videos(claims: pl.DataFrame, scenes: Scenes) -> pl.DataFrame:
+    """The claims, where each is in the video of its tubes.
+
+    Raises:
+        InputError: if one is not; only claims without tubes of their own can be.
+    """
+    owners = scenes.tubes.select(pl.col("tube"), of=pl.col("video").cast(pl.String))
+    for side in ("subject", "object"):
+        astray = claims.join(owners, left_on=side, right_on="tube").filter(
+            pl.col("video").cast(pl.String) != pl.col("of")
+        )
+        if len(astray):
+            shown = astray["relation"].head(5).to_list()
+            raise InputError(f"claimed relations name tubes of other videos as {side}, first {shown}")
+    return claims
+
+
+def checked_boxes(predictions: Predictions) -> None:
+    """Claims of the setting `sgdet` need boxes of their own.
+
+    Raises:
+        InputError: if there are claims and none has any.
+    """
+    if not predictions.relations.is_empty() and (
+        "tube" not in predictions.boxes.columns or not np.any(predictions.boxes["tube"].count())
+    ):
+        raise InputError(
+            "the claimed relations have no boxes",
+            hint="give boxes of their tubes, or judge them on the true ones with setting 'predcls'",
+        )

@@ -1,0 +1,255 @@
+"""Relations judged in plain loops, from facts: what the fast way is held against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from random_relations import PREDICATES, Box, Fact, Tube, Video
+
+from roadaware.metrics.relations.config import RelationConfig
+
+Triplet = tuple[str | None, str, str | None]
+
+
+@dataclass
+class Plain:
+    """Metric to value, and by predicate; which true relation each claim of a video took."""
+
+    values: dict[str, float] = field(default_factory=dict)
+    by_class: dict[str, dict[str, float]] = field(default_factory=dict)
+    taken: list[list[tuple[int, int]]] = field(default_factory=list)
+
+
+def plain_metrics(videos: list[Video], config: RelationConfig) -> Plain:
+    found = Plain()
+    if config.tubelets:
+        _tubelets(videos, config, found)
+    if config.frames:
+        _frames(videos, config, found)
+    return found
+
+
+def _triplet(fact: Fact, tubes: list[Tube]) -> Triplet:
+    return (tubes[fact.subject].category, fact.predicate, tubes[fact.object].category)
+
+
+def _cut(fact: Fact, tube: Tube) -> dict[int, Box]:
+    return {f: box for f, box in tube.boxes.items() if fact.start <= f < fact.end}
+
+
+def _area(box: Box, offset: float) -> float:
+    return (box[2] - box[0] + offset) * (box[3] - box[1] + offset)
+
+
+def viou(a: dict[int, Box], b: dict[int, Box], offset: float) -> float:
+    common = 0.0
+    for frame in sorted(a.keys() & b.keys()):
+        p, q = a[frame], b[frame]
+        width = min(p[2], q[2]) - max(p[0], q[0]) + offset
+        height = min(p[3], q[3]) - max(p[1], q[1]) + offset
+        common += max(0.0, width) * max(0.0, height)
+    volumes = [sum(_area(box[f], offset) for f in sorted(box)) for box in (a, b)]
+    union = volumes[0] + volumes[1] - common
+    return common / union if union > 0 else 0.0
+
+
+def _tubelets(videos: list[Video], config: RelationConfig, found: Plain) -> None:
+    kind = np.float32 if config.precision == "float32" else np.float64
+    aps, tags, asked = [], [], 0
+    hits = dict.fromkeys(config.recall_at, 0)
+    of_class = {p: {"n": 0, **dict.fromkeys(config.recall_at, 0)} for p in PREDICATES}
+    for video in videos:
+        ranked = sorted(video.claims, key=lambda claim: claim.score, reverse=True)[: config.top_returns]
+        taken = _taken(video, ranked, config)
+        found.taken.append([(video.claims.index(ranked[c]), t) for c, t in taken.items()])
+        if not video.truth:
+            continue
+        asked += len(video.truth)
+        for fact in video.truth:
+            of_class[fact.predicate]["n"] += 1
+        for k in config.recall_at:
+            for c in taken:
+                hits[k] += c < k
+                of_class[ranked[c].predicate][k] += c < k
+        aps.append(_area_under(ranked, taken, len(video.truth), kind))
+        tags.append(_tags(video, ranked, config, kind))
+    for k in config.recall_at:
+        found.values[f"recall@{k}"] = float(kind(hits[k]) / kind(asked))
+    found.values["map"] = float(np.mean(aps))
+    for i, n in enumerate(config.precision_at):
+        found.values[f"precision@{n}"] = float(np.mean([row[i] for row in tags]))
+    for predicate, counts in of_class.items():
+        if counts["n"]:
+            values = {f"recall@{k}": float(kind(counts[k]) / kind(counts["n"])) for k in config.recall_at}
+            found.by_class[predicate] = values
+
+
+def _taken(video: Video, ranked: list[Fact], config: RelationConfig) -> dict[int, int]:
+    free, taken = set(range(len(video.truth))), {}
+    for c, claim in enumerate(ranked):
+        best, chosen = 0.0, None
+        for t in sorted(free):
+            fact = video.truth[t]
+            if _triplet(claim, video.claimed_tubes) != _triplet(fact, video.tubes):
+                continue
+            least = min(
+                viou(
+                    _cut(claim, video.claimed_tubes[getattr(claim, side)]),
+                    _cut(fact, video.tubes[getattr(fact, side)]),
+                    config.pixel_offset,
+                )
+                for side in ("subject", "object")
+            )
+            if least >= config.viou_threshold and least > best:
+                best, chosen = least, t
+        if chosen is not None:
+            taken[c] = chosen
+            free.remove(chosen)
+    return taken
+
+
+def _area_under(ranked: list[Fact], taken: dict[int, int], n_truth: int, kind: type) -> float:
+    recalls, precisions, hits = [0.0], [0.0], 0
+    for c in range(len(ranked)):
+        hits += c in taken
+        recalls.append(float(kind(hits) / kind(n_truth)))
+        precisions.append(float(kind(hits) / kind(c + 1)))
+    steps = range(1, len(recalls))
+    return sum((recalls[i] - recalls[i - 1]) * max(precisions[i:]) for i in steps)
+
+
+def _tags(video: Video, ranked: list[Fact], config: RelationConfig, kind: type) -> list[float]:
+    said = list(dict.fromkeys(_triplet(claim, video.claimed_tubes) for claim in ranked))
+    true = {_triplet(fact, video.tubes) for fact in video.truth}
+    shares = []
+    for n in config.precision_at:
+        best = said[:n]
+        shares.append(float(kind(sum(t in true for t in best)) / kind(len(best))) if best else 0.0)
+    return shares
+
+
+def _images(video: Video) -> list[int]:
+    if video.annotated is not None:
+        return video.annotated
+    return sorted({frame for tube in video.tubes for frame in tube.boxes})
+
+
+def _alive(facts: list[Fact], tubes: list[Tube], frame: int) -> list[int]:
+    return [
+        i
+        for i, fact in enumerate(facts)
+        if fact.start <= frame < fact.end
+        and frame in tubes[fact.subject].boxes
+        and frame in tubes[fact.object].boxes
+    ]
+
+
+def _frames(videos: list[Video], config: RelationConfig, found: Plain) -> None:
+    ks = config.recall_at
+    shares: dict[int, list[float]] = {k: [] for k in ks}
+    pooled = dict.fromkeys(ks, 0)
+    asked = 0
+    of_class: dict[str, dict[int, list[float]]] = {}
+    counts: dict[str, dict[int, list[int]]] = {}
+    for video in videos:
+        for frame in _images(video):
+            truth = _true_triplets(video, frame, config)
+            ranks = _ranks(video, frame, truth, config)
+            asked += len(truth)
+            for k in ks:
+                right = [rank is not None and rank <= k for rank in ranks]
+                pooled[k] += sum(right)
+                if truth:
+                    shares[k].append(sum(right) / len(truth))
+                elif config.empty_frames == "zero":
+                    shares[k].append(0.0)
+                for predicate in {video.truth[t].predicate for t in truth}:
+                    own = [
+                        r for r, t in zip(right, truth, strict=True) if video.truth[t].predicate == predicate
+                    ]
+                    of_class.setdefault(predicate, {}).setdefault(k, []).append(sum(own) / len(own))
+                    counts.setdefault(predicate, {}).setdefault(k, []).extend(int(r) for r in own)
+    for k in ks:
+        per_image = float(np.mean(shares[k])) if shares[k] else float("nan")
+        over_all = pooled[k] / asked if asked else float("nan")
+        found.values[f"frame_recall@{k}_per_image"] = per_image
+        found.values[f"frame_recall@{k}_pooled"] = over_all
+        found.values[f"frame_recall@{k}"] = per_image if config.averaging == "per_image" else over_all
+        for predicate in of_class:
+            rows = of_class[predicate][k] if config.averaging == "per_image" else counts[predicate][k]
+            found.by_class.setdefault(predicate, {})[f"frame_recall@{k}"] = float(np.mean(rows))
+
+
+def _true_triplets(video: Video, frame: int, config: RelationConfig) -> list[int]:
+    alive = _alive(video.truth, video.tubes, frame)
+    if config.repeated_truth == "each":
+        return alive
+    once: dict[tuple[int, str, int], int] = {}
+    for t in alive:
+        fact = video.truth[t]
+        once.setdefault((fact.subject, fact.predicate, fact.object), t)
+    return sorted(once.values())
+
+
+def _ranks(video: Video, frame: int, truth: list[int], config: RelationConfig) -> list[int | None]:
+    """The rank that finds each true triplet of a frame."""
+    ranked = _ranked(video, frame, config)
+    ranks: list[int | None] = [None] * len(truth)
+    for rank, claim in enumerate(ranked, 1):
+        enough = []
+        for e, t in enumerate(truth):
+            fact = video.truth[t]
+            if _triplet(claim, video.claimed_tubes) == _triplet(fact, video.tubes):
+                least = min(
+                    _iou(
+                        video.claimed_tubes[getattr(claim, side)].boxes[frame],
+                        video.tubes[getattr(fact, side)].boxes[frame],
+                        config,
+                    )
+                    for side in ("subject", "object")
+                )
+                if least >= config.iou_threshold and ranks[e] is None:
+                    enough.append((least, e))
+        if not config.several_truths and enough:
+            enough = [max(enough, key=lambda pair: (pair[0], -pair[1]))]
+        for _, e in enough:
+            ranks[e] = rank
+    return ranks
+
+
+def _ranked(video: Video, frame: int, config: RelationConfig) -> list[Fact]:
+    """The claims of a frame, best first: a matrix of pairs and predicates, flattened and sorted."""
+    pairs: dict[tuple[int, int], int] = {}
+    for claim in video.claims:
+        pairs.setdefault((claim.subject, claim.object), len(pairs))
+    matrix: dict[tuple[int, int], dict[str, Fact]] = {}
+    for c in _alive(video.claims, video.claimed_tubes, frame):
+        claim = video.claims[c]
+        row = matrix.setdefault((claim.subject, claim.object), {})
+        if claim.predicate not in row or claim.score > row[claim.predicate].score:
+            row[claim.predicate] = claim
+    flat: list[tuple[float, Fact]] = []
+    for pair in sorted(matrix, key=lambda pair: pairs[pair]):
+        weight = 1.0
+        for tube in pair:
+            score = video.claimed_tubes[tube].score
+            weight *= 1.0 if score is None else score
+        row = [matrix[pair][p] for p in PREDICATES if p in matrix[pair]]
+        row.sort(key=lambda claim: -claim.score)
+        flat += [(claim.score * weight, claim) for claim in row[: config.predicates_per_pair]]
+    order = np.argsort([-score for score, _ in flat], kind="stable")
+    best = [flat[i] for i in order][: config.frame_top]
+    least = config.frame_min_score
+    return [claim for score, claim in best if least is None or score > least]
+
+
+def _iou(a: Box, b: Box, config: RelationConfig) -> float:
+    kind = np.float32 if config.frame_precision == "float32" else np.float64
+    p, q, one = [kind(v) for v in a], [kind(v) for v in b], kind(config.frame_pixel_offset)
+    width = min(p[2], q[2]) - max(p[0], q[0]) + one
+    height = min(p[3], q[3]) - max(p[1], q[1]) + one
+    if width <= 0 or height <= 0:
+        return 0.0
+    areas = [(v[2] - v[0] + one) * (v[3] - v[1] + one) for v in (p, q)]
+    return float(width * height / (areas[0] + areas[1] - width * height))
