@@ -1,0 +1,256 @@
+"""The check of annotations in one or two rounds: each item with its status, reasons and differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from roadaware.analysis.quality.agreement import agreement_table
+from roadaware.analysis.quality.config import Dictionary, QualityConfig, chaotic_world
+from roadaware.analysis.quality.differences import FINDING, findings_between, with_differences
+from roadaware.analysis.quality.items import EDGES, KEY, WHATS, items_of
+from roadaware.analysis.quality.label_agreement import label_agreement_table
+from roadaware.analysis.quality.matching import aligned
+from roadaware.analysis.quality.rules import RULES, rules_of, same_reviewers
+from roadaware.analysis.quality.words import ForbiddenWords
+from roadaware.config import to_dict
+from roadaware.errors import InputError
+from roadaware.scenes.tables import Scenes
+
+FILES = ("original", "round 1", "round 2")
+STATUSES = ("pass", "fail", "disputed")
+_OF_ROUND_2 = ("round 2", "round 1 to round 2")
+
+
+@dataclass(frozen=True, eq=False)
+class Quality:
+    """What a check of annotations found.
+
+    Args:
+        items: one row per item of any file: what, video, name, object, predicate, frame (null where it
+            does not apply), status (pass, fail, disputed), round1 (pass, fail), round2 (pass, disputed,
+            null without a second round), rules, reasons, max_edge_diff_px (pixels of the file),
+            max_edge_diff_ref_px (at the resolution of the limits), frame_diff (frames of the file), iou,
+            and the edges, times and labels in every file.
+        findings: item, stage, rule and says, one row per reason.
+        agreement: how alike the annotators are in place and time; see `agreement_table`.
+        labels: how alike they are in labels; see `label_agreement_table`.
+        config: the limits.
+        facts: what was compared, and what could not be.
+    """
+
+    items: pl.DataFrame
+    findings: pl.DataFrame
+    agreement: pl.DataFrame
+    labels: pl.DataFrame
+    config: QualityConfig
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def summary(self) -> dict[str, Any]:
+        """Items by status, in all and by what they are, and findings by rule."""
+        told = self.items["status"].value_counts().rows()
+        held = {status: dict(told).get(status, 0) for status in STATUSES}
+        kinds = self.items.group_by("what", maintain_order=True).agg(
+            pl.len().alias("items"),
+            *((pl.col("status") == status).sum().alias(status) for status in STATUSES),
+        )
+        rules = dict(self.findings.group_by("rule").agg(pl.col("item").n_unique()).iter_rows())
+        return {
+            "items": len(self.items),
+            **held,
+            "by_kind": {row.pop("what"): row for row in kinds.to_dicts()},
+            "by_rule": {rule: rules[rule] for rule in RULES if rule in rules},
+        }
+
+    def to_dict(self, most: int = 100_000) -> dict[str, Any]:
+        """Everything as JSON-ready data; of more than `most` items only those that did not pass."""
+        shown = self.items if len(self.items) <= most else self.items.filter(pl.col("status") != "pass")
+        return {
+            "summary": self.summary(),
+            "config": to_dict(self.config),
+            "facts": self.facts,
+            "agreement": self.agreement.to_dicts(),
+            "label_agreement": self.labels.to_dicts(),
+            "items": shown.to_dicts(),
+            "items_left_out": len(self.items) - len(shown),
+        }
+
+
+def check(
+    original: Scenes,
+    round1: Scenes,
+    round2: Scenes | None = None,
+    *,
+    config: QualityConfig | None = None,
+    dictionary: Dictionary | None = None,
+    words: ForbiddenWords | None = None,
+) -> Quality:
+    """Compare annotations with those of one or two rounds of checking.
+
+    Round 1 checks the original and updates it: what differs by at most the limits passes, what differs by
+    more, or breaks a rule in either, fails. Round 2 assesses round 1 on its own: what differs between the
+    two by more, or breaks a rule in either, is disputed and needs two further annotators. An item's
+    status is `disputed` if round 2 disputes it, else that of round 1.
+
+    Args:
+        original: as first annotated.
+        round1: as the first reviewer left it.
+        round2: as the second reviewer would have it.
+        config: the limits; those of the paper unless given.
+        dictionary: the allowed labels; those of Chaotic World unless given.
+        words: words that no description may hold.
+
+    Raises:
+        InputError: if a file has no items, or two have none in common.
+
+    Source: Chaotic World, ICCV 2023, supplementary material, section 1.
+    """
+    config, dictionary = config or QualityConfig(), dictionary or chaotic_world()
+    scenes = [original, round1, *([round2] if round2 is not None else [])]
+    tables = [items_of(each, config, dictionary) for each in scenes]
+    _refuse_strangers(tables)
+    wide = aligned(tables)
+    pairs = [(k, k + 1) for k in range(len(scenes) - 1)]
+    for a, b in [*pairs, *([(0, 2)] if len(scenes) == 3 else [])]:
+        wide = with_differences(wide, a, b, config)
+    found = [rules_of(wide, k, FILES[k], config, dictionary, words) for k in range(len(scenes))]
+    for a, b in pairs:
+        stage = f"{FILES[a]} to {FILES[b]}"
+        found.append(findings_between(wide, a, b, stage, config))
+        found.append(same_reviewers(wide, b, stage, config))
+    wide, refused = _with_refused(wide, scenes)
+    findings = pl.concat([*found, refused]).sort("item", maintain_order=True)
+    items = _judged(wide, findings, len(scenes))
+    return Quality(
+        items,
+        findings,
+        agreement_table(wide, config, len(scenes)),
+        label_agreement_table(wide, len(scenes)),
+        config,
+        _facts(scenes, tables, dictionary, words),
+    )
+
+
+def _refuse_strangers(tables: Sequence[pl.DataFrame]) -> None:
+    """Stop where files have nothing to compare.
+
+    Raises:
+        InputError: naming the videos of both.
+    """
+    for name, table in zip(FILES, tables, strict=False):
+        if table.filter(pl.col("what") != "video").is_empty():
+            raise InputError(f"the {name} holds no box, person, relation, sentence or sound to check")
+    for (name, one), (other_name, other) in zip(
+        zip(FILES, tables, strict=False), zip(FILES[1:], tables[1:], strict=False), strict=False
+    ):
+        if one.join(other, on="video", how="semi").is_empty():
+            videos = [sorted(table["video"].unique().to_list())[:3] for table in (one, other)]
+            raise InputError(
+                f"{name} and {other_name} have no video in common: {videos[0]} against {videos[1]}",
+                hint="Both should be the same clips under the same names; rename the videos of one.",
+            )
+
+
+def _with_refused(wide: pl.DataFrame, scenes: Sequence[Scenes]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """What the readers did not take, as items of their own that failed."""
+    items, findings = [], []
+    free = len(wide)
+    for name, each in zip(FILES, scenes, strict=False):
+        for row in each.rejected.iter_rows(named=True):
+            place = f"{row['file']}{':' + str(row['line']) if row['line'] else ''}"
+            items.append((free, "refused row", "", f"{place} {row['item'] or ''}".strip(), "", "", -1))
+            findings.append((free, name, "refused", f"{row['table']}: {row['reason']}"))
+            free += 1
+    schema: dict[str, Any] = {"item": pl.UInt32, **{name: wide.schema[name] for name in KEY}}
+    rows = pl.DataFrame(items, schema=schema, orient="row")
+    told = pl.DataFrame(findings, schema=FINDING, orient="row")
+    return pl.concat([wide, rows], how="diagonal"), told
+
+
+def _judged(wide: pl.DataFrame, findings: pl.DataFrame, count: int) -> pl.DataFrame:
+    """The items with their status, sorted by what they are, video, name and frame."""
+    later = pl.col("stage").is_in(["round 1", *_OF_ROUND_2])
+    earlier = ~pl.col("stage").is_in(_OF_ROUND_2)
+    reason = pl.format("{}: {}: {}", "stage", "rule", "says")
+    told = findings.group_by("item", maintain_order=True).agg(
+        failed=earlier.any(),
+        doubted=later.any(),
+        rules=pl.col("rule").unique(maintain_order=True),
+        reasons=reason,
+    )
+    rows = wide.join(told, on="item", how="left", maintain_order="left")
+    failed, doubted = (pl.col(name).fill_null(value=False) for name in ("failed", "doubted"))
+    second = pl.lit(count == 3) & doubted
+    words = {"pass": pl.lit("pass"), "fail": pl.lit("fail"), "disputed": pl.lit("disputed")}
+    rows = rows.with_columns(
+        round1=pl.when(failed).then(words["fail"]).otherwise(words["pass"]),
+        round2=pl.when(second).then(words["disputed"]).when(pl.lit(count == 3)).then(words["pass"]),
+        status=pl.when(second)
+        .then(words["disputed"])
+        .when(failed)
+        .then(words["fail"])
+        .otherwise(words["pass"]),
+        order=pl.col("what").replace_strict(
+            {what: k for k, what in enumerate(WHATS)}, default=len(WHATS), return_dtype=pl.Int64
+        ),
+    )
+    rows = rows.sort(
+        "order", "video", "name", "object", "predicate", "frame", "occurrence", maintain_order=True
+    )
+    return rows.select(_shown(count))
+
+
+def _shown(count: int) -> list[pl.Expr]:
+    """The columns of the result, in reading order."""
+    pairs = ["_01", *(["_12"] if count == 3 else [])]
+    greatest = {
+        "max_edge_diff_px": "edge_px",
+        "max_edge_diff_ref_px": "edge_ref",
+        "frame_diff": "frame_diff",
+    }
+    own = [
+        pl.col(f"{name}_{k}").alias(f"{FILES[k].replace(' ', '')}_{name}")
+        for k in range(count)
+        for name in (*EDGES, "start", "end", "labels", "text")
+    ]
+    return [
+        pl.col("item"),
+        pl.col("what"),
+        *(pl.when(pl.col(name) != "").then(pl.col(name)).alias(name) for name in KEY[1:5]),
+        pl.when(pl.col("frame") >= 0).then(pl.col("frame")).alias("frame"),
+        pl.col("status", "round1", "round2"),
+        pl.col("rules").fill_null([]),
+        pl.col("reasons").fill_null([]),
+        *(pl.max_horizontal(f"{name}{pair}" for pair in pairs).alias(as_) for as_, name in greatest.items()),
+        pl.min_horizontal(f"iou{pair}" for pair in pairs).alias("iou"),
+        pl.max_horizontal(f"width_{k}" for k in range(count)).alias("width_px"),
+        pl.max_horizontal(f"height_{k}" for k in range(count)).alias("height_px"),
+        *own,
+    ]
+
+
+def _facts(
+    scenes: Sequence[Scenes],
+    tables: Sequence[pl.DataFrame],
+    dictionary: Dictionary,
+    words: ForbiddenWords | None,
+) -> dict[str, Any]:
+    """What was compared, and what could not be."""
+    labels = pl.concat([table.select("labels").explode("labels").unique() for table in tables])
+    kinds = {shown.split(": ", 1)[0] for shown in labels["labels"].drop_nulls()}
+    videos = pl.concat([table.select("video", "width", "fps").unique("video") for table in tables])
+    return {
+        "files": {
+            name: {"dataset": each.meta.dataset, "items": len(table), "refused": len(each.rejected)}
+            for name, each, table in zip(FILES, scenes, tables, strict=False)
+        },
+        "dictionary": dictionary.title,
+        "kinds_not_looked_up": sorted(kinds - set(dictionary.kinds)),
+        "forbidden_words": None if words is None else len(words.words),
+        "annotators_known": any(table["annotator"].is_not_null().any() for table in tables),
+        "videos_of_unknown_size": videos.filter(pl.col("width").is_null())["video"].n_unique(),
+        "videos_of_unknown_rate": videos.filter(pl.col("fps").is_null())["video"].n_unique(),
+    }

@@ -1,0 +1,105 @@
+"""The limits of a check of annotations, and the dictionaries that labels are looked up in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from roadaware.errors import UsageError
+from roadaware.scenes.vocabularies import ACTION_SYNONYMS, Vocabulary, all_names
+
+_OWN: dict[str, Vocabulary] = {
+    "action": "action",
+    "predicate": "interaction",
+    "sound": "sound",
+    "event": "event",
+}
+_ALIASES = {"interaction": "predicate"}
+
+
+@dataclass(frozen=True)
+class QualityConfig:
+    """How far two annotators may differ; a difference of exactly the limit passes.
+
+    Args:
+        edge_px: largest difference of each edge of a box, in pixels at `resolution`.
+        resolution: width and height at which `edge_px` counts; boxes of files of another resolution are
+            brought to it, so 8 px at 1280x720 are 2 px at 320x180.
+        frames: largest difference of a start and of an end.
+        frame_rate: frames per second of those frames; None for frames of the file. The paper labels at 5
+            frames per second and does not say whether its 2 frames are those (0.4 s) or the clip's.
+        reviewers_differ: whoever checks must be another than who annotated, where the files say who.
+
+    Raises:
+        UsageError: if a limit is negative or not finite, or a rate or size is not positive.
+
+    Source: Chaotic World, ICCV 2023, supplementary material, section 1.
+    """
+
+    edge_px: float = 8.0
+    resolution: tuple[int, int] = (1280, 720)
+    frames: float = 2.0
+    frame_rate: float | None = 5.0
+    reviewers_differ: bool = True
+
+    def __post_init__(self) -> None:
+        limits = {"edge_px": self.edge_px, "frames": self.frames}
+        for name, value in limits.items():
+            if not (math.isfinite(value) and value >= 0):
+                raise UsageError(f"{name} should be 0 or more, not {value}")
+        sizes = {"width": self.resolution[0], "height": self.resolution[1], "frame_rate": self.frame_rate}
+        for name, size in sizes.items():
+            if size is not None and not (math.isfinite(size) and size > 0):
+                raise UsageError(f"{name} should be more than 0, not {size}")
+
+
+class Dictionary:
+    """The labels that are allowed, by kind: action, predicate, sound, event and whatever else is given.
+
+    Args:
+        names: kind to its allowed labels; a kind that is not there is not checked. `interaction` is
+            another name of `predicate`.
+        synonyms: kind to other words for a label, which are read as that label.
+        title: what it is called where it is printed.
+    """
+
+    def __init__(
+        self,
+        names: Mapping[str, Iterable[str]],
+        synonyms: Mapping[str, Mapping[str, str]] | None = None,
+        title: str = "given",
+    ) -> None:
+        self.title = title
+        self._words: dict[str, dict[str, str]] = {}
+        for kind, labels in names.items():
+            held = self._words.setdefault(_ALIASES.get(kind, kind), {})
+            held.update({folded(label): label for label in labels})
+        for kind, words in (synonyms or {}).items():
+            self._words.setdefault(_ALIASES.get(kind, kind), {}).update(
+                {folded(word): label for word, label in words.items()}
+            )
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of labels that are looked up."""
+        return tuple(self._words)
+
+    def standard(self, kind: str, label: str) -> str | None:
+        """The label as the dictionary spells it, whatever its case; None where it is not there.
+
+        >>> chaotic_world().standard("action", "Cheering/Chanting")
+        'chanting/cheering'
+        """
+        return self._words.get(kind, {}).get(folded(label))
+
+
+def chaotic_world() -> Dictionary:
+    """The official actions and those of the paper, its interactions, sounds and events; synonyms are read."""
+    names = {kind: all_names(of) for kind, of in _OWN.items()}
+    return Dictionary(names, {"action": ACTION_SYNONYMS}, "Chaotic World")
+
+
+def folded(label: str) -> str:
+    """A label without what spelling varies: case, underscores, repeated spaces."""
+    return " ".join(label.replace("_", " ").casefold().split())

@@ -1,0 +1,155 @@
+"""How far two rounds are apart: edges of boxes, starts and ends, labels, what is missing or added."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from roadaware.analysis.quality.config import QualityConfig
+from roadaware.analysis.quality.items import EDGES
+
+_AXES = ("x", "y", "x", "y")
+_TIME_SLACK = 1e-3
+FINDING = {"item": pl.UInt32, "stage": pl.String, "rule": pl.String, "says": pl.String}
+
+
+def with_differences(wide: pl.DataFrame, a: int, b: int, config: QualityConfig) -> pl.DataFrame:
+    """Add what two files differ by, null where an item is not in both.
+
+    Args:
+        wide: what `aligned` gave.
+        a: the earlier file.
+        b: the later file.
+        config: the limits.
+
+    Returns:
+        With the suffix `_<a><b>`: edge_px (greatest difference of an edge, in pixels of file a), edge_ref
+        (the same at the resolution of the limits), worst_edge, start_ref and end_ref (differences at the
+        frame rate of the limits), frame_diff (the greater, in frames of file a), iou; and whether they
+        exceed: edge_over, time_over.
+    """
+    pair = f"_{a}{b}"
+    edges = [
+        (
+            pl.col(f"{edge}_{a}") * pl.col(f"scale_{axis}_{a}")
+            - pl.col(f"{edge}_{b}") * pl.col(f"scale_{axis}_{b}")
+        )
+        .abs()
+        .alias(f"{edge}{pair}")
+        for edge, axis in zip(EDGES, _AXES, strict=True)
+    ]
+    times = [
+        (
+            pl.col(f"{name}_{b}") * pl.col(f"scale_t_{b}") - pl.col(f"{name}_{a}") * pl.col(f"scale_t_{a}")
+        ).alias(f"{name}_ref{pair}")
+        for name in ("start", "end")
+    ]
+    rows = wide.with_columns(*edges, *times, _iou(a, b).alias(f"iou{pair}"))
+    names = [f"{edge}{pair}" for edge in EDGES]
+    own = [pl.col(name) / pl.col(f"scale_{axis}_{a}") for name, axis in zip(names, _AXES, strict=True)]
+    late = pl.max_horizontal(pl.col(f"start_ref{pair}").abs(), pl.col(f"end_ref{pair}").abs())
+    worst = pl.concat_list(names).list.arg_max().replace_strict(dict(enumerate(EDGES)), default=None)
+    rows = rows.with_columns(
+        pl.max_horizontal(own).alias(f"edge_px{pair}"),
+        pl.max_horizontal(names).alias(f"edge_ref{pair}"),
+        pl.when(pl.col(names[0]).is_not_null()).then(worst).alias(f"worst_edge{pair}"),
+        (late / pl.col(f"scale_t_{a}")).alias(f"frame_diff{pair}"),
+    )
+    slack = pl.max_horizontal(f"slack_px_{a}", f"slack_px_{b}")
+    return rows.with_columns(
+        (pl.col(f"edge_ref{pair}") > config.edge_px + slack).alias(f"edge_over{pair}"),
+        (late > config.frames + _TIME_SLACK).alias(f"time_over{pair}"),
+    ).drop(names)
+
+
+def findings_between(wide: pl.DataFrame, a: int, b: int, stage: str, config: QualityConfig) -> pl.DataFrame:
+    """What two files differ by beyond the limits, as findings.
+
+    Args:
+        wide: with the differences of the pair.
+        a: the earlier file.
+        b: the later file.
+        stage: what the comparison is called.
+        config: the limits.
+    """
+    pair = f"_{a}{b}"
+    here, there = pl.col(f"present_{a}"), pl.col(f"present_{b}")
+    limit_x = config.edge_px / pl.col(f"scale_x_{a}")
+    axis = pl.col(f"worst_edge{pair}").str.starts_with("x")
+    limit = pl.when(axis).then(limit_x).otherwise(config.edge_px / pl.col(f"scale_y_{a}"))
+    at = f"{config.resolution[0]}x{config.resolution[1]}"
+    moved = pl.format(
+        f"{{}} differs by {{}} px, at most {{}} pass ({{}} against {config.edge_px:g} at {at})",
+        f"worst_edge{pair}",
+        _told(pl.col(f"edge_px{pair}"), 3),
+        _told(limit, 3),
+        _told(pl.col(f"edge_ref{pair}"), 2),
+    )
+    unit = (
+        "frames of the file" if config.frame_rate is None else f"frames at {config.frame_rate:g} per second"
+    )
+    late = pl.format(
+        f"start by {{}}, end by {{}} {unit}, at most {config.frames:g} pass",
+        *(_signed(pl.col(f"{name}_ref{pair}")) for name in ("start", "end")),
+    )
+    both = here & there
+    label_a, label_b = pl.col(f"labels_{a}"), pl.col(f"labels_{b}")
+    changed = both & (label_a.list.set_symmetric_difference(label_b).list.len() > 0)
+    relabelled = pl.format("{} became {}", _list(label_a), _list(label_b))
+    parts = [
+        finding(wide, here & ~there, stage, "missing", pl.lit("is not there any more")),
+        finding(wide, there & ~here, stage, "added", pl.lit("was not there before")),
+        finding(wide, pl.col(f"edge_over{pair}"), stage, "box moved", moved),
+        finding(wide, pl.col(f"time_over{pair}"), stage, "time moved", late),
+        finding(wide, changed, stage, "label changed", relabelled),
+    ]
+    return pl.concat(parts)
+
+
+def finding(wide: pl.DataFrame, wrong: pl.Expr, stage: str, rule: str, says: pl.Expr) -> pl.DataFrame:
+    """One row per item for which a condition holds.
+
+    Args:
+        wide: the items.
+        wrong: the condition; null as false.
+        stage: where it was seen.
+        rule: the rule that is broken.
+        says: the text for each.
+    """
+    held = wide.filter(wrong.fill_null(value=False))
+    rows = held.select("item", stage=pl.lit(stage), rule=pl.lit(rule), says=says.cast(pl.String))
+    return rows.cast(pl.Schema(FINDING))
+
+
+def _iou(a: int, b: int) -> pl.Expr:
+    """Intersection over union of the boxes of two files, each brought to one resolution."""
+    one, two = _edges(a), _edges(b)
+    sides = [
+        (pl.min_horizontal(one[k + 2], two[k + 2]) - pl.max_horizontal(one[k], two[k])).clip(lower_bound=0)
+        for k in (0, 1)
+    ]
+    known = one[0].is_not_null() & two[0].is_not_null()
+    inter = sides[0] * sides[1]
+    union = (
+        sum(((edges[2] - edges[0]) * (edges[3] - edges[1]) for edges in (one, two)), start=pl.lit(0.0))
+        - inter
+    )
+    return pl.when(known & (union > 0)).then(inter / union).when(known).then(0.0)
+
+
+def _edges(k: int) -> list[pl.Expr]:
+    return [
+        pl.col(f"{edge}_{k}") * pl.col(f"scale_{axis}_{k}") for edge, axis in zip(EDGES, _AXES, strict=True)
+    ]
+
+
+def _list(labels: pl.Expr) -> pl.Expr:
+    return pl.when(labels.list.len() > 0).then(labels.list.join(", ")).otherwise(pl.lit("no label"))
+
+
+def _told(value: pl.Expr, digits: int) -> pl.Expr:
+    return value.round(digits).cast(pl.String).str.strip_suffix(".0")
+
+
+def _signed(value: pl.Expr) -> pl.Expr:
+    shown = _told(value.fill_null(0.0) + 0.0, 2)
+    return pl.when(value > 0).then(pl.format("+{}", shown)).otherwise(shown)

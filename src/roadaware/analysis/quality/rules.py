@@ -1,0 +1,168 @@
+"""What must hold of the annotations of one file by themselves: structure, dictionaries, words."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from roadaware.analysis.quality.config import Dictionary, QualityConfig
+from roadaware.analysis.quality.differences import FINDING, finding
+from roadaware.analysis.quality.items import EDGES
+from roadaware.analysis.quality.words import ForbiddenWords
+
+RULES: dict[str, str] = {
+    "missing": "an item of the round before is gone",
+    "added": "an item was not there in the round before",
+    "box moved": "an edge of a box differs by more than the limit",
+    "time moved": "a start or an end differs by more than the limit",
+    "label changed": "labels differ between rounds",
+    "label unknown": "a label is not in the dictionary",
+    "forbidden word": "a description holds a word of the list",
+    "empty box": "a box has no width or no height",
+    "outside the frame": "a box leaves the picture",
+    "no duration": "the end is not after the start",
+    "unknown person": "a box, relation or sentence belongs to nobody who has boxes",
+    "own object": "somebody is the object of his own relation",
+    "outside its tracks": "a relation lasts longer than the tracks of both",
+    "sound elsewhere": "the box of a sound is not in the frame in which the sound starts",
+    "drawn twice": "one person has several boxes in a frame",
+    "same reviewer": "a round was checked by somebody of an earlier round",
+    "refused": "the reader did not take a row, and says why",
+}
+"""Every rule and what breaks it."""
+_SLACK = 1e-3
+
+
+def rules_of(
+    wide: pl.DataFrame,
+    k: int,
+    stage: str,
+    config: QualityConfig,
+    dictionary: Dictionary,
+    words: ForbiddenWords | None,
+) -> pl.DataFrame:
+    """What is wrong with one file.
+
+    Args:
+        wide: what `aligned` gave.
+        k: the place of the file.
+        stage: what the file is called.
+        config: the limits.
+        dictionary: the allowed labels.
+        words: words that no description may hold; None for no list.
+    """
+    parts = [
+        *_box_rules(wide, k, stage),
+        *_time_rules(wide, k, stage, config),
+        *_person_rules(wide, k, stage),
+        _unknown_labels(wide, k, stage, dictionary),
+        _forbidden(wide, k, stage, words),
+    ]
+    return pl.concat(parts)
+
+
+def same_reviewers(wide: pl.DataFrame, k: int, stage: str, config: QualityConfig) -> pl.DataFrame:
+    """Items of file k whose annotator also made an earlier round of them.
+
+    Args:
+        wide: what `aligned` gave.
+        k: the place of the file.
+        stage: what the comparison is called.
+        config: whether reviewers must differ at all.
+    """
+    own = pl.col(f"annotator_{k}")
+    again = pl.any_horizontal((own == pl.col(f"annotator_{j}")).fill_null(value=False) for j in range(k))
+    says = pl.format("{} had annotated or checked it before", own)
+    return finding(
+        wide, again if config.reviewers_differ else pl.lit(value=False), stage, "same reviewer", says
+    )
+
+
+def _box_rules(wide: pl.DataFrame, k: int, stage: str) -> list[pl.DataFrame]:
+    x1, y1, x2, y2 = (pl.col(f"{edge}_{k}") for edge in EDGES)
+    sides = pl.format("it is {} px wide and {} px high", (x2 - x1).round(3), (y2 - y1).round(3))
+    width, height = pl.col(f"width_{k}"), pl.col(f"height_{k}")
+    over = [-x1, -y1, x2 - width, y2 - height]
+    slack = [pl.col(f"slack_px_{k}") / pl.col(f"scale_{axis}_{k}") for axis in ("x", "y")] * 2
+    out = pl.any_horizontal(far > near for far, near in zip(over, slack, strict=True))
+    says = pl.format(
+        "it leaves the {} x {} picture by {} px",
+        width.cast(pl.Int64),
+        height.cast(pl.Int64),
+        pl.max_horizontal(over).round(3),
+    )
+    named = (pl.col("what") == "box") & (pl.col("name") != "") & pl.col(f"present_{k}")
+    twice = named & (pl.col(f"present_{k}").sum().over("what", "video", "name", "frame") > 1)
+    return [
+        finding(wide, (x1 >= x2) | (y1 >= y2), stage, "empty box", sides),
+        finding(wide, out, stage, "outside the frame", says),
+        finding(wide, twice, stage, "drawn twice", pl.lit("the person has several boxes in this frame")),
+    ]
+
+
+def _time_rules(wide: pl.DataFrame, k: int, stage: str, config: QualityConfig) -> list[pl.DataFrame]:
+    start, end = pl.col(f"start_{k}"), pl.col(f"end_{k}")
+    low, high = pl.col(f"low_{k}"), pl.col(f"high_{k}")
+    related, heard = pl.col("what") == "relation", pl.col("what") == "sound box"
+    shown = [value.cast(pl.Int64) for value in (start, end, low, high)]
+    astray = (pl.col("frame") - low).abs() * pl.col(f"scale_t_{k}") > config.frames + _SLACK
+    return [
+        finding(wide, end <= start, stage, "no duration", pl.format("it lasts from {} to {}", *shown[:2])),
+        finding(
+            wide,
+            related & ((start < low) | (end > high)),
+            stage,
+            "outside its tracks",
+            pl.format("it lasts from {} to {}, both tracks from {} to {}", *shown),
+        ),
+        finding(
+            wide,
+            heard & pl.col(f"present_{k}") & astray,
+            stage,
+            "sound elsewhere",
+            pl.format("the box is in frame {}, the sound starts at {}", "frame", low.round(1)),
+        ),
+    ]
+
+
+def _person_rules(wide: pl.DataFrame, k: int, stage: str) -> list[pl.DataFrame]:
+    unknown = ~pl.col(f"known_{k}")
+    nobody = pl.lit("it belongs to nobody who has boxes")
+    itself = pl.format("{} is subject and object", "name")
+    return [
+        finding(wide, unknown, stage, "unknown person", nobody),
+        finding(wide, pl.col(f"itself_{k}"), stage, "own object", itself),
+    ]
+
+
+def _unknown_labels(wide: pl.DataFrame, k: int, stage: str, dictionary: Dictionary) -> pl.DataFrame:
+    """One finding per item with the labels that no dictionary holds."""
+    held = wide.select("item", shown=pl.col(f"labels_{k}")).explode("shown").drop_nulls()
+    wrong = [shown for shown in held["shown"].unique().sort() if not _allowed(shown, dictionary)]
+    rows = held.filter(pl.col("shown").is_in(wrong)).group_by("item", maintain_order=True)
+    says = pl.format("not in the dictionary: {}", pl.col("shown").str.join(", "))
+    found = rows.agg(says=says).with_columns(stage=pl.lit(stage), rule=pl.lit("label unknown"))
+    return found.select(list(FINDING)).cast(pl.Schema(FINDING))
+
+
+def _allowed(shown: str, dictionary: Dictionary) -> bool:
+    kind, label = shown.split(": ", 1)
+    return kind not in dictionary.kinds or dictionary.standard(kind, label) is not None
+
+
+def _forbidden(wide: pl.DataFrame, k: int, stage: str, words: ForbiddenWords | None) -> pl.DataFrame:
+    """One finding per description that holds a word of the list."""
+    if words is None:
+        return pl.DataFrame(schema=FINDING)
+    held = wide.select("item", text=f"text_{k}").drop_nulls()
+    found = {text: words.found_in(text) for text in held["text"].unique(maintain_order=True)}
+    rows = [
+        (
+            item,
+            stage,
+            "forbidden word",
+            f"the description says {', '.join(repr(word) for word in found[text])}",
+        )
+        for item, text in held.iter_rows()
+        if found[text]
+    ]
+    return pl.DataFrame(rows, schema=FINDING, orient="row")
