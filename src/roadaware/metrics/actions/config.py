@@ -1,0 +1,131 @@
+"""ActionConfig: which of the published AVA evaluators' choices hold, each a named field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Literal, get_args, get_type_hints
+
+from roadaware.errors import UsageError
+
+
+@dataclass(frozen=True)
+class ActionConfig:
+    """How claimed actions of boxes are judged; the defaults are what `default` gives.
+
+    A row is one label of one box. Rows of truth and claims meet where video, frame and label are equal.
+
+    Args:
+        min_iou: the smallest overlap of a hit, in (0, 1].
+        ap: average precision is the area under the precision reached at a recall or beyond (`envelope`,
+            PASCAL VOC from 2010 on), or the mean of the precision at the rank of each true row (`raw`).
+        match: a claim looks at the true row it overlaps most and at no other (`argmax`), or at the one it
+            overlaps most among those that no better claim took (`greedy`).
+        per_frame_capacity: of a frame with more claims than this, over all labels, those with the highest
+            scores are judged; None judges all.
+        row_order: rows of equal score in a frame come as in the file (`file`), or as a binary heap of
+            (score, label id, y1, x1, y2, x2) holds them after all were pushed in the order of the file
+            (`heap`). It decides among claims of equal score, and among true rows of equal overlap.
+        truth_by_person: true rows come by falling number of the person, which the published readers take
+            for a score, and only then by `row_order`; else by `row_order` alone.
+        frame_order: frames come in the order in which the claims name them first (`claims`), or the truth
+            (`truth`). It decides among claims of equal score in different frames.
+        tied_ranks: claims of equal score are ranked in the order of frames and rows (`kept`), or the other
+            way round (`reversed`).
+        numbers: corners and ranked scores are compared in `double` precision, or in `single` as an array
+            library does that holds them so.
+        zero_area_claims: claims without area are `wrong`, as they meet nothing, or `dropped`.
+        empty_frames: claims on frames that were annotated and have no true row are wrong (`count`), or are
+            not judged (`ignore`).
+        unknown_frames: the same for claims on frames that the truth does not name at all.
+        excluded_truth: true rows on excluded frames are `dropped`, or `counted` among what is to be found.
+        classes: the mean is over the classes with truth (`with_truth`), or only over those of them that are
+            claimed on a judged frame (`with_truth_and_claims`).
+    """
+
+    min_iou: float = 0.5
+    ap: Literal["envelope", "raw"] = "envelope"
+    match: Literal["argmax", "greedy"] = "greedy"
+    per_frame_capacity: int | None = None
+    row_order: Literal["file", "heap"] = "file"
+    truth_by_person: bool = False
+    frame_order: Literal["claims", "truth"] = "truth"
+    tied_ranks: Literal["kept", "reversed"] = "kept"
+    numbers: Literal["double", "single"] = "double"
+    zero_area_claims: Literal["wrong", "dropped"] = "wrong"
+    empty_frames: Literal["count", "ignore"] = "count"
+    unknown_frames: Literal["count", "ignore"] = "ignore"
+    excluded_truth: Literal["dropped", "counted"] = "dropped"
+    classes: Literal["with_truth", "with_truth_and_claims"] = "with_truth"
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        for field in fields(self):
+            allowed = get_args(hints[field.name])
+            value = getattr(self, field.name)
+            if allowed and isinstance(allowed[0], str) and value not in allowed:
+                raise UsageError(f"{field.name} should be one of {', '.join(allowed)}; got {value!r}")
+        if not isinstance(self.truth_by_person, bool):
+            raise UsageError(f"truth_by_person should be true or false; got {self.truth_by_person!r}")
+        if isinstance(self.min_iou, bool) or not 0 < self.min_iou <= 1:
+            raise UsageError(f"min_iou should lie in (0, 1]; got {self.min_iou!r}")
+        most = self.per_frame_capacity
+        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
+            raise UsageError(f"per_frame_capacity should be at least 1, or None for all; got {most!r}")
+
+    @classmethod
+    def default(cls) -> ActionConfig:
+        """The choices we recommend: every claim on a frame that somebody looked at is judged, once."""
+        return cls()
+
+    @classmethod
+    def ava_official(cls) -> ActionConfig:
+        """The evaluator of the AVA challenge.
+
+        Source: `get_ava_performance.py` of the ActivityNet repository.
+        """
+        return cls(
+            match="argmax",
+            per_frame_capacity=50,
+            row_order="heap",
+            truth_by_person=True,
+            frame_order="claims",
+            tied_ranks="reversed",
+            zero_area_claims="dropped",
+            unknown_frames="count",
+        )
+
+    @classmethod
+    def mmaction2(cls) -> ActionConfig:
+        """The evaluator of the toolbox that most AVA models are trained with.
+
+        Source: `ava_eval` of mmaction2, with its default `ignore_empty_frames`.
+        """
+        return cls(
+            match="argmax",
+            truth_by_person=True,
+            tied_ranks="reversed",
+            numbers="single",
+            empty_frames="ignore",
+            unknown_frames="ignore",
+            excluded_truth="counted",
+            classes="with_truth_and_claims",
+        )
+
+    @classmethod
+    def paper(cls) -> ActionConfig:
+        """The AVA evaluator with the average precision that the paper prints, and no capacity, of which it
+        says nothing.
+
+        Source: Ong et al., ICCV 2023, supplementary material, metrics of action localisation.
+        """
+        return replace(cls.ava_official(), ap="raw", per_frame_capacity=None)
+
+
+CONFIGS: dict[str, Callable[[], ActionConfig]] = {
+    "default": ActionConfig.default,
+    "ava-official": ActionConfig.ava_official,
+    "mmaction2": ActionConfig.mmaction2,
+    "paper": ActionConfig.paper,
+}
+"""Name of a configuration to what makes it."""

@@ -1,0 +1,74 @@
+"""Which frames are judged, in which order their claims are ranked, and what they can be sliced by."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from roadaware.metrics.actions.config import ActionConfig
+from roadaware.metrics.actions.inputs import Actions, Bools, Ints, Keyframes
+
+_DENSITIES = ("0", "1", "2-4", "5-9", "10+")
+_FROM = (1, 2, 5, 10)
+
+
+def judged_frames(frames: Keyframes, config: ActionConfig) -> Bools:
+    """(F,) whether claims on a frame are judged."""
+    bare = np.where(frames.known, config.empty_frames == "count", config.unknown_frames == "count")
+    judged: Bools = ~frames.excluded & (frames.has_truth | bare)
+    return judged
+
+
+def counted_frames(frames: Keyframes, config: ActionConfig) -> Bools:
+    """(F,) whether the truth of a frame is to be found, or claims on it are judged."""
+    if config.excluded_truth == "dropped":
+        return judged_frames(frames, config)
+    return judged_frames(frames, config) | (frames.excluded & frames.has_truth)
+
+
+def frame_ranks(actions: Actions, config: ActionConfig) -> Ints:
+    """(F,) the rank of each frame: by first appearance in the rows, those without rows last."""
+    rows = actions.claims if config.frame_order == "claims" else actions.truth
+    first = np.full(len(actions.frames.number), len(rows))
+    # Of repeated indices the last assignment stays, which backwards is the first row.
+    first[rows.frame[::-1]] = np.arange(len(rows))[::-1]
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first, kind="stable")] = np.arange(len(first))
+    return rank
+
+
+def items_of(frames: Keyframes, kept: Bools) -> pl.DataFrame:
+    """`video`, `frame`, `category`, `density`, `split` of some of the frames.
+
+    Args:
+        frames: all of them.
+        kept: (F,) which.
+    """
+    density = np.array(_DENSITIES, dtype=object)[np.searchsorted(_FROM, frames.persons[kept], side="right")]
+    at = pl.Series(frames.video[kept], dtype=pl.Int64)
+    of_video = frames.about[at]
+    return pl.DataFrame(
+        {
+            "video": of_video["video"],
+            "frame": pl.Series(frames.number[kept], dtype=pl.Int64),
+            "category": of_video["category"],
+            "density": pl.Series(density.tolist(), dtype=pl.String),
+            "split": of_video["split"],
+        }
+    )
+
+
+def left_out(actions: Actions, config: ActionConfig) -> dict[str, int]:
+    """What of truth and claims is not judged because of its frame, in words, to how often."""
+    frames, claims = actions.frames, actions.claims.frame
+    judged = judged_frames(frames, config)
+    unnamed = ~frames.known & ~judged
+    bare = frames.known & ~frames.excluded & ~judged
+    lost = ~counted_frames(frames, config)
+    return {
+        "claims on excluded frames": int(frames.excluded[claims].sum()),
+        "claims on frames that the truth does not name": int(unnamed[claims].sum()),
+        "claims on frames without truth": int(bare[claims].sum()),
+        "true labels on excluded frames": int(lost[actions.truth.frame].sum()),
+        "true labels to ignore": int(actions.truth.ignored.sum()),
+    }

@@ -1,0 +1,285 @@
+"""Actions of boxes as arrays: the frames of truth and claims, and one row for each label of a box."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.errors import InputError
+from roadaware.metrics.detection.frame_inputs import class_places, found, video_index
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Scenes, TableSet
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+KIND = "action"
+_NO_PERSON = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The labels of boxes, in the order of the table of labels, which is that of the file.
+
+    Args:
+        box: (n,) number of the box.
+        frame: (n,) index in the frames.
+        cls: (n,) index in the classes.
+        corners: (n, 4) x1, y1, x2, y2.
+        score: (n,) of a claim; of truth the number of the person.
+        ignored: (n,) whether claims on it count neither way.
+    """
+
+    box: Ints
+    frame: Ints
+    cls: npt.NDArray[np.int32]
+    corners: Floats
+    score: Floats
+    ignored: Bools
+
+    def __len__(self) -> int:
+        return len(self.box)
+
+    def take(self, rows: npt.NDArray[np.generic]) -> Rows:
+        """Some of the rows.
+
+        Args:
+            rows: indices or (n,) bool.
+        """
+        return Rows(
+            self.box[rows],
+            self.frame[rows],
+            self.cls[rows],
+            self.corners[rows],
+            self.score[rows],
+            self.ignored[rows],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Keyframes:
+    """The frames of truth and claims, by video and number.
+
+    Args:
+        about: (V rows) `video`, `category` and `split`, null where unknown; the videos of the truth come
+            first, in the order of its table.
+        video: (F,) index of the video.
+        number: (F,) the frame's number.
+        known: (F,) whether the truth names it.
+        excluded: (F,) whether the truth says that nobody annotated it.
+        has_truth: (F,) whether it has a true row.
+        persons: (F,) how many different true boxes it has.
+    """
+
+    about: pl.DataFrame
+    video: Ints
+    number: Ints
+    known: Bools
+    excluded: Bools
+    has_truth: Bools
+    persons: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Actions:
+    """Truth and claims of actions.
+
+    Args:
+        classes: (C,) names of the actions.
+        label_ids: (C,) their native numbers.
+        frames: of truth and claims.
+        truth: the true rows.
+        claims: the claimed rows.
+    """
+
+    classes: tuple[str, ...]
+    label_ids: Ints
+    frames: Keyframes
+    truth: Rows
+    claims: Rows
+
+
+def read_actions(predictions: Predictions, scenes: Scenes) -> Actions:
+    """Bring truth and claims to the same classes and frames.
+
+    Args:
+        predictions: boxes with `labels` of the kind `action`, each with its own score.
+        scenes: boxes with `labels` of that kind; frames with `annotated` false are excluded.
+
+    Raises:
+        InputError: if there is no truth, a claim has no score, or names an action that the truth does not
+            know.
+    """
+    classes = _classes(scenes)
+    truth, claims = _labelled(scenes, classes), _labelled(predictions, classes)
+    if not len(truth.at):
+        raise InputError(
+            f"there is no truth: {scenes.meta.dataset or 'the set'} has {len(scenes.boxes):,} boxes, and "
+            f"none with a label of the kind '{KIND}'",
+            hint="is this the right file, and a split that was annotated?",
+        )
+    stride = 1 + max(_last(t["frame"]) for t in (scenes.frames, scenes.boxes, predictions.boxes))
+    videos = _videos(predictions, scenes)
+    listed = _keys(scenes.frames, videos, stride)
+    of_truth = _keys(scenes.boxes, videos, stride)
+    of_claims = _keys(predictions.boxes, videos, stride)[claims.at]
+    known = np.unique(np.concatenate([listed, of_truth]))
+    every = np.union1d(known, of_claims[~found(known, of_claims)])
+    where = np.searchsorted(every, of_truth)
+    frames = Keyframes(
+        _about(scenes, videos),
+        every // stride,
+        every % stride,
+        known=found(known, every),
+        excluded=_marked(every, listed[_unseen(scenes)]),
+        has_truth=_marked(every, of_truth[truth.at]),
+        persons=_persons(_corners(scenes.boxes), where, len(every)),
+    )
+    score = _scores(claims.labels)
+    return Actions(
+        classes,
+        _label_ids(scenes, classes),
+        frames,
+        _rows(scenes, truth, where[truth.at], _persons_as_scores(scenes)[truth.at]),
+        _rows(predictions, claims, np.searchsorted(every, of_claims), score),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Labelled:
+    """The labels of the kind: their table, and the row of the box and the class of each."""
+
+    labels: pl.DataFrame
+    at: Ints
+    cls: npt.NDArray[np.int32]
+
+
+def _labelled(tables: TableSet, classes: tuple[str, ...]) -> _Labelled:
+    labels = tables.labels.filter(pl.col("kind").cast(pl.String) == KIND)
+    number = labels["label"].to_numpy()
+    if KIND in tables.meta.vocabularies:
+        places = class_places(tables, [(KIND, name) for name in classes])
+        number = places.sort("label")["class"].to_numpy()[number]
+    elif len(number) and number.max() >= len(classes):
+        raise InputError(
+            f"label {number.max()} is claimed, and the truth knows {len(classes)} actions, from 0",
+            hint="give the claims the vocabulary of the truth",
+        )
+    return _Labelled(labels, _places(tables.boxes["box"], labels["box"]), number.astype(np.int32))
+
+
+def _classes(scenes: Scenes) -> tuple[str, ...]:
+    """The names of the actions, numbers as text where there are none."""
+    if KIND in scenes.meta.vocabularies:
+        return scenes.meta.vocabularies[KIND]
+    labels = scenes.labels.filter(pl.col("kind").cast(pl.String) == KIND)["label"]
+    return tuple(str(number) for number in range(1 + _last(labels)))
+
+
+def _label_ids(scenes: Scenes, classes: tuple[str, ...]) -> Ints:
+    """(C,) the native numbers of the actions, their places where the source tells none."""
+    ids = scenes.meta.notes.get("label_ids", {})
+    held = ids.get(KIND, []) if isinstance(ids, dict) else []
+    known = isinstance(held, list) and len(held) == len(classes) and all(type(i) is int for i in held)
+    return np.array(held if known else range(len(classes)), dtype=np.int64)
+
+
+def _videos(predictions: Predictions, scenes: Scenes) -> tuple[str, ...]:
+    named = [
+        t["video"].cast(pl.String).unique(maintain_order=True) for t in (scenes.videos, predictions.boxes)
+    ]
+    return tuple(dict.fromkeys(name for names in named for name in names.to_list()))
+
+
+def _about(scenes: Scenes, videos: tuple[str, ...]) -> pl.DataFrame:
+    """`video`, `category` and `split` of each video."""
+    held = scenes.videos.with_columns(pl.col("video").cast(pl.String))
+    texts = {
+        "category": pl.col("category").cast(pl.String) if "category" in held.columns else None,
+        "split": pl.col("splits").list.join(", ") if "splits" in held.columns else None,
+    }
+    known = held.select(
+        "video", **{name: pl.lit(None, pl.String) if e is None else e for name, e in texts.items()}
+    )
+    named = pl.DataFrame({"video": pl.Series(videos, dtype=pl.String)})
+    return named.join(known, on="video", how="left", maintain_order="left")
+
+
+def _last(numbers: pl.Series) -> int:
+    return int(numbers.to_numpy().max(initial=-1))
+
+
+def _keys(rows: pl.DataFrame, videos: tuple[str, ...], stride: int) -> Ints:
+    """(n,) video and frame of each row as one number."""
+    keys: Ints = video_index(rows["video"], videos) * stride + rows["frame"].to_numpy()
+    return keys
+
+
+def _places(box: pl.Series, wanted: pl.Series) -> Ints:
+    """(n,) the rows in which the boxes stand."""
+    held, asked = box.to_numpy(), wanted.to_numpy()
+    if len(held) and held[-1] - held[0] == len(held) - 1 and (np.diff(held) == 1).all():
+        place: Ints = asked - held[0]
+        return place
+    order = np.argsort(held, kind="stable")
+    return order[np.searchsorted(held[order], asked)]
+
+
+def _marked(every: Ints, keys: Ints) -> Bools:
+    """(F,) which of the rising keys are among others."""
+    marks = np.zeros(len(every), dtype=np.bool_)
+    marks[np.searchsorted(every, keys)] = True
+    return marks
+
+
+def _unseen(scenes: Scenes) -> Bools:
+    """(n,) which rows of the frames were not annotated; those that say nothing were."""
+    if "annotated" not in scenes.frames.columns:
+        return np.zeros(len(scenes.frames), dtype=np.bool_)
+    return ~scenes.frames["annotated"].fill_null(value=True).to_numpy()
+
+
+def _persons(corners: Floats, frame: Ints, n_frames: int) -> Ints:
+    """(F,) how many different boxes each frame has."""
+    order = np.lexsort((*corners.T, frame))
+    rows, at = corners[order], frame[order]
+    first = np.ones(len(order), dtype=np.bool_)
+    first[1:] = (rows[1:] != rows[:-1]).any(axis=1) | (at[1:] != at[:-1])
+    return np.bincount(at[first], minlength=n_frames)
+
+
+def _persons_as_scores(scenes: Scenes) -> Floats:
+    """(boxes,) the number of the person, which published readers take for a score; 1 where there is none."""
+    if "tube" not in scenes.boxes.columns or "name" not in scenes.tubes.columns:
+        return np.full(len(scenes.boxes), _NO_PERSON)
+    numbers = scenes.tubes.select("tube", pl.col("name").cast(pl.String).cast(pl.Float64, strict=False))
+    joined = scenes.boxes.select("tube").join(numbers, on="tube", how="left", maintain_order="left")
+    held = joined["name"].fill_null(_NO_PERSON).to_numpy()
+    return np.where(np.isfinite(held), held, _NO_PERSON)
+
+
+def _scores(labels: pl.DataFrame) -> Floats:
+    missing = labels["score"].null_count() if "score" in labels.columns else len(labels)
+    if missing:
+        raise InputError(
+            f"{missing:,} of {len(labels):,} claimed labels have no score; each claim needs one",
+            hint="a file of claims has the score in its last column",
+        )
+    return labels["score"].cast(pl.Float64).to_numpy() if len(labels) else np.zeros(0)
+
+
+def _rows(tables: TableSet, labelled: _Labelled, frame: Ints, score: Floats) -> Rows:
+    boxes, at = tables.boxes, labelled.at
+    ignored = np.zeros(len(at), dtype=np.bool_)
+    if isinstance(tables, Scenes) and "ignore" in boxes.columns:
+        ignored = boxes["ignore"].fill_null(value=False).to_numpy()[at]
+    return Rows(boxes["box"].to_numpy()[at], frame, labelled.cls, _corners(boxes)[at], score, ignored)
+
+
+def _corners(boxes: pl.DataFrame) -> Floats:
+    return np.ascontiguousarray(boxes.select(CORNERS).cast(pl.Float64).to_numpy().reshape(-1, 4))

@@ -1,0 +1,161 @@
+"""Which claimed actions are right: rows in the order in which they are judged, and the truth each meets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from roadaware.metrics.actions.config import ActionConfig
+from roadaware.metrics.actions.frames import counted_frames, frame_ranks, items_of, judged_frames
+from roadaware.metrics.actions.inputs import Actions, Bools, Floats, Ints, Rows
+from roadaware.metrics.actions.state import JudgedActions
+from roadaware.metrics.detection.frame import falling_order
+
+NOBODY, ABSORBED = -1, -2
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """Truth and claims of the judged frames, and what meets what.
+
+    Args:
+        actions: everything that was read.
+        config: how it was judged.
+        truth: the true rows of judged frames, frame after frame; the first of equal overlap is met.
+        truth_start: (F + 1,) where those of each frame start, in the order in which frames are ranked.
+        claims: the claims that are judged, frame after frame; those of a frame in the order in which they
+            choose.
+        claim_start: (F + 1,) where those of each frame start.
+        met: (n,) the true row that each claim meets, NOBODY where it is wrong, ABSORBED where it counts
+            neither way.
+        nearest: (n,) the true row of its class and frame that it overlaps most, -1 where there is none.
+        overlap: (n,) the IoU with that, 0 where there is none.
+        over_capacity: how many claims the capacity of their frame kept out.
+        flat: how many claims were dropped because they have no area.
+    """
+
+    actions: Actions
+    config: ActionConfig
+    truth: Rows
+    truth_start: Ints
+    claims: Rows
+    claim_start: Ints
+    met: Ints
+    nearest: Ints
+    overlap: Floats
+    over_capacity: int
+    flat: int
+
+    def state(self) -> JudgedActions:
+        """What the metrics are made from."""
+        counted = counted_frames(self.actions.frames, self.config)
+        item = (np.cumsum(counted) - 1).astype(np.int32)
+        truth = self.actions.truth.take(counted[self.actions.truth.frame] & ~self.actions.truth.ignored)
+        kept = np.flatnonzero(self.met != ABSORBED)
+        score = self.claims.score[kept]
+        return JudgedActions(
+            items_of(self.actions.frames, counted),
+            self.config,
+            self.actions.classes,
+            self.claims.cls[kept],
+            single_precision(score) if self.config.numbers == "single" else score,
+            item[self.claims.frame[kept]],
+            kept,
+            self.met[kept] >= 0,
+            item[truth.frame],
+            truth.cls,
+        ).ranked()
+
+
+def judge_actions(actions: Actions, config: ActionConfig) -> Judgement:
+    """Match the claims of judged frames with their truth."""
+    from roadaware.metrics.actions.kernels import match_rows
+
+    judged, rank = judged_frames(actions.frames, config), frame_ranks(actions, config)
+    truth, claims = (rows.take(judged[rows.frame]) for rows in (actions.truth, actions.claims))
+    person = truth.score if config.truth_by_person else np.zeros(len(truth))
+    truth = truth.take(_in_order(truth, person, rank, actions.label_ids, config, None))
+    order = _in_order(claims, claims.score, rank, actions.label_ids, config, config.per_frame_capacity)
+    over, claims = len(claims) - len(order), claims.take(order)
+    flat = _flat(claims.corners) & (config.zero_area_claims == "dropped")
+    claims = claims.take(~flat) if flat.any() else claims
+    single = config.numbers == "single"
+    starts = [_starts(rank[rows.frame], len(rank)) for rows in (claims, truth)]
+    boxes = [single_precision(rows.corners) if single else rows.corners for rows in (claims, truth)]
+    met, nearest, overlap = match_rows(
+        starts[0],
+        claims.cls,
+        boxes[0],
+        starts[1],
+        truth.cls,
+        boxes[1],
+        truth.ignored,
+        float(config.min_iou),
+        config.match == "greedy",
+        single,
+    )
+    return Judgement(
+        actions, config, truth, starts[1], claims, starts[0], met, nearest, overlap, over, int(flat.sum())
+    )
+
+
+def _in_order(
+    rows: Rows, score: Floats, rank: Ints, label_ids: Ints, config: ActionConfig, capacity: int | None
+) -> Ints:
+    """The rows that are judged, by rank of the frame, falling score and `row_order`.
+
+    Args:
+        rows: (n,) in the order of the file.
+        score: (n,) what they are ordered by.
+        rank: (F,) of each frame.
+        label_ids: (C,) native numbers of the classes.
+        config: with `row_order`.
+        capacity: how many rows of a frame are judged; None for all.
+    """
+    at, held = rank[rows.frame], np.arange(len(rows))
+    if config.row_order == "heap":
+        held = _heaped(rows, score, at, label_ids, len(rank), capacity or 0)
+    order = held[falling_order(score[held])]
+    order = order[_rising(at[order])]
+    if capacity is None or config.row_order == "heap":
+        return order
+    starts = _starts(at[order], len(rank))
+    return order[np.arange(len(order)) - starts[at[order]] < capacity]
+
+
+def _heaped(rows: Rows, score: Floats, at: Ints, label_ids: Ints, n_frames: int, capacity: int) -> Ints:
+    """The rows that the heaps of their frames keep, frame after frame, as the heaps hold them."""
+    from roadaware.metrics.actions.kernels import heap_places
+
+    order = _rising(at)
+    start = _starts(at[order], n_frames)
+    keys = np.column_stack([score, label_ids[rows.cls], rows.corners[:, [1, 0, 3, 2]]])[order]
+    place = heap_places(start, keys, capacity)
+    held = np.full(len(rows), -1)
+    kept = place >= 0
+    held[start[at[order[kept]]] + place[kept]] = order[kept]
+    return held[held >= 0]
+
+
+def _rising(values: Ints) -> Ints:
+    """(n,) the places of rising numbers of 0 and more, equal ones in their order."""
+    from roadaware.metrics.detection.frame_kernels import falling
+
+    return falling(values.astype(np.uint64))
+
+
+def _starts(values: Ints, n: int) -> Ints:
+    """(n + 1,) where each of 0 to n starts among rising numbers."""
+    return np.searchsorted(values, np.arange(n + 1))
+
+
+def _flat(corners: Floats) -> Bools:
+    """(n,) whether a box has no area."""
+    flat: Bools = (corners[:, 0] >= corners[:, 2]) | (corners[:, 1] >= corners[:, 3])
+    return flat
+
+
+def single_precision(numbers: Floats) -> Floats:
+    """The numbers as single precision holds them."""
+    return numbers.astype(np.float32).astype(np.float64)

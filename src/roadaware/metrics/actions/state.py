@@ -1,0 +1,159 @@
+"""JudgedActions: ranked claims and truth of actions as arrays that merge, and the mean average precision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.errors import InputError
+from roadaware.metrics.actions.config import ActionConfig
+from roadaware.metrics.detection.frame import falling_order
+from roadaware.metrics.judged import Bools, Counts, Floats, Judged, Measured
+from roadaware.statistics.average_precision import drawn_precision
+
+Ints = npt.NDArray[np.int64]
+Places = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedActions(Judged):
+    """The claims of judged frames, whether each is right, and the truth that there is to be found.
+
+    Args:
+        items: the judged frames: `video`, `frame`, `category`, `density`, `split`.
+        config: how they were judged.
+        classes: (C,) names of the actions.
+        cls: (n,) class of each claim; claims stand by class and rank.
+        score: (n,) its score, as it is ranked.
+        item: (n,) its frame, index in `items`.
+        place: (n,) its place among all claims in the order of frames and rows, which ranks equal scores.
+        hit: (n,) whether it is right.
+        truth_item: (m,) the frame of each true row.
+        truth_cls: (m,) its class.
+    """
+
+    config_type: ClassVar[type] = ActionConfig
+
+    config: ActionConfig
+    classes: tuple[str, ...]
+    cls: Places
+    score: Floats
+    item: Places
+    place: Ints
+    hit: Bools
+    truth_item: Places
+    truth_cls: Places
+
+    def ranked(self) -> Self:
+        """The same claims by class, falling score, and place as the configuration has it."""
+        in_place = np.argsort(self.place, kind="stable")
+        if self.config.tied_ranks == "reversed":
+            in_place = in_place[::-1]
+        order = in_place[falling_order(self.score[in_place])]
+        return self._take(order[np.argsort(self.cls[order].astype(np.uint16), kind="stable")])
+
+    def merge(self, other: Self) -> Self:
+        """The state of both parts; equal scores rank as if the claims of the other came after these.
+
+        Raises:
+            InputError: if they were judged by different configurations, share a video, or name the classes
+                in a different order.
+        """
+        if self.config != other.config:
+            raise InputError("these were judged by different configurations; judge both by the same")
+        shared = set(self.videos) & set(other.videos)
+        if shared:
+            raise InputError(f"both parts hold the video '{min(shared)}'; a video is judged as a whole")
+        if self.classes != other.classes:
+            raise InputError(
+                "both parts need the same classes in the same order", hint="read both by one map"
+            )
+        n_items, after = len(self.items), int(self.place.max(initial=-1)) + 1
+        both = replace(
+            self,
+            items=pl.concat([self.items, other.items]),
+            cls=np.concatenate([self.cls, other.cls]),
+            score=np.concatenate([self.score, other.score]),
+            item=np.concatenate([self.item, other.item + np.int32(n_items)]),
+            place=np.concatenate([self.place, other.place + after]),
+            hit=np.concatenate([self.hit, other.hit]),
+            truth_item=np.concatenate([self.truth_item, other.truth_item + np.int32(n_items)]),
+            truth_cls=np.concatenate([self.truth_cls, other.truth_cls]),
+        )
+        return both.ranked()
+
+    def only(self, kept: Bools) -> Self:
+        """The state of some of the frames.
+
+        Args:
+            kept: (frames,) which stay.
+        """
+        place = (np.cumsum(kept) - 1).astype(np.int32)
+        part = self._take(kept[self.item])
+        truth = kept[self.truth_item]
+        return replace(
+            part,
+            items=self.items.filter(pl.Series(kept)),
+            item=place[part.item],
+            truth_item=place[self.truth_item[truth]],
+            truth_cls=self.truth_cls[truth],
+        )
+
+    def measured(self, weights: Counts) -> Iterator[Measured]:
+        """The mean average precision, then the average precision of each class.
+
+        Args:
+            weights: (draws, V) how often each of `videos` counts.
+        """
+        video = self._video_of_item()
+        n_truth = self._counts(video[self.truth_item], self.truth_cls)
+        values = self._average_precision(video, weights, weights.astype(np.int64) @ n_truth)
+        defined = ~np.isnan(values)
+        total = np.where(defined, values, 0.0).sum(axis=1)
+        n = defined.sum(axis=1)
+        mean = np.divide(total, n, out=np.full(len(n), np.nan), where=n > 0)
+        at = f"@{self.config.min_iou:g}"
+        once = n_truth.sum(axis=0)
+        averaged = int((once > 0).sum())
+        yield Measured(f"map{at}", mean, averaged)
+        for c, name in enumerate(self.classes):
+            reason = "nothing is claimed of it on a judged frame" if once[c] else "there is no truth"
+            yield Measured(f"ap{at}", values[:, c], int(once[c]), name, reason)
+
+    def _average_precision(self, video: Places, weights: Counts, n_truth: Ints) -> Floats:
+        """(draws, C) NaN where a class is not averaged."""
+        starts = np.searchsorted(self.cls, np.arange(len(self.classes) + 1))
+        of_claim = video[self.item]
+        areas = drawn_precision(
+            starts, of_claim, self.hit[:, None], n_truth, weights.astype(np.int32), self.config.ap
+        )
+        values: Floats = areas[:, :, 0]
+        values[n_truth == 0] = np.nan
+        if self.config.classes == "with_truth_and_claims":
+            values[weights.astype(np.int64) @ self._counts(of_claim, self.cls) == 0] = np.nan
+        return values
+
+    def _counts(self, video: Places, cls: Places) -> Ints:
+        """(V, C) how many rows of each class each video has."""
+        n_classes, n_videos = len(self.classes), len(self.videos)
+        cells = video.astype(np.int64) * n_classes + cls
+        return np.bincount(cells, minlength=n_videos * n_classes).reshape(n_videos, n_classes)
+
+    def _video_of_item(self) -> Places:
+        names = self.items["video"].cast(pl.String)
+        return names.cast(pl.Enum(list(self.videos))).to_physical().to_numpy().astype(np.int32)
+
+    def _take(self, rows: npt.NDArray[Any]) -> Self:
+        return replace(
+            self,
+            cls=self.cls[rows],
+            score=self.score[rows],
+            item=self.item[rows],
+            place=self.place[rows],
+            hit=self.hit[rows],
+        )
