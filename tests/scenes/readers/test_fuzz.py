@@ -179,4 +179,4 @@ def test_every_kind_of_mutant_changes_something() -> None:
 
 
 def test_the_sets_are_those_of_the_registry() -> None:
-    assert set(SETS) == {"jaad", "pie", "road", "ucf24", "vidvrd", "vott"}
+    assert set(SETS) == {"hcstvg", "jaad", "pie", "road", "ucf24", "vggss", "vidvrd", "vott"}

@@ -95,6 +95,20 @@ READERS: dict[str, Reader] = {
             "excluded": "a csv of excluded moments that lies elsewhere",
         },
     ),
+    "hcstvg": Reader(
+        module="roadaware.scenes.readers.hcstvg",
+        title="HC-STVG: human-centric spatio-temporal video grounding (raw, processed, official evaluation)",
+        licence="none given (annotations)",
+        summary="sentences about one person, with a span and a box in each of its frames",
+        options={"first_frame": "number of a video's first frame: 1, or 0; seen from the file unless given"},
+    ),
+    "vggss": Reader(
+        module="roadaware.scenes.readers.vggss",
+        title="VGG-SS: VGG-Sound source",
+        licence="CC BY 4.0 (annotations)",
+        summary="5,158 pictures with 221 classes of sound and the boxes of where it comes from",
+        options={},
+    ),
 }
 
 

@@ -1,0 +1,246 @@
+"""Maps of where a sound comes from as Predictions: a folder of .npy, one .npz, or JSON; read and written."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from roadaware.errors import InputError, UsageError
+from roadaware.scenes.disk import atomic_write
+from roadaware.scenes.formats.knowledge import refuse_findings
+from roadaware.scenes.formats.map_files import Array, MapError, MapFiles
+from roadaware.scenes.formats.writing import write_folder
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.readers.findings import Findings
+from roadaware.scenes.readers.source import leads_out, shown
+from roadaware.scenes.tables import Meta, Scenes
+
+MOST_ALL_CELLS = 1 << 30
+"""Cells of all maps together: 4 GiB in single precision."""
+_AT_ONCE = 1 << 22
+_SHOWN = 5
+
+
+def read_sound_maps(path: Path, scenes: Scenes, *, strict: bool = False) -> Predictions:
+    """Claimed maps as Predictions: `sounds` with the numbers of the truth, `map` and `map_width`.
+
+    Maps may be of any size, each of its own. They are kept in double precision if one of them is given in
+    it, else in single. A map that holds NaN or an infinite number is in `rejected`; constant maps are taken
+    and counted, as are sounds without a map and maps of sounds that the truth does not have.
+
+    Args:
+        path: a folder of `<name>.npy`, an `.npz` keyed by name, or JSON {name: [[...], ...]}; names are
+            `sounds.name`.
+        scenes: the truth.
+        strict: anything rejected is an error.
+
+    Raises:
+        InputError: if the file is damaged as a whole, the truth has no sound, no map is of one of its
+            sounds, or all maps together are too large.
+        FindingsError: under `strict`, if anything was rejected.
+    """
+    path = Path(path)
+    if scenes.sounds.is_empty():
+        raise InputError(
+            f"{scenes.meta.dataset or 'the truth'} has no sounds: there is nothing to claim",
+            hint="check which file was given as truth",
+        )
+    findings = Findings()
+    with MapFiles(path) as files:
+        kept, maps, widths = _collect(files, scenes, findings)
+    named = scenes.sounds[kept] if kept else scenes.sounds.clear()
+    sounds = named.select("sound", pl.col("video").cast(pl.String), "name").with_columns(
+        maps.alias("map"), map_width=pl.Series(widths, dtype=pl.Int64)
+    )
+    findings.read["sounds"] += len(sounds)
+    predictions = Predictions(
+        sounds=sounds,
+        rejected=findings.table(),
+        meta=Meta(
+            dataset=scenes.meta.dataset,
+            vocabularies=scenes.meta.vocabularies,
+            rows_read=dict(sorted(findings.read.items())),
+            notes=findings.notes(),
+        ),
+    )
+    if strict:
+        refuse_findings(files.where, predictions)
+    return predictions
+
+
+def write_sound_maps(predictions: Predictions, scenes: Scenes, path: Path) -> int:
+    """Write maps by the names of their sounds: an `.npz`, a `.json`, or else a folder of `.npy` files.
+
+    Args:
+        predictions: with `sounds` and their maps.
+        scenes: the truth, which has the names.
+        path: where to; a file is replaced in one step, a folder must not be there.
+
+    Returns:
+        The number of maps.
+
+    Raises:
+        UsageError: if there are no maps, or one is of an unknown sound or of no rectangle.
+        DiskError: if the disk refuses.
+    """
+    path, claimed = Path(path), predictions.sounds
+    if "map" not in claimed.columns:
+        raise UsageError("the predictions have no maps: give `sounds` the column `map`")
+    names = dict(scenes.sounds.select("sound", _name(scenes.sounds)).iter_rows())
+    unknown = [sound for sound in claimed["sound"].to_list() if sound not in names]
+    if unknown:
+        raise UsageError(
+            f"{len(unknown)} maps of sounds that the scenes do not have, first {unknown[:_SHOWN]}"
+        )
+    widths = claimed["map_width"] if "map_width" in claimed.columns else [None] * len(claimed)
+    columns = zip(claimed["sound"], claimed["map"], widths, strict=True)
+    listed = ((names[sound], shaped(values.to_numpy(), width)) for sound, values, width in columns)
+    if path.suffix.lower() == ".json":
+        content = {name: values.tolist() for name, values in listed}
+        atomic_write(path, json.dumps(content, allow_nan=False).encode())
+    elif path.suffix.lower() == ".npz":
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+            for name, values in listed:
+                archive.writestr(zipfile.ZipInfo(f"{name}.npy"), _npy(values))
+        atomic_write(path, stream.getvalue())
+    else:
+        odd = [name for name in names.values() if leads_out(name)]
+        if odd:
+            raise UsageError(f"'{shown(odd[0])}' is no name of a file: write an .npz or .json instead")
+        write_folder(path, ((f"{name}.npy", _npy(values)) for name, values in listed))
+    return len(claimed)
+
+
+def shaped(values: Array, width: int | None) -> Array:
+    """The rows of a map.
+
+    Args:
+        values: (n,) row by row.
+        width: cells in a row; None for a square map.
+
+    Raises:
+        UsageError: if it is no rectangle.
+    """
+    width = round(len(values) ** 0.5) if width is None else width
+    if width < 1 or len(values) % width or not len(values):
+        raise UsageError(f"a map of {len(values)} cells has no rows of {width}")
+    return values.reshape(-1, width)
+
+
+def _collect(files: MapFiles, scenes: Scenes, findings: Findings) -> tuple[list[int], pl.Series, list[int]]:
+    """Rows of the truth's sounds that have a map, the maps and their widths, in the truth's order."""
+    names = scenes.sounds.select(_name(scenes.sounds)).to_series().to_list()
+    held = {name: name for name in files.names}
+    foreign = len(held) - len(held.keys() & set(names))
+    if foreign:
+        odd = next(name for name in held if name not in set(names))
+        findings.warn("maps of sounds that the truth does not have, left out", odd, foreign)
+    if foreign == len(held):
+        raise InputError(
+            f"not one map is of a sound of the truth: the file names {list(held)[:_SHOWN]}, "
+            f"the truth {names[:_SHOWN]}",
+            where=files.where,
+            hint="name each map as the truth names its sound",
+        )
+    rows: list[int] = []
+    widths: list[int] = []
+    packed = _Packed()
+    for row, name in enumerate(names):
+        if name not in held:
+            findings.warn("sounds without a map", name)
+            continue
+        try:
+            values = _sound(files.read(name))
+        except MapError as error:
+            findings.reject("sounds", Path(files.where).name, name, str(error))
+            continue
+        findings.warn("constant maps, taken as they are", name, int(values.min() == values.max()))
+        packed.add(values, files.where)
+        rows.append(row)
+        widths.append(values.shape[1])
+    return rows, packed.series(), widths
+
+
+class _Packed:
+    """Maps in a growing column: parts of a bounded size, so that no map lies in memory twice."""
+
+    def __init__(self) -> None:
+        self._parts: list[pl.Series] = []
+        self._open: list[Array] = []
+        self._size = self._total = 0
+
+    def add(self, values: Array, where: str) -> None:
+        """One more map.
+
+        Raises:
+            InputError: if all together are too large.
+        """
+        self._total += values.size
+        if self._total > MOST_ALL_CELLS:
+            raise InputError(f"more than {MOST_ALL_CELLS} cells in all maps together", where=where)
+        self._open.append(values.reshape(-1))
+        self._size += values.size
+        if self._size >= _AT_ONCE:
+            self._close()
+
+    def series(self) -> pl.Series:
+        """The column, in double precision if one map is."""
+        self._close()
+        double = any(part.dtype == pl.List(pl.Float64) for part in self._parts)
+        kind = pl.List(pl.Float64 if double else pl.Float32)
+        found = pl.Series("map", [], dtype=kind)
+        for place, part in enumerate(self._parts):
+            found.append(part.cast(kind))
+            self._parts[place] = found.clear()
+        return found
+
+    def _close(self) -> None:
+        if self._open:
+            self._parts.append(_listed(self._open))
+            self._open, self._size = [], 0
+
+
+def _listed(maps: list[Array]) -> pl.Series:
+    """Maps as a column of lists, made of one array."""
+    flat = np.concatenate(maps)
+    if len({len(each) for each in maps}) == 1:
+        column = pl.Series("map", flat.reshape(len(maps), -1))
+        return column.arr.to_list()
+    owner = np.repeat(np.arange(len(maps)), [len(each) for each in maps])
+    table = pl.DataFrame({"owner": owner, "map": flat})
+    return table.group_by("owner", maintain_order=True).agg("map")["map"]
+
+
+def _sound(values: Array) -> Array:
+    """A map in single or double precision, all numbers finite.
+
+    Raises:
+        MapError: if one is not.
+    """
+    double = values.dtype.itemsize == 8 or (values.dtype.kind in "iu" and values.dtype.itemsize > 2)
+    with np.errstate(over="ignore"):
+        found: Array = np.ascontiguousarray(values, dtype=np.float64 if double else np.float32)
+    if not np.isfinite(found).all():
+        count = int((~np.isfinite(found)).sum())
+        raise MapError(f"{count} of {found.size} cells hold NaN or an infinite number")
+    return found
+
+
+def _name(sounds: pl.DataFrame) -> pl.Expr:
+    """What a sound is called: its own name, else that of its video."""
+    video = pl.col("video").cast(pl.String)
+    if "name" not in sounds.columns:
+        return video.alias("name")
+    return pl.coalesce(pl.col("name").cast(pl.String), video).alias("name")
+
+
+def _npy(values: Array) -> bytes:
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, np.ascontiguousarray(values), version=(1, 0), allow_pickle=False)
+    return stream.getvalue()
