@@ -122,7 +122,7 @@ def relation_rows(
     names: Names,
     *,
     tracks: Tracks | None = None,
-    category: dict[int, int] | None = None,
+    category: tuple[Ints, Ints] | None = None,
     relations: pl.DataFrame | None = None,
 ) -> Relations:
     """The relations of the videos of the truth as arrays; those of other videos are not taken.
@@ -131,7 +131,7 @@ def relation_rows(
         tables: truth or claims.
         names: of both.
         tracks: boxes of the tubes; those of `tables` unless told.
-        category: tube to its common category; those of `tables` unless told.
+        category: tubes, increasing, and their common categories; those of `tables` unless told.
         relations: the rows; those of `tables` unless told.
 
     Raises:
@@ -139,14 +139,15 @@ def relation_rows(
             a frame.
     """
     rows = _timed(tables, tables.relations if relations is None else relations)
-    place = {video: i for i, video in enumerate(names.videos)}
-    video = np.array([place.get(name, -1) for name in rows["video"].cast(pl.String)], dtype=np.int64)
+    at = {name: i for i, name in enumerate(names.videos)}
+    video = np.array([at.get(name, -1) for name in rows["video"].cast(pl.String)], dtype=np.int64)
     order = np.argsort(video, kind="stable")
     order = order[video[order] >= 0]
     subject, object_ = (_ints(rows[side])[order] for side in ("subject", "object"))
     tracks = tracks or tube_tracks(tables, np.unique(np.concatenate([subject, object_])))
-    known = common_categories(tables, names) if category is None else category
-    of = np.array([known.get(int(tube), -1) for tube in tracks.tube], dtype=np.int64)
+    labelled, label = common_categories(tables, names) if category is None else category
+    place = _places(tracks.tube, labelled)
+    of = np.where(place >= 0, np.append(label, -1)[place], -1)
     subject, object_ = tracks.index(subject), tracks.index(object_)
     predicate = _common(tables, PREDICATE, names.predicates, _ints(rows["predicate"])[order])
     width = len(names.categories) + 1
@@ -206,8 +207,8 @@ def tube_tracks(tables: TableSet, tubes: Ints) -> Tracks:
     return Tracks(tubes, np.searchsorted(owner, np.arange(len(tubes) + 1)).astype(np.int64), frames, boxes)
 
 
-def common_categories(tables: TableSet, names: Names) -> dict[int, int]:
-    """Tube to its category, as a number that both sides have in common.
+def common_categories(tables: TableSet, names: Names) -> tuple[Ints, Ints]:
+    """Tubes with a category, by number, and their categories as numbers that both sides have in common.
 
     Raises:
         InputError: if a tube has two categories.
@@ -218,7 +219,8 @@ def common_categories(tables: TableSet, names: Names) -> dict[int, int]:
         twice = labels.filter(pl.col("tube").is_duplicated())["tube"].unique().sort().head(5).to_list()
         raise InputError(f"tubes have several labels of the kind '{CATEGORY}', first {twice}")
     common = _common(tables, CATEGORY, names.categories, _ints(labels["label"]))
-    return dict(zip(tubes.tolist(), common.tolist(), strict=True))
+    order = np.argsort(tubes, kind="stable")
+    return tubes[order], common[order]
 
 
 def _timed(tables: TableSet, rows: pl.DataFrame) -> pl.DataFrame:
