@@ -14,7 +14,7 @@ from roadaware.errors import DiskError, InputError, UsageError
 _OUTPUTS = {"html": "--html", "folder": "--output", "page": "--output", "out": "--out"}
 _DATA = ("path", "data")
 _WHOLE = ("truth", "detections", "predictions")
-_DATA_FILES = {".xml", ".txt", ".csv", ".zip", ".parquet", ".json", ".pkl"}
+_DATA_FILES = {".xml", ".txt", ".csv", ".zip", ".parquet", ".json", ".pkl", ".npy", ".npz", ".pbtxt"}
 
 
 def check_apart(arguments: Mapping[str, Any]) -> None:

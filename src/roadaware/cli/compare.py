@@ -44,9 +44,9 @@ def compare(
 ) -> Outcome:
     """Compare two models on the same samples: every metric, the difference with intervals, and a verdict.
 
-    Needs two csv files of scores with the samples they are about, or two run folders of `evaluate -o`, of
-    pedestrians or of road events. Whole pedestrians, and whole videos, are resampled for both models at
-    once; where an interval of the difference holds 0 the verdict is `not different`.
+    Needs two csv files of scores with the samples they are about, or two run folders of `evaluate -o` of
+    one subject. Whole pedestrians, and whole videos, are resampled for both models at once; where an
+    interval of the difference holds 0 the verdict is `not different`.
 
     For example:
 
@@ -62,12 +62,14 @@ def compare(
     check_file(html)
     if _is_run(a) != _is_run(b):
         raise UsageError("compare two csv files or two run folders, not one of each")
-    if runs.is_event_run(a) != runs.is_event_run(b):
-        raise UsageError("one run is of road events, the other of pedestrians; compare two of a kind")
-    if runs.is_event_run(a):
-        _refuse_options(samples=samples, task=task, config=config)
-        return _events(a, b, draws, seed, html)
     if runs.is_run(a):
+        kinds = (runs.kind_of(a), runs.kind_of(b))
+        if kinds[0] != kinds[1]:
+            raise UsageError(f"one run is of {kinds[0]}, the other of {kinds[1]}; compare two of a kind")
+        beyond = {"road events": _events, "scenes": _scenes}.get(kinds[0])
+        if beyond is not None:
+            _refuse_options(samples=samples, task=task, config=config)
+            return beyond(a, b, draws, seed, html)
         _refuse_options(samples=samples, task=task, config=config)
         one, two, chosen = _runs(a, b)
     else:
@@ -102,6 +104,22 @@ def _events(a: Path, b: Path, draws: int, seed: int, html: Path | None) -> Outco
         )
     for name, (one, two) in found.differs.items():
         console.note(f"{name}: {found.names[0]} {one}, {found.names[1]} {two}")
+    if html is not None:
+        write_text(html, comparison_page(found))
+        console.note(f"wrote {html}")
+    return Outcome(comparison_text(found), comparison_data(found))
+
+
+def _scenes(a: Path, b: Path, draws: int, seed: int, html: Path | None) -> Outcome:
+    """Two runs of one task on scenes, from the states in their folders."""
+    from roadaware.cli import scene_runs
+    from roadaware.cli.output import write_text
+    from roadaware.cli.scene_pages import comparison_page
+    from roadaware.cli.scene_tables import comparison_text
+
+    first, second = scene_runs.load(a), scene_runs.load(b)
+    with console.working("resampling"):
+        found = scene_runs.compared(first, second, draws=draws, seed=seed, names=_names(a, b))
     if html is not None:
         write_text(html, comparison_page(found))
         console.note(f"wrote {html}")

@@ -9,6 +9,7 @@ from cyclopts import App
 
 from roadaware.cli.evaluate_events import road, ucf24
 from roadaware.cli.evaluate_pedestrians import pedestrians
+from roadaware.cli.evaluate_scenes import actions, grounding, relations, sound
 from roadaware.cli.text import paragraphs
 
 evaluate = App(
@@ -33,6 +34,14 @@ evaluate = App(
         """),
     help_format="plaintext",
 )
-_SUBJECTS: tuple[Callable[..., Any], ...] = (pedestrians, road, ucf24)
+_SUBJECTS: tuple[Callable[..., Any], ...] = (
+    pedestrians,
+    road,
+    ucf24,
+    actions,
+    relations,
+    grounding,
+    sound,
+)
 for _place, _subject in enumerate(_SUBJECTS):
     evaluate.command(_subject, help=paragraphs(_subject.__doc__ or ""), sort_key=_place)

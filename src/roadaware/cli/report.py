@@ -38,10 +38,11 @@ def report(
         raise UsageError("name at least one run folder, as `evaluate -o RUN` writes it")
     check_file(page)
     found = [member for folder in folders for member in runs.members(folder)]
-    events = [runs.is_event_run(member) for member in found]
-    if any(events) and not all(events):
-        raise UsageError("some runs are of road events, others of pedestrians; make a page of each kind")
-    made = _of_events(found) if any(events) else _of_pedestrians(found)
+    kinds = dict.fromkeys(runs.kind_of(member) for member in found)
+    if len(kinds) > 1:
+        raise UsageError(f"some runs are of {', others of '.join(kinds)}; make a page of each kind")
+    makers = {"scenes": _of_scenes, "road events": _of_events, "pedestrians": _of_pedestrians}
+    made = makers[next(iter(kinds))](found)
     write_text(page, made.html)
     return Outcome(f"{made.shown}\n\nwrote {page}".strip(), {"report": str(page), "runs": made.summaries})
 
@@ -76,6 +77,18 @@ def _of_events(found: Sequence[Path]) -> _Made:
     loaded = [load(member) for member in found]
     compared = _pairs(loaded, lambda a, b, **how: compare(a.matches, b.matches, a.config, **how))
     return _Made(run_page(loaded, compared), runs_text(loaded), [facts_of(run) for run in loaded])
+
+
+def _of_scenes(found: Sequence[Path]) -> _Made:
+    from roadaware.cli.scene_pages import run_page
+    from roadaware.cli.scene_runs import compared, facts_of, load
+    from roadaware.cli.scene_tables import runs_text
+
+    loaded = [load(member) for member in found]
+    by_task = [[run for run in loaded if run.task is task] for task in dict.fromkeys(r.task for r in loaded)]
+    pairs = [pair for held in by_task for pair in _pairs(held, compared)]
+    shown = "\n\n".join(runs_text(held) for held in by_task)
+    return _Made(run_page(loaded, pairs), shown, [facts_of(run) for run in loaded])
 
 
 def _pairs(loaded: Sequence[Any], compare: Callable[..., Any]) -> list[Any]:

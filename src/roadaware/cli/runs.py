@@ -26,6 +26,8 @@ _FACTS = ("config_name", "sampling", "clipped", "chosen")
 _RUNS = "Name a whole folder that `evaluate -o RUN` or `baseline -o RUN` wrote."
 EVENTS, EVENT_ROWS = "events", "per_class.parquet"
 """The task of runs of road events, and the file that tells them from runs of pedestrians."""
+SCENE_STATE = "state.npz"
+"""The file that tells runs of the tasks on scenes from the others: the state behind their numbers."""
 AGAIN = "The file is not the one that was written; evaluate again, into a new folder."
 
 
@@ -171,12 +173,24 @@ def contents(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
 
 def is_run(path: Path) -> bool:
     """Whether the path is a folder with a run, or with what is left of one."""
-    return _holds(path, _ROWS) or is_event_run(path)
+    return _holds(path, _ROWS) or is_event_run(path) or is_scene_run(path)
 
 
 def is_event_run(path: Path) -> bool:
     """Whether the path is a folder with a run of road events, or with what is left of one."""
     return _holds(path, EVENT_ROWS)
+
+
+def is_scene_run(path: Path) -> bool:
+    """Whether the path is a folder with a run of a task on scenes, or with what is left of one."""
+    return _holds(path, SCENE_STATE)
+
+
+def kind_of(path: Path) -> str:
+    """What the run in a folder is of, in words."""
+    if is_scene_run(path):
+        return "scenes"
+    return "road events" if is_event_run(path) else "pedestrians"
 
 
 def _holds(path: Path, name: str) -> bool:

@@ -112,25 +112,31 @@ def scenario_bars(rows: Sequence[Estimate], metric: str, *, overall: float | Non
     return Picture(f"{metric[:1].upper()}{metric[1:]} by scenario", caption, figure)
 
 
-def estimates(rows: Sequence[Estimate], measured: str, *, title: str, counted: str = "n") -> Picture:
-    """One dot per value with its interval, in per cent, grouped by family.
+def estimates(
+    rows: Sequence[Estimate], measured: str, *, title: str, counted: str = "n", percent: bool = True
+) -> Picture:
+    """One dot per value with its interval, grouped by family.
 
     Args:
         rows: values and ends in [0, 1], in drawing order.
         measured: what is measured, in words.
         title: what the rows are.
         counted: what `n` counts, in words.
+        percent: whether they are drawn in per cent, or as the fractions they are.
     """
     families = len({row.family for row in rows if row.family})
-    scaled = [
-        replace(row, value=_times(row.value), low=_times(row.low), high=_times(row.high)) for row in rows
-    ]
+    scaled, digits = list(rows), 3
+    if percent:
+        digits = 1
+        scaled = [
+            replace(row, value=_times(row.value), low=_times(row.low), high=_times(row.high)) for row in rows
+        ]
     with styled():
         figure, axes = canvas(FULL, 0.9 + ROW_IN * max(1, len(rows) + families))
-        _estimate_rows(axes, scaled, digits=1)
-        axes.set(xlim=(0, 100), xlabel=short(measured, 80))
+        _estimate_rows(axes, scaled, digits=digits)
+        axes.set(xlim=(0, 100 if percent else 1), xlabel=short(measured, 80))
     known = "; ".join(
-        f"{row.family + ' ' if row.family else ''}{row.name} {number(row.value, 1)}"
+        f"{row.family + ' ' if row.family else ''}{row.name} {number(row.value, digits)}"
         for row in scaled
         if row.value is not None
     )

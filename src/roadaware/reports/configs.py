@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 from roadaware.config import digest, from_dict, to_dict
 from roadaware.linking.config import LinkerConfig
+from roadaware.metrics.actions.config import CONFIGS as ACTIONS
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.pedestrians import PedestrianConfig
+from roadaware.metrics.relations.config import CONFIGS as RELATIONS
 from roadaware.reports.page import Cell, Mark, Table
 from roadaware.reports.text import words
 from roadaware.scenes.sampling.configs import Iv2022, Iv2024, Wacv2021
@@ -17,11 +19,14 @@ from roadaware.scenes.sampling.registry import PROTOCOLS
 NAMED = ("reference", "default")
 _LINKED: tuple[Literal["road", "ucf24"], ...] = ("road", "ucf24")
 _CONFIGS = (PedestrianConfig, DetectionConfig, LinkerConfig, Iv2024, Wacv2021, Iv2022)
-_KINDS: dict[str, Any] = {kind.__name__: kind for kind in _CONFIGS}
+_SCENES: dict[type, Mapping[str, Callable[[], Any]]] = {
+    type(named["default"]()): named for named in (ACTIONS, RELATIONS)
+}
+_KINDS: dict[str, Any] = {kind.__name__: kind for kind in (*_CONFIGS, *_SCENES)}
 
 
 def config_name(config: Mapping[str, Any]) -> str:
-    """`reference`, `default`, both joined where they are equal, or `own` for any other choice of fields.
+    """The name of a configuration, names joined where they are equal, `own` for any other choice of fields.
 
     Args:
         config: what `to_dict` gave.
@@ -75,6 +80,10 @@ def _variants(config: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
         yield "reference", to_dict(DetectionConfig.reference())
         yield "default", to_dict(DetectionConfig.default())
         return
+    for kind, makers in _SCENES.items():
+        if config.get("type") == kind.__name__:
+            yield from ((name, to_dict(make())) for name, make in makers.items())
+            return
     if config.get("type") == "LinkerConfig":
         yield from _linkers(config)
         return

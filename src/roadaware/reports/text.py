@@ -106,6 +106,27 @@ def words(name: str) -> str:
     return " ".join(_ABBREVIATIONS.get(word, word) for word in name.split("_"))
 
 
+def said(value: object) -> str:
+    """A fact out of a result as people write it.
+
+    >>> said({"capacity": 1000, "averaging": None})
+    'capacity 1,000, averaging none'
+    """
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return count(value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {said(item)}" for name, item in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(said, value))
+    return str(value)
+
+
 def sentence(text: str) -> str:
     """The text with a capital at its start, unless it begins with a name that has capitals elsewhere.
 

@@ -1,0 +1,168 @@
+"""Which actions are claimed of persons who do something else, as shares of what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.errors import InputError
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Scenes, TableSet
+
+Floats = npt.NDArray[np.float64]
+
+ACTION = "action"
+OTHERS, NOTHING = "other actions", "nothing"
+_SAME = 0.5
+_MOST_SHOWN = 20
+_PAIRS_AT_ONCE = 2_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Confusion:
+    """What is claimed of persons, by what they do.
+
+    Args:
+        labels: (k,) the actions that are true most often.
+        columns: (k + 2,) the same, then what other actions and nothing at all stand for.
+        shares: (k, k + 2) of the true rows of each action; every row sums to 1.
+        n: (k,) how many true rows there are.
+    """
+
+    labels: tuple[str, ...]
+    columns: tuple[str, ...]
+    shares: Floats
+    n: tuple[int, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The table, JSON-ready."""
+        return {
+            "labels": list(self.labels),
+            "columns": list(self.columns),
+            "shares": np.round(self.shares, 6).tolist(),
+            "n": list(self.n),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Confusion:
+        """The table that `as_dict` gave.
+
+        Raises:
+            InputError: if something is missing or of a wrong kind.
+        """
+        try:
+            labels, columns = (tuple(map(str, data[name])) for name in ("labels", "columns"))
+            shares = np.array(data["shares"], dtype=np.float64).reshape(len(labels), len(columns))
+            return cls(labels, columns, shares, tuple(map(int, data["n"])))
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"a confusion of actions is incomplete: {error}") from error
+
+
+def action_confusion(predictions: Predictions, scenes: Scenes) -> Confusion:
+    """What is claimed of the persons of each action.
+
+    A true box is spoken for by the claimed box of its frame that it overlaps most, by at least one half. Of
+    its n true actions, those among the n best-scored claimed ones are right; the others are shared out
+    equally over the wrong ones among these n. Where fewer are claimed, the rest goes to `nothing`.
+
+    Args:
+        predictions: boxes with scored labels of the kind `action`.
+        scenes: true boxes with such labels; frames that nobody annotated are left out.
+    """
+    names = scenes.meta.vocabularies.get(ACTION, ())
+    truth = _labels(scenes, "label", names).rename({"box": "true_box"})
+    pairs = _spoken_for(_boxes(scenes, annotated=True), _boxes(predictions))
+    truth = truth.join(_boxes(scenes, annotated=True).select(true_box="box"), on="true_box")
+    of_box = truth.group_by("true_box").agg(pl.len().alias("asked"))
+    claimed = (
+        pairs.join(_labels(predictions, "label", predictions.meta.vocabularies.get(ACTION, ())), on="box")
+        .sort("true_box", "score", descending=[False, True], maintain_order=True)
+        .join(of_box, on="true_box", maintain_order="left")
+        .filter(pl.int_range(pl.len()).over("true_box") < pl.col("asked"))
+        .select("true_box", claimed="name")
+    )
+    right = truth.join(claimed, left_on=["true_box", "name"], right_on=["true_box", "claimed"])
+    rest = truth.join(right, on=["true_box", "name"], how="anti")
+    wrong = claimed.join(right, left_on=["true_box", "claimed"], right_on=["true_box", "name"], how="anti")
+    waiting = rest.group_by("true_box").agg(pl.len().alias("waiting"))
+    shared = (
+        rest.join(wrong, on="true_box")
+        .join(waiting, on="true_box")
+        .select("name", "claimed", share=1.0 / pl.col("waiting"))
+    )
+    cells = pl.concat([right.select("name", claimed="name", share=pl.lit(1.0)), shared])
+    return _table(cells, truth)
+
+
+def _table(cells: pl.DataFrame, truth: pl.DataFrame) -> Confusion:
+    """Shares of cells as a table of the most frequent actions."""
+    counts = truth["name"].value_counts().sort(["count", "name"], descending=[True, False])
+    shown = counts.head(_MOST_SHOWN)
+    labels = tuple(shown["name"].to_list())
+    place = {label: k for k, label in enumerate(labels)}
+    totals = np.array(shown["count"].to_list(), dtype=np.float64)
+    shares = np.zeros((len(labels), len(labels) + 2))
+    sums = cells.group_by("name", "claimed", maintain_order=True).agg(pl.col("share").sum())
+    for name, claimed, share in sums.sort("name", "claimed").iter_rows():
+        if name in place:
+            shares[place[name], place.get(claimed, len(labels))] += share
+    shares[:, :-1] /= np.maximum(totals, 1.0)[:, None]
+    shares[:, -1] = np.clip(1.0 - shares[:, :-1].sum(axis=1), 0.0, 1.0)
+    return Confusion(labels, (*labels, OTHERS, NOTHING), shares, tuple(int(n) for n in totals))
+
+
+def _labels(tables: TableSet, column: str, names: tuple[str, ...]) -> pl.DataFrame:
+    """The actions of boxes by name, with the score of claimed ones, in the order of the table."""
+    rows = tables.labels.filter(pl.col("kind").cast(pl.String) == ACTION)
+    listed = pl.Series(names, dtype=pl.String)
+    score = pl.col("score") if "score" in rows.columns else pl.lit(1.0)
+    return rows.select("box", score=score, name=listed.gather(rows[column]))
+
+
+def _boxes(tables: TableSet, *, annotated: bool = False) -> pl.DataFrame:
+    """Boxes with video, frame and corners; of truth only those in frames that somebody looked at."""
+    rows = tables.boxes.select(pl.col("video").cast(pl.String), "frame", "box", *CORNERS)
+    if annotated and "annotated" in tables.frames.columns:
+        unseen = tables.frames.filter(pl.col("annotated").eq(other=False))
+        unseen = unseen.select(pl.col("video").cast(pl.String), "frame")
+        rows = rows.join(unseen, on=["video", "frame"], how="anti", maintain_order="left")
+    return rows
+
+
+def _spoken_for(truth: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:
+    """`true_box` and the claimed `box` that it overlaps most, by at least one half; the first of equals."""
+    parts = []
+    per_frame = max(1.0, len(claims) / max(1, claims.select("video", "frame").n_unique()))
+    step = max(1, int(_PAIRS_AT_ONCE / per_frame))
+    for start in range(0, len(truth), step):
+        both = truth[start : start + step].join(
+            claims, on=["video", "frame"], suffix="_c", maintain_order="left_right"
+        )
+        sides = {
+            axis: (
+                pl.min_horizontal(f"{axis}2_px", f"{axis}2_px_c")
+                - pl.max_horizontal(f"{axis}1_px", f"{axis}1_px_c")
+            ).clip(0)
+            for axis in "xy"
+        }
+        inter = sides["x"] * sides["y"]
+        union = _area("") + _area("_c") - inter
+        near = both.select(true_box="box", box="box_c", overlap=inter / union).filter(
+            pl.col("overlap") >= _SAME
+        )
+        near = near.sort("overlap", descending=True, maintain_order=True)
+        parts.append(near.unique("true_box", keep="first", maintain_order=True))
+    empty = pl.DataFrame(schema={"true_box": pl.Int64, "box": pl.Int64})
+    return pl.concat([part.select("true_box", "box") for part in parts]) if parts else empty
+
+
+def _area(suffix: str) -> pl.Expr:
+    return (pl.col(f"x2_px{suffix}") - pl.col(f"x1_px{suffix}")) * (
+        pl.col(f"y2_px{suffix}") - pl.col(f"y1_px{suffix}")
+    )

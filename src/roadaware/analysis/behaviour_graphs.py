@@ -1,0 +1,217 @@
+"""Who does what to whom over the frames of a video, true beside claimed, as data for a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.errors import InputError
+from roadaware.geometry.boxes import areas
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Scenes, TableSet
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+ELSEWHERE = "elsewhere"
+_SAME = 0.5
+_MOST_TRUE, _FEWEST_CLAIMS = 24, 4
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Somebody, from the first to the last frame that shows them.
+
+    Args:
+        name: in words.
+        start: first frame with a box.
+        end: frame after the last.
+    """
+
+    name: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Arc:
+    """One relation.
+
+    Args:
+        subject: lane of who does it.
+        object: lane of whom it is done to.
+        predicate: what is done.
+        start: first frame.
+        end: frame after the last.
+        claimed: whether a model says so, or it is true.
+        found: of a claim, whether it is right; of a true relation, whether a claim found it; None where
+            relations were not judged as a whole.
+        score: of a claim.
+    """
+
+    subject: int
+    object: int
+    predicate: str
+    start: int
+    end: int
+    claimed: bool
+    found: bool | None = None
+    score: float | None = None
+
+
+@dataclass(frozen=True)
+class BehaviourGraph:
+    """One video.
+
+    Args:
+        says: what is seen, in words.
+        lanes: who is in it.
+        arcs: who does what to whom, true ones first.
+    """
+
+    says: str
+    lanes: tuple[Lane, ...]
+    arcs: tuple[Arc, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The graph, JSON-ready."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> BehaviourGraph:
+        """The graph that `as_dict` gave.
+
+        Raises:
+            InputError: if something is missing or of a wrong kind.
+        """
+        try:
+            lanes = tuple(Lane(str(d["name"]), int(d["start"]), int(d["end"])) for d in data["lanes"])
+            arcs = tuple(Arc(**held) for held in data["arcs"])
+            if not all(0 <= lane < len(lanes) for arc in arcs for lane in (arc.subject, arc.object)):
+                raise ValueError("an arc has no lane")
+            return cls(str(data["says"]), lanes, arcs)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"a behaviour graph is incomplete: {error}") from error
+
+
+def behaviour_graph(
+    predictions: Predictions,
+    scenes: Scenes,
+    video: str,
+    *,
+    says: str = "",
+    right: Mapping[int, bool] | None = None,
+    seen: Mapping[int, bool] | None = None,
+) -> BehaviourGraph:
+    """The relations of one video, with the best claims on them.
+
+    A claimed tube stands in the lane of the true one that it overlaps most, by at least one half on average
+    over its frames; one that overlaps none so much stands in a lane of its own, `elsewhere`.
+
+    Args:
+        predictions: claimed relations between tubes with boxes.
+        scenes: true ones.
+        video: which.
+        says: what is seen, in words.
+        right: number of a claimed relation to whether it is right.
+        seen: number of a true relation to whether a claim found it.
+    """
+    truth = _relations(scenes, video).sort("start_frame", maintain_order=True).head(_MOST_TRUE)
+    claims = _relations(predictions, video)
+    if "score" in claims.columns:
+        claims = claims.sort("score", descending=True, maintain_order=True)
+    claims = claims.head(2 * len(truth) + _FEWEST_CLAIMS)
+    tubes = list(dict.fromkeys([*truth["subject"].to_list(), *truth["object"].to_list()]))
+    boxes = {tube: _boxes(scenes, tube) for tube in tubes}
+    lane = {tube: place for place, tube in enumerate(tubes)}
+    asked = dict.fromkeys([*claims["subject"].to_list(), *claims["object"].to_list()])
+    claimed = {tube: _lane_of(_boxes(predictions, tube), boxes, lane) for tube in asked}
+    lanes = [
+        Lane(name, *_span(*boxes[tube])) for name, tube in zip(_names(scenes, tubes), tubes, strict=True)
+    ]
+    if any(place == len(tubes) for place in claimed.values()):
+        ends = claims.select(pl.col("start_frame").min(), pl.col("end_frame").max()).row(0)
+        lanes.append(Lane(ELSEWHERE, int(ends[0]), int(ends[1])))
+    arcs = [
+        *_arcs(truth, lane, scenes.meta.vocabularies["predicate"], seen, claimed=False),
+        *_arcs(claims, claimed, predictions.meta.vocabularies.get("predicate", ()), right, claimed=True),
+    ]
+    return BehaviourGraph(says or video, tuple(lanes), tuple(arcs))
+
+
+def _relations(tables: TableSet, video: str) -> pl.DataFrame:
+    return tables.relations.filter(pl.col("video").cast(pl.String) == video)
+
+
+def _arcs(
+    rows: pl.DataFrame,
+    lane: Mapping[int, int],
+    names: Sequence[str],
+    found: Mapping[int, bool] | None,
+    *,
+    claimed: bool,
+) -> list[Arc]:
+    return [
+        Arc(
+            lane[row["subject"]],
+            lane[row["object"]],
+            names[row["predicate"]],
+            row["start_frame"],
+            row["end_frame"],
+            claimed,
+            None if found is None else found.get(row["relation"], False),
+            row.get("score") if claimed else None,
+        )
+        for row in rows.iter_rows(named=True)
+    ]
+
+
+def _names(scenes: Scenes, tubes: Sequence[int]) -> list[str]:
+    """What to call tubes: category and native name."""
+    held = scenes.tubes.filter(pl.col("tube").is_in(tubes))
+    native = dict(zip(held["tube"], held["name"], strict=True)) if "name" in held.columns else {}
+    kinds = scenes.tube_labels.filter(pl.col("tube").is_in(tubes), pl.col("kind") == "category")
+    listed = scenes.meta.vocabularies.get("category", ())
+    category = {tube: listed[label] for tube, label in kinds.select("tube", "label").iter_rows()}
+    return [f"{category.get(tube, 'somebody')} {native.get(tube, tube)}" for tube in tubes]
+
+
+def _boxes(tables: TableSet, tube: int) -> tuple[Ints, Floats]:
+    """(n,) frames of a tube, rising, and its (n, 4) boxes."""
+    rows = tables.boxes.filter(pl.col("tube") == tube).sort("frame", maintain_order=True)
+    return rows["frame"].to_numpy().astype(np.int64), rows.select(CORNERS).to_numpy().astype(np.float64)
+
+
+def _span(frames: Ints, _: Floats) -> tuple[int, int]:
+    return (int(frames[0]), int(frames[-1]) + 1) if len(frames) else (0, 0)
+
+
+def _lane_of(
+    claimed: tuple[Ints, Floats], truth: Mapping[int, tuple[Ints, Floats]], lane: Mapping[int, int]
+) -> int:
+    """The lane of the true tube that a claimed one overlaps most; one past the last where none does."""
+    frames, boxes = claimed
+    best, place = _SAME, len(truth)
+    for tube, (theirs, corners) in truth.items():
+        _, mine, other = np.intersect1d(frames, theirs, return_indices=True)
+        if not len(mine):
+            continue
+        shared = float(np.sum(_paired(boxes[mine], corners[other]))) / len(frames)
+        if shared >= best:
+            best, place = shared, lane[tube]
+    return place
+
+
+def _paired(a: Floats, b: Floats) -> Floats:
+    """(n,) the overlap of each box with its partner."""
+    sides = np.maximum(np.minimum(a[:, 2:], b[:, 2:]) - np.maximum(a[:, :2], b[:, :2]), 0.0)
+    inter = sides[:, 0] * sides[:, 1]
+    union = areas(a) + areas(b) - inter
+    shares: Floats = np.divide(inter, union, out=np.zeros_like(inter), where=union > 0)
+    return shares

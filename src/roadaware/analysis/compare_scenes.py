@@ -1,0 +1,169 @@
+"""Which of two models is better on the same scenes, metric by metric, for any of the four tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from roadaware.analysis.compare import Verdict
+from roadaware.errors import InputError, UsageError
+from roadaware.metrics.judged import Floats, Judged, Measured
+from roadaware.statistics.bootstrap import Interval, multiplicities, percentile_interval
+
+Key = tuple[str, str | None]
+_AT_ONCE = 64
+_COLUMNS: dict[str, Any] = {
+    "metric": pl.String,
+    "label": pl.String,
+    "a": pl.Float64,
+    "b": pl.Float64,
+    "difference": pl.Float64,
+    "low_video": pl.Float64,
+    "high_video": pl.Float64,
+    "verdict": pl.String,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class SceneComparison:
+    """The paired difference of two models in every metric of a task.
+
+    Args:
+        table: one row per metric: `metric` (`metric:label` for those of a class), `label` (null for the
+            whole), the values `a` and `b`, `difference` (a - b), the ends of its 95 % interval over videos,
+            and what that says of A (`verdict`): `better`, `worse`, `not different` (0 is inside),
+            `undefined` (a value is missing), `no interval`.
+        names: what A and B are called.
+        config: the configuration that both were judged with, as plain data.
+        draws: resamples made.
+        seed: of the resamples.
+    """
+
+    table: pl.DataFrame
+    names: tuple[str, str]
+    config: dict[str, Any]
+    draws: int
+    seed: int
+
+    def verdict(self, metric: str) -> Verdict:
+        """What the interval says of A in this metric.
+
+        Raises:
+            UsageError: if there is no such metric.
+        """
+        found = self.table.filter(pl.col("metric") == metric)
+        if found.is_empty():
+            raise UsageError(
+                f"no metric '{metric}'; there are {', '.join(self.table['metric'].head(20))}, ..."
+            )
+        verdict: Verdict = found["verdict"][0]
+        return verdict
+
+
+def compare(
+    a: Judged,
+    b: Judged,
+    config: dict[str, Any],
+    *,
+    draws: int = 1000,
+    seed: int = 0,
+    names: tuple[str, str] = ("A", "B"),
+) -> SceneComparison:
+    """The difference A - B in every metric that both have, with intervals from draws that they share.
+
+    Each resample of videos is applied to both models, so what is hard for both cancels. Intervals are not
+    widened for the number of metrics that are looked at.
+
+    Args:
+        a: what was judged of the first model.
+        b: the same of the second, on the same truth.
+        config: how both were judged, as plain data.
+        draws: resamples of videos, at least 1.
+        seed: of the resamples.
+        names: what A and B are called.
+
+    Raises:
+        InputError: if the two were judged on different videos.
+        UsageError: if `draws` is below 1, or the two are of different tasks.
+    """
+    if draws < 1:
+        raise UsageError(f"a comparison needs at least 1 draw, not {draws}")
+    if type(a) is not type(b):
+        raise UsageError(f"{names[0]} and {names[1]} are runs of different tasks; compare two of a kind")
+    videos = _together(a, b, names)
+    table = pl.DataFrame(list(_rows(a, b, videos, draws, seed)), schema=_COLUMNS)
+    return SceneComparison(table, names, dict(config), draws, seed)
+
+
+def _together(a: Judged, b: Judged, names: tuple[str, str]) -> tuple[str, ...]:
+    """The videos of either; one that only claims name is in the state of who claimed there.
+
+    Raises:
+        InputError: if they share none.
+    """
+    shared = set(a.videos) & set(b.videos)
+    if not shared:
+        raise InputError(
+            f"{names[0]} and {names[1]} were judged on different videos: {len(a.videos):,} and "
+            f"{len(b.videos):,}, none in both",
+            hint="evaluate both on the same truth",
+        )
+    return tuple(dict.fromkeys((*a.videos, *b.videos)))
+
+
+def _drawn(state: Judged, videos: tuple[str, ...], draws: int, seed: int) -> dict[Key, Floats]:
+    """Metric and label to its (draws,) values, on draws of the given videos."""
+    place = {video: k for k, video in enumerate(videos)}
+    columns = [place[video] for video in state.videos]
+    parts: dict[Key, list[Floats]] = {}
+    for weights in multiplicities(len(videos), draws, seed, _AT_ONCE):
+        for each in state.measured(np.ascontiguousarray(weights[:, columns])):
+            parts.setdefault((each.metric, each.label), []).append(each.values)
+    return {key: np.concatenate(values) for key, values in parts.items()}
+
+
+def _rows(a: Judged, b: Judged, videos: tuple[str, ...], draws: int, seed: int) -> Iterator[dict[str, Any]]:
+    """One row per metric that both have, in the order of the first."""
+    theirs = {
+        (each.metric, each.label): each for each in b.measured(np.ones((1, len(b.videos)), dtype=np.int32))
+    }
+    several = len(videos) > 1
+    drawn_a, drawn_b = (_drawn(state, videos, draws, seed) if several else {} for state in (a, b))
+    for one in a.measured(np.ones((1, len(a.videos)), dtype=np.int32)):
+        key = (one.metric, one.label)
+        if key not in theirs:
+            continue
+        interval = None
+        if key in drawn_a and key in drawn_b:
+            interval = percentile_interval(drawn_a[key] - drawn_b[key])
+        yield _row(one, theirs[key], interval)
+
+
+def _row(one: Measured, two: Measured, interval: Interval | None) -> dict[str, Any]:
+    first, second = float(one.values[0]), float(two.values[0])
+    difference = first - second
+    defined = not np.isnan(difference)
+    held = interval if defined else None
+    return {
+        "metric": one.metric if one.label is None else f"{one.metric}:{one.label}",
+        "label": one.label,
+        "a": None if np.isnan(first) else first,
+        "b": None if np.isnan(second) else second,
+        "difference": difference if defined else None,
+        "low_video": held.low if held else None,
+        "high_video": held.high if held else None,
+        "verdict": _judged(held) if defined else "undefined",
+    }
+
+
+def _judged(interval: Interval | None) -> Verdict:
+    """What the interval of A - B says of A; higher is better in every metric."""
+    if interval is None or interval.low is None:
+        return "no interval"
+    if not interval.excludes_zero:
+        return "not different"
+    return "better" if interval.low > 0 else "worse"

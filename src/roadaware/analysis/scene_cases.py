@@ -1,0 +1,65 @@
+"""What the pictures of a task on scenes show: cases out of truth and claims, JSON-ready, best and worst."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from roadaware.analysis.action_confusion import action_confusion
+from roadaware.analysis.behaviour_graphs import behaviour_graph
+from roadaware.metrics.judged import Floats, Judged, SceneResult
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.tables import Scenes
+
+_GRAPHS = 2
+_AT_ONCE = 64
+_OF_VIDEOS = ("map", "recall@50", "frame_recall@50")
+
+
+def confused(predictions: Predictions, scenes: Scenes, result: SceneResult) -> dict[str, Any]:
+    """Which actions are claimed of persons who do something else."""
+    return {"confusion": action_confusion(predictions, scenes).as_dict()}
+
+
+def graphs(predictions: Predictions, scenes: Scenes, result: SceneResult) -> dict[str, Any]:
+    """The behaviour graphs of the worst and the best videos."""
+    if result.state is None:
+        return {}
+    name, values = _of_each_video(result.state)
+    held = {video: values[k] for k, video in enumerate(result.state.videos) if not np.isnan(values[k])}
+    order = sorted(held, key=lambda video: held[video])
+    worst = order[:_GRAPHS]
+    best = [video for video in order[::-1][:_GRAPHS] if video not in worst]
+    right, seen = _right(result, "claim"), _right(result, "truth")
+    shown = []
+    for kind, videos in (("worst", worst), ("best", best)):
+        for video in videos:
+            says = f"{video}, among the {kind}: {name} {held[video]:.3f}"
+            graph = behaviour_graph(predictions, scenes, video, says=says, right=right, seen=seen)
+            shown.append(graph.as_dict())
+    return {"graphs": shown}
+
+
+def _of_each_video(state: Judged) -> tuple[str, Floats]:
+    """A metric that videos have by themselves, and its (V,) values, NaN where undefined."""
+    n = len(state.videos)
+    parts: dict[str, list[Floats]] = {}
+    for start in range(0, n, _AT_ONCE):
+        weights = np.eye(n, dtype=np.int32)[start : start + _AT_ONCE]
+        for each in state.measured(weights):
+            if each.label is None:
+                parts.setdefault(each.metric, []).append(each.values)
+    name = next((name for name in _OF_VIDEOS if name in parts), next(iter(parts)))
+    return name, np.concatenate(parts[name])
+
+
+def _right(result: SceneResult, level: str) -> Mapping[int, bool] | None:
+    """Number of a relation to whether a claim is right, or a true one found; None where not judged so."""
+    if level not in result.levels:
+        return None
+    rows = result.instances(level)
+    marks = rows["hit"] if level == "claim" else rows["claim"].is_not_null()
+    return dict(zip(rows["relation"].to_list(), marks.cast(pl.Boolean).to_list(), strict=True))

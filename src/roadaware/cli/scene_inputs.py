@@ -1,0 +1,161 @@
+"""Truth and claims of the tasks on scenes as the commands take them: native files, or saved tables."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from roadaware.cli import console, datasets
+from roadaware.cli.event_findings import oddities, refused
+from roadaware.cli.scene_tasks import TASKS, SceneTask, check_truth, read_claims
+from roadaware.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from roadaware.scenes.predictions import Predictions
+    from roadaware.scenes.tables import Scenes
+
+_OPTIONS = {"labels": "--labels", "excluded": "--exclude"}
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Truth and claims of a task.
+
+    Args:
+        scenes: the truth.
+        predictions: the claims.
+        findings: what ought not to be, in words, to how often: rows refused, claims on what the truth lacks.
+        notes: what the reader of the truth wondered at, in words.
+    """
+
+    scenes: Scenes
+    predictions: Predictions
+    findings: dict[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def opened(
+    task: SceneTask, truth: Path, predictions: Path, reader: str | None, options: Mapping[str, Path | None]
+) -> Given:
+    """Truth and claims, from whatever form they come in.
+
+    Args:
+        task: what is asked.
+        truth: a native file or folder, or tables that `read -o` saved.
+        predictions: native claims, or a saved set of Predictions.
+        reader: of the truth; found from its content where None.
+        options: of that reader, None where not given.
+
+    Raises:
+        UsageError: if the reader is unknown, not one of the task's, or lacks an option.
+        InputError: if truth or claims cannot be read, or there is no truth to judge against.
+    """
+    for path in (truth, predictions):
+        if not path.exists():
+            raise InputError("there is no such file or folder", where=str(path), hint="Check the path.")
+    scenes = open_truth(task, truth, reader, options)
+    claims = open_claims(task, predictions, scenes)
+    findings = {**refused(scenes, "the truth"), **refused(claims, predictions.name), **_odd(claims)}
+    return Given(scenes, claims, findings, oddities(scenes))
+
+
+def open_truth(
+    task: SceneTask, path: Path, reader: str | None = None, options: Mapping[str, Path | None] | None = None
+) -> Scenes:
+    """The truth of a task.
+
+    Raises:
+        UsageError: if the reader is unknown, not one of the task's, or lacks an option.
+        InputError: if it cannot be read, or holds nothing that the task asks about.
+    """
+    given = {name: path for name, path in (options or {}).items() if path is not None}
+    if datasets.is_saved(path):
+        if given or reader:
+            named = [_OPTIONS.get(name, name) for name in given] + (["--reader"] if reader else [])
+            raise UsageError(f"{', '.join(named)}: {path} holds tables that were read already; leave it away")
+        from roadaware.scenes.store import open_scenes
+
+        with console.working(f"opening {path}"):
+            scenes = open_scenes(path)
+    else:
+        name = _reader(task, path, reader)
+        scenes = _read(name, path, given)
+    check_truth(task, scenes, str(path))
+    return scenes
+
+
+def open_claims(task: SceneTask, path: Path, scenes: Scenes) -> Predictions:
+    """The claims of a task.
+
+    Args:
+        task: what is asked.
+        path: native claims, or a saved set of Predictions.
+        scenes: what they are about.
+
+    Raises:
+        InputError: if they cannot be read, or are about something else.
+    """
+    with console.working(f"reading {path}"):
+        if datasets.is_saved(path):
+            from roadaware.scenes.store import open_predictions
+
+            return open_predictions(path)
+        try:
+            return read_claims(task, path, scenes)
+        except InputError as error:
+            if error.hint:
+                raise
+            hint = f"{task.name} takes {task.forms}, or tables of Predictions that were saved"
+            raise type(error)(error.message, where=error.where, hint=hint) from error
+
+
+def _reader(task: SceneTask, path: Path, named: str | None) -> str:
+    """The reader of the truth: the one that is named, or the one that its content tells.
+
+    Raises:
+        UsageError: if it is unknown, or is not one of the task's.
+        InputError: if the content tells none, or one of another task.
+    """
+    if named is not None:
+        if named not in task.readers:
+            near = difflib.get_close_matches(named.lower(), task.readers, n=1)
+            guess = f"; did you mean {near[0]}?" if near else ""
+            listed = ", ".join(task.readers)
+            raise UsageError(f"--reader of {task.name} is one of {listed}, not {named!r}{guess}")
+        return named
+    from roadaware.scenes.readers.sniff import sniff
+
+    found = sniff(path)
+    if found not in task.readers:
+        others = [other.name for other in TASKS.values() if found in other.readers]
+        raise InputError(
+            f"expected the truth of {task.name} ({', '.join(task.readers)}), found what looks like {found}",
+            where=str(path),
+            hint=f"that is for `evaluate {' or '.join(others)}`" if others else None,
+        )
+    return found
+
+
+def _read(name: str, path: Path, options: Mapping[str, Path]) -> Scenes:
+    """A native file or folder. What options name lies outside the source, so with them nothing is cached."""
+    from roadaware.scenes.readers import read, reader_named
+
+    has = reader_named(name).options
+    lacking = [_OPTIONS.get(option, option) for option in options if option not in has]
+    if lacking:
+        raise UsageError(f"{', '.join(lacking)}: annotations of {name} take none; leave it away")
+    held: dict[str, Any] = dict(options)
+    with console.progress(f"reading {name}") as progress, console.working(f"reading {path}"):
+        return read(name, path, cache=not held, progress=progress, **held)
+
+
+def _odd(claims: Predictions) -> dict[str, int]:
+    """What the reader of the claims wondered at: in words, to how often."""
+    found: dict[str, int] = {}
+    for item in claims.meta.notes.get("warnings", []):
+        first = f", first {item['example']}" if item.get("example") else ""
+        found[f"claims: {item['what']}{first}"] = int(item["count"])
+    return found

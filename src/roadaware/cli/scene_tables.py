@@ -1,0 +1,162 @@
+"""Results of the tasks on scenes as the tables that the commands print, as fractions in [0, 1]."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from roadaware.cli.text import bullets, cell, interval, number, table
+from roadaware.reports.text import said, words
+
+if TYPE_CHECKING:
+    from roadaware.cli.scene_runs import SceneRun
+    from roadaware.metrics.judged import SceneResult
+
+_MOST_CLASSES = 80
+_DIGITS = 4
+
+
+def run_text(run: SceneRun) -> str:
+    """One run: what was judged how, every metric beside the baselines, slices and classes."""
+    truth = run.facts.get("truth", {})
+    heading = (
+        f"{', '.join(run.facts.get('claims', [run.name]))} on {truth.get('dataset') or 'unnamed truth'}: "
+        f"{_size(run)}; config {run.config_name}"
+    )
+    notes = [cell(note) for note in run.result.notes]
+    parts = [
+        "\n".join([cell(heading), *facts_lines(run.result.facts)]),
+        "\n".join(notes),
+        summary_text(run.result, intervals=bool(run.draws)),
+        _slices(run.result, run.task.items, bool(run.draws)),
+        _classes(run.result, run.task.labelled, bool(run.draws)),
+        _undefined(run.result),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def facts_lines(facts: dict[str, Any]) -> list[str]:
+    """What belongs beside every number, one line for each."""
+    return [cell(f"{words(name)}: {said(value)}") for name, value in facts.items()]
+
+
+def summary_text(result: SceneResult, *, intervals: bool) -> str:
+    """The metrics of the whole set, with intervals, and the trivial answers beside them."""
+    rows = []
+    for row in _whole(result):
+        cells = [row["metric"], number(row["value"], _DIGITS)]
+        if intervals:
+            cells.append(interval(row["low_video"], row["high_video"], _DIGITS))
+        cells += [number(values.get(row["metric"]), _DIGITS) for values in result.baselines.values()]
+        rows.append([*cells, f"{row['n']:,}"])
+    header = ["metric", "value", *(["95 % by video"] if intervals else []), *result.baselines, "n"]
+    return table(header, rows)
+
+
+def runs_text(runs: Sequence[SceneRun]) -> str:
+    """Several runs beside each other, one column each."""
+    values = [run.result.values() for run in runs]
+    names = dict.fromkeys(row["metric"] for run in runs for row in _whole(run.result))
+    rows = [[name, *(number(held.get(name), _DIGITS) for held in values)] for name in names]
+    header = [f"{run.name} ({run.config_name})" for run in runs]
+    return table(["metric", *header], rows)
+
+
+def comparison_text(found: Any) -> str:
+    """Two runs: every metric, and the classes whose difference is more than chance."""
+    first, second = found.names
+    rows = list(found.table.iter_rows(named=True))
+    whole = [_compared(row) for row in rows if row["label"] is None]
+    differ = [
+        _compared(row) for row in rows if row["label"] is not None and row["verdict"] in ("better", "worse")
+    ]
+    header = ["metric", first, second, "difference", "95 % by video", "verdict on the first"]
+    parts = [table(header, whole, colour=_tone)]
+    if differ:
+        shown = table(["class", *header[1:]], differ[:_MOST_CLASSES], colour=_tone)
+        parts.append(f"classes that differ:\n{shown}")
+    note = f"difference = {cell(first)} - {cell(second)}; {found.draws} draws of videos, seed {found.seed}"
+    return "\n\n".join([*parts, note])
+
+
+def _whole(result: SceneResult) -> list[dict[str, Any]]:
+    """The rows of the whole set that are of no class."""
+    return [row for row in result.of_group().iter_rows(named=True) if row["label"] is None]
+
+
+def _size(run: SceneRun) -> str:
+    row = run.result.counts.row(0, named=True)
+    return f"{row['videos']:,} videos, {row['items']:,} {run.task.items}"
+
+
+def _slices(result: SceneResult, items: str, intervals: bool) -> str:
+    """The metrics of each slice, with how much is in it."""
+    if not result.groups:
+        return ""
+    names = [row["metric"] for row in _whole(result)]
+    sizes = {row["group"]: row["items"] for row in result.counts.iter_rows(named=True)}
+    rows = []
+    for group in result.groups:
+        held = {row["metric"]: row for row in result.of_group(group).iter_rows(named=True)}
+        values = [_value(held.get(name), intervals) for name in names]
+        rows.append([group, f"{sizes[group]:,}", *values])
+    return table(["slice", items, *names], rows)
+
+
+def _classes(result: SceneResult, labelled: str, intervals: bool) -> str:
+    """The metrics of each class; those that nothing is true of are named below."""
+    held: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in result.of_group().iter_rows(named=True):
+        if row["label"] is not None:
+            metric = row["metric"].removesuffix(f":{row['label']}")
+            held.setdefault(row["label"], {})[metric] = row
+    if not held:
+        return ""
+    metrics = tuple(dict.fromkeys(metric for rows in held.values() for metric in rows))
+    rows, absent = [], []
+    for label, found in held.items():
+        if not any(row["valid"] for row in found.values()):
+            absent.append(label)
+            continue
+        counted = f"{next(iter(found.values()))['n']:,}"
+        rows.append([label, counted, *(_value(found.get(metric), intervals) for metric in metrics)])
+    shown = table([labelled, "n", *metrics], rows[:_MOST_CLASSES]) if rows else ""
+    more = len(rows) - _MOST_CLASSES
+    tail = [f"... and {more} more; --json lists all of them"] if more > 0 else []
+    tail += [f"undefined: {cell(', '.join(absent))}"] if absent else []
+    return "\n".join([*([shown] if shown else []), *tail])
+
+
+def _undefined(result: SceneResult) -> str:
+    """Why metrics of the whole have no value."""
+    reasons: dict[str, list[str]] = {}
+    for row in _whole(result):
+        if not row["valid"]:
+            reasons.setdefault(row["reason"] or "undefined", []).append(row["metric"])
+    if not reasons:
+        return ""
+    return "undefined:\n" + bullets(f"{', '.join(names)}: {why}" for why, names in reasons.items())
+
+
+def _value(row: dict[str, Any] | None, intervals: bool) -> str:
+    if row is None or row["value"] is None:
+        return "-"
+    shown = number(row["value"], _DIGITS)
+    if not intervals or row["low_video"] is None:
+        return shown
+    return f"{shown} {interval(row['low_video'], row['high_video'], 3)}"
+
+
+def _compared(row: dict[str, Any]) -> list[str]:
+    return [
+        row["metric"],
+        number(row["a"], _DIGITS),
+        number(row["b"], _DIGITS),
+        number(row["difference"], _DIGITS),
+        interval(row["low_video"], row["high_video"], _DIGITS),
+        row["verdict"],
+    ]
+
+
+def _tone(row: Sequence[str]) -> str | None:
+    return {"better": "good", "worse": "bad"}.get(row[-1])

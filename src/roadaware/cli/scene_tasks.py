@@ -1,0 +1,214 @@
+"""The four tasks on scenes as the commands know them: names and import paths only."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from roadaware.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from roadaware.metrics.judged import SceneResult
+    from roadaware.scenes.predictions import Predictions
+    from roadaware.scenes.tables import Scenes
+
+TaskName = Literal["actions", "relations", "grounding", "sound"]
+
+
+@dataclass(frozen=True)
+class SceneTask:
+    """One task.
+
+    Args:
+        name: of the command, and of the package with its metrics.
+        title: what it is in words.
+        readers: of annotations that hold its truth, by name.
+        claims: module and function that read native claims.
+        state: module and class of what was judged.
+        forms: what those are in words, for errors.
+        truth: the tables that its truth lies in.
+        items: what slices are made of, in words.
+        labelled: what a class is of.
+    """
+
+    name: TaskName
+    title: str
+    readers: tuple[str, ...]
+    claims: tuple[str, str]
+    state: tuple[str, str]
+    forms: str
+    truth: tuple[str, ...]
+    items: str
+    labelled: str
+
+
+TASKS: dict[str, SceneTask] = {
+    task.name: task
+    for task in (
+        SceneTask(
+            "actions",
+            "actions of persons",
+            ("ava", "chaotic_world", "label_studio"),
+            ("roadaware.scenes.formats.action_claims", "read_action_claims"),
+            ("roadaware.metrics.actions.state", "JudgedActions"),
+            "csv with video, time, corners, action and score",
+            ("boxes", "labels"),
+            "frames",
+            "action",
+        ),
+        SceneTask(
+            "relations",
+            "behaviour graphs",
+            ("vidvrd", "label_studio"),
+            ("roadaware.scenes.formats.relation_claims", "read_relation_claims"),
+            ("roadaware.metrics.relations.state", "JudgedRelations"),
+            "JSON with the triplets of each video",
+            ("relations",),
+            "videos",
+            "predicate",
+        ),
+        SceneTask(
+            "grounding",
+            "events found by sentences",
+            ("hcstvg", "vidstg", "label_studio"),
+            ("roadaware.scenes.formats.grounding_claims", "read_grounding_claims"),
+            ("roadaware.metrics.grounding.evaluate", "JudgedGrounding"),
+            "JSON with the span and the boxes of each sentence",
+            ("queries",),
+            "sentences",
+            "kind of sentence",
+        ),
+        SceneTask(
+            "sound",
+            "sounds found in pictures",
+            ("vggss", "flickr_soundnet", "chaotic_world", "label_studio"),
+            ("roadaware.scenes.formats.sound_maps", "read_sound_maps"),
+            ("roadaware.metrics.sound.evaluate", "JudgedSound"),
+            "a folder of .npy maps, an .npz archive, or JSON with a map for each name",
+            ("sounds",),
+            "sounds",
+            "sound",
+        ),
+    )
+}
+
+
+def config_names(task: SceneTask) -> tuple[str, ...]:
+    """The named ways in which a task is judged, the recommended one first."""
+    names = tuple(_configs(task))
+    return ("default", *(name for name in names if name != "default"))
+
+
+def config_named(task: SceneTask, name: str) -> Any:
+    """How a task is judged, by name.
+
+    Raises:
+        UsageError: if there is none of that name; names the nearest.
+    """
+    known = _configs(task)
+    if name not in known:
+        near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.4)
+        guess = f"did you mean {near[0]}?" if near else ""
+        elsewhere = [other.name for other in TASKS.values() if other is not task and name in _configs(other)]
+        if elsewhere:
+            guess = f"that one is for `evaluate {elsewhere[0]}`"
+        listed = f"--config of {task.name} is one of {', '.join(config_names(task))}, not {name!r}"
+        raise UsageError(f"{listed}; {guess}" if guess else listed)
+    return known[name]()
+
+
+def with_fields(task: SceneTask, config: Any, texts: Sequence[str]) -> Any:
+    """A config with some fields changed.
+
+    Args:
+        task: what is asked.
+        config: of that task.
+        texts: FIELD=VALUE each; values are JSON, or the bare words that a field takes.
+
+    Raises:
+        UsageError: if something is not FIELD=VALUE, or a field or value is unknown.
+    """
+    changes: dict[str, Any] = {}
+    known = [each.name for each in fields(config)]
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not value:
+            raise UsageError(f"--set needs FIELD=VALUE, such as {known[0]}=VALUE; got {text!r}")
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+            guess = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            raise UsageError(f"--set: the config of {task.name} has no field {name!r}; {guess}")
+        changes[name] = _value(value)
+    try:
+        return replace(config, **changes)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"--set {' '.join(texts)}: {error}") from error
+
+
+def read_claims(task: SceneTask, path: Path, scenes: Scenes) -> Predictions:
+    """Native claims as Predictions.
+
+    Raises:
+        InputError: if they cannot be read, or none of them is about the truth.
+    """
+    module, function = task.claims
+    found: Predictions = getattr(importlib.import_module(module), function)(path, scenes)
+    return found
+
+
+def evaluated(
+    task: SceneTask, predictions: Predictions, scenes: Scenes, config: Any, **how: Any
+) -> SceneResult:
+    """What a task's `evaluate` gives."""
+    module = importlib.import_module(f"roadaware.metrics.{task.name}.evaluate")
+    found: SceneResult = module.evaluate(predictions, scenes, config, **how)
+    return found
+
+
+def state_class(task: SceneTask) -> Any:
+    """The class of a task's state."""
+    module, name = task.state
+    return getattr(importlib.import_module(module), name)
+
+
+def config_class(task: SceneTask) -> Any:
+    """The class of a task's configuration."""
+    return type(config_named(task, "default"))
+
+
+def check_truth(task: SceneTask, scenes: Scenes, where: str) -> None:
+    """Make sure that the tables hold what the task asks about.
+
+    Raises:
+        InputError: if they hold none of it.
+    """
+    for name in task.truth:
+        if not getattr(scenes, name).is_empty():
+            continue
+        held = ", ".join(f"{len(frame):,} {table}" for table, frame in scenes.filled().items()) or "nothing"
+        lost = f"; {len(scenes.rejected):,} rows or files were refused" if len(scenes.rejected) else ""
+        raise InputError(
+            f"expected the truth of {task.name}, found no {name} in it ({held}{lost})",
+            where=where,
+            hint="there is nothing to judge against; look into it with `roadaware read`",
+        )
+
+
+def _value(text: str) -> Any:
+    """A value as JSON has it, lists as tuples, or the bare word."""
+    try:
+        found = json.loads(text.replace("None", "null").replace("True", "true").replace("False", "false"))
+    except (ValueError, RecursionError):
+        return text
+    return tuple(found) if isinstance(found, list) else found
+
+
+def _configs(task: SceneTask) -> dict[str, Any]:
+    found: dict[str, Any] = importlib.import_module(f"roadaware.metrics.{task.name}.config").CONFIGS
+    return found

@@ -1,0 +1,220 @@
+"""How well a task on scenes was solved, as a section of a report: metrics, slices, classes, pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from roadaware.metrics.judged import SceneResult
+from roadaware.reports.bars import Difference, Estimate, estimates, forest
+from roadaware.reports.configs import config_line, config_table
+from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table
+from roadaware.reports.picture import Picture
+from roadaware.reports.text import count, number, said, sentence, signed, words
+
+_DIGITS = 4
+_MOST_DRAWN, _MOST_SAID, _MOST_DIFFERENCES = 40, 4, 40
+_READING = (
+    "on the same videos. Bars are 95 % intervals over videos; a difference is called better or worse where "
+    "its interval excludes zero."
+)
+
+
+def scene_section(
+    result: SceneResult,
+    *,
+    title: str,
+    model: str = "the model",
+    items: str = "items",
+    labelled: str = "class",
+    about: Mapping[str, str] | None = None,
+    pictures: Sequence[Picture] = (),
+) -> Section:
+    """One evaluation of a task on scenes.
+
+    Args:
+        result: what `evaluate` gave.
+        title: heading of the section.
+        model: what the model is called in sentences.
+        items: what slices are made of, in words.
+        labelled: what a class is of.
+        about: what else the reader should know, such as truth, digests, draws.
+        pictures: drawn after the tables, besides those of classes.
+    """
+    named = [(words(name), said(value)) for name, value in result.facts.items()]
+    facts = [*(about or {}).items(), *named, ("metrics", config_line(result.config))]
+    blocks: list[Block] = [Facts(tuple(facts)), metric_table(result)]
+    blocks += [slice_table(result, items)] if result.groups else []
+    blocks += [Note(note, "doubt") for note in result.notes]
+    drawn = [*class_pictures(result, labelled), *pictures]
+    blocks += [Pictures(tuple(drawn), "Pictures")] if drawn else []
+    blocks += [table for table in (class_table(result, labelled),) if table]
+    blocks.append(config_table(result.config, "Metric configuration"))
+    return Section(title, tuple(_says(result, model)), tuple(blocks))
+
+
+def scene_comparison_section(found: Any, *, title: str | None = None) -> Section:
+    """Two models on the same scenes: the difference of every metric, and of the classes.
+
+    Args:
+        found: what `roadaware.analysis.compare_scenes.compare` gave.
+        title: heading; the names of the two where not given.
+    """
+    first, second = found.names
+    rows = list(found.table.iter_rows(named=True))
+    whole = [row for row in rows if row["label"] is None]
+    drawn = [
+        Difference(
+            *(row["metric"], row["difference"], None, None, row["low_video"], row["high_video"]),
+            row["verdict"],
+        )
+        for row in whole
+        if row["verdict"] != "undefined"
+    ]
+    blocks: list[Block] = [Pictures((forest(drawn, first, second, reading=_READING),))] if drawn else []
+    note = f"{found.draws:,} resamples of videos shared by both models."
+    blocks.append(_differences(whole, found.names, "Differences", note))
+    apart = [row for row in rows if row["label"] is not None and row["verdict"] in ("better", "worse")]
+    if apart:
+        caption = "The others are not different."
+        held = apart[:_MOST_DIFFERENCES]
+        blocks.append(_differences(held, found.names, "Classes in which they differ", caption))
+    told: dict[str, list[str]] = {}
+    for row in whole:
+        told.setdefault(row["verdict"], []).append(row["metric"])
+    says = tuple(sentence(f"{first} is {verdict}: {', '.join(names)}.") for verdict, names in told.items())
+    return Section(title or sentence(f"{first} against {second}"), says, tuple(blocks))
+
+
+def metric_table(result: SceneResult) -> Table:
+    """Every metric of the whole set, with its interval, beside the trivial answers."""
+    rows: list[tuple[Cell, ...]] = [
+        (
+            row["metric"],
+            _cell(row),
+            *(number(values.get(row["metric"]), _DIGITS) for values in result.baselines.values()),
+            count(row["n"]),
+        )
+        for row in _whole(result)
+    ]
+    head = ("metric", "value", *result.baselines, "n")
+    caption = "As fractions; below each value its 95 % interval over videos."
+    if result.baselines:
+        caption += f" What {' and '.join(result.baselines)} would score stands beside."
+    return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), "Metrics", caption)
+
+
+def slice_table(result: SceneResult, items: str) -> Table:
+    """The metrics of each slice."""
+    names = [row["metric"] for row in _whole(result)]
+    sizes = {row["group"]: row["items"] for row in result.counts.iter_rows(named=True)}
+    rows = []
+    for group in result.groups:
+        held = {row["metric"]: row for row in result.of_group(group).iter_rows(named=True)}
+        cells = (_cell(held[name]) if name in held else "–" for name in names)
+        rows.append((group, count(sizes[group]), *cells))
+    head = ("slice", items, *names)
+    caption = "As fractions; below each value its 95 % interval over videos."
+    return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), "Slices", caption)
+
+
+def class_table(result: SceneResult, labelled: str) -> Table | None:
+    """The metrics of each class; None where there are no classes."""
+    held = classes(result)
+    metrics = tuple(dict.fromkeys(metric for rows in held.values() for metric in rows))
+    if not metrics:
+        return None
+    rows, absent = [], []
+    for label, found in held.items():
+        if not any(row["valid"] for row in found.values()):
+            absent.append(label)
+            continue
+        cells = (_cell(found[metric]) if metric in found else "–" for metric in metrics)
+        rows.append((label, count(next(iter(found.values()))["n"]), *cells))
+    head = (labelled, "n", *metrics)
+    caption = "As fractions; below each value its 95 % interval over videos."
+    caption += f" Undefined: {', '.join(absent)}." if absent else ""
+    align = "l" + "r" * (len(head) - 1)
+    return Table(head, tuple(rows), align, sentence(f"{labelled} by {labelled}"), caption)
+
+
+def class_pictures(result: SceneResult, labelled: str) -> list[Picture]:
+    """One dot per class with its interval, the best first, in the first metric that classes have."""
+    held = classes(result)
+    metric = next((metric for rows in held.values() for metric in rows), None)
+    rows = [(label, found[metric]) for label, found in held.items() if metric in found]
+    known = [(label, row) for label, row in rows if row["valid"]]
+    if metric is None or len(known) < 2:
+        return []
+    most = sorted(known, key=lambda pair: -pair[1]["n"])[:_MOST_DRAWN]
+    drawn = [
+        Estimate(label, row["value"], row["low_video"], row["high_video"], row["n"])
+        for label, row in sorted(most, key=lambda pair: -pair[1]["value"])
+    ]
+    left = f", the {len(drawn)} with the most truth" if len(drawn) < len(known) else ""
+    return [
+        estimates(drawn, metric, title=f"{metric} of each {labelled}{left}", counted="truth", percent=False)
+    ]
+
+
+def classes(result: SceneResult) -> dict[str, dict[str, dict[str, Any]]]:
+    """Class to its metrics to their rows of the summary."""
+    held: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in result.of_group().iter_rows(named=True):
+        if row["label"] is not None:
+            metric = row["metric"].removesuffix(f":{row['label']}")
+            held.setdefault(row["label"], {})[metric] = row
+    return held
+
+
+def _whole(result: SceneResult) -> list[dict[str, Any]]:
+    return [row for row in result.of_group().iter_rows(named=True) if row["label"] is None]
+
+
+def _says(result: SceneResult, model: str) -> list[str]:
+    """The first metrics in a sentence, and how the best trivial answer does in the first of them."""
+    rows = [row for row in _whole(result) if row["valid"]]
+    if not rows:
+        return []
+    told = [f"{row['metric']} {_in_words(row)}" for row in rows[:_MOST_SAID]]
+    said = [sentence(f"{model}: {', '.join(told)}.")]
+    for row in rows[:1]:
+        trivial = {
+            name: values[row["metric"]]
+            for name, values in result.baselines.items()
+            if values.get(row["metric"]) is not None
+        }
+        if trivial:
+            listed = ", ".join(f"{name} {number(value)}" for name, value in trivial.items())
+            said.append(f"Without looking, {row['metric']} is: {listed}.")
+    return said
+
+
+def _in_words(row: Mapping[str, Any]) -> str:
+    if row["low_video"] is None:
+        return number(row["value"])
+    return f"{number(row['value'])} ({number(row['low_video'])} to {number(row['high_video'])})"
+
+
+def _cell(row: Mapping[str, Any]) -> Cell:
+    if row["value"] is None:
+        return Mark("undefined", "mute", row["reason"] or "")
+    shown = number(row["value"], _DIGITS)
+    if row["low_video"] is None:
+        return shown
+    return Mark(shown, "", f"{number(row['low_video'])} to {number(row['high_video'])}")
+
+
+def _differences(
+    rows: Sequence[Mapping[str, Any]], names: tuple[str, str], title: str, caption: str
+) -> Table:
+    head = ("metric", *names, "difference", "interval over videos", f"{names[0]} is")
+    return Table(head, tuple(_compared(row) for row in rows), "lrrrrl", title, caption)
+
+
+def _compared(row: Mapping[str, Any]) -> tuple[Cell, ...]:
+    tone = {"better": "good", "worse": "bad"}.get(row["verdict"], "")
+    low, high = row["low_video"], row["high_video"]
+    ends = "–" if low is None or high is None else f"{number(low, _DIGITS)} to {number(high, _DIGITS)}"
+    values = (number(row["a"], _DIGITS), number(row["b"], _DIGITS), signed(row["difference"], _DIGITS))
+    return (row["metric"], *values, ends, Mark(row["verdict"], tone))
