@@ -19,6 +19,7 @@ from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.json import decode, kind_of, members, no_collection, quoted
 from roadaware.scenes.readers.relation_instances import Tracks, instance_of, video_name
+from roadaware.scenes.readers.relation_pieces import rejoined
 from roadaware.scenes.readers.relation_tables import CATEGORY, PREDICATE, Packed, pack, tables_of, words
 from roadaware.scenes.readers.source import read_file, shown
 from roadaware.scenes.schema import CORNERS
@@ -35,7 +36,8 @@ def read_relation_claims(path: Path, scenes: Scenes, *, strict: bool = False) ->
     """Claimed relations as Predictions, in the order of the file, which decides between equal scores.
 
     Each claim is a row of `relations` with its score; its subject and object are tubes of the Predictions
-    that own the claimed boxes, and claims of a video with an equal trajectory, category and start share one.
+    that own the claimed boxes; trajectories of a category that have an equal box in a shared frame are pieces
+    of one tube, unless that gave it two boxes in a frame.
     Trajectories have one box for each frame of the duration; a claim that has not is in `rejected`, as is
     one with a box upside down or without a finite score. Claims on videos that the scenes do not have are
     left out and counted. Words that the scenes do not know are added behind theirs: such claims are wrong,
@@ -176,7 +178,7 @@ def _clip(video: str, listed: Sequence[Any], file: str, scores: list[float], fin
             continue
         scores.append(float(score))
         held.take(claim)
-    return pack(video, held)
+    return pack(video, rejoined(held))
 
 
 def _nothing_known(foreign: Sequence[str], known: set[str], where: str) -> InputError:
