@@ -1,0 +1,92 @@
+"""The four tasks on scenes: evaluation at full size from opened tables, beside its plain way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+from roadaware.metrics.sound.evaluate import evaluate as sound
+
+from benchmarks import scene_sets
+from benchmarks.measure import call, python
+from roadaware.metrics.actions.config import CONFIGS as ACTIONS
+from roadaware.metrics.actions.evaluate import evaluate as actions
+from roadaware.metrics.grounding.config import CONFIGS as GROUNDING
+from roadaware.metrics.grounding.evaluate import evaluate as grounding
+from roadaware.metrics.relations.config import CONFIGS as RELATIONS
+from roadaware.metrics.relations.evaluate import evaluate as relations
+from roadaware.metrics.sound.config import CONFIGS as SOUND
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.tables import Scenes
+
+_Row = tuple[str, str, str]
+_DRAWS = 1000
+
+
+def scene_actions() -> _Row:
+    """Action mAP at the size of AVA, as the official code and as we recommend."""
+    what = "actions: 24,000 keyframes, 300,000 truths x labels, 1,000,000 scored boxes"
+    names = ("ava-official", "mmaction2", "paper", "default")
+    return what, "5 s", _timed(actions, ACTIONS, names, _ava, draws=_DRAWS)
+
+
+def scene_actions_memory() -> _Row:
+    """The same in a fresh process, tables made and judged."""
+    code = """
+from benchmarks.scene_sets import ava
+from roadaware.metrics.actions.config import CONFIGS
+from roadaware.metrics.actions.evaluate import evaluate
+truth, claims = ava()
+evaluate(claims, truth, CONFIGS["ava-official"]())
+"""
+    cost = python(code)
+    return "actions, whole process", "1 GB", f"{(cost.peak_mb or 0) / 1e3:.2f} GB, {cost.seconds:.1f} s"
+
+
+def scene_relations() -> _Row:
+    """Tubelet and frame metrics of a thousand videos."""
+    what = "relations: 1,000 videos, 10,000 true and 200,000 claimed relations"
+    names = ("vidvrd", "frame-sg-with", "frame-sg-no", "default")
+    return what, "3 s", _timed(relations, RELATIONS, names, _relations, draws=_DRAWS)
+
+
+def scene_grounding() -> _Row:
+    """Five hundred sentences of two hundred frames."""
+    names = ("tubedetr-hcstvg", "hcstvg-official", "default")
+    what = "grounding: 500 sentences of 200 frames"
+    return what, "1 s", _timed(grounding, GROUNDING, names, _sentences, draws=_DRAWS)
+
+
+def scene_sound() -> _Row:
+    """Five thousand maps as large as the pictures they are judged in, with the baselines."""
+    names = ("vggss", "paper", "default")
+    return "sound: 5,000 maps of 224 x 224", "5 s", _timed(sound, SOUND, names, _sounds, draws=_DRAWS)
+
+
+def _timed(
+    evaluate: Callable[..., Any],
+    configs: dict[str, Callable[[], Any]],
+    names: tuple[str, ...],
+    sets: Callable[[], tuple[Scenes, Predictions]],
+    *,
+    draws: int,
+) -> str:
+    """Seconds under each config, compiled; and how long the draws take under the last."""
+    truth, claims = sets()
+    told = []
+    for name in names:
+        config = configs[name]()
+        evaluate(claims, truth, config)
+        seconds = call(partial(evaluate, claims, truth, config), times=2).seconds
+        told.append(f"{name} {seconds:.2f} s")
+    drawn = call(partial(evaluate, claims, truth, config, draws=draws), times=1).seconds
+    return f"{', '.join(told)}; {draws:,} draws {drawn - seconds:.1f} s more"
+
+
+_ava = cache(scene_sets.ava)
+_relations = cache(scene_sets.relations)
+_sentences = cache(scene_sets.sentences)
+_sounds = cache(scene_sets.sounds)
+
+BENCHMARKS = (scene_actions, scene_actions_memory, scene_relations, scene_grounding, scene_sound)
