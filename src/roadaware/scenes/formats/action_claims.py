@@ -11,7 +11,7 @@ from roadaware.errors import InputError
 from roadaware.scenes.disk import atomic_write
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.readers.ava_labels import LabelMap
-from roadaware.scenes.readers.ava_rows import raw_rows, typed
+from roadaware.scenes.readers.ava_rows import read_rows
 from roadaware.scenes.readers.ava_tables import KIND, Place, boxes_of, labelled, labels_of, numbered_boxes
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.source import read_file, shown
@@ -47,7 +47,7 @@ def read_action_claims(path: Path, scenes: Scenes) -> Predictions:
     """
     path, findings = Path(os.path.realpath(path)), Findings()
     where = shown(str(path))
-    rows = typed(raw_rows(read_file(path, where, MOST_BYTES), where), path.name, where, findings)
+    rows = read_rows(read_file(path, where, MOST_BYTES), path.name, where, findings)
     rows = _scored(rows, path.name, where, findings)
     rows = _with_frames(rows, scenes, path.name, findings)
     place = Place(path.name, findings)

@@ -20,7 +20,7 @@ import polars as pl
 from roadaware.errors import InputError
 from roadaware.scenes.readers import Progress
 from roadaware.scenes.readers.ava_labels import LabelMap, numbered, read_labels
-from roadaware.scenes.readers.ava_rows import LONGEST_NAME, moments, raw_rows, typed
+from roadaware.scenes.readers.ava_rows import LONGEST_NAME, moments, read_rows
 from roadaware.scenes.readers.ava_tables import (
     KIND,
     Place,
@@ -180,7 +180,7 @@ def _rows(source: Source, name: str, taken: dict[str, str], findings: Findings) 
         InputError: if it cannot be read, holds scores, or a video that an earlier file has.
     """
     where = source.where(name)
-    rows = typed(raw_rows(source.read(name), where), name, where, findings)
+    rows = read_rows(source.read(name), name, where, findings)
     rows = _with_persons(rows, name, where, findings)
     for video in rows["video"].unique(maintain_order=True):
         if video in taken:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 import polars as pl
 
 from roadaware.errors import InputError
-from roadaware.scenes.readers.csvlines import cells_of, decode, lines_of
+from roadaware.scenes.readers.csvlines import cells_of, decode, pieces_of
 from roadaware.scenes.readers.findings import Findings, first_reason, told
 from roadaware.scenes.readers.source import shown
 from roadaware.scenes.schema import CORNERS
@@ -18,71 +20,151 @@ OUT_OF_PICTURE = "boxes that reach out of the picture (0 to 1), kept as they are
 _NEAR = (-1.0, 2.0)
 _COLUMNS = "a row is video,timestamp,x1,y1,x2,y2,action[,person or score]"
 _BOX = ("c2", "c3", "c4", "c5")
-_RAW: dict[str, Any] = {"line": pl.Int64, "video": pl.String, "frame": pl.Int64}
+_FRAME = pl.col("c1").str.replace(r"\.0*$", "").cast(pl.Int64, strict=False).alias("frame")
+_ITEM = pl.format("{}, {}", *[pl.col(c).fill_null("?").str.slice(0, 60) for c in ("c0", "c1")]).alias("item")
 
 
-def raw_rows(data: bytes, where: str) -> pl.DataFrame:
-    """The rows of a file as text in the columns `line`, `cells`, `c0` to `c7`.
-
-    Raises:
-        InputError: if the file is no text, empty, has a line too long or a quote not closed, or most of its
-            rows have neither 7 nor 8 cells.
-    """
-    table = cells_of(lines_of(decode(data, where), where), where, 8)
-    counts = table["cells"].value_counts(sort=True)
-    usual = int(counts["cells"][0])
-    if usual not in (7, 8):
-        row = table.filter(cells=usual).row(0, named=True)
-        what = "missing" if usual < 7 else "too many"
-        message = f"columns are {what}: expected 7 or 8 in a row, found {usual}"
-        raise InputError(message, where=f"{where}:{row['line']}", hint=_COLUMNS)
-    return table
-
-
-def typed(table: pl.DataFrame, file: str, where: str, findings: Findings) -> pl.DataFrame:
-    """The rows whose place, box and action can be taken, in the order of the file; others are refused.
+def read_rows(data: bytes, file: str, where: str, findings: Findings) -> pl.DataFrame:
+    """The rows of a csv of AVA in the order of the file; those that cannot be taken are refused.
 
     Args:
-        table: (n) see `raw_rows`.
+        data: the file's bytes.
         file: its name, for what is refused.
         where: names it in errors.
         findings: takes what is refused (as rows of `boxes`) and counts it.
 
     Returns:
-        (m) `line`, `video` (text), `frame`, the four corners (null for a moment without a box), `action`
+        See `taken`.
+
+    Raises:
+        InputError: if the file is no text, empty, has a line too long or a quote not closed, most of its rows
+            have neither 7 nor 8 cells, or as `taken`.
+    """
+    pieces = (cells_of(lines, where, 8) for lines in pieces_of(decode(data, where), where))
+    return taken(pieces, file, where, findings)
+
+
+def taken(pieces: Iterable[pl.DataFrame], file: str, where: str, findings: Findings) -> pl.DataFrame:
+    """The rows whose place, box and action can be taken, in their order; others are refused.
+
+    Args:
+        pieces: `line`, `cells` (how many there are), `c0` to `c7` (as text).
+        file: its name, for what is refused.
+        where: names it in errors.
+        findings: takes what is refused (as rows of `boxes`) and counts it.
+
+    Returns:
+        (n) `line`, `video` (text), `frame`, the four corners (null for a moment without a box), `action`
         (null for a box without one), `last` (the eighth cell, null where there is none or it is empty).
 
     Raises:
-        InputError: if most boxes are in pixels, or no row can be taken.
+        InputError: if most rows have neither 7 nor 8 cells, most boxes are in pixels, or no row can be taken.
     """
-    table = table.with_columns(pl.when(pl.nth(range(2, 10)) != "").then(pl.nth(range(2, 10))))
-    bare = pl.all_horizontal(pl.col(*_BOX, "c6").is_null())
+    held, refused, seen, known = [], [], _Seen(), _Names()
+    for piece in pieces:
+        values = _values(piece)
+        seen.add(values)
+        bad = pl.col("reason").is_not_null()
+        refused.append(values.filter(bad).select("line", "reason", "item"))
+        good = values.filter(~bad)
+        video = known.codes(good["c0"])
+        held.append(good.select("line", video, "frame", *CORNERS, "action", last="c7"))
+    seen.judge(where)
+    bad_rows, rows = pl.concat(refused), pl.concat(held)
+    findings.read["boxes"] += len(bad_rows)
+    findings.reject_rows("boxes", bad_rows.with_columns(file=pl.lit(file)))
+    if rows.is_empty():
+        message = f"no row can be read; the first: {shown(bad_rows['reason'][0])}"
+        raise InputError(message, where=f"{where}:{bad_rows['line'][0]}", hint=_COLUMNS)
+    rows = rows.with_columns(known.names().gather(rows["video"]).alias("video"))
+    out = rows.select(out=pl.any_horizontal(~pl.col(*CORNERS).is_between(0, 1)))["out"]
+    if count := int(out.sum()):
+        findings.warn(OUT_OF_PICTURE, f"{file}:{rows['line'][int(out.arg_true()[0])]}", count)
+    return rows
+
+
+@dataclass
+class _Seen:
+    """What the rows of a file are like as a whole.
+
+    Args:
+        cells: number of cells to the rows that have as many.
+        first: number of cells to the first line that has as many.
+        boxed: rows with a box.
+        far: rows with a box in pixels.
+        example: the line and corners of the first of them.
+    """
+
+    cells: Counter[int] = field(default_factory=Counter)
+    first: dict[int, int] = field(default_factory=dict)
+    boxed: int = 0
+    far: int = 0
+    example: tuple[int, str] = (0, "")
+
+    def add(self, values: pl.DataFrame) -> None:
+        """Count some more rows."""
+        for cells, count, line in values.group_by("cells").agg(pl.len(), pl.col("line").min()).iter_rows():
+            self.cells[cells] += count
+            self.first[cells] = min(line, self.first.get(cells, line))
+        boxed = values.filter(pl.all_horizontal(pl.col(*CORNERS).is_finite()))
+        far = boxed.filter(pl.max_horizontal(CORNERS) > _NEAR[1])
+        if len(far) and not self.far:
+            self.example = far.select("line", _box()).row(0)
+        self.boxed += len(boxed)
+        self.far += len(far)
+
+    def judge(self, where: str) -> None:
+        """Refuse a file most of whose rows have another number of cells, or are in pixels.
+
+        Raises:
+            InputError: saying which.
+        """
+        usual = min(self.cells, key=lambda cells: (-self.cells[cells], cells))
+        if usual not in (7, 8):
+            what = "missing" if usual < 7 else "too many"
+            message = f"columns are {what}: expected 7 or 8 in a row, found {usual}"
+            raise InputError(message, where=f"{where}:{self.first[usual]}", hint=_COLUMNS)
+        if 2 * self.far > self.boxed:
+            raise InputError(
+                f"boxes in pixels where shares of the picture (0 to 1) are due: {shown(self.example[1])}",
+                where=f"{where}:{self.example[0]}",
+                hint="divide x by the width and y by the height of the picture",
+            )
+
+
+class _Names:
+    """Names of videos as numbers: in the order in which they first appear."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, int] = {}
+
+    def codes(self, names: pl.Series) -> pl.Series:
+        """(n) the numbers of some names."""
+        distinct = names.unique(maintain_order=True)
+        for name in distinct:
+            self._codes.setdefault(shown(name, LONGEST_NAME), len(self._codes))
+        numbers = [self._codes[shown(name, LONGEST_NAME)] for name in distinct]
+        return names.replace_strict(distinct, numbers, return_dtype=pl.UInt32).alias("video")
+
+    def names(self) -> pl.Series:
+        """The names, fit for a message, in the order of their numbers."""
+        return pl.Series("video", list(self._codes), dtype=pl.String)
+
+
+def _values(table: pl.DataFrame) -> pl.DataFrame:
+    """The cells as numbers, with the `reason` to refuse a row and the `item` that it is called."""
+    cells = [f"c{n}" for n in range(8)]
+    table = table.with_columns(pl.when(pl.col(*cells) != "").then(pl.col(*cells)))
     corners = {c: pl.col(raw).cast(pl.Float64, strict=False) for c, raw in zip(CORNERS, _BOX, strict=True)}
     values = table.with_columns(
-        frame=pl.col("c1").str.replace(r"\.0*$", "").cast(pl.Int64, strict=False),
-        action=pl.col("c6").cast(pl.Int64, strict=False),
-        bare=bare,
-        **corners,
+        _FRAME, action=pl.col("c6").cast(pl.Int64, strict=False), bare=_is_bare(), **corners
     )
-    _refuse_pixels(values, where)
-    values = values.with_columns(_reason())
-    bad = values.filter(pl.col("reason").is_not_null())
-    findings.read["boxes"] += len(bad)
-    if len(bad):
-        item = pl.format("{}, {}", pl.col("c0").fill_null("?"), pl.col("c1").fill_null("?"))
-        findings.reject_rows("boxes", bad.select("line", "reason", item=item, file=pl.lit(file)))
-    good = values.filter(pl.col("reason").is_null())
-    if good.is_empty():
-        first = bad.row(0, named=True)
-        message = f"no row can be read; the first: {shown(first['reason'])}"
-        raise InputError(message, where=f"{where}:{first['line']}", hint=_COLUMNS)
-    out = pl.any_horizontal(~pl.col(*CORNERS).is_between(0, 1))
-    count = int(good.select(out.sum()).item() or 0)
-    if count:
-        row = good.filter(out).row(0, named=True)
-        findings.warn(OUT_OF_PICTURE, f"{file}:{row['line']}", count)
-    held = good.select("line", pl.col("c0").alias("video"), "frame", *CORNERS, "action", last="c7")
-    return held.with_columns(_printable(held["video"]))
+    return values.with_columns(_reason(), _ITEM)
+
+
+def _is_bare() -> pl.Expr:
+    """Whether a row names a moment and nothing else."""
+    return pl.all_horizontal(pl.col(*_BOX, "c6").is_null())
 
 
 def moments(data: bytes, file: str, where: str, findings: Findings) -> pl.DataFrame:
@@ -91,39 +173,19 @@ def moments(data: bytes, file: str, where: str, findings: Findings) -> pl.DataFr
     Raises:
         InputError: if the file is no text, empty, or no row of it can be taken.
     """
-    table = cells_of(lines_of(decode(data, where), where), where, 2)
-    values = table.with_columns(
-        frame=pl.col("c1").str.replace(r"\.0*$", "").cast(pl.Int64, strict=False),
-        bare=pl.lit(True),
-    ).with_columns(
-        first_reason(
-            (pl.col("cells") != 2, pl.format("{} cells where video,timestamp are due", "cells")), *_place()
-        )
-    )
+    table = pl.concat([cells_of(lines, where, 2) for lines in pieces_of(decode(data, where), where)])
+    wide = (pl.col("cells") != 2, pl.format("{} cells where video,timestamp are due", "cells"))
+    values = table.with_columns(_FRAME).with_columns(first_reason(wide, *_place()), _ITEM)
     bad = values.filter(pl.col("reason").is_not_null())
     findings.read["frames"] += len(bad)
-    if len(bad):
-        item = pl.format("{}, {}", pl.col("c0").fill_null("?"), pl.col("c1").fill_null("?"))
-        findings.reject_rows("frames", bad.select("line", "reason", item=item, file=pl.lit(file)))
+    findings.reject_rows("frames", bad.select("line", "reason", "item", file=pl.lit(file)))
     if len(bad) == len(values):
         message = f"no row can be read; the first: {shown(bad['reason'][0])}"
         raise InputError(message, where=f"{where}:{bad['line'][0]}", hint="a row is video,timestamp")
-    held = values.filter(pl.col("reason").is_null()).select(pl.col("c0").alias("video"), "frame")
-    return held.with_columns(_printable(held["video"])).unique(maintain_order=True)
-
-
-def _refuse_pixels(values: pl.DataFrame, where: str) -> None:
-    """Refuse a file most of whose boxes are in pixels."""
-    boxed = values.filter(pl.col("x2_px").is_finite())
-    far = boxed.filter(pl.max_horizontal(CORNERS) > _NEAR[1])
-    if 2 * len(far) > len(boxed):
-        row = far.row(0, named=True)
-        box = ", ".join(row[c] or "" for c in _BOX)
-        raise InputError(
-            f"boxes in pixels where shares of the picture (0 to 1) are due: {shown(box)}",
-            where=f"{where}:{row['line']}",
-            hint="divide x by the width and y by the height of the picture",
-        )
+    held, known = values.filter(pl.col("reason").is_null()), _Names()
+    codes = known.codes(held["c0"])
+    named = held.select(known.names().gather(codes).alias("video"), "frame")
+    return named.unique(maintain_order=True)
 
 
 def _reason() -> pl.Expr:
@@ -132,12 +194,12 @@ def _reason() -> pl.Expr:
     header = (pl.col("line") == 1) & pl.all_horizontal(
         pl.col("c1", *_BOX).str.contains("^[A-Za-z_]", strict=False)
     ).fill_null(value=False)
-    boxed, box = ~pl.col("bare"), pl.concat_str([pl.col(c).fill_null("") for c in _BOX], separator=", ")
+    boxed, box = ~pl.col("bare"), _box()
     return first_reason(
         (~pl.col("cells").is_in([7, 8]), pl.format("{} cells where 7 or 8 are due", "cells")),
         (header, "a header where none is due"),
         *_place(),
-        (boxed & ~numbers, pl.format("a corner is no finite number: '{}'", box.str.slice(0, 120))),
+        (boxed & ~numbers, pl.format("a corner is no finite number: '{}'", box)),
         (pl.col("x2_px") < pl.col("x1_px"), pl.format("the box is upside down, x2 < x1: {}", box)),
         (pl.col("y2_px") < pl.col("y1_px"), pl.format("the box is upside down, y2 < y1: {}", box)),
         (
@@ -149,6 +211,11 @@ def _reason() -> pl.Expr:
             pl.format("the action should be a whole number and is {}", told("c6")),
         ),
     )
+
+
+def _box() -> pl.Expr:
+    """The corners as they are written."""
+    return pl.concat_str([pl.col(c).fill_null("").str.slice(0, 40) for c in _BOX], separator=", ")
 
 
 def _place() -> tuple[tuple[pl.Expr, str | pl.Expr], ...]:
@@ -164,11 +231,3 @@ def _place() -> tuple[tuple[pl.Expr, str | pl.Expr], ...]:
             pl.format("the timestamp should be a whole number of seconds from 0 and is {}", told("c1")),
         ),
     )
-
-
-def _printable(names: pl.Series) -> pl.Series:
-    """Names of videos fit for a message, as every table has them."""
-    distinct = names.unique(maintain_order=True).to_list()
-    plain = {name: shown(name, LONGEST_NAME) for name in distinct}
-    changed = {name: text for name, text in plain.items() if name != text}
-    return names.replace(changed) if changed else names

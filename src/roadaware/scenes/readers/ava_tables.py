@@ -69,8 +69,9 @@ def numbered_boxes(rows: pl.DataFrame, keys: Sequence[str], place: Place, start:
         place: for messages.
         start: number of the first box.
     """
-    rows = rows.with_row_index("row").with_columns(owner=pl.col("row").min().over(keys))
-    twice = rows.select(again=pl.struct("owner", "label").is_duplicated())["again"]
+    rows = rows.with_row_index("row").with_columns(_owners(rows.select(keys)).alias("owner"))
+    pair = pl.col("owner").cast(pl.Int64) * (1 << 31) + pl.col("label").fill_null(-1)
+    twice = rows.select(again=pair.is_duplicated())["again"]
     if twice.any():
         again = pl.int_range(pl.len()).over("owner", "label")
         rows = rows.with_columns(again=again)
@@ -85,6 +86,17 @@ def numbered_boxes(rows: pl.DataFrame, keys: Sequence[str], place: Place, start:
     return rows.drop("row", "owner").with_columns(
         numbers.gather(rows["owner"]).alias("box"), opens.alias("opens")
     )
+
+
+def _owners(keys: pl.DataFrame) -> pl.Series:
+    """(n) the number of the first row with equal keys; rows mostly come in runs, looked up once."""
+    names = [pl.col(c).cast(pl.Categorical).to_physical() for c in keys.columns if keys[c].dtype == pl.String]
+    keys = keys.with_columns(names)
+    opens = keys.select(pl.any_horizontal(pl.all().ne_missing(pl.all().shift(1))).alias("opens"))["opens"]
+    opens = opens.scatter(0, values=True) if len(opens) else opens
+    first = keys.with_row_index("row").filter(opens)
+    owners = first.select(owner=pl.col("row").min().over(keys.columns))["owner"]
+    return owners.gather(opens.cum_sum() - 1)
 
 
 def boxes_of(rows: pl.DataFrame) -> pl.DataFrame:

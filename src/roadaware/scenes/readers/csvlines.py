@@ -12,6 +12,7 @@ from roadaware.errors import InputError
 
 MAX_LINE = 65_536
 MAX_LINES = 20_000_000
+_PIECE = 1 << 22
 _DAMAGED = "the file is damaged, cut off or no text: fetch it again, or write it again as UTF-8 csv"
 _ONE_ROW = "one row per line is due: write it again with a line break behind each row"
 
@@ -40,31 +41,38 @@ def decode(data: bytes, where: str) -> str:
     return text
 
 
-def lines_of(text: str, where: str) -> pl.DataFrame:
-    """The lines that hold anything, with their numbers from 1: columns `line` and `text`.
+def pieces_of(text: str, where: str) -> Iterator[pl.DataFrame]:
+    """The lines that hold anything, with their numbers from 1, some tens of thousands at a time.
+
+    Yields:
+        (n) `line` and `text`.
 
     Raises:
-        InputError: if one is longer than MAX_LINE characters, or there are more than MAX_LINES.
+        InputError: if one is longer than MAX_LINE bytes, or there are more than MAX_LINES.
     """
-    count = text.count("\n") + 1
-    if count > MAX_LINES:
-        message = f"{count:,} lines; at most {MAX_LINES:,} are read"
+    if text.count("\n") >= MAX_LINES:
+        message = f"more than {MAX_LINES:,} lines"
         raise InputError(message, where=where, hint="read larger sets in parts")
-    series = pl.Series("text", [text], dtype=pl.String).str.split("\n").explode()
-    longest = series.str.len_bytes()
-    if (most := longest.max()) is not None and int(str(most)) > MAX_LINE:
-        line = int((longest > MAX_LINE).arg_true()[0]) + 1
-        message = f"a line of {longest[line - 1]:,} bytes; at most {MAX_LINE:,} are read"
-        raise InputError(message, where=f"{where}:{line}", hint=_ONE_ROW)
-    numbered = series.to_frame().with_row_index("line", offset=1).cast({"line": pl.Int64})
-    return numbered.filter(pl.col("text").str.contains(r"\S"))
+    start, line = 0, 1
+    while start < len(text):
+        end = text.find("\n", start + _PIECE)
+        end = len(text) if end < 0 else end
+        series = pl.Series("text", [text[start:end]], dtype=pl.String).str.split("\n").explode()
+        long = series.str.len_bytes() > MAX_LINE
+        if long.any():
+            place = int(long.arg_true()[0])
+            message = f"a line of {len(series[place]):,} characters; at most {MAX_LINE:,} bytes are read"
+            raise InputError(message, where=f"{where}:{line + place}", hint=_ONE_ROW)
+        numbers = pl.int_range(line, line + len(series), eager=True).alias("line")
+        yield pl.DataFrame([numbers, series]).filter(pl.col("text").str.contains(r"\S"))
+        start, line = end + 1, line + len(series)
 
 
 def cells_of(lines: pl.DataFrame, where: str, columns: int) -> pl.DataFrame:
     """The cells of each line, without blanks around them.
 
     Args:
-        lines: (n) see `lines_of`.
+        lines: (n) see `pieces_of`.
         where: names the file in errors.
         columns: how many cells are kept; missing ones are null.
 
@@ -90,10 +98,11 @@ def rows_of(text: str, where: str) -> Iterator[tuple[int, list[str]]]:
     """Number and cells of each line that holds anything, for files whose every row has quotes or a name.
 
     Raises:
-        InputError: as `lines_of` and `cells_of`.
+        InputError: as `pieces_of` and `cells_of`.
     """
-    for number, line in lines_of(text, where).iter_rows():
-        yield number, _cells(line, number, where)
+    for piece in pieces_of(text, where):
+        for number, line in piece.iter_rows():
+            yield number, _cells(line, number, where)
 
 
 def _with_quoted(
