@@ -10,11 +10,15 @@ import polars as pl
 
 from roadaware.analysis.action_confusion import action_confusion
 from roadaware.analysis.behaviour_graphs import behaviour_graph
+from roadaware.analysis.grounded_strips import grounded_strips
+from roadaware.analysis.heard_maps import heard_maps
 from roadaware.metrics.judged import Floats, Judged, SceneResult
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
 
 _GRAPHS = 2
+_SOUNDS = 4
+_WORST_SENTENCES, _BEST_SENTENCES = 4, 2
 _AT_ONCE = 64
 _OF_VIDEOS = ("map", "recall@50", "frame_recall@50")
 
@@ -41,6 +45,48 @@ def graphs(predictions: Predictions, scenes: Scenes, result: SceneResult) -> dic
             graph = behaviour_graph(predictions, scenes, video, says=says, right=right, seen=seen)
             shown.append(graph.as_dict())
     return {"graphs": shown}
+
+
+def sentences(predictions: Predictions, scenes: Scenes, result: SceneResult) -> dict[str, Any]:
+    """The sentences that were grounded worst and best, at a few of their frames."""
+    rows = result.instances("sentence").drop_nulls("viou")
+    rows = rows.sort("viou", "true_frames", descending=[False, True], maintain_order=True)
+    worst = rows.head(_WORST_SENTENCES)
+    best = rows.join(worst, on="query", how="anti", maintain_order="left").tail(_BEST_SENTENCES).reverse()
+    queries, says = [], []
+    texts = dict(zip(scenes.queries["query"], _texts(scenes), strict=True))
+    for row in pl.concat([worst, best]).iter_rows(named=True):
+        queries.append(row["query"])
+        values = ", ".join(
+            f"{name} {row[column]:.2f}"
+            for name, column in (("vIoU", "viou"), ("tIoU", "tiou"))
+            if row[column] is not None
+        )
+        says.append(f"{row['name'] or row['query']}: {values}: {texts[row['query']].rstrip('. ')}")
+    strips = grounded_strips(predictions, scenes, queries, says)
+    return {"strips": [strip.as_dict() for strip in strips]}
+
+
+def heard(predictions: Predictions, scenes: Scenes, result: SceneResult) -> dict[str, Any]:
+    """The sounds that were localised worst and best, and how many were at each threshold."""
+    rows = result.instances("sound").drop_nulls("ciou").sort("ciou", maintain_order=True)
+    worst = rows.head(_SOUNDS)
+    best = rows.join(worst, on="sound", how="anti", maintain_order="left").tail(_SOUNDS).reverse()
+    found: dict[str, Any] = {"threshold": result.config.get("threshold")}
+    for kind, part in (("worst", worst), ("best", best)):
+        says = [
+            f"{row['sound_class'] or row['name'] or row['sound']}: cIoU {row['ciou']:.2f}, {row['name']}"
+            for row in part.iter_rows(named=True)
+        ]
+        maps = heard_maps(predictions, scenes, part["sound"].to_list(), says)
+        found[f"{kind}_maps"] = [each.as_dict() for each in maps]
+    return found
+
+
+def _texts(scenes: Scenes) -> list[str]:
+    if "text" not in scenes.queries.columns:
+        return [""] * len(scenes.queries)
+    return scenes.queries["text"].fill_null("").to_list()
 
 
 def _of_each_video(state: Judged) -> tuple[str, Floats]:

@@ -157,5 +157,5 @@ def _odd(claims: Predictions) -> dict[str, int]:
     found: dict[str, int] = {}
     for item in claims.meta.notes.get("warnings", []):
         first = f", first {item['example']}" if item.get("example") else ""
-        found[f"claims: {item['what']}{first}"] = int(item["count"])
+        found[f"{item['what']}{first}"] = int(item["count"])
     return found

@@ -20,9 +20,13 @@ def pictures_of(task: SceneTask, given: Given, result: SceneResult) -> dict[str,
     """What the pictures of a task show, JSON-ready, so that a page can be made again without the data."""
     from roadaware.analysis import scene_cases
 
-    if task.name == "actions":
-        return scene_cases.confused(given.predictions, given.scenes, result)
-    return scene_cases.graphs(given.predictions, given.scenes, result)
+    makers = {
+        "actions": scene_cases.confused,
+        "relations": scene_cases.graphs,
+        "grounding": scene_cases.sentences,
+        "sound": scene_cases.heard,
+    }
+    return makers[task.name](given.predictions, given.scenes, result)
 
 
 def run_page(runs: Sequence[SceneRun], comparisons: Sequence[Any] = (), title: str = "") -> str:
@@ -70,16 +74,27 @@ def comparison_page(found: Any) -> str:
 
 def _pictures(held: Mapping[str, Any]) -> Iterator[Picture]:
     """The pictures of a run, whichever of them its task has."""
+    from roadaware.analysis.action_confusion import Confusion
     from roadaware.analysis.behaviour_graphs import BehaviourGraph
+    from roadaware.analysis.heard_maps import HeardMap
     from roadaware.analysis.worst_tubes import Strip
     from roadaware.reports.behaviour_graph import behaviour_picture
+    from roadaware.reports.confusion import confusion_picture
     from roadaware.reports.film import film
+    from roadaware.reports.sound_maps import map_gallery
 
+    if held.get("confusion", {}).get("labels"):
+        yield confusion_picture(Confusion.from_dict(held["confusion"]))
     for graph in held.get("graphs", []):
         yield behaviour_picture(BehaviourGraph.from_dict(graph))
     strips = [Strip.from_dict(strip) for strip in held.get("strips", [])]
     if strips:
         yield film(strips, title="Sentences, the worst and the best")
+    for kind in ("worst", "best"):
+        maps = [HeardMap.from_dict(each) for each in held.get(f"{kind}_maps", [])]
+        if maps:
+            title = f"Sounds that were localised {kind}"
+            yield map_gallery(maps, title=title, threshold=held.get("threshold"))
 
 
 def _about(run: SceneRun) -> dict[str, str]:

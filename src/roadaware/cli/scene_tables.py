@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _MOST_CLASSES = 80
 _DIGITS = 4
+VARIANTS = ("_per_image", "_pooled")
+"""Ends of metrics that are a second reading of another."""
 
 
 def run_text(run: SceneRun) -> str:
@@ -23,7 +25,8 @@ def run_text(run: SceneRun) -> str:
         f"{', '.join(run.facts.get('claims', [run.name]))} on {truth.get('dataset') or 'unnamed truth'}: "
         f"{_size(run)}; config {run.config_name}"
     )
-    notes = [cell(note) for note in run.result.notes]
+    found = [f"{count:,} {what}" for what, count in run.facts.get("findings", {}).items()]
+    notes = [cell(note) for note in (*truth.get("notes", []), *found, *run.result.notes)]
     parts = [
         "\n".join([cell(heading), *facts_lines(run.result.facts)]),
         "\n".join(notes),
@@ -93,7 +96,7 @@ def _slices(result: SceneResult, items: str, intervals: bool) -> str:
     """The metrics of each slice, with how much is in it."""
     if not result.groups:
         return ""
-    names = [row["metric"] for row in _whole(result)]
+    names = [row["metric"] for row in _whole(result) if not row["metric"].endswith(VARIANTS)]
     sizes = {row["group"]: row["items"] for row in result.counts.iter_rows(named=True)}
     rows = []
     for group in result.groups:

@@ -78,7 +78,7 @@ TASKS: dict[str, SceneTask] = {
             "events found by sentences",
             ("hcstvg", "vidstg", "label_studio"),
             ("roadaware.scenes.formats.grounding_claims", "read_grounding_claims"),
-            ("roadaware.metrics.grounding.evaluate", "JudgedGrounding"),
+            ("roadaware.metrics.grounding.evaluate", "GroundedSentences"),
             "JSON with the span and the boxes of each sentence",
             ("queries",),
             "sentences",

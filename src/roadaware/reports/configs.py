@@ -9,8 +9,10 @@ from roadaware.config import digest, from_dict, to_dict
 from roadaware.linking.config import LinkerConfig
 from roadaware.metrics.actions.config import CONFIGS as ACTIONS
 from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.grounding.config import CONFIGS as GROUNDING
 from roadaware.metrics.pedestrians import PedestrianConfig
 from roadaware.metrics.relations.config import CONFIGS as RELATIONS
+from roadaware.metrics.sound.config import CONFIGS as SOUND
 from roadaware.reports.page import Cell, Mark, Table
 from roadaware.reports.text import words
 from roadaware.scenes.sampling.configs import Iv2022, Iv2024, Wacv2021
@@ -20,7 +22,7 @@ NAMED = ("reference", "default")
 _LINKED: tuple[Literal["road", "ucf24"], ...] = ("road", "ucf24")
 _CONFIGS = (PedestrianConfig, DetectionConfig, LinkerConfig, Iv2024, Wacv2021, Iv2022)
 _SCENES: dict[type, Mapping[str, Callable[[], Any]]] = {
-    type(named["default"]()): named for named in (ACTIONS, RELATIONS)
+    type(named["default"]()): named for named in (ACTIONS, RELATIONS, GROUNDING, SOUND)
 }
 _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (*_CONFIGS, *_SCENES)}
 

@@ -152,8 +152,9 @@ def _adapt(element: etree._Element, key: str) -> None:
     """Make ids unique within a page, so several drawings can stand in it, and let text inherit its font."""
     if "id" in element.attrib:
         element.set("id", f"{key}-{element.get('id')}")
-    if _LINK in element.attrib:
-        element.set(_LINK, f"#{key}-{str(element.get(_LINK)).removeprefix('#')}")
+    link = str(element.get(_LINK, ""))
+    if link.startswith("#"):
+        element.set(_LINK, f"#{key}-{link.removeprefix('#')}")
     for name in ("clip-path", "style"):
         value = element.get(name)
         if value:

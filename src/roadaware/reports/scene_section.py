@@ -14,6 +14,8 @@ from roadaware.reports.text import count, number, said, sentence, signed, words
 
 _DIGITS = 4
 _MOST_DRAWN, _MOST_SAID, _MOST_DIFFERENCES = 40, 4, 40
+_READ = "As fractions; below each value its 95 % interval over videos."
+_VARIANTS = ("_per_image", "_pooled")
 _READING = (
     "on the same videos. Bars are 95 % intervals over videos; a difference is called better or worse where "
     "its interval excludes zero."
@@ -48,7 +50,7 @@ def scene_section(
     blocks += [Note(note, "doubt") for note in result.notes]
     drawn = [*class_pictures(result, labelled), *pictures]
     blocks += [Pictures(tuple(drawn), "Pictures")] if drawn else []
-    blocks += [table for table in (class_table(result, labelled),) if table]
+    blocks += class_blocks(result, labelled)
     blocks.append(config_table(result.config, "Metric configuration"))
     return Section(title, tuple(_says(result, model)), tuple(blocks))
 
@@ -98,7 +100,7 @@ def metric_table(result: SceneResult) -> Table:
         for row in _whole(result)
     ]
     head = ("metric", "value", *result.baselines, "n")
-    caption = "As fractions; below each value its 95 % interval over videos."
+    caption = _READ
     if result.baselines:
         caption += f" What {' and '.join(result.baselines)} would score stands beside."
     return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), "Metrics", caption)
@@ -106,7 +108,7 @@ def metric_table(result: SceneResult) -> Table:
 
 def slice_table(result: SceneResult, items: str) -> Table:
     """The metrics of each slice."""
-    names = [row["metric"] for row in _whole(result)]
+    names = [row["metric"] for row in _whole(result) if _plain(row["metric"])]
     sizes = {row["group"]: row["items"] for row in result.counts.iter_rows(named=True)}
     rows = []
     for group in result.groups:
@@ -114,16 +116,15 @@ def slice_table(result: SceneResult, items: str) -> Table:
         cells = (_cell(held[name]) if name in held else "–" for name in names)
         rows.append((group, count(sizes[group]), *cells))
     head = ("slice", items, *names)
-    caption = "As fractions; below each value its 95 % interval over videos."
-    return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), "Slices", caption)
+    return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), "Slices", _READ)
 
 
-def class_table(result: SceneResult, labelled: str) -> Table | None:
-    """The metrics of each class; None where there are no classes."""
+def class_blocks(result: SceneResult, labelled: str) -> list[Block]:
+    """The metrics of each class as a table, and which classes have none."""
     held = classes(result)
-    metrics = tuple(dict.fromkeys(metric for rows in held.values() for metric in rows))
-    if not metrics:
-        return None
+    metrics = [
+        metric for metric in dict.fromkeys(m for rows in held.values() for m in rows) if _plain(metric)
+    ]
     rows, absent = [], []
     for label, found in held.items():
         if not any(row["valid"] for row in found.values()):
@@ -131,11 +132,14 @@ def class_table(result: SceneResult, labelled: str) -> Table | None:
             continue
         cells = (_cell(found[metric]) if metric in found else "–" for metric in metrics)
         rows.append((label, count(next(iter(found.values()))["n"]), *cells))
-    head = (labelled, "n", *metrics)
-    caption = "As fractions; below each value its 95 % interval over videos."
-    caption += f" Undefined: {', '.join(absent)}." if absent else ""
-    align = "l" + "r" * (len(head) - 1)
-    return Table(head, tuple(rows), align, sentence(f"{labelled} by {labelled}"), caption)
+    blocks: list[Block] = []
+    if rows:
+        head = (labelled, "n", *metrics)
+        align = "l" + "r" * (len(head) - 1)
+        blocks.append(Table(head, tuple(rows), align, sentence(f"{labelled} by {labelled}"), _READ))
+    if absent:
+        blocks.append(Note(f"Undefined: {', '.join(absent)}.", "mute"))
+    return blocks
 
 
 def class_pictures(result: SceneResult, labelled: str) -> list[Picture]:
@@ -165,6 +169,11 @@ def classes(result: SceneResult) -> dict[str, dict[str, dict[str, Any]]]:
             metric = row["metric"].removesuffix(f":{row['label']}")
             held.setdefault(row["label"], {})[metric] = row
     return held
+
+
+def _plain(metric: str) -> bool:
+    """Whether a metric is more than a second reading of another."""
+    return not metric.endswith(_VARIANTS)
 
 
 def _whole(result: SceneResult) -> list[dict[str, Any]]:
