@@ -125,8 +125,9 @@ def test_a_name_survives_as_it_is(native: NativeSet, root: Path, tmp_path: Path,
     native.alone(root)
     edit(root / native.main, lambda data: renamed(native, data, payload))
     scenes = native.read(root)
-    tracks = scenes.tubes.filter(name=payload)
-    assert not scenes.boxes.join(tracks, on="tube", how="semi").is_empty()
+    owners, owner = (scenes.tubes, "tube") if len(scenes.tubes) else (scenes.sounds, "sound")
+    named = owners.filter(name=payload)
+    assert not scenes.boxes.join(named, on=owner, how="semi").is_empty()
     rows_add_up(scenes)
     save(scenes, tmp_path / "saved")
     assert open_scenes(tmp_path / "saved") == scenes

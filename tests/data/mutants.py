@@ -132,6 +132,13 @@ KINDS: dict[str, Callable[[bytes, float, float], bytes]] = {
 }
 
 
+def _hostile_text(data: bytes, a: float, b: float) -> bytes:
+    number = _chosen(_TEXT_NUMBER, data, a)
+    if number is None:
+        return data
+    return data[: number.start()] + _HOSTILE[int(b * len(_HOSTILE))] + data[number.end() :]
+
+
 _JSON_NUMBER = re.compile(rb"(?<=[ \[:])-?\d[\d.e-]*(?=[,\]}])")
 _JSON_TEXT = re.compile(rb'"[^"\\]*"')
 _MEMBER = re.compile(rb'"[^"\\]*": (?:[^][{}",]+|"[^"\\]*"|\[[^][]*\])(?:, )?')
@@ -210,7 +217,13 @@ JSON_KINDS: dict[str, Callable[[bytes, float, float], bytes]] = {
     "hostile_json_number": lambda data, a, b: _hostile_value(_JSON_NUMBER, data, a, b),
     "hostile_json_text": lambda data, a, b: _hostile_value(_JSON_TEXT, data, a, b),
 }
-_ALL = KINDS | JSON_KINDS
+_TEXT_NUMBER = re.compile(rb"(?<=>)-?\d[\d.]*(?=<)")
+PLAIN_XML_KINDS: dict[str, Callable[[bytes, float, float], bytes]] = {
+    **{kind: KINDS[kind] for kind in ("cut", "flip", "duplicate", "delete", "delete_tag", "duplicate_tag")},
+    "swap_text_numbers": lambda data, a, b: _swap(_TEXT_NUMBER, data, a, b),
+    "hostile_text_number": lambda data, a, b: _hostile_text(data, a, b),
+}
+_ALL = KINDS | JSON_KINDS | PLAIN_XML_KINDS
 
 
 def mutated(data: bytes, changes: Sequence[Change]) -> bytes:

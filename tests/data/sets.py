@@ -141,6 +141,8 @@ def without(scenes: Scenes, video: str) -> Scenes:
 
 def unnumbered(scenes: Scenes) -> dict[str, pl.DataFrame]:
     """Boxes and tubes with their track's name for its number: sets with other tubes can be compared."""
+    if scenes.tubes.is_empty():
+        return {"videos": scenes.videos, "frames": scenes.frames, "boxes": scenes.boxes.drop("box", "sound")}
     named = scenes.tubes.select("tube", "name")
     boxes = scenes.boxes.join(named, on="tube", how="left", maintain_order="left").drop("tube", "box")
     tubes = scenes.tubes.drop("tube")

@@ -85,8 +85,8 @@ def raw(frames: int, *, start: int = 4) -> dict[str, Any]:
     boxes = [[100.5 + 3 * n, 40.25, 60, 150.5] for n in range(frames - start)]
     return {
         "bbox": boxes,
-        "st_time": start / 2,
-        "ed_time": frames / 2,
+        "st_time": start // 2,
+        "ed_time": frames // 2,
         "img_num": frames,
         "caption": "The man in the red coat walks to the door.",
         "width": 640,

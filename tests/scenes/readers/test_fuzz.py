@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lxml import etree
-from mutants import JSON_KINDS, KINDS, Change, mutated
+from mutants import JSON_KINDS, KINDS, PLAIN_XML_KINDS, Change, mutated
 from sets import SETS, NativeSet, rows_add_up
 
 from roadaware.errors import DatasetNotFoundError, InputError
@@ -31,7 +31,8 @@ def changes(kinds: Iterable[str]) -> st.SearchStrategy[list[Change]]:
     return st.lists(one, min_size=1, max_size=3)
 
 
-CHANGES, JSON_CHANGES = changes(KINDS), changes(JSON_KINDS)
+CHANGES = changes(KINDS)
+CHANGES_OF = {"json": changes(JSON_KINDS), "plain xml": changes(PLAIN_XML_KINDS)}
 _QUIET = settings(deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
 FAST = settings(_QUIET, max_examples=75)
 SLOW = settings(_QUIET, max_examples=2000)
@@ -79,7 +80,7 @@ def fuzz(each: NativeSet, folder: Path, count: settings, ended: Counter[str]) ->
     clean = each.read(root)
 
     @count
-    @given(st.sampled_from(list(originals)), JSON_CHANGES if each.maker.FORMAT == "json" else CHANGES)
+    @given(st.sampled_from(list(originals)), CHANGES_OF.get(each.maker.FORMAT, CHANGES))
     def run(name: str, changes: list[Change]) -> None:
         (root / name).write_bytes(mutated(originals[name], changes))
         try:
@@ -173,10 +174,22 @@ def test_every_kind_of_mutant_changes_something() -> None:
     data = b'<track label="a"><box frame="1" xtl="2.5"></box><box frame="7" xtl="9.5"></box></track>'
     json = b'{"a": [1, 2.5], "b": {"c": "x", "d": [], "e": 3}}'
     places = [(a / 10, b / 10) for a in range(10) for b in range(10)]
-    for kinds, original in ((KINDS, data), (JSON_KINDS, json)):
+    text = b"<box><x>1</x><y>25</y></box><box><x>7</x><y>95</y></box>"
+    for kinds, original in ((KINDS, data), (JSON_KINDS, json), (PLAIN_XML_KINDS, text)):
         for kind in kinds:
             assert any(mutated(original, [(kind, a, b)]) != original for a, b in places), kind
 
 
 def test_the_sets_are_those_of_the_registry() -> None:
-    assert set(SETS) == {"hcstvg", "jaad", "pie", "road", "ucf24", "vggss", "vidvrd", "vott"}
+    assert set(SETS) == {
+        "flickr_soundnet",
+        "hcstvg",
+        "jaad",
+        "pie",
+        "road",
+        "ucf24",
+        "vggss",
+        "vidstg",
+        "vidvrd",
+        "vott",
+    }

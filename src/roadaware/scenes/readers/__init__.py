@@ -102,11 +102,25 @@ READERS: dict[str, Reader] = {
         summary="sentences about one person, with a span and a box in each of its frames",
         options={"first_frame": "number of a video's first frame: 1, or 0; seen from the file unless given"},
     ),
+    "vidstg": Reader(
+        module="roadaware.scenes.readers.vidstg",
+        title="VidSTG: spatio-temporal grounding of statements and questions (processed, or raw with VidOR)",
+        licence="none given (annotations)",
+        summary="sentences about people and things in videos of VidOR, each with a span and a tube",
+        options={},
+    ),
     "vggss": Reader(
         module="roadaware.scenes.readers.vggss",
         title="VGG-SS: VGG-Sound source",
         licence="CC BY 4.0 (annotations)",
         summary="5,158 pictures with 221 classes of sound and the boxes of where it comes from",
+        options={},
+    ),
+    "flickr_soundnet": Reader(
+        module="roadaware.scenes.readers.flickr_soundnet",
+        title="Flickr-SoundNet: sound source localisation",
+        licence="research use (annotations)",
+        summary="5,000 pictures with the boxes that several annotators drew around what sounds",
         options={},
     ),
 }

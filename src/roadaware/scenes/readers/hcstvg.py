@@ -19,7 +19,7 @@ from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.hcstvg_files import read_file
 from roadaware.scenes.readers.json import decode, no_collection, parse
 from roadaware.scenes.readers.locate import locate
-from roadaware.scenes.readers.sentences import Grounded, tables_of
+from roadaware.scenes.readers.sentences import Grounded, nothing, tables_of
 from roadaware.scenes.readers.source import FileSource, Source
 from roadaware.scenes.tables import Meta, Scenes
 
@@ -99,17 +99,3 @@ def read(
             notes={**grounded.findings.notes(), "first_frame": first},
         ),
     )
-
-
-def nothing(errors: list[InputError], findings: Findings, where: str) -> InputError:
-    """Why not one sentence could be read."""
-    if len(errors) == 1 and findings.read["files"] == 1:
-        return errors[0]
-    first = findings.table().row(0, named=True) if len(findings.table()) else None
-    if errors and (first is None or first["table"] == "files"):
-        message = f"none of {len(errors)} files can be read; the first: {errors[0].message}"
-        return InputError(message, where=errors[0].where, hint=errors[0].hint)
-    if first is None:
-        return InputError("there is no sentence in it", where=where)
-    told = f"the first, {first['item']}: {first['reason']}"
-    return InputError(f"none of {findings.read['queries']} sentences can be read; {told}", where=where)

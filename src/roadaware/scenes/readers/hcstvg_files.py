@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,16 +11,21 @@ import numpy as np
 from roadaware.errors import InputError
 from roadaware.scenes.readers.corner_lists import corners_of
 from roadaware.scenes.readers.json import clean, kind_of, quoted, whole
-from roadaware.scenes.readers.sentences import MOST_FRAMES, MOST_PIXELS, Clip, Grounded, Sentence, Track
+from roadaware.scenes.readers.sentences import (
+    MOST_FRAMES,
+    MOST_PIXELS,
+    Clip,
+    Grounded,
+    RowError,
+    Sentence,
+    Track,
+    frame_number,
+    frame_of,
+)
 from roadaware.scenes.readers.source import shown
 
 _FOREIGN = "check that it is a file of annotations of HC-STVG"
-_FRAME = re.compile(r"0|[1-9][0-9]{0,7}", re.ASCII)
 _WORDS = ("caption", "English")
-
-
-class RowError(Exception):
-    """Why an entry is refused."""
 
 
 @dataclass(frozen=True)
@@ -130,14 +134,14 @@ def _keyed(key: str, each: Any, grounded: Grounded) -> _Entry:
     name = clean(key)
     if not name:
         raise RowError("the video has no name")
-    start = _frame(each, "st_frame")
+    start = frame_of(each, "st_frame")
     if isinstance(boxes, list):
         _times(each, name, grounded)
         end, frames, listed, sized = start + len(boxes), list(range(start, start + len(boxes))), boxes, True
     elif isinstance(boxes, dict):
-        end, sized = _frame(each, "ed_frame") + 1, False
-        held = {int(text): box for text, box in boxes.items() if _FRAME.fullmatch(text)}
-        for text in [text for text in boxes if not _FRAME.fullmatch(text)]:
+        end, sized = frame_of(each, "ed_frame") + 1, False
+        held = {number: boxes[text] for text in boxes if (number := frame_number(text)) is not None}
+        for text in [text for text in boxes if frame_number(text) is None]:
             reason = "boxes of frames whose key is no plain number, left aside"
             grounded.findings.warn(reason, f"{name}: {shown(text, 40)}")
         frames, listed = list(held), list(held.values())
@@ -158,7 +162,7 @@ def _processed(each: Any, grounded: Grounded) -> _Entry:
         raise RowError(f"should be an object and is {kind_of(each)}")
     name = _id(each.get("video_id"), "video_id")
     video = _id(each.get("original_video_id", each.get("video_id")), "original_video_id")
-    start, end = _frame(each, "tube_start_frame"), _frame(each, "tube_end_frame")
+    start, end = frame_of(each, "tube_start_frame"), frame_of(each, "tube_end_frame")
     if end < start:
         raise RowError(f"the end {end} lies before the start {start}")
     boxes = each.get("trajectory")
@@ -179,15 +183,8 @@ def _clip(name: str, each: Mapping[str, Any], count: str, path: Any, grounded: G
         if found[key] is None and each.get(key) is not None:
             what = f"{key}: no whole number from 1, kept as unknown"
             grounded.findings.warn(what, f"{name}: {quoted(each.get(key))}")
-    held = clean(path) if isinstance(path, str) else None
+    held = shown(clean(path), 255) if isinstance(path, str) else None
     return Clip(shown(name, 255), found["width"], found["height"], found[count], path=held)
-
-
-def _frame(each: Mapping[str, Any], key: str) -> int:
-    number = whole(each.get(key), 0, MOST_FRAMES)
-    if number is None:
-        raise RowError(f"'{key}' should be the number of a frame and is {quoted(each.get(key))}")
-    return number
 
 
 def _id(value: Any, key: str) -> str:

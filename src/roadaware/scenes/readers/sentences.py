@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.errors import InputError
 from roadaware.scenes.readers.corner_lists import Floats
 from roadaware.scenes.readers.findings import Findings
+from roadaware.scenes.readers.json import quoted, whole
 from roadaware.scenes.schema import CORNERS
 
 Ints = npt.NDArray[np.int64]
 MOST_FRAMES = 10_000_000
 MOST_PIXELS = 65_535
+
+
+_FRAME = re.compile(r"0|[1-9][0-9]{0,7}", re.ASCII)
+
+
+class RowError(Exception):
+    """Why an entry is refused."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +101,10 @@ class Sentence:
     segment: tuple[int, int] | None = None
     target: str | None = None
 
+    def on(self, track: int) -> Sentence:
+        """The same with its target's track."""
+        return replace(self, track=track)
+
 
 @dataclass
 class Grounded:
@@ -123,6 +138,23 @@ class Grounded:
         )
 
 
+def frame_of(each: Mapping[str, Any], key: str) -> int:
+    """The frame number of that name.
+
+    Raises:
+        RowError: if it is none.
+    """
+    number = whole(each.get(key), 0, MOST_FRAMES)
+    if number is None:
+        raise RowError(f"'{key}' should be the number of a frame and is {quoted(each.get(key))}")
+    return number
+
+
+def frame_number(text: str) -> int | None:
+    """The number of a frame that a member's name is, None where it is none."""
+    return int(text) if _FRAME.fullmatch(text) else None
+
+
 def tables_of(
     grounded: Grounded, first_frame: int
 ) -> tuple[dict[str, pl.DataFrame], dict[str, tuple[str, ...]]]:
@@ -146,6 +178,20 @@ def tables_of(
     return found, vocabularies
 
 
+def nothing(errors: list[InputError], findings: Findings, where: str) -> InputError:
+    """Why not one sentence could be read."""
+    if len(errors) == 1 and findings.read["files"] == 1:
+        return errors[0]
+    first = findings.table().row(0, named=True) if len(findings.table()) else None
+    if errors and (first is None or first["table"] == "files"):
+        message = f"none of {len(errors)} files can be read; the first: {errors[0].message}"
+        return InputError(message, where=errors[0].where, hint=errors[0].hint)
+    if first is None:
+        return InputError("there is no sentence in it", where=where)
+    told = f"the first, {first['item']}: {first['reason']}"
+    return InputError(f"none of {findings.read['queries']} sentences can be read; {told}", where=where)
+
+
 def _videos(grounded: Grounded) -> pl.DataFrame:
     rows = [
         {
@@ -156,7 +202,6 @@ def _videos(grounded: Grounded) -> pl.DataFrame:
             "n_frames": clip.n_frames,
             "path": clip.path,
             "splits": grounded.splits[clip.name],
-            "native_fps": clip.fps,
         }
         for clip in grounded.clips.values()
     ]
@@ -168,7 +213,6 @@ def _videos(grounded: Grounded) -> pl.DataFrame:
         "n_frames": pl.Int64,
         "path": pl.String,
         "splits": pl.List(pl.String),
-        "native_fps": pl.Float64,
     }
     return pl.DataFrame(rows, schema=schema)
 
@@ -263,4 +307,5 @@ def _queries(grounded: Grounded, first_frame: int) -> pl.DataFrame:
     )
     whole = dict.fromkeys(numbers, pl.Int64)
     names = list(rows[0]) if rows else [*whole, *texts]
-    return pl.DataFrame(rows, schema={name: ({**texts, **whole})[name] for name in names})
+    table = pl.DataFrame(rows, schema={name: ({**texts, **whole})[name] for name in names})
+    return table if any(each.target for each in grounded.sentences) else table.drop("target")
