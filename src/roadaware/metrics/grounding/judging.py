@@ -1,0 +1,196 @@
+"""How well each sentence is grounded: overlaps in time, in both, and of boxes on the true frames."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.errors import InputError
+from roadaware.metrics.grounding.config import GroundingConfig
+from roadaware.metrics.grounding.sampling import exact_rate, sampled_frames
+from roadaware.metrics.grounding.sentences import Sentences
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Overlaps:
+    """What each of n sentences scored, NaN where undefined, and what it was made from.
+
+    Args:
+        tiou: (n,) overlap in time.
+        viou: (n,) overlap in time and space.
+        gt_viou: (n,) mean overlap of boxes over the true frames, whatever span is claimed.
+        true_frames: (n,) frames with a true box that were looked at.
+        hull_frames: (n,) frames that vIoU was divided by.
+        unanswered: (n,) of the true frames, those without a claimed box.
+    """
+
+    tiou: Floats
+    viou: Floats
+    gt_viou: Floats
+    true_frames: Ints
+    hull_frames: Ints
+    unanswered: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class _Spans:
+    """(n,) first frame and frame after the last, true and claimed, and whether a span is claimed."""
+
+    start: Ints
+    end: Ints
+    claimed_start: Ints
+    claimed_end: Ints
+    known: Bools
+
+
+def overlaps(given: Sentences, config: GroundingConfig) -> Overlaps:
+    """The overlaps of all sentences.
+
+    Raises:
+        InputError: if frames are to be sampled and a video's rate or length is unknown, or a claim or box is
+            missing where that is an error.
+    """
+    n = len(given.table)
+    spans = _spans(given, config)
+    looked, owner, frame = _looked_at(given, spans, config)
+    true_frames = np.bincount(given.owner[looked], minlength=n)
+    unanswered = np.bincount(given.owner[looked & ~given.paired], minlength=n)
+    _check_whole(given, unanswered, config)
+    hull = _hull(given, spans, looked, (owner, frame), config)
+    if config.common_frames == "boxes":
+        common = given.paired & spans.known[given.owner]
+    else:
+        first, last = np.maximum(spans.start, spans.claimed_start), np.minimum(spans.end, spans.claimed_end)
+        common = (given.frame >= first[given.owner]) & (given.frame < last[given.owner])
+    common &= looked
+    divisor = np.maximum(hull, 1)
+    viou = np.bincount(given.owner[common], given.overlap[common], minlength=n) / divisor
+    gt_viou = np.bincount(given.owner[looked], given.overlap[looked], minlength=n) / np.maximum(
+        true_frames, 1
+    )
+    if config.common_frames == "boxes":
+        tiou = np.bincount(given.owner[common], minlength=n) / divisor
+    else:
+        tiou = _in_time(spans)
+    if config.temporal != "claimed":
+        tiou, viou = np.full(n, np.nan), np.full(n, np.nan)
+    if config.boxless_frames == "left_out":
+        unseen = true_frames == 0
+        viou, gt_viou = np.where(unseen, np.nan, viou), np.where(unseen, np.nan, gt_viou)
+        tiou = np.where(unseen & (config.common_frames == "boxes"), np.nan, tiou)
+    return Overlaps(tiou, viou, gt_viou, true_frames, hull, unanswered)
+
+
+def _spans(given: Sentences, config: GroundingConfig) -> _Spans:
+    """The spans; without a claimed one, an empty one at the true start, which shares no frame."""
+    start, end = (given.table[c].to_numpy().astype(np.int64) for c in ("start_frame", "end_frame"))
+    claimed = given.table["claimed_start"].is_not_null() & given.table["claimed_end"].is_not_null()
+    if config.temporal != "claimed":
+        return _Spans(start, end, start, end, given.claimed)
+    known = claimed.to_numpy()
+    first = given.table["claimed_start"].fill_null(0).to_numpy()
+    last = given.table["claimed_end"].fill_null(0).to_numpy()
+    return _Spans(start, end, np.where(known, first, start), np.where(known, last, start), known)
+
+
+def _in_time(spans: _Spans) -> Floats:
+    """(n,) frames in both spans by frames in either; 0 where they share none."""
+    shared = np.minimum(spans.end, spans.claimed_end) - np.maximum(spans.start, spans.claimed_start)
+    either = (spans.end - spans.start) + (spans.claimed_end - spans.claimed_start) - shared
+    found: Floats = np.divide(shared, either, out=np.zeros(len(shared)), where=shared > 0)
+    return found
+
+
+def _looked_at(given: Sentences, spans: _Spans, config: GroundingConfig) -> tuple[Bools, Ints, Ints]:
+    """Which true boxes are looked at, and, where frames are sampled, owner and number of all that are."""
+    nothing = np.zeros(0, dtype=np.int64)
+    if config.frames == "dense":
+        looked = np.ones(len(given.frame), dtype=bool)
+        if config.temporal == "given_first":
+            looked = given.frame == spans.start[given.owner]
+        return looked, nothing, nothing
+    taken = _samples(given, spans, config)
+    owner = np.repeat(np.arange(len(taken)), [len(each) for each in taken])
+    frame = np.concatenate(taken)
+    far = 1 + max(int(frame.max(initial=0)), int(given.frame.max(initial=0)))
+    return np.isin(given.owner * far + given.frame, owner * far + frame), owner, frame
+
+
+def _samples(given: Sentences, spans: _Spans, config: GroundingConfig) -> list[Ints]:
+    """The frames of each sentence's video, or of the part that is searched, that are looked at."""
+    columns = ("video", "fps", "n_frames", "segment_start_frame", "segment_end_frame")
+    made: dict[tuple[int, int, float], Ints] = {}
+    taken = []
+    for place, (video, fps, n_frames, first, last) in enumerate(given.table.select(columns).iter_rows()):
+        if config.temporal == "claimed":
+            start, end = first or 0, n_frames if last is None else last
+            end = end - 1 if end is not None and config.last_frame == "dropped" else end
+        else:
+            start, end = int(spans.start[place]), int(spans.end[place])
+            end = start if config.temporal == "given_first" else end
+        rate = _rate(fps, n_frames, config)
+        if end is None or rate is None:
+            raise InputError(
+                f"video {video}: frames cannot be sampled, its {'rate' if rate is None else 'length'} is "
+                "unknown",
+                hint="give videos.fps and videos.n_frames, or look at every frame: frames='dense'",
+            )
+        key = (start, end, rate)
+        if key not in made:
+            made[key] = sampled_frames(*key, config)
+        taken.append(made[key])
+    return taken
+
+
+def _rate(fps: float | None, n_frames: int | None, config: GroundingConfig) -> float | None:
+    if config.clip_seconds is not None:
+        return n_frames / config.clip_seconds if n_frames else None
+    return exact_rate(fps) if fps else None
+
+
+def _hull(
+    given: Sentences, spans: _Spans, looked: Bools, samples: tuple[Ints, Ints], config: GroundingConfig
+) -> Ints:
+    """(n,) frames from the earlier start to the end of the hull, as far as they are looked at and count."""
+    n, (owner, frame) = len(spans.start), samples
+    low = np.minimum(spans.start, spans.claimed_start)
+    ends = np.maximum if config.hull_end == "max" else np.minimum
+    high = ends(spans.end, spans.claimed_end)
+    true_high = np.minimum(high, spans.end)
+    if config.frames == "dense":
+        count: Ints = np.maximum(high - low, 0)
+        asked = np.maximum(true_high - spans.start, 0)
+    else:
+        count = np.bincount(owner[(frame >= low[owner]) & (frame < high[owner])], minlength=n)
+        asked = np.bincount(owner[(frame >= spans.start[owner]) & (frame < true_high[owner])], minlength=n)
+    if config.boxless_frames == "counted":
+        return count
+    boxed = looked & (given.frame < true_high[given.owner])
+    boxes: Ints = np.bincount(given.owner[boxed], minlength=n)
+    left: Ints = count - asked + boxes
+    return left
+
+
+def _check_whole(given: Sentences, unanswered: Ints, config: GroundingConfig) -> None:
+    """Stop where a claim or a box is missing and that is an error."""
+    names = given.table["name"].fill_null(given.table["query"].cast(pl.String))
+    if config.missing_claim == "error" and not given.claimed.all():
+        missing = names.filter(~given.claimed)
+        raise InputError(
+            f"{len(missing)} of {len(names)} sentences have no claim, first {missing.head(5).to_list()}",
+            hint="claim something of every sentence, or let them score 0: missing_claim='zero'",
+        )
+    if config.missing_box == "error" and unanswered.any():
+        missing = names.filter(unanswered > 0)
+        raise InputError(
+            f"{int(unanswered.sum())} true frames of {len(missing)} sentences have no claimed box, first of "
+            f"{missing.head(5).to_list()}",
+            hint="claim a box in every frame that is looked at, or let them score 0: missing_box='zero'",
+        )

@@ -1,0 +1,212 @@
+"""True and claimed spans and boxes of sentences, side by side, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.errors import InputError
+from roadaware.metrics.grounding.config import GroundingConfig
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Scenes
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_TRUTH: dict[str, Any] = {
+    "query": pl.Int64,
+    "video": pl.String,
+    "name": pl.String,
+    "sentence_kind": pl.String,
+    "tube": pl.Int64,
+    "start_frame": pl.Int64,
+    "end_frame": pl.Int64,
+    "segment_start_frame": pl.Int64,
+    "segment_end_frame": pl.Int64,
+}
+_CLAIM = ("query", "video", "tube", "start_frame", "end_frame")
+_BINS = ((2, "1"), (5, "2-4"), (10, "5-9"))
+
+
+@dataclass(frozen=True, eq=False)
+class Sentences:
+    """Sentences with a true span, their claims, and their true boxes with the claimed ones beside.
+
+    Args:
+        table: one row per sentence: `_TRUTH`'s columns, `category`, `density`, `fps`, `n_frames`, and
+            `claimed_start`, `claimed_end`, null where nothing is claimed. Numbers of frames are those that
+            the configuration compares, ends half open.
+        claimed: (sentences,) whether there is a claim.
+        owner: (boxes,) the sentence of each true box within its span, rising.
+        frame: (boxes,) its frame, rising within a sentence.
+        overlap: (boxes,) with the claimed box of that frame; 0 where there is none.
+        paired: (boxes,) whether there is one.
+        left_out: what was not judged, in words, to how often.
+    """
+
+    table: pl.DataFrame
+    claimed: Bools
+    owner: Ints
+    frame: Ints
+    overlap: Floats
+    paired: Bools
+    left_out: dict[str, int]
+
+
+def sentences(predictions: Predictions, scenes: Scenes, config: GroundingConfig) -> Sentences:
+    """What is true and what is claimed of every sentence.
+
+    Raises:
+        InputError: if no sentence has a true span, no claim is about one of them, or `first_frame` of the
+            truth's notes is no number.
+    """
+    queries = _with_columns(scenes.queries, _TRUTH)
+    spans = queries.filter(pl.col("start_frame").is_not_null() & pl.col("end_frame").is_not_null())
+    if spans.is_empty():
+        raise InputError(
+            f"the truth has {len(queries)} sentences and none with a span",
+            hint="`queries` needs start_frame and end_frame",
+        )
+    claims = _with_columns(predictions.queries, {name: _TRUTH[name] for name in _CLAIM})
+    table = spans.with_row_index("row").join(
+        claims.rename({"tube": "claimed_tube", "start_frame": "claimed_start", "end_frame": "claimed_end"}),
+        on=["query", "video"],
+        how="left",
+        maintain_order="left",
+        coalesce=True,
+    )
+    known = claims.join(spans, on=["query", "video"], how="semi")
+    if len(claims) and known.is_empty():
+        raise InputError(
+            f"none of {len(claims)} claims is about one of the {len(spans)} true sentences",
+            hint=f"queries and videos, of claims: {claims.select('query', 'video').head(3).rows()}, "
+            f"of sentences: {spans.select('query', 'video').head(3).rows()}",
+        )
+    true = _boxes(table.select("row", "tube", "start_frame", "end_frame"), scenes.boxes)
+    claim = _boxes(table.select("row", pl.col("claimed_tube").alias("tube")), predictions.boxes)
+    shift = _first_frame(scenes.meta.notes) if config.numbering == "file" else 0
+    overlap, paired = _overlaps(true, claim, shift)
+    table = _described(table, true, scenes)
+    return Sentences(
+        table=_renumbered(table, shift, int(config.ends == "inclusive")),
+        claimed=table["query"].is_in(known["query"].implode()).to_numpy(),
+        owner=true["row"].to_numpy().astype(np.int64),
+        frame=true["frame"].to_numpy().astype(np.int64) + shift,
+        overlap=overlap,
+        paired=paired,
+        left_out={
+            "sentences without a true span": len(queries) - len(spans),
+            "claims on sentences that the truth lacks": len(claims) - len(known),
+        },
+    )
+
+
+def _with_columns(frame: pl.DataFrame, columns: Mapping[str, Any]) -> pl.DataFrame:
+    """The columns by name, null where the table lacks them."""
+    return frame.select(
+        (pl.col(c) if c in frame.columns else pl.lit(None)).cast(dtype).alias(c)
+        for c, dtype in columns.items()
+    )
+
+
+def _first_frame(notes: Mapping[str, Any]) -> int:
+    first = notes.get("first_frame", 0)
+    if type(first) is not int:
+        raise InputError(f"the truth's note `first_frame` should be a whole number, not {first!r}")
+    return first
+
+
+def _boxes(owners: pl.DataFrame, boxes: pl.DataFrame) -> pl.DataFrame:
+    """(row, frame, corners) of the boxes of each row's tube, in order; the first of a frame, within the span.
+
+    Args:
+        owners: `row`, `tube`, and `start_frame` and `end_frame` where only boxes between them are asked for.
+        boxes: the table.
+    """
+    columns = ["row", "frame", *CORNERS]
+    if "tube" not in boxes.columns or boxes.is_empty():
+        return pl.DataFrame(
+            schema={"row": pl.UInt32, "frame": pl.Int64, **dict.fromkeys(CORNERS, pl.Float64)}
+        )
+    owners = owners.filter(pl.col("tube").is_not_null())
+    held = boxes.select("tube", "frame", *CORNERS).filter(pl.col("tube").is_in(owners["tube"].implode()))
+    found = owners.join(held, on="tube", maintain_order="left_right")
+    if "start_frame" in owners.columns:
+        found = found.filter(
+            (pl.col("frame") >= pl.col("start_frame")) & (pl.col("frame") < pl.col("end_frame"))
+        )
+    found = found.select(columns).sort("row", "frame", maintain_order=True)
+    repeated = (pl.col("row") == pl.col("row").shift(1)) & (pl.col("frame") == pl.col("frame").shift(1))
+    return found.filter(~repeated.fill_null(False)).cast(dict.fromkeys(CORNERS, pl.Float64))
+
+
+def _overlaps(true: pl.DataFrame, claim: pl.DataFrame, shift: int) -> tuple[Floats, Bools]:
+    """(boxes,) overlap with the claimed box of the same frame, and whether there is one.
+
+    Args:
+        true: boxes in order of row and frame.
+        claim: the same.
+        shift: added to the truth's frames before they meet the claims'.
+    """
+    first = min(0, *(int(part["frame"].min() or 0) for part in (true, claim)))  # type: ignore[arg-type]
+    last = max(int(part["frame"].max() or 0) for part in (true, claim)) + shift + 1  # type: ignore[arg-type]
+    wanted, held = (
+        part["row"].to_numpy().astype(np.int64) * (last - first) + part["frame"].to_numpy() - first + added
+        for part, added in ((true, shift), (claim, 0))
+    )
+    place = np.searchsorted(held, wanted)
+    paired: Bools = np.zeros(len(wanted), dtype=bool)
+    inside = place < len(held)
+    paired[inside] = held[place[inside]] == wanted[inside]
+    one, other = true.select(CORNERS).to_numpy()[paired], claim.select(CORNERS).to_numpy()[place[paired]]
+    overlap = np.zeros(len(wanted))
+    overlap[paired] = _iou(other, one)
+    return overlap, paired
+
+
+def _iou(a: Floats, b: Floats) -> Floats:
+    """(n,) overlap of the i-th boxes of both, without a pixel added; 0 where both are empty."""
+    sides = np.clip(np.minimum(a[:, 2:], b[:, 2:]) - np.maximum(a[:, :2], b[:, :2]), 0, None)
+    inter = sides[:, 0] * sides[:, 1]
+    area_a, area_b = ((e[:, 2] - e[:, 0]) * (e[:, 3] - e[:, 1]) for e in (a, b))
+    union = area_a + area_b - inter
+    shares: Floats = np.divide(inter, union, out=np.zeros_like(inter), where=union > 0)
+    return shares
+
+
+def _described(table: pl.DataFrame, true: pl.DataFrame, scenes: Scenes) -> pl.DataFrame:
+    """The table with what is known of each sentence's video, and how many are in its frames."""
+    videos = _with_columns(
+        scenes.videos,
+        {"video": pl.String, "category": pl.String, "fps": pl.Float64, "n_frames": pl.Int64},
+    )
+    table = table.join(videos, on="video", how="left", maintain_order="left")
+    crowd = scenes.boxes.group_by(pl.col("video").cast(pl.String), "frame").len("others")
+    seen = (
+        true.select("row", "frame")
+        .join(table.select("row", "video"), on="row")
+        .join(crowd, on=["video", "frame"])
+        .group_by("row")
+        .agg(pl.col("others").mean().round())
+    )
+    density = pl.lit("10+")
+    for limit, name in reversed(_BINS):
+        density = pl.when(pl.col("others") < limit).then(pl.lit(name)).otherwise(density)
+    density = pl.when(pl.col("others").is_not_null()).then(density).otherwise(None).alias("density")
+    return table.join(seen, on="row", how="left", maintain_order="left").with_columns(density).drop("others")
+
+
+def _renumbered(table: pl.DataFrame, shift: int, longer: int) -> pl.DataFrame:
+    """True spans moved by `shift`; all spans longer at their end by `longer`."""
+    return table.with_columns(
+        pl.col("start_frame") + shift,
+        pl.col("end_frame") + shift + longer,
+        pl.col("claimed_end") + longer,
+    )

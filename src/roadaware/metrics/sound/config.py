@@ -1,0 +1,110 @@
+"""SoundConfig: which of the published evaluator's choices hold when localised sounds are judged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Literal, get_args, get_type_hints
+
+from roadaware.errors import UsageError
+from roadaware.metrics.item_scores import one_of
+
+_STEPS = 20
+
+
+@dataclass(frozen=True)
+class SoundConfig:
+    """How localisation maps are judged; the defaults are what `default` gives.
+
+    Args:
+        size: width and height, in cells, that maps and boxes are brought to.
+        consensus: what a cell of the truth is worth: 1 where any box lies (`union`), boxes over it by
+            `consensus_count`, at most 1 (`capped`), or annotators with a box over it by the annotators of
+            the item (`mean`, the paper's).
+        consensus_count: boxes that make a cell certain, for `capped`.
+        threshold: of the map, scaled to [0, 1], from which on a cell is claimed; None takes the median of
+            the map, so that half of the picture is claimed.
+        comparison: cells at the threshold are claimed (`at_least`) or not (`greater`, the paper's).
+        constant_map: a map of one value claims no cell (`empty`) or every cell (`whole`).
+        negative_corners: corners left of or above the picture are moved to its edge (`clip`), or counted
+            from the other edge as numpy's slices do (`wrap`, as published for Flickr-SoundNet).
+        empty_truth: items whose boxes cover no cell are left out (`left_out`), or judged (`judged`): then
+            their cIoU is 0, or undefined and a failure at every threshold where the map claims no cell.
+        success_steps: thresholds of the success curve are i / 20 (`exact`) or 0.05 * i as a computer
+            multiplies (`rounded`, as published), where 0.05 * 3 is larger than 0.15.
+        missing_claim: a sound without a map scores 0 and succeeds at no threshold (`zero`), or is an error
+            (`error`).
+    """
+
+    size: int = 224
+    consensus: Literal["union", "capped", "mean"] = "mean"
+    consensus_count: int = 2
+    threshold: float | None = 0.5
+    comparison: Literal["at_least", "greater"] = "at_least"
+    constant_map: Literal["empty", "whole"] = "empty"
+    negative_corners: Literal["clip", "wrap"] = "clip"
+    empty_truth: Literal["left_out", "judged"] = "left_out"
+    success_steps: Literal["exact", "rounded"] = "exact"
+    missing_claim: Literal["zero", "error"] = "zero"
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        words = {each.name: get_args(hints[each.name]) for each in fields(self)}
+        one_of(self, **{name: said for name, said in words.items() if said and isinstance(said[0], str)})
+        for name, most in (("size", 4096), ("consensus_count", 1000)):
+            value = getattr(self, name)
+            if type(value) is not int or not 1 <= value <= most:
+                raise UsageError(f"{name} should be a whole number from 1 to {most}; got {value!r}")
+        if self.threshold is not None and not math.isfinite(self.threshold):
+            raise UsageError(f"threshold should be a number, or None for the median; got {self.threshold!r}")
+
+    @property
+    def success_thresholds(self) -> tuple[float, ...]:
+        """The 21 thresholds of the success curve, from 0 to 1."""
+        if self.success_steps == "rounded":
+            return tuple(0.05 * step for step in range(_STEPS + 1))
+        return tuple(step / _STEPS for step in range(_STEPS + 1))
+
+    @classmethod
+    def default(cls) -> SoundConfig:
+        """The choices we recommend: a consensus of annotators, and no item without truth."""
+        return cls()
+
+    @classmethod
+    def vggss(cls) -> SoundConfig:
+        """The published evaluator on VGG-SS.
+
+        Source: Song et al., CVPR 2022 (SSPL), `test.py`, `utils.py`; after Chen et al., CVPR 2021.
+        """
+        return cls(consensus="union", empty_truth="judged", success_steps="rounded")
+
+    @classmethod
+    def flickr(cls) -> SoundConfig:
+        """The published evaluator on Flickr-SoundNet: two boxes make a cell certain.
+
+        Source: Song et al., CVPR 2022 (SSPL), `test.py`, `utils.py`; after Senocak et al., CVPR 2018.
+        """
+        return cls(
+            consensus="capped",
+            negative_corners="wrap",
+            empty_truth="judged",
+            success_steps="rounded",
+        )
+
+    @classmethod
+    def paper(cls) -> SoundConfig:
+        """The formula in print: the mean over annotators, and cells above the threshold.
+
+        Source: supplement of Chaotic World, ICCV 2023, section 3.4, equations 1 and 2. Its area under the
+        curve of true and false positive rates is defined nowhere; the success curve stands in.
+        """
+        return cls(consensus="mean", comparison="greater")
+
+
+CONFIGS: dict[str, Callable[[], SoundConfig]] = {
+    "default": SoundConfig.default,
+    "vggss": SoundConfig.vggss,
+    "flickr": SoundConfig.flickr,
+    "paper": SoundConfig.paper,
+}

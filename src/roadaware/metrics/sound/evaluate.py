@@ -1,0 +1,204 @@
+"""How well sounds are localised, as a whole, by class of sound and by slice, beside trivial answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.errors import InputError
+from roadaware.metrics.item_scores import ItemScores
+from roadaware.metrics.judged import SceneResult, result, values_of
+from roadaware.metrics.sound.config import SoundConfig
+from roadaware.metrics.sound.overlaps import SoundOverlaps, sound_overlaps
+from roadaware.metrics.sound.truth import SoundTruth, sound_truth
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.tables import Scenes
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+_SUCCESS = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class LocalisedSounds(ItemScores):
+    """Sounds and what their maps scored; the state of the sound metrics."""
+
+    config_type: ClassVar[type] = SoundConfig
+    class_column: ClassVar[str] = "sound_class"
+
+    config: SoundConfig
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Mean consensus IoU, share of successes, area under the success curve."""
+        return ("ciou", "success@0.5", "success_auc")
+
+    @property
+    def reason(self) -> str:
+        """Why a metric may be undefined."""
+        return "no sound has a box that covers a cell"
+
+
+def evaluate(
+    predictions: Predictions,
+    scenes: Scenes,
+    config: SoundConfig | None = None,
+    *,
+    by: Sequence[str] = (),
+    draws: int = 0,
+    seed: int = 0,
+) -> SceneResult:
+    """Overlaps of claimed maps with where sounds come from, as means over sounds.
+
+    `ciou` is the mean consensus IoU; `success@0.5` the share of sounds whose consensus IoU is at least 0.5,
+    published under the name cIoU; `success_auc` the area under that share over the thresholds from 0 to 1,
+    published as AUC. All lie in [0, 1], higher is better. `baselines` holds the same of two answers without a
+    model: the `whole image`, and the `centre`, the middle half of both sides.
+
+    Args:
+        predictions: `sounds` with the truth's numbers and a `map` each, of any size.
+        scenes: `sounds`, the boxes that point to them, and the size of each picture.
+        config: how they are judged; `SoundConfig.default()` unless told.
+        by: columns to slice by: `sound_class`, `category`.
+        draws: resamples of videos for the intervals.
+        seed: of the resamples.
+
+    Returns:
+        whole and classes of sound; instances of `sound`.
+
+    Raises:
+        InputError: if there are no true sounds or boxes, no claim is about one, a map is no rectangle, or a
+            sound has no map where that is an error.
+        UsageError: if `draws` is negative or there is no such column.
+
+    Source: Song et al., CVPR 2022 (SSPL), and the supplement of Chaotic World, ICCV 2023, section 3.4.
+    """
+    config = config or SoundConfig.default()
+    truth = sound_truth(scenes, config)
+    claims = _claims(predictions, truth)
+    found = sound_overlaps(truth, claims, config)
+    _check_whole(truth, found, config)
+    state = LocalisedSounds(truth.table, _values(found.ciou, found, ~found.claimed, config), config)
+    nobody = np.zeros(len(truth.table), dtype=bool)
+    answers = {"whole image": found.whole, "centre": found.centre}
+    return result(
+        state,
+        config,
+        by=by,
+        draws=draws,
+        seed=seed,
+        notes=_notes(found, config),
+        makers={"sound": partial(_by_sound, truth, found)},
+        left_out=_left_out(predictions, claims, found, config),
+        baselines={
+            name: values_of(replace(state, values=_values(ciou, found, nobody, config)))
+            for name, ciou in answers.items()
+        },
+        facts=_facts(found, config),
+    )
+
+
+def _claims(predictions: Predictions, truth: SoundTruth) -> pl.DataFrame:
+    """The claims on sounds of the truth."""
+    sounds = predictions.sounds.with_columns(pl.col("video").cast(pl.String))
+    known = sounds.join(truth.table, on=["sound", "video"], how="semi", maintain_order="left")
+    if len(sounds) and known.is_empty():
+        raise InputError(
+            f"none of {len(sounds)} claims is about one of the {len(truth.table)} true sounds",
+            hint=f"sounds and videos, of claims: {sounds.select('sound', 'video').head(3).rows()}, "
+            f"of the truth: {truth.table.select('sound', 'video').head(3).rows()}",
+        )
+    return known
+
+
+def _values(ciou: Floats, found: SoundOverlaps, silent: Bools, config: SoundConfig) -> Floats:
+    """(sounds, metrics) in the order of `LocalisedSounds.metrics`.
+
+    A success curve is linear in the successes of each sound, so that the area under the mean curve is the
+    mean of the areas.
+
+    Args:
+        ciou: (sounds,) NaN where truth and claim are empty, which fails at every threshold.
+        found: tells where the truth is empty.
+        silent: (sounds,) nothing is claimed, which fails at every threshold too.
+        config: the thresholds.
+    """
+    steps = np.array(config.success_thresholds)
+    passed = (ciou[:, None] >= steps) & ~silent[:, None]
+    area = ((passed[:, 1:] + passed[:, :-1].astype(np.float64)) / 2 * np.diff(steps)).sum(axis=1)
+    values = np.column_stack([ciou, (ciou >= _SUCCESS) & ~silent, area])
+    if config.empty_truth == "left_out":
+        values[found.true_cells == 0] = np.nan
+    return values
+
+
+def _check_whole(truth: SoundTruth, found: SoundOverlaps, config: SoundConfig) -> None:
+    missing = truth.table.filter(~found.claimed)
+    if config.missing_claim == "error" and len(missing):
+        names = missing["name"].fill_null(missing["sound"].cast(pl.String)).head(5).to_list()
+        raise InputError(
+            f"{len(missing)} of {len(truth.table)} sounds have no map, first {names}",
+            hint="claim a map of every sound, or let them score 0: missing_claim='zero'",
+        )
+
+
+def _left_out(
+    predictions: Predictions, claims: pl.DataFrame, found: SoundOverlaps, config: SoundConfig
+) -> dict[str, int]:
+    empty = int((found.true_cells == 0).sum()) if config.empty_truth == "left_out" else 0
+    return {
+        "sounds whose boxes cover no cell": empty,
+        "claims on sounds that the truth lacks": len(predictions.sounds) - len(claims),
+    }
+
+
+def _notes(found: SoundOverlaps, config: SoundConfig) -> tuple[str, ...]:
+    """What is missing or says nothing, and what that did, in words."""
+    notes = []
+    silent, constant = int((~found.claimed).sum()), int(found.constant.sum())
+    if silent:
+        notes.append(f"{silent:,} of {len(found.claimed):,} sounds have no map and score 0")
+    if constant:
+        cells = "no cell" if config.constant_map == "empty" else "every cell"
+        notes.append(f"{constant:,} maps have one value only and claim {cells}")
+    return tuple(notes)
+
+
+def _facts(found: SoundOverlaps, config: SoundConfig) -> dict[str, Any]:
+    """What belongs beside every number."""
+    cells = found.cells[found.claimed]
+    return {
+        "sounds": len(found.ciou),
+        "claimed": int(found.claimed.sum()),
+        "map_sizes": found.sizes,
+        "judged_at": f"{config.size} x {config.size}",
+        "consensus": config.consensus,
+        "threshold": "median" if config.threshold is None else config.threshold,
+        "constant_maps": int(found.constant.sum()),
+        "sounds_without_truth": int((found.true_cells == 0).sum()),
+        "claimed_share": float(cells.mean() / config.size**2) if len(cells) else None,
+        "average": "over sounds",
+    }
+
+
+def _by_sound(truth: SoundTruth, found: SoundOverlaps) -> pl.DataFrame:
+    """One row per sound: its consensus IoU beside those of trivial answers; null where undefined."""
+    table = truth.table.with_columns(
+        pl.Series("boxes", np.diff(truth.first)),
+        pl.Series("annotators", truth.annotators),
+        pl.Series("claimed", found.claimed),
+        pl.Series("constant", found.constant),
+        pl.Series("claimed_cells", found.cells),
+        pl.Series("true_cells", found.true_cells),
+        pl.Series("ciou", found.ciou),
+        pl.Series("whole_image", found.whole),
+        pl.Series("centre", found.centre),
+    )
+    return table.with_columns(pl.col("ciou", "whole_image", "centre").fill_nan(None))
