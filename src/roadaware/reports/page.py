@@ -19,6 +19,9 @@ from roadaware.reports.picture import Picture
 from roadaware.reports.text import inert
 from roadaware.scenes.disk import atomic_write
 
+MOST_CHOICES = 24
+"""The style sheet has a rule for so many."""
+_FILTER_NAMES = ("f", "g")
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
@@ -77,6 +80,63 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Filter:
+    """One way to narrow a table down, as a row of choices.
+
+    Args:
+        title: what is chosen.
+        choices: the values to choose from, at most `MOST_CHOICES`.
+        held: for each row of the table the places of its values among the choices.
+    """
+
+    title: str
+    choices: tuple[str, ...]
+    held: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        if len(self.choices) > MOST_CHOICES:
+            raise ValueError(f"a filter has at most {MOST_CHOICES} choices, not {len(self.choices)}")
+
+
+@dataclass(frozen=True)
+class Filterable:
+    """A table whose rows the reader narrows down with buttons: plain HTML and style, no script.
+
+    Args:
+        table: all rows, none of one cell.
+        filters: at most two; a row is shown where it has the chosen value of each.
+    """
+
+    kind: ClassVar[str] = "filterable"
+    table: Table
+    filters: tuple[Filter, ...]
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        if len(self.filters) > len(_FILTER_NAMES) or any(
+            len(one.held) != len(self.table.rows) for one in self.filters
+        ):
+            raise ValueError("a table has at most two filters, and each tells the values of every row")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """A letter for each filter, which the style sheet knows."""
+        return _FILTER_NAMES[: len(self.filters)]
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """For each row the classes by which the style sheet keeps it."""
+        return tuple(
+            " ".join(
+                f"{name}{place + 1}"
+                for name, one in zip(self.names, self.filters, strict=True)
+                for place in one.held[row]
+            )
+            for row in range(len(self.table.rows))
+        )
+
+
+@dataclass(frozen=True)
 class Note:
     """A paragraph; `tone` as in Mark."""
 
@@ -117,7 +177,7 @@ class Pictures:
         return tuple(places)
 
 
-Block = Facts | Table | Note | Points | Pictures
+Block = Facts | Table | Filterable | Note | Points | Pictures
 
 
 @dataclass(frozen=True)

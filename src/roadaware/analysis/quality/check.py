@@ -34,7 +34,7 @@ class Quality:
             does not apply), status (pass, fail, disputed), round1 (pass, fail), round2 (pass, disputed,
             null without a second round), rules, reasons, max_edge_diff_px (pixels of the file),
             max_edge_diff_ref_px (at the resolution of the limits), frame_diff (frames of the file), iou,
-            and the edges, times and labels in every file.
+            and the edges, times, labels and text in every file, in pixels and frames of the first.
         findings: item, stage, rule and says, one row per reason.
         agreement: how alike the annotators are in place and time; see `agreement_table`.
         labels: how alike they are in labels; see `label_agreement_table`.
@@ -172,12 +172,12 @@ def _with_refused(wide: pl.DataFrame, scenes: Sequence[Scenes]) -> tuple[pl.Data
 
 def _judged(wide: pl.DataFrame, findings: pl.DataFrame, count: int) -> pl.DataFrame:
     """The items with their status, sorted by what they are, video, name and frame."""
-    later = pl.col("stage").is_in(["round 1", *_OF_ROUND_2])
-    earlier = ~pl.col("stage").is_in(_OF_ROUND_2)
-    reason = pl.format("{}: {}: {}", "stage", "rule", "says")
-    told = findings.group_by("item", maintain_order=True).agg(
-        failed=earlier.any(),
-        doubted=later.any(),
+    same = findings.group_by("item", "rule", "says", maintain_order=True).agg("stage")
+    reason = pl.format("{}: {} ({})", "rule", "says", pl.col("stage").list.join(", "))
+    stages = pl.col("stage").explode()
+    told = same.group_by("item", maintain_order=True).agg(
+        failed=(~stages.is_in(_OF_ROUND_2)).any(),
+        doubted=stages.is_in(["round 1", *_OF_ROUND_2]).any(),
         rules=pl.col("rule").unique(maintain_order=True),
         reasons=reason,
     )
@@ -211,11 +211,7 @@ def _shown(count: int) -> list[pl.Expr]:
         "max_edge_diff_ref_px": "edge_ref",
         "frame_diff": "frame_diff",
     }
-    own = [
-        pl.col(f"{name}_{k}").alias(f"{FILES[k].replace(' ', '')}_{name}")
-        for k in range(count)
-        for name in (*EDGES, "start", "end", "labels", "text")
-    ]
+    own = [column for k in range(count) for column in _own(k, count)]
     return [
         pl.col("item"),
         pl.col("what"),
@@ -226,10 +222,22 @@ def _shown(count: int) -> list[pl.Expr]:
         pl.col("reasons").fill_null([]),
         *(pl.max_horizontal(f"{name}{pair}" for pair in pairs).alias(as_) for as_, name in greatest.items()),
         pl.min_horizontal(f"iou{pair}" for pair in pairs).alias("iou"),
-        pl.max_horizontal(f"width_{k}" for k in range(count)).alias("width_px"),
-        pl.max_horizontal(f"height_{k}" for k in range(count)).alias("height_px"),
+        pl.coalesce(f"width_{k}" for k in range(count)).alias("width_px"),
+        pl.coalesce(f"height_{k}" for k in range(count)).alias("height_px"),
         *own,
     ]
+
+
+def _own(k: int, count: int) -> list[pl.Expr]:
+    """What file k says of an item, in the pixels and frames of the first file that has it."""
+    name, columns = FILES[k].replace(" ", ""), []
+    scales = {**dict(zip(EDGES, ("x", "y", "x", "y"), strict=True)), "start": "t", "end": "t"}
+    for column, axis in scales.items():
+        value, own = pl.col(f"{column}_{k}"), pl.col(f"scale_{axis}_{k}")
+        asked = pl.coalesce(f"scale_{axis}_{j}" for j in range(count))
+        brought = pl.when(own == asked).then(value).otherwise(value * own / asked)
+        columns.append(brought.alias(f"{name}_{column}"))
+    return columns + [pl.col(f"{column}_{k}").alias(f"{name}_{column}") for column in ("labels", "text")]
 
 
 def _facts(

@@ -78,11 +78,12 @@ def findings_between(wide: pl.DataFrame, a: int, b: int, stage: str, config: Qua
     limit = pl.when(axis).then(limit_x).otherwise(config.edge_px / pl.col(f"scale_y_{a}"))
     at = f"{config.resolution[0]}x{config.resolution[1]}"
     moved = pl.format(
-        f"{{}} differs by {{}} px, at most {{}} pass ({{}} against {config.edge_px:g} at {at})",
+        f"{{}} differs by {{}}{{}}, at most {{}} pass ({{}} px against {config.edge_px:g} at {at})",
         f"worst_edge{pair}",
-        _told(pl.col(f"edge_px{pair}"), 3),
-        _told(limit, 3),
-        _told(pl.col(f"edge_ref{pair}"), 2),
+        _told(pl.col(f"edge_px{pair}")),
+        pl.when(pl.col(f"width_{a}") == 1).then(pl.lit(" of the picture")).otherwise(pl.lit(" px")),
+        _told(limit),
+        _told(pl.col(f"edge_ref{pair}")),
     )
     unit = (
         "frames of the file" if config.frame_rate is None else f"frames at {config.frame_rate:g} per second"
@@ -146,10 +147,11 @@ def _list(labels: pl.Expr) -> pl.Expr:
     return pl.when(labels.list.len() > 0).then(labels.list.join(", ")).otherwise(pl.lit("no label"))
 
 
-def _told(value: pl.Expr, digits: int) -> pl.Expr:
-    return value.round(digits).cast(pl.String).str.strip_suffix(".0")
+def _told(value: pl.Expr) -> pl.Expr:
+    """A number with at most four significant digits, whole where it is whole."""
+    return value.round_sig_figs(4).cast(pl.String).str.strip_suffix(".0")
 
 
 def _signed(value: pl.Expr) -> pl.Expr:
-    shown = _told(value.fill_null(0.0) + 0.0, 2)
+    shown = _told(value.fill_null(0.0) + 0.0)
     return pl.when(value > 0).then(pl.format("+{}", shown)).otherwise(shown)

@@ -1,0 +1,191 @@
+"""`roadaware check`: do annotations hold up, between rounds of checking and by themselves?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from roadaware.cli import console, folders, text
+from roadaware.cli.check_inputs import config, dictionary_of, opened, words_of
+from roadaware.cli.check_text import told
+from roadaware.cli.options import USUAL, WHOLE_SEED, Common, Html, Outcome, OutputFolder, Overwrite, Switch
+from roadaware.cli.text import paragraphs
+
+if TYPE_CHECKING:
+    from roadaware.analysis.quality import Quality
+
+check = App(
+    name="check",
+    help=paragraphs("""
+        Check annotations: against a second pair of eyes, dictionaries, and the rules that always hold.
+
+        For example:
+
+            roadaware check example runs/rounds
+
+            roadaware check annotations runs/rounds/original runs/rounds/round1 runs/rounds/round2
+        """),
+    help_format="plaintext",
+)
+_FILE = "a native file or folder, or tables that `read -o` saved."
+_READER = (
+    "Name of the reader of native files (see `roadaware read --help`); told from their content if left away."
+)
+_EDGE = "Largest difference of an edge that passes, in pixels at --resolution."
+_RESOLUTION = "Resolution at which --edge-px counts; boxes of other sizes are brought to it."
+_FRAMES = "Largest difference of a start or an end that passes, in frames at --frame-rate."
+_RATE = "Frames per second of --frames; `file` for frames of the file."
+_DICTIONARY = 'JSON of allowed labels, {"action": [...], "predicate": [...], ...}; `none` to look nothing up.'
+_WORDS = "Text file of words that no description may hold, one word or phrase a line."
+_LABELS = "Label map (.pbtxt) of AVA's files."
+_ANY = "Do not ask that a round was checked by somebody else."
+_FOLDER = "Write items, agreement and a page into this folder."
+_STRICT = "Exit with 1 if an item failed or is disputed."
+_PAGE, _TITLE = "report.html", "Check of annotations"
+
+
+def check_annotations(
+    original: Annotated[Path, Parameter(help=f"As first annotated: {_FILE}")],
+    round1: Annotated[Path, Parameter(help=f"As the first reviewer left it: {_FILE}")],
+    round2: Annotated[Path | None, Parameter(help="As a second reviewer has it: the same forms.")] = None,
+    /,
+    *,
+    reader: Annotated[str | None, Parameter(help=_READER)] = None,
+    labels: Annotated[Path | None, Parameter(help=_LABELS)] = None,
+    edge_px: Annotated[float, Parameter(help=_EDGE)] = 8.0,
+    resolution: Annotated[str, Parameter(help=_RESOLUTION)] = "1280x720",
+    frames: Annotated[float, Parameter(help=_FRAMES)] = 2.0,
+    frame_rate: Annotated[str, Parameter(help=_RATE)] = "5",
+    dictionary: Annotated[str | None, Parameter(help=_DICTIONARY)] = None,
+    forbidden_words: Annotated[Path | None, Parameter(help=_WORDS)] = None,
+    any_reviewer: Annotated[bool, Parameter(help=_ANY), Switch] = False,
+    html: Html = None,
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder] = None,
+    overwrite: Overwrite = False,
+    strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Compare annotations with one or two rounds of checking: each item passes, fails, or is disputed.
+
+    Round 1 checks and updates the original: differences within the limits pass, greater ones fail. Round 2
+    judges round 1 on its own: what it does not agree with is disputed, and two further annotators decide.
+    Boxes are compared edge by edge (8 px at 1280x720, so 2 px at 320x180), starts and ends within 2 frames
+    at 5 per second; exactly the limit passes. Labels are looked up in the dictionaries of Chaotic World,
+    descriptions searched for words that you list, and structure is checked: boxes inside the picture, ends
+    after starts, known persons, nobody his own object, relations inside both tracks, boxes of sounds where
+    the sound starts, reviewers that differ.
+
+    For example:
+
+        roadaware check annotations original.json reviewed.json --html quality.html
+
+        roadaware check annotations a.csv b.csv c.csv --reader chaotic_world \\
+            --forbidden-words words.txt -o runs/quality --strict
+
+        roadaware check annotations ava1.csv ava2.csv --labels list.pbtxt \\
+            --dictionary none --frames 10 --frame-rate file
+    """
+    from roadaware.cli.output import check_file, write_text
+
+    check_file(html)
+    folders.check(folder, overwrite=overwrite)
+    limits = config(edge_px, resolution, frames, frame_rate, any_reviewer=any_reviewer)
+    allowed, words = dictionary_of(dictionary), words_of(forbidden_words)
+    scenes = [opened(path, reader, labels) for path in (original, round1, round2) if path is not None]
+    from roadaware.analysis.quality import check as checked
+
+    with console.working("checking"):
+        found = checked(*scenes, config=limits, dictionary=allowed, words=words)
+    if html is not None:
+        write_text(html, page(found))
+        console.note(f"wrote {html}")
+    if folder is not None:
+        _save(found, folder, overwrite=overwrite)
+    summary = found.summary()
+    wrong = summary["fail"] + summary["disputed"]
+    failed = f"--strict: {summary['fail']} items failed, {summary['disputed']} are disputed"
+    return Outcome(told(found), found.to_dict(), failed if strict and wrong else None)
+
+
+def example(
+    folder: Annotated[Path, Parameter(help="A new or empty folder; an earlier example is replaced.")],
+    /,
+    *,
+    seed: Annotated[int, Parameter(help="Of the scenes and the differences.", validator=WHOLE_SEED)] = 0,
+    common: Common = USUAL,
+) -> Outcome:
+    """Write a small set of annotations with two rounds of checking and known faults, to try `check` on.
+
+    It has original, round1 and round2 (tables), words.txt (a list for --forbidden-words) and planted.json
+    (what is wrong, and what a check should say).
+
+    For example:
+
+        roadaware check example runs/rounds
+    """
+    from dataclasses import asdict
+
+    from roadaware.cli.output import check_folder, json_text, make_folder, write_text
+    from roadaware.scenes.demo.annotations import FORBIDDEN, annotation_rounds
+    from roadaware.scenes.store import check_target, save
+
+    check_folder(folder)
+    rounds = annotation_rounds(seed=seed)
+    versions = {"original": rounds.original, "round1": rounds.round1, "round2": rounds.round2}
+    for name in versions:
+        check_target(folder / name, overwrite=True)
+    make_folder(folder)
+    for name, scenes in versions.items():
+        save(scenes, folder / name, overwrite=True)
+    planted = [asdict(fault) for fault in rounds.planted]
+    write_text(
+        folder / "words.txt", "".join(f"{word}\n" for word in ("# never in a description", *FORBIDDEN))
+    )
+    write_text(folder / "planted.json", json_text({"seed": seed, "planted": planted}))
+    shown = text.cell(folder)
+    said = (
+        f"wrote {shown}: original, round1, round2, words.txt and planted.json ({len(planted)} faults)\n"
+        f"$ roadaware check annotations {shown}/original {shown}/round1 {shown}/round2 "
+        f"--forbidden-words {shown}/words.txt"
+    )
+    return Outcome(said, {"folder": str(folder), "seed": seed, "planted": planted})
+
+
+check.command(
+    check_annotations, name="annotations", help=paragraphs(check_annotations.__doc__ or ""), sort_key=0
+)
+check.command(example, help=paragraphs(example.__doc__ or ""), sort_key=1)
+
+
+def page(found: Quality) -> str:
+    """The result as one page that needs no network."""
+    from roadaware.reports.page import report
+    from roadaware.reports.quality import quality_sections
+
+    with console.working("report"):
+        return report(quality_sections(found), title=_TITLE)
+
+
+def _save(found: Quality, folder: Path, *, overwrite: bool) -> None:
+    """Items, agreement and page as one result folder."""
+    import polars as pl
+
+    from roadaware.cli.runs import parquet
+
+    flat = found.items.with_columns(
+        pl.col(name).list.join("; ")
+        for name, dtype in found.items.schema.items()
+        if dtype == pl.List(pl.String)
+    )
+    files = {
+        "items.parquet": parquet(found.items),
+        "items.csv": flat.write_csv().encode(),
+        "agreement.csv": found.agreement.write_csv().encode(),
+        "label_agreement.csv": found.labels.write_csv().encode(),
+        _PAGE: page(found).encode("utf-8", errors="backslashreplace"),
+    }
+    data = {name: value for name, value in found.to_dict(most=0).items() if name != "items"}
+    folders.put_folder(folder, folders.with_marker(files, data), overwrite=overwrite)
+    console.note(f"wrote {folder} (report: {folder / _PAGE})")
