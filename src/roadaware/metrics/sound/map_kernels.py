@@ -83,8 +83,8 @@ def painted(first: Ints, edges: Ints, owner: Ints, size: int) -> Votes:
 
 
 @kernel
-def tallied(votes: Votes, claimed: npt.NDArray[np.bool_], most: int) -> tuple[Ints, Ints]:
-    """(n, most + 1) cells with 0, 1, ... votes: all of them, and those that are claimed.
+def tallied(votes: Votes, claimed: npt.NDArray[np.bool_], most: int) -> Ints:
+    """(n, most + 1) claimed cells with 0, 1, ... votes.
 
     Args:
         votes: (n, height, width) at most `most` each.
@@ -92,11 +92,10 @@ def tallied(votes: Votes, claimed: npt.NDArray[np.bool_], most: int) -> tuple[In
         most: votes that a cell can have.
     """
     n, height, width = votes.shape
-    cells, held = np.zeros((n, most + 1), dtype=np.int64), np.zeros((n, most + 1), dtype=np.int64)
+    held = np.zeros((n, most + 1), dtype=np.int64)
     for i in range(n):
         for y in range(height):
             for x in range(width):
-                cells[i, votes[i, y, x]] += 1
-                if claimed[i, y, x]:
-                    held[i, votes[i, y, x]] += 1
-    return cells, held
+                # Added up rather than asked for: the edges of a map are hard to foresee.
+                held[i, votes[i, y, x]] += np.int64(claimed[i, y, x])
+    return held

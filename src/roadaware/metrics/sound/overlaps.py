@@ -56,7 +56,7 @@ def sound_overlaps(truth: SoundTruth, claims: pl.DataFrame, config: SoundConfig)
         InputError: if a map is no rectangle.
     """
     worth, n = truth.worth(config), len(truth.table)
-    true_cells, whole, centre = _trivial(truth, worth, config)
+    all_cells, whole, centre = _trivial(truth, worth, config)
     ciou, cells = np.zeros(n), np.zeros(n, dtype=np.int64)
     claimed, constant = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
     sizes: dict[str, int] = {}
@@ -66,11 +66,12 @@ def sound_overlaps(truth: SoundTruth, claims: pl.DataFrame, config: SoundConfig)
         scaled = scaled_maps(maps, config.size)
         held = claimed_cells(scaled, config)
         votes = painted(*truth.part(rows), config.size)
-        ciou[rows] = consensus_iou(*tallied(votes, held, truth.most), worth[rows])
+        ciou[rows] = consensus_iou(all_cells[rows], tallied(votes, held, truth.most), worth[rows])
         claimed[rows], constant[rows] = True, np.isnan(scaled[:, 0, 0])
         cells[rows] = held.reshape(len(rows), -1).sum(axis=1)
         size = f"{maps.shape[1]} x {maps.shape[2]}"
         sizes[size] = sizes.get(size, 0) + len(rows)
+    true_cells = (all_cells * worth).sum(axis=1)
     return SoundOverlaps(ciou, claimed, constant, cells, true_cells, whole, centre, sizes)
 
 
@@ -93,19 +94,16 @@ def consensus_iou(cells: Ints, held: Ints, worth: Floats) -> Floats:
     return found
 
 
-def _trivial(truth: SoundTruth, worth: Floats, config: SoundConfig) -> tuple[Floats, Floats, Floats]:
-    """(n,) worth of the truth, and the consensus IoU of the whole picture and of its middle."""
+def _trivial(truth: SoundTruth, worth: Floats, config: SoundConfig) -> tuple[Ints, Floats, Floats]:
+    """(n, k) cells with 0, 1, ... votes; (n,) the consensus IoU of the whole picture, and of its middle."""
     from roadaware.metrics.sound.map_kernels import painted, tallied
 
     n, edge = len(truth.table), config.size // 4
-    true, whole, centre = np.zeros(n), np.zeros(n), np.zeros(n)
+    cells, middle = np.zeros((2, n, truth.most + 1), dtype=np.int64)
     for start in range(0, n, _SOUNDS_AT_ONCE):
         rows = np.arange(start, min(start + _SOUNDS_AT_ONCE, n))
         votes = painted(*truth.part(rows), config.size)
-        middle = np.ascontiguousarray(votes[:, edge : config.size - edge, edge : config.size - edge])
-        all_cells, _ = tallied(votes, np.zeros(votes.shape, dtype=bool), truth.most)
-        held, _ = tallied(middle, np.zeros(middle.shape, dtype=bool), truth.most)
-        true[rows] = (all_cells * worth[rows]).sum(axis=1)
-        whole[rows] = consensus_iou(all_cells, all_cells, worth[rows])
-        centre[rows] = consensus_iou(all_cells, held, worth[rows])
-    return true, whole, centre
+        inner = np.ascontiguousarray(votes[:, edge : config.size - edge, edge : config.size - edge])
+        cells[rows] = tallied(votes, np.ones(votes.shape, dtype=bool), truth.most)
+        middle[rows] = tallied(inner, np.ones(inner.shape, dtype=bool), truth.most)
+    return cells, consensus_iou(cells, cells, worth), consensus_iou(cells, middle, worth)
