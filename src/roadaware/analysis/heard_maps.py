@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError
+from roadaware.metrics.sound.config import SoundConfig
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
@@ -18,6 +19,7 @@ from roadaware.scenes.tables import Scenes
 Floats = npt.NDArray[np.float64]
 
 _MOST_CELLS = 32
+_CURVES = {"claims": "ciou", "whole image": "whole_image", "centre": "centre"}
 _UNIT = 1.5
 """Pictures no larger than this have boxes that are shares; their shape is unknown."""
 
@@ -90,6 +92,28 @@ def heard_maps(
         boxes = scenes.boxes.filter(pl.col("sound") == sound).select(CORNERS).to_numpy().astype(np.float64)
         found.append(HeardMap(words, size, _map(predictions, sound), boxes))
     return tuple(found)
+
+
+def success_curves(rows: pl.DataFrame, config: SoundConfig) -> dict[str, list[float]]:
+    """The share of sounds that reach each threshold, as claimed and by the trivial answers.
+
+    Args:
+        rows: instances of sounds: `ciou`, `whole_image`, `centre`, `claimed`, `true_cells`.
+        config: how they were judged.
+
+    Returns:
+        `thresholds`, `claims`, `whole image` and `centre`, (t,) each; empty where no sound is judged.
+    """
+    if config.empty_truth == "left_out":
+        rows = rows.filter(pl.col("true_cells") > 0)
+    if rows.is_empty():
+        return {}
+    steps = config.success_thresholds
+    silent = ~rows["claimed"].to_numpy()
+    held = {name: rows[column].fill_null(-1.0).to_numpy() for name, column in _CURVES.items()}
+    held["claims"] = np.where(silent, -1.0, held["claims"])
+    shares = {name: [float((values >= step).mean()) for step in steps] for name, values in held.items()}
+    return {"thresholds": list(steps), **shares}
 
 
 def _map(predictions: Predictions, sound: int) -> Floats:

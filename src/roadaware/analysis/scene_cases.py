@@ -11,8 +11,10 @@ import polars as pl
 from roadaware.analysis.action_confusion import action_confusion
 from roadaware.analysis.behaviour_graphs import behaviour_graph
 from roadaware.analysis.grounded_strips import grounded_strips
-from roadaware.analysis.heard_maps import heard_maps
+from roadaware.analysis.heard_maps import heard_maps, success_curves
+from roadaware.config import from_dict
 from roadaware.metrics.judged import Floats, Judged, SceneResult
+from roadaware.metrics.sound.config import SoundConfig
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
 
@@ -69,10 +71,12 @@ def sentences(predictions: Predictions, scenes: Scenes, result: SceneResult) -> 
 
 def heard(predictions: Predictions, scenes: Scenes, result: SceneResult) -> dict[str, Any]:
     """The sounds that were localised worst and best, and how many were at each threshold."""
-    rows = result.instances("sound").drop_nulls("ciou").sort("ciou", maintain_order=True)
+    every = result.instances("sound")
+    rows = every.drop_nulls("ciou").sort("ciou", maintain_order=True)
     worst = rows.head(_SOUNDS)
     best = rows.join(worst, on="sound", how="anti", maintain_order="left").tail(_SOUNDS).reverse()
-    found: dict[str, Any] = {"threshold": result.config.get("threshold")}
+    curves = success_curves(every, from_dict(SoundConfig, result.config))
+    found: dict[str, Any] = {"threshold": result.config["threshold"], "success": curves}
     for kind, part in (("worst", worst), ("best", best)):
         says = [
             f"{row['sound_class'] or row['name'] or row['sound']}: cIoU {row['ciou']:.2f}, {row['name']}"

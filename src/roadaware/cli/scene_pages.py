@@ -60,7 +60,7 @@ def run_section(run: SceneRun) -> Section:
         items=run.task.items,
         labelled=run.task.labelled,
         about=_about(run),
-        pictures=list(_pictures(run.pictures)),
+        pictures=list(_pictures(run.pictures, run.name)),
     )
 
 
@@ -72,7 +72,7 @@ def comparison_page(found: Any) -> str:
     return report([scene_comparison_section(found)], title=" against ".join(found.names))
 
 
-def _pictures(held: Mapping[str, Any]) -> Iterator[Picture]:
+def _pictures(held: Mapping[str, Any], name: str) -> Iterator[Picture]:
     """The pictures of a run, whichever of them its task has."""
     from roadaware.analysis.action_confusion import Confusion
     from roadaware.analysis.behaviour_graphs import BehaviourGraph
@@ -81,7 +81,7 @@ def _pictures(held: Mapping[str, Any]) -> Iterator[Picture]:
     from roadaware.reports.behaviour_graph import behaviour_picture
     from roadaware.reports.confusion import confusion_picture
     from roadaware.reports.film import film
-    from roadaware.reports.sound_maps import map_gallery
+    from roadaware.reports.sound_maps import map_gallery, success_curve
 
     if held.get("confusion", {}).get("labels"):
         yield confusion_picture(Confusion.from_dict(held["confusion"]))
@@ -90,6 +90,9 @@ def _pictures(held: Mapping[str, Any]) -> Iterator[Picture]:
     strips = [Strip.from_dict(strip) for strip in held.get("strips", [])]
     if strips:
         yield film(strips, title="Sentences, the worst and the best")
+    if held.get("success"):
+        curves = dict(held["success"])
+        yield success_curve(curves.pop("thresholds"), {name: curves.pop("claims"), **curves}, name)
     for kind in ("worst", "best"):
         maps = [HeardMap.from_dict(each) for each in held.get(f"{kind}_maps", [])]
         if maps:

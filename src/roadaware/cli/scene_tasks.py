@@ -7,7 +7,8 @@ import importlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from roadaware.errors import InputError, UsageError
 
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
     from roadaware.scenes.predictions import Predictions
     from roadaware.scenes.tables import Scenes
 
+_KINDS = {
+    NoneType: "null",
+    bool: "true or false",
+    float: "a number",
+    int: "a whole number",
+    str: "a word",
+    tuple: "a list such as [1, 2]",
+}
 TaskName = Literal["actions", "relations", "grounding", "sound"]
 
 
@@ -89,7 +98,7 @@ TASKS: dict[str, SceneTask] = {
             "sounds found in pictures",
             ("vggss", "flickr_soundnet", "chaotic_world", "label_studio"),
             ("roadaware.scenes.formats.sound_maps", "read_sound_maps"),
-            ("roadaware.metrics.sound.evaluate", "JudgedSound"),
+            ("roadaware.metrics.sound.evaluate", "LocalisedSounds"),
             "a folder of .npy maps, an .npz archive, or JSON with a map for each name",
             ("sounds",),
             "sounds",
@@ -144,11 +153,8 @@ def with_fields(task: SceneTask, config: Any, texts: Sequence[str]) -> Any:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
             guess = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
             raise UsageError(f"--set: the config of {task.name} has no field {name!r}; {guess}")
-        changes[name] = _value(value)
-    try:
-        return replace(config, **changes)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"--set {' '.join(texts)}: {error}") from error
+        changes[name] = _fitting(name, _value(value), get_type_hints(type(config))[name])
+    return replace(config, **changes)
 
 
 def read_claims(task: SceneTask, path: Path, scenes: Scenes) -> Predictions:
@@ -198,6 +204,23 @@ def check_truth(task: SceneTask, scenes: Scenes, where: str) -> None:
             where=where,
             hint="there is nothing to judge against; look into it with `roadaware read`",
         )
+
+
+def _fitting(name: str, value: Any, hint: Any) -> Any:
+    """A value as a field of this type holds it.
+
+    Raises:
+        UsageError: if it is of another type; which words a field takes, the config itself says.
+    """
+    allowed = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    kinds: set[Any] = {type(word) for h in allowed if get_origin(h) is Literal for word in get_args(h)}
+    kinds |= {get_origin(h) or h for h in allowed if get_origin(h) is not Literal}
+    if float in kinds and type(value) is int:
+        value = float(value)
+    if type(value) not in kinds:
+        told = ", ".join(sorted(_KINDS.get(kind, kind.__name__) for kind in kinds))
+        raise UsageError(f"--set {name}: expected {told}; got {value!r}")
+    return value
 
 
 def _value(text: str) -> Any:

@@ -216,7 +216,7 @@ def _estimate_rows(axes: Axes, rows: Sequence[Estimate], digits: int = 3) -> Non
         if row.low is not None and row.high is not None:
             axes.plot([row.low, row.high], [place, place], color=BLUE, linewidth=1.6, alpha=0.6)
         if row.value is not None:
-            axes.plot([row.value], [place], marker="o", markersize=6, color=BLUE)
+            axes.plot([row.value], [place], marker="o", markersize=6, color=BLUE, clip_on=False)
         _beside(axes, place, 1.09, count(row.n), align="right")
         reason = short(row.reason or "no reason given", 30)
         _beside(axes, place, 1.11, f"undefined: {reason}" if row.value is None else number(row.value, digits))

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from roadaware.analysis.behaviour_graphs import Arc, BehaviourGraph
 from roadaware.reports.picture import BLUE, FULL, GREEN, GREY, INK, PALE, VERMILLION, Picture, canvas, styled
-from roadaware.reports.text import sentence, short
+from roadaware.reports.text import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_ROW_IN, _HEAD_IN, _FOOT_IN, _PAD = 0.2, 0.62, 0.5, 0.7
+_ROW_IN, _HEAD_IN, _FOOT_IN, _PAD = 0.2, 0.4, 0.5, 0.7
 _BAR = 0.72
 _FIRST_LETTERS = 26
 
@@ -38,13 +38,12 @@ def behaviour_picture(graph: BehaviourGraph) -> Picture:
         low = min([lane.start for lane in graph.lanes] + [arc.start for arc in graph.arcs], default=0)
         high = max([lane.end for lane in graph.lanes] + [arc.end for arc in graph.arcs], default=1)
         axes.set(xlim=(low, max(high, low + 1)), ylim=(total, 0), xlabel="frame")
-        names = [f"{_letter(k)}  {short(lane.name, 22)}" for k, lane in enumerate(graph.lanes)]
+        names = [f"{_letter(k)} · {short(lane.name, 22)}" for k, lane in enumerate(graph.lanes)]
         axes.set_yticks([top + _PAD / 2 for top in tops], names)
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
-        axes.set_title(short(sentence(graph.says), 110), loc="left", fontsize=8.5, fontweight="bold")
         _key(figure, graph)
-    return Picture("Who does what to whom over time", _caption(graph), figure)
+    return Picture(f"Who does what to whom: {graph.says}", _caption(graph), figure)
 
 
 def _placed(graph: BehaviourGraph) -> tuple[list[float], list[float], list[float]]:

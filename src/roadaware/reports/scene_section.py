@@ -181,7 +181,7 @@ def _whole(result: SceneResult) -> list[dict[str, Any]]:
 
 
 def _says(result: SceneResult, model: str) -> list[str]:
-    """The first metrics in a sentence, and how the best trivial answer does in the first of them."""
+    """The first metrics in a sentence, and what trivial answers score in the first of them."""
     rows = [row for row in _whole(result) if row["valid"]]
     if not rows:
         return []
@@ -195,7 +195,7 @@ def _says(result: SceneResult, model: str) -> list[str]:
         }
         if trivial:
             listed = ", ".join(f"{name} {number(value)}" for name, value in trivial.items())
-            said.append(f"Without looking, {row['metric']} is: {listed}.")
+            said.append(f"Without a model, {row['metric']} is: {listed}.")
     return said
 
 
