@@ -221,11 +221,10 @@ def _ranks(video: Video, frame: int, truth: list[int], config: RelationConfig) -
 def _ranked(video: Video, frame: int, config: RelationConfig) -> list[Fact]:
     """The claims of a frame, best first: a matrix of pairs and predicates, flattened and sorted."""
     pairs: dict[tuple[int, int], int] = {}
-    for claim in video.claims:
-        pairs.setdefault((claim.subject, claim.object), len(pairs))
     matrix: dict[tuple[int, int], dict[str, Fact]] = {}
     for c in _alive(video.claims, video.claimed_tubes, frame):
         claim = video.claims[c]
+        pairs.setdefault((claim.subject, claim.object), len(pairs))
         row = matrix.setdefault((claim.subject, claim.object), {})
         if claim.predicate not in row or claim.score > row[claim.predicate].score:
             row[claim.predicate] = claim

@@ -84,7 +84,7 @@ _META = Meta(vocabularies={"category": CATEGORIES, "predicate": PREDICATES})
 
 
 def _video(draw: np.random.Generator, name: str, n_claims: int) -> Video:
-    video = Video(name, category=str(draw.choice(["flood", "fight"])))
+    video = Video(name, category=("flood", "fight")[int(name[1:]) % 2])
     for _ in range(int(draw.integers(2, 5))):
         start = int(draw.integers(0, 6))
         corner = draw.integers(0, 12, 2)
@@ -96,46 +96,59 @@ def _video(draw: np.random.Generator, name: str, n_claims: int) -> Video:
                 x, y = (float(c) for c in corner)
                 boxes[frame] = (x, y, x + float(size[0]), y + float(size[1]))
         video.tubes.append(Tube(str(draw.choice(CATEGORIES[1:])), boxes, str(len(video.tubes))))
-    for _ in range(int(draw.integers(0, 7)) * (draw.random() > 0.15)):
-        video.truth.append(_fact(draw, video.tubes))
+    if draw.random() > 0.15:
+        video.truth = [_fact(draw, video.tubes) for _ in range(int(draw.integers(1, 7)))]
+        if draw.random() > 0.5:
+            again = video.truth[0]
+            later = again.start + int(draw.integers(0, 3))
+            video.truth.append(Fact(again.subject, again.predicate, again.object, later, again.end + 2))
     if draw.random() > 0.5:
         video.annotated = sorted({int(f) for f in draw.integers(0, 16, 14)})
-    for _ in range(int(draw.integers(2, 8))):
-        video.claimed_tubes.append(_claimed(draw, video.tubes))
-    for _ in range(n_claims * (draw.random() > 0.1)):
-        video.claims.append(_claim(draw, video))
+    copies: list[list[int]] = []
+    for tube in video.tubes:
+        copies.append([])
+        for _ in range(int(draw.integers(1, 4))):
+            copies[-1].append(len(video.claimed_tubes))
+            video.claimed_tubes.append(_claimed(draw, tube))
+    if draw.random() > 0.1:
+        video.claims = [_claim(draw, video, copies) for _ in range(n_claims)]
     return video
 
 
 def _fact(draw: np.random.Generator, tubes: list[Tube]) -> Fact:
+    """A relation of two tubes, mostly within their common life."""
     a, b = (int(i) for i in draw.choice(len(tubes), 2, replace=False))
-    start = int(draw.integers(0, 10))
-    return Fact(a, str(draw.choice(PREDICATES[:3])), b, start, start + int(draw.integers(1, 9)))
+    common = sorted(tubes[a].boxes.keys() & tubes[b].boxes.keys()) or [3]
+    start = common[int(draw.integers(len(common)))]
+    end = start + int(draw.integers(1, 9))
+    return Fact(a, str(draw.choice(PREDICATES[:3])), b, start, end)
 
 
-def _claimed(draw: np.random.Generator, tubes: list[Tube]) -> Tube:
-    """A tube near a true one, or the true one, here and there of another category."""
-    true = tubes[int(draw.integers(len(tubes)))]
-    spread = float(draw.choice([0.0, 0.5, 2.0]))
+def _claimed(draw: np.random.Generator, true: Tube) -> Tube:
+    """A tube near a true one, or its equal, here and there of another category."""
+    spread = float(draw.choice([0.0, 0.5, 1.5]))
     boxes = {}
     for frame, box in true.boxes.items():
         x1, y1, x2, y2 = (v + float(d) for v, d in zip(box, draw.normal(0, spread, 4), strict=True))
         if spread == 0 or draw.random() > 0.1:
             boxes[frame] = (min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
-    category = true.category if draw.random() > 0.15 else str(draw.choice(CATEGORIES))
+    category = true.category if draw.random() > 0.1 else str(draw.choice(CATEGORIES))
     score = None if draw.random() > 0.5 else float(draw.choice([0.25, 0.5, 1.0]))
     return Tube(category, boxes, None, score)
 
 
-def _claim(draw: np.random.Generator, video: Video) -> Fact:
-    a, b = (int(i) for i in draw.integers(0, len(video.claimed_tubes), 2))
-    predicate = str(draw.choice(PREDICATES))
-    start, end = int(draw.integers(0, 10)), 0
-    if video.truth and draw.random() > 0.4:
-        like = video.truth[int(draw.integers(len(video.truth)))]
-        predicate, start, end = like.predicate, like.start, like.end
+def _claim(draw: np.random.Generator, video: Video, copies: list[list[int]]) -> Fact:
+    """A claim near a true relation, or about anybody."""
     score = float(draw.choice([0.0, 1e-5, 2e-5, 0.2, 0.4, 0.5, 0.8, 0.9]))
-    return Fact(a, predicate, b, start, end or start + int(draw.integers(1, 9)), score)
+    if video.truth and draw.random() > 0.3:
+        like = video.truth[int(draw.integers(len(video.truth)))]
+        a, b = (int(draw.choice(copies[tube])) for tube in (like.subject, like.object))
+        predicate = like.predicate if draw.random() > 0.3 else str(draw.choice(PREDICATES))
+        start = max(0, like.start + int(draw.integers(-1, 2)))
+        return Fact(a, predicate, b, start, max(start + 1, like.end + int(draw.integers(-1, 2))), score)
+    a, b = (int(i) for i in draw.integers(0, len(video.claimed_tubes), 2))
+    start = int(draw.integers(0, 10))
+    return Fact(a, str(draw.choice(PREDICATES)), b, start, start + int(draw.integers(1, 9)), score)
 
 
 def _tables(videos: list[Video], tubes: str, facts: str) -> dict[str, pl.DataFrame]:

@@ -1,33 +1,377 @@
+"""Relations against plain loops, hand-worked cases and laws."""
+
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 from plain_relations import plain_metrics
-from random_relations import predictions_of, random_videos, scenes_of
+from random_relations import (
+    Fact,
+    Tube,
+    Video,
+    copied,
+    predictions_of,
+    random_videos,
+    scenes_of,
+    still,
+)
+from worked_relations import CASES, FAR, NEAR, moved, person
 
-from roadaware.metrics.judged import as_json
+from roadaware.errors import InputError, UsageError
+from roadaware.metrics.judged import as_json, drawn, values_of
 from roadaware.metrics.relations.config import CONFIGS, RelationConfig
 from roadaware.metrics.relations.evaluate import evaluate
+from roadaware.metrics.relations.state import JudgedRelations
+from roadaware.scenes.formats.relation_claims import read_relation_claims
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.readers import read
+from roadaware.scenes.tables import Meta
 
 SMALL = {"recall_at": (1, 3, 8), "precision_at": (1, 3), "top_returns": 12, "frame_top": 6}
+DEFAULT, VIDVRD = CONFIGS["default"](), CONFIGS["vidvrd"]()
+PUBLISHED = [make() for make in CONFIGS.values()]
+ODD = replace(DEFAULT, repeated_truth="each", averaging="pooled", predicates_per_pair=2)
 
 
-def _configs() -> list[RelationConfig]:
-    published = [make() for make in CONFIGS.values()]
-    small = [replace(config, **SMALL) for config in published]
-    odd = replace(RelationConfig(), repeated_truth="each", averaging="pooled", predicates_per_pair=2)
-    return [*published, *small, odd, replace(odd, several_truths=True, empty_frames="zero")]
+def summary(videos: list[Video], config: RelationConfig) -> dict[str, float | None]:
+    return as_json(evaluate(predictions_of(videos), scenes_of(videos), config))["summary"]
+
+
+def state_of(videos: list[Video], config: RelationConfig) -> JudgedRelations:
+    state = evaluate(predictions_of(videos), scenes_of(videos), config).state
+    assert isinstance(state, JudgedRelations)
+    return state
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_every_config_equals_the_plain_loops(seed: int) -> None:
     videos = random_videos(seed)
     scenes, predictions = scenes_of(videos), predictions_of(videos)
-    for config in _configs():
+    small = [replace(config, **SMALL) for config in PUBLISHED]
+    for config in [*PUBLISHED, *small, ODD, replace(ODD, several_truths=True, empty_frames="zero")]:
         plain = plain_metrics(videos, config)
-        found = as_json(evaluate(predictions, scenes, config))
+        result = evaluate(predictions, scenes, config)
+        found = as_json(result)
         assert set(found["summary"]) == set(plain.values)
         for name, value in plain.values.items():
             assert found["summary"][name] == pytest.approx(value, abs=1e-12), name
         assert {k: pytest.approx(v, abs=1e-12) for k, v in plain.by_class.items()} == found["per_class"]
+        if config.tubelets:
+            rows = result.instances("claim").filter("hit").select("relation", "truth").rows()
+            assert sorted(rows) == sorted(_numbered(videos, plain.taken))
+
+
+def _numbered(videos: list[Video], taken: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
+    """Claim and truth by their numbers in the tables, which go on from video to video."""
+    pairs, claims, truths = [], 0, 0
+    for video, found in zip(videos, taken, strict=True):
+        pairs += [(claims + c, truths + t) for c, t in found]
+        claims, truths = claims + len(video.claims), truths + len(video.truth)
+    return pairs
+
+
+@pytest.mark.parametrize("field", CASES)
+def test_each_choice_alone_changes_its_number(field: str) -> None:
+    case = CASES[field]
+    for config, value in zip(case.configs(field), case.values, strict=True):
+        assert summary(list(case.videos), config)[case.metric] == pytest.approx(value, abs=1e-10)
+
+
+def test_truth_against_itself_is_perfect_and_no_claims_find_nothing() -> None:
+    for seed in range(4):
+        videos = [v for v in random_videos(seed) if v.truth]
+        for video in videos:  # a relation that nobody has a box in cannot be found
+            video.tubes = [Tube(t.category, still(NEAR, 0, 40), t.name) for t in video.tubes]
+            video.tubes = [
+                Tube(t.category, still(moved(NEAR, 20.0 * i), 0, 40), t.name)
+                for i, t in enumerate(video.tubes)
+            ]
+        perfect = summary(copied(videos), DEFAULT)
+        assert perfect == dict.fromkeys(perfect, 1.0)
+        for config in PUBLISHED:
+            nothing = summary([replace_claims(video, []) for video in videos], config)
+            assert nothing == dict.fromkeys(nothing, 0.0)
+
+
+def replace_claims(video: Video, claims: list[Fact]) -> Video:
+    return Video(video.name, video.tubes, video.truth, video.claimed_tubes, claims, video.annotated)
+
+
+def test_the_order_of_videos_and_of_untied_claims_does_not_matter() -> None:
+    videos = random_videos(3)
+    draw = np.random.default_rng(0)
+    for video in videos:
+        scores = 0.1 + 0.9 * draw.permutation(len(video.claims)) / 100
+        video.claims = [replace(c, score=float(s)) for c, s in zip(video.claims, scores, strict=True)]
+    for config in PUBLISHED:
+        expected = summary(videos, config)
+        scenes, claims = scenes_of(videos[::-1]), predictions_of(videos)
+        mixed = claims.with_tables(
+            **{
+                name: getattr(claims, name).sample(fraction=1, shuffle=True, seed=1)
+                for name in claims.filled()
+            }
+        )
+        found = as_json(evaluate(mixed, scenes, config))["summary"]
+        assert found == {name: pytest.approx(value, abs=1e-12) for name, value in expected.items()}
+
+
+@pytest.mark.parametrize("config", [DEFAULT, VIDVRD, CONFIGS["frame-sg-with"]()])
+def test_parts_merge_to_the_whole_and_resample_like_it(config: RelationConfig) -> None:
+    videos = random_videos(5)
+    whole = state_of(videos, config)
+    parts = state_of(videos[:2], config).merge(state_of(videos[2:], config))
+    assert values_of(parts) == pytest.approx(values_of(whole), nan_ok=True)
+    assert values_of(whole.only(np.arange(6) < 2)) == pytest.approx(
+        values_of(state_of(videos[:2], config)), nan_ok=True
+    )
+    arrays, facts = whole.packed()
+    assert values_of(JudgedRelations.unpacked(arrays, json.loads(json.dumps(facts)))) == values_of(whole)
+    weights = np.array([2, 0, 1, 3, 0, 1], dtype=np.int32)
+    again = [
+        Video(f"{i}/{v.name}", *(getattr(v, name) for name in v.__dataclass_fields__ if name != "name"))
+        for v, weight in zip(videos, weights, strict=True)
+        for i in range(weight)
+    ]
+    many = {(m.metric, m.label): m.values[0] for m in whole.measured(weights[None])}
+    one = state_of(again, config)
+    for each in one.measured(np.ones((1, 7), dtype=np.int32)):
+        assert many[each.metric, each.label] == pytest.approx(each.values[0], abs=1e-6)
+    with pytest.raises(InputError, match="in both parts"):
+        whole.merge(whole)
+    with pytest.raises(InputError, match="configurations"):
+        whole.merge(replace(whole, config=replace(config, recall_at=(1,))))
+    assert set(drawn(whole, 3, 0)) == set(many)
+
+
+def test_parts_with_other_predicates_merge_by_name() -> None:
+    first, second = (random_videos(seed) for seed in (1, 2))
+    other = [replace_name(video) for video in second]
+    scenes = scenes_of(other)
+    turned = scenes.meta.vocabularies["predicate"][::-1]
+    meta = replace(scenes.meta, vocabularies={**scenes.meta.vocabularies, "predicate": turned})
+    told = scenes.relations.with_columns(predicate=len(turned) - 1 - pl.col("predicate"))
+    part = evaluate(predictions_of(other), scenes.with_tables(relations=told, meta=meta), DEFAULT)
+    assert part.state is not None
+    merged = state_of(first, DEFAULT).merge(part.state)
+    ones = np.ones((1, 12), dtype=np.int32)
+    whole = state_of([*first, *other], DEFAULT)
+    assert {(m.metric, m.label): m.values[0] for m in merged.measured(ones)} == pytest.approx(
+        {(m.metric, m.label): m.values[0] for m in whole.measured(ones)}
+    )
+
+
+def replace_name(video: Video) -> Video:
+    return replace(video, name=f"other {video.name}")
+
+
+def test_instances_say_what_found_what() -> None:
+    videos = list(CASES["several_truths"].videos)
+    result = evaluate(predictions_of(videos), scenes_of(videos), DEFAULT)
+    claim = result.instances("claim").row(0, named=True)
+    assert (claim["hit"], claim["truth"], claim["rank"]) == (True, 0, 1)
+    assert (claim["subject_viou"], claim["object_viou"]) == (1.0, 1.0)
+    truth = result.instances("truth")
+    assert truth.select("relation", "claim", "rank").rows() == [(0, 0, 1), (1, None, None)]
+    frames = result.instances("frame")
+    assert frames.select("frame", "truth", "found@20").row(3) == (3, 2, 1)
+    assert result.levels == ("claim", "truth", "frame")
+    near = evaluate(
+        *(predictions_of(list(CASES["pixel_offset"].videos)), scenes_of(list(CASES["pixel_offset"].videos))),
+        DEFAULT,
+    )
+    missed = near.instances("claim").row(0, named=True)
+    assert (missed["hit"], missed["truth"]) == (False, 0)
+    assert missed["subject_viou"] == pytest.approx(36 / 81)
+
+
+def test_a_taken_relation_leaves_the_next_best_free_one() -> None:
+    tubes = [person(NEAR), person(moved(NEAR, 2.0)), person(FAR)]
+    truth = [Fact(0, "follow", 2, 0, 10), Fact(1, "follow", 2, 0, 10)]
+    claims = [Fact(0, "follow", 1, 0, 10, s) for s in (0.9, 0.8, 0.7)]
+    video = Video("crowd", tubes, truth, [person(NEAR), person(FAR)], claims)
+    result = evaluate(predictions_of([video]), scenes_of([video]), VIDVRD)
+    rows = result.instances("claim").select("hit", "truth", pl.col("subject_viou").round(4))
+    assert rows.rows() == [(True, 0, 1.0), (True, 1, 0.6667), (False, 0, 1.0)]
+    assert result.value("map") == 1.0
+
+
+def test_slices_and_facts_go_with_the_numbers() -> None:
+    videos = random_videos(4)
+    result = evaluate(
+        predictions_of(videos), scenes_of(videos), DEFAULT, by=("category", "density"), draws=20
+    )
+    fights = [video for video in videos if video.category == "fight"]
+    assert result.values("category: fight")["map"] == pytest.approx(summary(fights, DEFAULT)["map"])
+    assert result.row("map")["low_video"] is not None
+    assert {"setting", "averaging", "frames_judged", "frames_without_truth"} <= set(result.facts)
+    with pytest.raises(UsageError, match="slice"):
+        evaluate(predictions_of(videos), scenes_of(videos), DEFAULT, by=("weather",))
+
+
+def test_words_are_matched_by_name_and_unknown_videos_are_counted() -> None:
+    video = CASES["averaging"].videos[0]
+    scenes, claims = scenes_of([video]), predictions_of([video])
+    words = {"category": ("cat", "person"), "predicate": ("jump", "follow")}
+    mapped = claims.with_tables(
+        meta=Meta(vocabularies=words),
+        tube_labels=claims.tube_labels.with_columns(label=pl.lit(1)),
+        relations=claims.relations.with_columns(predicate=pl.lit(1)),
+    )
+    assert as_json(evaluate(mapped, scenes, DEFAULT))["summary"] == summary([video], DEFAULT)
+    foreign = predictions_of([replace_name(video)])
+    result = evaluate(foreign, scenes, DEFAULT)
+    assert result.left_out == {"claims in videos that the truth does not have": 1}
+    assert "no claim is judged" in " ".join(result.notes)
+    nameless = claims.with_tables(tube_labels=claims.tube_labels.clear())
+    assert "other names" in " ".join(evaluate(nameless, scenes, DEFAULT).notes)
+
+
+def test_what_cannot_be_judged_is_refused() -> None:
+    video = CASES["averaging"].videos[0]
+    scenes, claims = scenes_of([video]), predictions_of([video])
+    with pytest.raises(InputError, match="no true relation"):
+        evaluate(claims, scenes.with_tables(relations=scenes.relations.clear()), DEFAULT)
+    with pytest.raises(InputError, match="score"):
+        evaluate(claims.with_tables(relations=claims.relations.drop("score")), scenes, DEFAULT)
+    with pytest.raises(InputError, match="end_frame"):
+        evaluate(claims, scenes.with_tables(relations=scenes.relations.drop("end_frame")), DEFAULT)
+    with pytest.raises(InputError, match="no boxes"):
+        evaluate(claims.with_tables(boxes=claims.boxes.clear()), scenes, DEFAULT)
+    twice = pl.concat([claims.boxes, claims.boxes.head(1).with_columns(box=pl.col("box") + 999)])
+    with pytest.raises(InputError, match="two boxes in frame 0"):
+        evaluate(claims.with_tables(boxes=twice), scenes, DEFAULT)
+    labels = pl.concat(
+        [claims.tube_labels, claims.tube_labels.head(1).with_columns(label=pl.col("label") - 1)]
+    )
+    with pytest.raises(InputError, match="several labels"):
+        evaluate(claims.with_tables(tube_labels=labels), scenes, DEFAULT)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"judges": "boxes"},
+        {"setting": "sgcls"},
+        {"recall_at": ()},
+        {"recall_at": (20, 20)},
+        {"precision_at": (0,)},
+        {"top_returns": 0},
+        {"viou_threshold": 0.0},
+        {"iou_threshold": 1.5},
+        {"pixel_offset": -1.0},
+        {"several_truths": 1},
+        {"frame_min_score": float("nan")},
+    ],
+)
+def test_a_config_holds_what_its_fields_can_be(change: dict[str, object]) -> None:
+    with pytest.raises(UsageError):
+        replace(DEFAULT, **change)
+
+
+def test_claims_on_true_tubes_are_found_by_name_by_boxes_or_by_number() -> None:
+    named = CASES["setting"].videos[0]
+    config = replace(DEFAULT, setting="predcls")
+    assert summary([named], config)["recall@20"] == 1.0
+    same = [Tube("dog", tube.boxes) for tube in named.tubes]
+    boxed = Video("boxed", named.tubes, named.truth, same, named.claims)
+    assert summary([boxed], config)["recall@20"] == 1.0
+    bare = Predictions(relations=predictions_of([named]).relations, meta=predictions_of([named]).meta)
+    assert evaluate(bare, scenes_of([named]), config).value("recall@20") == 1.0
+    astray = Video("astray", named.tubes, named.truth, [person(moved(NEAR, 1.0)), same[1]], named.claims)
+    result = evaluate(predictions_of([astray]), scenes_of([astray]), config)
+    assert (result.value("recall@20"), result.left_out) == (0.0, {"claims that are not on true tubes": 1})
+
+
+def test_true_tubes_with_the_same_boxes_are_told_apart_by_category() -> None:
+    tubes = [person(NEAR, name="1"), Tube("dog", still(NEAR, 0, 10), "2"), person(FAR, name="3")]
+    truth = [Fact(1, "follow", 2, 0, 10)]
+    claimed = [Tube("dog", still(NEAR, 2, 8)), person(FAR)]
+    video = Video("twins", tubes, truth, claimed, [Fact(0, "follow", 1, 0, 10, 0.9)])
+    assert summary([video], replace(DEFAULT, setting="predcls"))["recall@20"] == 1.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_native_files_score_like_the_facts_they_are_made_of(seed: int, tmp_path: Path) -> None:
+    videos = [_whole(video) for video in random_videos(seed)]
+    truth, claims = tmp_path / "truth", tmp_path / "claims.json"
+    truth.mkdir()
+    for video in videos:
+        (truth / f"{video.name}.json").write_text(json.dumps(_annotation(video)), encoding="utf-8")
+    listed = {video.name: [_claim(fact, video) for fact in video.claims] for video in videos}
+    claims.write_text(json.dumps({"results": listed}), encoding="utf-8")
+    scenes = read("vidvrd", truth)
+    predictions = read_relation_claims(claims, scenes)
+    for config in PUBLISHED:
+        plain = plain_metrics(videos, config).values
+        assert as_json(evaluate(predictions, scenes, config))["summary"] == pytest.approx(plain, abs=1e-9)
+
+
+def _whole(video: Video) -> Video:
+    """The same with a box in every frame, whole relations, and claims that each have tubes of their own."""
+
+    def filled(tube: Tube) -> Tube:
+        found, box = {}, next(iter(tube.boxes.values()), NEAR)
+        for frame in range(25):
+            found[frame] = box = tube.boxes.get(frame, box)
+        return Tube(tube.category, found, tube.name)
+
+    truth = [fact for fact in video.truth if fact.end <= 25]
+    claimed: list[Tube] = []
+    claims = []
+    for fact in video.claims:
+        for place in (fact.subject, fact.object):
+            tube = filled(video.claimed_tubes[place])
+            boxes = {
+                f: moved(b, 1e-3 * len(claimed)) for f, b in tube.boxes.items() if fact.start <= f < fact.end
+            }
+            claimed.append(Tube(tube.category, boxes))
+        ends = (len(claimed) - 2, len(claimed) - 1)
+        claims.append(Fact(ends[0], fact.predicate, ends[1], fact.start, fact.end, fact.score))
+    return Video(video.name, [filled(t) for t in video.tubes], truth, claimed, claims, list(range(25)))
+
+
+def _annotation(video: Video) -> dict[str, object]:
+    edges = ("xmin", "ymin", "xmax", "ymax")
+    trajectories = [
+        [
+            {"tid": i, "bbox": dict(zip(edges, tube.boxes[frame], strict=True)), "generated": 0}
+            for i, tube in enumerate(video.tubes)
+        ]
+        for frame in range(25)
+    ]
+    return {
+        "video_id": video.name,
+        "frame_count": 25,
+        "fps": 25,
+        "width": 640,
+        "height": 360,
+        "subject/objects": [{"tid": i, "category": t.category} for i, t in enumerate(video.tubes)],
+        "trajectories": trajectories,
+        "relation_instances": [
+            {
+                "subject_tid": fact.subject,
+                "predicate": fact.predicate,
+                "object_tid": fact.object,
+                "begin_fid": fact.start,
+                "end_fid": fact.end,
+            }
+            for fact in video.truth
+        ],
+    }
+
+
+def _claim(fact: Fact, video: Video) -> dict[str, object]:
+    subject, object_ = video.claimed_tubes[fact.subject], video.claimed_tubes[fact.object]
+    return {
+        "triplet": [subject.category, fact.predicate, object_.category],
+        "score": fact.score,
+        "duration": [fact.start, fact.end],
+        "sub_traj": [subject.boxes[f] for f in range(fact.start, fact.end)],
+        "obj_traj": [object_.boxes[f] for f in range(fact.start, fact.end)],
+    }

@@ -93,6 +93,20 @@ def evaluate(
         makers["truth"] = lambda: truth_table(tubelets, names)
     if triplets is not None:
         makers["frame"] = lambda: frame_table(triplets, names, config.recall_at)
+    return result(
+        *(state, config),
+        by=by,
+        draws=draws,
+        seed=seed,
+        notes=_notes(predictions, scenes, found),
+        makers=makers,
+        left_out=found.left_out,
+        facts=_facts(found, state, config),
+    )
+
+
+def _facts(found: _Found, state: JudgedRelations, config: RelationConfig) -> dict[str, Any]:
+    """What belongs beside every number."""
     facts: dict[str, Any] = {
         "setting": config.setting,
         "relations": len(found.truth),
@@ -107,16 +121,7 @@ def evaluate(
             "predicates_per_pair": config.predicates_per_pair or "all",
             "claims_per_frame": config.frame_top or "all",
         }
-    return result(
-        *(state, config),
-        by=by,
-        draws=draws,
-        seed=seed,
-        notes=_notes(predictions, scenes, found),
-        makers=makers,
-        left_out=found.left_out,
-        facts=facts,
-    )
+    return facts
 
 
 def _judged(predictions: Predictions, scenes: Scenes, config: RelationConfig) -> _Found:

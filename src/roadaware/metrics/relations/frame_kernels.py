@@ -93,97 +93,136 @@ def true_triplets(
 
 @kernel
 def find_triplets(
-    claim_starts: Any,
-    start: Any,
-    end: Any,
-    subject: Any,
-    object_: Any,
-    triplet: Any,
-    pair: Any,
-    same: Any,
-    score: Any,
-    offsets: Any,
-    frames: Any,
-    boxes: Any,
-    image_video: Any,
+    claims: Any,
+    ties: Any,
+    tracks: Any,
     images: Any,
-    entry_starts: Any,
-    entries: Any,
-    truth_triplet: Any,
-    truth_boxes: Any,
+    truth: Any,
     limits: Any,
     numbers: Any,
-    single: bool,
-    several: bool,
+    how: Any,
     rank: Any,
-    found_by: Any,
+    by: Any,
 ) -> None:
     """Walk the claims of each image from the best on, and note the rank that finds each true triplet.
 
     Args:
-        claim_starts: (V + 1,) where the claims of each video begin; by falling score in a video.
-        start: (n,) first frame of each claim.
-        end: (n,) frame after the last.
-        subject: (n,) place of the tube, like the next.
-        object_: (n,).
-        triplet: (n,) who does what to whom.
-        pair: (n,) number of the two tubes.
-        same: (n,) number of the two tubes and the predicate.
-        score: (n,).
-        offsets: (tubes + 1,) where the boxes of each claimed tube begin.
-        frames: (m,) frame of each box.
-        boxes: (m, 4) corners.
-        image_video: (i,) video of each image.
-        images: (i,) frame of each image.
-        entry_starts: (i + 1,) where the true triplets of each image begin.
-        entries: (e, 4) image, relation, box of the subject and of the object.
-        truth_triplet: (t,) of each true relation.
-        truth_boxes: (k, 4) corners.
+        claims: (V + 1,) where the claims of each video begin, by falling score in a video; and of the n
+            claims the first frame, the frame after the last, places of subject and object, triplet, number
+            of the pair, number of pair and predicate, score, and place in the table.
+        ties: (V + 1,) where those of each video begin, and the claims of pairs that tie with others.
+        tracks: (tubes + 1,) where the boxes of each claimed tube begin; (m,) their frames; (m, 4) corners.
+        images: (i,) video, (i,) frame, (i + 1,) where the true triplets of each image begin.
+        truth: (e, 4) image, relation, box of the subject and of the object; (t,) triplet of each relation;
+            (k, 4) corners.
         limits: predicates of a pair, and claims of an image, that are judged.
         numbers: score that a claim must pass, least overlap, pixels added to widths and heights.
-        single: whether boxes and overlaps are rounded to single precision.
-        several: whether a claim finds all that it overlaps enough.
+        how: whether a claim finds all that it overlaps enough; whether boxes and overlaps are rounded to
+            single precision.
         rank: (e,) filled with the rank that finds each triplet, from 1; 0 where none does.
-        found_by: (e,) filled with that claim.
+        by: (e,) filled with that claim.
     """
+    starts, start, end, subject, object_, triplet, pair, same, score, _ = claims
+    offsets, frames, boxes = tracks
     per_pair, top = limits
-    least, threshold, offset = numbers
-    n_pairs, n_same = 0, 0
-    for c in range(len(pair)):
-        n_pairs, n_same = max(n_pairs, pair[c] + 1), max(n_same, same[c] + 1)
-    pair_image, pair_count = np.full(n_pairs, -1, dtype=np.int64), np.zeros(n_pairs, dtype=np.int64)
-    same_image = np.full(n_same, -1, dtype=np.int64)
-    for image in range(len(images)):
-        low, high = entry_starts[image], entry_starts[image + 1]
-        missing, n, frame, video = high - low, 0, images[image], image_video[image]
-        for c in range(claim_starts[video], claim_starts[video + 1]):
-            if missing == 0 or n == top or score[c] <= least:
+    n_numbers = same.max() + 1 if len(same) else 0
+    judged, count = np.zeros(n_numbers, dtype=np.int64), np.zeros(n_numbers, dtype=np.int64)
+    last, first = np.full(n_numbers, -1, dtype=np.int64), np.zeros(n_numbers, dtype=np.int64)
+    judged[:] = -1
+    walk = np.arange(len(same))
+    for image in range(len(images[1])):
+        video, frame, low, high = images[0][image], images[1][image], images[2][image], images[2][image + 1]
+        missing, n = high - low, 0
+        if missing:
+            tied = ties[1][ties[0][video] : ties[0][video + 1]]
+            _order_ties(claims, tied, offsets, frames, starts[video], frame, walk, first)
+        for c in walk[starts[video] : starts[video + 1]]:
+            if missing == 0 or n == top or score[c] <= numbers[0]:
                 break
-            if not start[c] <= frame < end[c] or same_image[same[c]] == image:
+            if not start[c] <= frame < end[c] or judged[same[c]] == image:
                 continue
             s, o = _box_at(offsets, frames, subject[c], frame), _box_at(offsets, frames, object_[c], frame)
             if s < 0 or o < 0:
                 continue
-            same_image[same[c]] = image
-            if pair_image[pair[c]] != image:
-                pair_image[pair[c]], pair_count[pair[c]] = image, 0
-            if pair_count[pair[c]] == per_pair:
-                continue
-            pair_count[pair[c]] += 1
-            n += 1
-            best, chosen = -1.0, -1
-            for e in range(low, high):
-                if rank[e] or truth_triplet[entries[e, 1]] != triplet[c]:
-                    continue
-                overlap = min(
-                    _iou(boxes[s], truth_boxes[entries[e, 2]], offset, single),
-                    _iou(boxes[o], truth_boxes[entries[e, 3]], offset, single),
+            judged[same[c]] = image
+            count[pair[c]] = 1 if last[pair[c]] != image else count[pair[c]] + 1
+            last[pair[c]] = image
+            if count[pair[c]] <= per_pair:
+                n += 1
+                missing -= _take(
+                    truth, low, high, triplet[c], boxes[s], boxes[o], numbers, how, n, c, rank, by
                 )
-                if overlap >= threshold and several:
-                    rank[e], found_by[e] = n, c
-                    missing -= 1
-                elif overlap >= threshold and overlap > best:
-                    best, chosen = overlap, e
-            if chosen >= 0:
-                rank[chosen], found_by[chosen] = n, c
-                missing -= 1
+
+
+@kernel
+def _take(
+    truth: Any,
+    low: int,
+    high: int,
+    triplet: int,
+    subject: Any,
+    object_: Any,
+    numbers: Any,
+    how: Any,
+    n: int,
+    claim: int,
+    rank: Any,
+    by: Any,
+) -> Any:
+    """Note the rank of a claim with the true triplets that it finds; how many there are."""
+    entries, truth_triplet, boxes = truth
+    found, best, chosen = 0, -1.0, -1
+    for e in range(low, high):
+        if rank[e] or truth_triplet[entries[e, 1]] != triplet:
+            continue
+        overlap = min(
+            _iou(subject, boxes[entries[e, 2]], numbers[2], how[1]),
+            _iou(object_, boxes[entries[e, 3]], numbers[2], how[1]),
+        )
+        if overlap >= numbers[1] and how[0]:
+            rank[e], by[e] = n, claim
+            found += 1
+        elif overlap >= numbers[1] and overlap > best:
+            best, chosen = overlap, e
+    if chosen >= 0:
+        rank[chosen], by[chosen] = n, claim
+        found += 1
+    return found
+
+
+@kernel
+def _order_ties(
+    claims: Any, tied: Any, offsets: Any, frames: Any, low: int, frame: int, walk: Any, first: Any
+) -> None:
+    """Bring claims of equal scores to the order in which their pairs first stand in this frame.
+
+    Args:
+        claims: as in `find_triplets`.
+        tied: the claims of pairs that tie with others, by falling score.
+        offsets: (tubes + 1,) where the boxes of each claimed tube begin.
+        frames: (m,) their frames.
+        low: the first claim of the video.
+        frame: the frame.
+        walk: (n,) the claims in order; those that tie are ordered again.
+        first: (pairs,) room for the first claim of each pair in this frame.
+    """
+    _, start, end, subject, object_, _, pair, _, score, row = claims
+    late = np.int64(1) << 62
+    for c in tied:
+        walk[c] = c
+        first[pair[c]] = late
+    for c in tied:
+        if start[c] <= frame < end[c] and row[c] < first[pair[c]]:
+            s, o = _box_at(offsets, frames, subject[c], frame), _box_at(offsets, frames, object_[c], frame)
+            if s >= 0 and o >= 0:
+                first[pair[c]] = row[c]
+    for c in tied:
+        place = c
+        while (
+            place > low
+            and score[walk[place - 1]] == score[c]
+            and first[pair[walk[place - 1]]] > first[pair[c]]
+        ):
+            walk[place] = walk[place - 1]
+            place -= 1
+        walk[place] = c

@@ -112,8 +112,8 @@ def judge_frames(
     The score of a claim is the product of its own and those of its two tubes. Of the claims of an image,
     each pair of tubes keeps its best predicates (the same predicate once); of these the best of the image
     are walked, those without enough score left out. A claim finds a true triplet that says the same where
-    both boxes overlap by the threshold. Equal scores stand by the first claim of their pair in the
-    table, then by predicate.
+    both boxes overlap by the threshold. Equal scores stand in the order in which the pairs first stand in
+    the image, by place in the table, then by predicate.
 
     Args:
         claims: by video and place in the table.
@@ -124,30 +124,56 @@ def judge_frames(
 
     Source: TRACE, evaluation of scene graphs; after Zellers et al., CVPR 2018.
     """
-    from roadaware.metrics.relations.frame_kernels import find_triplets, true_triplets
+    from roadaware.metrics.relations.frame_kernels import find_triplets
 
     claims, pair, same = _ranked(claims)
-    starts = images.starts(n_videos)
-    _, repeated = _numbered(truth.subject, truth.object, truth.predicate)
-    entries = np.zeros((_most(truth, images, starts), 4), dtype=np.int64)
-    n = true_triplets(
-        *(starts, images.frame, truth.starts(n_videos), truth.start, truth.end, truth.subject, truth.object),
-        *(truth.tracks.offsets, truth.tracks.frames, repeated, config.repeated_truth == "once", entries),
-    )
-    entries = np.ascontiguousarray(entries[:n])
+    entries = _entries(truth, images, n_videos, config)
+    n = len(entries)
     of_image = np.searchsorted(entries[:, 0], np.arange(len(images.frame) + 1)).astype(np.int64)
     rank, found_by = np.zeros(n, dtype=np.int64), np.full(n, -1, dtype=np.int64)
     top = min(config.frame_top or _ALL, max(config.recall_at))
     least = -np.inf if config.frame_min_score is None else float(config.frame_min_score)
+    score = claims.score * claims.pair_score
+    tied = _tied(claims.video, pair, score)
     find_triplets(
-        *(claims.starts(n_videos), claims.start, claims.end, claims.subject, claims.object, claims.triplet),
-        *(pair, same, claims.score * claims.pair_score, *claims.tracks.arrays()),
-        *(images.video, images.frame, of_image, entries, truth.triplet, truth.tracks.boxes),
+        (
+            *(
+                claims.starts(n_videos),
+                claims.start,
+                claims.end,
+                claims.subject,
+                claims.object,
+                claims.triplet,
+                pair,
+                same,
+                score,
+                claims.row,
+            ),
+        ),
+        (np.searchsorted(claims.video[tied], np.arange(n_videos + 1)), tied),
+        claims.tracks.arrays(),
+        (images.video, images.frame, of_image),
+        (entries, truth.triplet, truth.tracks.boxes),
         (config.predicates_per_pair or _ALL, top),
         (least, float(config.iou_threshold), float(config.frame_pixel_offset)),
-        *(config.frame_precision == "float32", config.several_truths, rank, found_by),
+        (config.several_truths, config.frame_precision == "float32"),
+        *(rank, found_by),
     )
     return Triplets(images, truth, claims, entries[:, 0], entries[:, 1], rank, found_by)
+
+
+def _entries(truth: Relations, images: Images, n_videos: int, config: RelationConfig) -> Ints:
+    """(e, 4) the true triplets of each image: image, relation, box of the subject and of the object."""
+    from roadaware.metrics.relations.frame_kernels import true_triplets
+
+    starts = images.starts(n_videos)
+    _, repeated = _numbered(truth.subject, truth.object, truth.predicate)
+    entries = np.zeros((_most(truth, images), 4), dtype=np.int64)
+    n = true_triplets(
+        *(starts, images.frame, truth.starts(n_videos), truth.start, truth.end, truth.subject, truth.object),
+        *(truth.tracks.offsets, truth.tracks.frames, repeated, config.repeated_truth == "once", entries),
+    )
+    return np.ascontiguousarray(entries[:n])
 
 
 def _ranked(claims: Relations) -> tuple[Relations, Ints, Ints]:
@@ -159,6 +185,14 @@ def _ranked(claims: Relations) -> tuple[Relations, Ints, Ints]:
     return claims.taken(order), pair[order], same[order]
 
 
+def _tied(video: Ints, pair: Ints, score: Floats) -> Ints:
+    """Places of the claims, by video and falling score, whose pair has the score of another pair once."""
+    alike = (video[1:] == video[:-1]) & (score[1:] == score[:-1])
+    run = np.concatenate([[0], np.cumsum(~alike)])[: len(video)]
+    several = np.bincount(run[1:][alike & (pair[1:] != pair[:-1])], minlength=len(video) + 1) > 0
+    return np.flatnonzero(np.isin(pair, pair[several[run]])).astype(np.int64)
+
+
 def _numbered(*columns: Ints) -> tuple[Ints, Ints]:
     """Where each distinct row first stands, and the number of each row's."""
     key = np.zeros(len(columns[0]), dtype=np.int64)
@@ -168,7 +202,7 @@ def _numbered(*columns: Ints) -> tuple[Ints, Ints]:
     return first.astype(np.int64), number.astype(np.int64)
 
 
-def _most(truth: Relations, images: Images, starts: Ints) -> int:
+def _most(truth: Relations, images: Images) -> int:
     """How many true triplets there can be: the images of each relation's video between its ends."""
     if not len(truth):
         return 0

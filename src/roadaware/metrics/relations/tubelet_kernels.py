@@ -57,20 +57,10 @@ def _volume(boxes: Any, low: int, high: int, offset: float) -> float:
 
 
 @kernel
-def _viou(
-    boxes: Any,
-    frames: Any,
-    low: int,
-    high: int,
-    boxes_2: Any,
-    frames_2: Any,
-    low_2: int,
-    high_2: int,
-    offset: float,
-) -> float:
+def _viou(boxes: Any, frames: Any, cut: Any, boxes_2: Any, frames_2: Any, cut_2: Any, offset: float) -> Any:
     """Intersection over union of two tubelets, summed over frames in their order."""
-    i, j, common = low, low_2, 0.0
-    while i < high and j < high_2:
+    i, j, common = cut[0], cut_2[0], 0.0
+    while i < cut[1] and j < cut_2[1]:
         if frames[i] < frames_2[j]:
             i += 1
         elif frames[i] > frames_2[j]:
@@ -81,91 +71,50 @@ def _viou(
             common += max(0.0, width) * max(0.0, height)
             i += 1
             j += 1
-    union = _volume(boxes, low, high, offset) + _volume(boxes_2, low_2, high_2, offset) - common
+    volumes = _volume(boxes, cut[0], cut[1], offset) + _volume(boxes_2, cut_2[0], cut_2[1], offset)
+    union = volumes - common
     return common / union if union > 0 else 0.0
 
 
 @kernel
-def match_tubelets(
-    claim_starts: Any,
-    claim_triplet: Any,
-    claim_subject: Any,
-    claim_object: Any,
-    claim_frames: Any,
-    claim_boxes: Any,
-    truth_starts: Any,
-    truth_triplet: Any,
-    truth_subject: Any,
-    truth_object: Any,
-    truth_frames: Any,
-    truth_boxes: Any,
-    offset: float,
-    threshold: float,
-    taken: Any,
-    near: Any,
-    overlap: Any,
-) -> None:
+def match_tubelets(claims: Any, truth: Any, numbers: Any, taken: Any, near: Any, overlap: Any) -> None:
     """Give each claim, best first, the free true relation of its triplet that it overlaps most.
 
     Args:
-        claim_starts: (V + 1,) where the claims of each video begin; by falling score in a video.
-        claim_triplet: (n,) who does what to whom.
-        claim_subject: (n, 2) boxes of the subject, first and after the last.
-        claim_object: (n, 2) the same of the object.
-        claim_frames: (m,) frame of each box.
-        claim_boxes: (m, 4) corners.
-        truth_starts: (V + 1,) as for claims, like the next five.
-        truth_triplet: (t,).
-        truth_subject: (t, 2).
-        truth_object: (t, 2).
-        truth_frames: (k,).
-        truth_boxes: (k, 4).
-        offset: pixels added to widths and heights.
-        threshold: least overlap of a hit.
+        claims: (V + 1,) where the claims of each video begin, by falling score in a video; (n,) triplet of
+            each; (n, 2) boxes of the subject, first and after the last; (n, 2) those of the object; (m,)
+            frame of each box; (m, 4) corners.
+        truth: the same of the true relations.
+        numbers: pixels added to widths and heights, least overlap of a hit.
         taken: (n,) filled with the relation that a claim takes, -1 where none.
         near: (n,) filled with the relation of its triplet, free or not, that it overlaps most.
         overlap: (n, 2) filled with what subject and object overlap those of `taken`, or else of `near`.
     """
+    claim_starts, claim_triplet, subjects, objects, frames, boxes = claims
+    truth_starts, truth_triplet, true_subjects, true_objects, true_frames, true_boxes = truth
+    offset, threshold = numbers
     free = np.ones(len(truth_triplet), dtype=np.bool_)
     for video in range(len(claim_starts) - 1):
         for c in range(claim_starts[video], claim_starts[video + 1]):
-            best, best_near, chosen = -1.0, -1.0, -1
+            best, best_near = -1.0, -1.0
             for t in range(truth_starts[video], truth_starts[video + 1]):
                 if claim_triplet[c] != truth_triplet[t]:
                     continue
-                subject = _viou(
-                    claim_boxes,
-                    claim_frames,
-                    claim_subject[c, 0],
-                    claim_subject[c, 1],
-                    truth_boxes,
-                    truth_frames,
-                    truth_subject[t, 0],
-                    truth_subject[t, 1],
-                    offset,
-                )
-                object_ = _viou(
-                    claim_boxes,
-                    claim_frames,
-                    claim_object[c, 0],
-                    claim_object[c, 1],
-                    truth_boxes,
-                    truth_frames,
-                    truth_object[t, 0],
-                    truth_object[t, 1],
-                    offset,
+                subject, object_ = (
+                    _viou(boxes, frames, subjects[c], true_boxes, true_frames, true_subjects[t], offset),
+                    _viou(boxes, frames, objects[c], true_boxes, true_frames, true_objects[t], offset),
                 )
                 least = min(subject, object_)
-                if free[t] and least >= threshold and least > best:
-                    best, chosen = least, t
-                    overlap[c, 0], overlap[c, 1] = subject, object_
+                hit = free[t] and least >= threshold and least > best
+                if hit:
+                    best, taken[c] = least, t
                 if least > best_near:
                     best_near, near[c] = least, t
-                    if chosen < 0:
-                        overlap[c, 0], overlap[c, 1] = subject, object_
-            taken[c] = chosen
-            if chosen >= 0:
-                free[chosen] = False
+                    hit = hit or taken[c] < 0
+                if hit:
+                    overlap[c, 0], overlap[c, 1] = subject, object_
+            if taken[c] >= 0:
+                free[taken[c]] = False
 
 
 @kernel

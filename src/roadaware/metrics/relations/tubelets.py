@@ -80,7 +80,7 @@ def judge_tubelets(claims: Relations, truth: Relations, n_videos: int, config: R
     taken, near = (np.full(len(claims), -1, dtype=np.int64) for _ in range(2))
     overlap = np.full((len(claims), 2), np.nan)
     numbers = (float(config.pixel_offset), float(config.viou_threshold))
-    match_tubelets(*_side(claims, n_videos), *_side(truth, n_videos), *numbers, taken, near, overlap)
+    match_tubelets(_side(claims, n_videos), _side(truth, n_videos), numbers, taken, near, overlap)
     starts, true_starts = claims.starts(n_videos), truth.starts(n_videos)
     counts = np.array(config.precision_at, dtype=np.int64)
     ap, tagged = np.zeros(n_videos), np.zeros((n_videos, len(counts)))
