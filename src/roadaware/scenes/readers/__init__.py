@@ -78,6 +78,17 @@ READERS: dict[str, Reader] = {
         summary="3,194 videos of 24 human actions as tubes; every frame counts, with or without action",
         options={},
     ),
+    "label_studio": Reader(
+        module="roadaware.scenes.readers.label_studio",
+        title="Label Studio (JSON exports of video, picture and audio tasks)",
+        licence="that of whoever drew the boxes",
+        summary="boxes over time, spans, sounds, arrows and descriptions, annotator by annotator",
+        options={
+            "kinds": "control (`label` for labels of rectangles themselves) to kind of label",
+            "fps": "frames per second of all videos",
+            "size": "width and height in pixels where the export does not say them",
+        },
+    ),
     "vidvrd": Reader(
         module="roadaware.scenes.readers.vidvrd",
         title="Video Visual Relation Detection; VidOR",
@@ -93,6 +104,17 @@ READERS: dict[str, Reader] = {
         options={
             "labels": "a label map (pbtxt) that lies elsewhere",
             "excluded": "a csv of excluded moments that lies elsewhere",
+        },
+    ),
+    "chaotic_world": Reader(
+        module="roadaware.scenes.readers.chaotic_world",
+        title="Chaotic World",
+        licence="from its authors on request (annotations)",
+        summary="persons in disasters, crowds and violence with fifty actions, and sounds with their boxes",
+        options={
+            "pictures": "picked (chaos_*_1fps.csv) or all (annotation/); what is there unless given",
+            "sounds": "group or frame, the folder of the sounds; what is there unless given",
+            "first_frame": "number of a video's first frame: 1, or 0; seen from the files unless given",
         },
     ),
     "hcstvg": Reader(

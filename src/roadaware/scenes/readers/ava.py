@@ -20,7 +20,7 @@ import polars as pl
 from roadaware.errors import InputError
 from roadaware.scenes.readers import Progress
 from roadaware.scenes.readers.ava_labels import LabelMap, numbered, read_labels
-from roadaware.scenes.readers.ava_rows import LONGEST_NAME, moments, read_rows
+from roadaware.scenes.readers.ava_rows import moments, read_rows, with_persons
 from roadaware.scenes.readers.ava_tables import (
     KIND,
     Place,
@@ -181,44 +181,13 @@ def _rows(source: Source, name: str, taken: dict[str, str], findings: Findings) 
     """
     where = source.where(name)
     rows = read_rows(source.read(name), name, where, findings)
-    rows = _with_persons(rows, name, where, findings)
+    rows = with_persons(rows, name, where, findings)
     for video in rows["video"].unique(maintain_order=True):
         if video in taken:
             message = f"it has the video '{shown(video, 60)}', and so has '{shown(taken[video], 80)}'"
             raise InputError(message, where=where, hint="read the files one by one")
     taken.update(dict.fromkeys(rows["video"].unique(maintain_order=True), name))
     return rows
-
-
-def _with_persons(rows: pl.DataFrame, file: str, where: str, findings: Findings) -> pl.DataFrame:
-    """The rows with the number of their `person` as text; -1 is nobody.
-
-    Raises:
-        InputError: if the eighth cells are scores.
-    """
-    number = rows["last"].cast(pl.Float64, strict=False)
-    broken = (number != number.floor()) | ~number.is_finite()
-    scores = broken.fill_null(value=False)
-    if 2 * int(scores.sum()) > len(rows) - rows["last"].null_count():
-        first = int(scores.arg_true()[0])
-        raise InputError(
-            f"the eighth column holds scores such as {shown(rows['last'][first], 40)}, where the number of a "
-            "person is due: these are detections, no truth",
-            where=f"{where}:{rows['line'][first]}",
-            hint="give them as predictions (`--predictions`), and the annotations as truth",
-        )
-    long = (rows["last"].str.len_bytes() > LONGEST_NAME).fill_null(value=False)
-    bad = scores | long
-    if bad.any():
-        refused = rows.filter(bad)
-        findings.read["boxes"] += len(refused)
-        reason = pl.format(
-            "a person's number should be a whole number and is '{}'", pl.col("last").str.slice(0, 60)
-        )
-        item = pl.format("{}, {}", "video", "frame")
-        findings.reject_rows("boxes", refused.select("line", file=pl.lit(file), item=item, reason=reason))
-    kept = rows.filter(~bad)
-    return kept.with_columns(person=pl.when(pl.col("last") != "-1").then("last")).drop("last")
 
 
 def _tables(

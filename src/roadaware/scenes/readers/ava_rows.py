@@ -44,7 +44,14 @@ def read_rows(data: bytes, file: str, where: str, findings: Findings) -> pl.Data
     return taken(pieces, file, where, findings)
 
 
-def taken(pieces: Iterable[pl.DataFrame], file: str, where: str, findings: Findings) -> pl.DataFrame:
+def taken(
+    pieces: Iterable[pl.DataFrame],
+    file: str,
+    where: str,
+    findings: Findings,
+    *,
+    due: tuple[int, ...] = (7, 8),
+) -> pl.DataFrame:
     """The rows whose place, box and action can be taken, in their order; others are refused.
 
     Args:
@@ -52,17 +59,19 @@ def taken(pieces: Iterable[pl.DataFrame], file: str, where: str, findings: Findi
         file: its name, for what is refused.
         where: names it in errors.
         findings: takes what is refused (as rows of `boxes`) and counts it.
+        due: how many cells a row may have.
 
     Returns:
         (n) `line`, `video` (text), `frame`, the four corners (null for a moment without a box), `action`
         (null for a box without one), `last` (the eighth cell, null where there is none or it is empty).
 
     Raises:
-        InputError: if most rows have neither 7 nor 8 cells, most boxes are in pixels, or no row can be taken.
+        InputError: if most rows have another number of cells, most boxes are in pixels, or no row can be
+            taken.
     """
-    held, refused, seen, known = [], [], _Seen(), _Names()
+    held, refused, seen, known = [], [], _Seen(due), _Names()
     for piece in pieces:
-        values = _values(piece)
+        values = _values(piece, due)
         seen.add(values)
         bad = pl.col("reason").is_not_null()
         refused.append(values.filter(bad).select("line", "reason", "item"))
@@ -73,7 +82,7 @@ def taken(pieces: Iterable[pl.DataFrame], file: str, where: str, findings: Findi
     bad_rows, rows = pl.concat(refused), pl.concat(held)
     findings.read["boxes"] += len(bad_rows)
     findings.reject_rows("boxes", bad_rows.with_columns(file=pl.lit(file)))
-    if rows.is_empty():
+    if rows.is_empty() and len(bad_rows):
         message = f"no row can be read; the first: {shown(bad_rows['reason'][0])}"
         raise InputError(message, where=f"{where}:{bad_rows['line'][0]}", hint=_COLUMNS)
     rows = rows.with_columns(known.names().gather(rows["video"]).alias("video"))
@@ -88,6 +97,7 @@ class _Seen:
     """What the rows of a file are like as a whole.
 
     Args:
+        due: how many cells a row may have.
         cells: number of cells to the rows that have as many.
         first: number of cells to the first line that has as many.
         boxed: rows with a box.
@@ -95,6 +105,7 @@ class _Seen:
         example: the line and corners of the first of them.
     """
 
+    due: tuple[int, ...]
     cells: Counter[int] = field(default_factory=Counter)
     first: dict[int, int] = field(default_factory=dict)
     boxed: int = 0
@@ -119,10 +130,12 @@ class _Seen:
         Raises:
             InputError: saying which.
         """
+        if not self.cells:
+            return
         usual = min(self.cells, key=lambda cells: (-self.cells[cells], cells))
-        if usual not in (7, 8):
-            what = "missing" if usual < 7 else "too many"
-            message = f"columns are {what}: expected 7 or 8 in a row, found {usual}"
+        if usual not in self.due:
+            what = "missing" if usual < self.due[0] else "too many"
+            message = f"columns are {what}: expected {_either(self.due)} in a row, found {usual}"
             raise InputError(message, where=f"{where}:{self.first[usual]}", hint=_COLUMNS)
         if 2 * self.far > self.boxed:
             raise InputError(
@@ -151,7 +164,7 @@ class _Names:
         return pl.Series("video", list(self._codes), dtype=pl.String)
 
 
-def _values(table: pl.DataFrame) -> pl.DataFrame:
+def _values(table: pl.DataFrame, due: tuple[int, ...]) -> pl.DataFrame:
     """The cells as numbers, with the `reason` to refuse a row and the `item` that it is called."""
     cells = [f"c{n}" for n in range(8)]
     table = table.with_columns(pl.when(pl.col(*cells) != "").then(pl.col(*cells)))
@@ -159,7 +172,7 @@ def _values(table: pl.DataFrame) -> pl.DataFrame:
     values = table.with_columns(
         _FRAME, action=pl.col("c6").cast(pl.Int64, strict=False), bare=_is_bare(), **corners
     )
-    return values.with_columns(_reason(), _ITEM)
+    return values.with_columns(_reason(due), _ITEM)
 
 
 def _is_bare() -> pl.Expr:
@@ -167,19 +180,69 @@ def _is_bare() -> pl.Expr:
     return pl.all_horizontal(pl.col(*_BOX, "c6").is_null())
 
 
-def moments(data: bytes, file: str, where: str, findings: Findings) -> pl.DataFrame:
+def with_persons(rows: pl.DataFrame, file: str, where: str, findings: Findings) -> pl.DataFrame:
+    """The rows with the number of their `person` as text; -1 is nobody.
+
+    Raises:
+        InputError: if the eighth cells are scores.
+    """
+    number = rows["last"].cast(pl.Float64, strict=False)
+    broken = (number != number.floor()) | ~number.is_finite()
+    scores = broken.fill_null(value=False)
+    if 2 * int(scores.sum()) > len(rows) - rows["last"].null_count():
+        first = int(scores.arg_true()[0])
+        raise InputError(
+            f"the eighth column holds scores such as {shown(rows['last'][first], 40)}, where the number of a "
+            "person is due: these are detections, no truth",
+            where=f"{where}:{rows['line'][first]}",
+            hint="give them as predictions (`--predictions`), and the annotations as truth",
+        )
+    long = (rows["last"].str.len_bytes() > LONGEST_NAME).fill_null(value=False)
+    bad = scores | long
+    if bad.any():
+        refused = rows.filter(bad)
+        findings.read["boxes"] += len(refused)
+        reason = pl.format(
+            "a person's number should be a whole number and is '{}'", pl.col("last").str.slice(0, 60)
+        )
+        item = pl.format("{}, {}", "video", "frame")
+        findings.reject_rows("boxes", refused.select("line", file=pl.lit(file), item=item, reason=reason))
+    kept = rows.filter(~bad)
+    return kept.with_columns(person=pl.when(pl.col("last") != "-1").then("last")).drop("last")
+
+
+def first_cells(data: bytes, where: str) -> list[str]:
+    """What stands in the first column below a header, each once.
+
+    Raises:
+        InputError: if the file is no text, empty, has a line too long or a quote not closed.
+    """
+    table = pl.concat([cells_of(lines, where, 1) for lines in pieces_of(decode(data, where), where)])
+    return table["c0"][1:].drop_nulls().unique(maintain_order=True).to_list()
+
+
+def moments(data: bytes, file: str, where: str, findings: Findings, *, header: bool = False) -> pl.DataFrame:
     """The moments that a file of exclusions names: `video` and `frame`, each once.
+
+    Args:
+        data: the file's bytes.
+        file: its name, for what is refused.
+        where: names it in errors.
+        findings: takes what is refused (as rows of `frames`) and counts it.
+        header: a first row of words is no moment and not counted.
 
     Raises:
         InputError: if the file is no text, empty, or no row of it can be taken.
     """
     table = pl.concat([cells_of(lines, where, 2) for lines in pieces_of(decode(data, where), where)])
+    if header and table["c1"].head(1).str.contains("^[A-Za-z_]").any():
+        table = table.slice(1)
     wide = (pl.col("cells") != 2, pl.format("{} cells where video,timestamp are due", "cells"))
     values = table.with_columns(_FRAME).with_columns(first_reason(wide, *_place()), _ITEM)
     bad = values.filter(pl.col("reason").is_not_null())
     findings.read["frames"] += len(bad)
     findings.reject_rows("frames", bad.select("line", "reason", "item", file=pl.lit(file)))
-    if len(bad) == len(values):
+    if len(bad) and len(bad) == len(values):
         message = f"no row can be read; the first: {shown(bad['reason'][0])}"
         raise InputError(message, where=f"{where}:{bad['line'][0]}", hint="a row is video,timestamp")
     held, known = values.filter(pl.col("reason").is_null()), _Names()
@@ -188,7 +251,7 @@ def moments(data: bytes, file: str, where: str, findings: Findings) -> pl.DataFr
     return named.unique(maintain_order=True)
 
 
-def _reason() -> pl.Expr:
+def _reason(due: tuple[int, ...]) -> pl.Expr:
     """Why a row of boxes is refused, null where it is not."""
     numbers = pl.all_horizontal(pl.col(*CORNERS).is_finite()).fill_null(value=False)
     header = (pl.col("line") == 1) & pl.all_horizontal(
@@ -196,7 +259,7 @@ def _reason() -> pl.Expr:
     ).fill_null(value=False)
     boxed, box = ~pl.col("bare"), _box()
     return first_reason(
-        (~pl.col("cells").is_in([7, 8]), pl.format("{} cells where 7 or 8 are due", "cells")),
+        (~pl.col("cells").is_in(due), pl.format(f"{{}} cells where {_either(due)} are due", "cells")),
         (header, "a header where none is due"),
         *_place(),
         (boxed & ~numbers, pl.format("a corner is no finite number: '{}'", box)),
@@ -211,6 +274,10 @@ def _reason() -> pl.Expr:
             pl.format("the action should be a whole number and is {}", told("c6")),
         ),
     )
+
+
+def _either(due: tuple[int, ...]) -> str:
+    return " or ".join(map(str, due))
 
 
 def _box() -> pl.Expr:
@@ -228,6 +295,6 @@ def _place() -> tuple[tuple[pl.Expr, str | pl.Expr], ...]:
         ),
         (
             ~pl.col("frame").is_between(0, MOST_FRAMES).fill_null(value=False),
-            pl.format("the timestamp should be a whole number of seconds from 0 and is {}", told("c1")),
+            pl.format("the timestamp should be a whole number from 0 and is {}", told("c1")),
         ),
     )

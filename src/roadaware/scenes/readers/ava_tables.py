@@ -143,9 +143,10 @@ def persons(rows: pl.DataFrame, place: Place, start: int = 0) -> tuple[pl.DataFr
 
 
 def _tell_of_shift(actions: pl.Series, labels: LabelMap, place: Place) -> None:
-    """Name the likely reason where numbers run one below those of the map."""
+    """Name the likely reason where numbers begin one below or end one above those of the map."""
     used = actions.drop_nulls()
     low, high = int(str(used.min())), int(str(used.max()))
-    if low == min(labels.ids) - 1 and high < max(labels.ids):
-        what = f"actions run from {low} where the label map begins with {low + 1}: shifted by one?"
-        place.findings.warn(what, f"{place.file}: {low} to {high}, the map {low + 1} to {max(labels.ids)}")
+    first, last = min(labels.ids), max(labels.ids)
+    if (low == first - 1 and high < last) or (high == last + 1 and low > first):
+        what = f"actions run from {low} to {high} where the label map has {first} to {last}: shifted by one?"
+        place.findings.warn(what, place.file, len(used))
