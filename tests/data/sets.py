@@ -144,7 +144,9 @@ def unnumbered(scenes: Scenes) -> dict[str, pl.DataFrame]:
     if scenes.tubes.is_empty():
         return {"videos": scenes.videos, "frames": scenes.frames, "boxes": scenes.boxes.drop("box", "sound")}
     named = scenes.tubes.select("tube", "name")
-    boxes = scenes.boxes.join(named, on="tube", how="left", maintain_order="left").drop("tube", "box")
+    boxes = scenes.boxes.join(named, on="tube", how="left", maintain_order="left").drop(
+        "tube", "box", "sound", strict=False
+    )
     tubes = scenes.tubes.drop("tube")
     if "parent" in tubes.columns:
         parents = named.rename({"tube": "parent", "name": "parent_name"})

@@ -14,6 +14,7 @@ TYPES = {
     pl.Int64: "int",
     pl.Float32: "float",
     pl.Float64: "float (64 bit)",
+    pl.List(pl.String): "texts",
 }
 
 

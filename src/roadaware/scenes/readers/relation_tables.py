@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from roadaware.scenes.readers.relation_instances import Bools, Floats, Ints, Relation, Track, Tracks
@@ -78,13 +77,13 @@ def tables_of(clips: Sequence[Packed], vocabularies: Mapping[str, Sequence[str]]
     category, predicate = (
         {word: n for n, word in enumerate(vocabularies[kind])} for kind in (CATEGORY, PREDICATE)
     )
-    lengths = _joined(clips, lambda clip: clip.lengths, np.int64)
+    lengths = _joined(clips, lambda clip: clip.lengths)
     tubes = pl.DataFrame(
         {
             "tube": np.arange(len(lengths)),
             "video": _repeated(clips, [len(clip.names) for clip in clips]),
             "name": pl.Series([name for clip in clips for name in clip.names], dtype=pl.String),
-            **_ends(_joined(clips, lambda clip: clip.frames, np.int64), lengths),
+            **_ends(_joined(clips, lambda clip: clip.frames), lengths),
         }
     )
     labels = pl.DataFrame(
@@ -104,13 +103,12 @@ def tables_of(clips: Sequence[Packed], vocabularies: Mapping[str, Sequence[str]]
 
 def _boxes(clips: Sequence[Packed], lengths: Ints) -> pl.DataFrame:
     count = int(lengths.sum())
-    corners = _joined(clips, lambda clip: clip.boxes, np.float64, (0, 4))
     columns: dict[str, Any] = {
         "box": np.arange(count),
         "video": _repeated(clips, [len(clip.frames) for clip in clips]),
-        "frame": _joined(clips, lambda clip: clip.frames, np.int64),
+        "frame": _joined(clips, lambda clip: clip.frames),
         "tube": np.repeat(np.arange(len(lengths)), lengths),
-        **{name: np.ascontiguousarray(corners[:, n]) for n, name in enumerate(CORNERS)},
+        **{name: _corner(clips, n) for n, name in enumerate(CORNERS)},
     }
     if any(clip.generated is not None for clip in clips):
         columns["generated"] = pl.concat(_marks(clip) for clip in clips)
@@ -151,14 +149,14 @@ def _ends(frames: Ints, lengths: Ints) -> dict[str, pl.Series]:
     }
 
 
-def _joined(
-    clips: Sequence[Packed],
-    part: Callable[[Packed], npt.NDArray[Any]],
-    kind: Any,
-    shape: tuple[int, ...] = (0,),
-) -> npt.NDArray[Any]:
+def _corner(clips: Sequence[Packed], place: int) -> Floats:
+    """One column of corners, taken out of the clips: all corners in one array would need the room twice."""
+    return np.concatenate([np.zeros(0), *(clip.boxes[:, place] for clip in clips)])
+
+
+def _joined(clips: Sequence[Packed], part: Callable[[Packed], Ints]) -> Ints:
     """One array of all clips."""
-    return np.concatenate([np.zeros(shape, kind), *(part(clip) for clip in clips)])
+    return np.concatenate([np.zeros(0, np.int64), *(part(clip) for clip in clips)])
 
 
 def _repeated(clips: Sequence[Packed], counts: Sequence[int]) -> pl.Series:
