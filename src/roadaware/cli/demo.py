@@ -22,7 +22,8 @@ _Trained = dict[str, dict[str, "Baseline"]]
 _TASKS = ("action", "risk")
 _HEADLINES = ("accuracy", "balanced_accuracy", "f1", "average_precision", "auc", "soft_f1", "hard_f1")
 _WHERE: dict[ConfigName, str] = {"reference": "", "default": " where the labels are honest"}
-_DATA, _EVENTS, _SCORES, _SAMPLES, _PAGE = "data", "events", "scores.csv", "samples.csv", "report.html"
+_DATA, _EVENTS, _CHAOS, _PAGE = "data", "events", "chaos", "report.html"
+_SCORES, _SAMPLES = "scores.csv", "samples.csv"
 _FOLDER = "Where data set, runs and report go; an earlier demo there, finished or not, is replaced."
 _SEED = "Seed of the data set and of the resamples."
 _OVERWRITE = "Not needed: an earlier demo is replaced anyway, and nothing else ever."
@@ -37,12 +38,13 @@ def demo(
     overwrite: Annotated[bool, Parameter(help=_OVERWRITE), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:
-    """Run every step once: read, audit, train, link, evaluate, report. Takes under a minute.
+    """Run every step once: read, audit, train, link, evaluate, report. Takes about a minute.
 
     Without --data it first writes a small data set in the format of JAAD, with known defects, and shows
     that the audit finds them; then road events in the format of ROAD with detections, which it links to
-    tubes and scores. With --data it takes the real annotations in DIR/jaad (and DIR/pie), and
-    ends with the published tables, obtained beside printed.
+    tubes and scores; then a crowd, whose actions, relations, sentences and sounds it scores in every
+    published way. With --data it takes the real annotations in DIR/jaad (and DIR/pie), and ends with the
+    published tables, obtained beside printed.
 
     For example:
 
@@ -52,7 +54,7 @@ def demo(
     """
     from roadaware.cli.demo_folder import claim
 
-    claim(folder, (_DATA, _EVENTS, _SCORES, _SAMPLES, _PAGE) if data is None else (_PAGE,))
+    claim(folder, (_DATA, _EVENTS, _CHAOS, _SCORES, _SAMPLES, _PAGE) if data is None else (_PAGE,))
     show = _Show(aloud=str(common.json) != "-")
     found = _made_up(folder, show, draws, seed) if data is None else _real(data, folder, show, draws, seed)
     page = folder / _PAGE
@@ -86,6 +88,7 @@ class _Show:
 
 def _made_up(output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]:
     """The demo on a data set of our own."""
+    from roadaware.cli.demo_chaos import chaos
     from roadaware.cli.demo_events import events
     from roadaware.cli.demo_findings import findings_text, planted_and_found
     from roadaware.cli.pages import data_section_of
@@ -104,7 +107,9 @@ def _made_up(output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]
     found = _runs(trained, draws, seed)
     _own_scores(output, found[0], show)
     on_road, of_road = events(output, show, draws, seed)
-    sections = [data_section_of(scenes), audited, *_sections(trained, draws, seed), *of_road]
+    on_crowd, of_crowd = chaos(output, show, draws, seed)
+    own = _sections(trained, draws, seed)
+    sections = [data_section_of(scenes), audited, *own, *of_road, *of_crowd]
     _write_report(output, sections, "Demo")
     return {
         "planted": [check.as_dict() for check in checks],
@@ -112,6 +117,7 @@ def _made_up(output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]
         "pedestrians": facts.pedestrians,
         "boxes": facts.boxes,
         "events": on_road,
+        "chaos": on_crowd,
     }
 
 

@@ -1,0 +1,98 @@
+"""The demo on a made-up crowd: four tasks, each judged under all of its configurations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from roadaware.cli import console
+from roadaware.errors import InputError
+
+if TYPE_CHECKING:
+    from roadaware.cli.scene_runs import SceneRun
+    from roadaware.cli.scene_tasks import SceneTask
+    from roadaware.reports.page import Section
+
+FOLDER = "chaos"
+_FILES = {
+    "actions": ("gt.csv", "pred.csv"),
+    "relations": ("truth", "pred.json"),
+    "grounding": ("test_proc.json", "pred.json"),
+    "sound": ("vggss.json", "maps.npz"),
+}
+_OPTIONS = {"actions": {"labels": "action_list.pbtxt", "excluded": "excluded.csv"}}
+_WORDS = {"actions": "--labels {0}/action_list.pbtxt --exclude {0}/excluded.csv "}
+_TITLES = {
+    "actions": "Who does what in a crowd",
+    "relations": "Who does what to whom",
+    "grounding": "When and where a sentence happens",
+    "sound": "Where a sound comes from",
+}
+
+
+class Shows(Protocol):
+    """What prints the steps of the demo."""
+
+    def step(self, title: str, command: str) -> None:
+        """A new step, and the command that would do it alone."""
+
+    def say(self, words: str) -> None:
+        """A part of the result."""
+
+
+def chaos(output: Path, show: Shows, draws: int, seed: int) -> tuple[dict[str, Any], list[Section]]:
+    """Make up a crowd and a model that watches it badly; judge four tasks, each in every way.
+
+    Args:
+        output: the demo's folder.
+        show: prints the steps.
+        draws: resamples of videos.
+        seed: of the made-up set and of the resamples.
+
+    Returns:
+        What was found, JSON-ready, and its sections of the report.
+    """
+    from roadaware.cli.scene_pages import run_section
+    from roadaware.cli.scene_tables import runs_text
+    from roadaware.cli.scene_tasks import TASKS
+    from roadaware.scenes.demo.chaos import write_chaos
+
+    root = output / FOLDER
+    with console.working("a crowd"):
+        facts = write_chaos(root, seed=seed)
+    values: dict[str, Any] = {}
+    sections = []
+    for name, task in TASKS.items():
+        truth, claims = (root / name / file for file in _FILES[name])
+        more = _WORDS.get(name, "").format(root / name)
+        show.step(
+            f"{_TITLES[name]}, judged as published and as we recommend",
+            f"evaluate {name} --truth {truth} --predictions {claims} {more}--draws {draws}",
+        )
+        runs, lacking = _judged(task, root / name, truth, claims, draws, seed)
+        show.say("\n".join([runs_text(runs), *lacking]))
+        sections.append(run_section(runs[0]))
+        values[name] = {run.config_name: run.result.values() for run in runs}
+    return {"facts": vars(facts), "tasks": values}, sections
+
+
+def _judged(
+    task: SceneTask, folder: Path, truth: Path, claims: Path, draws: int, seed: int
+) -> tuple[list[SceneRun], list[str]]:
+    """The same claims under each named configuration, the first with pictures; and which do not apply."""
+    from roadaware.cli.evaluate_scenes import Judging, scene_run
+    from roadaware.cli.scene_inputs import opened
+    from roadaware.cli.scene_tasks import config_named, config_names
+
+    options = {name: folder / file for name, file in _OPTIONS.get(task.name, {}).items()}
+    given = opened(task, truth, claims, None, options)
+    runs: list[SceneRun] = []
+    lacking: list[str] = []
+    for place, name in enumerate(config_names(task)):
+        judging = Judging(config=name, draws=0 if place else draws, seed=seed)
+        config = config_named(task, name)
+        try:
+            runs.append(scene_run(task, given, config, judging, claims, details=not place))
+        except InputError as error:
+            lacking.append(f"   {name} does not apply: {error.message}")
+    return runs, lacking
