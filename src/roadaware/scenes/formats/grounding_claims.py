@@ -110,10 +110,11 @@ class _Claims:
 def read_grounding_claims(path: Path, scenes: Scenes, *, strict: bool = False) -> Predictions:
     """Claimed spans and boxes as Predictions: `queries` with the numbers of the truth, tubes and boxes.
 
-    In TubeDETR's form frames count from 0, whatever the truth's files count from; ends are left out. In that
-    of HC-STVG's evaluation they count as the truth's files do (`meta.notes["first_frame"]`) and ends are
-    included. Boxes may lie outside the claimed span. Claims on sentences that the truth lacks are in
-    `rejected`, as are spans that are no whole numbers; a sentence without a claim has no row.
+    In TubeDETR's form (also inside the log it writes) frames count from 0, whatever the truth's files count
+    from, and ends are left out. In that of HC-STVG's evaluation they count as the truth's files do
+    (`meta.notes["first_frame"]`), and ends are included. Boxes may lie outside the claimed span. Claims on
+    sentences that the truth lacks are in `rejected`, as are spans that are no whole numbers; a sentence
+    without a claim has no row.
 
     Args:
         path: a JSON file in one of the two forms, seen from its content.
@@ -132,9 +133,10 @@ def read_grounding_claims(path: Path, scenes: Scenes, *, strict: bool = False) -
     with no_collection():
         top = an_object(parse(decode(read_file(path, where, MOST_BYTES), where), where), where, "the top")
         claims = _Claims(path.name, Sentences(scenes), Findings())
-        form: Form = "tubedetr" if _SPANS in top or _BOXES in top else "hcstvg"
-        if form == "tubedetr":
-            _read_tubedetr(top, where, claims)
+        results = _results(top)
+        form: Form = "hcstvg" if results is None else "tubedetr"
+        if results is not None:
+            _read_tubedetr(results, where, claims)
         else:
             claims.shift = _first_frame(scenes)
             _read_official(top, where, claims)
@@ -197,6 +199,12 @@ def _first_frame(scenes: Scenes) -> int:
     return first if first in (0, 1) else 0
 
 
+def _results(top: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The object that holds TubeDETR's claims: the top, or the one member of its log that does."""
+    inner = [each for each in top.values() if isinstance(each, dict) and isinstance(each.get(_SPANS), dict)]
+    return next((each for each in (top, *inner) if _SPANS in each or _BOXES in each), None)
+
+
 def _read_tubedetr(top: Mapping[str, Any], where: str, claims: _Claims) -> None:
     """Spans by sentence, and boxes by sentence and frame; the last `_` of a key parts the two."""
     spans = an_object(top.get(_SPANS, {}), where, f"'{_SPANS}'")
@@ -206,12 +214,14 @@ def _read_tubedetr(top: Mapping[str, Any], where: str, claims: _Claims) -> None:
         claim = claims.claim(name)
         if claim is None:
             continue
-        sted = each.get("sted") if isinstance(each, dict) else None
-        if not isinstance(sted, list) or len(sted) != 2:
-            told = f"should be an object with 'sted', a pair of frames, and is {quoted(each)}"
-            claims.refuse(name, told)
+        sted = each.get("sted", ()) if isinstance(each, dict) else None
+        if sted is None or (sted != () and not (isinstance(sted, list) and len(sted) == 2)):
+            claims.refuse(
+                name, f"'sted' should be a pair of frames in an object; found {quoted(sted or each)}"
+            )
             continue
-        claims.span(claim, name, *sted, inclusive=False)
+        if sted:
+            claims.span(claim, name, *sted, inclusive=False)
         _compare_kind(each.get("qtype"), name, claims)
     lost: dict[str, int] = {}
     for key, each in boxes.items():

@@ -41,9 +41,10 @@ def corners_of(
     far = ~(np.abs(given) <= largest).all(axis=1)
     turned = (found[:, 2] < found[:, 0]) | (found[:, 3] < found[:, 1])
     for place in np.flatnonzero(far | turned).tolist():
-        told = "holds no finite number of a usual size" if far[place] and not turned[place] else ""
-        bad.setdefault(place, f"the box {given[place].tolist()} {told or 'is upside down'}")
-    return found, bad
+        upside_down = turned[place] and np.isfinite(given[place]).all()
+        told = "is upside down" if upside_down else "holds no finite number of a usual size"
+        bad.setdefault(place, f"the box {given[place].tolist()} {told}")
+    return found, dict(sorted(bad.items()))
 
 
 def _plain(lists: Sequence[Any]) -> bool:

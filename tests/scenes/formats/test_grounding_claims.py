@@ -1,0 +1,190 @@
+"""Claims on sentences: two published forms, names and frames of each, and what is refused or counted."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from roadaware.errors import FindingsError, InputError, UsageError
+from roadaware.scenes.formats.grounding_claims import read_grounding_claims, write_grounding_claims
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.readers import read
+from roadaware.scenes.tables import Scenes
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+
+
+def maker(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"claims_make_{name}", DATA / name / "make.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+HCSTVG, VIDSTG = maker("hcstvg"), maker("vidstg")
+FILES = {"a_b.mp4": HCSTVG.raw(12), "c.mp4": HCSTVG.raw(14, start=2)}
+
+
+def truth(tmp_path: Path, content: Any, name: str = "hcstvg") -> Scenes:
+    HCSTVG.write(tmp_path / "truth.json", content)
+    return read(name, tmp_path / "truth.json", cache=False)
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Scenes:
+    """Sentences a_b.mp4 and c.mp4 of frames 3..10 and 1..12, counted from 0."""
+    return truth(tmp_path, FILES)
+
+
+def read_content(tmp_path: Path, content: Any, scenes: Scenes, **options: Any) -> Predictions:
+    (tmp_path / "claims.json").write_text(json.dumps(content))
+    return read_grounding_claims(tmp_path / "claims.json", scenes, **options)
+
+
+def tubedetr(spans: dict[str, Any], boxes: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "predictions": {key: {"boxes": [box]} for key, box in boxes.items()},
+        "video_predictions": {key: {"sted": span} for key, span in spans.items()},
+    }
+
+
+def warnings(claims: Predictions) -> dict[str, int]:
+    return {warning["what"]: warning["count"] for warning in claims.meta.notes["warnings"]}
+
+
+def spans(claims: Predictions) -> list[tuple[Any, ...]]:
+    return claims.queries.select("query", "start_frame", "end_frame").rows()
+
+
+def boxes(claims: Predictions) -> list[tuple[Any, ...]]:
+    return claims.boxes.select("video", "frame", "tube", "x1_px", "y2_px").rows()
+
+
+def test_tubedetr_by_hand(tmp_path: Path, raw: Scenes) -> None:
+    content = tubedetr(
+        {"c.mp4": [2.0, 9.0], "a_b.mp4": [0, 4]}, {"a_b.mp4_3": [1, 2, 3, 4.5], "c.mp4_11": [5, 6, 7, 8]}
+    )
+    claims = read_content(tmp_path, content, raw)
+    assert spans(claims) == [(0, 0, 4), (1, 2, 9)]
+    assert boxes(claims) == [("a_b", 3, 0, 1.0, 4.5), ("c", 11, 1, 5.0, 8.0)]
+    assert claims.meta.notes["form"] == "tubedetr"
+    assert claims.rejected.is_empty()
+
+
+def test_the_official_form_by_hand(tmp_path: Path, raw: Scenes) -> None:
+    content = {"c.mp4": {"st_frame": 3, "ed_frame": 9, "bbox": {"3": [5, 6, 7, 8], "40": [1, 1, 2, 2]}}}
+    claims = read_content(tmp_path, content, raw)
+    assert spans(claims) == [(1, 2, 9)]
+    assert boxes(claims) == [("c", 2, 0, 5.0, 8.0), ("c", 39, 0, 1.0, 2.0)]
+    assert warnings(claims) == {"sentences without a claim": 1}
+
+
+def test_names_are_those_of_any_published_file(tmp_path: Path, raw: Scenes) -> None:
+    processed = truth(tmp_path, HCSTVG.processed(FILES))
+    for scenes in (raw, processed):
+        for names in (("a_b.mp4", "c.mp4"), ("a_b", "c"), ("0", "1")):
+            content = tubedetr(
+                {name: [2, 5] for name in names}, {f"{name}_2": [1, 2, 3, 4] for name in names}
+            )
+            claims = read_content(tmp_path, content, scenes)
+            assert spans(claims) == [(0, 2, 5), (1, 2, 5)], names
+            assert claims.boxes["video"].to_list() == ["a_b", "c"]
+
+
+def test_the_log_of_tubedetr_holds_claims_too(tmp_path: Path, raw: Scenes) -> None:
+    inner = tubedetr({"0": [2, 5]}, {"0_2": [1, 2, 3, 4]})
+    claims = read_content(tmp_path, {"test_loss": 1.5, "test_hcstvg_hcstvg": inner}, raw)
+    assert spans(claims) == [(0, 2, 5)]
+
+
+def test_ids_of_vidstg_and_kinds_of_sentence(tmp_path: Path) -> None:
+    pair = (VIDSTG.annotation("77", 12), VIDSTG.vidor("77", 12))
+    scenes = truth(tmp_path, VIDSTG.processed([pair]), "vidstg")
+    content = tubedetr({"0": [2, 9], "2": [0, 1]}, {"0_2": [1, 2, 3, 4], "77_3": [1, 2, 3, 4]})
+    content["video_predictions"]["0"]["qtype"] = "declarative"
+    claims = read_content(tmp_path, content, scenes)
+    assert spans(claims) == [(0, 2, 9), (2, 0, 1)]
+    assert warnings(claims)["claims whose kind of sentence is not that of the truth, which counts"] == 1
+    assert "3 sentences of the truth are called so" in claims.rejected["reason"][0]
+
+
+def test_what_is_written_reads_as_it_was(tmp_path: Path, raw: Scenes) -> None:
+    for scenes in (raw, truth(tmp_path, HCSTVG.processed(FILES))):
+        queries = scenes.queries.select("query", "video", "name", "tube", "start_frame", "end_frame")
+        claims = Predictions(queries=queries, tubes=scenes.tubes, boxes=scenes.boxes)
+        for form in ("tubedetr", "hcstvg"):
+            assert write_grounding_claims(claims, scenes, tmp_path / "c.json", form=form) == 2  # type: ignore[arg-type]
+            again = read_grounding_claims(tmp_path / "c.json", scenes, strict=True)
+            assert again.queries.equals(queries)
+            assert again.boxes.equals(scenes.boxes)
+    with pytest.raises(UsageError, match="no form"):
+        write_grounding_claims(claims, scenes, tmp_path / "c.json", form="x")  # type: ignore[arg-type]
+
+
+REFUSED: dict[str, tuple[Any, str]] = {
+    "a fraction": (tubedetr({"0": [1, 2], "1": [1.5, 3]}, {}), "no pair of whole frame numbers"),
+    "a text": (tubedetr({"0": [1, 2], "1": ["1", 3]}, {}), "no pair of whole frame numbers"),
+    "three numbers": (tubedetr({"0": [1, 2], "1": [1, 2, 3]}, {}), "'sted' should be a pair"),
+    "unknown": (tubedetr({"0": [1, 2], "9": [1, 2]}, {}), "a sentence that the truth does not have"),
+    "twice": (tubedetr({"0": [1, 2], "a_b": [1, 2]}, {}), "a second reading of this sentence"),
+    "no boxes": (
+        {"c": {"st_frame": 1, "ed_frame": 2, "bbox": {}}, "a_b": {"st_frame": 1, "bbox": []}},
+        "should be an object with 'bbox'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_bad_claims_are_refused_and_counted(tmp_path: Path, raw: Scenes, name: str) -> None:
+    content, reason = REFUSED[name]
+    claims = read_content(tmp_path, content, raw)
+    assert len(claims.queries) == 1
+    (row,) = claims.rejected.to_dicts()
+    assert (row["table"], row["file"]) == ("queries", "claims.json")
+    assert reason in row["reason"]
+    assert claims.meta.rows_read["queries"] == 2
+    with pytest.raises(FindingsError, match=r"claims\.json"):
+        read_content(tmp_path, content, raw, strict=True)
+
+
+def test_bad_boxes_are_refused_and_counted(tmp_path: Path, raw: Scenes) -> None:
+    bad = {"c_3": [5, 6, 4, 8], "c_x": [1, 2, 3, 4], "c_-1": [1, 2, 3, 4], "c_4": [1, 2, None, 4], "9_3": []}
+    claims = read_content(tmp_path, tubedetr({"c": [2, 5], "9": [1, 2]}, {"c_2": [1, 2, 3, 4], **bad}), raw)
+    assert boxes(claims) == [("c", 2, 0, 1.0, 4.0)]
+    refused = claims.rejected.filter(table="boxes")
+    assert len(refused) == 4
+    assert sorted(refused["item"]) == ["c", "c", "c.mp4, frame 3", "c.mp4, frame 4"]
+    assert warnings(claims)["boxes of sentences that are not taken, left out"] == 1
+
+
+def test_odd_claims_are_taken_and_counted(tmp_path: Path, raw: Scenes) -> None:
+    content = tubedetr({"c": [5, 3]}, {"a_b_2": [1, 2, 3, 4]})
+    content["predictions"]["c_4"] = {"boxes": [[1, 2, 3, 4], [0, 0, 9, 9]]}
+    claims = read_content(tmp_path, content, raw)
+    assert spans(claims) == [(0, None, None), (1, 5, 5)]
+    assert boxes(claims)[1] == ("c", 4, 1, 1.0, 4.0)
+    assert warnings(claims) == {
+        "claimed spans that end before they start, taken as empty": 1,
+        "frames with several boxes, of which the first counts": 1,
+        "sentences with claimed boxes and no span": 1,
+    }
+
+
+def test_claims_on_other_sentences_are_an_error_that_names_both(tmp_path: Path, raw: Scenes) -> None:
+    with pytest.raises(InputError, match=r"(?s)names \['x', 'y'\], the truth \['a_b.mp4', 'c.mp4'\]"):
+        read_content(tmp_path, tubedetr({"x": [1, 2], "y": [1, 2]}, {}), raw)
+    with pytest.raises(InputError, match="in neither of the known forms"):
+        read_content(tmp_path, {"a": {"segments": []}}, raw)
+    with pytest.raises(InputError, match="the top should be an object"):
+        read_content(tmp_path, [], raw)
+    with pytest.raises(InputError, match="has no sentences"):
+        read_content(tmp_path, {}, Scenes())
