@@ -13,7 +13,7 @@ from roadaware.errors import DiskError, InputError, UsageError
 
 _OUTPUTS = {"html": "--html", "folder": "--output", "page": "--output", "out": "--out"}
 _DATA = ("path", "data")
-_WHOLE = ("truth", "detections", "predictions")
+_WHOLE = ("truth", "detections", "predictions", "original", "round1", "round2")
 _DATA_FILES = {".xml", ".txt", ".csv", ".zip", ".parquet", ".json", ".pkl", ".npy", ".npz", ".pbtxt"}
 
 

@@ -8,9 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from roadaware.cli import console, folders, text
-from roadaware.cli.check_inputs import config, dictionary_of, opened, words_of
+from roadaware.cli.check_inputs import config, dictionary_of, kinds_of, opened, words_of
 from roadaware.cli.check_text import told
-from roadaware.cli.options import USUAL, WHOLE_SEED, Common, Html, Outcome, OutputFolder, Overwrite, Switch
+from roadaware.cli.options import (
+    USUAL,
+    WHOLE_SEED,
+    Common,
+    Html,
+    Outcome,
+    OutputFolder,
+    Overwrite,
+    Several,
+    Switch,
+)
 from roadaware.cli.text import paragraphs
 
 if TYPE_CHECKING:
@@ -39,6 +49,8 @@ _FRAMES = "Largest difference of a start or an end that passes, in frames at --f
 _RATE = "Frames per second of --frames; `file` for frames of the file."
 _DICTIONARY = 'JSON of allowed labels, {"action": [...], "predicate": [...], ...}; `none` to look nothing up.'
 _WORDS = "Text file of words that no description may hold, one word or phrase a line."
+_KINDS = "For Label Studio: what a control labels, such as videolabel=action."
+_FPS = "For Label Studio: frames per second, where the export does not say."
 _LABELS = "Label map (.pbtxt) of AVA's files."
 _ANY = "Do not ask that a round was checked by somebody else."
 _FOLDER = "Write items, agreement and a page into this folder."
@@ -54,6 +66,8 @@ def check_annotations(
     *,
     reader: Annotated[str | None, Parameter(help=_READER)] = None,
     labels: Annotated[Path | None, Parameter(help=_LABELS)] = None,
+    kinds: Annotated[list[str] | None, Parameter(help=_KINDS), Several] = None,
+    fps: Annotated[float | None, Parameter(help=_FPS)] = None,
     edge_px: Annotated[float, Parameter(help=_EDGE)] = 8.0,
     resolution: Annotated[str, Parameter(help=_RESOLUTION)] = "1280x720",
     frames: Annotated[float, Parameter(help=_FRAMES)] = 2.0,
@@ -93,7 +107,8 @@ def check_annotations(
     folders.check(folder, overwrite=overwrite)
     limits = config(edge_px, resolution, frames, frame_rate, any_reviewer=any_reviewer)
     allowed, words = dictionary_of(dictionary), words_of(forbidden_words)
-    scenes = [opened(path, reader, labels) for path in (original, round1, round2) if path is not None]
+    options = {"labels": labels, "kinds": kinds_of(kinds), "fps": fps}
+    scenes = [opened(path, reader, options) for path in (original, round1, round2) if path is not None]
     from roadaware.analysis.quality import check as checked
 
     with console.working("checking"):

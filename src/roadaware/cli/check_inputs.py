@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,17 +17,19 @@ if TYPE_CHECKING:
 _LIMIT = 1 << 24
 
 
-def opened(path: Path, reader: str | None, labels: Path | None = None) -> Scenes:
+def opened(path: Path, reader: str | None = None, options: Mapping[str, Any] | None = None) -> Scenes:
     """Annotations in any form: tables that were saved, or native files.
 
     Args:
         path: where they lie.
         reader: of native files; told from their content where None.
-        labels: a label map, for readers that take one.
+        options: of the reader, by name; None where not given.
 
     Raises:
         InputError: if they cannot be read, or nothing tells what they are.
+        UsageError: if the reader takes no such option.
     """
+    given = {name: value for name, value in (options or {}).items() if value is not None}
     if datasets.is_saved(path):
         from roadaware.scenes.store import open_scenes
 
@@ -38,13 +41,26 @@ def opened(path: Path, reader: str | None, labels: Path | None = None) -> Scenes
     from roadaware.scenes.readers.sniff import sniff
 
     name = reader or sniff(path)
-    options: dict[str, Any] = {}
-    if labels is not None:
-        if "labels" not in reader_named(name).options:
-            raise UsageError(f"--labels: annotations of {name} take no label map; leave it away")
-        options = {"labels": labels, "cache": False}
+    lacking = [f"--{option}" for option in given if option not in reader_named(name).options]
+    if lacking:
+        raise UsageError(f"{', '.join(lacking)}: annotations of {name} take none; leave it away")
     with console.progress(f"reading {path.name}") as progress:
-        return read(name, path, progress=progress, **options)
+        # A label map lies outside of what the cache watches.
+        return read(name, path, cache="labels" not in given, progress=progress, **given)
+
+
+def kinds_of(pairs: Sequence[str] | None) -> dict[str, str] | None:
+    """Control to kind of label, out of CONTROL=KIND.
+
+    Raises:
+        UsageError: if one is not such a pair.
+    """
+    split = [pair.partition("=") for pair in pairs or ()]
+    if not all(control and kind for control, _, kind in split):
+        raise UsageError(
+            f"--kinds needs CONTROL=KIND, such as videolabel=action; got {' '.join(pairs or ())}"
+        )
+    return {control: kind for control, _, kind in split} or None
 
 
 def config(

@@ -14,14 +14,13 @@ from roadaware.reports.picture import (
     GREEN,
     GREY,
     HALF,
-    INK,
     PALE,
     VERMILLION,
     Picture,
     canvas,
     styled,
 )
-from roadaware.reports.text import number, short, signed
+from roadaware.reports.text import number, sentence, short, signed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,8 +66,8 @@ def box_picture(row: Row) -> Picture:
         _frame(axes, list(boxes.values()), (wide, high))
         _moves(axes, boxes)
         _inset(axes, boxes, (wide, high))
-    told = " ".join(f"{reason}." for reason in row["reasons"])
-    return Picture(short(name_of(row), 60), f"{row['status']}. {told}", figure)
+    told = ". ".join(row["reasons"])
+    return Picture(short(name_of(row), 60), f"{sentence(row['status'])}. {sentence(told)}.", figure)
 
 
 def span_picture(rows: Sequence[Row]) -> Picture:
@@ -146,28 +145,29 @@ def _frame(axes: Axes, boxes: Sequence[tuple[float, ...]], size: tuple[float, fl
 def _moves(axes: Axes, boxes: dict[str, tuple[float, ...]]) -> None:
     """Beside each edge by how much it moved from one round to the next."""
     names = list(boxes)
-    x1, y1, x2, y2 = boxes[names[0]]
+    every = np.array(list(boxes.values()))
+    (x1, y1), (x2, y2) = every[:, :2].min(axis=0), every[:, 2:].max(axis=0)
     middle_x, middle_y = (x1 + x2) / 2, (y1 + y2) / 2
-    where: tuple[tuple[tuple[float, float], tuple[float, float], str, str], ...] = (
-        ((x1, middle_y), (-6, 0), "right", "center"),
-        ((middle_x, y1), (0, 6), "center", "bottom"),
-        ((x2, middle_y), (6, 0), "left", "center"),
-        ((middle_x, y2), (0, -6), "center", "top"),
+    # Where the words of an edge begin, in points from it, and how they are aligned; one line is 9 points.
+    places: tuple[tuple[tuple[float, float], tuple[float, float], str], ...] = (
+        ((x1, middle_y), (-6, 5), "right"),
+        ((middle_x, y1), (0, 17), "center"),
+        ((x2, middle_y), (6, 5), "left"),
+        ((middle_x, y2), (0, -9), "center"),
     )
-    for k, (at, offset, across, along) in enumerate(where):
-        steps = [(boxes[after][k] - boxes[before][k], after) for before, after in pairwise(names)]
-        says = "\n".join(f"{signed(step, _digits(boxes))} px" for step, _ in steps)
-        axes.annotate(
-            says,
-            at,
-            offset,
-            textcoords="offset points",
-            ha=across,
-            va=along,
-            fontsize=7,
-            color=INK,
-            bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.6},
-        )
+    for k, (at, (aside, above), across) in enumerate(places):
+        for line, (before, after) in enumerate(pairwise(names)):
+            axes.annotate(
+                f"{signed(boxes[after][k] - boxes[before][k], _digits(boxes))} px",
+                at,
+                (aside, above - 9 * line),
+                textcoords="offset points",
+                ha=across,
+                va="center",
+                fontsize=7,
+                color=_TONES[after],
+                bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.4},
+            )
 
 
 def _digits(boxes: dict[str, tuple[float, ...]]) -> int:

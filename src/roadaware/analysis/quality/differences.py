@@ -22,8 +22,8 @@ def with_differences(wide: pl.DataFrame, a: int, b: int, config: QualityConfig) 
         config: the limits.
 
     Returns:
-        With the suffix `_<a><b>`: edge_px (greatest difference of an edge, in pixels of file a), edge_ref
-        (the same at the resolution of the limits), worst_edge, start_ref and end_ref (differences at the
+        With the suffix `_<a><b>`: edge_ref (greatest difference of an edge, at the resolution of the
+        limits), worst_edge, edge_px (the same in pixels of file a), start_ref and end_ref (differences at the
         frame rate of the limits), frame_diff (the greater, in frames of file a), iou; and whether they
         exceed: edge_over, time_over.
     """
@@ -45,15 +45,17 @@ def with_differences(wide: pl.DataFrame, a: int, b: int, config: QualityConfig) 
     ]
     rows = wide.with_columns(*edges, *times, _iou(a, b).alias(f"iou{pair}"))
     names = [f"{edge}{pair}" for edge in EDGES]
-    own = [pl.col(name) / pl.col(f"scale_{axis}_{a}") for name, axis in zip(names, _AXES, strict=True)]
     late = pl.max_horizontal(pl.col(f"start_ref{pair}").abs(), pl.col(f"end_ref{pair}").abs())
     worst = pl.concat_list(names).list.arg_max().replace_strict(dict(enumerate(EDGES)), default=None)
     rows = rows.with_columns(
-        pl.max_horizontal(own).alias(f"edge_px{pair}"),
         pl.max_horizontal(names).alias(f"edge_ref{pair}"),
         pl.when(pl.col(names[0]).is_not_null()).then(worst).alias(f"worst_edge{pair}"),
-        (late / pl.col(f"scale_t_{a}")).alias(f"frame_diff{pair}"),
+        # What is a whole number of frames stays one.
+        (late / pl.col(f"scale_t_{a}")).round(6).alias(f"frame_diff{pair}"),
     )
+    across = pl.col(f"worst_edge{pair}").str.starts_with("x")
+    scale = pl.when(across).then(pl.col(f"scale_x_{a}")).otherwise(f"scale_y_{a}")
+    rows = rows.with_columns((pl.col(f"edge_ref{pair}") / scale).alias(f"edge_px{pair}"))
     slack = pl.max_horizontal(f"slack_px_{a}", f"slack_px_{b}")
     return rows.with_columns(
         (pl.col(f"edge_ref{pair}") > config.edge_px + slack).alias(f"edge_over{pair}"),

@@ -13,7 +13,7 @@ from roadaware.scenes.tables import Scenes
 
 KEY = ("what", "video", "name", "object", "predicate", "frame")
 """What an item is known by in every file; text that does not apply is empty, a frame -1."""
-WHATS = ("video", "person", "box", "relation", "sentence", "sound", "sound box")
+WHATS = ("video", "person", "span", "box", "relation", "sentence", "sound", "sound box")
 EDGES = ("x1", "y1", "x2", "y2")
 COLUMNS: dict[str, Any] = {
     "what": pl.String,
@@ -199,7 +199,8 @@ def _persons(scenes: Scenes, labels: pl.DataFrame) -> pl.DataFrame:
     if held.is_empty():
         return held
     rows = scenes.tubes.select("tube", _column(scenes.tubes, "annotator", pl.String))
-    rows = held.join(rows, on="tube", maintain_order="left").with_columns(what=pl.lit("person"))
+    what = pl.when(pl.col("boxes") > 0).then(pl.lit("person")).otherwise(pl.lit("span"))
+    rows = held.join(rows, on="tube", maintain_order="left").with_columns(what=what)
     return _with_labels(rows, labels, "tube")
 
 
@@ -230,18 +231,20 @@ def _boxes(scenes: Scenes, labels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _heard(scenes: Scenes) -> pl.DataFrame:
-    """The name and the first frame of every sound."""
+    """The name of every sound, from which frame it is heard, and until which where a column says so."""
     sounds = scenes.sounds
     if sounds.is_empty():
-        return pl.DataFrame(schema={"sound": pl.Int64, "heard": pl.String, "from": pl.Float64})
+        schema: dict[str, Any] = {"sound": pl.Int64, "heard": pl.String, "from": pl.Float64}
+        return pl.DataFrame(schema={**schema, "until": pl.Float64})
     rates = scenes.videos.select(_text("video"), _column(scenes.videos, "fps", pl.Float64))
     rows = sounds.with_columns(_text("video")).join(rates, on="video", how="left", maintain_order="left")
     # Seconds are kept in single precision: a hundredth of a frame is the most they tell apart.
-    timed = (_column(sounds, "t_s", pl.Float64) * pl.col("fps")).round(2)
+    timed, until = ((_column(sounds, name, pl.Float64) * pl.col("fps")).round(2) for name in ("t_s", "end_s"))
     return rows.select(
         "sound",
         _column(sounds, "name", pl.String).alias("heard"),
         pl.coalesce(timed, _column(sounds, "frame", pl.Float64)).alias("from"),
+        until.alias("until"),
     )
 
 
@@ -295,7 +298,9 @@ def _sounds(scenes: Scenes, labels: pl.DataFrame) -> pl.DataFrame:
         return scenes.sounds
     rows = scenes.sounds.drop("frame", strict=False)
     rows = rows.join(_heard(scenes), on="sound", how="left", maintain_order="left")
-    return _with_labels(rows.with_columns(what=pl.lit("sound"), start=pl.col("from")), labels, "sound")
+    return _with_labels(
+        rows.with_columns(what=pl.lit("sound"), start=pl.col("from"), end=pl.col("until")), labels, "sound"
+    )
 
 
 def _scales(scenes: Scenes, config: QualityConfig) -> pl.DataFrame:
