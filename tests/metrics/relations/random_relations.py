@@ -12,7 +12,7 @@ from roadaware.scenes.tables import Meta, Scenes
 
 Box = tuple[float, float, float, float]
 CATEGORIES = ("car", "dog", "person")
-PREDICATES = ("chase", "follow", "hold", "watch")
+PREDICATES = ("chase", "follow", "greet", "hold", "lead", "lift", "push", "watch")
 
 
 @dataclass

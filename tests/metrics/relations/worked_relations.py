@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from random_relations import Box, Fact, Tube, Video, still
+from random_relations import PREDICATES, Box, Fact, Tube, Video, still
 
 from roadaware.metrics.relations.config import CONFIGS, RelationConfig
 
@@ -100,6 +100,13 @@ def _third() -> Video:
     return Video("third", tubes, truth, tubes, [Fact(0, "follow", 1, 0, 10, 0.9)])
 
 
+def _seven() -> Video:
+    """Of a pair, seven predicates are claimed; the least sure of them is true."""
+    tubes = [person(NEAR), person(FAR)]
+    claims = [Fact(0, predicate, 1, 0, 10, 0.9 - 0.1 * i) for i, predicate in enumerate(PREDICATES[:7])]
+    return Video("seven", tubes, [Fact(0, PREDICATES[6], 1, 0, 10)], tubes, claims)
+
+
 HALF = (0.0, 0.0, 9.0, 4.0)
 CASES: dict[str, Case] = {
     "setting": Case("vidvrd", "predcls", "recall@20", (0.0, 1.0), (_one("named", FAR),)),
@@ -136,5 +143,5 @@ TOGETHER: list[Video] = [
         *("empty_frames", "averaging"),
     )
     for video in CASES[name].videos
-]
-"""The videos of several cases as one set, on which the configurations are put side by side."""
+] + [_seven()]
+"""The videos of several cases and one more as one set, on which the configurations are put side by side."""
