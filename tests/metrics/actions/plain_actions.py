@@ -85,9 +85,8 @@ def recommended(
     out = set(excluded)
     true_frames = {key: rows for key, rows in _frames(truth).items() if key not in out}
     claimed = _frames(claims)
-    order = [*true_frames, *sorted(named - set(true_frames), key=lambda key: (sorted_video(key), key[1]))]
     pooled: dict[int, list[tuple[float, bool]]] = defaultdict(list)
-    for key in order:
+    for key in sorted(named):
         for label in IDS:
             mine = sorted(
                 (r for r in claimed.get(key, []) if r.label == label), key=lambda r: -_number(r.score)
@@ -103,11 +102,6 @@ def recommended(
     n_truth = Counter(row.label for rows in true_frames.values() for row in rows)
     # Ties are ranked in the order of the file here: turned round, since `_ap` turns them.
     return {label: _ap(pooled[label][::-1], n_truth[label], "voc") for label in IDS}
-
-
-def sorted_video(key: tuple[str, int]) -> str:
-    """Made-up videos are named in the order of their table."""
-    return key[0]
 
 
 def _frames(rows: Iterable[Row]) -> dict[tuple[str, int], list[Row]]:

@@ -1,40 +1,56 @@
-"""Frame mAP of actions: equal to the published evaluators restated row by row, on sets full of ties."""
+"""Frame mAP of actions: equal to the published evaluators restated row by row, and the laws of a metric."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 from plain_actions import IDS, Row, mmaction2, official, predictions_of, recommended, scenes_of
+from quirk_cases import FAR, STREET, TALK, WALK, A, B, at
 
-from roadaware.metrics.actions.config import CONFIGS
-from roadaware.metrics.actions.evaluate import evaluate
+from roadaware.errors import InputError, UsageError
+from roadaware.metrics.actions.config import CONFIGS, ActionConfig
+from roadaware.metrics.actions.evaluate import confusion, evaluate
+from roadaware.metrics.actions.state import JudgedActions
+from roadaware.metrics.judged import SceneResult, as_json
+from roadaware.scenes.dense import with_layout
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.tables import Scenes
 
 Key = tuple[str, int]
+WHOLE = (0.0, 0.0, 0.5, 0.5)
+HALVES = [(0.0, 0.0, 0.5, 0.25), (0.0, 0.25, 0.5, 0.5)]
+"""WHOLE overlaps both halves by exactly one half: which it meets is a matter of their order."""
 
 
 def random_set(
-    seed: int, *, tied: bool, crowd: int = 12, persons: bool = True, most: int = 8
+    seed: int, *, tied: bool, crowd: int = 12, persons: bool = True
 ) -> tuple[list[Row], list[Row], list[Key], list[Key]]:
     """Truth, claims, excluded frames, and annotated frames without truth, on a coarse grid of corners."""
     rng = np.random.default_rng(seed)
     keys = [(video, frame) for video in ("a", "b", "c") for frame in (900, 901, 902, 903)]
+    claimed = [label for label in IDS if label != IDS[1] or seed % 4]
     truth, claims = [], []
-    for at, (video, frame) in enumerate(keys):
-        people = [_corners(rng) for _ in range(rng.integers(1, 5))] if at % 4 != 3 else []
-        for person, corners in enumerate(people):
-            for label in rng.choice(IDS[:3], rng.integers(1, 4)):
-                truth.append(Row(video, frame, *corners, int(label), float(person) if persons else None))
+    for place, (video, frame) in enumerate(keys):
+        people = [_corners(rng) for _ in range(rng.integers(1, 5))] if place % 4 != 3 else []
+        people += HALVES if place % 4 == 0 else []
+        for person, corners in zip(rng.permutation(len(people)), people, strict=True):
+            labels = rng.choice(IDS[:3], rng.integers(1, 4))
+            score = float(person) if persons else None
+            truth += [Row(video, frame, *corners, int(label), score) for label in labels]
         for _ in range(rng.integers(0, crowd)):
             near = people[rng.integers(len(people))] if people and rng.random() < 0.6 else _corners(rng)
-            corners = near if rng.random() < 0.5 else _moved(near, rng)
-            for label in rng.choice(IDS, rng.integers(1, most)):
+            corners = (near, _moved(near, rng), WHOLE)[rng.choice(3, p=(0.45, 0.45, 0.1))]
+            for label in rng.choice(claimed, rng.integers(1, 8)):
                 score = rng.integers(0, 6) / 5 if tied else rng.random()
                 claims.append(Row(video, frame, *corners, int(label), float(score)))
-    claims += [Row("b", 990, *_corners(rng), IDS[0], 0.55), Row("zz", 900, *_corners(rng), IDS[1], 0.45)]
+    claims += [Row("b", 990, *_corners(rng), IDS[0], 0.55), Row("zz", 900, *_corners(rng), IDS[0], 0.45)]
     order = rng.permutation(len(claims)) if seed % 2 else range(len(claims))
+    truth = [truth[i] for i in rng.permutation(len(truth))] if seed % 3 == 1 else truth
     return truth, [claims[i] for i in order], [keys[1], keys[3], ("a", 999)], [keys[7]]
 
 
@@ -53,38 +69,264 @@ def _moved(corners: tuple[float, ...], rng: np.random.Generator) -> tuple[float,
     return x1 + dx, y1 + dy, x2 + dx, y2 + dy
 
 
-def values(
-    name_or_config: object, truth: list[Row], claims: list[Row], *frames: list[Key]
-) -> dict[str, float | None]:
-    config = CONFIGS[name_or_config]() if isinstance(name_or_config, str) else name_or_config
-    return evaluate(predictions_of(claims), scenes_of(truth, *frames), config).values()
+def result(name: str, truth: list[Row], claims: list[Row], *frames: list[Key]) -> SceneResult:
+    return evaluate(predictions_of(claims), scenes_of(truth, *frames), CONFIGS[name]())
 
 
-def expected(per_class: dict[int, float]) -> dict[str, float | None]:
-    """The values as a result has them."""
+def state(name: str, truth: list[Row], claims: list[Row], *frames: list[Key]) -> JudgedActions:
+    judged = result(name, truth, claims, *frames).state
+    assert isinstance(judged, JudgedActions)
+    return judged
+
+
+def same(found: dict[str, float | None], per_class: dict[int, float]) -> bool:
+    """Whether the values are those of the classes, and their mean over the defined ones."""
     known = [v for v in per_class.values() if not math.isnan(v)]
-    of_class = {f"ap@0.5:action{label}": per_class.get(label, math.nan) for label in IDS}
-    mean = sum(known) / len(known) if known else math.nan
-    return {"map@0.5": mean, **of_class}
+    wanted = {f"ap@0.5:action{label}": per_class.get(label, math.nan) for label in IDS}
+    wanted["map@0.5"] = sum(known) / len(known) if known else math.nan
+    numbers = {name: math.nan if value is None else value for name, value in found.items()}
+    return numbers == pytest.approx(wanted, abs=1e-12, nan_ok=True)
 
 
-def same(found: dict[str, float | None], wanted: dict[str, float]) -> bool:
-    assert {n: math.nan if v is None else v for n, v in found.items()} == pytest.approx(
-        wanted, abs=1e-12, nan_ok=True
-    )
-    return True
+def plain(
+    name: str, truth: list[Row], claims: list[Row], excluded: list[Key], bare: list[Key]
+) -> dict[int, float]:
+    """The evaluator of a configuration, row by row."""
+    named = {(row.video, row.frame) for row in truth} | set(excluded) | set(bare)
+    evaluators: dict[str, Callable[[], dict[int, float]]] = {
+        "ava-official": lambda: official(truth, claims, excluded),
+        "mmaction2": lambda: mmaction2(truth, claims, excluded),
+        "paper": lambda: official(truth, claims, excluded, cap=0, ap="raw"),
+        "default": lambda: recommended(truth, claims, excluded, named),
+    }
+    return evaluators[name]()
 
 
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("seed", range(12))
 def test_every_config_is_its_evaluator_to_the_digit(seed: int, tied: bool) -> None:
-    truth, claims, excluded, bare = random_set(seed, tied=tied, persons=seed % 3 > 0)
-    frames = {(row.video, row.frame) for row in truth} | set(excluded) | set(bare)
-    plain: dict[str, Callable[[], dict[int, float]]] = {
-        "ava-official": lambda: official(truth, claims, excluded),
-        "mmaction2": lambda: mmaction2(truth, claims, excluded),
-        "paper": lambda: official(truth, claims, excluded, cap=0, ap="raw"),
-        "default": lambda: recommended(truth, claims, excluded, frames),
+    made = random_set(seed, tied=tied, persons=seed % 3 > 0)
+    for name in CONFIGS:
+        assert same(result(name, *made).values(), plain(name, *made)), name
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_frames_beyond_the_capacity_keep_the_rows_that_the_heap_keeps(tied: bool) -> None:
+    made = random_set(5, tied=tied, crowd=60)
+    judged = result("ava-official", *made)
+    assert judged.facts["claims_over_capacity"] > 100
+    assert same(judged.values(), plain("ava-official", *made))
+    assert not same(judged.values(), official(*made[:3], cap=0))
+    assert (
+        judged.left_out["claims beyond the capacity of their frame"] == judged.facts["claims_over_capacity"]
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_true_rows_decides_between_equal_overlaps(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    truth, claims = [], []
+    for frame in range(60):
+        people = [
+            (HALVES[i], float(p)) for i, p in zip(rng.permutation(2), rng.permutation(9)[:2], strict=True)
+        ]
+        rows = [at(frame, box, person, label) for box, person in people for label in IDS]
+        truth += [rows[i] for i in rng.permutation(len(rows))]
+        for label in IDS:
+            half = HALVES[rng.integers(2)]
+            claims += [
+                at(frame, WHOLE, 0.5 + rng.random() / 2, label),
+                at(frame, half, rng.random() / 2, label),
+            ]
+    nameless = [row._replace(score=None) for row in truth]
+    for name in CONFIGS:
+        for rows in (truth, nameless):
+            assert same(result(name, rows, claims).values(), plain(name, rows, claims, [], [])), name
+    swapped = replace(CONFIGS["ava-official"](), truth_by_person=False)
+    tables = predictions_of(claims), scenes_of(truth)
+    assert not same(evaluate(*tables, swapped).values(), official(truth, claims, []))
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_truth_against_itself_is_perfect_and_nothing_claimed_finds_nothing(name: str) -> None:
+    truth = [at(f, box, 0.0, label) for f in (1, 2) for box in (A, B) for label in (WALK, TALK)]
+    claims = [row._replace(score=1.0) for row in truth]
+    assert result(name, truth, claims).values() == {
+        "map@0.5": 1.0,
+        "ap@0.5:action3": 1.0,
+        "ap@0.5:action1": 1.0,
+        "ap@0.5:action7": None,
+        "ap@0.5:action12": None,
     }
-    for name, make in plain.items():
-        assert same(values(name, truth, claims, excluded, bare), expected(make())), name
+    empty = result(name, truth, [])
+    assert empty.value("map@0.5") == (None if name == "mmaction2" else 0.0)
+    assert "nothing is claimed" in empty.notes
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_order_of_rows_without_ties_does_not_matter(name: str) -> None:
+    truth, claims, *frames = random_set(2, tied=False)
+    turned = result(name, truth, claims[::-1], *frames).values()
+    assert turned == pytest.approx(result(name, truth, claims, *frames).values(), abs=1e-15, nan_ok=True)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_parts_of_a_whole_merge_to_it_and_can_be_cut_out_of_it(name: str) -> None:
+    truth, claims, excluded, bare = random_set(4, tied=True)
+    claims = [row for row in claims if row.video != "zz"]
+    for rows in (truth, claims):
+        rows.sort(key=lambda row: row.video)
+    whole = state(name, truth, claims, excluded, bare)
+    parts = []
+    for video in ("a", "b", "c"):
+        of = [[row for row in rows if row.video == video] for rows in (truth, claims)]
+        lists = [[key for key in keys if key[0] == video] for keys in (excluded, bare)]
+        parts.append(state(name, of[0], of[1], *lists))
+        alone = whole.only((whole.items["video"] == video).to_numpy())
+        assert _numbers(alone) == pytest.approx(_numbers(parts[-1]), abs=1e-15, nan_ok=True)
+    merged = parts[0].merge(parts[1]).merge(parts[2])
+    assert _numbers(merged) == pytest.approx(_numbers(whole), abs=1e-15, nan_ok=True)
+    assert merged.items.equals(whole.items)
+    assert _numbers(JudgedActions.unpacked(*whole.packed())) == pytest.approx(_numbers(whole), nan_ok=True)
+    with pytest.raises(InputError, match="both parts hold"):
+        whole.merge(parts[0])
+    other = replace(parts[1], config=replace(parts[1].config, min_iou=0.3))
+    with pytest.raises(InputError, match="configurations"):
+        parts[0].merge(other)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_video_that_is_drawn_twice_counts_as_two(name: str) -> None:
+    truth, claims, excluded, bare = random_set(6, tied=False)
+    judged = state(name, truth, claims, excluded, bare)
+    weights = np.array([[{"a": 2, "b": 0}.get(video, 1) for video in judged.videos]], dtype=np.int32)
+    drawn = [each.values[0] for each in judged.measured(weights)]
+    kept = [[row for row in rows if row.video != "b"] for rows in (truth, claims)]
+    rows = [of + [row._replace(video="aa") for row in of if row.video == "a"] for of in kept]
+    keys = [[k for k in of if k[0] != "b"] for of in (excluded, bare)]
+    twice = [of + [("aa", frame) for video, frame in of if video == "a"] for of in keys]
+    # Copies tie with each other, and equal rows side by side rank like the copies of a draw only if no
+    # other claim has their score; hits and misses of one score are the same in both.
+    assert drawn == pytest.approx(_numbers(state(name, *rows, *twice)), abs=1e-12, nan_ok=True)
+
+
+def _numbers(judged: JudgedActions) -> list[float]:
+    once = np.ones((1, len(judged.videos)), dtype=np.int32)
+    return [float(each.values[0]) for each in judged.measured(once)]
+
+
+def test_slices_intervals_and_facts() -> None:
+    truth, claims, excluded, bare = random_set(8, tied=False)
+    scenes = scenes_of(truth, excluded, bare)
+    videos = scenes.videos.with_columns(category=pl.Series(["flood", "fight", "fight"]))
+    scenes = scenes.with_tables(videos=videos)
+    judged = evaluate(
+        predictions_of(claims), scenes, CONFIGS["ava-official"](), by=("category", "density"), draws=100
+    )
+    assert set(judged.groups) >= {"category: fight", "category: flood", "density: 0", "density: 2-4"}
+    alone = [row for row in claims if row.video == "a"], [row for row in truth if row.video == "a"]
+    flood = result("ava-official", alone[1], alone[0], excluded, [])
+    assert judged.value("map@0.5", "category: flood") == pytest.approx(flood.value("map@0.5"))
+    assert judged.row("map@0.5")["low_video"] <= judged.row("map@0.5")["high_video"]
+    told = as_json(judged)
+    assert set(told["facts"]) == {
+        "per_frame_capacity",
+        "frames_judged",
+        "frames_without_truth",
+        "frames_excluded",
+        "claims_judged",
+        "claims_over_capacity",
+    }
+    # Twelve frames, two of them and ("a", 999) excluded; two claimed frames that the truth lacks.
+    assert (told["facts"]["frames_judged"], told["facts"]["frames_excluded"]) == (12, 3)
+    assert told["per_class"]["action1"]["ap@0.5"] == judged.value("ap@0.5:action1")
+
+
+def test_the_rows_behind_the_metric() -> None:
+    judged = evaluate(
+        predictions_of(STREET.claims), scenes_of(STREET.truth, STREET.excluded), CONFIGS["default"]()
+    )
+    claims = judged.instances("claim").filter((pl.col("label") == "action1") & (pl.col("frame") == 1))
+    assert claims.select("score", "truth", "hit").rows() == [(0.9, 0, True), (0.8, 1, True)]
+    assert claims["iou"].to_list() == pytest.approx([1.0, 0.36 / 0.44])
+    truth = judged.instances("truth")
+    assert truth.filter("found").height == 5
+    assert truth.filter(~pl.col("found")).select("frame", "label", "score", "claim").rows() == [
+        (4, "action12", None, None)
+    ]
+    assert judged.instances("confusion").is_empty()
+
+
+def test_confused_labels_are_those_of_the_person_in_the_box() -> None:
+    truth = [at(1, A), at(1, A, label=TALK), at(1, FAR, label=TALK)]
+    claims = [
+        at(1, A, 0.9, IDS[2]),
+        at(1, A, 0.8, TALK),
+        at(1, FAR, 0.3, WALK),
+        at(1, (0, 0, 0.1, 0.1), 0.9, IDS[2]),
+    ]
+    tables = predictions_of(claims), scenes_of(truth), CONFIGS["default"]()
+    # Talks and walks where action7 is claimed; talks where walking is; the last box meets nobody.
+    assert confusion(*tables).rows() == [
+        ("action3", "action1", 1, 0.3),
+        ("action3", "action7", 1, 0.9),
+        ("action1", "action7", 1, 0.9),
+    ]
+    assert confusion(*tables, min_score=0.5)["claimed"].to_list() == ["action7", "action7"]
+
+
+def test_dense_scores_are_the_same_claims() -> None:
+    rng = np.random.default_rng(0)
+    claims = [at(f, box, float(rng.random()), label) for f in (1, 2) for box in (A, B, FAR) for label in IDS]
+    rows = predictions_of(claims)
+    scores = rows.labels["score"].to_numpy().reshape(-1, len(IDS))
+    dense = Predictions(
+        boxes=rows.boxes.with_columns(pl.Series("scores", scores, dtype=pl.Array(pl.Float64, len(IDS)))),
+        meta=with_layout(rows.meta, "boxes", ["action"]),
+    )
+    scenes = scenes_of([at(1, A), at(1, B, label=TALK), at(2, FAR)])
+    for name in CONFIGS:
+        assert (
+            evaluate(dense, scenes, CONFIGS[name]()).values()
+            == evaluate(rows, scenes, CONFIGS[name]()).values()
+        )
+
+
+def test_claims_on_truth_to_ignore_count_neither_way() -> None:
+    scenes = scenes_of([at(1, A), at(1, FAR)])
+    scenes = scenes.with_tables(boxes=scenes.boxes.with_columns(ignore=pl.Series([False, True])))
+    claims = predictions_of([at(1, FAR, 0.9), at(1, A, 0.8)])
+    for name in CONFIGS:
+        judged = evaluate(claims, scenes, CONFIGS[name]())
+        assert judged.value("map@0.5") == 1.0
+        assert judged.left_out["claims on truth to ignore"] == 1
+        assert judged.instances("claim")["hit"].to_list() == [None, True]
+
+
+def test_labels_meet_by_name() -> None:
+    truth, claims, *frames = random_set(3, tied=False)
+    rows, scenes = predictions_of(claims), scenes_of(truth, *frames)
+    turned = rows.with_tables(
+        labels=rows.labels.with_columns(label=3 - pl.col("label")),
+        meta=replace(rows.meta, vocabularies={"action": rows.meta.vocabularies["action"][::-1]}),
+    )
+    config = ActionConfig()
+    assert evaluate(turned, scenes, config).values() == evaluate(rows, scenes, config).values()
+    foreign = rows.with_tables(meta=replace(rows.meta, vocabularies={"action": ("a", "b", "c", "d")}))
+    with pytest.raises(InputError, match="the truth does not know"):
+        evaluate(foreign, scenes, config)
+
+
+def test_what_cannot_be_judged_is_refused_and_says_why() -> None:
+    scenes, claims = scenes_of([at(1, A)]), predictions_of([at(1, A, 0.9)])
+    with pytest.raises(InputError, match="there is no truth"):
+        evaluate(claims, Scenes(videos=scenes.videos, meta=scenes.meta), ActionConfig())
+    with pytest.raises(InputError, match="are excluded"):
+        evaluate(claims, scenes_of([at(1, A)], [("v", 1)]), ActionConfig())
+    with pytest.raises(InputError, match="have no score"):
+        evaluate(claims.with_tables(labels=claims.labels.drop("score")), scenes, ActionConfig())
+    stranger = predictions_of([at(1, A, 0.9)._replace(video="w")])
+    assert "compare the names of videos" in evaluate(stranger, scenes, ActionConfig()).notes[-1]
+    for wrong in ({"ap": "trapezoid"}, {"min_iou": 0.0}, {"per_frame_capacity": 0}, {"truth_by_person": 1}):
+        with pytest.raises(UsageError, match=next(iter(wrong))):
+            ActionConfig(**wrong)

@@ -28,8 +28,9 @@ class ActionConfig:
             (`heap`). It decides among claims of equal score, and among true rows of equal overlap.
         truth_by_person: true rows come by falling number of the person, which the published readers take
             for a score, and only then by `row_order`; else by `row_order` alone.
-        frame_order: frames come in the order in which the claims name them first (`claims`), or the truth
-            (`truth`). It decides among claims of equal score in different frames.
+        frame_order: frames come by video, as the table of videos has them, and number (`table`), or in the
+            order in which the claims name them first (`claims`), or the truth (`truth`). It decides among
+            claims of equal score in different frames.
         tied_ranks: claims of equal score are ranked in the order of frames and rows (`kept`), or the other
             way round (`reversed`).
         numbers: corners and ranked scores are compared in `double` precision, or in `single` as an array
@@ -49,7 +50,7 @@ class ActionConfig:
     per_frame_capacity: int | None = None
     row_order: Literal["file", "heap"] = "file"
     truth_by_person: bool = False
-    frame_order: Literal["claims", "truth"] = "truth"
+    frame_order: Literal["table", "claims", "truth"] = "table"
     tied_ranks: Literal["kept", "reversed"] = "kept"
     numbers: Literal["double", "single"] = "double"
     zero_area_claims: Literal["wrong", "dropped"] = "wrong"
@@ -104,6 +105,7 @@ class ActionConfig:
         return cls(
             match="argmax",
             truth_by_person=True,
+            frame_order="truth",
             tied_ranks="reversed",
             numbers="single",
             empty_frames="ignore",

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from roadaware.errors import InputError
 from roadaware.metrics.actions import instances
 from roadaware.metrics.actions.config import ActionConfig
 from roadaware.metrics.actions.frames import judged_frames, left_out
@@ -35,7 +36,8 @@ def evaluate(
     and its mean over the labels is the metric. In [0, 1]; higher is better.
 
     Args:
-        predictions: boxes with `labels` of the kind `action`, each with a score, in the order of the file.
+        predictions: boxes with `labels` of the kind `action`, each with a score, in the order of the file; or
+            boxes with dense `scores` of that kind.
         scenes: boxes with `labels` of that kind; frames with `annotated` false are excluded.
         config: how they are judged; see `config.CONFIGS`.
         by: of `category`, `density` (different true boxes in the frame) and `split`, by which the frames
@@ -54,6 +56,7 @@ def evaluate(
     Source: Gu et al., CVPR 2018, section 5; the evaluators named in `config`.
     """
     judgement = judge_actions(read_actions(predictions, scenes), config)
+    _check_judged(judgement)
     return result(
         judgement.state(),
         config,
@@ -93,6 +96,16 @@ def confusion(
     """
     judgement = judge_actions(read_actions(predictions, scenes), config)
     return instances.confusion(judgement, min_score)
+
+
+def _check_judged(judgement: Judgement) -> None:
+    """Raises InputError where every frame with truth is excluded."""
+    if not len(judgement.truth):
+        frames = judgement.actions.frames
+        raise InputError(
+            f"there is no truth: all {int(frames.has_truth.sum()):,} frames that have some are excluded",
+            hint="is this the file of excluded timestamps of another set?",
+        )
 
 
 def _facts(judgement: Judgement) -> dict[str, Any]:

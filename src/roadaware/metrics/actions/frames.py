@@ -27,7 +27,9 @@ def counted_frames(frames: Keyframes, config: ActionConfig) -> Bools:
 
 
 def frame_ranks(actions: Actions, config: ActionConfig) -> Ints:
-    """(F,) the rank of each frame: by first appearance in the rows, those without rows last."""
+    """(F,) the rank of each frame; by first appearance in rows, those without rows come last."""
+    if config.frame_order == "table":
+        return np.arange(len(actions.frames.number))
     rows = actions.claims if config.frame_order == "claims" else actions.truth
     first = np.full(len(actions.frames.number), len(rows))
     # Of repeated indices the last assignment stays, which backwards is the first row.

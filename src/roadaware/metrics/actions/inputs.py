@@ -9,7 +9,8 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError
-from roadaware.metrics.detection.frame_inputs import class_places, found, video_index
+from roadaware.metrics.detection.frame_inputs import class_places, dense_rows, found, video_index
+from roadaware.scenes.dense import layout
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes, TableSet
@@ -108,7 +109,8 @@ def read_actions(predictions: Predictions, scenes: Scenes) -> Actions:
     """Bring truth and claims to the same classes and frames.
 
     Args:
-        predictions: boxes with `labels` of the kind `action`, each with its own score.
+        predictions: boxes with `labels` of the kind `action`, each with its own score, or with dense `scores`
+            of that kind.
         scenes: boxes with `labels` of that kind; frames with `annotated` false are excluded.
 
     Raises:
@@ -125,12 +127,12 @@ def read_actions(predictions: Predictions, scenes: Scenes) -> Actions:
         )
     stride = 1 + max(_last(t["frame"]) for t in (scenes.frames, scenes.boxes, predictions.boxes))
     videos = _videos(predictions, scenes)
-    listed = _keys(scenes.frames, videos, stride)
     of_truth = _keys(scenes.boxes, videos, stride)
     of_claims = _keys(predictions.boxes, videos, stride)[claims.at]
+    listed = _keys(scenes.frames, videos, stride)
     known = np.unique(np.concatenate([listed, of_truth]))
     every = np.union1d(known, of_claims[~found(known, of_claims)])
-    where = np.searchsorted(every, of_truth)
+    at_truth = np.searchsorted(every, of_truth)
     frames = Keyframes(
         _about(scenes, videos),
         every // stride,
@@ -138,39 +140,52 @@ def read_actions(predictions: Predictions, scenes: Scenes) -> Actions:
         known=found(known, every),
         excluded=_marked(every, listed[_unseen(scenes)]),
         has_truth=_marked(every, of_truth[truth.at]),
-        persons=_persons(_corners(scenes.boxes), where, len(every)),
+        persons=_persons(_corners(scenes.boxes), at_truth, len(every)),
     )
-    score = _scores(claims.labels)
-    return Actions(
-        classes,
-        _label_ids(scenes, classes),
-        frames,
-        _rows(scenes, truth, where[truth.at], _persons_as_scores(scenes)[truth.at]),
-        _rows(predictions, claims, np.searchsorted(every, of_claims), score),
-    )
+    true_rows = _rows(scenes, truth, at_truth[truth.at], _persons_as_scores(scenes)[truth.at])
+    claimed_rows = _rows(predictions, claims, np.searchsorted(every, of_claims), claims.score)
+    return Actions(classes, _label_ids(scenes, classes), frames, true_rows, claimed_rows)
 
 
 @dataclass(frozen=True, eq=False)
 class _Labelled:
-    """The labels of the kind: their table, and the row of the box and the class of each."""
+    """The labels of the kind, each with the row of its box, its class and its score (1 for truth)."""
 
-    labels: pl.DataFrame
     at: Ints
     cls: npt.NDArray[np.int32]
+    score: Floats
 
 
 def _labelled(tables: TableSet, classes: tuple[str, ...]) -> _Labelled:
+    """The labels of a set: the rows of its table or, where claims are dense, those of box after box."""
+    claimed = isinstance(tables, Predictions)
     labels = tables.labels.filter(pl.col("kind").cast(pl.String) == KIND)
-    number = labels["label"].to_numpy()
+    if claimed and labels.is_empty() and "scores" in tables.boxes.columns:
+        return _dense(tables, classes)
+    cls = _class_of(tables, labels["label"].to_numpy(), classes)
+    score = _scores(labels) if claimed else np.ones(len(labels))
+    return _Labelled(_places(tables.boxes["box"], labels["box"]), cls, score)
+
+
+def _dense(tables: TableSet, classes: tuple[str, ...]) -> _Labelled:
+    """Every label of every box, from dense scores."""
+    kinds, n = layout(tables.meta, "boxes"), len(tables.boxes)
+    scores = dense_rows(tables.boxes["scores"], kinds.width)[:, kinds.columns(KIND)]
+    cls = _class_of(tables, np.tile(np.arange(scores.shape[1]), n), classes)
+    return _Labelled(np.repeat(np.arange(n), scores.shape[1]), cls, scores.ravel().astype(np.float64))
+
+
+def _class_of(tables: TableSet, label: Ints, classes: tuple[str, ...]) -> npt.NDArray[np.int32]:
+    """(n,) the class of each label, by name where the tables have names."""
     if KIND in tables.meta.vocabularies:
-        places = class_places(tables, [(KIND, name) for name in classes])
-        number = places.sort("label")["class"].to_numpy()[number]
-    elif len(number) and number.max() >= len(classes):
+        places = class_places(tables, [(KIND, name) for name in classes]).sort("label")
+        return places["class"].to_numpy().astype(np.int32)[label]
+    if label.max(initial=-1) >= len(classes):
         raise InputError(
-            f"label {number.max()} is claimed, and the truth knows {len(classes)} actions, from 0",
+            f"action {label.max()} is claimed, and the truth knows {len(classes)}, counted from 0",
             hint="give the claims the vocabulary of the truth",
         )
-    return _Labelled(labels, _places(tables.boxes["box"], labels["box"]), number.astype(np.int32))
+    return label.astype(np.int32)
 
 
 def _classes(scenes: Scenes) -> tuple[str, ...]:

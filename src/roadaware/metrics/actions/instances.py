@@ -15,13 +15,14 @@ def claim_rows(judgement: Judgement) -> pl.DataFrame:
 
     Returns:
         `box`, `video`, `frame`, `label`, `score`; `iou` with the true box of that label that it overlaps
-        most, and `truth`, that box (0 and null where the frame has none); `hit`, null for a claim on truth
-        to ignore.
+        most, and `nearest`, that box (0 and null where the frame has none); `truth`, the box it met, null
+        where it is wrong; `hit`, null for a claim on truth to ignore.
     """
     return _named(judgement, judgement.claims).with_columns(
         pl.Series("score", judgement.claims.score),
         pl.Series("iou", judgement.overlap),
-        _picked("truth", judgement.truth.box, judgement.nearest),
+        _picked("nearest", judgement.truth.box, judgement.nearest),
+        _picked("truth", judgement.truth.box, judgement.met),
         pl.Series("hit", judgement.met >= 0).set(pl.Series(judgement.met == ABSORBED), None),
     )
 

@@ -13,6 +13,7 @@ from roadaware.metrics.actions.state import JudgedActions
 from roadaware.metrics.detection.frame import falling_order
 
 NOBODY, ABSORBED = -1, -2
+_YXYX = (1, 0, 3, 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +131,12 @@ def _heaped(rows: Rows, score: Floats, at: Ints, label_ids: Ints, n_frames: int,
 
     order = _rising(at)
     start = _starts(at[order], n_frames)
-    keys = np.column_stack([score, label_ids[rows.cls], rows.corners[:, [1, 0, 3, 2]]])[order]
+    keys = np.empty((len(rows), 6))
+    keys[:, 0], keys[:, 1], keys[:, 2:] = (
+        score[order],
+        label_ids[rows.cls[order]],
+        rows.corners[order][:, _YXYX],
+    )
     place = heap_places(start, keys, capacity)
     held = np.full(len(rows), -1)
     kept = place >= 0

@@ -18,6 +18,8 @@ from roadaware.statistics.average_precision import drawn_precision
 
 Ints = npt.NDArray[np.int64]
 Places = npt.NDArray[np.int32]
+_TRUTHLESS = "there is no truth"
+_UNCLAIMED = "nothing is claimed of it on a judged frame"
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,32 +113,40 @@ class JudgedActions(Judged):
             weights: (draws, V) how often each of `videos` counts.
         """
         video = self._video_of_item()
-        n_truth = self._counts(video[self.truth_item], self.truth_cls)
+        once = np.ones((1, len(self.videos)), dtype=np.int32)
+        n_truth, averaged = (
+            self._counts(video[self.truth_item], self.truth_cls),
+            self._averaged(video, once)[0],
+        )
         values = self._average_precision(video, weights, weights.astype(np.int64) @ n_truth)
+        values[~self._averaged(video, weights)] = np.nan
         defined = ~np.isnan(values)
-        total = np.where(defined, values, 0.0).sum(axis=1)
         n = defined.sum(axis=1)
+        total = np.where(defined, values, 0.0).sum(axis=1)
         mean = np.divide(total, n, out=np.full(len(n), np.nan), where=n > 0)
+        found = n_truth.sum(axis=0)
         at = f"@{self.config.min_iou:g}"
-        once = n_truth.sum(axis=0)
-        averaged = int((once > 0).sum())
-        yield Measured(f"map{at}", mean, averaged)
+        yield Measured(
+            f"map{at}", mean, int(averaged.sum()), reason=_UNCLAIMED if found.any() else _TRUTHLESS
+        )
         for c, name in enumerate(self.classes):
-            reason = "nothing is claimed of it on a judged frame" if once[c] else "there is no truth"
-            yield Measured(f"ap{at}", values[:, c], int(once[c]), name, reason)
+            reason = _UNCLAIMED if found[c] else _TRUTHLESS
+            yield Measured(f"ap{at}", values[:, c], int(found[c]), name, reason)
+
+    def _averaged(self, video: Places, weights: Counts) -> Bools:
+        """(draws, C) which classes are averaged."""
+        times = weights.astype(np.int64)
+        averaged: Bools = times @ self._counts(video[self.truth_item], self.truth_cls) > 0
+        if self.config.classes == "with_truth_and_claims":
+            averaged &= times @ self._counts(video[self.item], self.cls) > 0
+        return averaged
 
     def _average_precision(self, video: Places, weights: Counts, n_truth: Ints) -> Floats:
-        """(draws, C) NaN where a class is not averaged."""
+        """(draws, C) 0 where there is no truth or no claim."""
         starts = np.searchsorted(self.cls, np.arange(len(self.classes) + 1))
-        of_claim = video[self.item]
-        areas = drawn_precision(
-            starts, of_claim, self.hit[:, None], n_truth, weights.astype(np.int32), self.config.ap
-        )
-        values: Floats = areas[:, :, 0]
-        values[n_truth == 0] = np.nan
-        if self.config.classes == "with_truth_and_claims":
-            values[weights.astype(np.int64) @ self._counts(of_claim, self.cls) == 0] = np.nan
-        return values
+        hit, times = self.hit[:, None], weights.astype(np.int32)
+        areas = drawn_precision(starts, video[self.item], hit, n_truth, times, self.config.ap)
+        return areas[:, :, 0]
 
     def _counts(self, video: Places, cls: Places) -> Ints:
         """(V, C) how many rows of each class each video has."""
