@@ -285,6 +285,7 @@ def test_claims_on_true_tubes_are_found_by_name_by_boxes_or_by_number() -> None:
     assert evaluate(bare, scenes_of([named]), config).value("recall@20") == 1.0
     astray = Video("astray", named.tubes, named.truth, [person(moved(NEAR, 1.0)), same[1]], named.claims)
     result = evaluate(predictions_of([astray]), scenes_of([astray]), config)
+    assert "no claim is on true tubes" in " ".join(result.notes)
     assert (result.value("recall@20"), result.left_out) == (0.0, {"claims that are not on true tubes": 1})
 
 

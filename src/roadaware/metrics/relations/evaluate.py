@@ -28,6 +28,7 @@ from roadaware.metrics.relations.tubelets import Tubelets, judge_tubelets
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
 
+_NOT_TRUE = "claims that are not on true tubes"
 _DENSITIES = ((1.5, "1"), (4.5, "2-4"), (9.5, "5-9"), (np.inf, "10+"))
 
 
@@ -157,7 +158,7 @@ def _sides(
         checked_boxes(predictions)
         return truth, relation_rows(predictions, names, relations=here), left_out
     meant, refused = on_true_tubes(predictions, scenes, here)
-    left_out["claims that are not on true tubes"] = refused
+    left_out[_NOT_TRUE] = refused
     tubes = np.unique(np.concatenate([meant[side].to_numpy() for side in ("subject", "object")]))
     claims = relation_rows(
         predictions,
@@ -213,7 +214,12 @@ def _items(scenes: Scenes) -> pl.DataFrame:
 def _notes(predictions: Predictions, scenes: Scenes, found: _Found) -> tuple[str, ...]:
     """What explains numbers that look wrong."""
     notes = []
-    if len(predictions.relations) and not len(found.claims):
+    refused = found.left_out.get(_NOT_TRUE, 0)
+    if refused and not len(found.claims):
+        notes.append(
+            "no claim is on true tubes: predcls needs claims on the very boxes of the truth, or tubes of its names"
+        )
+    elif len(predictions.relations) and not len(found.claims):
         first = predictions.relations["video"].cast(pl.String)[0]
         notes.append(
             f"no claim is judged; the first is of '{first}', the truth has '{found.names.videos[0]}'"
