@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from plain_sound import ciou, means, overlap, resized, truth_map
+from sound_sets import Heard, random_heard, tables
+
+from roadaware.config import from_dict, to_dict
+from roadaware.errors import InputError, UsageError
+from roadaware.metrics.judged import SceneResult, as_json
+from roadaware.metrics.sound.config import CONFIGS, SoundConfig
+from roadaware.metrics.sound.evaluate import LocalisedSounds, evaluate
+from roadaware.metrics.sound.maps import scaled_maps
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.tables import Scenes
+
+NAMES = ("ciou", "success@0.5", "success_auc")
+MORE = {
+    "median": SoundConfig(threshold=None),
+    "wrap": SoundConfig(negative_corners="wrap", consensus="capped", consensus_count=3, empty_truth="judged"),
+    "small": SoundConfig(size=37, threshold=0.3, comparison="greater"),
+}
+ALL = {**{name: make() for name, make in CONFIGS.items()}, **MORE}
+
+
+def judged(heard: list[Heard], config: SoundConfig | None = None) -> SceneResult:
+    return evaluate(*tables(heard), config)
+
+
+def summary(result: SceneResult) -> dict[str, float | None]:
+    return {name: result.value(name) for name in NAMES}
+
+
+def state_of(result: SceneResult) -> LocalisedSounds:
+    assert isinstance(result.state, LocalisedSounds)
+    return result.state
+
+
+def exact_map(heard: Heard, config: SoundConfig) -> Heard:
+    """The sound with its true cells as its map."""
+    return replace(heard, map=truth_map(heard, replace(config, consensus="union")))
+
+
+@pytest.mark.parametrize("name", list(ALL))
+@pytest.mark.parametrize("seed", range(2))
+def test_every_config_is_the_plain_arithmetic(name: str, seed: int) -> None:
+    heard, config = random_heard(seed), ALL[name]
+    result = judged(heard, config)
+    assert summary(result) == pytest.approx(means(heard, config), abs=1e-12)
+    for label in ("siren", "shouting", "trumpet"):
+        of_label = means([each for each in heard if each.label == label], config)
+        assert as_json(result)["per_class"][label] == pytest.approx(of_label, abs=1e-12)
+    whole = np.ones((config.size, config.size), dtype=bool)
+    centre = np.zeros_like(whole)
+    edge = config.size // 4
+    centre[edge : config.size - edge, edge : config.size - edge] = True
+    for baseline, mask in (("whole image", whole), ("centre", centre)):
+        mean = np.mean([overlap(mask, truth_map(each, config)) for each in heard])
+        assert result.baselines[baseline]["ciou"] == pytest.approx(float(mean), abs=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(14, 14), (7, 9), (13, 20), (224, 224), (448, 448), (300, 250), (1, 1)])
+def test_maps_are_resized_as_by_hand(shape: tuple[int, int]) -> None:
+    values = np.random.default_rng(3).random(shape).astype(np.float32)
+    cells = resized(values, 224)
+    with np.errstate(invalid="ignore"):
+        expected = (cells - cells.min()) / np.ptp(cells)
+    np.testing.assert_array_equal(scaled_maps(values[None], 224)[0], expected)
+
+
+@pytest.mark.parametrize("shape", [(14, 14), (7, 7), (28, 28), (13, 20), (448, 448), (300, 250), (56, 40)])
+def test_maps_are_resized_as_by_opencv(shape: tuple[int, int]) -> None:
+    cv2 = pytest.importorskip("cv2", reason="OpenCV is not installed")
+    values = np.random.default_rng(4).normal(size=shape).astype(np.float32)
+    cells = cv2.resize(values, (224, 224), interpolation=cv2.INTER_LINEAR)
+    expected = (cells - cells.min()) / np.ptp(cells)
+    np.testing.assert_allclose(scaled_maps(values[None], 224)[0], expected, atol=4e-7)
+
+
+@pytest.mark.parametrize("name", list(CONFIGS))
+def test_truth_against_itself_is_perfect(name: str) -> None:
+    config = CONFIGS[name]()
+    heard = [exact_map(each, config) for each in random_heard(5)]
+    seen = [each for each in heard if each.map is not None and each.map.any()]
+    assert len(seen) > 15
+    assert summary(judged(seen, config)) == pytest.approx(dict.fromkeys(NAMES, 1.0))
+
+
+@pytest.mark.parametrize("name", list(CONFIGS))
+def test_empty_claims_score_0_and_are_counted(name: str) -> None:
+    _, scenes = tables(random_heard(6))
+    result = evaluate(Predictions(), scenes, CONFIGS[name]())
+    assert set(summary(result).values()) == {0.0}
+    assert "24 of 24 sounds have no map and score 0" in result.notes
+    assert result.baselines["whole image"]["success_auc"] > 0
+
+
+def test_the_order_of_rows_changes_nothing() -> None:
+    predictions, scenes = tables(random_heard(7))
+    turned = [
+        predictions.with_tables(sounds=predictions.sounds.reverse()),
+        scenes.with_tables(boxes=scenes.boxes.reverse(), sounds=scenes.sounds.reverse()),
+    ]
+    assert summary(evaluate(*turned)) == pytest.approx(summary(evaluate(predictions, scenes)), abs=1e-12)
+
+
+def test_parts_merge_to_the_whole_and_states_go_through_files() -> None:
+    heard = random_heard(8)
+    whole = state_of(judged(heard))
+    parts = [state_of(evaluate(*tables(part, first))) for part, first in ((heard[:10], 0), (heard[10:], 10))]
+    merged = parts[0].merge(parts[1])
+    np.testing.assert_array_equal(merged.values, whole.values)
+    again = LocalisedSounds.unpacked(*merged.packed())
+    assert again.items.equals(merged.items)
+    assert again.config == SoundConfig()
+    np.testing.assert_array_equal(whole.only(np.arange(24) < 10).values, parts[0].values)
+
+
+def test_a_draw_is_the_set_with_videos_repeated() -> None:
+    heard = random_heard(9)
+    state = state_of(judged(heard))
+    weights = np.random.default_rng(0).integers(0, 3, size=(2, len(state.videos))).astype(np.int32)
+    drawn = {(m.metric, m.label): m.values for m in state.measured(weights)}
+    for draw, counts in enumerate(weights):
+        often = dict(zip(state.videos, counts, strict=True))
+        rows = [each for each in heard for _ in range(often[each.video])]
+        for metric, value in means(rows, SoundConfig()).items():
+            assert drawn[metric, None][draw] == pytest.approx(value, abs=1e-12)
+    with_intervals = evaluate(*tables(heard), draws=50, by=("sound_class",))
+    row = with_intervals.row("ciou")
+    assert row["low_video"] < row["value"] < row["high_video"]
+    assert with_intervals.groups == ("sound_class: shouting", "sound_class: siren", "sound_class: trumpet")
+
+
+def test_maps_may_be_lists_or_arrays_single_or_double_square_unless_told() -> None:
+    values = np.random.default_rng(10).random((3, 196)).astype(np.float32)
+    heard = [Heard([(0.25, 0.25, 0.75, 0.75)], each.reshape(14, 14)) for each in values]
+    predictions, scenes = tables(heard)
+    expected = summary(evaluate(predictions, scenes))
+    for inner in (pl.Float32, pl.Float64):
+        array = pl.Series("map", values, dtype=pl.Array(pl.Float32, 196)).cast(pl.Array(inner, 196))
+        for column in (array, array.arr.to_list()):
+            sounds = predictions.sounds.drop("map", "map_width").with_columns(column)
+            assert summary(evaluate(predictions.with_tables(sounds=sounds), scenes)) == expected
+
+
+def test_constant_maps_claim_nothing_and_are_counted() -> None:
+    heard = [Heard([(0.0, 0.0, 0.5, 1.0)], np.full((14, 14), 0.3)), Heard([(0.0, 0.0, 1.0, 1.0)], None)]
+    result = judged(heard[:1])
+    assert summary(result) == {"ciou": 0.0, "success@0.5": 0.0, "success_auc": 0.025}
+    assert result.notes == ("1 maps have one value only and claim no cell",)
+    assert result.facts["constant_maps"] == 1
+    assert judged(heard[:1], SoundConfig(constant_map="whole")).value("ciou") == 0.5
+    assert judged(heard, CONFIGS["vggss"]()).value("success_auc") == 0.0125  # no map, no success at 0
+
+
+def test_sounds_without_truth_are_left_out_or_fail() -> None:
+    heard = [
+        Heard([(0.0, 0.0, 0.5, 1.0)], np.eye(2)),
+        Heard([(0.2, 0.2, 0.2, 0.9)], np.eye(2)),
+        Heard([], np.ones((2, 2))),
+    ]
+    result = judged(heard)
+    assert result.left_out == {"sounds whose boxes cover no cell": 2}
+    assert result.row("ciou")["n"] == 1
+    published = judged(heard, CONFIGS["vggss"]())
+    # The second is 0, which succeeds at 0; the third is undefined, and fails everywhere.
+    alone = judged(heard[:1], CONFIGS["vggss"]())
+    assert published.row("ciou")["n"] == 2
+    assert published.value("success@0.5") == pytest.approx(alone.value("success@0.5") / 3)
+    assert published.value("success_auc") == pytest.approx((alone.value("success_auc") + 0.025) / 3)
+    assert math.isnan(ciou(heard[2], CONFIGS["vggss"]()))
+    assert judged(heard).instances("sound")["ciou"].null_count() == 1
+    with pytest.raises(InputError, match="none of the 1 sounds of the truth has a box"):
+        judged(heard[2:])
+
+
+def test_what_cannot_be_judged_is_named() -> None:
+    heard = [Heard([(0.0, 0.0, 0.5, 1.0)], np.eye(4)), Heard([(0.0, 0.0, 0.5, 1.0)], None)]
+    predictions, scenes = tables(heard)
+    with pytest.raises(InputError, match=r"1 of 2 sounds have no map, first \['s1'\]"):
+        evaluate(predictions, scenes, SoundConfig(missing_claim="error"))
+    for width, cells in ((3, 16), (0, 16), (None, 15), (None, 12), (None, 0)):
+        odd = predictions.sounds.with_columns(
+            pl.Series("map", [[float(n) for n in range(cells)]], dtype=pl.List(pl.Float64)),
+            pl.Series("map_width", [width], dtype=pl.Int64),
+        )
+        with pytest.raises(InputError, match="no rows of equal length"):
+            evaluate(predictions.with_tables(sounds=odd), scenes)
+    gap = predictions.sounds.with_columns(pl.Series("map", [[0.0, None, 1.0, 2.0]]), map_width=pl.lit(2))
+    with pytest.raises(InputError, match="1 cells of maps are null"):
+        evaluate(predictions.with_tables(sounds=gap), scenes)
+    foreign = predictions.sounds.with_columns(pl.col("sound") + 9)
+    with pytest.raises(InputError, match="none of 1 claims is about one of the 2 true sounds"):
+        evaluate(predictions.with_tables(sounds=foreign), scenes)
+    both = evaluate(predictions.with_tables(sounds=pl.concat([predictions.sounds, foreign])), scenes)
+    assert both.left_out == {"claims on sounds that the truth lacks": 1}
+    sizeless = scenes.with_tables(videos=scenes.videos.drop("width_px"))
+    with pytest.raises(InputError, match="the pictures of 2 videos have no size"):
+        evaluate(predictions, sizeless)
+    with pytest.raises(InputError, match="the truth has no sounds"):
+        evaluate(predictions, Scenes())
+
+
+def test_facts_stand_beside_the_numbers() -> None:
+    heard = random_heard(11)
+    facts = judged(heard).facts
+    silent = sum(each.map is None for each in heard)
+    assert facts["sounds"] == 24
+    assert facts["claimed"] == 24 - silent
+    assert sum(facts["map_sizes"].values()) == 24 - silent
+    assert facts["judged_at"] == "224 x 224"
+    assert facts["consensus"] == "mean"
+    assert 0 < facts["claimed_share"] < 1
+
+
+def test_configs_are_plain_data_and_refuse_other_words() -> None:
+    for config in ALL.values():
+        assert from_dict(SoundConfig, to_dict(config)) == config
+    for wrong in ({"consensus": "most"}, {"size": 0}, {"consensus_count": 0}, {"threshold": math.nan}):
+        with pytest.raises(UsageError):
+            SoundConfig(**wrong)  # type: ignore[arg-type]
