@@ -217,7 +217,7 @@ def _notes(predictions: Predictions, scenes: Scenes, found: _Found) -> tuple[str
     refused = found.left_out.get(_NOT_TRUE, 0)
     if refused and not len(found.claims):
         notes.append(
-            "no claim is on true tubes: predcls needs claims on the very boxes of the truth, or tubes of its names"
+            "no claim is on true tubes: predcls needs claims on boxes of the truth, or on tubes of its names"
         )
     elif len(predictions.relations) and not len(found.claims):
         first = predictions.relations["video"].cast(pl.String)[0]
