@@ -1,0 +1,228 @@
+"""SceneConfig: everything that decides a made-up scene, apart from its seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from roadaware.errors import UsageError
+
+Weather = Literal["clear", "overcast", "rain", "snow", "low-sun"]
+TimeOfDay = Literal["day", "dusk", "night"]
+Side = Literal["left", "right"]
+Preset = Literal["road", "crossing", "corner-cases", "chaos"]
+
+
+@dataclass(frozen=True)
+class CameraConfig:
+    """The camera behind the windscreen.
+
+    Args:
+        width_px: of the pictures, even.
+        height_px: of the pictures, even.
+        fps: frames per second.
+        fov_deg: horizontal field of view.
+        height_m: above the ground.
+        pitch_deg: how far it looks up.
+        shake_px: spread of the picture's tremor.
+        grain: spread of the noise of the sensor, in grey levels of 255.
+    """
+
+    width_px: int = 640
+    height_px: int = 480
+    fps: float = 12.0
+    fov_deg: float = 70.0
+    height_m: float = 1.5
+    pitch_deg: float = -3.0
+    shake_px: float = 0.3
+    grain: float = 3.0
+
+    def __post_init__(self) -> None:
+        _within("width_px", self.width_px, 32, 7680)
+        _within("height_px", self.height_px, 32, 4320)
+        if self.width_px % 2 or self.height_px % 2:
+            raise UsageError(f"pictures are of even size, not {self.width_px}x{self.height_px}")
+        _within("fps", self.fps, 1, 120)
+        _within("fov_deg", self.fov_deg, 20, 140)
+        _within("height_m", self.height_m, 0.3, 6)
+        _within("pitch_deg", self.pitch_deg, -45, 45)
+        _within("shake_px", self.shake_px, 0, 20)
+        _within("grain", self.grain, 0, 64)
+
+
+@dataclass(frozen=True)
+class LidarConfig:
+    """A spinning LiDAR on the roof.
+
+    Args:
+        rings: beams above each other.
+        columns: measurements in a turn.
+        lowest_deg: elevation of the lowest ring.
+        highest_deg: elevation of the highest ring.
+        height_m: above the ground.
+        range_m: farthest return.
+        noise_m: spread of a measured range.
+        dropout: share of returns that are lost.
+    """
+
+    rings: int = 64
+    columns: int = 900
+    lowest_deg: float = -24.8
+    highest_deg: float = 2.0
+    height_m: float = 1.9
+    range_m: float = 100.0
+    noise_m: float = 0.02
+    dropout: float = 0.03
+
+    def __post_init__(self) -> None:
+        _within("rings", self.rings, 1, 256)
+        _within("columns", self.columns, 8, 8192)
+        _within("range_m", self.range_m, 1, 500)
+        _within("height_m", self.height_m, 0.3, 6)
+        _within("noise_m", self.noise_m, 0, 1)
+        _within("dropout", self.dropout, 0, 0.99)
+        if not -90 < self.lowest_deg < self.highest_deg < 90:
+            raise UsageError(
+                f"rings from {self.lowest_deg} to {self.highest_deg} degrees: lowest comes first"
+            )
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Light and weather.
+
+    Args:
+        time: of the day.
+        weather: of the whole scene.
+    """
+
+    time: TimeOfDay = "day"
+    weather: Weather = "clear"
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """Who is about, and how they behave.
+
+    Args:
+        vehicles: moving vehicles and cyclists per 100 m of road in view, about.
+        pedestrians: per 100 m of road, about.
+        parked: share of parking bays that are taken.
+        ego_speed_kmh: what the own vehicle drives where nothing is in the way.
+        boldness: 0 pedestrians wait for long gaps, 1 they take any.
+        yielding: share of drivers who stop for somebody at a zebra crossing.
+        intending: share of pedestrians near the road who want to cross it.
+        looking: share of pedestrians who look before they step out.
+        crowd: people in a scene of chaos.
+        objects: things on the road that do not belong there, in a scene of corner cases.
+    """
+
+    vehicles: float = 4.0
+    pedestrians: float = 5.0
+    parked: float = 0.6
+    ego_speed_kmh: float = 30.0
+    boldness: float = 0.5
+    yielding: float = 0.7
+    intending: float = 0.45
+    looking: float = 0.8
+    crowd: int = 14
+    objects: int = 3
+
+    def __post_init__(self) -> None:
+        for name, most in (
+            ("vehicles", 30),
+            ("pedestrians", 60),
+            ("ego_speed_kmh", 130),
+            ("crowd", 80),
+            ("objects", 40),
+        ):
+            _within(name, getattr(self, name), 0, most)
+        for name in ("parked", "boldness", "yielding", "intending", "looking"):
+            _within(name, getattr(self, name), 0, 1)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The town.
+
+    Args:
+        drive_on: side of the road.
+        lanes: vehicle lanes in each direction, 1 to 3.
+        lane_width_m: of a vehicle lane.
+        bus_lane: share of roads with a bus lane.
+        cycle_lane: share of roads with a cycle lane.
+        parking: share of roads with parking bays.
+        bends: 0 straight roads, 1 tight bends.
+        junctions: per 100 m of road.
+        crossings: zebra and signalled crossings per 100 m of road, apart from junctions.
+        signals: share of junctions with traffic lights.
+        height_m: of buildings, about.
+        greenery: 0 no trees, 1 an avenue.
+        hue: 0 to 1, turns every colour of things around the circle; nothing may hang on colour alone.
+    """
+
+    drive_on: Side = "left"
+    lanes: int = 1
+    lane_width_m: float = 3.3
+    bus_lane: float = 0.35
+    cycle_lane: float = 0.4
+    parking: float = 0.6
+    bends: float = 0.3
+    junctions: float = 1.0
+    crossings: float = 0.8
+    signals: float = 0.6
+    height_m: float = 9.0
+    greenery: float = 0.5
+    hue: float = 0.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.lanes, bool) or not isinstance(self.lanes, int) or not 1 <= self.lanes <= 3:
+            raise UsageError(f"a road has 1 to 3 lanes in each direction, not {self.lanes!r}")
+        _within("lane_width_m", self.lane_width_m, 2.5, 5)
+        for name in ("bus_lane", "cycle_lane", "parking", "bends", "signals", "greenery", "hue"):
+            _within(name, getattr(self, name), 0, 1)
+        for name, most in (("junctions", 4), ("crossings", 4), ("height_m", 80)):
+            _within(name, getattr(self, name), 0, most)
+
+
+@dataclass(frozen=True)
+class SceneConfig:
+    """What is made up; `presets` names the ones that are published.
+
+    Args:
+        preset: road, crossing, corner-cases or chaos.
+        name: of preset or domain, with its version, such as `road@1`.
+        seconds: length of a scene.
+        camera: of the own vehicle.
+        lidar: on its roof; None for none.
+        sound: whether there is a sound track.
+        conditions: light and weather; None draws them for each scene.
+        behaviour: of everybody.
+        surroundings: the town.
+    """
+
+    preset: Preset = "road"
+    name: str = "road@1"
+    seconds: float = 20.0
+    camera: CameraConfig = field(default_factory=CameraConfig)
+    lidar: LidarConfig | None = None
+    sound: bool = True
+    conditions: Conditions | None = None
+    behaviour: Behaviour = field(default_factory=Behaviour)
+    surroundings: Surroundings = field(default_factory=Surroundings)
+
+    def __post_init__(self) -> None:
+        _within("seconds", self.seconds, 0.5, 3600)
+        busy = self.behaviour
+        if not (busy.vehicles or busy.pedestrians or busy.crowd):
+            raise UsageError("nobody is about: vehicles, pedestrians and crowd are all 0")
+
+    @property
+    def n_frames(self) -> int:
+        """Frames of a scene."""
+        return max(1, round(self.seconds * self.camera.fps))
+
+
+def _within(name: str, value: float, low: float, high: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise UsageError(f"{name} should lie in {low:g} to {high:g}, not {value!r}")
