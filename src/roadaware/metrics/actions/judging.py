@@ -12,7 +12,8 @@ from roadaware.metrics.actions.inputs import Actions, Bools, Floats, Ints, Rows
 from roadaware.metrics.actions.state import JudgedActions
 from roadaware.metrics.detection.frame import falling_order
 
-NOBODY, ABSORBED = -1, -2
+ABSORBED = -2
+"""In the place of a true row: the claim counts neither way, as in `kernels`, which imports numba."""
 _YXYX = (1, 0, 3, 2)
 
 
@@ -28,8 +29,8 @@ class Judgement:
         claims: the claims that are judged, frame after frame; those of a frame in the order in which they
             choose.
         claim_start: (F + 1,) where those of each frame start.
-        met: (n,) the true row that each claim meets, NOBODY where it is wrong, ABSORBED where it counts
-            neither way.
+        met: (n,) the true row that each claim meets, -1 where it is wrong, ABSORBED where it counts neither
+            way.
         nearest: (n,) the true row of its class and frame that it overlaps most, -1 where there is none.
         overlap: (n,) the IoU with that, 0 where there is none.
         over_capacity: how many claims the capacity of their frame kept out.
