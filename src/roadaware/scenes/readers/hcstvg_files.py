@@ -203,6 +203,6 @@ def _text(each: Mapping[str, Any]) -> str:
 
 def _times(each: Mapping[str, Any], name: str, grounded: Grounded) -> None:
     """Count seconds that contradict each other; frames tell the span."""
-    times = [each.get(key) for key in ("st_time", "ed_time")]
+    times: list[Any] = [each.get(key) for key in ("st_time", "ed_time")]
     if all(type(time) in (int, float) for time in times) and times[1] < times[0]:
         grounded.findings.warn("times that end before they start; frames were taken", name)

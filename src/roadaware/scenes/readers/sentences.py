@@ -22,6 +22,13 @@ MOST_FRAMES = 10_000_000
 MOST_PIXELS = 65_535
 
 
+_QUERIES: dict[str, Any] = {
+    "query": pl.Int64,
+    **dict.fromkeys(("video", "name", "text", "sentence_kind"), pl.String),
+    **dict.fromkeys(("segment_start_frame", "segment_end_frame", "tube"), pl.Int64),
+    **dict.fromkeys(("start_frame", "end_frame", "number"), pl.Int64),
+    "target": pl.String,
+}
 _FRAME = re.compile(r"0|[1-9][0-9]{0,7}", re.ASCII)
 
 
@@ -205,7 +212,7 @@ def _videos(grounded: Grounded) -> pl.DataFrame:
         }
         for clip in grounded.clips.values()
     ]
-    schema = {
+    schema: dict[str, Any] = {
         "video": pl.String,
         "width_px": pl.Int64,
         "height_px": pl.Int64,
@@ -295,17 +302,5 @@ def _queries(grounded: Grounded, first_frame: int) -> pl.DataFrame:
                 "target": each.target,
             }
         )
-    texts = dict.fromkeys(("video", "name", "text", "sentence_kind", "target"), pl.String)
-    numbers = (
-        "query",
-        "segment_start_frame",
-        "segment_end_frame",
-        "tube",
-        "start_frame",
-        "end_frame",
-        "number",
-    )
-    whole = dict.fromkeys(numbers, pl.Int64)
-    names = list(rows[0]) if rows else [*whole, *texts]
-    table = pl.DataFrame(rows, schema={name: ({**texts, **whole})[name] for name in names})
+    table = pl.DataFrame(rows, schema=_QUERIES)
     return table if any(each.target for each in grounded.sentences) else table.drop("target")

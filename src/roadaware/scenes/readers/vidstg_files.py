@@ -185,7 +185,7 @@ def _sentence(
 
 
 def _clip(each: Mapping[str, Any], video: str, grounded: Grounded) -> Clip:
-    rate = each.get("fps")
+    rate: Any = each.get("fps")
     fps = float(rate) if type(rate) in (int, float) and 0 < rate < 1e6 and math.isfinite(rate) else None
     if fps is None and rate is not None:
         what = "fps: no number of frames per second above 0, kept as unknown"
@@ -251,7 +251,9 @@ def _raw(
     """The sentences of raw annotations as the published preprocessing lists them: questions come first."""
     number, loaded = 0, set()
     for place, each in enumerate(annotations):
-        spans = [each.get(key) for key in ("temporal_gt", "used_segment")] if isinstance(each, dict) else []
+        spans: list[Any] = [None]
+        if isinstance(each, dict):
+            spans = [each.get(key) for key in ("temporal_gt", "used_segment")]
         if not isinstance(each, dict) or not all(isinstance(span, dict) for span in spans):
             told = f"should be an object with 'temporal_gt' and 'used_segment' and is {kind_of(each)}"
             grounded.findings.reject("queries", file, f"place {place}", told)
@@ -264,8 +266,8 @@ def _raw(
         for prefix, span in zip(("tube_", ""), spans, strict=True):
             head |= {f"{prefix}start_frame": span.get("begin_fid"), f"{prefix}end_frame": span.get("end_fid")}
         for kind, key in zip(_KINDS, ("questions", "captions"), strict=True):
-            told = each.get(key) or []
-            for said in told if isinstance(told, list) else [told]:
+            listed: Any = each.get(key) or []
+            for said in listed if isinstance(listed, list) else [listed]:
                 content: Any = said
                 if isinstance(said, dict):
                     words = {"caption": said.get("description"), "qtype": kind, "type": said.get("type")}
