@@ -1,0 +1,61 @@
+"""docs/sound.md names every field with worked numbers, and every configuration side by side."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sound_sets import tables
+from worked_sound import CASES, SET, worked
+
+from roadaware.metrics.sound.config import CONFIGS, SoundConfig
+from roadaware.metrics.sound.evaluate import evaluate
+
+PAGE = (Path(__file__).parents[3] / "docs" / "sound.md").read_text(encoding="utf-8")
+FIELDS = [each.name for each in fields(SoundConfig)]
+
+
+def row(name: str) -> list[str]:
+    (line,) = [line for line in PAGE.splitlines() if line.startswith(f"| `{name}` |")]
+    return [cell.strip() for cell in line.split("|")[2:-1]]
+
+
+def parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None if text == "None" else text
+
+
+def test_every_field_has_a_case() -> None:
+    assert sorted(CASES) == sorted(FIELDS)
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_the_worked_numbers_are_what_comes_out(name: str) -> None:
+    printed = re.findall(r"`([^`]+)` (\d\.\d{3}|stops)", row(name)[-1])
+    assert len({number for _, number in printed}) > 1  # the case tells the values apart
+    assert getattr(SoundConfig(), name) in [parsed(value) for value, _ in printed]
+    for value, number in printed:
+        assert worked(name, parsed(value)) == number, value
+
+
+@pytest.mark.parametrize("name", list(CONFIGS))
+def test_the_configurations_stand_side_by_side(name: str) -> None:
+    result = evaluate(*tables(SET), CONFIGS[name]())
+    numbers = [result.value(metric) for metric in ("ciou", "success@0.5", "success_auc")]
+    for baseline in ("whole image", "centre"):
+        numbers += [result.baselines[baseline]["ciou"]]
+    assert row(name) == [f"{value:.4f}" for value in numbers]
+
+
+def test_the_differences_of_configurations_stand_there() -> None:
+    plain = SoundConfig()
+    for name, make in CONFIGS.items():
+        differing = {field for field in FIELDS if getattr(make(), field) != getattr(plain, field)}
+        (line,) = [line for line in PAGE.splitlines() if line.startswith(f"- **`{name}`**")]
+        assert set(re.findall(r"`(\w+)=", line)) == differing
