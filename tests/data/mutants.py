@@ -223,7 +223,94 @@ PLAIN_XML_KINDS: dict[str, Callable[[bytes, float, float], bytes]] = {
     "swap_text_numbers": lambda data, a, b: _swap(_TEXT_NUMBER, data, a, b),
     "hostile_text_number": lambda data, a, b: _hostile_text(data, a, b),
 }
-_ALL = KINDS | JSON_KINDS | PLAIN_XML_KINDS
+_CELL = re.compile(rb"[^,\n]*(?=[,\n])")
+_FILLED = re.compile(rb"(?<=,)[^,\n]+(?=[,\n])")
+_LINE = re.compile(rb"[^\n]*\n")
+_CSV_HOSTILE = (
+    b"",
+    b" ",
+    b"-1",
+    b"nan",
+    b"-inf",
+    b"1e400",
+    b"1e-400",
+    b"1_0",
+    b"1.5",
+    b"320.5",
+    b"0x1f",
+    b"9223372036854775808",
+    b"9" * 5000,
+    b"\xc2\xb2",
+    b"\xef\xbc\x91",
+    b"\xe2\x80\xae\x1b[2J",
+    b'"1,5"',
+    b'"0.5"',
+    b"=HYPERLINK(1)",
+    b"[[1]]",
+)
+_CSV_PIECES = (
+    b",",
+    b"\n",
+    b"\r",
+    b"\r\n",
+    b'"',
+    b'""',
+    b"\x00",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b" ",
+    b"\t",
+    b"a" * 70_000,
+)
+
+
+def _csv_insert(data: bytes, a: float, b: float) -> bytes:
+    place = int(a * len(data))
+    return data[:place] + _CSV_PIECES[int(b * len(_CSV_PIECES))] + data[place:]
+
+
+def _hostile_cell(data: bytes, a: float, b: float) -> bytes:
+    cell = _chosen(_FILLED, data, a)
+    if cell is None:
+        return data
+    return data[: cell.start()] + _CSV_HOSTILE[int(b * len(_CSV_HOSTILE))] + data[cell.end() :]
+
+
+def _delete_cell(data: bytes, a: float, b: float) -> bytes:
+    cell = _chosen(_CELL, data, a)
+    return data if cell is None else data[: cell.start()] + data[cell.end() + 1 :]
+
+
+def _duplicate_cell(data: bytes, a: float, b: float) -> bytes:
+    cell = _chosen(_CELL, data, a)
+    return data if cell is None else data[: cell.end()] + b"," + cell[0] + data[cell.end() :]
+
+
+def _delete_line(data: bytes, a: float, b: float) -> bytes:
+    line = _chosen(_LINE, data, a)
+    return data if line is None else data[: line.start()] + data[line.end() :]
+
+
+def _duplicate_line(data: bytes, a: float, b: float) -> bytes:
+    line = _chosen(_LINE, data, a)
+    return data if line is None else data[: line.end()] + line[0] + data[line.end() :]
+
+
+CSV_KINDS: dict[str, Callable[[bytes, float, float], bytes]] = {
+    "cut": _cut,
+    "flip": _flip,
+    "duplicate": _duplicate,
+    "delete": _delete,
+    "csv_insert": _csv_insert,
+    "hostile_cell": _hostile_cell,
+    "delete_cell": _delete_cell,
+    "duplicate_cell": _duplicate_cell,
+    "delete_line": _delete_line,
+    "duplicate_line": _duplicate_line,
+    "swap_cells": lambda data, a, b: _swap(_FILLED, data, a, b),
+    "swap_lines": lambda data, a, b: _swap(_LINE, data, a, b),
+}
+_ALL = KINDS | JSON_KINDS | PLAIN_XML_KINDS | CSV_KINDS
 
 
 def mutated(data: bytes, changes: Sequence[Change]) -> bytes:

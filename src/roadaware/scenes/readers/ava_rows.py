@@ -156,6 +156,8 @@ class _Names:
         distinct = names.unique(maintain_order=True)
         for name in distinct:
             self._codes.setdefault(shown(name, LONGEST_NAME), len(self._codes))
+        if distinct.is_empty():
+            return pl.Series("video", [], dtype=pl.UInt32)
         numbers = [self._codes[shown(name, LONGEST_NAME)] for name in distinct]
         return names.replace_strict(distinct, numbers, return_dtype=pl.UInt32).alias("video")
 

@@ -30,6 +30,12 @@ _CORNERS = (
     ("x0", "y0", "x1", "y1"),
     ("left", "top", "right", "bottom"),
 )
+_STEMS = {
+    "video": ("vid", "uid", "clip", "name"),
+    "frame": ("fr", "fid", "key", "idx", "index", "img"),
+    "action": ("act", "label", "class", "behav", "cat"),
+    "person": ("per", "id", "track", "actor", "entity", "tube"),
+}
 _FRONT = {"video": 0, "frame": 1, "x1": 2, "y1": 3, "x2": 4, "y2": 5, "action": 6, "person": 7}
 _BACK = {"start": -5, "end": -4, "time": -3}
 _HINT = (
@@ -79,7 +85,9 @@ def read_actions(data: bytes, file: str, where: str, findings: Findings) -> pl.D
 
 
 def columns_of(header: Sequence[str], where: str) -> Columns:
-    """Where the columns are: by their names, and those of unknown names by their places from both ends.
+    """Where the columns are: by their names, and those of other names by their places from both ends.
+
+    A column that is known by its place alone must have a name of the kind, unless no name is known at all.
 
     Raises:
         InputError: if the row is no header, or a column that is needed has no place.
@@ -92,10 +100,12 @@ def columns_of(header: Sequence[str], where: str) -> Columns:
         raise InputError(f"expected a header, found '{shown(found, 120)}'", where=where, hint=_HINT)
     names = [name.strip().lower() for name in header]
     at = _by_name(names)
+    named = bool(at.keys() & _FRONT.keys())
     for what, place in _FRONT.items():
         if what in at:
             continue
-        if place in at.values():
+        fits = not named or any(stem in names[place] for stem in _STEMS.get(what, ()))
+        if place in at.values() or not fits:
             message = f"a column is missing: no '{_spelled(what)}' among {shown(', '.join(names), 160)}"
             raise InputError(message, where=where, hint=_HINT)
         at[what] = place
