@@ -10,6 +10,7 @@ from small_files import Command, Done, Files, write_files
 
 from roadaware.cli import main
 from roadaware.scenes.demo import DemoFacts, write_demo
+from roadaware.scenes.demo.chaos import write_chaos
 
 
 @pytest.fixture
@@ -50,3 +51,11 @@ def files(tmp_path: Path) -> Files:
 def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
     """Made-up road events in all the forms that commands take; nobody writes into them."""
     return write_events(tmp_path_factory.mktemp("events"))
+
+
+@pytest.fixture(scope="session")
+def chaos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Truth and claims of the four tasks on a made-up crowd, in native files; nobody writes into them."""
+    root = tmp_path_factory.mktemp("chaos")
+    write_chaos(root, videos=4)
+    return root

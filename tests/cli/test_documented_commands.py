@@ -32,7 +32,8 @@ def test_the_commands_of_the_page_run(
             assert "nothing found that looks wrong" in done.out
     assert {path.name for path in (tmp_path / "runs").iterdir()} == {
         *("demo", "tables", "audit.html", "audit.json", "risk", "mine", "difference.html", "report.html"),
-        *("counts", "linked", "trimmed", "long", "val_3.json", "events", "published"),
+        *("counts", "linked", "trimmed", "long", "val_3.json", "events", "published", "rounds", "checked"),
+        *("actions.json", "relations", "grounding.html"),
     }
 
 

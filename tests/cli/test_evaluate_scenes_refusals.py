@@ -1,0 +1,161 @@
+"""What `evaluate` of the tasks on scenes refuses, with which exit code, and what it says to do."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from small_files import Command
+
+from roadaware.cli.scene_tasks import TASKS
+
+TRUTH = {"actions": "gt.csv", "relations": "truth", "grounding": "test_proc.json", "sound": "vggss.json"}
+CLAIMS = {"actions": "pred.csv", "relations": "pred.json", "grounding": "pred.json", "sound": "maps.npz"}
+
+
+def ask(task: str, truth: Path, claims: Path, *more: object) -> list[object]:
+    return ["evaluate", task, "--truth", truth, "--predictions", claims, *more]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_path_that_is_not_there_ends_with_3(roadaware: Command, chaos: Path, task: str) -> None:
+    there = (chaos / task / TRUTH[task], chaos / task / CLAIMS[task])
+    for truth, claims in ((chaos / "nothing", there[1]), (there[0], chaos / "nothing")):
+        done = roadaware(*ask(task, truth, claims))
+        assert done.code == 3
+        assert "there is no such file or folder" in done.err
+        assert "nothing" in done.err
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("content", ["", "{}", "[]", "\0\1\2", "no,such,thing\n", '{"a": [1'])
+def test_a_truth_that_is_none_is_refused(
+    roadaware: Command, chaos: Path, tmp_path: Path, task: str, content: str
+) -> None:
+    truth = tmp_path / "truth.any"
+    truth.write_text(content)
+    done = roadaware(*ask(task, truth, chaos / task / CLAIMS[task]))
+    assert done.code == 3
+    assert "truth.any" in done.err
+    assert not done.out
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("content", ["[]", "\0\1\2", "video", '{"a": {"b": 1}}'])
+def test_claims_that_are_none_are_refused(
+    roadaware: Command, chaos: Path, tmp_path: Path, task: str, content: str
+) -> None:
+    claims = tmp_path / ("claims.csv" if task == "actions" else "claims.json")
+    claims.write_text(content)
+    done = roadaware(*ask(task, chaos / task / TRUTH[task], claims))
+    assert done.code == 3
+    assert "claims." in done.err
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("other", TASKS)
+def test_files_of_another_task_are_named(roadaware: Command, chaos: Path, task: str, other: str) -> None:
+    if task == other:
+        return
+    done = roadaware(*ask(task, chaos / other / TRUTH[other], chaos / task / CLAIMS[task]))
+    assert done.code == 3
+    assert f"that is for `evaluate {other}`" in done.err
+    done = roadaware(*ask(task, chaos / task / TRUTH[task], chaos / other / CLAIMS[other]))
+    assert done.code == 3
+
+
+def test_claims_given_as_truth_are_recognised(roadaware: Command, chaos: Path) -> None:
+    for task, words in (("relations", "claimed relations"), ("grounding", "claimed spans")):
+        claims = chaos / task / CLAIMS[task]
+        done = roadaware(*ask(task, claims, claims))
+        assert done.code == 3
+        assert words in done.err
+
+
+def test_claims_about_other_videos_say_which_names_differ(
+    roadaware: Command, chaos: Path, tmp_path: Path
+) -> None:
+    text = (chaos / "actions" / "pred.csv").read_text().replace("crowd-", "other-")
+    (tmp_path / "pred.csv").write_text(text)
+    done = roadaware(*ask("actions", chaos / "actions" / "gt.csv", tmp_path / "pred.csv"))
+    assert done.code == 3
+    assert "other-" in done.err
+    assert "crowd-" in done.err
+    found = json.loads((chaos / "relations" / "pred.json").read_text())
+    found["results"] = {f"x{video}": held for video, held in found["results"].items()}
+    (tmp_path / "pred.json").write_text(json.dumps(found))
+    done = roadaware(*ask("relations", chaos / "relations" / "truth", tmp_path / "pred.json"))
+    assert done.code == 3
+    assert "xcrowd-" in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("ava_official", "did you mean ava-official?"),
+        ("vidvrd", "that one is for `evaluate relations`"),
+        ("", "is one of default, ava-official"),
+    ],
+)
+def test_a_config_of_another_name_is_refused(
+    roadaware: Command, chaos: Path, name: str, message: str
+) -> None:
+    root = chaos / "actions"
+    done = roadaware(*ask("actions", root / "gt.csv", root / "pred.csv", "--config", name))
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_a_reader_is_named_in_its_place(roadaware: Command, chaos: Path, tmp_path: Path) -> None:
+    root = chaos / "actions"
+    for name, message in (("avaa", "did you mean ava?"), ("vidvrd", "is one of ava, chaotic_world")):
+        done = roadaware(*ask("actions", root / "gt.csv", root / "pred.csv", "--reader", name))
+        assert done.code == 2
+        assert message in done.err
+    assert roadaware(*ask("actions", root / "gt.csv", root / "pred.csv", "--reader", "ava")).code == 0
+    assert roadaware("read", "ava", root / "gt.csv", "-o", tmp_path / "saved").code == 0
+    for more in (["--reader", "ava"], ["--labels", root / "action_list.pbtxt"]):
+        done = roadaware(*ask("actions", tmp_path / "saved", root / "pred.csv", *more))
+        assert done.code == 2
+        assert "holds tables that were read already" in done.err
+
+
+def test_what_is_refused_or_odd_turns_strict_into_1(roadaware: Command, chaos: Path, tmp_path: Path) -> None:
+    root = chaos / "actions"
+    rows = (root / "gt.csv").read_text()
+    (tmp_path / "gt.csv").write_text(f"{rows}crowd-01,0905,0.9,0.1,0.2,0.5,79,1\n")
+    words = ask("actions", tmp_path / "gt.csv", root / "pred.csv")
+    lenient = roadaware(*words)
+    assert lenient.code == 0
+    assert "of the truth refused" in lenient.out
+    done = roadaware(*words, "--strict")
+    assert done.code == 1
+    assert "--strict: 1 rows or files of the truth refused" in done.err
+
+
+def test_outputs_stay_out_of_inputs(roadaware: Command, chaos: Path, tmp_path: Path) -> None:
+    root = shutil.copytree(chaos / "sound", tmp_path / "sound")
+    words = ask("sound", root / "vggss.json", root / "maps.npz")
+    for more in (["--json", root / "maps.npz"], ["--html", root / "vggss.json"]):
+        done = roadaware(*words, *more)
+        assert done.code == 2
+        assert "would be written over the input" in done.err
+    done = roadaware(*words, "-o", root)
+    assert done.code == 2
+    assert "holds other things" in done.err
+
+
+def test_an_empty_truth_of_the_right_kind_says_that_there_is_nothing(
+    roadaware: Command, chaos: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "truth"
+    shutil.copytree(chaos / "relations" / "truth", path)
+    for file in path.iterdir():
+        found = json.loads(file.read_text())
+        found["relation_instances"] = []
+        file.write_text(json.dumps(found))
+    done = roadaware(*ask("relations", path, chaos / "relations" / "pred.json"))
+    assert done.code == 3
+    assert "no relations" in done.err
