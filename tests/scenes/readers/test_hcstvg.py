@@ -10,6 +10,7 @@ import pytest
 from sets import SETS, maker, rows_add_up
 
 from roadaware.errors import InputError, UsageError
+from roadaware.scenes.readers.sniff import sniff
 from roadaware.scenes.tables import Scenes
 
 HCSTVG = SETS["hcstvg"]
@@ -70,6 +71,13 @@ def test_the_four_forms_tell_the_same(tmp_path: Path, files: dict[str, Any]) -> 
     assert processed.videos["path"].to_list() == ["0/a_b.mp4", "0/c.mp4"]
     assert official.queries["text"].to_list() == [None, None]
     assert official.videos["n_frames"].to_list() == [None, None]
+
+
+def test_all_forms_are_recognised(tmp_path: Path, files: dict[str, Any]) -> None:
+    second = {name: make.raw_2(12) for name in files}
+    for content in (files, second, make.processed(files), make.official(files)):
+        make.write(tmp_path / "a.json", content)
+        assert sniff(tmp_path / "a.json") == "hcstvg"
 
 
 def test_corners_are_sums_in_double_precision(tmp_path: Path, files: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ import pytest
 from sets import SETS, maker, rows_add_up
 
 from roadaware.errors import InputError
+from roadaware.scenes.readers.sniff import sniff
 from roadaware.scenes.tables import Scenes
 
 VIDSTG = SETS["vidstg"]
@@ -59,6 +60,7 @@ def test_raw_annotations_tell_the_same(tmp_path: Path, content: dict[str, Any]) 
     processed = read_content(tmp_path, content)
     root = make.make_raw(tmp_path / "raw")
     for path in (root, root / "test_annotations.json"):
+        assert sniff(path) == sniff(tmp_path / "test.json") == "vidstg"
         raw = VIDSTG.read(path)
         rows_add_up(raw)
         assert raw.queries.equals(processed.queries)
