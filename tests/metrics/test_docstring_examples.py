@@ -18,6 +18,10 @@ MODULES = (
     "metrics.pedestrians",
     "metrics.detection.slices",
     "metrics.detection.thresholds",
+    "metrics.grounding.decoding",
+    "metrics.grounding.sampling",
+    "metrics.sound.maps",
+    "metrics.sound.overlaps",
     "analysis.compare",
     "analysis.agreement",
 )

@@ -82,8 +82,8 @@ def evaluate(
     """
     config = config or SoundConfig.default()
     truth = sound_truth(scenes, config)
-    claims = _claims(predictions, truth)
-    found = sound_overlaps(truth, claims, config)
+    matched = _matched(predictions, truth)
+    found = sound_overlaps(truth, predictions.sounds, matched, config)
     _check_whole(truth, found, config)
     state = LocalisedSounds(truth.table, _values(found.ciou, found, ~found.claimed, config), config)
     nobody = np.zeros(len(truth.table), dtype=bool)
@@ -96,7 +96,7 @@ def evaluate(
         seed=seed,
         notes=_notes(found, config),
         makers={"sound": partial(_by_sound, truth, found)},
-        left_out=_left_out(predictions, claims, found, config),
+        left_out=_left_out(len(predictions.sounds) - len(matched), found, config),
         baselines={
             name: values_of(replace(state, values=_values(ciou, found, nobody, config)))
             for name, ciou in answers.items()
@@ -105,17 +105,18 @@ def evaluate(
     )
 
 
-def _claims(predictions: Predictions, truth: SoundTruth) -> pl.DataFrame:
-    """The claims on sounds of the truth."""
-    sounds = predictions.sounds.with_columns(pl.col("video").cast(pl.String))
-    known = sounds.join(truth.table, on=["sound", "video"], how="semi", maintain_order="left")
-    if len(sounds) and known.is_empty():
+def _matched(predictions: Predictions, truth: SoundTruth) -> pl.DataFrame:
+    """`claim` and `row`: which row of the claims is about which of the truth. Maps are not copied."""
+    claims = predictions.sounds.select("sound", pl.col("video").cast(pl.String)).with_row_index("claim")
+    true = truth.table.select("sound", "video").with_row_index("row")
+    matched = claims.join(true, on=["sound", "video"], maintain_order="left").select("claim", "row")
+    if len(claims) and matched.is_empty():
         raise InputError(
-            f"none of {len(sounds)} claims is about one of the {len(truth.table)} true sounds",
-            hint=f"sounds and videos, of claims: {sounds.select('sound', 'video').head(3).rows()}, "
-            f"of the truth: {truth.table.select('sound', 'video').head(3).rows()}",
+            f"none of {len(claims)} claims is about one of the {len(true)} true sounds",
+            hint=f"sounds and videos, of claims: {claims.select('sound', 'video').head(3).rows()}, "
+            f"of the truth: {true.select('sound', 'video').head(3).rows()}",
         )
-    return known
+    return matched
 
 
 def _values(ciou: Floats, found: SoundOverlaps, silent: Bools, config: SoundConfig) -> Floats:
@@ -149,13 +150,11 @@ def _check_whole(truth: SoundTruth, found: SoundOverlaps, config: SoundConfig) -
         )
 
 
-def _left_out(
-    predictions: Predictions, claims: pl.DataFrame, found: SoundOverlaps, config: SoundConfig
-) -> dict[str, int]:
+def _left_out(foreign: int, found: SoundOverlaps, config: SoundConfig) -> dict[str, int]:
     empty = int((found.true_cells == 0).sum()) if config.empty_truth == "left_out" else 0
     return {
         "sounds whose boxes cover no cell": empty,
-        "claims on sounds that the truth lacks": len(predictions.sounds) - len(claims),
+        "claims on sounds that the truth lacks": foreign,
     }
 
 

@@ -73,12 +73,12 @@ def claimed_cells(maps: Singles, config: SoundConfig) -> Bools:
     return claimed
 
 
-def map_chunks(claims: pl.DataFrame, sounds: pl.Series, size: int) -> Iterator[tuple[Ints, Singles]]:
+def map_chunks(claims: pl.DataFrame, matched: pl.DataFrame, size: int) -> Iterator[tuple[Ints, Singles]]:
     """Rows of the truth and (n, h, w) their claimed maps, maps of one shape at a time, as many as fit.
 
     Args:
         claims: with `sound`, `map`, and `map_width` where maps are not square.
-        sounds: (sounds,) the truth's numbers.
+        matched: `claim` and `row`: which row of the claims is about which of the truth.
         size: what maps are resized to, which tells how many fit.
 
     Raises:
@@ -90,13 +90,12 @@ def map_chunks(claims: pl.DataFrame, sounds: pl.Series, size: int) -> Iterator[t
     lengths = (
         claims["map"].arr.len() if isinstance(claims.schema["map"], pl.Array) else claims["map"].list.len()
     )
-    places = pl.DataFrame({"sound": sounds}).with_row_index("row")
     known = (
         claims.select("sound", width.alias("width"))
         .with_columns(lengths.cast(pl.Int64).alias("cells"))
         .with_row_index("claim")
+        .join(matched, on="claim", maintain_order="left")
         .filter(pl.col("cells").is_not_null())
-        .join(places, on="sound", maintain_order="left")
         .with_columns(square=pl.col("width").is_null())
         .with_columns(pl.col("width").fill_null(pl.col("cells").sqrt().round().cast(pl.Int64)))
     )

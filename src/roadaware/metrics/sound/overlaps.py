@@ -44,12 +44,15 @@ class SoundOverlaps:
     sizes: dict[str, int]
 
 
-def sound_overlaps(truth: SoundTruth, claims: pl.DataFrame, config: SoundConfig) -> SoundOverlaps:
+def sound_overlaps(
+    truth: SoundTruth, claims: pl.DataFrame, matched: pl.DataFrame, config: SoundConfig
+) -> SoundOverlaps:
     """The overlaps of all sounds with their maps, and of the trivial answers.
 
     Args:
         truth: of n sounds.
-        claims: with `sound` and `map`, of these sounds alone.
+        claims: with `sound` and `map`.
+        matched: which of their rows are about which sound; see `map_chunks`.
         config: how maps are read.
 
     Raises:
@@ -62,7 +65,7 @@ def sound_overlaps(truth: SoundTruth, claims: pl.DataFrame, config: SoundConfig)
     sizes: dict[str, int] = {}
     from roadaware.metrics.sound.map_kernels import painted, tallied
 
-    for rows, maps in map_chunks(claims, truth.table["sound"], config.size):
+    for rows, maps in map_chunks(claims, matched, config.size):
         scaled = scaled_maps(maps, config.size)
         held = claimed_cells(scaled, config)
         votes = painted(*truth.part(rows), config.size)
