@@ -235,7 +235,10 @@ def _boxes(boxes: pl.DataFrame, order: Ints, closing: Closing, config: LinkerCon
             pl.Series("box", number + np.arange(len(after))),
             pl.Series("frame", detections.frame[new]),
             pl.Series("tube", tube[new]),
-            *(pl.Series(side, detections.boxes[new, s].astype(np.float32)) for s, side in enumerate(CORNERS)),
+            *(
+                pl.Series(side, detections.boxes[new, s]).cast(boxes.schema[side])
+                for s, side in enumerate(CORNERS)
+            ),
             pl.Series("score", detections.agentness[new], dtype=boxes.schema["score"]),
             interpolated=pl.lit(True),
         )
