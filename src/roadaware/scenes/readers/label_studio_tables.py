@@ -10,7 +10,7 @@ import polars as pl
 
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.label_studio_rows import SOUND, Clip, Rows, boxes_of, enter
-from roadaware.scenes.readers.label_studio_tasks import Task, media_name
+from roadaware.scenes.readers.label_studio_tasks import Task
 from roadaware.scenes.readers.relation_instances import video_name
 
 PREDICATE = "predicate"
@@ -80,7 +80,7 @@ def clips_of(
     taken: set[str] = set()
     clips: list[Clip] = []
     for shared in held.values():
-        name = media_name(shared[0].path) or f"task {shared[0].name}"
+        name = shared[0].video
         if name in taken:
             name = video_name(f"{name} (task {shared[0].name}, {shared[0].file})")
         taken.add(name)

@@ -20,6 +20,9 @@ Which = Literal["annotations", "predictions"]
 EMBEDDED = "label"
 """The kind of labels that a video's rectangle carries itself, whose control the export does not name."""
 
+VIDEO_NAME = "video_name"
+"""What a task's data may hold: the name of the video, where that is not the last part of its path."""
+
 _MEDIA = ("video", "image", "audio")
 _UPLOADED = re.compile(r"[0-9a-f]{8}-(?=.)")
 _LOCAL = re.compile(r"[?&]d=([^&#]+)")
@@ -88,6 +91,7 @@ class Task:
     Args:
         file: it stands in.
         name: of the task.
+        video: name of the video or picture.
         media: its kind: video, image, audio; empty where not said.
         path: of the media, as the export has it.
         size: width and height in pixels, where the task's data or a region says so.
@@ -96,6 +100,7 @@ class Task:
 
     file: str
     name: str
+    video: str
     media: str
     path: str
     size: tuple[int, int] | None
@@ -140,7 +145,9 @@ def _task(value: Mapping[str, Any], place: int, file: str, which: Which, finding
     data: Mapping[str, Any] = value["data"]
     media, path = _media(data)
     name = str(value.get("id")) if type(value.get("id")) in (int, str) else f"{place + 1}"
-    reading = Reading(file, media_name(path) or f"task {shown(clean(name), 60)}", findings)
+    named = data.get(VIDEO_NAME)
+    video = video_name(named) if isinstance(named, str) and named else _media_name(path)
+    reading = Reading(file, video or f"task {shown(clean(name), 60)}", findings)
     annotations: list[Annotation] = []
     listed = value.get(which, [])
     if not isinstance(listed, list):
@@ -156,14 +163,16 @@ def _task(value: Mapping[str, Any], place: int, file: str, which: Which, finding
     other = "predictions" if which == "annotations" else "annotations"
     if isinstance(value.get(other), list) and value[other]:
         findings.left_out[other] += len(value[other])
-    return Task(file, shown(clean(name), 60), media, path, _size(data, annotations), tuple(annotations))
+    return Task(
+        file, shown(clean(name), 60), reading.video, media, path, _size(data, annotations), tuple(annotations)
+    )
 
 
-def media_name(path: str) -> str:
+def _media_name(path: str) -> str:
     """The name of a video or picture: the last part of its path, without what an upload puts before it."""
     local = _LOCAL.search(path)
     plain = local[1] if local else re.split(r"[?#]", path, maxsplit=1)[0]
-    last = unquote(plain).rstrip("/").rpartition("/")[2]
+    last = unquote(plain.rstrip("/").rpartition("/")[2])
     return video_name(_UPLOADED.sub("", last, count=1) if "/data/upload/" in path else last)
 
 

@@ -45,9 +45,18 @@ def _numbered(held: Tracks, frames: Ints, piece: Ints) -> tuple[Ints, Ints]:
     kind = np.array([names[track.category, track.name] for track in held.tracks])[piece]
     corners = np.concatenate([track.boxes for track in held.tracks])
     keys = np.column_stack([kind, frames, corners.view(np.int64).reshape(-1, 4)])
-    _, rows = np.unique(keys, axis=0, return_inverse=True)
-    _, place = np.unique(keys[:, :2], axis=0, return_inverse=True)
-    return rows.ravel(), place.ravel()
+    _, place = np.unique(kind * (frames.max() + 1) + frames, return_inverse=True)
+    return _rows(keys), place
+
+
+def _rows(keys: Ints) -> Ints:
+    """(n,) equal numbers for equal rows of (n, k) keys; by a sum of each row where sums tell them apart."""
+    factors = np.random.default_rng(0).integers(1, 1 << 62, keys.shape[1]) * 2 + 1
+    _, first, rows = np.unique((keys * factors).sum(axis=1), return_index=True, return_inverse=True)
+    if (keys == keys[first[rows]]).all():
+        return rows
+    found: Ints = np.unique(keys, axis=0, return_inverse=True)[1].ravel()
+    return found
 
 
 def _groups(piece: Ints, rows: Ints, n: int) -> Ints:
