@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from roadaware.cli import console, folders, text
-from roadaware.cli.check_inputs import config, dictionary_of, kinds_of, opened, words_of
+from roadaware.cli.check_inputs import (
+    USUAL_LIMITS,
+    USUAL_NATIVE,
+    Limits,
+    Native,
+    dictionary_of,
+    opened,
+    words_of,
+)
 from roadaware.cli.check_text import told
 from roadaware.cli.options import (
     USUAL,
@@ -18,7 +26,6 @@ from roadaware.cli.options import (
     Outcome,
     OutputFolder,
     Overwrite,
-    Several,
     Switch,
 )
 from roadaware.cli.text import paragraphs
@@ -40,19 +47,8 @@ check = App(
     help_format="plaintext",
 )
 _FILE = "a native file or folder, or tables that `read -o` saved."
-_READER = (
-    "Name of the reader of native files (see `roadaware read --help`); told from their content if left away."
-)
-_EDGE = "Largest difference of an edge that passes, in pixels at --resolution."
-_RESOLUTION = "Resolution at which --edge-px counts; boxes of other sizes are brought to it."
-_FRAMES = "Largest difference of a start or an end that passes, in frames at --frame-rate."
-_RATE = "Frames per second of --frames; `file` for frames of the file."
-_DICTIONARY = 'JSON of allowed labels, {"action": [...], "predicate": [...], ...}; `none` to look nothing up.'
 _WORDS = "Text file of words that no description may hold, one word or phrase a line."
-_KINDS = "For Label Studio: what a control labels, such as videolabel=action."
-_FPS = "For Label Studio: frames per second, where the export does not say."
 _LABELS = "Label map (.pbtxt) of AVA's files."
-_ANY = "Do not ask that a round was checked by somebody else."
 _FOLDER = "Write items, agreement and a page into this folder."
 _STRICT = "Exit with 1 if an item failed or is disputed."
 _PAGE, _TITLE = "report.html", "Check of annotations"
@@ -64,17 +60,10 @@ def check_annotations(
     round2: Annotated[Path | None, Parameter(help="As a second reviewer has it: the same forms.")] = None,
     /,
     *,
-    reader: Annotated[str | None, Parameter(help=_READER)] = None,
     labels: Annotated[Path | None, Parameter(help=_LABELS)] = None,
-    kinds: Annotated[list[str] | None, Parameter(help=_KINDS), Several] = None,
-    fps: Annotated[float | None, Parameter(help=_FPS)] = None,
-    edge_px: Annotated[float, Parameter(help=_EDGE)] = 8.0,
-    resolution: Annotated[str, Parameter(help=_RESOLUTION)] = "1280x720",
-    frames: Annotated[float, Parameter(help=_FRAMES)] = 2.0,
-    frame_rate: Annotated[str, Parameter(help=_RATE)] = "5",
-    dictionary: Annotated[str | None, Parameter(help=_DICTIONARY)] = None,
     forbidden_words: Annotated[Path | None, Parameter(help=_WORDS)] = None,
-    any_reviewer: Annotated[bool, Parameter(help=_ANY), Switch] = False,
+    limits: Limits = USUAL_LIMITS,
+    native: Native = USUAL_NATIVE,
     html: Html = None,
     folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder] = None,
     overwrite: Overwrite = False,
@@ -105,14 +94,13 @@ def check_annotations(
 
     check_file(html)
     folders.check(folder, overwrite=overwrite)
-    limits = config(edge_px, resolution, frames, frame_rate, any_reviewer=any_reviewer)
-    allowed, words = dictionary_of(dictionary), words_of(forbidden_words)
-    options = {"labels": labels, "kinds": kinds_of(kinds), "fps": fps}
-    scenes = [opened(path, reader, options) for path in (original, round1, round2) if path is not None]
+    config, allowed, words = limits.config(), dictionary_of(limits.dictionary), words_of(forbidden_words)
+    options = native.options(labels)
+    scenes = [opened(path, native.reader, options) for path in (original, round1, round2) if path is not None]
     from roadaware.analysis.quality import check as checked
 
     with console.working("checking"):
-        found = checked(*scenes, config=limits, dictionary=allowed, words=words)
+        found = checked(*scenes, config=config, dictionary=allowed, words=words)
     if html is not None:
         write_text(html, page(found))
         console.note(f"wrote {html}")

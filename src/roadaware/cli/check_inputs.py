@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
 
 from roadaware.cli import console, datasets
+from roadaware.cli.options import Several, Switch
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -15,6 +19,81 @@ if TYPE_CHECKING:
     from roadaware.scenes.tables import Scenes
 
 _LIMIT = 1 << 24
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Limits:
+    """How far versions may differ, and what is looked up."""
+
+    edge_px: float = 8.0
+    """Largest difference of an edge that passes, in pixels at --resolution."""
+    resolution: str = "1280x720"
+    """Resolution at which --edge-px counts; boxes of other sizes are brought to it."""
+    frames: float = 2.0
+    """Largest difference of a start or an end that passes, in frames at --frame-rate."""
+    frame_rate: str = "5"
+    """Frames per second of --frames; `file` for frames of the file."""
+    dictionary: str | None = None
+    """JSON of allowed labels by kind, {"action": [...], "predicate": [...]}; `none` to look nothing up."""
+    any_reviewer: Annotated[bool, Switch] = False
+    """Do not ask that a round was checked by somebody else."""
+
+    def config(self) -> QualityConfig:
+        """The limits of the check.
+
+        Raises:
+            UsageError: if one of them makes no sense.
+        """
+        from roadaware.analysis.quality import QualityConfig
+
+        sides = self.resolution.lower().split("x")
+        if len(sides) != 2 or not all(
+            side.isascii() and side.isdecimal() and len(side) < 7 for side in sides
+        ):
+            raise UsageError(
+                f"--resolution needs WIDTHxHEIGHT, such as 1280x720; got {self.resolution[:40]!r}"
+            )
+        try:
+            rate = None if self.frame_rate.strip().lower() == "file" else float(self.frame_rate)
+        except ValueError as error:
+            raise UsageError(
+                f"--frame-rate needs a number or `file`; got {self.frame_rate[:40]!r}"
+            ) from error
+        return QualityConfig(
+            edge_px=self.edge_px,
+            resolution=(int(sides[0]), int(sides[1])),
+            frames=self.frames,
+            frame_rate=rate,
+            reviewers_differ=not self.any_reviewer,
+        )
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Native:
+    """How native files are read."""
+
+    reader: str | None = None
+    """Name of the reader of native files, such as label_studio; told from their content if left away."""
+    kinds: Annotated[list[str] | None, Several] = None
+    """For Label Studio: what a control labels, such as videolabel=action."""
+    fps: float | None = None
+    """For Label Studio: frames per second, where the export does not say."""
+
+    def options(self, labels: Path | None) -> dict[str, Any]:
+        """The options of the reader, None where not given.
+
+        Args:
+            labels: a label map.
+
+        Raises:
+            UsageError: if --kinds is not made of pairs.
+        """
+        return {"labels": labels, "kinds": _kinds(self.kinds), "fps": self.fps}
+
+
+USUAL_LIMITS, USUAL_NATIVE = Limits(), Native()
 
 
 def opened(path: Path, reader: str | None = None, options: Mapping[str, Any] | None = None) -> Scenes:
@@ -47,53 +126,6 @@ def opened(path: Path, reader: str | None = None, options: Mapping[str, Any] | N
     with console.progress(f"reading {path.name}") as progress:
         # A label map lies outside of what the cache watches.
         return read(name, path, cache="labels" not in given, progress=progress, **given)
-
-
-def kinds_of(pairs: Sequence[str] | None) -> dict[str, str] | None:
-    """Control to kind of label, out of CONTROL=KIND.
-
-    Raises:
-        UsageError: if one is not such a pair.
-    """
-    split = [pair.partition("=") for pair in pairs or ()]
-    if not all(control and kind for control, _, kind in split):
-        raise UsageError(
-            f"--kinds needs CONTROL=KIND, such as videolabel=action; got {' '.join(pairs or ())}"
-        )
-    return {control: kind for control, _, kind in split} or None
-
-
-def config(
-    edge_px: float, resolution: str, frames: float, frame_rate: str, *, any_reviewer: bool
-) -> QualityConfig:
-    """The limits as the command line gives them.
-
-    Args:
-        edge_px: of edges.
-        resolution: WIDTHxHEIGHT at which it counts.
-        frames: of starts and ends.
-        frame_rate: frames per second of those, or `file`.
-        any_reviewer: do not ask that reviewers differ.
-
-    Raises:
-        UsageError: if one of them makes no sense.
-    """
-    from roadaware.analysis.quality import QualityConfig
-
-    sides = resolution.lower().split("x")
-    if len(sides) != 2 or not all(side.isascii() and side.isdecimal() and len(side) < 7 for side in sides):
-        raise UsageError(f"--resolution needs WIDTHxHEIGHT, such as 1280x720; got {resolution[:40]!r}")
-    try:
-        rate = None if frame_rate.strip().lower() == "file" else float(frame_rate)
-    except ValueError as error:
-        raise UsageError(f"--frame-rate needs a number or `file`; got {frame_rate[:40]!r}") from error
-    return QualityConfig(
-        edge_px=edge_px,
-        resolution=(int(sides[0]), int(sides[1])),
-        frames=frames,
-        frame_rate=rate,
-        reviewers_differ=not any_reviewer,
-    )
 
 
 def dictionary_of(given: str | None) -> Dictionary | None:
@@ -144,3 +176,17 @@ def words_of(path: Path | None) -> ForbiddenWords | None:
         return ForbiddenWords([line for line in lines if not line.lstrip().startswith("#")])
     except InputError as error:
         raise InputError(error.message, where=str(path), hint=error.hint) from error
+
+
+def _kinds(pairs: Sequence[str] | None) -> dict[str, str] | None:
+    """Control to kind of label, out of CONTROL=KIND.
+
+    Raises:
+        UsageError: if one is not such a pair.
+    """
+    split = [pair.partition("=") for pair in pairs or ()]
+    if not all(control and kind for control, _, kind in split):
+        raise UsageError(
+            f"--kinds needs CONTROL=KIND, such as videolabel=action; got {' '.join(pairs or ())}"
+        )
+    return {control: kind for control, _, kind in split} or None

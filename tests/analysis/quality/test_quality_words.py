@@ -60,6 +60,13 @@ def test_kappa_is_that_of_another_implementation() -> None:
         assert cohen_kappa(one, two) == pytest.approx(cohen_kappa_score(one, two))
 
 
+def test_a_row_that_stands_for_many_counts_as_many() -> None:
+    raters, times = [[0, 0, 1, 2], [0, 1, 1, -1], [0, 1, 0, 2]], [3, 2, 4, 1]
+    many = [np.repeat(labels, times) for labels in raters]
+    assert cohen_kappa(raters[0], raters[2], times) == pytest.approx(cohen_kappa(many[0], many[2]))
+    assert krippendorff_alpha(raters, times) == pytest.approx(krippendorff_alpha(many))
+
+
 def test_kappa_and_alpha_where_nothing_can_be_said() -> None:
     assert cohen_kappa([], []) is None
     assert cohen_kappa([1, 1], [1, 1]) is None

@@ -156,14 +156,15 @@ def _refuse_strangers(tables: Sequence[pl.DataFrame]) -> None:
 
 def _with_refused(wide: pl.DataFrame, scenes: Sequence[Scenes]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """What the readers did not take, as items of their own that failed."""
-    items, findings = [], []
-    free = len(wide)
-    for name, each in zip(FILES, scenes, strict=False):
+    numbers: dict[tuple[str, str], int] = {}
+    findings = []
+    for stage, each in zip(FILES, scenes, strict=False):
         for row in each.rejected.iter_rows(named=True):
             place = f"{row['file']}{':' + str(row['line']) if row['line'] else ''}"
-            items.append((free, "refused row", "", f"{place} {row['item'] or ''}".strip(), "", "", -1))
-            findings.append((free, name, "refused", f"{row['table']}: {row['reason']}"))
-            free += 1
+            key = (f"{place} {row['item'] or ''}".strip(), f"{row['table']}: {row['reason']}")
+            item = numbers.setdefault(key, len(wide) + len(numbers))
+            findings.append((item, stage, "refused", key[1]))
+    items = [(item, "refused row", "", name, "", "", -1) for (name, _), item in numbers.items()]
     schema: dict[str, Any] = {"item": pl.UInt32, **{name: wide.schema[name] for name in KEY}}
     rows = pl.DataFrame(items, schema=schema, orient="row")
     told = pl.DataFrame(findings, schema=FINDING, orient="row")

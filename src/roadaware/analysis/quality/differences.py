@@ -82,10 +82,10 @@ def findings_between(wide: pl.DataFrame, a: int, b: int, stage: str, config: Qua
     moved = pl.format(
         f"{{}} differs by {{}}{{}}, at most {{}} pass ({{}} px against {config.edge_px:g} at {at})",
         f"worst_edge{pair}",
-        _told(pl.col(f"edge_px{pair}")),
-        pl.when(pl.col(f"width_{a}") == 1).then(pl.lit(" of the picture")).otherwise(pl.lit(" px")),
-        _told(limit),
-        _told(pl.col(f"edge_ref{pair}")),
+        told(pl.col(f"edge_px{pair}")),
+        unit_of(a),
+        told(limit),
+        told(pl.col(f"edge_ref{pair}")),
     )
     unit = (
         "frames of the file" if config.frame_rate is None else f"frames at {config.frame_rate:g} per second"
@@ -123,6 +123,16 @@ def finding(wide: pl.DataFrame, wrong: pl.Expr, stage: str, rule: str, says: pl.
     return rows.cast(pl.Schema(FINDING))
 
 
+def told(value: pl.Expr) -> pl.Expr:
+    """The text of a number with at most four significant digits, whole where it is whole."""
+    return value.round_sig_figs(4).cast(pl.String).str.strip_suffix(".0")
+
+
+def unit_of(k: int) -> pl.Expr:
+    """What the edges of a video of file k are measured in, as words behind a number."""
+    return pl.when(pl.col(f"width_{k}") == 1).then(pl.lit(" of the picture")).otherwise(pl.lit(" px"))
+
+
 def _iou(a: int, b: int) -> pl.Expr:
     """Intersection over union of the boxes of two files, each brought to one resolution."""
     one, two = _edges(a), _edges(b)
@@ -149,11 +159,6 @@ def _list(labels: pl.Expr) -> pl.Expr:
     return pl.when(labels.list.len() > 0).then(labels.list.join(", ")).otherwise(pl.lit("no label"))
 
 
-def _told(value: pl.Expr) -> pl.Expr:
-    """A number with at most four significant digits, whole where it is whole."""
-    return value.round_sig_figs(4).cast(pl.String).str.strip_suffix(".0")
-
-
 def _signed(value: pl.Expr) -> pl.Expr:
-    shown = _told(value.fill_null(0.0) + 0.0)
+    shown = told(value.fill_null(0.0) + 0.0)
     return pl.when(value > 0).then(pl.format("+{}", shown)).otherwise(shown)

@@ -10,7 +10,9 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 
 
-def cohen_kappa(first: npt.ArrayLike, second: npt.ArrayLike) -> float | None:
+def cohen_kappa(
+    first: npt.ArrayLike, second: npt.ArrayLike, times: npt.ArrayLike | None = None
+) -> float | None:
     """How far two annotators agree beyond chance.
 
     kappa = (p_o - p_e) / (1 - p_e), in [-1, 1], higher is better; p_o is the share of equal labels, p_e
@@ -19,6 +21,7 @@ def cohen_kappa(first: npt.ArrayLike, second: npt.ArrayLike) -> float | None:
     Args:
         first: (n,) labels as whole numbers.
         second: (n,) labels of the same items.
+        times: (n,) how many items each row stands for; one unless given.
 
     Returns:
         None where it is undefined: no items, or both always give one and the same label.
@@ -29,17 +32,21 @@ def cohen_kappa(first: npt.ArrayLike, second: npt.ArrayLike) -> float | None:
     0.5
     """
     one, two = np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64)
-    if not len(one):
+    weight = _weights(times, len(one))
+    whole = int(weight.sum())
+    if not whole:
         return None
     classes = int(max(one.max(), two.max())) + 1
-    shares = [np.bincount(labels, minlength=classes) / len(one) for labels in (one, two)]
-    expected = float(shares[0] @ shares[1])
-    if expected >= 1.0:
+    a, b = (np.bincount(labels, weight, minlength=classes) for labels in (one, two))
+    # Whole numbers until the last step: a single answer everywhere is exactly undefined.
+    expected = float(a @ b)
+    if expected >= whole**2:
         return None
-    return (float(np.mean(one == two)) - expected) / (1.0 - expected)
+    equal = float(weight[one == two].sum())
+    return (equal * whole - expected) / (whole**2 - expected)
 
 
-def krippendorff_alpha(raters: Sequence[npt.ArrayLike]) -> float | None:
+def krippendorff_alpha(raters: Sequence[npt.ArrayLike], times: npt.ArrayLike | None = None) -> float | None:
     """How far any number of annotators agree beyond chance, on nominal labels, with gaps.
 
     alpha = 1 - D_o / D_e, at most 1, higher is better: observed over expected disagreement, each pair of
@@ -47,6 +54,7 @@ def krippendorff_alpha(raters: Sequence[npt.ArrayLike]) -> float | None:
 
     Args:
         raters: (n,) labels of each annotator as whole numbers, -1 where he gave none.
+        times: (n,) how many items each row stands for; one unless given.
 
     Returns:
         None where it is undefined: no item with two labels, or one and the same label everywhere.
@@ -60,14 +68,24 @@ def krippendorff_alpha(raters: Sequence[npt.ArrayLike]) -> float | None:
     if not table.size or table.max() < 0:
         return None
     counts = np.stack([(table == label).sum(axis=1) for label in range(int(table.max()) + 1)], axis=1)
+    weight = _weights(times, len(table))
     given = counts.sum(axis=1)
-    counts, given = counts[given >= 2].astype(np.float64), given[given >= 2].astype(np.float64)
-    whole = float(given.sum())
+    paired = given >= 2
+    counts, given, weight = (
+        counts[paired].astype(np.float64),
+        given[paired].astype(np.float64),
+        weight[paired],
+    )
+    whole = float(weight @ given)
     if whole == 0:
         return None
-    frequencies = counts.sum(axis=0)
+    frequencies = weight @ counts
     expected = (whole**2 - float((frequencies**2).sum())) / (whole - 1.0)
     if expected <= 0:
         return None
-    observed = float(((given**2 - (counts**2).sum(axis=1)) / (given - 1.0)).sum())
+    observed = float(weight @ ((given**2 - (counts**2).sum(axis=1)) / (given - 1.0)))
     return 1.0 - observed / expected
+
+
+def _weights(times: npt.ArrayLike | None, count: int) -> npt.NDArray[np.float64]:
+    return np.ones(count) if times is None else np.asarray(times, dtype=np.float64)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from roadaware.analysis.quality.agreement import PAIRS
 from roadaware.analysis.quality.kappa import cohen_kappa, krippendorff_alpha
 
+Ints = npt.NDArray[np.int64]
 _SCHEMA = {
     "level": pl.String,
     "kind": pl.String,
@@ -41,14 +43,29 @@ def label_agreement_table(wide: pl.DataFrame, count: int) -> pl.DataFrame:
     units = _units(wide, count)
     rows: list[tuple[object, ...]] = []
     for (kind,), held in units.group_by("kind", maintain_order=True):
-        rows += _measured("all", str(kind), None, held, count)
-        labels = {label for k in range(count) for label in _labels(held[f"given_{k}"])}
-        for label in sorted(labels):
-            binary = held.with_columns(_has(f"given_{k}", label) for k in range(count))
-            rows += _measured("label", str(kind), label, binary, count)
-        for (video,), part in held.group_by("video", maintain_order=True):
-            rows += _measured("video", str(kind), str(video), part, count)
+        sets, given = _coded(held, count)
+        times, name = held["times"].to_numpy(), str(kind)
+        rows += _measured("all", name, None, given, times)
+        for label in sorted({label for labels in sets for label in labels}):
+            has = np.array([label in labels for labels in sets], dtype=np.int64)
+            binary = [np.where(codes >= 0, has[codes], -1) for codes in given]
+            rows += _measured("label", name, label, binary, times)
+        order = held["video"].arg_sort().to_numpy()
+        videos, starts = np.unique(held["video"].gather(order).to_numpy(), return_index=True)
+        for video, part in zip(videos, np.split(order, starts[1:]), strict=True):
+            rows += _measured("video", name, str(video), [codes[part] for codes in given], times[part])
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+
+
+def _coded(units: pl.DataFrame, count: int) -> tuple[list[tuple[str, ...]], list[Ints]]:
+    """The different sets of labels, and for each file the place of each unit's set, -1 without the item."""
+    columns = [units[f"given_{k}"] for k in range(count)]
+    known = sorted({text for column in columns for text in column.drop_nulls()})
+    place = {text: n for n, text in enumerate(known)}
+    given = [
+        np.array([-1 if text is None else place[text] for text in column], np.int64) for column in columns
+    ]
+    return [tuple(text.split(_BETWEEN)) if text else () for text in known], given
 
 
 def _labels(given: pl.Series) -> list[str]:
@@ -56,73 +73,58 @@ def _labels(given: pl.Series) -> list[str]:
     return sets.filter(sets != "").str.split(_BETWEEN).explode().unique().to_list()
 
 
-def _has(name: str, label: str) -> pl.Expr:
-    """`1` or `0` for whether a label is in the set, null where the annotator gave none."""
-    held = pl.col(name).str.split(_BETWEEN).list.contains(label)
-    return pl.when(held).then(pl.lit("1")).when(~held).then(pl.lit("0")).alias(name)
-
-
 def _measured(
-    level: str, kind: str, group: str | None, units: pl.DataFrame, count: int
+    level: str, kind: str, group: str | None, given: Sequence[Ints], times: npt.NDArray[np.integer]
 ) -> list[tuple[object, ...]]:
-    """One row per pair of files."""
-    columns = [f"given_{k}" for k in range(count)]
-    known = sorted({text for name in columns for text in units[name].drop_nulls().unique()})
-    codes = {text: code for code, text in enumerate(known)}
-    given = [
-        units[name].replace_strict(codes, default=-1, return_dtype=pl.Int64).fill_null(-1).to_numpy()
-        for name in columns
-    ]
-    alpha = krippendorff_alpha(given)
+    """One row per pair of files.
+
+    Args:
+        level: of the rows.
+        kind: of the labels.
+        group: the label or video.
+        given: (n,) answer of each file, -1 for none.
+        times: (n,) how many units each row stands for.
+    """
+    alpha = krippendorff_alpha(given, times)
     rows: list[tuple[object, ...]] = []
     for (a, b), pair in PAIRS.items():
-        if max(a, b) < count:
+        if max(a, b) < len(given):
             both = (given[a] >= 0) & (given[b] >= 0)
-            one, two = given[a][both], given[b][both]
-            equal = float(np.mean(one == two)) if len(one) else None
-            rows.append((level, kind, group, pair, len(one), equal, cohen_kappa(one, two), alpha))
+            one, two, alike = given[a][both], given[b][both], times[both]
+            whole = int(alike.sum())
+            equal = float(alike[one == two].sum() / whole) if whole else None
+            rows.append((level, kind, group, pair, whole, equal, cohen_kappa(one, two, alike), alpha))
     return rows
 
 
 def _units(wide: pl.DataFrame, count: int) -> pl.DataFrame:
-    """kind, video and `given_<k>`: the sorted labels of the kind, empty for none, null without the item."""
+    """kind, video, `given_<k>` and `times`: so many units of the video have these sets of labels.
+
+    A set is the sorted labels of the kind as one text, empty for none, null where the item is absent.
+    """
     held = wide.filter(~pl.col("what").is_in(["relation", "refused row"]))
-    long = pl.concat(
-        [
-            held.select("item", "what", shown=pl.col(f"labels_{k}")).explode("shown").drop_nulls()
-            for k in range(count)
-        ]
-    ).unique(maintain_order=True)
-    parts = [pl.col("shown").str.split_exact(": ", 1).struct.field("field_0").alias("kind")]
-    kinds = long.with_columns(parts).select("what", "kind").unique(maintain_order=True)
-    rows = held.join(kinds, on="what", maintain_order="left")
-    given = [_set_of_kind(f"labels_{k}", f"given_{k}") for k in range(count)]
-    own = rows.select("kind", "video", *given)
-    return pl.concat([own, _pairs(wide, count)]).sort("kind", maintain_order=True)
+    names = [f"given_{k}" for k in range(count)]
+    sets = [pl.col(f"labels_{k}").list.join(_BETWEEN).alias(name) for k, name in enumerate(names)]
+    alike = held.group_by("what", "video", *sets, maintain_order=True).agg(times=pl.len())
+    rows: list[tuple[object, ...]] = []
+    for (_,), part in alike.group_by("what", maintain_order=True):
+        kinds = sorted({label.split(": ", 1)[0] for name in names for label in _labels(part[name])})
+        for video, *given, times in part.select("video", *names, "times").iter_rows():
+            rows += [(kind, video, *(_of_kind(text, kind) for text in given), times) for kind in kinds]
+    schema = {"kind": pl.String, "video": pl.String, **dict.fromkeys(names, pl.String), "times": pl.Int64}
+    own = pl.DataFrame(rows, schema=schema, orient="row")
+    every = pl.concat([own, _pairs(wide, count)])
+    counted = every.group_by("kind", "video", *names, maintain_order=True).agg(pl.col("times").sum())
+    return counted.sort("kind", maintain_order=True)
 
 
-def _set_of_kind(source: str, name: str) -> pl.Expr:
-    prefix = pl.format("{}: ", "kind")
-    shown = pl.col(source).list.join(_BETWEEN)
-    return _only_kind(shown, prefix).alias(name)
-
-
-def _only_kind(shown: pl.Expr, prefix: pl.Expr) -> pl.Expr:
+def _of_kind(text: str | None, kind: str) -> str | None:
     """Of labels of several kinds in one text those of one, without the name of the kind."""
-    return pl.struct(shown=shown, prefix=prefix).map_batches(
-        lambda rows: pl.Series(
-            [
-                None if text is None else _stripped(text.split(_BETWEEN), start)
-                for text, start in zip(rows.struct.field("shown"), rows.struct.field("prefix"), strict=True)
-            ],
-            dtype=pl.String,
-        ),
-        return_dtype=pl.String,
-    )
-
-
-def _stripped(labels: Sequence[str], prefix: str) -> str:
-    return _BETWEEN.join(sorted(label[len(prefix) :] for label in labels if label.startswith(prefix)))
+    if text is None:
+        return None
+    start = f"{kind}: "
+    labels = (label for label in text.split(_BETWEEN) if label.startswith(start))
+    return _BETWEEN.join(sorted(label.removeprefix(start) for label in labels))
 
 
 def _pairs(wide: pl.DataFrame, count: int) -> pl.DataFrame:
@@ -146,4 +148,4 @@ def _pairs(wide: pl.DataFrame, count: int) -> pl.DataFrame:
         pl.when(pl.col(f"seen_{k}")).then(pl.col(f"given_{k}").fill_null("")).alias(f"given_{k}")
         for k in range(count)
     ]
-    return rows.select(pl.lit("predicate").alias("kind"), "video", *given)
+    return rows.select(pl.lit("predicate").alias("kind"), "video", *given, times=pl.lit(1, dtype=pl.Int64))

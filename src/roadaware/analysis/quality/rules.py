@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from roadaware.analysis.quality.config import Dictionary, QualityConfig
-from roadaware.analysis.quality.differences import FINDING, finding
+from roadaware.analysis.quality.differences import FINDING, finding, told, unit_of
 from roadaware.analysis.quality.items import EDGES
 from roadaware.analysis.quality.words import ForbiddenWords
 
@@ -79,16 +79,18 @@ def same_reviewers(wide: pl.DataFrame, k: int, stage: str, config: QualityConfig
 
 def _box_rules(wide: pl.DataFrame, k: int, stage: str) -> list[pl.DataFrame]:
     x1, y1, x2, y2 = (pl.col(f"{edge}_{k}") for edge in EDGES)
-    sides = pl.format("it is {} px wide and {} px high", (x2 - x1).round(3), (y2 - y1).round(3))
     width, height = pl.col(f"width_{k}"), pl.col(f"height_{k}")
+    unit = unit_of(k)
+    sides = pl.format("it is {}{} wide and {}{} high", told(x2 - x1), unit, told(y2 - y1), unit)
     over = [-x1, -y1, x2 - width, y2 - height]
     slack = [pl.col(f"slack_px_{k}") / pl.col(f"scale_{axis}_{k}") for axis in ("x", "y")] * 2
     out = pl.any_horizontal(far > near for far, near in zip(over, slack, strict=True))
     says = pl.format(
-        "it leaves the {} x {} picture by {} px",
+        "it leaves the {} x {} picture by {}{}",
         width.cast(pl.Int64),
         height.cast(pl.Int64),
-        pl.max_horizontal(over).round(3),
+        told(pl.max_horizontal(over)),
+        unit,
     )
     named = (pl.col("what") == "box") & (pl.col("name") != "") & pl.col(f"present_{k}")
     twice = named & (pl.col(f"present_{k}").sum().over("what", "video", "name", "frame") > 1)
