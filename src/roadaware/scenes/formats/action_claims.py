@@ -75,6 +75,43 @@ def read_action_claims(path: Path, scenes: Scenes) -> Predictions:
     )
 
 
+def read_person_boxes(path: Path, scenes: Scenes | None = None) -> Predictions:
+    """Boxes of persons that a detector proposes, in the csv that AVA's models take them from.
+
+    A row is `video,timestamp,x1,y1,x2,y2,label,score`; the label is empty or a number and says nothing. Boxes
+    come in the order of the file, one for each row.
+
+    Args:
+        path: the csv.
+        scenes: the truth, for sizes of videos and the count of frames; without it a video is one pixel wide
+            and high, and a frame a second.
+
+    Raises:
+        InputError: if the file cannot be read, is in pixels, or no row can be taken.
+        DatasetNotFoundError: if there is no such file.
+    """
+    path, findings = Path(os.path.realpath(path)), Findings()
+    scenes = scenes or Scenes(meta=Meta(dataset="AVA", notes={"unit_pictures": True}))
+    where = shown(str(path))
+    rows = read_rows(read_file(path, where, MOST_BYTES), path.name, where, findings)
+    rows = _scored(rows, path.name, where, findings, action_due=False)
+    rows = _in_pixels(_with_frames(rows, scenes, path.name, findings), scenes)
+    findings.read["boxes"] += len(rows)
+    notes = {name: scenes.meta.notes[name] for name in _SHARED if name in scenes.meta.notes}
+    return Predictions(
+        boxes=rows.with_row_index("box").select(
+            pl.col("box").cast(pl.Int64), "video", "frame", *CORNERS, "score"
+        ),
+        rejected=findings.table(),
+        meta=Meta(
+            dataset=scenes.meta.dataset,
+            vocabularies={"agentness": ("person",)},
+            rows_read=dict(sorted(findings.read.items())),
+            notes={**findings.notes(), **notes},
+        ),
+    )
+
+
 def write_action_claims(predictions: Predictions, scenes: Scenes, path: Path) -> None:
     """Claims as the csv that `read_action_claims` and the published evaluators read; the inverse.
 
@@ -133,14 +170,16 @@ def label_map(scenes: Scenes) -> LabelMap:
     return LabelMap(tuple(ids), names) if ids is not None else LabelMap(tuple(range(len(names))), names)
 
 
-def _scored(rows: pl.DataFrame, file: str, where: str, findings: Findings) -> pl.DataFrame:
+def _scored(
+    rows: pl.DataFrame, file: str, where: str, findings: Findings, *, action_due: bool = True
+) -> pl.DataFrame:
     """The rows with `score`; those whose score is none are refused.
 
     Raises:
         InputError: if the eighth cells are numbers of persons.
     """
     boxless = rows[CORNERS[0]].is_null()
-    actionless = ~boxless & rows["action"].is_null()
+    actionless = ~boxless & rows["action"].is_null() & action_due
     score = rows["last"].cast(pl.Float64, strict=False)
     _refuse_persons(rows, score, where)
     given = rows["last"].is_not_null()

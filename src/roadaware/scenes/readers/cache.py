@@ -146,5 +146,5 @@ def _warn(folder: Path, error: Exception) -> None:
 
 
 def _digest(value: Any) -> str:
-    text = json.dumps(value, sort_keys=True, ensure_ascii=True)
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
