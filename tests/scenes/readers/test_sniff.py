@@ -1,0 +1,88 @@
+"""Whose annotations a file holds is told from its content, never from its name."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from roadaware.errors import DatasetNotFoundError, InputError
+from roadaware.scenes.readers.sniff import reader_of, sniff
+
+BOX = [0.1, 0.2, 0.3, 0.4]
+RELATED = {"video_id": "v", "trajectories": [], "subject/objects": [], "relation_instances": []}
+GROUNDED = [{"video_id": 1, "trajectory": [BOX], "tube_start_frame": 0, "tube_end_frame": 1, "caption": "a"}]
+RAW = {"1.mp4": {"bbox": [BOX], "st_time": 1, "ed_time": 2, "img_num": 9, "caption": "a"}}
+OFFICIAL = {"1.mp4": {"st_frame": 1, "ed_frame": 2, "bbox": {}}}
+SEGMENT = [{"vid": "1", "used_segment": {}, "temporal_gt": {}, "captions": [], "questions": []}]
+PREPARED = {"videos": [{"video_id": 1, "qtype": "declarative", "tube_start_frame": 0}], "trajectories": {}}
+HEARD = [{"file": "a", "class": "b", "bbox": [BOX]}]
+TASK = [{"id": 1, "data": {"video": "a"}, "annotations": [{"result": [{"from_name": "box"}]}]}]
+KNOWN = {
+    "ava": ["v,0902,0.1,0.2,0.3,0.4,12,1\n", "v,902.0,0.1,0.2,0.3,0.4,12\n", "\ufeffv,1,0,0,1,1,2,3\r\n"],
+    "chaotic_world": ["video_uid,frame,x1,y1,x2,y2,action_id,person_id\nA,1,0,0,1,1,2,3\n"],
+    "vidvrd": [json.dumps(RELATED)],
+    "hcstvg": [json.dumps(GROUNDED), json.dumps(RAW), json.dumps(OFFICIAL)],
+    "vidstg": [json.dumps(SEGMENT), json.dumps(PREPARED)],
+    "vggss": [json.dumps(HEARD), json.dumps(HEARD, indent=2)],
+    "label_studio": [json.dumps(TASK)],
+    "flickr_soundnet": ["<?xml version='1.0'?>\n<annotation><bbox/></annotation>"],
+}
+
+
+@pytest.mark.parametrize(("reader", "text"), [(name, text) for name, held in KNOWN.items() for text in held])
+def test_formats_are_known_by_what_is_in_them(reader: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / "truth.unknown"
+    path.write_text(text, encoding="utf-8")
+    assert sniff(path) == reader
+
+
+@pytest.mark.parametrize(
+    "text", ["", " \n", "{}", "[]", "[1, 2]", "a", "1,2,3,4,5,6,7,8,9", "<html></html>", "item {\n  id: 1\n}"]
+)
+def test_what_is_none_of_them_is_told_apart(text: str, tmp_path: Path) -> None:
+    assert reader_of(text.encode()) is None
+    path = tmp_path / "truth.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match="expected annotations of a known format"):
+        sniff(path)
+
+
+@pytest.mark.parametrize(
+    ("claims", "words"),
+    [
+        ({"predictions": {}, "video_predictions": {"1": {"sted": [0, 1]}}}, "claimed spans"),
+        ({"results": {"v": [{"triplet": ["a", "b", "c"], "score": 0.5}]}}, "claimed relations"),
+    ],
+)
+def test_claims_are_not_taken_for_annotations(claims: object, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "claims.json"
+    path.write_text(json.dumps(claims))
+    with pytest.raises(InputError, match=f"looks like {words}"):
+        sniff(path)
+
+
+def test_what_tells_may_stand_at_the_end_of_a_large_file(tmp_path: Path) -> None:
+    path = tmp_path / "large.json"
+    path.write_text('{"numbers": [' + "1, " * (2 << 20) + '1], "relation_instances": []}')
+    assert path.stat().st_size > (5 << 20)
+    assert sniff(path) == "vidvrd"
+
+
+def test_folders_and_archives_are_looked_into(tmp_path: Path) -> None:
+    inner = tmp_path / "release" / "test"
+    inner.mkdir(parents=True)
+    (tmp_path / "release" / "readme.txt").write_text("hello")
+    (tmp_path / "release" / "notes.json").write_text("{}")
+    (inner / "v.json").write_text(json.dumps(RELATED))
+    assert sniff(tmp_path / "release") == "vidvrd"
+    with zipfile.ZipFile(tmp_path / "release.zip", "w") as archive:
+        archive.write(inner / "v.json", "test/v.json")
+    assert sniff(tmp_path / "release.zip") == "vidvrd"
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"found no \.json, \.csv or \.xml file"):
+        sniff(tmp_path / "empty")
+    with pytest.raises(DatasetNotFoundError, match="there is nothing at"):
+        sniff(tmp_path / "absent")
