@@ -67,7 +67,8 @@ def _agreement(found: Quality) -> str:
 
 def _notes(found: Quality) -> list[str]:
     """What could not be checked, in words."""
-    facts, notes = found.facts, []
+    facts = found.facts
+    notes = list(facts["hints"])
     if facts["kinds_not_looked_up"]:
         notes.append(f"no dictionary for labels of {', '.join(facts['kinds_not_looked_up'])}")
     if facts["forbidden_words"] is None:

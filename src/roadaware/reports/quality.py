@@ -101,6 +101,8 @@ def _facts(quality: Quality) -> Iterator[tuple[str, str]]:
     yield "dictionary", facts["dictionary"] + (f"; not looked up: {unchecked}" if unchecked else "")
     words = facts["forbidden_words"]
     yield "forbidden words", "no list was given" if words is None else f"{count(words)} words or phrases"
+    for hint in facts["hints"]:
+        yield "look at this first", hint
     if not facts["annotators_known"]:
         yield "annotators", "the files do not say who they are, so nobody knows whether reviewers differ"
     for what in ("size", "rate"):

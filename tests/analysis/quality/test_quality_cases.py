@@ -220,6 +220,21 @@ def test_descriptions_are_searched_only_with_a_list() -> None:
     assert found["reasons"] == ["forbidden word: the description says 'man' (original, round 1)"]
 
 
+def test_names_that_never_meet_and_a_foreign_dictionary_are_pointed_out() -> None:
+    quality = check(boxes([("P", 0, HERE)]), boxes([("p", 0, HERE)]))
+    hints = quality.facts["hints"]
+    assert [hint.split(" (")[0] for hint in hints] == [
+        "no person of the original is in round 1",
+        "no box of the original is in round 1",
+    ]
+    assert "'P' against 'p'" in hints[0]
+    rounds = annotation_rounds()
+    own = Dictionary({"action": ["juggling"]})
+    foreign = check(rounds.original, rounds.round1, dictionary=own).facts["hints"]
+    assert foreign == ["most labels are not in the dictionary of given: name your own, or none at all"]
+    assert check(rounds.original, rounds.round1).facts["hints"] == []
+
+
 def test_files_about_other_things_are_refused() -> None:
     other = one_box(HERE).videos.with_columns(video=pl.lit("film"))
     elsewhere = Scenes(

@@ -130,7 +130,10 @@ def check(
         agreement_table(wide, config, len(scenes)),
         label_agreement_table(wide, len(scenes)),
         config,
-        _facts(scenes, tables, dictionary, words),
+        {
+            **_facts(scenes, tables, dictionary, words),
+            "hints": _hints(wide, findings, dictionary, len(scenes)),
+        },
     )
 
 
@@ -239,6 +242,29 @@ def _own(k: int, count: int) -> list[pl.Expr]:
         brought = pl.when(own == asked).then(value).otherwise(value * own / asked)
         columns.append(brought.alias(f"{name}_{column}"))
     return columns + [pl.col(f"{column}_{k}").alias(f"{name}_{column}") for column in ("labels", "text")]
+
+
+def _hints(wide: pl.DataFrame, findings: pl.DataFrame, dictionary: Dictionary, count: int) -> list[str]:
+    """What to look at first where the files do not fit each other or the dictionary."""
+    hints = []
+    for a, b in ((0, 1), (1, 2))[: count - 1]:
+        for what in WHATS:
+            one, two = (pl.col("what") == what) & pl.col(f"present_{a}"), pl.col(f"present_{b}")
+            held, both = wide.filter(one), wide.filter(one, two)
+            other = wide.filter(pl.col("what") == what, two)
+            if len(held) and len(other) and both.is_empty():
+                names = f"'{held['name'][0]}' against '{other['name'][0]}'"
+                hints.append(
+                    f"no {what} of the {FILES[a]} is in {FILES[b]} ({len(held)} against {len(other)}); "
+                    f"do names, videos or frame numbers differ? The first are {names}"
+                )
+    unknown = findings.filter(pl.col("rule") == "label unknown")["item"].n_unique()
+    labelled = wide.filter(pl.any_horizontal(pl.col(f"labels_{k}").list.len() > 0 for k in range(count)))
+    if 2 * unknown > len(labelled):
+        hints.append(
+            f"most labels are not in the dictionary of {dictionary.title}: name your own, or none at all"
+        )
+    return hints
 
 
 def _facts(
