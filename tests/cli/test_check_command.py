@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from small_files import Command
 
+
 @pytest.fixture(scope="module")
 def rounds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The example's folder; nobody writes into it."""
@@ -87,7 +88,9 @@ def test_a_dictionary_of_ones_own(roadaware: Command, rounds: Path, tmp_path: Pa
     assert found["facts"]["dictionary"] == "words.json"
     unknown = [item for item in found["items"] if "label unknown" in item["rules"]]
     assert {item["what"] for item in unknown} == {"box"}
-    assert not any("action: teleporting" in label for item in unknown for label in item["original_labels"] or ())
+    assert not any(
+        "action: teleporting" in label for item in unknown for label in item["original_labels"] or ()
+    )
 
 
 @pytest.mark.parametrize(
