@@ -16,7 +16,10 @@ Floats = npt.NDArray[np.float64]
 def truth_map(heard: Heard, config: SoundConfig) -> Floats:
     """What each cell is worth."""
     size = config.size
-    drawn = [(who, _mask(box, heard.side, config)) for who, box in _owned(heard)]
+    owned = _owned(heard)
+    if config.unnamed_boxes == "each":
+        owned = [(who or str(place), box) for place, (who, box) in enumerate(owned)]
+    drawn = [(who, _mask(box, heard.side, config)) for who, box in owned]
     if config.consensus == "mean":
         people = {who for who, _ in drawn}
         total = np.zeros((size, size))

@@ -35,6 +35,7 @@ WELL = Heard([LEFT], columns(1, 1, 0, 0))
 CASES: dict[str, Case] = {
     "size": Case([Heard([LEFT], columns(1, 0))]),
     "consensus": Case([VOTES]),
+    "unnamed_boxes": Case([Heard([LEFT, ALL], columns(1, 0))]),
     "consensus_count": Case([VOTES], base={"consensus": "capped"}),
     "threshold": Case([Heard([QUARTER], columns(1, 0.6, 0.55, 0))], base=FOUR),
     "comparison": Case([Heard([QUARTER], columns(1, 0.5, 0, 0))], base=FOUR),

@@ -22,6 +22,8 @@ class SoundConfig:
         consensus: what a cell of the truth is worth: 1 where any box lies (`union`), boxes over it by
             `consensus_count`, at most 1 (`capped`), or annotators with a box over it by the annotators of
             the item (`mean`, the paper's).
+        unnamed_boxes: boxes that name no annotator are all of one (`one`), or each of an annotator of its own
+            (`each`, as the paper's formula has one box for each); for `mean`.
         consensus_count: boxes that make a cell certain, for `capped`.
         threshold: of the map, scaled to [0, 1], from which on a cell is claimed; None takes the median of
             the map, so that half of the picture is claimed.
@@ -39,6 +41,7 @@ class SoundConfig:
 
     size: int = 224
     consensus: Literal["union", "capped", "mean"] = "mean"
+    unnamed_boxes: Literal["one", "each"] = "one"
     consensus_count: int = 2
     threshold: float | None = 0.5
     comparison: Literal["at_least", "greater"] = "at_least"
@@ -94,12 +97,18 @@ class SoundConfig:
 
     @classmethod
     def paper(cls) -> SoundConfig:
-        """The formula in print: the mean over annotators, and cells above the threshold.
+        """The published evaluator with the formula in print: mean over annotators, cells above the threshold.
 
         Source: supplement of Chaotic World, ICCV 2023, section 3.4, equations 1 and 2. Its area under the
         curve of true and false positive rates is defined nowhere; the success curve stands in.
         """
-        return cls(consensus="mean", comparison="greater")
+        return cls(
+            consensus="mean",
+            unnamed_boxes="each",
+            comparison="greater",
+            empty_truth="judged",
+            success_steps="rounded",
+        )
 
 
 CONFIGS: dict[str, Callable[[], SoundConfig]] = {

@@ -73,7 +73,7 @@ def sound_truth(scenes: Scenes, config: SoundConfig) -> SoundTruth:
     Source: Song et al., CVPR 2022, `utils.py`: a corner is the whole part of size * coordinate / side.
     """
     table = _described(scenes)
-    boxes = _boxes(scenes, table)
+    boxes = _boxes(scenes, table, each=config.unnamed_boxes == "each")
     if boxes.is_empty():
         raise InputError(
             f"none of the {len(table)} sounds of the truth has a box", hint="boxes name theirs in `sound`"
@@ -111,14 +111,21 @@ def _described(scenes: Scenes) -> pl.DataFrame:
     )
 
 
-def _boxes(scenes: Scenes, table: pl.DataFrame) -> pl.DataFrame:
-    """The boxes of sounds by sound and annotator, each in its order, with the sides of their pictures."""
+def _boxes(scenes: Scenes, table: pl.DataFrame, *, each: bool) -> pl.DataFrame:
+    """The boxes of sounds by sound and annotator, each in its order, with the sides of their pictures.
+
+    Args:
+        scenes: the truth.
+        table: of the sounds.
+        each: whether boxes that name no annotator are each of one of their own.
+    """
     if "sound" not in scenes.boxes.columns:
         return scenes.boxes.clear()
     sides = scenes.videos.select(
         pl.col("video").cast(pl.String), _known(scenes.videos, "width_px"), _known(scenes.videos, "height_px")
     )
-    annotator = _known(scenes.boxes, "annotator").cast(pl.String).fill_null("")
+    nobody = pl.format("\0{}", pl.int_range(pl.len())) if each else pl.lit("")
+    annotator = pl.coalesce(_known(scenes.boxes, "annotator").cast(pl.String), nobody).alias("annotator")
     boxes = (
         scenes.boxes.filter(pl.col("sound").is_not_null())
         .select("sound", pl.col("video").cast(pl.String), pl.col(CORNERS).cast(pl.Float64), annotator)
