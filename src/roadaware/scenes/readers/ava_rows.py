@@ -136,7 +136,8 @@ class _Seen:
         if usual not in self.due:
             what = "missing" if usual < self.due[0] else "too many"
             message = f"columns are {what}: expected {_either(self.due)} in a row, found {usual}"
-            raise InputError(message, where=f"{where}:{self.first[usual]}", hint=_COLUMNS)
+            hint = _COLUMNS if 8 in self.due else "a row has as many cells as the header names"
+            raise InputError(message, where=f"{where}:{self.first[usual]}", hint=hint)
         if 2 * self.far > self.boxed:
             raise InputError(
                 f"boxes in pixels where shares of the picture (0 to 1) are due: {shown(self.example[1])}",

@@ -13,7 +13,7 @@ from roadaware.scenes.readers.csvlines import cells_of, decode, pieces_of
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.source import shown
 
-MOST_COLUMNS = 256
+MOST_COLUMNS = 64
 _NAMES: dict[str, tuple[str, ...]] = {
     "video": ("video_uid", "uid", "video_id", "video", "video_name"),
     "frame": ("frame_id", "frame", "fid", "key_frame", "keyframe", "frame_current", "mid_frame", "frame_no"),

@@ -12,7 +12,7 @@ from roadaware.errors import InputError
 
 MAX_LINE = 65_536
 MAX_LINES = 20_000_000
-_PIECE = 1 << 22
+_PIECE, _ROWS = 1 << 22, 1 << 16
 _DAMAGED = "the file is damaged, cut off or no text: fetch it again, or write it again as UTF-8 csv"
 _ONE_ROW = "one row per line is due: write it again with a line break behind each row"
 
@@ -64,7 +64,8 @@ def pieces_of(text: str, where: str) -> Iterator[pl.DataFrame]:
             message = f"a line of {len(series[place]):,} characters; at most {MAX_LINE:,} bytes are read"
             raise InputError(message, where=f"{where}:{line + place}", hint=_ONE_ROW)
         numbers = pl.int_range(line, line + len(series), eager=True).alias("line")
-        yield pl.DataFrame([numbers, series]).filter(pl.col("text").str.contains(r"\S"))
+        filled = pl.DataFrame([numbers, series]).filter(pl.col("text").str.contains(r"\S"))
+        yield from filled.iter_slices(_ROWS)
         start, line = end + 1, line + len(series)
 
 
