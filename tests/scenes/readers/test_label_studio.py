@@ -163,8 +163,14 @@ def test_two_tasks_about_one_video_are_one_video(tmp_path: Path, task: Content) 
     again = copy.deepcopy(task) | {"id": 2}
     elsewhere = copy.deepcopy(task) | {"id": 3}
     elsewhere["data"]["video"] = "/data/local-files/?d=other/clip.mp4"
-    scenes = read_tasks(tmp_path, task, again, elsewhere)
-    assert scenes.videos["video"].to_list() == ["clip.mp4", "clip.mp4 (task 3, export.json)"]
+    third = copy.deepcopy(elsewhere)
+    third["data"]["video"] = "https://example.org/clip.mp4?x=1"
+    scenes = read_tasks(tmp_path, task, again, elsewhere, third)
+    assert scenes.videos["video"].to_list() == [
+        "clip.mp4",
+        "(task 3, export.json) clip.mp4",
+        "(2) (task 3, export.json) clip.mp4",
+    ]
     assert scenes.tubes.filter(video="clip.mp4", name="ann").height == 2
 
 

@@ -82,7 +82,9 @@ def clips_of(
     for shared in held.values():
         name = shared[0].video
         if name in taken:
-            name = video_name(f"{name} (task {shared[0].name}, {shared[0].file})")
+            name = video_name(f"(task {shared[0].name}, {shared[0].file}) {name}")
+        while name in taken:
+            name = video_name(f"({len(taken)}) {name}")
         taken.add(name)
         drawn = [r.drawn for task in shared for each in task.annotations for r in each.regions.values()]
         counts = {each.n_frames for each in drawn if each.n_frames is not None}
