@@ -119,6 +119,7 @@ SOUND_ROWS = {
     "a call": ("76,3.0,\"__import__('os').system('true')\",crying", "no list of numbers"),
     "a power": ('76,3.0,"9**9**9",crying', "no list of numbers"),
     "deep": ('76,3.0,"' + "[" * 900 + "]" * 900 + '",crying', "no list of numbers"),
+    "deep besides": ('76,3.0,"' + "[[]," * 900 + "[]" + "]" * 900 + '",crying', "no list of numbers"),
     "long": ('76,3.0,"[' + "0," * 12_000 + ']",crying', "at most 20,000"),
     "three numbers": ('76,3.0,"[[0.1, 0.2, 0.3]]",crying', "a box of 3 numbers"),
     "no box": ('76,3.0,"[]",crying', "no box"),

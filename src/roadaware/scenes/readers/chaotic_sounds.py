@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +16,7 @@ from roadaware.scenes.readers.source import shown
 
 COLUMNS = ("start_fid", "start_time", "bbox", "ssl")
 LONGEST_LITERAL = 20_000
+_DEEPEST = 8
 _MOST_FRAMES = 10_000_000
 _LITERAL = re.compile(r"[-+0-9eE.,\s\[\]()]*", re.ASCII)
 _WHOLE = re.compile(r"([0-9]{1,9})(?:\.0*)?", re.ASCII)
@@ -95,7 +98,7 @@ def read_sounds(data: bytes, file: str, where: str, findings: Findings) -> list[
 
 
 def boxes_of(text: str) -> tuple[Box, ...]:
-    """The boxes of a literal: a list of four numbers, or lists of such, however deep.
+    """The boxes of a literal: a list of four numbers, or lists of such, some levels deep.
 
     Raises:
         ValueError: if it is too long, no such literal, or holds a box that is none.
@@ -104,26 +107,36 @@ def boxes_of(text: str) -> tuple[Box, ...]:
         raise ValueError(f"a literal of {len(text):,} characters; at most {LONGEST_LITERAL:,} are read")
     if not _LITERAL.fullmatch(text):
         raise ValueError("it is no list of numbers")
-    try:
-        value = ast.literal_eval(text.strip())
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
-        raise ValueError("it is no list of numbers") from error
     found: list[Box] = []
-    _collect(value, found)
+    _collect(_value(text), found)
     if not found:
         raise ValueError("it holds no box")
     return tuple(found)
 
 
-def _collect(value: Any, found: list[Box]) -> None:
+def _value(text: str) -> Any:
+    """The value of a literal; most are JSON too, which means the same and is read ten times as fast.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    with suppress(ValueError, RecursionError):
+        return json.loads(text)
+    try:
+        return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
+        raise ValueError("it is no list of numbers") from error
+
+
+def _collect(value: Any, found: list[Box], depth: int = 0) -> None:
     """Add the boxes of a value to those found."""
-    if not isinstance(value, list | tuple):
-        raise ValueError("a box is no list of four numbers")
+    if depth > _DEEPEST or not isinstance(value, list | tuple):
+        raise ValueError("it is no list of numbers, or of such lists")
     if value and all(isinstance(number, int | float) for number in value):
         found.append(_box(value))
         return
     for inner in value:
-        _collect(inner, found)
+        _collect(inner, found, depth + 1)
 
 
 def _box(numbers: list[Any] | tuple[Any, ...]) -> Box:

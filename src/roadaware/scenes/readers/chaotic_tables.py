@@ -51,12 +51,14 @@ class Held:
     Args:
         actions: name of a file to its rows, see `chaotic_actions.read_actions`.
         sounds: name of a file to its video and sounds.
+        files: video to the file of its actions.
         excluded: `video` and `frame` of moments that are left aside.
         splits: video to the splits that name it.
     """
 
     actions: dict[str, pl.DataFrame] = field(default_factory=dict)
     sounds: dict[str, tuple[str, list[Sound]]] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
     excluded: list[pl.DataFrame] = field(default_factory=list)
     splits: dict[str, list[str]] = field(default_factory=dict)
 
@@ -80,8 +82,8 @@ def tables_of(
     """
     actions = {name: _early_refused(rows, name, first_frame, findings) for name, rows in held.actions.items()}
     boxes, labels, tubes = _actions(actions, findings)
-    words = _words(held, findings)
-    sounds, sounding = _sounds(held, first_frame, len(boxes), words, findings)
+    heard, places = _words(held, findings)
+    sounds, sounding = _sounds(held, first_frame, len(boxes), places, findings)
     frames = _frames(list(actions.values()), held, first_frame)
     named = [rows["video"] for rows in actions.values()] + [each["video"] for each in (sounds, frames)]
     tables = {
@@ -94,7 +96,7 @@ def tables_of(
     }
     for name in ("boxes", "labels", "tubes", "frames", "sounds"):
         findings.read[name] += len(tables[name])
-    vocabularies = {KIND: ACTIONS.names} | ({"sound": tuple(words)} if words else {})
+    vocabularies = {KIND: ACTIONS.names} | ({"sound": heard} if heard else {})
     return tables, vocabularies
 
 
@@ -133,20 +135,22 @@ def _actions(
     return pl.concat(boxes), pl.concat(labels), pl.concat(tubes)
 
 
-def _words(held: Held, findings: Findings) -> dict[str, int]:
-    """The classes of sounds with their places: those of the paper, then others by the alphabet."""
+def _words(held: Held, findings: Findings) -> tuple[tuple[str, ...], dict[str, int]]:
+    """The classes of sounds, those of the paper first, and the place of each name as the files spell it."""
     if not held.sounds:
-        return {}
+        return (), {}
     known = all_names("sound")
     used = {sound.name for _, sounds in held.sounds.values() for sound in sounds}
-    foreign = sorted(name for name in used if canonical(name, "sound") is None)
+    spelled = {name: canonical(name, "sound") for name in sorted(used)}
+    foreign = [name for name, official in spelled.items() if official is None]
     for name in foreign:
         findings.warn("classes of sound that the paper does not name, kept", name)
-    return {name: place for place, name in enumerate((*known, *foreign))}
+    words = (*known, *foreign)
+    return words, {name: words.index(official or name) for name, official in spelled.items()}
 
 
 def _sounds(
-    held: Held, first: int, start: int, words: Mapping[str, int], findings: Findings
+    held: Held, first: int, start: int, places: Mapping[str, int], findings: Findings
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The table of sounds, and their boxes, numbered from `start`."""
     sounds: list[tuple[object, ...]] = []
@@ -160,7 +164,7 @@ def _sounds(
                 continue
             if each.time is None:
                 findings.warn("times of sounds that are no seconds, kept as null", f"{file}:{each.line}")
-            label = words[canonical(each.name, "sound") or each.name]
+            label = places[each.name]
             number = len(sounds)
             sounds.append((number, video, f"{video}_{each.frame:06d}", frame, each.time, label))
             for x1, y1, x2, y2 in each.boxes:

@@ -184,11 +184,12 @@ def _take_actions(source: Source, name: str, held: Held, findings: Findings) -> 
     """
     where = source.where(name)
     rows = read_actions(source.read(name), name, where, findings)
-    videos = rows["video"].unique(maintain_order=True)
-    for earlier, other in held.actions.items():
-        if twice := sorted(set(other["video"].unique()) & set(videos)):
-            message = f"it has the video '{shown(twice[0], 60)}', and so has '{shown(earlier, 80)}'"
+    videos = rows["video"].unique(maintain_order=True).to_list()
+    for video in videos:
+        if video in held.files:
+            message = f"it has the video '{shown(video, 60)}', and so has '{shown(held.files[video], 80)}'"
             raise InputError(message, where=where, hint="read the files one by one")
+    held.files |= dict.fromkeys(videos, name)
     findings.warn("files of actions without a row", name, int(rows.is_empty()))
     held.actions[name] = rows
     if split := _split(name):
