@@ -1,0 +1,134 @@
+"""The models of every kind, and how each is built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from roadaware.errors import UsageError
+from roadaware.scenes.simulator.actors import OBJECTS
+from roadaware.scenes.simulator.figures.colours import SHADE, car_paint
+from roadaware.scenes.simulator.figures.form import Figure, Form, Size
+from roadaware.scenes.simulator.figures.shapes import box
+from roadaware.scenes.simulator.mesh import Semantic
+
+Builder = Callable[[Size, np.random.Generator, bool], Figure]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model of a kind.
+
+    Args:
+        name: of it.
+        size_m: length, width and height, mirrors apart.
+        weight: how often it is seen, within its kind.
+    """
+
+    name: str
+    size_m: Size
+    weight: float = 1.0
+
+
+MODELS: Mapping[str, tuple[Model, ...]] = {
+    "Car": (
+        Model("hatchback", (4.2, 1.78, 1.47), 0.36),
+        Model("saloon", (4.7, 1.82, 1.44), 0.2),
+        Model("estate", (4.75, 1.82, 1.5), 0.12),
+        Model("suv", (4.5, 1.87, 1.7), 0.2),
+        Model("city_car", (3.5, 1.63, 1.5), 0.12),
+    ),
+    "MedVeh": (
+        Model("van", (5.4, 2.0, 2.4), 0.6),
+        Model("minibus", (5.6, 2.02, 2.55), 0.2),
+        Model("pickup", (5.3, 1.88, 1.8), 0.2),
+    ),
+    "LarVeh": (
+        Model("lorry", (8.2, 2.5, 3.5), 0.45),
+        Model("tipper", (7.6, 2.5, 3.1), 0.2),
+        Model("flatbed", (8.4, 2.5, 2.9), 0.15),
+        Model("articulated", (14.5, 2.55, 3.9), 0.2),
+    ),
+    "Bus": (
+        Model("single_decker", (11.2, 2.55, 3.05), 0.35),
+        Model("double_decker", (10.8, 2.55, 4.35), 0.45),
+        Model("coach", (12.2, 2.55, 3.55), 0.2),
+    ),
+    "EmVeh": (
+        Model("ambulance", (6.2, 2.1, 2.75), 0.45),
+        Model("police_car", (4.7, 1.82, 1.62), 0.4),
+        Model("fire_engine", (8.2, 2.5, 3.3), 0.15),
+    ),
+    "Mobike": (Model("motorbike", (2.1, 0.78, 1.2), 0.6), Model("scooter", (1.85, 0.7, 1.15), 0.4)),
+    "Cyc": (Model("bicycle", (1.75, 0.6, 1.08), 0.9), Model("cargo_bike", (2.45, 0.72, 1.12), 0.1)),
+    "debris": (Model("debris", (1.5, 1.2, 0.45)),),
+    "tyre": (Model("tyre", (0.68, 0.68, 0.24)),),
+    "suitcase": (Model("suitcase", (0.5, 0.28, 0.78)),),
+    "fallen_tree": (Model("fallen_tree", (6.5, 2.6, 1.6)),),
+    "traffic_cone": (Model("traffic_cone", (0.4, 0.4, 0.75)),),
+    "barrier": (Model("barrier", (0.5, 2.0, 1.05)),),
+    "dog": (Model("dog", (1.0, 0.3, 0.72)),),
+    "stroller": (Model("stroller", (0.95, 0.58, 1.05)),),
+    "cart": (Model("cart", (1.05, 0.62, 1.05)),),
+    "dustbin": (Model("dustbin", (0.72, 0.58, 1.08)),),
+    "plastic_bag": (Model("plastic_bag", (0.42, 0.36, 0.34)),),
+}
+"""Kind to its models: vehicles, machines of riders, and the objects that do not belong on a road."""
+
+_SEMANTIC = {
+    "Car": Semantic.CAR,
+    "MedVeh": Semantic.CAR,
+    "LarVeh": Semantic.TRUCK,
+    "Bus": Semantic.BUS,
+    "EmVeh": Semantic.CAR,
+    "Mobike": Semantic.MOTORCYCLE,
+    "Cyc": Semantic.BICYCLE,
+}
+
+
+def sized(model: Model, look: int) -> Size:
+    """Length, width and height in metres of one that looks like this, within 3 % of the model's.
+
+    Args:
+        model: of it.
+        look: seed of its details.
+    """
+    length, width, height = np.random.default_rng([look & 0xFFFFFFFF, 1]).uniform(0.97, 1.03, 3).tolist()
+    long, wide, high = model.size_m
+    return long * length, wide * width, high * height
+
+
+@lru_cache(maxsize=2048)
+def figure_of(kind: str, model: str, size_m: Size, look: int, coarse: bool) -> Figure:
+    """The figure of a model with all lamps dark.
+
+    Args:
+        kind: a key of `MODELS`.
+        model: name of one of its models.
+        size_m: length, width and height it fills.
+        look: seed of its colours and details.
+        coarse: whether a few triangles are enough.
+
+    Raises:
+        UsageError: no such kind or model.
+    """
+    if kind not in MODELS:
+        raise UsageError(f"no figure of kind {kind!r}; there are {', '.join(MODELS)}")
+    if model not in {item.name for item in MODELS[kind]}:
+        names = ", ".join(item.name for item in MODELS[kind])
+        raise UsageError(f"no model {model!r} of {kind}; there are {names}")
+    rng = np.random.default_rng([look & 0xFFFFFFFF, 2])
+    return _block(kind, size_m, rng)
+
+
+def _block(kind: str, size: Size, rng: np.random.Generator) -> Figure:
+    form = Form(_SEMANTIC.get(kind, Semantic.OBJECT) if kind not in OBJECTS else Semantic.OBJECT)
+    length, width, height = size
+    form.add(box((-length / 2, -width / 2, 0.25 * height), (length / 2, width / 2, height)), car_paint(rng))
+    for x in (-0.3, 0.3):
+        low = (x * length - 0.2 * height, -0.45 * width, 0.0)
+        form.add(box(low, (x * length + 0.2 * height, 0.45 * width, 0.25 * height)), SHADE)
+    return form.figure(size)
