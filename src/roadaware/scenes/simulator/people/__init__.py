@@ -1,0 +1,1 @@
+"""People: bodies that stand, walk, ride and act."""
