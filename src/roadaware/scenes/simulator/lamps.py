@@ -1,0 +1,71 @@
+"""Lamps of a frame as points of light: those handed in, and those that glowing triangles make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.errors import UsageError
+from roadaware.scenes.simulator.mesh import Material, Soup
+
+Floats = npt.NDArray[np.float64]
+
+_WARM = (1.0, 0.78, 0.5)
+_RANGE_M = 90.0
+_HIGH_M = 2.8
+
+
+def lamps_of(soup: Soup, lights: npt.ArrayLike | Sequence[object], eye: Floats) -> Floats:
+    """(n, 7) lamps near the camera: x, y, z in metres, intensity, and linear colour.
+
+    Glowing triangles within a metre and a half of each other, of one thing and on one side, are one lamp.
+
+    Args:
+        soup: of the frame.
+        lights: (m, 4) or (m, 7) more lamps: x, y, z, intensity, colour if it is not warm white.
+        eye: (3,) where the camera stands.
+
+    Raises:
+        UsageError: if `lights` have another number of columns.
+    """
+    found = np.concatenate([_given(lights), _glowing(soup)])
+    away = np.hypot(found[:, 0] - eye[0], found[:, 1] - eye[1])
+    return found[away < _RANGE_M]
+
+
+def _given(lights: npt.ArrayLike | Sequence[object]) -> Floats:
+    given = np.asarray(lights, dtype=np.float64)
+    if given.size == 0:
+        return np.zeros((0, 7))
+    if given.ndim != 2 or given.shape[1] not in (4, 7):
+        raise UsageError(
+            f"lights are rows of x, y, z, intensity and perhaps r, g, b, not of shape {given.shape}"
+        )
+    if given.shape[1] == 4:
+        given = np.concatenate([given, np.tile(_WARM, (len(given), 1))], axis=1)
+    return given
+
+
+def _glowing(soup: Soup) -> Floats:
+    rows = np.flatnonzero((soup.material == Material.LAMP) & (soup.glow > 0))
+    if not len(rows):
+        return np.zeros((0, 7))
+    corners = soup.corners[rows].astype(np.float64)
+    cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    area = np.linalg.norm(cross, axis=1) / 2
+    middle = corners.mean(1)
+    outward = cross / np.maximum(2 * area, 1e-9)[:, None]
+    keys = np.concatenate(
+        [soup.instance[rows, None], np.floor(middle / 1.5), np.round(outward[:, :2])], axis=1
+    )
+    _, lamp = np.unique(keys.astype(np.int64), axis=0, return_inverse=True)
+    lamp = lamp.reshape(-1)
+    weight = np.maximum(area * soup.glow[rows], 1e-6)
+    columns = np.concatenate([middle + 0.6 * outward * [1, 1, 0], soup.colour[rows]], axis=1)
+    total = np.bincount(lamp, weight)
+    means = np.stack([np.bincount(lamp, weight * column) / total for column in columns.T], axis=1)
+    # A lamp high above the street is there to light it; others only shine.
+    power = np.where(means[:, 2] > _HIGH_M, 1.0, np.minimum(0.35, 4.0 * total))
+    return np.concatenate([means[:, :3], power[:, None], means[:, 3:]], axis=1)

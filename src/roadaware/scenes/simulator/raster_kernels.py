@@ -1,0 +1,192 @@
+"""Kernels that find the nearest triangle of every pixel, and boxes of instances."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from roadaware.geometry.compiled import kernel
+
+NEAR_M = 0.2
+_FOLIAGE = 7
+_MARKING = 8
+# A triangle in the picture is a row of floats: its three edges as (x, y, 1) functions of a pixel that are
+# positive inside (9), the first and last row it may touch (2), and what turns edges into shares over depth.
+ROWS, _SCALE, WORK = 9, 11, 12
+
+
+@kernel
+def prepared(corners: Any, pose: Any, lens: Any, size: Any, both: bool, work: Any) -> bool:
+    """Edges of a triangle in the picture; False where nothing of it can be seen.
+
+    Edges are planes through two corners and the camera, so that corners behind the camera need no
+    clipping: where all three are positive, the ray meets the triangle in front (Olano and Greer, 1997).
+    """
+    ax, ay, az = _moved(corners[0], pose)
+    bx, by, bz = _moved(corners[1], pose)
+    cx, cy, cz = _moved(corners[2], pose)
+    if az < NEAR_M and bz < NEAR_M and cz < NEAR_M:
+        return False
+    ux, uy, uz = by * cz - bz * cy, bz * cx - bx * cz, bx * cy - by * cx
+    volume = ax * ux + ay * uy + az * uz
+    if volume == 0.0 or (volume > 0.0 and not both):
+        return False
+    if not _bounded(ax, ay, az, bx, by, bz, cx, cy, cz, lens, size, work):
+        return False
+    side = -1.0 if volume < 0.0 else 1.0
+    _edge(work, 0, ux * side, uy * side, uz * side, lens)
+    _edge(work, 3, (cy * az - cz * ay) * side, (cz * ax - cx * az) * side, (cx * ay - cy * ax) * side, lens)
+    _edge(work, 6, (ay * bz - az * by) * side, (az * bx - ax * bz) * side, (ax * by - ay * bx) * side, lens)
+    work[_SCALE] = 1.0 / abs(volume)
+    return True
+
+
+@kernel
+def _moved(point: Any, pose: Any) -> tuple[float, float, float]:
+    x, y, z = np.float64(point[0]), np.float64(point[1]), np.float64(point[2])
+    return (
+        pose[0, 0] * x + pose[0, 1] * y + pose[0, 2] * z + pose[0, 3],
+        pose[1, 0] * x + pose[1, 1] * y + pose[1, 2] * z + pose[1, 3],
+        pose[2, 0] * x + pose[2, 1] * y + pose[2, 2] * z + pose[2, 3],
+    )
+
+
+@kernel
+def _edge(work: Any, at: int, x: float, y: float, one: float, lens: Any) -> None:
+    """An edge as a function of pixels instead of directions."""
+    work[at] = x / lens[0]
+    work[at + 1] = y / lens[1]
+    work[at + 2] = one - x * lens[2] / lens[0] - y * lens[3] / lens[1]
+
+
+@kernel
+def _bounded(ax: float, ay: float, az: float, bx: float, by: float, bz: float,
+             cx: float, cy: float, cz: float, lens: Any, size: Any, work: Any) -> bool:  # fmt: skip
+    """Rows between which the part of a triangle before the near plane lies; False if it is off the picture."""
+    low_x, high_x, low_y, high_y = np.inf, -np.inf, np.inf, -np.inf
+    for x0, y0, z0, x1, y1, z1 in (
+        (ax, ay, az, bx, by, bz), (bx, by, bz, cx, cy, cz), (cx, cy, cz, ax, ay, az)
+    ):  # fmt: skip
+        if z0 >= NEAR_M:
+            x, y = lens[0] * x0 / z0 + lens[2], lens[1] * y0 / z0 + lens[3]
+            low_x, high_x, low_y, high_y = min(low_x, x), max(high_x, x), min(low_y, y), max(high_y, y)
+        if (z0 >= NEAR_M) != (z1 >= NEAR_M):
+            share = (NEAR_M - z0) / (z1 - z0)
+            x = lens[0] * (x0 + share * (x1 - x0)) / NEAR_M + lens[2]
+            y = lens[1] * (y0 + share * (y1 - y0)) / NEAR_M + lens[3]
+            low_x, high_x, low_y, high_y = min(low_x, x), max(high_x, x), min(low_y, y), max(high_y, y)
+    if high_x < 0.5 or low_x > size[1] - 0.5:
+        return False
+    # A pixel of slack: the edges decide, these are only bounds.
+    work[ROWS] = max(0.0, np.ceil(low_y - 0.5 - 1e-6))
+    work[ROWS + 1] = min(size[0] - 1.0, np.floor(high_y - 0.5 + 1e-6))
+    return bool(work[ROWS] <= work[ROWS + 1])
+
+
+@kernel
+def span(work: Any, y: int, width: int) -> tuple[int, int]:
+    """First pixel and end of a triangle in a row."""
+    low, high = 0.0, width - 1.0
+    for at in (0, 3, 6):
+        slope = work[at]
+        rest = work[at + 1] * (y + 0.5) + work[at + 2]
+        if slope > 0.0:
+            low = max(low, -rest / slope - 0.5)
+        elif slope < 0.0:
+            high = min(high, -rest / slope - 0.5)
+        elif rest < 0.0:
+            return 0, 0
+    if low > high:
+        return 0, 0
+    return int(np.ceil(low)), int(np.floor(high)) + 1
+
+
+@kernel
+def rasterise(corners: Any, material: Any, uv: Any, pose: Any, lens: Any, noise: Any,
+              inverse: Any, face: Any, planes: Any) -> None:  # fmt: skip
+    """Write for every pixel which triangle is nearest, and how near.
+
+    Args:
+        corners: (t, 3, 3) f32 in the world.
+        material: (t,) u8.
+        uv: (t, 3, 2) f32.
+        pose: (3, 4) f64 from the world to the camera.
+        lens: (4,) f64 focal lengths and the middle, pixels.
+        noise: (256, 256) f32 from 0 to 1.
+        inverse: (h, w) f32 of zeros; becomes 1 / depth.
+        face: (h, w) i32 of -1; becomes the triangle.
+        planes: (t, 12) f64; becomes, for triangles in view, 1 / depth, u / depth and v / depth as functions
+            of (x, y, 1) pixels, and the unit normal.
+    """
+    work = np.empty(WORK)
+    size = np.array(inverse.shape)
+    for t in range(len(corners)):
+        if not prepared(corners[t], pose, lens, size, False, work):
+            continue
+        plane = planes[t]
+        _attributes(work, uv[t], plane)
+        # Paint lies on the road, so that rounding alone would decide which of them is nearer.
+        lift = 1.00002 if material[t] == _MARKING else 1.0
+        step = plane[0] * lift
+        leafy = material[t] == _FOLIAGE
+        for y in range(int(work[ROWS]), int(work[ROWS + 1]) + 1):
+            start, end = span(work, y, size[1])
+            row = (plane[1] * (y + 0.5) + plane[2]) * lift
+            for x in range(start, end):
+                near = step * (x + 0.5) + row
+                if inverse[y, x] < near < 1.0 / NEAR_M and not (leafy and _holed(plane, x, y, near, noise)):
+                    inverse[y, x] = near
+                    face[y, x] = t
+        _normal(corners[t], plane)
+
+
+@kernel
+def _attributes(work: Any, uv: Any, plane: Any) -> None:
+    """Planes of 1 / depth, u / depth and v / depth from the edges."""
+    scale = work[_SCALE]
+    for k in range(3):
+        a, b, c = work[k] * scale, work[3 + k] * scale, work[6 + k] * scale
+        plane[k] = a + b + c
+        plane[3 + k] = a * uv[0, 0] + b * uv[1, 0] + c * uv[2, 0]
+        plane[6 + k] = a * uv[0, 1] + b * uv[1, 1] + c * uv[2, 1]
+
+
+@kernel
+def _normal(corners: Any, plane: Any) -> None:
+    ux, uy, uz = corners[1, 0] - corners[0, 0], corners[1, 1] - corners[0, 1], corners[1, 2] - corners[0, 2]
+    vx, vy, vz = corners[2, 0] - corners[0, 0], corners[2, 1] - corners[0, 1], corners[2, 2] - corners[0, 2]
+    x, y, z = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
+    length = max(np.sqrt(x * x + y * y + z * z), 1e-12)
+    plane[9], plane[10], plane[11] = x / length, y / length, z / length
+
+
+@kernel
+def _holed(plane: Any, x: int, y: int, near: float, noise: Any) -> bool:
+    """Whether a pixel looks through leaves; far ones are closed, where holes would only flicker."""
+    if near < 0.02:
+        return False
+    u = (plane[3] * (x + 0.5) + plane[4] * (y + 0.5) + plane[5]) / near
+    v = (plane[6] * (x + 0.5) + plane[7] * (y + 0.5) + plane[8]) / near
+    return bool(noise[int(np.floor(v * 7.0)) & 255, int(np.floor(u * 7.0)) & 255] < 0.14)
+
+
+@kernel
+def boxes(instance: Any, found: Any) -> None:
+    """Boxes and pixels of instances.
+
+    Args:
+        instance: (h, w) i32, from 1.
+        found: (n, 5) i64 of zeros; row i becomes x1, y1, x2, y2 and pixels of the value i + 1.
+    """
+    for y in range(instance.shape[0]):
+        for x in range(instance.shape[1]):
+            i = instance[y, x] - 1
+            if 0 <= i < len(found):
+                row = found[i]
+                if row[4] == 0:
+                    row[0], row[1], row[2] = x, y, x + 1
+                row[0] = min(row[0], x)
+                row[2] = max(row[2], x + 1)
+                row[3] = y + 1
+                row[4] += 1

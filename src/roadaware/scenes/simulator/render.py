@@ -1,0 +1,263 @@
+"""render: the picture of a frame, with the instance, class and depth of every pixel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.scenes.simulator.camera import Camera
+from roadaware.scenes.simulator.config import Conditions
+from roadaware.scenes.simulator.lamps import lamps_of
+from roadaware.scenes.simulator.mesh import Semantic, Soup
+from roadaware.scenes.simulator.weather import Air, air_of
+
+Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int32]
+
+_POOLS = 128
+_CASTS = (Semantic.BUILDING, Semantic.WALL, Semantic.FENCE, Semantic.POLE, Semantic.VEGETATION, Semantic.TRAFFIC_LIGHT,
+          Semantic.TRAFFIC_SIGN, Semantic.OBJECT)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """What the camera sees in a frame.
+
+    Args:
+        rgb: (h, w, 3) uint8.
+        instance: (h, w) int32 number of the actor + 1, 0 for what does not move.
+        semantic: (h, w) uint8, `Semantic`.
+        depth_m: (h, w) float32 along the optical axis, inf for the sky.
+    """
+
+    rgb: Bytes
+    instance: Ints
+    semantic: Bytes
+    depth_m: Singles
+
+
+class _Triangles(NamedTuple):
+    colour: Singles
+    material: Bytes
+    semantic: Bytes
+    glow: Singles
+    instance: Ints
+
+
+class _Seen(NamedTuple):
+    inverse: Singles
+    face: Ints
+    planes: Floats
+    shadow: Bytes
+    contact: Singles
+
+
+class _View(NamedTuple):
+    turn: Floats
+    eye: Floats
+    lens: Floats
+
+
+class _Shown(NamedTuple):
+    light: Singles
+    instance: Ints
+    semantic: Bytes
+    depth: Singles
+
+
+def render(
+    soup: Soup,
+    camera: Camera,
+    conditions: Conditions,
+    *,
+    seed: int,
+    frame: int,
+    lights: npt.ArrayLike | Sequence[object] = (),
+) -> Picture:
+    """The picture of a frame; the same bytes for the same arguments, whatever was drawn before.
+
+    Args:
+        soup: (t,) triangles of the frame, in metres.
+        camera: that looks.
+        conditions: light and weather.
+        seed: of the scene: where the sun stands.
+        frame: decides, with the seed, on drops, flakes and grain.
+        lights: (n, 4) or (n, 7) lamps besides those that glow: x, y, z in metres, intensity, linear colour.
+
+    Raises:
+        UsageError: if `lights` have another number of columns.
+    """
+    from roadaware.scenes.simulator import shading_kernels
+
+    soup = _fit(soup)
+    air = air_of(conditions, seed)
+    view = _View(
+        np.ascontiguousarray(camera.world_SE3_camera[:3, :3]),
+        np.ascontiguousarray(camera.world_SE3_camera[:3, 3]),
+        np.array([camera.intrinsics[k] for k in ((0, 0), (1, 1), (0, 2), (1, 2))]),
+    )
+    lamps = lamps_of(soup, lights, view.eye)
+    seen = _seen(soup, camera, view, air)
+    size = (camera.height_px, camera.width_px)
+    shown = _Shown(
+        np.empty((*size, 3), np.float32),
+        np.zeros(size, np.int32),
+        np.zeros(size, np.uint8),
+        np.empty(size, np.float32),
+    )
+    triangles = _Triangles(soup.colour, soup.material, soup.semantic, soup.glow, soup.instance)
+    shading_kernels.shade(triangles, seen, view, air, _noise(), _pools(lamps, view, air), shown)
+    rgb = _developed(shown, seen, view, air, camera, lamps, np.random.default_rng([seed, frame, 3]))
+    return Picture(rgb, shown.instance, shown.semantic, shown.depth)
+
+
+def instance_boxes(instance: npt.NDArray[np.integer], n: int) -> npt.NDArray[np.int64]:
+    """(n, 5) x1, y1, x2, y2 and number of pixels of what is seen of each actor; zeros for those unseen.
+
+    Row i is of the value i + 1 in the mask: of actor i, and of signals after the actors. Ends are half open.
+
+    Args:
+        instance: (h, w) of a `Picture`.
+        n: number of actors and signals.
+    """
+    from roadaware.scenes.simulator.raster_kernels import boxes
+
+    found = np.zeros((n, 5), dtype=np.int64)
+    boxes(np.require(instance, np.int32, ("C", "W")), found)
+    return found
+
+
+def _fit(soup: Soup) -> Soup:
+    """The same arrays, as kernels are compiled for them."""
+    kinds = {"material": np.uint8, "semantic": np.uint8, "instance": np.int32}
+    names = ("corners", "colour", "material", "semantic", "glow", "uv", "instance")
+    return Soup(*(np.require(getattr(soup, name), kinds.get(name, np.float32), ("C", "W")) for name in names))
+
+
+def _seen(soup: Soup, camera: Camera, view: _View, air: Air) -> _Seen:
+    from roadaware.scenes.simulator import raster_kernels, shadow_kernels
+
+    size = (camera.height_px, camera.width_px)
+    pose = np.ascontiguousarray(camera.camera_SE3_world[:3])
+    seen = _Seen(
+        np.zeros(size, np.float32),
+        np.full(size, -1, np.int32),
+        np.empty((len(soup), 12)),
+        np.zeros(size, np.uint8),
+        np.ones(size, np.float32),
+    )
+    raster_kernels.rasterise(
+        soup.corners, soup.material, soup.uv, pose, view.lens, _noise(), seen.inverse, seen.face, seen.planes
+    )
+    if air.shadow > 0:
+        casts = np.flatnonzero((soup.instance > 0) | np.isin(soup.semantic, _CASTS))
+        shadow_kernels.cast_shadows(soup.corners, casts, air.sun, pose, view.lens, seen.shadow)
+    found = np.zeros((int(soup.instance.max(initial=0)), 7))
+    shadow_kernels.footprints(soup.corners, soup.instance, found)
+    shadow_kernels.soft_shadows(found, seen.inverse, air.contact, view, pose, seen.contact)
+    return seen
+
+
+def _pools(lamps: Floats, view: _View, air: Air) -> Singles:
+    from roadaware.scenes.simulator import shading_kernels, weather_kernels
+
+    pools = np.zeros((_POOLS, _POOLS, 3), np.float32)
+    if air.lamps > 0:
+        weather_kernels.light_pools(lamps, view.eye, shading_kernels.CELL_M, air.lamps, pools)
+    return pools
+
+
+def _developed(
+    shown: _Shown, seen: _Seen, view: _View, air: Air, camera: Camera, lamps: Floats, rng: np.random.Generator
+) -> Bytes:
+    """Weather and lens over the light of a scene, then the sensor."""
+    from roadaware.scenes.simulator import weather_kernels
+
+    height, width = shown.instance.shape
+    if air.wet > 0:
+        weather_kernels.mirror_wet(shown.light, seen, shown.instance, view, air, _noise())
+        weather_kernels.add_streaks(shown.light, _streaks(lamps, camera, air), seen, shown.instance)
+    if air.rain > 0 or air.flakes > 0:
+        drops = _rain(width, height, rng) if air.rain > 0 else _flakes(width, height, rng)
+        pale = [0.5 * (a + b) for a, b in zip(air.zenith, air.horizon, strict=True)]
+        colour = (*(1.5 * c for c in pale), 0.3) if air.rain > 0 else (*(1.35 * c + 0.02 for c in pale), 0.85)
+        weather_kernels.add_drops(shown.light, drops, seen.inverse, colour)
+    small = np.empty(
+        (-(-height // weather_kernels.SHRINK), -(-width // weather_kernels.SHRINK), 3), np.float32
+    )
+    weather_kernels.bloom(shown.light, air.bloom, small, np.empty_like(small))
+    rgb = np.empty((height, width, 3), np.uint8)
+    glare = _glare(seen, camera, air)
+    noise = int(rng.integers(2**31))
+    weather_kernels.expose(shown.light, air.exposure, glare, _tones(), camera.grain, noise, rgb)
+    return rgb
+
+
+def _streaks(lamps: Floats, camera: Camera, air: Air) -> Floats:
+    """(n, 8) glints of lamps on wet ground, where a mirror would show them."""
+    pixels, depth = camera.project(lamps[:, :3] * [1.0, 1.0, -1.0])
+    keep = (depth > 1.0) & (np.abs(pixels).max(1, initial=0, where=depth[:, None] > 1.0) < 20_000)
+    pixels, depth, lamps = pixels[keep], depth[keep], lamps[keep]
+    size = camera.intrinsics[0, 0] / depth
+    gain = 0.11 * air.glow * np.sqrt(lamps[:, 3])
+    columns = [pixels, np.maximum(0.16 * size, 0.8)[:, None], np.maximum(0.9 * size, 3.0)[:, None]]
+    return np.concatenate([*columns, gain[:, None] * lamps[:, 4:], 1 / depth[:, None]], axis=1)
+
+
+def _rain(width: int, height: int, rng: np.random.Generator) -> Floats:
+    n = int(90 + 0.45 * np.sqrt(width * height))
+    depth = rng.uniform(1.0, 14.0, n)
+    size = height / 240 * 5.0 / (depth + 2.0)
+    slant = rng.normal(0.12, 0.03, n)
+    long = 14.0 * size
+    columns = [rng.uniform(0, width, n), rng.uniform(0, height, n), -slant * long, 0.35 + 0.3 * size, long]
+    return np.stack([*columns, 1 / depth], axis=1)
+
+
+def _flakes(width: int, height: int, rng: np.random.Generator) -> Floats:
+    n = int(120 + 0.9 * np.sqrt(width * height))
+    depth = 1.2 + 22.0 * rng.uniform(0, 1, n) ** 1.3
+    size = np.maximum(0.55, height / 240 * 7.0 / (depth + 2.0) * rng.uniform(0.6, 1.2, n))
+    zero = np.zeros(n)
+    return np.stack(
+        [rng.uniform(0, width, n), rng.uniform(0, height, n), zero, size, size, 1 / depth], axis=1
+    )
+
+
+def _glare(seen: _Seen, camera: Camera, air: Air) -> tuple[float, float, float, float, float, float]:
+    """Where the sun blinds the lens, and how much: less where something stands before it."""
+    eye = camera.world_SE3_camera[:3, 3]
+    pixels, depth = camera.project(eye + 1000.0 * np.array(air.sun)[None])
+    if air.glare <= 0 or depth[0] <= 0:
+        return 0.0, 0.0, 1.0, 0.0, 0.0, 0.0
+    x, y = float(pixels[0, 0]), float(pixels[0, 1])
+    reach = max(3, camera.width_px // 50)
+    rows, columns = (slice(max(0, int(at) - reach), max(0, int(at) + reach + 1)) for at in (y, x))
+    patch = seen.face[rows, columns]
+    free = float((patch < 0).mean()) if patch.size else 0.5
+    ahead = depth[0] / 1000.0
+    power = air.glare * (0.25 + 0.75 * free) * ahead**4
+    red, green, blue = (power * c for c in air.sun_rgb)
+    return x, y, camera.width_px * 0.35, red, green, blue
+
+
+@cache
+def _noise() -> Singles:
+    """(256, 256) that patterns are made of, the same in every scene."""
+    return np.random.default_rng(20_23).random((256, 256), dtype=np.float32)
+
+
+@cache
+def _tones() -> Singles:
+    """(2048,) grey levels over the root of light from 0 to 2: a film's shoulder, then sRGB."""
+    light = (np.arange(2048) / 2047 * 2) ** 2
+    film = 1 - np.exp(-1.15 * light)
+    grey = np.where(film <= 0.0031308, 12.92 * film, 1.055 * film ** (1 / 2.4) - 0.055)
+    return (255 * grey).astype(np.float32)

@@ -1,0 +1,250 @@
+"""Kernels for what lies between scene and picture: wet mirrors, bloom, glare, rain, snow, the sensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from roadaware.geometry.compiled import kernel
+from roadaware.scenes.simulator.pattern_kernels import waves_of
+
+SHRINK = 4
+"""The bloom is made of a picture that is smaller by this."""
+
+
+@kernel
+def light_pools(lamps: Any, eye: Any, cell_m: float, gain: float, pools: Any) -> None:
+    """Light of lamps on the ground around the eye.
+
+    Args:
+        lamps: (n, 7) f64 x, y, z, intensity, colour.
+        eye: (3,) f64.
+        cell_m: size of a cell.
+        gain: of all lamps.
+        pools: (m, m, 3) f32 of zeros, filled; rows along y.
+    """
+    n = len(pools)
+    for lamp in lamps:
+        height = min(max(lamp[2], 0.7), 7.0)
+        reach = 3.2 * height + 3.0
+        u, v = (lamp[0] - eye[0]) / cell_m + 0.5 * n - 0.5, (lamp[1] - eye[1]) / cell_m + 0.5 * n - 0.5
+        for i in range(max(0, int(v - reach / cell_m)), min(n, int(v + reach / cell_m) + 2)):
+            for j in range(max(0, int(u - reach / cell_m)), min(n, int(u + reach / cell_m) + 2)):
+                square = ((i - v) ** 2 + (j - u) ** 2) * cell_m * cell_m
+                edge = max(0.0, 1.0 - square / (reach * reach))
+                light = gain * lamp[3] * edge * (height * height / (height * height + square)) ** 1.5
+                for k in range(3):
+                    pools[i, j, k] += light * lamp[4 + k]
+
+
+@kernel
+def mirror_wet(light: Any, seen: Any, instance: Any, view: Any, air: Any, noise: Any) -> None:
+    """Let wet ground mirror what stands behind it, found by walking along the mirrored ray in the picture.
+
+    Args:
+        light: (h, w, 3) f32, changed.
+        seen: inverse (h, w), face (h, w), planes (t, 12).
+        instance: (h, w) i32.
+        view: turn, eye, lens.
+        air: light and weather.
+        noise: (256, 256) f32.
+    """
+    turn, lens, eye = view.turn, view.lens, view.eye
+    rows, columns = seen.face.shape
+    for i in range(rows - 1, -1, -1):
+        for j in range(columns):
+            t = seen.face[i, j]
+            if t < 0 or instance[i, j] != 0 or seen.planes[t, 11] < 0.9:
+                continue
+            a, b = (j + 0.5 - lens[2]) / lens[0], (i + 0.5 - lens[3]) / lens[1]
+            drop = turn[2, 0] * a + turn[2, 1] * b + turn[2, 2]
+            depth = 1.0 / seen.inverse[i, j]
+            ground = eye[2] + drop * depth
+            if drop >= -1e-3 or ground > 0.5:
+                continue
+            x = eye[0] + (turn[0, 0] * a + turn[0, 1] * b + turn[0, 2]) * depth
+            y = eye[1] + (turn[1, 0] * a + turn[1, 1] * b + turn[1, 2]) * depth
+            pond = waves_of(noise, x * 0.55, y * 0.55) + 0.4 * waves_of(noise, x * 2.1, y * 2.1)
+            edge = 1.0 + drop / np.sqrt(a * a + b * b + 1.0)
+            share = air.wet * (0.04 + 0.62 * edge**4) * min(1.0, max(0.35, 2.4 * pond - 0.9))
+            ripple = (waves_of(noise, x * 6.0, y * 6.0) - 0.5) * 0.012 * columns
+            _mix_mirrored(light, i, j, depth, share, ripple, seen, view)
+
+
+@kernel
+def _mix_mirrored(light: Any, i: int, j: int, depth: float, share: float, ripple: float, seen: Any,
+                  view: Any) -> None:  # fmt: skip
+    """Mix in what the mirrored ray meets first, in growing steps of depth."""
+    rows, columns = seen.face.shape
+    lens, level = view.lens, view.turn[2, 2]
+    horizon = lens[3] + lens[1] * level
+    below = i + 0.5 - horizon
+    side = min(columns - 1, max(0, int(j + ripple)))
+    further, row = 1.0, 0
+    for _ in range(9):
+        further = further * 1.16 + 0.03
+        row = int(horizon + below * (2.0 / further - 1.0))
+        if row < 0 or row >= rows:
+            break
+        hit = seen.inverse[row, side]
+        if hit > 0.0 and 0.72 * depth * further < 1.0 / hit < 1.12 * depth * further:
+            break
+    row = min(rows - 1, max(0, row))
+    for k in range(3):
+        light[i, j, k] += share * (min(6.0, light[row, side, k]) - light[i, j, k])
+
+
+@kernel
+def add_streaks(light: Any, streaks: Any, seen: Any, instance: Any) -> None:
+    """Draw the upright glints of lamps on wet ground.
+
+    Args:
+        light: (h, w, 3) f32, changed.
+        streaks: (n, 8) f64 x, y, half width, half height in pixels, colour, and 1 / depth.
+        seen: inverse (h, w), planes (t, 12), face (h, w).
+        instance: (h, w) i32.
+    """
+    rows, columns = seen.face.shape
+    for s in streaks:
+        for i in range(max(0, int(s[1] - 2.0 * s[3])), min(rows, int(s[1] + 2.0 * s[3]) + 1)):
+            down = (i + 0.5 - s[1]) / s[3]
+            for j in range(max(0, int(s[0] - 2.5 * s[2])), min(columns, int(s[0] + 2.5 * s[2]) + 1)):
+                t = seen.face[i, j]
+                if t < 0 or instance[i, j] != 0 or seen.planes[t, 11] < 0.9 or seen.inverse[i, j] < s[7]:
+                    continue
+                across = (j + 0.5 - s[0]) / s[2]
+                power = np.exp(-1.2 * across * across - 1.6 * down * down)
+                for k in range(3):
+                    light[i, j, k] += power * s[4 + k]
+
+
+@kernel
+def bloom(light: Any, amount: float, small: Any, other: Any) -> None:
+    """Spread what is too bright around itself.
+
+    Args:
+        light: (h, w, 3) f32, changed.
+        amount: how much of it.
+        small: (h / 4, w / 4, 3) f32, overwritten.
+        other: the same.
+    """
+    rows, columns = small.shape[0], small.shape[1]
+    for i in range(rows):
+        for j in range(columns):
+            for k in range(3):
+                total = 0.0
+                for p in range(SHRINK):
+                    for q in range(SHRINK):
+                        y, x = (
+                            min(i * SHRINK + p, light.shape[0] - 1),
+                            min(j * SHRINK + q, light.shape[1] - 1),
+                        )
+                        total += min(6.0, max(0.0, light[y, x, k] - 0.85))
+                small[i, j, k] = total / (SHRINK * SHRINK)
+    radius = max(2, columns // 45)
+    for _ in range(2):
+        _smear(small, other, radius)
+        _smear(other, small, radius)
+    for i in range(light.shape[0]):
+        for j in range(light.shape[1]):
+            v, u = (i + 0.5) / SHRINK - 0.5, (j + 0.5) / SHRINK - 0.5
+            y, x = min(max(int(v), 0), rows - 2), min(max(int(u), 0), columns - 2)
+            a, b = max(v - y, 0.0), max(u - x, 0.0)
+            w00, w01, w10, w11 = (1.0 - a) * (1.0 - b), (1.0 - a) * b, a * (1.0 - b), a * b
+            for k in range(3):
+                light[i, j, k] += amount * (
+                    small[y, x, k] * w00 + small[y, x + 1, k] * w01
+                    + small[y + 1, x, k] * w10 + small[y + 1, x + 1, k] * w11
+                )  # fmt: skip
+
+
+@kernel
+def _smear(source: Any, target: Any, radius: int) -> None:
+    """Blur the rows of one array into the columns of another, turned, when called twice."""
+    rows, columns = source.shape[0], source.shape[1]
+    share = 1.0 / (2 * radius + 1)
+    for k in range(3):
+        for i in range(rows):
+            total = 0.0
+            for j in range(min(radius, columns)):
+                total += source[i, j, k]
+            for j in range(columns):
+                if j + radius < columns:
+                    total += source[i, j + radius, k]
+                if j - radius - 1 >= 0:
+                    total -= source[i, j - radius - 1, k]
+                target[i, j, k] = total * share
+    for k in range(3):
+        for j in range(columns):
+            total = 0.0
+            for i in range(rows + radius):
+                if i < rows:
+                    total += target[i, j, k]
+                if i - 2 * radius - 1 >= 0:
+                    total -= target[i - 2 * radius - 1, j, k]
+                if i >= radius:
+                    source[i - radius, j, k] = total * share
+    target[:] = source
+
+
+@kernel
+def add_drops(light: Any, drops: Any, inverse: Any, colour: Any) -> None:
+    """Draw streaks of rain or flakes of snow that are nearer than the scene.
+
+    Args:
+        light: (h, w, 3) f32, changed.
+        drops: (n, 6) f64 x, y, how far it slants, half width, half height in pixels, and 1 / depth.
+        inverse: (h, w) f32.
+        colour: rgb and opacity.
+    """
+    rows, columns = inverse.shape
+    for drop in drops:
+        for i in range(max(0, int(drop[1] - drop[4])), min(rows, int(drop[1] + drop[4]) + 1)):
+            down = (i + 0.5 - drop[1]) / drop[4]
+            middle = drop[0] + drop[2] * down
+            # As wide as a circle for flakes, whose width is their height; a line for streaks.
+            wide = drop[3] * np.sqrt(max(0.0, 1.0 - down * down))
+            for j in range(max(0, int(middle - wide)), min(columns, int(middle + wide) + 1)):
+                if inverse[i, j] < drop[5]:
+                    share = colour[3] * max(0.0, min(1.0, wide - abs(j + 0.5 - middle) + 0.5))
+                    for k in range(3):
+                        light[i, j, k] += share * (colour[k] - light[i, j, k])
+
+
+@kernel
+def expose(light: Any, exposure: float, glare: Any, tones: Any, grain: float, seed: int, rgb: Any) -> None:
+    """Light to grey levels, with glare of the sun in the lens and the noise of the sensor.
+
+    Args:
+        light: (h, w, 3) f32.
+        exposure: factor.
+        glare: x, y in pixels, radius in pixels, and colour; no colour for none.
+        tones: (2048,) f32 grey levels over the root of light from 0 to 2.
+        grain: spread of the noise in grey levels.
+        seed: of the noise.
+        rgb: (h, w, 3) u8, filled.
+    """
+    last = len(tones) - 1
+    lit = glare[3] + glare[4] + glare[5] > 0.0
+    veil = 0.0
+    for i in range(light.shape[0]):
+        for j in range(light.shape[1]):
+            if lit:
+                away = np.hypot(j - glare[0], i - glare[1]) / glare[2]
+                veil = 0.16 / (0.08 + away * away) + 0.28 * np.exp(-2.5 * away)
+            # A hash of the pixel (Wang), whose four bytes add up to about a bell curve.
+            h = np.uint32(seed) ^ np.uint32(i * light.shape[1] + j) * np.uint32(2654435761)
+            h = (h ^ np.uint32(61)) ^ (h >> np.uint32(16))
+            h = h * np.uint32(9)
+            h = h ^ (h >> np.uint32(4))
+            h = h * np.uint32(668265261)
+            h = h ^ (h >> np.uint32(15))
+            b0, b1 = np.int64(h & np.uint32(255)), np.int64((h >> np.uint32(8)) & np.uint32(255))
+            b2, b3 = np.int64((h >> np.uint32(16)) & np.uint32(255)), np.int64(h >> np.uint32(24))
+            noise = grain * (b0 + b1 + b2 + b3 - 510) / 147.8
+            for k in range(3):
+                level = max(0.0, light[i, j, k] + veil * glare[3 + k]) * exposure
+                tone = tones[min(last, int(np.sqrt(level) * 0.5 * last + 0.5))]
+                tint = noise + 0.3 * grain * ((b0, b1, b2)[k] - 127.5) / 73.9
+                rgb[i, j, k] = np.uint8(min(255.0, max(0.0, tone + tint + 0.5)))
