@@ -1,0 +1,1 @@
+"""The town: its layout, what lies where on its ground, and its triangles."""

@@ -1,0 +1,1 @@
+"""`Town`: the triangles of everything that does not move, made once and handed out by place."""
