@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -156,15 +156,21 @@ def read(
     first = lowest if first_frame is None else first_frame
     tables, vocabularies = tables_of(held, first, findings)
     notes = {"first_frame": first, "label_ids": {"action": list(ACTIONS.ids)}, "published_box": "first"}
-    meta = Meta(
+    meta = _meta(source.contents(parts.names), vocabularies, findings, notes)
+    return Scenes(**tables, rejected=findings.table(), meta=meta)
+
+
+def _meta(
+    contents: str, vocabularies: dict[str, tuple[str, ...]], findings: Findings, notes: dict[str, Any]
+) -> Meta:
+    return Meta(
         dataset="Chaotic World",
         licence=LICENCE,
         vocabularies=vocabularies,
-        source_digest=source.contents(parts.names),
+        source_digest=contents,
         rows_read=dict(sorted(findings.read.items())),
         notes={**findings.notes(), **notes},
     )
-    return Scenes(**tables, rejected=findings.table(), meta=meta)
 
 
 _T = TypeVar("_T")
