@@ -172,3 +172,41 @@ def test_equal_seeds_give_equal_json(roadaware: Command, chaos: Path, tmp_path: 
         assert roadaware(*words_).code == 0
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert json.loads((tmp_path / "a").read_text())["run"]["seed"] == 7
+
+
+def test_options_reach_the_reader(roadaware: Command, chaos: Path) -> None:
+    ask = [*words(chaos, "grounding"), "--json"]
+    assert roadaware(*ask).data["facts"]["first_frame"] == 1
+    assert roadaware(*ask, "--option", "first_frame=0").data["facts"]["first_frame"] == 0
+
+
+def test_moments_left_aside_count_for_saved_tables_too(
+    roadaware: Command, chaos: Path, tmp_path: Path
+) -> None:
+    root = chaos / "actions"
+    assert roadaware("read", "ava", root / "gt.csv", "-o", tmp_path / "saved").code == 0
+    ask = ["evaluate", "actions", "--predictions", root / "pred.csv", "--exclude", root / "excluded.csv"]
+    saved = roadaware(*ask, "--truth", tmp_path / "saved", "--json").data
+    native = roadaware(*ask, "--truth", root / "gt.csv", "--json").data
+    assert saved["facts"]["frames_excluded"] == 1
+    assert saved["summary"] == native["summary"]
+
+
+def test_chaotic_world_is_read_with_its_header_and_moments_left_aside(
+    roadaware: Command, tmp_path: Path
+) -> None:
+    head = "video_uid,frame_id,x1,y1,x2,y2,action_id,person_id,frame_start,frame_end,time_current"
+    rows = [f"ADCCAWWD,{25 * s + 1},0.1,0.2,0.5,0.9,{a},3,1,50,{s}.0" for s in (1, 2) for a in (12, 49)]
+    (tmp_path / "truth.csv").write_text("\n".join([head, *rows]) + "\n")
+    claims = [f"ADCCAWWD,{25 * s + 1},0.1,0.2,0.5,0.9,{a},0.{s}" for s in (1, 2) for a in (12, 49)]
+    (tmp_path / "claims.csv").write_text("\n".join(claims) + "\n")
+    (tmp_path / "aside.csv").write_text("ADCCAWWD,51\n")
+    ask = ["evaluate", "actions", "--truth", tmp_path / "truth.csv", "--predictions", tmp_path / "claims.csv"]
+    found = roadaware(*ask, "--json")
+    assert found.code == 0, found.err
+    assert found.data["summary"] == {"map@0.5": 1.0}
+    assert set(found.data["per_class"]) >= {"waving hands", "extinguishing fire"}
+    assert found.data["facts"]["frames_judged"] == 2
+    aside = roadaware(*ask, "--exclude", tmp_path / "aside.csv", "--json").data
+    assert aside["facts"]["frames_judged"] == 1
+    assert aside["facts"]["frames_excluded"] == 1

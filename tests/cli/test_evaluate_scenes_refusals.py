@@ -159,3 +159,23 @@ def test_an_empty_truth_of_the_right_kind_says_that_there_is_nothing(
     done = roadaware(*ask("relations", path, chaos / "relations" / "pred.json"))
     assert done.code == 3
     assert "no relations" in done.err
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("first_frame", "needs OPTION=VALUE"),
+        ("frst_frame=0", "did you mean first_frame?"),
+        ("first_frame=7", "first_frame"),
+        ("fps=25", "it has first_frame"),
+    ],
+)
+def test_an_option_that_the_reader_lacks_is_refused(
+    roadaware: Command, chaos: Path, option: str, message: str
+) -> None:
+    root = chaos / "grounding"
+    done = roadaware(*ask("grounding", root / "test_proc.json", root / "pred.json", "--option", option))
+    assert done.code == 2
+    assert message in done.err
+    done = roadaware("read", "hcstvg", root / "test_proc.json", "--option", option)
+    assert done.code == 2

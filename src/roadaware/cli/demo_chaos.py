@@ -20,7 +20,6 @@ _FILES = {
     "grounding": ("test_proc.json", "pred.json"),
     "sound": ("vggss.json", "maps.npz"),
 }
-_OPTIONS = {"actions": {"labels": "action_list.pbtxt", "excluded": "excluded.csv"}}
 _WORDS = {"actions": "--labels {0}/action_list.pbtxt --exclude {0}/excluded.csv "}
 _TITLES = {
     "actions": "Who does what in a crowd",
@@ -81,11 +80,13 @@ def _judged(
 ) -> tuple[list[SceneRun], list[str]]:
     """The same claims under each named configuration, the first with pictures; and which do not apply."""
     from roadaware.cli.evaluate_scenes import Judging, scene_run
-    from roadaware.cli.scene_inputs import opened
+    from roadaware.cli.scene_inputs import Reading, opened
     from roadaware.cli.scene_tasks import config_named, config_names
 
-    options = {name: folder / file for name, file in _OPTIONS.get(task.name, {}).items()}
-    given = opened(task, truth, claims, None, options)
+    how = Reading()
+    if task.name == "actions":
+        how = Reading(labels=folder / "action_list.pbtxt", excluded=folder / "excluded.csv")
+    given = opened(task, truth, claims, how)
     runs: list[SceneRun] = []
     lacking: list[str] = []
     for place, name in enumerate(config_names(task)):

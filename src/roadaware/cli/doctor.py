@@ -112,13 +112,13 @@ def _claims(
     """What is the matter with claims about scenes; claims that cannot be read at all are a finding too."""
     from roadaware.analysis.doctor import Diagnosis
     from roadaware.analysis.doctor.claims import examine_claims
-    from roadaware.cli.scene_inputs import open_claims, open_truth
+    from roadaware.cli.scene_inputs import Reading, open_claims, open_truth
     from roadaware.cli.scene_tasks import TASKS
 
     if truth is None or predictions is None:
         raise UsageError(f"doctor {subject} needs --truth TRUTH and --predictions CLAIMS")
     task = TASKS[subject]
-    scenes = open_truth(task, truth, None, {"labels": labels})
+    scenes = open_truth(task, truth, Reading(labels=labels))
     try:
         claims = open_claims(task, predictions, scenes)
     except InputError as error:

@@ -21,11 +21,11 @@ from roadaware.cli.options import (
     Several,
     Switch,
 )
+from roadaware.cli.reader_options import OPTION
+from roadaware.cli.scene_inputs import Reading
 from roadaware.cli.scene_tasks import TASKS, SceneTask, config_named, evaluated, with_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from roadaware.cli.scene_inputs import Given
     from roadaware.cli.scene_runs import SceneRun
 
@@ -54,6 +54,7 @@ class Judging:
     config: Annotated[str, Parameter(help=_CONFIG)] = "default"
     fields: Annotated[tuple[str, ...], Parameter(name="--set", help=_SET), Several] = ()
     reader: Annotated[str | None, Parameter(help=_READER)] = None
+    option: Annotated[tuple[str, ...], Parameter(help=OPTION), Several] = ()
     by: Annotated[tuple[str, ...], Parameter(help=_BY), Several] = ()
     draws: Draws = 0
     seed: Seed = 0
@@ -90,7 +91,8 @@ def actions(
         roadaware evaluate actions --truth AR_ava_format/annotation --predictions claims.csv \\
             --draws 1000 --by category density -o runs/mine
     """
-    given = (truth, predictions, {"labels": labels, "excluded": exclude})
+    how = Reading(judging.reader, judging.option, labels, exclude)
+    given = (truth, predictions, how)
     return _evaluated(TASKS["actions"], given, judging, html, folder, overwrite=overwrite)
 
 
@@ -120,7 +122,7 @@ def relations(
             --set setting=predcls --draws 1000 -o runs/mine
     """
     return _evaluated(
-        TASKS["relations"], (truth, predictions, {}), judging, html, folder, overwrite=overwrite
+        TASKS["relations"], (truth, predictions, None), judging, html, folder, overwrite=overwrite
     )
 
 
@@ -149,7 +151,7 @@ def grounding(
             --draws 1000 --by sentence_kind -o runs/mine
     """
     return _evaluated(
-        TASKS["grounding"], (truth, predictions, {}), judging, html, folder, overwrite=overwrite
+        TASKS["grounding"], (truth, predictions, None), judging, html, folder, overwrite=overwrite
     )
 
 
@@ -177,12 +179,12 @@ def sound(
         roadaware evaluate sound --truth flickr_test_xml --predictions maps --config flickr \\
             --draws 1000 --by sound_class -o runs/mine
     """
-    return _evaluated(TASKS["sound"], (truth, predictions, {}), judging, html, folder, overwrite=overwrite)
+    return _evaluated(TASKS["sound"], (truth, predictions, None), judging, html, folder, overwrite=overwrite)
 
 
 def _evaluated(
     task: SceneTask,
-    paths: tuple[Path, Path, Mapping[str, Path | None]],
+    given: tuple[Path, Path, Reading | None],
     judging: Judging,
     html: Path | None,
     folder: Path | None,
@@ -198,10 +200,10 @@ def _evaluated(
     config = with_fields(task, config_named(task, judging.config), judging.fields)
     check_file(html)
     folders.check(folder, overwrite=overwrite)
-    truth, predictions, options = paths
-    given = scene_inputs.opened(task, truth, predictions, judging.reader, options)
+    truth, predictions, how = given
+    both = scene_inputs.opened(task, truth, predictions, how or Reading(judging.reader, judging.option))
     shown = html is not None or folder is not None
-    run = scene_run(task, given, config, judging, predictions, details=shown)
+    run = scene_run(task, both, config, judging, predictions, details=shown)
     metrics = run.result.values()
     scene_bars.check(bars, metrics)
     if shown:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, datasets, text
+from roadaware.cli import console, datasets, reader_options, text
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -16,6 +16,7 @@ from roadaware.cli.options import (
     Outcome,
     OutputFolder,
     Overwrite,
+    Several,
     Switch,
 )
 from roadaware.scenes.readers import READERS
@@ -40,6 +41,7 @@ def read(
     verify: Annotated[bool, Parameter(help=_VERIFY), Switch] = False,
     cache: Annotated[bool, Parameter(help="Use and fill the cache.", negative="--no-cache")] = True,
     appearance: Annotated[bool, Parameter(help="Read the appearance tags too (JAAD)."), Switch] = False,
+    option: Annotated[tuple[str, ...], Parameter(help=reader_options.OPTION), Several] = (),
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:
@@ -62,6 +64,8 @@ def read(
 
         check_target(folder, overwrite=overwrite)
     options: dict[str, Any] = {"cache": cache, "verify": verify}
+    if option and not datasets.is_saved(path):
+        options |= {**reader_options.parsed(dataset, option), "cache": False}
     if appearance:
         options["appearance"] = True
     started_s = time.monotonic()

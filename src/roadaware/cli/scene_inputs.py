@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from roadaware.cli import console, datasets
+from roadaware.cli import console, datasets, reader_options
 from roadaware.cli.event_findings import oddities, refused
 from roadaware.cli.scene_tasks import TASKS, SceneTask, check_truth, read_claims
 from roadaware.errors import InputError, UsageError
@@ -17,7 +16,22 @@ if TYPE_CHECKING:
     from roadaware.scenes.predictions import Predictions
     from roadaware.scenes.tables import Scenes
 
-_OPTIONS = {"labels": "--labels", "excluded": "--exclude"}
+
+@dataclass(frozen=True)
+class Reading:
+    """How the truth is read.
+
+    Args:
+        reader: its name; found from the content where None.
+        options: of the reader, OPTION=VALUE each.
+        labels: the list of labels that numbers stand for.
+        excluded: the moments that are not judged.
+    """
+
+    reader: str | None = None
+    options: tuple[str, ...] = ()
+    labels: Path | None = None
+    excluded: Path | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,17 +51,14 @@ class Given:
     notes: tuple[str, ...] = ()
 
 
-def opened(
-    task: SceneTask, truth: Path, predictions: Path, reader: str | None, options: Mapping[str, Path | None]
-) -> Given:
+def opened(task: SceneTask, truth: Path, predictions: Path, how: Reading) -> Given:
     """Truth and claims, from whatever form they come in.
 
     Args:
         task: what is asked.
         truth: a native file or folder, or tables that `read -o` saved.
         predictions: native claims, or a saved set of Predictions.
-        reader: of the truth; found from its content where None.
-        options: of that reader, None where not given.
+        how: the truth is read.
 
     Raises:
         UsageError: if the reader is unknown, not one of the task's, or lacks an option.
@@ -56,35 +67,62 @@ def opened(
     for path in (truth, predictions):
         if not path.exists():
             raise InputError("there is no such file or folder", where=str(path), hint="Check the path.")
-    scenes = open_truth(task, truth, reader, options)
+    scenes = open_truth(task, truth, how)
     claims = open_claims(task, predictions, scenes)
     findings = {**refused(scenes, "the truth"), **refused(claims, predictions.name), **_odd(claims)}
     return Given(scenes, claims, findings, oddities(scenes))
 
 
-def open_truth(
-    task: SceneTask, path: Path, reader: str | None = None, options: Mapping[str, Path | None] | None = None
-) -> Scenes:
+def open_truth(task: SceneTask, path: Path, how: Reading) -> Scenes:
     """The truth of a task.
 
     Raises:
         UsageError: if the reader is unknown, not one of the task's, or lacks an option.
         InputError: if it cannot be read, or holds nothing that the task asks about.
     """
-    given = {name: path for name, path in (options or {}).items() if path is not None}
     if datasets.is_saved(path):
-        if given or reader:
-            named = [_OPTIONS.get(name, name) for name in given] + (["--reader"] if reader else [])
+        given = {"--labels": how.labels, "--reader": how.reader, "--option": how.options or None}
+        named = [option for option, value in given.items() if value is not None]
+        if named:
             raise UsageError(f"{', '.join(named)}: {path} holds tables that were read already; leave it away")
         from roadaware.scenes.store import open_scenes
 
         with console.working(f"opening {path}"):
             scenes = open_scenes(path)
+        scenes = scenes if how.excluded is None else without(scenes, how.excluded)
     else:
-        name = _reader(task, path, reader)
-        scenes = _read(name, path, given)
+        scenes = _read(_reader(task, path, how.reader), path, how)
     check_truth(task, scenes, str(path))
     return scenes
+
+
+def without(scenes: Scenes, path: Path) -> Scenes:
+    """The same, with the moments that a file names marked as not annotated.
+
+    Args:
+        scenes: the truth.
+        path: csv with video and time, or number of the frame as the set's own files count them.
+
+    Raises:
+        InputError: if the file cannot be read.
+    """
+    import polars as pl
+
+    from roadaware.scenes.readers.ava_rows import moments
+    from roadaware.scenes.readers.findings import Findings
+    from roadaware.scenes.readers.source import read_file
+
+    found = moments(read_file(path), path.name, str(path), Findings(), header=True)
+    first = int(scenes.meta.notes.get("first_frame", 0))
+    aside = found.select("video", frame=pl.col("frame").cast(pl.Int64) - first, aside=pl.lit(value=True))
+    known = scenes.videos.select(pl.col("video").cast(pl.String))
+    aside = aside.join(known, on="video", how="semi")
+    frames = scenes.frames.with_columns(pl.col("video").cast(pl.String))
+    if "annotated" not in frames.columns:
+        frames = frames.with_columns(annotated=pl.lit(value=True))
+    frames = frames.join(aside, on=["video", "frame"], how="full", coalesce=True, maintain_order="left_right")
+    seen = pl.when(pl.col("aside")).then(statement=False).otherwise(pl.col("annotated"))
+    return scenes.with_tables(frames=frames.with_columns(annotated=seen).drop("aside"))
 
 
 def open_claims(task: SceneTask, path: Path, scenes: Scenes) -> Predictions:
@@ -139,17 +177,21 @@ def _reader(task: SceneTask, path: Path, named: str | None) -> str:
     return found
 
 
-def _read(name: str, path: Path, options: Mapping[str, Path]) -> Scenes:
+def _read(name: str, path: Path, how: Reading) -> Scenes:
     """A native file or folder. What options name lies outside the source, so with them nothing is cached."""
     from roadaware.scenes.readers import read, reader_named
 
+    held = reader_options.parsed(name, how.options)
     has = reader_named(name).options
-    lacking = [_OPTIONS.get(option, option) for option in options if option not in has]
-    if lacking:
-        raise UsageError(f"{', '.join(lacking)}: annotations of {name} take none; leave it away")
-    held: dict[str, Any] = dict(options)
+    if how.labels is not None:
+        if "labels" not in has:
+            raise UsageError(f"--labels: annotations of {name} take no list of labels; leave it away")
+        held["labels"] = how.labels
+    if how.excluded is not None and "excluded" in has:
+        held["excluded"] = how.excluded
     with console.progress(f"reading {name}") as progress, console.working(f"reading {path}"):
-        return read(name, path, cache=not held, progress=progress, **held)
+        scenes = read(name, path, cache=not held, progress=progress, **held)
+    return without(scenes, how.excluded) if how.excluded is not None and "excluded" not in has else scenes
 
 
 def _odd(claims: Predictions) -> dict[str, int]:
