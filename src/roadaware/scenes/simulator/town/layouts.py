@@ -106,7 +106,7 @@ def _plan(config: SceneConfig, rng: np.random.Generator) -> Plan:
         back = End(k, False, float(spine.legs[k].headings[-1]) + np.pi)
         arms = [back, End(k + 1, True, float(spine.legs[k + 1].headings[0]))]
         for way, heading in node.arms.items():
-            own = streets[k].profile if way == "straight" else _profile(config, rng, pavement, 1)
+            own = streets[k].profile if way == "straight" else _side_profile(config, rng, pavement)
             track = draw_stub(node.centre, heading, k, streets, config, rng)
             if track is not None:
                 arms.append(End(len(streets), True, heading))
@@ -120,12 +120,20 @@ def _profile(config: SceneConfig, rng: np.random.Generator, pavement: float, lan
     where = config.surroundings
     bus, cycle, parking = (bool(x) for x in rng.random(3) < [where.bus_lane, where.cycle_lane, where.parking])
     width = where.lane_width_m
-    return Profile(lanes, width, bus and lanes == where.lanes, cycle, parking, pavement)
+    return Profile(lanes, width, bus, cycle, parking, pavement)
+
+
+def _side_profile(config: SceneConfig, rng: np.random.Generator, pavement: float) -> Profile:
+    """Of a side road: one lane in each direction, seldom more beside them."""
+    where = config.surroundings
+    cycle, parking = (bool(x) for x in rng.random(2) < [0.3 * where.cycle_lane, where.parking])
+    return Profile(1, where.lane_width_m, False, cycle, parking, pavement)
 
 
 def _cut(plan: Plan) -> None:
     """Cut the streets where their junctions begin."""
-    starts, stops = {}, {}
+    starts: dict[int, float] = {}
+    stops: dict[int, float] = {}
     for arms in plan.ends:
         far = reaches(_arms(plan, arms), plan.radius_m)
         plan.reach.append(far)
@@ -193,7 +201,7 @@ def _junction(plan: Plan, node: int, heads: Heads, near: Turn, crossings: tuple[
 
 
 def _opposite(a: End, b: End) -> bool:
-    return abs((a.heading - b.heading) % (2 * np.pi) - np.pi) < np.deg2rad(40.0)
+    return bool(abs((a.heading - b.heading) % (2 * np.pi) - np.pi) < np.deg2rad(40.0))
 
 
 def _major(plan: Plan, ends: list[End]) -> set[int]:

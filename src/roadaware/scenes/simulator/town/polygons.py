@@ -36,7 +36,9 @@ def _ear(corners: Floats, left: list[int]) -> int:
             break
         a, b, c = before[place], now[place], after[place]
         inside = (
-            (_cross(b - a, now - a) > 1e-9) & (_cross(c - b, now - b) > 1e-9) & (_cross(a - c, now - c) > 1e-9)
+            (_cross(b - a, now - a) > 1e-9)
+            & (_cross(c - b, now - b) > 1e-9)
+            & (_cross(a - c, now - c) > 1e-9)
         )
         if not inside.any():
             best, found = float(area[place]), int(place)

@@ -1,4 +1,4 @@
-"""What stands beside the roads: buildings, gardens, trees, lamp posts, bus shelters, signs and small things."""
+"""What stands beside the roads: buildings with their gardens, and everything on the pavements."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from roadaware.scenes.simulator.config import SceneConfig
-from roadaware.scenes.simulator.layout import Layout, Prop
+from roadaware.scenes.simulator.layout import Layout
+from roadaware.scenes.simulator.town.kerbside import place_kerbside
+from roadaware.scenes.simulator.town.plots import Plots, place_buildings
+from roadaware.scenes.simulator.town.regions import Regions
 
 
 def place_props(layout: Layout, config: SceneConfig, rng: np.random.Generator) -> Layout:
@@ -18,14 +21,8 @@ def place_props(layout: Layout, config: SceneConfig, rng: np.random.Generator) -
         config: height of buildings and greenery.
         rng: of the town.
     """
-    props: list[Prop] = []
-    for road in layout.roads:
-        for side in (1, -1):
-            for s in np.arange(8.0, road.line.length - 8.0, 14.0):
-                out = road.half_width_m + road.pavement_m + 6.0
-                place = road.line.beside(s, side * out)
-                facing = float(road.line.heading(s)) - side * np.pi / 2
-                size = (9.0, 12.0, float(config.surroundings.height_m * rng.uniform(0.7, 1.4)))
-                look = int(rng.integers(2**31))
-                props.append(Prop("building", (float(place[0]), float(place[1])), facing, size, look))
+    regions = Regions(layout)
+    where = config.surroundings
+    props = place_kerbside(layout, where, regions, rng)
+    props += place_buildings(layout, where, Plots(regions), rng)
     return replace(layout, props=tuple(props))

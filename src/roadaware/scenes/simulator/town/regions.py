@@ -109,7 +109,9 @@ class Regions:
         counts = wide.prod(1)
         owner = np.repeat(np.arange(len(corners)), counts)
         step = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-        cell = (low[owner, 0] + step // wide[owner, 1]) * self._size[1] + low[owner, 1] + step % wide[owner, 1]
+        cell = (
+            (low[owner, 0] + step // wide[owner, 1]) * self._size[1] + low[owner, 1] + step % wide[owner, 1]
+        )
         order = np.argsort(cell, kind="stable")
         self._members = owner[order]
         # A dictionary of used cells would be slower than a search in their sorted numbers.
@@ -131,7 +133,9 @@ class Regions:
         inside = (edge[..., 0] * away[..., 1] - edge[..., 1] * away[..., 0] > -1e-7).all(1)
         np.maximum.at(found, row[inside], self._marks[triangle[inside]])
         on = np.maximum(found[:, 1], 0)
-        return Where(found[:, 0], on, found[:, 2], found[:, 3], found[:, 4], np.where(found[:, 5] == 0, KERB_M, 0.0))
+        return Where(
+            found[:, 0], on, found[:, 2], found[:, 3], found[:, 4], np.where(found[:, 5] == 0, KERB_M, 0.0)
+        )
 
     def _candidates(self, places: Floats) -> tuple[Ints, Ints]:
         """Pairs of a point and a triangle that may hold it."""

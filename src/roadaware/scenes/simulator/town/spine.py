@@ -58,7 +58,8 @@ def draw_spine(config: SceneConfig, rng: np.random.Generator, room_m: float) -> 
     """
     where = config.surroundings
     total = BEHIND_M + config.seconds * config.behaviour.ego_speed_kmh / 3.6 + VIEW_M
-    legs, nodes = [], []
+    legs: list[Track] = []
+    nodes: list[Node] = []
     place, heading, base, last = np.zeros(2), 0.0, 0.0, "right" if rng.random() < 0.5 else "left"
     done = 0.0
     while True:

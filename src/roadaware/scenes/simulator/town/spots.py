@@ -48,7 +48,7 @@ def place_spots(
         if street.on_route:
             mean = config.surroundings.crossings * street.length / 100.0
             for _ in range(int(mean + rng.random())):
-                _between(street, rng, 20.0, street.length - 20.0)
+                _between(street, rng, 24.0, street.length - 24.0)
     if config.preset == "crossing":
         _ensure(streets, rng)
 
