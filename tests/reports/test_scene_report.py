@@ -139,7 +139,7 @@ def test_a_comparison_says_verdicts_and_the_classes_that_differ() -> None:
 def test_pictures_speak_in_their_captions() -> None:
     graph, empty, confusion, gallery, _, curve = pictures()
     assert "walking walking b (frames 5 to 30)" in graph.caption
-    assert "2 best claims are shown, 1 of them right" in graph.caption
+    assert "Claims that are shown, the best: 2, 1 of them right." in graph.caption
     assert "True: nothing" in empty.caption
     assert "walking taken for b (25 %)" in confusion.caption
     assert "walking: cIoU 0.1." in gallery.caption

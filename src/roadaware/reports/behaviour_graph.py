@@ -150,5 +150,5 @@ def _caption(graph: BehaviourGraph) -> str:
     judged = f", {right} of them right" if any(arc.found is not None for arc in claims) else ""
     return (
         "A lane for everybody, a bar for each relation in the lane of who does it, an arrow to whom. True: "
-        f"{'; '.join(told) or 'nothing'}. The {len(claims)} best claims are shown{judged}."
+        f"{'; '.join(told) or 'nothing'}. Claims that are shown, the best: {len(claims)}{judged}."
     )

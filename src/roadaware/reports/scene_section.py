@@ -83,7 +83,8 @@ def scene_comparison_section(found: Any, *, title: str | None = None) -> Section
         blocks.append(_differences(held, found.names, "Classes in which they differ", caption))
     told: dict[str, list[str]] = {}
     for row in whole:
-        told.setdefault(row["verdict"], []).append(row["metric"])
+        if _plain(row["metric"]):
+            told.setdefault(row["verdict"], []).append(row["metric"])
     says = tuple(sentence(f"{first} is {verdict}: {', '.join(names)}.") for verdict, names in told.items())
     return Section(title or sentence(f"{first} against {second}"), says, tuple(blocks))
 
