@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.geometry.compiled import kernel
+from roadaware.geometry.compiled import inlined, kernel
 
 MATT, GLOSSY, GLASS, ASPHALT, PAVING, GRASS, BRICK, FOLIAGE, MARKING, WINDOWS, CLOTH, LAMP = range(12)
 
@@ -79,7 +79,7 @@ def tone_of(material: int, u: float, v: float, foot: float, noise: Any) -> float
     return 1.0
 
 
-@kernel
+@inlined
 def _slabs(u: float, v: float, foot: float, noise: Any) -> float:
     row = np.floor(v / 0.45)
     shifted = u + 0.3 * (row % 2.0)
@@ -89,7 +89,7 @@ def _slabs(u: float, v: float, foot: float, noise: Any) -> float:
     return (1.0 + 0.2 * slab * _seen(0.5, foot) + 0.14 * fine * _seen(0.035, foot)) * (1.0 - 0.5 * joint)
 
 
-@kernel
+@inlined
 def _bricks(u: float, v: float, foot: float, noise: Any) -> float:
     row = np.floor(v / 0.1)
     shifted = u + 0.14 * (row % 2.0)
@@ -114,8 +114,29 @@ def pane_of(u: float, v: float, foot: float) -> float:
 
 
 @kernel
-def sky_of(x: float, y: float, z: float, air: Any, noise: Any, clouded: bool) -> tuple[float, float, float]:
-    """Colour of the sky in a direction.
+def glow_of(x: float, y: float, z: float, air: Any) -> tuple[float, float, float]:
+    """Colour of the open sky in a direction, without clouds, stars or sun.
+
+    Args:
+        x: of a unit vector.
+        y: of it.
+        z: of it, upwards.
+        air: light and weather.
+    """
+    up = max(z, 0.0)
+    share = np.sqrt(up)
+    near = max(0.0, x * air.sun[0] + y * air.sun[1] + z * air.sun[2])
+    warm = near * near * near * near * (1.0 - min(1.0, 1.6 * up)) * (1.0 - 0.4 * share)
+    return (
+        air.horizon[0] + (air.zenith[0] - air.horizon[0]) * share + air.dawn[0] * warm,
+        air.horizon[1] + (air.zenith[1] - air.horizon[1]) * share + air.dawn[1] * warm,
+        air.horizon[2] + (air.zenith[2] - air.horizon[2]) * share + air.dawn[2] * warm,
+    )
+
+
+@kernel
+def sky_of(x: float, y: float, z: float, air: Any, noise: Any) -> tuple[float, float, float]:
+    """Colour of the sky in a direction, with all that is in it.
 
     Args:
         x: of a unit vector.
@@ -123,17 +144,10 @@ def sky_of(x: float, y: float, z: float, air: Any, noise: Any, clouded: bool) ->
         z: of it, upwards.
         air: light and weather.
         noise: (256, 256) f32.
-        clouded: whether clouds, stars and the disc of the sun are wanted too.
     """
+    r, g, b = glow_of(x, y, z, air)
     up = max(z, 0.0)
-    share = np.sqrt(up)
     near = max(0.0, x * air.sun[0] + y * air.sun[1] + z * air.sun[2])
-    warm = near * near * near * near * (1.0 - min(1.0, 1.6 * up)) * (1.0 - 0.4 * share)
-    r = air.horizon[0] + (air.zenith[0] - air.horizon[0]) * share + air.dawn[0] * warm
-    g = air.horizon[1] + (air.zenith[1] - air.horizon[1]) * share + air.dawn[1] * warm
-    b = air.horizon[2] + (air.zenith[2] - air.horizon[2]) * share + air.dawn[2] * warm
-    if not clouded:
-        return r, g, b
     if air.stars > 0.0 and up > 0.06:
         star = grain_of(noise, 170.0 * x / (1.0 + up), 170.0 * y / (1.0 + up))
         if star > 0.9955:
@@ -151,7 +165,7 @@ def sky_of(x: float, y: float, z: float, air: Any, noise: Any, clouded: bool) ->
     return r, g, b
 
 
-@kernel
+@inlined
 def _cloud(x: float, y: float, up: float, air: Any, noise: Any) -> float:
     """How much of the sky a cloud covers in a direction."""
     if up < 0.015 or air.clouds <= 0.0:

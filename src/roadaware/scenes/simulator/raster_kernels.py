@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.geometry.compiled import kernel
+from roadaware.geometry.compiled import inlined, kernel
 
 NEAR_M = 0.2
 _FOLIAGE = 7
@@ -35,9 +35,17 @@ def prepared(corners: Any, pose: Any, lens: Any, size: Any, both: bool, work: An
     if not _bounded(ax, ay, az, bx, by, bz, cx, cy, cz, lens, size, work):
         return False
     side = -1.0 if volume < 0.0 else 1.0
-    _edge(work, 0, ux * side, uy * side, uz * side, lens)
-    _edge(work, 3, (cy * az - cz * ay) * side, (cz * ax - cx * az) * side, (cx * ay - cy * ax) * side, lens)
-    _edge(work, 6, (ay * bz - az * by) * side, (az * bx - ax * bz) * side, (ax * by - ay * bx) * side, lens)
+    at = 0
+    for x, y, one in (
+        (ux, uy, uz),
+        (cy * az - cz * ay, cz * ax - cx * az, cx * ay - cy * ax),
+        (ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx),
+    ):
+        # As a function of pixels instead of directions.
+        work[at] = side * x / lens[0]
+        work[at + 1] = side * y / lens[1]
+        work[at + 2] = side * (one - x * lens[2] / lens[0] - y * lens[3] / lens[1])
+        at += 3
     work[_SCALE] = 1.0 / abs(volume)
     return True
 
@@ -52,18 +60,10 @@ def _moved(point: Any, pose: Any) -> tuple[float, float, float]:
     )
 
 
-@kernel
-def _edge(work: Any, at: int, x: float, y: float, one: float, lens: Any) -> None:
-    """An edge as a function of pixels instead of directions."""
-    work[at] = x / lens[0]
-    work[at + 1] = y / lens[1]
-    work[at + 2] = one - x * lens[2] / lens[0] - y * lens[3] / lens[1]
-
-
-@kernel
+@inlined
 def _bounded(ax: float, ay: float, az: float, bx: float, by: float, bz: float,
              cx: float, cy: float, cz: float, lens: Any, size: Any, work: Any) -> bool:  # fmt: skip
-    """Rows between which the part of a triangle before the near plane lies; False if it is off the picture."""
+    """Rows between which the near part of a triangle lies; False if it is off the picture."""
     low_x, high_x, low_y, high_y = np.inf, -np.inf, np.inf, -np.inf
     for x0, y0, z0, x1, y1, z1 in (
         (ax, ay, az, bx, by, bz), (bx, by, bz, cx, cy, cz), (cx, cy, cz, ax, ay, az)
@@ -141,7 +141,7 @@ def rasterise(corners: Any, material: Any, uv: Any, pose: Any, lens: Any, noise:
         _normal(corners[t], plane)
 
 
-@kernel
+@inlined
 def _attributes(work: Any, uv: Any, plane: Any) -> None:
     """Planes of 1 / depth, u / depth and v / depth from the edges."""
     scale = work[_SCALE]
@@ -152,7 +152,7 @@ def _attributes(work: Any, uv: Any, plane: Any) -> None:
         plane[6 + k] = a * uv[0, 1] + b * uv[1, 1] + c * uv[2, 1]
 
 
-@kernel
+@inlined
 def _normal(corners: Any, plane: Any) -> None:
     ux, uy, uz = corners[1, 0] - corners[0, 0], corners[1, 1] - corners[0, 1], corners[1, 2] - corners[0, 2]
     vx, vy, vz = corners[2, 0] - corners[0, 0], corners[2, 1] - corners[0, 1], corners[2, 2] - corners[0, 2]
@@ -161,7 +161,7 @@ def _normal(corners: Any, plane: Any) -> None:
     plane[9], plane[10], plane[11] = x / length, y / length, z / length
 
 
-@kernel
+@inlined
 def _holed(plane: Any, x: int, y: int, near: float, noise: Any) -> bool:
     """Whether a pixel looks through leaves; far ones are closed, where holes would only flicker."""
     if near < 0.02:

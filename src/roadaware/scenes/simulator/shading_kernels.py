@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.geometry.compiled import kernel
+from roadaware.geometry.compiled import inlined, kernel
 from roadaware.scenes.simulator.pattern_kernels import (
     ASPHALT,
-    FOLIAGE,
     GLASS,
     GLOSSY,
     LAMP,
     MARKING,
     WINDOWS,
+    glow_of,
     grain_of,
     pane_of,
     sky_of,
@@ -53,7 +53,7 @@ def shade(triangles: Any, seen: Any, view: Any, air: Any, noise: Any, pools: Any
             pixel = picture.light[i, j]
             t = face[i, j]
             if t < 0:
-                pixel[0], pixel[1], pixel[2] = sky_of(x / long, y / long, z / long, air, noise, True)
+                pixel[0], pixel[1], pixel[2] = sky_of(x / long, y / long, z / long, air, noise)
                 picture.semantic[i, j] = _SKY
                 picture.depth[i, j] = np.inf
                 continue
@@ -64,7 +64,7 @@ def shade(triangles: Any, seen: Any, view: Any, air: Any, noise: Any, pools: Any
             _surface(t, i, j, depth, (x, y, z), long, triangles, seen, view, air, noise, pools, pixel)
 
 
-@kernel
+@inlined
 def _surface(t: int, i: int, j: int, depth: float, way: Any, long: float, triangles: Any, seen: Any,
              view: Any, air: Any, noise: Any, pools: Any, pixel: Any) -> None:  # fmt: skip
     """Light that a surface sends to the camera, through the fog."""
@@ -84,9 +84,9 @@ def _surface(t: int, i: int, j: int, depth: float, way: Any, long: float, triang
     if pane < 0.0:
         tone *= 1.0 - 0.45 * -pane
         pane = 0.0
-    shine = 0.0
-    if material == GLOSSY or material == GLASS or pane > 0.0:
-        shine = _mirrored(way, long, plane, material, pane, air, noise, pixel)
+    shine = (0.0, 0.0, 0.0)
+    if material in (GLOSSY, GLASS) or pane > 0.0:
+        shine = _mirrored(way, long, plane, material, pane, air)
     keep = (1.0 - white) * tone * (1.0 - 0.9 * pane)
     if material == LAMP and triangles.glow[t] <= 0.0:
         keep *= 0.45
@@ -97,12 +97,12 @@ def _surface(t: int, i: int, j: int, depth: float, way: Any, long: float, triang
     for k in range(3):
         fall = (red, green, blue)[k]
         base = colour[k] * keep + 0.88 * white
-        out = base * fall + shine * pixel[k] * max(1.0 - white, 0.0) + colour[k] * gain + lit * warm[k]
+        out = base * fall + shine[k] * (1.0 - white) + colour[k] * gain + lit * warm[k]
         haze = air.fog_rgb[k]
         pixel[k] = haze + (out - haze) * through
 
 
-@kernel
+@inlined
 def _place(plane: Any, i: int, j: int, depth: float) -> tuple[float, float, float]:
     """Where on the surface a pixel lies, in metres, and how much of the surface it covers."""
     x, y = j + 0.5, i + 0.5
@@ -113,7 +113,7 @@ def _place(plane: Any, i: int, j: int, depth: float) -> tuple[float, float, floa
     return u, v, max(across, along) * depth
 
 
-@kernel
+@inlined
 def _snow(air: Any, material: int, up: float, flat: bool, px: float, py: float, noise: Any) -> float:
     """Share of a surface that snow covers; wheels wear it off the road."""
     if air.snow <= 0.0 or up < 0.3 or material == LAMP:
@@ -121,13 +121,13 @@ def _snow(air: Any, material: int, up: float, flat: bool, px: float, py: float, 
     if not flat:
         return air.snow * min(0.75, up)
     patches = waves_of(noise, px * 0.35, py * 0.35) + 0.5 * waves_of(noise, px * 1.3, py * 1.3)
-    if material == ASPHALT or material == MARKING:
+    if material in (ASPHALT, MARKING):
         most = 0.62 if material == ASPHALT else 0.3
         return air.snow * min(most, max(0.08, 1.1 * patches - 0.45))
     return air.snow * min(0.95, 0.68 + 0.25 * patches)
 
 
-@kernel
+@inlined
 def _falling(plane: Any, i: int, j: int, px: float, py: float, pz: float, flat: bool, seen: Any,
              view: Any, air: Any, pools: Any) -> tuple[float, float, float]:  # fmt: skip
     """Light that falls on a surface: sky, sun or moon, lamps, own head lamps."""
@@ -163,7 +163,7 @@ def _falling(plane: Any, i: int, j: int, px: float, py: float, pz: float, flat: 
     )
 
 
-@kernel
+@inlined
 def _beam(plane: Any, px: float, py: float, pz: float, view: Any) -> float:
     """Light of the own dipped head lamps, which sit 0.65 m high and 2 m before the camera."""
     ahead_x, ahead_y = view.turn[0, 2], view.turn[1, 2]
@@ -182,7 +182,7 @@ def _beam(plane: Any, px: float, py: float, pz: float, view: Any) -> float:
     return float(34.0 * cone * (0.12 + 0.88 * cut) * max(0.22, min(1.0, facing + 0.15)) / (20.0 + far * far))
 
 
-@kernel
+@inlined
 def _pooled(px: float, py: float, pz: float, view: Any, pools: Any) -> tuple[float, float, float]:
     """Light of the lamps near a place, from the map of it."""
     half = 0.5 * len(pools)
@@ -202,36 +202,32 @@ def _pooled(px: float, py: float, pz: float, view: Any, pools: Any) -> tuple[flo
     )
 
 
-@kernel
-def _mirrored(way: Any, long: float, plane: Any, material: int, pane: float, air: Any, noise: Any,
-              pixel: Any) -> float:  # fmt: skip
-    """Put what a glossy surface mirrors in a pixel; returns how much of it is seen."""
+@inlined
+def _mirrored(way: Any, long: float, plane: Any, material: int, pane: float,
+              air: Any) -> tuple[float, float, float]:  # fmt: skip
+    """What a glossy surface mirrors: the sky, or the ground, and a flash of the sun."""
     x, y, z = way[0] / long, way[1] / long, way[2] / long
     across = -(x * plane[9] + y * plane[10] + z * plane[11])
     rx, ry, rz = x + 2.0 * across * plane[9], y + 2.0 * across * plane[10], z + 2.0 * across * plane[11]
+    r, g, b = air.bounce
     if rz > 0.0:
-        pixel[0], pixel[1], pixel[2] = sky_of(rx, ry, rz, air, noise, False)
-        if pane > 0.0 or material == GLASS:
-            # Houses across the street stand in the lower part of what windows show.
-            shown = 0.35 + 0.65 * min(1.0, rz * 3.0)
-            for k in range(3):
-                pixel[k] *= shown
-    else:
-        pixel[0], pixel[1], pixel[2] = air.bounce[0], air.bounce[1], air.bounce[2]
+        r, g, b = glow_of(rx, ry, rz, air)
+    # Houses across the street stand in the lower part of what windows show.
+    shown = 1.0 if material == GLOSSY else 0.35 + 0.65 * min(1.0, max(0.0, rz) * 3.0)
     flash = max(0.0, rx * air.sun[0] + ry * air.sun[1] + rz * air.sun[2])
-    flash = (flash * flash) ** 16
-    for k in range(3):
-        pixel[k] += 1.6 * flash * air.sun_rgb[k] * air.shadow
-    edge = 1.0 - min(1.0, max(0.0, across))
-    fresnel = edge * edge * edge
-    if pane > 0.0:
-        return pane * (0.35 + 0.5 * fresnel)
-    if material == GLASS:
-        return 0.35 + 0.55 * fresnel
-    return 0.07 + 0.5 * fresnel
+    flash = 1.6 * (flash * flash) ** 16 * air.shadow
+    edge = (1.0 - min(1.0, max(0.0, across))) ** 3
+    share = 0.07 + 0.5 * edge
+    if material != GLOSSY:
+        share = 0.35 + 0.55 * edge if material == GLASS else pane * (0.35 + 0.5 * edge)
+    return (
+        share * (r * shown + flash * air.sun_rgb[0]),
+        share * (g * shown + flash * air.sun_rgb[1]),
+        share * (b * shown + flash * air.sun_rgb[2]),
+    )
 
 
-@kernel
+@inlined
 def _lit(material: int, u: float, v: float, colour: Any, air: Any, noise: Any) -> float:
     """Light from within a window; which ones are lit differs between houses of different colours."""
     if material != WINDOWS or air.windows <= 0.0:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.geometry.compiled import kernel
+from roadaware.geometry.compiled import inlined, kernel
 from roadaware.scenes.simulator.raster_kernels import ROWS, WORK, prepared, span
 
 
@@ -49,14 +49,13 @@ def footprints(corners: Any, instance: Any, found: Any) -> None:
             there is none.
     """
     sums = np.zeros((len(found), 7))
-    sums[:, 6] = np.inf
     for t in range(len(instance)):
         i = instance[t] - 1
         if 0 <= i < len(found):
             for k in range(3):
                 x, y = np.float64(corners[t, k, 0]), np.float64(corners[t, k, 1])
                 if sums[i, 0] == 0.0:
-                    found[i, 0], found[i, 1] = x, y
+                    found[i, 0], found[i, 1], sums[i, 6] = x, y, np.inf
                 x, y = x - found[i, 0], y - found[i, 1]
                 sums[i, 0] += 1.0
                 sums[i, 1] += x
@@ -65,7 +64,8 @@ def footprints(corners: Any, instance: Any, found: Any) -> None:
                 sums[i, 4] += y * y
                 sums[i, 5] += x * y
                 sums[i, 6] = min(sums[i, 6], corners[t, k, 2])
-    extent = np.empty((len(found), 4))
+    # How far it reaches forward, back, left and right of its first corner.
+    extent = np.full((len(found), 4), -np.inf)
     for i in range(len(found)):
         n = max(sums[i, 0], 1.0)
         x, y = sums[i, 1] / n, sums[i, 2] / n
@@ -73,23 +73,22 @@ def footprints(corners: Any, instance: Any, found: Any) -> None:
             2.0 * (sums[i, 5] / n - x * y), sums[i, 3] / n - x * x - sums[i, 4] / n + y * y
         )
         found[i, 2], found[i, 3], found[i, 6] = np.cos(turn), np.sin(turn), sums[i, 6]
-        extent[i] = np.array((np.inf, -np.inf, np.inf, -np.inf))
     for t in range(len(instance)):
         i = instance[t] - 1
         if 0 <= i < len(found):
             for k in range(3):
                 x, y = corners[t, k, 0] - found[i, 0], corners[t, k, 1] - found[i, 1]
                 along, aside = x * found[i, 2] + y * found[i, 3], y * found[i, 2] - x * found[i, 3]
-                extent[i, 0], extent[i, 1] = min(extent[i, 0], along), max(extent[i, 1], along)
-                extent[i, 2], extent[i, 3] = min(extent[i, 2], aside), max(extent[i, 3], aside)
+                extent[i, 0], extent[i, 1] = max(extent[i, 0], along), max(extent[i, 1], -along)
+                extent[i, 2], extent[i, 3] = max(extent[i, 2], aside), max(extent[i, 3], -aside)
     for i in range(len(found)):
         if sums[i, 0] > 0.0:
-            along, aside = 0.5 * (extent[i, 0] + extent[i, 1]), 0.5 * (extent[i, 2] + extent[i, 3])
+            along, aside = 0.5 * (extent[i, 0] - extent[i, 1]), 0.5 * (extent[i, 2] - extent[i, 3])
             found[i, 0] += along * found[i, 2] - aside * found[i, 3]
             found[i, 1] += along * found[i, 3] + aside * found[i, 2]
             found[i, 4], found[i, 5] = (
-                0.5 * (extent[i, 1] - extent[i, 0]),
-                0.5 * (extent[i, 3] - extent[i, 2]),
+                0.5 * (extent[i, 0] + extent[i, 1]),
+                0.5 * (extent[i, 2] + extent[i, 3]),
             )
 
 
@@ -128,7 +127,7 @@ def soft_shadows(found: Any, depth_of: Any, dark: float, view: Any, pose: Any, c
                         contact[y, x] = min(contact[y, x], left)
 
 
-@kernel
+@inlined
 def _shade(blob: Any, j: int, i: int, inverse: float, view: Any) -> float:
     """How deep in the soft shadow of a thing the surface at a pixel lies."""
     if inverse <= 0.0:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.geometry.compiled import kernel
+from roadaware.geometry.compiled import inlined, kernel
 from roadaware.scenes.simulator.pattern_kernels import waves_of
 
 SHRINK = 4
@@ -72,7 +72,7 @@ def mirror_wet(light: Any, seen: Any, instance: Any, view: Any, air: Any, noise:
             _mix_mirrored(light, i, j, depth, share, ripple, seen, view)
 
 
-@kernel
+@inlined
 def _mix_mirrored(light: Any, i: int, j: int, depth: float, share: float, ripple: float, seen: Any,
                   view: Any) -> None:  # fmt: skip
     """Mix in what the mirrored ray meets first, in growing steps of depth."""
@@ -143,9 +143,8 @@ def bloom(light: Any, amount: float, small: Any, other: Any) -> None:
                         total += min(6.0, max(0.0, light[y, x, k] - 0.85))
                 small[i, j, k] = total / (SHRINK * SHRINK)
     radius = max(2, columns // 45)
-    for _ in range(2):
+    for _ in range(3):
         _smear(small, other, radius)
-        _smear(other, small, radius)
     for i in range(light.shape[0]):
         for j in range(light.shape[1]):
             v, u = (i + 0.5) / SHRINK - 0.5, (j + 0.5) / SHRINK - 0.5
@@ -161,7 +160,7 @@ def bloom(light: Any, amount: float, small: Any, other: Any) -> None:
 
 @kernel
 def _smear(source: Any, target: Any, radius: int) -> None:
-    """Blur the rows of one array into the columns of another, turned, when called twice."""
+    """Blur an array by running sums along its rows into another, and back along columns."""
     rows, columns = source.shape[0], source.shape[1]
     share = 1.0 / (2 * radius + 1)
     for k in range(3):
@@ -185,7 +184,6 @@ def _smear(source: Any, target: Any, radius: int) -> None:
                     total -= target[i - 2 * radius - 1, j, k]
                 if i >= radius:
                     source[i - radius, j, k] = total * share
-    target[:] = source
 
 
 @kernel
@@ -233,15 +231,12 @@ def expose(light: Any, exposure: float, glare: Any, tones: Any, grain: float, se
             if lit:
                 away = np.hypot(j - glare[0], i - glare[1]) / glare[2]
                 veil = 0.16 / (0.08 + away * away) + 0.28 * np.exp(-2.5 * away)
-            # A hash of the pixel (Wang), whose four bytes add up to about a bell curve.
-            h = np.uint32(seed) ^ np.uint32(i * light.shape[1] + j) * np.uint32(2654435761)
-            h = (h ^ np.uint32(61)) ^ (h >> np.uint32(16))
-            h = h * np.uint32(9)
-            h = h ^ (h >> np.uint32(4))
-            h = h * np.uint32(668265261)
-            h = h ^ (h >> np.uint32(15))
-            b0, b1 = np.int64(h & np.uint32(255)), np.int64((h >> np.uint32(8)) & np.uint32(255))
-            b2, b3 = np.int64((h >> np.uint32(16)) & np.uint32(255)), np.int64(h >> np.uint32(24))
+            # A hash of the pixel (after Wang), whose four bytes add up to about a bell curve.
+            h = (seed ^ ((i * light.shape[1] + j) * 2654435761)) & 0xFFFFFFFF
+            h = ((h ^ 61) ^ (h >> 16)) * 9 & 0xFFFFFFFF
+            h = (h ^ (h >> 4)) * 668265261 & 0xFFFFFFFF
+            h = h ^ (h >> 15)
+            b0, b1, b2, b3 = h & 255, (h >> 8) & 255, (h >> 16) & 255, h >> 24
             noise = grain * (b0 + b1 + b2 + b3 - 510) / 147.8
             for k in range(3):
                 level = max(0.0, light[i, j, k] + veil * glare[3 + k]) * exposure
