@@ -1,1 +1,21 @@
 """People: bodies that stand, walk, ride and act."""
+
+from __future__ import annotations
+
+from roadaware.scenes.simulator.people.bodies import body, joints, stride_m
+from roadaware.scenes.simulator.people.machines import Saddle, saddle, saddle_of
+from roadaware.scenes.simulator.people.statures import PEOPLE_MODELS, PersonModel, height_m
+from roadaware.scenes.simulator.people.telling import tell
+
+__all__ = [
+    "PEOPLE_MODELS",
+    "PersonModel",
+    "Saddle",
+    "body",
+    "height_m",
+    "joints",
+    "saddle",
+    "saddle_of",
+    "stride_m",
+    "tell",
+]

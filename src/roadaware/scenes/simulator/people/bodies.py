@@ -1,0 +1,149 @@
+"""Bodies: the mesh and joints of a person or rider in one frame."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roadaware.errors import UsageError
+from roadaware.scenes.simulator.actors import Actor, Floats, Pose
+from roadaware.scenes.simulator.mesh import Mesh
+from roadaware.scenes.simulator.people import skeleton as place
+from roadaware.scenes.simulator.people.acts import act
+from roadaware.scenes.simulator.people.carried import Item
+from roadaware.scenes.simulator.people.machines import saddle_of
+from roadaware.scenes.simulator.people.outfits import Outfit, outfit
+from roadaware.scenes.simulator.people.rigs import landmarks, rig
+from roadaware.scenes.simulator.people.statures import age_of, figure_of, stature_of
+from roadaware.scenes.simulator.people.steps import RIGHT, hand, ride, running_stride
+
+BLEND_FRAMES = 6
+"""Frames in which one pose goes over into the next."""
+_ITEMS: dict[Pose, Item] = {
+    Pose.FILM: "screen",
+    Pose.PHONE: "phone",
+    Pose.THROW: "stone",
+    Pose.HOLD_FLAG: "flag",
+    Pose.HOLD_SIGN: "sign",
+}
+_STROLLING = (Pose.STAND, Pose.WALK)
+
+
+def body(actor: Actor, frame: int, coarse: bool = False) -> Mesh:
+    """Somebody on foot, or the rider of a bicycle or motorbike, in the actor's axes.
+
+    Args:
+        actor: who.
+        frame: of the scene.
+        coarse: whether a few triangles are enough, for what is far away.
+
+    Raises:
+        UsageError: the actor is not in the scene in this frame.
+    """
+    row = _row(actor, frame)
+    found = rig(stature_of(actor), outfit_of(actor), item_of(actor, row), rides(actor), coarse)
+    bones = _bones(actor, row).reshape(-1, 3).astype(np.float32)
+    vertices = found.weights @ bones
+    return Mesh(vertices, found.triangles, found.colour, found.material, found.semantic, found.glow, found.uv)
+
+
+def joints(actor: Actor, frame: int) -> Floats:
+    """(17, 3) world coordinates in metres: nose, eyes, ears, shoulders, elbows, wrists, hips, knees, ankles.
+
+    Of pairs the left one comes first.
+
+    Args:
+        actor: who.
+        frame: of the scene.
+
+    Raises:
+        UsageError: the actor is not in the scene in this frame.
+    """
+    row = _row(actor, frame)
+    points = landmarks(stature_of(actor)) @ _bones(actor, row).reshape(-1, 3)
+    c, s = np.cos(actor.heading[row]), np.sin(actor.heading[row])
+    world: Floats = points @ np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]]) + actor.position[row]
+    return world
+
+
+def stride_m(actor: Actor, pose: int = Pose.WALK) -> float:
+    """Metres that somebody moves while the gait goes on by 2 pi, that is in two steps.
+
+    Args:
+        actor: who; only kind, model, size, look and mind count.
+        pose: `Pose.RUN` for running, else walking.
+    """
+    lengths = stature_of(actor)
+    return running_stride(lengths) if pose == Pose.RUN else 2.0 * lengths.step
+
+
+def rides(actor: Actor) -> bool:
+    """Whether somebody sits on a bicycle or motorbike."""
+    return actor.kind in ("Cyc", "Mobike")
+
+
+def outfit_of(actor: Actor) -> Outfit:
+    """What somebody wears."""
+    return outfit(actor.look, age_of(actor), figure_of(actor), actor.kind if rides(actor) else "")
+
+
+def item_of(actor: Actor, row: int) -> Item:
+    """What somebody holds in a row."""
+    if rides(actor):
+        return ""
+    pose = Pose(int(actor.pose[row]))
+    if pose in _ITEMS:
+        return _ITEMS[pose]
+    if _told(actor, "flare", row):
+        return "flare"
+    if pose in _STROLLING:
+        if _told(actor, "umbrella", row):
+            return "umbrella"
+        if outfit_of(actor).stick:
+            return "stick"
+    return ""
+
+
+def _row(actor: Actor, frame: int) -> int:
+    row = actor.at(frame)
+    if row is None:
+        raise UsageError(
+            f"actor {actor.number} is in the scene from frame {actor.first} to {actor.end}, not in {frame}"
+        )
+    return row
+
+
+def _told(actor: Actor, fact: str, row: int) -> bool:
+    return fact in actor.facts and bool(actor.facts[fact][row])
+
+
+def _bones(actor: Actor, row: int) -> Floats:
+    wish = _wish(actor, row)
+    poses = actor.pose[max(0, row - BLEND_FRAMES + 1) : row + 1]
+    changes = np.flatnonzero(poses[1:] != poses[:-1])
+    if len(changes):
+        since = len(poses) - 2 - int(changes[-1])
+        share = (since + 1) / BLEND_FRAMES
+        share *= share * (3.0 - 2.0 * share)
+        before = _wish(actor, row - since - 1)
+        size = wish[place.HELD_SIZE]
+        wish = before + share * (wish - before)
+        wish[place.HELD_SIZE] = size
+    wish[place.HEAD_TURN.start] += actor.gaze[row]
+    return place.bones_of(wish, stature_of(actor))
+
+
+def _wish(actor: Actor, row: int) -> Floats:
+    lengths, gait, speed = stature_of(actor), float(actor.gait[row]), float(actor.speed[row])
+    if rides(actor):
+        return ride(lengths, saddle_of(actor), gait, max(0.0, 1.0 - abs(speed)))
+    pose = Pose(int(actor.pose[row]))
+    wish = act(Pose.STAND if pose == Pose.RIDE else pose, lengths, gait, speed)
+    item = item_of(actor, row)
+    if item == "umbrella":
+        hand(wish, RIGHT, 0.42, -0.12, -0.12, (-0.5, 0.3, -1.0))
+        wish[place.HELD_TURN] = 0.0, 0.1, 0.0
+    elif item == "stick":
+        hand(wish, RIGHT, 0.3 + 0.2 * wish[place.HANDS[1]][0], 0.12, -0.78, (-1.0, 0.3, -0.2))
+    elif item == "flare" and pose not in (Pose.RUN, Pose.LIE):
+        hand(wish, RIGHT, 0.3, 0.1 + 0.2 * float(np.sin(gait)), 0.88, (-0.1, 0.8, -0.6))
+    return wish

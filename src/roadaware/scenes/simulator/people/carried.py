@@ -1,0 +1,133 @@
+"""Things carried: flags, signs, phones, stones, flares, umbrellas and walking sticks, in the axes of the hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+
+from roadaware.scenes.simulator.mesh import Material
+from roadaware.scenes.simulator.people.lofts import Piece, Ring, loft, slab
+from roadaware.scenes.simulator.people.outfits import Colour, Outfit
+from roadaware.scenes.simulator.people.skeleton import CLOTH_M
+from roadaware.scenes.simulator.people.statures import CLOTH_FAR, CLOTH_NEAR, HELD, Stature
+
+Item = Literal["", "phone", "screen", "flag", "sign", "stone", "flare", "umbrella", "stick"]
+_WOOD: Colour = (0.30, 0.19, 0.10)
+_DARK: Colour = (0.012, 0.012, 0.014)
+_PAPER: Colour = (0.80, 0.79, 0.74)
+_BONE = {HELD: 1.0}
+
+
+def carried(item: Item, body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
+    """The pieces of what somebody holds, around the origin of the hand.
+
+    Args:
+        item: what; "" for nothing.
+        body: lengths of the bones.
+        outfit: its colours.
+        coarse: whether a few triangles are enough.
+    """
+    makers: dict[str, Callable[[Stature, Outfit, bool], list[Piece]]] = {
+        "phone": _phone,
+        "screen": _screen,
+        "flag": _flag,
+        "sign": _sign,
+        "stone": _stone,
+        "flare": _flare,
+        "umbrella": _umbrella,
+        "stick": _stick,
+    }
+    return makers[item](body, outfit, coarse) if item else []
+
+
+def _rod(low: float, high: float, radius: float, colour: Colour, x: float = 0.0) -> Piece:
+    rings: list[Ring] = [(x, 0.0, z, radius, radius, _BONE) for z in (low, high)]
+    return loft(rings, [colour], 3, Material.MATT, closed=(False, False))
+
+
+def _board(
+    wide: float, high: float, z: float, colour: Colour, material: Material, x: float, thick: float
+) -> Piece:
+    y, low, top = wide / 2, z - high / 2, z + high / 2
+    corners = np.array([(x, -y, low), (x, y, low), (x, y, top), (x, -y, top)])
+    return slab(corners, (-thick, 0.0, 0.0), [_BONE] * 4, colour, material)
+
+
+def _phone(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
+    del body, outfit, coarse
+    corners = np.array(
+        [(-0.04, 0.035, -0.05), (0.035, 0.035, -0.05), (0.035, 0.035, 0.1), (-0.04, 0.035, 0.1)]
+    )
+    return [slab(corners[::-1], (0.0, -0.014, 0.0), [_BONE] * 4, _DARK, Material.GLOSSY)]
+
+
+def _screen(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
+    del body, outfit, coarse
+    return [_board(0.17, 0.085, 0.06, _DARK, Material.GLOSSY, 0.03, 0.014)]
+
+
+def _flag(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
+    del body
+    top, low = 1.55, 1.55 - 0.62
+    across = (0.0, -CLOTH_M / 2, -CLOTH_M / 2, -CLOTH_M)
+    near, far = {CLOTH_NEAR: 1.0}, {CLOTH_FAR: 1.0}
+    # The far half begins where the near one ends; its axes start there.
+    rows = (
+        (across[0], across[1], near, {CLOTH_NEAR: 0.5, CLOTH_FAR: 0.5}),
+        (across[2], across[3], {CLOTH_NEAR: 0.5, CLOTH_FAR: 0.5}, far),
+    )
+    pieces = [_rod(-0.55, top + 0.05, 0.018, _WOOD)]
+    for x0, x1, start, end in rows:
+        corners = np.array([(x0, 0.0, low), (x0, 0.0, top), (x1, 0.0, top), (x1, 0.0, low)])
+        pieces.append(
+            slab(corners, (0.0, 0.006, 0.0), [start, start, end, end], outfit.hat_colour, Material.CLOTH)
+        )
+        if not coarse:
+            stripe = corners.copy()
+            stripe[[0, 3], 2], stripe[[1, 2], 2] = low + 0.21, low + 0.41
+            stripe[:, 1] -= 0.006
+            pieces.append(slab(stripe, (0.0, 0.018, 0.0), [start, start, end, end], _PAPER, Material.CLOTH))
+    return pieces
+
+
+def _sign(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
+    del body
+    pieces = [
+        _rod(-0.3, 0.55, 0.016, _WOOD, -0.02),
+        _board(0.72, 0.5, 0.62, _PAPER, Material.MATT, 0.01, 0.02),
+    ]
+    if coarse:
+        return pieces
+    for z, wide, high in ((0.76, 0.56, 0.09), (0.62, 0.44, 0.09), (0.48, 0.52, 0.09)):
+        pieces.append(
+            _board(wide, high, z, outfit.bag_colour if z == 0.62 else _DARK, Material.MATT, 0.016, 0.005)
+        )
+    return pieces
+
+
+def _stone(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
+    del body, outfit
+    rings: list[Ring] = [(0.02, 0.0, -0.05, 0.03, 0.03, _BONE), (0.02, 0.0, 0.0, 0.055, 0.05, _BONE), (0.02, 0.0, 0.05, 0.03, 0.03, _BONE)]  # fmt: skip
+    return [loft(rings[::2] if coarse else rings, [(0.2, 0.19, 0.18)], 4 if coarse else 5, Material.MATT)]
+
+
+def _flare(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
+    del body, outfit
+    flame: list[Ring] = [(0.0, 0.0, 0.22, 0.025, 0.025, _BONE), (0.0, 0.0, 0.34, 0.075, 0.075, _BONE), (0.0, 0.0, 0.52, 0.012, 0.012, _BONE)]  # fmt: skip
+    fire = loft(flame, [(1.0, 0.35, 0.2), (1.0, 0.6, 0.3)], 4 if coarse else 6, Material.LAMP, glow=4.0)
+    return [_rod(-0.08, 0.24, 0.018, (0.45, 0.05, 0.04)), fire]
+
+
+def _umbrella(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
+    low = 0.33 * body.height
+    sides = 5 if coarse else 8
+    rings: list[Ring] = [(0.0, 0.0, low, 0.56, 0.56, _BONE), (0.0, 0.0, low + 0.13, 0.4, 0.4, _BONE), (0.0, 0.0, low + 0.22, 0.03, 0.03, _BONE)]  # fmt: skip
+    roof = loft(rings[::2] if coarse else rings, [outfit.hat_colour], sides, closed=(True, True))
+    return [_rod(-0.06, low + 0.2, 0.01, _DARK), roof]
+
+
+def _stick(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
+    del outfit, coarse
+    return [_rod(-0.42 * body.height, 0.0, 0.014, _WOOD)]

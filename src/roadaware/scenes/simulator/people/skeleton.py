@@ -1,0 +1,149 @@
+"""The skeleton: from what a pose wants of trunk, hands and feet to the transforms of all bones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roadaware.scenes.simulator.actors import Floats
+from roadaware.scenes.simulator.people.statures import (
+    BONES,
+    CHEST,
+    CLOTH_FAR,
+    CLOTH_NEAR,
+    FOOT,
+    FOREARM,
+    HEAD,
+    HELD,
+    PELVIS,
+    SHIN,
+    SPINE,
+    THIGH,
+    UPPER_ARM,
+    Stature,
+)
+
+# Places in a vector of wishes. Turns are yaw, pitch (forward is positive) and roll (to the right is
+# positive), in radians. What is linear in them can be blended; lengths of limbs cannot change by it.
+BASE, BASE_TURN = slice(0, 3), slice(3, 6)
+PELVIS_TURN, BACK_TURN, HEAD_TURN = slice(6, 9), slice(9, 12), slice(12, 15)
+FEET = (slice(15, 18), slice(18, 21))
+FOOT_TURNS = (slice(21, 24), slice(24, 27))
+KNEES = (slice(27, 30), slice(30, 33))
+HANDS = (slice(33, 36), slice(36, 39))
+GRIPS = (slice(39, 42), slice(42, 45))
+GRIPPING = (45, 46)
+ELBOWS = (slice(47, 50), slice(50, 53))
+HELD_TURN, HELD_LEFT, HELD_SIZE = slice(53, 56), 56, 57
+CLOTH = slice(58, 60)
+WISHES = 60
+"""Places of a vector: base and its turn; turns of pelvis and back, of the head from the base; ankles; turns
+of feet; where knees point; wrists from the shoulders along the chest's axes in lengths of the arm; wrists in
+the actor's axes, and how much those count; where elbows point; turn, share in the left hand and size of what
+is held; turns of a flag's two halves."""
+
+_TURNED = np.array([*range(3, 15), *range(21, 27), *range(53, 56)])
+_LIMBS_ROOT = np.array([*UPPER_ARM, *THIGH])
+_LIMBS_MIDDLE = np.array([*FOREARM, *SHIN])
+_BEND = np.array([[-1.0], [-1.0], [1.0], [1.0]])
+
+
+def turned(angles: Floats) -> Floats:
+    """(n, 3, 3) the axes, in rows, after turns.
+
+    Args:
+        angles: (n, 3) yaw, pitch and roll in radians.
+    """
+    c, s = np.cos(angles), np.sin(angles)
+    cy, cp, cr = c.T
+    sy, sp, sr = s.T
+    axes = np.empty((len(angles), 3, 3))
+    axes[:, 0, 0], axes[:, 0, 1], axes[:, 0, 2] = cy * cp, sy * cp, -sp
+    axes[:, 1, 0], axes[:, 1, 1], axes[:, 1, 2] = cy * sp * sr - sy * cr, sy * sp * sr + cy * cr, cp * sr
+    axes[:, 2, 0], axes[:, 2, 1], axes[:, 2, 2] = cy * sp * cr + sy * sr, sy * sp * cr - cy * sr, cp * cr
+    return axes
+
+
+def bones_of(wish: Floats, body: Stature) -> Floats:
+    """(17, 4, 3) the transforms of all bones in the actor's axes: `[x, y, z, 1] @ transform`.
+
+    Args:
+        wish: (60,) what the pose wants.
+        body: lengths of its bones.
+    """
+    turns = turned(wish[_TURNED].reshape(7, 3))
+    base, feet, held = turns[0], turns[4:6], turns[6]
+    half = turned(0.5 * wish[None, BACK_TURN])[0]
+    bones = np.empty((len(BONES), 4, 3))
+    rest = body.rest
+    bones[PELVIS, :3] = turns[1] @ base
+    bones[PELVIS, 3] = wish[BASE]
+    _hang(bones, SPINE, PELVIS, rest, half)
+    _hang(bones, CHEST, SPINE, rest, half)
+    chest = bones[CHEST, :3]
+    bones[HEAD, :3] = turns[3] @ base
+    bones[HEAD, 3] = bones[CHEST, 3] + (rest[HEAD] - rest[CHEST]) @ chest
+    _limbs(bones, wish, body)
+    bones[FOOT, :3] = feet @ base
+    wrists = bones[FOREARM, 3] - body.fore * bones[FOREARM, 2]
+    _hold(bones, wish, wrists, held @ base, body)
+    return bones
+
+
+def _hang(bones: Floats, bone: int, parent: int, rest: Floats, turn: Floats) -> None:
+    bones[bone, :3] = turn @ bones[parent, :3]
+    bones[bone, 3] = bones[parent, 3] + (rest[bone] - rest[parent]) @ bones[parent, :3]
+
+
+def _limbs(bones: Floats, wish: Floats, body: Stature) -> None:
+    chest, pelvis, rest = bones[CHEST], bones[PELVIS], body.rest
+    root = np.empty((4, 3))
+    root[:2] = chest[3] + (rest[4:7:2] - rest[CHEST]) @ chest[:3]
+    root[2:] = pelvis[3] + (rest[8:12:3] - rest[PELVIS]) @ pelvis[:3]
+    target = wish[15:39].reshape(8, 3)[[6, 7, 0, 1]]
+    grip = wish[45:47, None]
+    loose = root[:2] + body.arm * target[:2] @ chest[:3]
+    target[:2] = loose + grip * (wish[39:45].reshape(2, 3) - loose)
+    pole = np.concatenate([wish[47:53].reshape(2, 3) @ chest[:3], wish[27:33].reshape(2, 3) @ pelvis[:3]])
+    upper = np.array([[body.upper], [body.upper], [body.thigh], [body.thigh]])
+    lower = np.array([[body.fore], [body.fore], [body.shin], [body.shin]])
+    way = target - root
+    far = np.sqrt((way * way).sum(1, keepdims=True)) + 1e-9
+    way /= far
+    far = np.clip(far, 1.05 * np.abs(upper - lower) + 0.03 * upper, 0.9995 * (upper + lower))
+    pole -= (pole * way).sum(1, keepdims=True) * way
+    pole /= np.sqrt((pole * pole).sum(1, keepdims=True)) + 1e-9
+    cosine = (upper * upper + far * far - lower * lower) / (2.0 * upper * far)
+    bent = upper * (cosine * way + np.sqrt(np.maximum(0.0, 1.0 - cosine * cosine)) * pole)
+    hinge = _cross(pole, way) * _BEND
+    for places, start, along in (
+        (_LIMBS_ROOT, root, -bent / upper),
+        (_LIMBS_MIDDLE, root + bent, (bent - far * way) / lower),
+    ):
+        bones[places, 0] = _cross(hinge, along)
+        bones[places, 1] = hinge
+        bones[places, 2] = along
+        bones[places, 3] = start
+    bones[FOOT, 3] = root[2:] + far[2:] * way[2:]
+
+
+def _hold(bones: Floats, wish: Floats, wrists: Floats, held: Floats, body: Stature) -> None:
+    palms = wrists - 0.55 * body.hand * bones[FOREARM, 2]
+    bones[HELD, 3] = palms[1] + wish[HELD_LEFT] * (palms[0] - palms[1])
+    bones[HELD, :3] = held * wish[HELD_SIZE]
+    near, far = turned(np.array([[wish[58], 0.0, 0.0], [wish[58] + wish[59], 0.0, 0.0]]))
+    bones[CLOTH_NEAR, :3] = near @ bones[HELD, :3]
+    bones[CLOTH_FAR, :3] = far @ bones[HELD, :3]
+    bones[CLOTH_NEAR, 3] = bones[HELD, 3]
+    bones[CLOTH_FAR, 3] = bones[HELD, 3] - (CLOTH_M / 2) * bones[CLOTH_NEAR, 0]
+
+
+CLOTH_M = 0.95
+"""Length of a flag's cloth, which trails behind the pole."""
+
+
+def _cross(a: Floats, b: Floats) -> Floats:
+    found = np.empty_like(a)
+    found[:, 0] = a[:, 1] * b[:, 2] - a[:, 2] * b[:, 1]
+    found[:, 1] = a[:, 2] * b[:, 0] - a[:, 0] * b[:, 2]
+    found[:, 2] = a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
+    return found

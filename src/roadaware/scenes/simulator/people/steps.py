@@ -1,0 +1,200 @@
+"""Steps: where hips, feet and swinging arms are while somebody stands, walks, runs or rides."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from roadaware.scenes.simulator.actors import Floats
+from roadaware.scenes.simulator.people import skeleton as place
+from roadaware.scenes.simulator.people.machines import Saddle
+from roadaware.scenes.simulator.people.statures import THIGH, Stature
+
+SIDES = (1, -1)
+LEFT, RIGHT = 0, 1
+
+
+def stand(body: Stature, gait: float) -> Floats:
+    """(60,) what somebody who stands and sways a little wants; the start of all other poses."""
+    wish = np.zeros(place.WISHES)
+    sway = 0.01 * body.height * math.sin(gait)
+    wish[place.BASE] = 0.25 * sway, sway, 0.996 * body.hip
+    wish[place.PELVIS_TURN] = 0.0, 0.0, 0.03 * math.sin(gait)
+    wish[place.BACK_TURN] = 0.0, body.stoop, -0.05 * math.sin(gait)
+    for side, foot in enumerate(SIDES):
+        wish[place.FEET[side]] = -0.01 * side, foot * 1.35 * body.rest[THIGH[0], 1], body.ankle
+        wish[place.FOOT_TURNS[side]] = 0.18 * foot, 0.0, 0.0
+        wish[place.KNEES[side]] = 1.0, 0.12 * foot, 0.0
+        hand(wish, side, 0.06, 0.12, -0.96)
+    wish[place.HELD_SIZE] = 1.0
+    return wish
+
+
+def hand(
+    wish: Floats,
+    side: int,
+    ahead: float,
+    out: float,
+    up: float,
+    elbow: tuple[float, float, float] = (-1.0, 0.25, -0.1),
+) -> None:
+    """Put a wrist, in lengths of the arm from its shoulder; `elbow` is where it points, outwards positive."""
+    wish[place.HANDS[side]] = ahead, SIDES[side] * out, up
+    wish[place.ELBOWS[side]] = elbow[0], SIDES[side] * elbow[1], elbow[2]
+    wish[place.GRIPPING[side]] = 0.0
+
+
+def grip(
+    wish: Floats, side: int, point: tuple[float, float, float], elbow: tuple[float, float, float]
+) -> None:
+    """Put a wrist on a point in the actor's axes, metres."""
+    wish[place.GRIPS[side]] = point
+    wish[place.ELBOWS[side]] = elbow[0], SIDES[side] * elbow[1], elbow[2]
+    wish[place.GRIPPING[side]] = 1.0
+
+
+def legs_of(wish: Floats, other: Floats, share: float) -> None:
+    """Take a share of the hips and legs of another vector of wishes."""
+    for part in (place.BASE, place.PELVIS_TURN, slice(15, 33)):
+        wish[part] += share * (other[part] - wish[part])
+
+
+def walk(body: Stature, gait: float) -> Floats:
+    """(60,) walking: a left heel strikes where the gait is a multiple of 2 pi."""
+    wish = stand(body, 0.0)
+    stride = 2.0 * body.step
+    wish[place.BASE] = (
+        0.0,
+        0.012 * body.height * math.sin(gait),
+        (0.968 - 0.014 * math.cos(2 * gait)) * body.hip,
+    )
+    turn = 0.11 * math.cos(gait)
+    wish[place.PELVIS_TURN] = -turn, 0.03, 0.035 * math.sin(gait)
+    wish[place.BACK_TURN] = 2.2 * turn, body.stoop + 0.03, -0.03 * math.sin(gait)
+    wish[place.HEAD_TURN] = 0.0, 0.02 * math.cos(2 * gait), 0.0
+    for side, half in enumerate((0.0, math.pi)):
+        phase = ((gait + half) / (2 * math.pi)) % 1.0
+        _step(wish, side, body, phase, stride, duty=0.6, lead=0.235, lift=0.035, roll=0.85)
+        swing = -0.12 - 0.42 * math.cos(gait + half)
+        _swing(wish, side, body, swing + 0.16, 0.22 + 0.32 * max(0.0, swing + 0.3))
+    return wish
+
+
+def run(body: Stature, gait: float) -> Floats:
+    """(60,) running, with both feet in the air between steps."""
+    wish = stand(body, 0.0)
+    bounce = math.cos(2 * gait - 1.1)
+    wish[place.BASE] = 0.0, 0.0, (0.95 - 0.035 * bounce) * body.hip
+    turn = 0.2 * math.cos(gait)
+    wish[place.PELVIS_TURN] = -turn, 0.14, 0.0
+    wish[place.BACK_TURN] = 2.2 * turn, 0.16 + 0.5 * body.stoop, 0.0
+    wish[place.HEAD_TURN] = 0.0, 0.05, 0.0
+    for side, half in enumerate((0.0, math.pi)):
+        phase = ((gait + half) / (2 * math.pi)) % 1.0
+        _step(wish, side, body, phase, running_stride(body), duty=0.3, lead=0.1, lift=0.3, roll=1.1)
+        _swing(wish, side, body, -0.2 - 0.85 * math.cos(gait + half), 1.55)
+    return wish
+
+
+def running_stride(body: Stature) -> float:
+    """Metres of two steps, running."""
+    return 2.0 * 1.88 * body.step
+
+
+def _step(
+    wish: Floats,
+    side: int,
+    body: Stature,
+    phase: float,
+    stride: float,
+    *,
+    duty: float,
+    lead: float,
+    lift: float,
+    roll: float,
+) -> None:
+    """One foot: on the ground for a share `duty` of the cycle, moving back as the body moves forward."""
+    heel, ball, high = 0.035 * body.height, 0.075 * body.height, body.ankle
+    if phase < duty:
+        x, z, pitch = _planted(phase, duty, stride, lead, roll, heel, ball, high)
+    else:
+        u = (phase - duty) / (1.0 - duty)
+        x0, z0, p0 = _planted(duty, duty, stride, lead, roll, heel, ball, high)
+        x1, z1, p1 = _planted(0.0, duty, stride, lead, roll, heel, ball, high)
+        ease = u * u * (3.0 - 2.0 * u)
+        over = math.sin(math.pi * min(1.0, u * 1.15)) if lift > 0.1 else math.sin(math.pi * u)
+        x, pitch = x0 + (x1 - x0) * ease, p0 + (p1 - p0) * min(1.0, 1.25 * ease)
+        z = z0 + (z1 - z0) * ease + lift * body.hip * over**1.3 * (1.0 - 0.55 * u)
+        pitch += 0.5 * over * (1.0 - u) if lift > 0.1 else 0.0
+    wide = 0.75 * body.rest[THIGH[0], 1]
+    wish[place.FEET[side]] = x, SIDES[side] * wide, z
+    wish[place.FOOT_TURNS[side]] = 0.1 * SIDES[side], pitch, 0.0
+
+
+def _planted(
+    phase: float,
+    duty: float,
+    stride: float,
+    lead: float,
+    roll: float,
+    heel: float,
+    ball: float,
+    high: float,
+) -> tuple[float, float, float]:
+    """x, z and pitch of an ankle whose heel or ball stays on one spot of the ground."""
+    flat = stride * (lead - phase)
+    landing, rise = 0.14 * duty, 0.55 * duty
+    if phase < landing:
+        pitch = -0.3 * (1.0 - phase / landing)
+        at, arm = flat - heel, heel
+    elif phase > rise:
+        pitch = roll * ((phase - rise) / (duty - rise)) ** 1.6
+        at, arm = flat + ball, -ball
+    else:
+        return flat, high, 0.0
+    c, s = math.cos(pitch), math.sin(pitch)
+    return at + arm * c + high * s, -arm * s + high * c, pitch
+
+
+def _swing(wish: Floats, side: int, body: Stature, shoulder: float, elbow: float) -> None:
+    """An arm that swings forward by the angle of its shoulder, bent at the elbow; radians."""
+    upper, fore = body.upper / body.arm, body.fore / body.arm
+    lower = shoulder + elbow
+    ahead = upper * math.sin(shoulder) + fore * math.sin(lower)
+    up = -upper * math.cos(shoulder) - fore * math.cos(lower)
+    hand(wish, side, ahead, 0.1 if elbow < 1.0 else 0.02, up, (-1.0, 0.3, -0.4))
+
+
+def ride(body: Stature, saddle: Saddle, gait: float, still: float) -> Floats:
+    """(60,) on a bicycle or motorbike; where it stands still, feet reach for the ground.
+
+    Args:
+        body: lengths of the bones.
+        saddle: the points of contact of the machine.
+        gait: angle of the cranks.
+        still: 1 where it stands, 0 where it rolls.
+    """
+    wish = stand(body, 0.0)
+    pedals = saddle.crank_m > 0
+    seat_x, seat_z = saddle.seat
+    hip = seat_z + 0.05 * body.height
+    lower = still * max(0.0, hip - 0.52 * body.height) if pedals else 0.0
+    wish[place.BASE] = seat_x + 0.02 + 0.22 * (lower > 0) * still, 0.03 * still, hip - lower
+    wish[place.PELVIS_TURN] = 0.0, 0.55 * saddle.lean, 0.03 * math.sin(gait) * pedals
+    wish[place.BACK_TURN] = 0.0, 1.0 * saddle.lean - 0.1 * still, 0.0
+    wish[place.HEAD_TURN] = 0.0, 0.12, 0.0
+    for side, foot in enumerate(SIDES):
+        angle = gait + math.pi * side
+        x = saddle.crank[0] + saddle.crank_m * math.sin(angle) - (0.06 if pedals else 0.02) * body.height
+        z = saddle.crank[1] + saddle.crank_m * math.cos(angle) + body.ankle + 0.02 * pedals
+        down = still if side == 0 or not pedals else 0.0
+        ground = (seat_x + (0.25 if pedals else 0.22), foot * (0.26 if pedals else 0.34), body.ankle)
+        mixed = [a + down * (b - a) for a, b in zip((x, foot * saddle.pedal_y, z), ground, strict=True)]
+        wish[place.FEET[side]] = mixed
+        wish[place.FOOT_TURNS[side]] = 0.0, 0.2 * pedals * (1.0 - down), 0.0
+        wish[place.KNEES[side]] = 1.0, (0.1 if pedals else 0.35) * foot, 0.2
+        grips_x, grips_y, grips_z = saddle.grips
+        point = (grips_x - 0.75 * body.hand, foot * grips_y, grips_z + 0.03)
+        grip(wish, side, point, (-0.5, 0.7, -0.6))
+    return wish
