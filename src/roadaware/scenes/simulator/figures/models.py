@@ -10,9 +10,13 @@ import numpy as np
 
 from roadaware.errors import UsageError
 from roadaware.scenes.simulator.actors import OBJECTS
+from roadaware.scenes.simulator.figures.buses import bus
+from roadaware.scenes.simulator.figures.cars import SHAPES, car
 from roadaware.scenes.simulator.figures.colours import SHADE, car_paint
 from roadaware.scenes.simulator.figures.form import Figure, Form, Size
+from roadaware.scenes.simulator.figures.lorries import fire_engine, lorry
 from roadaware.scenes.simulator.figures.shapes import box
+from roadaware.scenes.simulator.figures.vans import pickup, van
 from roadaware.scenes.simulator.mesh import Semantic
 
 Builder = Callable[[Size, np.random.Generator, bool], Figure]
@@ -121,14 +125,30 @@ def figure_of(kind: str, model: str, size_m: Size, look: int, coarse: bool) -> F
         names = ", ".join(item.name for item in MODELS[kind])
         raise UsageError(f"no model {model!r} of {kind}; there are {names}")
     rng = np.random.default_rng([look & 0xFFFFFFFF, 2])
-    return _block(kind, size_m, rng)
+    return _built(kind, model, size_m, rng, coarse).figure(size_m)
 
 
-def _block(kind: str, size: Size, rng: np.random.Generator) -> Figure:
+def _built(kind: str, model: str, size: Size, rng: np.random.Generator, coarse: bool) -> Form:
+    if model in SHAPES:
+        return car(model, size, rng, coarse)
+    if model in ("van", "minibus", "ambulance"):
+        return van(model, size, rng, coarse)
+    if kind == "MedVeh":
+        return pickup(size, rng, coarse)
+    if kind == "LarVeh":
+        return lorry(model, size, rng, coarse)
+    if kind == "Bus":
+        return bus(model, size, rng, coarse)
+    if model == "fire_engine":
+        return fire_engine(size, rng, coarse)
+    return _block(kind, size, rng)
+
+
+def _block(kind: str, size: Size, rng: np.random.Generator) -> Form:
     form = Form(_SEMANTIC.get(kind, Semantic.OBJECT) if kind not in OBJECTS else Semantic.OBJECT)
     length, width, height = size
     form.add(box((-length / 2, -width / 2, 0.25 * height), (length / 2, width / 2, height)), car_paint(rng))
     for x in (-0.3, 0.3):
         low = (x * length - 0.2 * height, -0.45 * width, 0.0)
         form.add(box(low, (x * length + 0.2 * height, 0.45 * width, 0.25 * height)), SHADE)
-    return form.figure(size)
+    return form

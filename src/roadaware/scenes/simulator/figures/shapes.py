@@ -55,6 +55,15 @@ class Solid:
         """The same on the other side of the plane through x and z, still seen from outside."""
         return Solid(self.vertices * [1.0, -1.0, 1.0], self.triangles[:, ::-1], self.part)
 
+    def without(self, *parts: int) -> Solid:
+        """The same without some of its faces, for what nobody can see.
+
+        Args:
+            parts: to leave out.
+        """
+        kept = ~np.isin(self.part, parts)
+        return Solid(self.vertices, self.triangles[kept], self.part[kept])
+
 
 def volume(vertices: npt.NDArray[np.floating], triangles: npt.NDArray[np.integer]) -> float:
     """Signed volume in cubic metres of what triangles enclose; positive where they face outwards.
@@ -114,6 +123,19 @@ def wedge(base: Sequence[float], top: Sequence[float]) -> Solid:
     )
     triangles = quads[:, [0, 1, 2, 0, 2, 3]].reshape(-1, 3)
     return _outwards(np.array(corners, dtype=np.float64), triangles, np.repeat(np.arange(6), 2))
+
+
+def prism(plan: npt.ArrayLike, low: float, high: float) -> Solid:
+    """A column over a level outline; part j is the wall after corner j.
+
+    Args:
+        plan: (k, 2) corners, convex, in metres.
+        low: height of its foot.
+        high: of its top.
+    """
+    corners = np.asarray(plan, dtype=np.float64)
+    foot = np.column_stack([corners, np.full(len(corners), low)])
+    return loft(np.stack([foot, foot + np.array([0.0, 0.0, high - low])]))
 
 
 def cylinder(

@@ -1,0 +1,274 @@
+"""Lorries: with a box body, tipper, flatbed, articulated, and the fire engine."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roadaware.scenes.simulator.figures.bodies import block, hull, panes, row, screen, seams
+from roadaware.scenes.simulator.figures.colours import (
+    GLASS,
+    METAL,
+    PLASTIC,
+    SHADE,
+    STEEL,
+    WHITE,
+    car_paint,
+    gloss,
+    matt,
+    shaded,
+)
+from roadaware.scenes.simulator.figures.form import Form, Paint, Size
+from roadaware.scenes.simulator.figures.parts import (
+    BEACONS,
+    BLUE,
+    End,
+    both,
+    chequers,
+    drums,
+    far_lamps,
+    flank,
+    lamps,
+    mirrors,
+    plate,
+    rollers,
+    wheels,
+)
+from roadaware.scenes.simulator.figures.shapes import box, cylinder, patch, wedge, window
+from roadaware.scenes.simulator.mesh import Semantic
+
+RADIUS_M = 0.5
+DECK_M = 1.05
+CAB_LOW_M = 0.42
+
+
+class _Lorry:
+    """A lorry's measures in metres, and what all lorries have."""
+
+    def __init__(self, size: Size, cab: float, cab_high: float, axles: tuple[float, ...]) -> None:
+        self.length, self.half, self.height = size[0], size[1] / 2, size[2]
+        self.front = End(self.length / 2, 1, 0.9 * self.half, 0.97 * self.half, 0.16)
+        self.rear = End(-self.length / 2, -1, 0.96 * self.half, 0.96 * self.half, 0.04)
+        self.cab_rear, self.cab_high = self.front.x - cab, cab_high
+        self.axles = axles
+
+    def chassis(self, form: Form, paint: Paint, coarse: bool) -> None:
+        """Cab, frame, wheels and lamps."""
+        form.wheelbase_m = self.axles[0] - self.axles[-1]
+        self._cab(form, paint, coarse)
+        if coarse:
+            for axle in (self.axles[0], self.axles[-1]):
+                rollers(form, axle, 0.97 * self.half, RADIUS_M)
+            far_lamps(form, self.front, self.rear, head=(0.62, 0.84), tail=(0.75, 0.98))
+            return
+        frame = box((self.rear.x, -0.5, 0.6), (self.cab_rear + 0.6, 0.5, DECK_M))
+        form.add(frame, SHADE)
+        wheels(form, self.axles[0], 0.95 * self.half, RADIUS_M, 0.3, steers=True)
+        for axle in self.axles[1:-1]:
+            drums(form, axle, 0.95 * self.half, RADIUS_M)
+        wheels(form, self.axles[-1], 0.95 * self.half, RADIUS_M, 0.5)
+        form.add(box((self.rear.x, -self.half, 0.72), (self.rear.x + 0.08, self.half, 1.0)), PLASTIC)
+        lamps(form, self.front, self.rear, head=(0.6, 1.0, 0.62, 0.84), tail=(0.5, 0.98, 0.75, 0.98))
+        form.add(patch(self.rear.quad(0.2, 0.8, 0.95), lift=0.02), Paint((0.72, 0.72, 0.72)))
+        plate(form, self.front, 0.5)
+
+    def _cab(self, form: Form, paint: Paint, coarse: bool) -> None:
+        half, x, high = 0.97 * self.half, self.front.x, self.cab_high
+        waist = 0.5 * high + 0.12
+        contour = [
+            (self.cab_rear, high, half),
+            (x - 0.42, high, half),
+            (x - 0.06, waist, half),
+            (x, waist - 0.12, self.front.half),
+        ]
+        if coarse:
+            form.add(
+                block([(a, b, 0.97 * half) for a, b, _ in (contour[0], *contour[1:3])], CAB_LOW_M), paint
+            )
+        else:
+            arches = [(self.axles[0], RADIUS_M)]
+            solid = hull(contour, CAB_LOW_M, arches, drop=0.12, sill=0.99, crown=0.94)
+            form.add(solid, paint, {0: SHADE})
+            form.add(patch(self.front.quad(0.62 * half, 0.92, waist - 0.2)), SHADE)
+            form.add(box((x - 0.14, -0.95 * half, 0.4), (x + 0.02, 0.95 * half, 0.62)), PLASTIC)
+            seams(form, [self.cab_rear + 0.12], half, 1.1, high - 0.2, 0.99)
+            mirrors(form, x - 0.25, 0.97 * half, waist + 0.1, (0.14, 0.26, 0.62))
+        screen(form, (x - 0.06, 0.93 * half, waist), (x - 0.42, 0.93 * half, high), 0.06)
+        door = flank(x - 0.3, min(x - 1.25, self.cab_rear + 0.35), (half, waist), (half, high - 0.24))
+        door[3, 0] = x - 0.52
+        both(form, door, None, GLASS)
+
+    def guards(self, form: Form) -> None:
+        """Side guards and a tank between the axles."""
+        front, rear = self.axles[0] - 0.75, self.axles[1] + 0.75
+        for side in (1, -1):
+            for low in (0.5, 0.78):
+                near, far = sorted((side * 0.9 * self.half, side * 0.94 * self.half))
+                form.add(box((rear, near, low), (front, far, low + 0.13)), STEEL)
+
+
+def lorry(model: str, size: Size, rng: np.random.Generator, coarse: bool) -> Form:
+    """A lorry for goods.
+
+    Args:
+        model: lorry, tipper, flatbed or articulated.
+        size: length, width and height in metres.
+        rng: of its colours and details.
+        coarse: whether a few triangles are enough.
+    """
+    form = Form(Semantic.TRUCK)
+    paint = car_paint(rng)
+    front, rear = size[0] / 2, -size[0] / 2
+    if model == "articulated":
+        axles = (front - 1.35, front - 4.9, rear + 3.9, rear + 2.6, rear + 1.3)
+        body = _Lorry(size, 2.25, 0.84 * size[2], axles)
+    else:
+        pair = (rear + 2.7, rear + 1.45) if model == "tipper" else (rear + 1.9,)
+        body = _Lorry(size, 2.1, size[2] if model == "flatbed" else 0.8 * size[2], (front - 1.3, *pair))
+    body.chassis(form, paint, coarse)
+    if not coarse and model != "articulated":
+        body.guards(form)
+    if model == "tipper":
+        _tub(form, body, rng, coarse)
+    elif model == "flatbed":
+        _deck(form, body, rng, coarse)
+    else:
+        _box_body(form, body, paint, rng, coarse, trailer=model == "articulated")
+    return form
+
+
+def _box_body(
+    form: Form, body: _Lorry, cab: Paint, rng: np.random.Generator, coarse: bool, *, trailer: bool
+) -> None:
+    paint = WHITE if rng.random() < 0.6 else shaded(car_paint(rng), 0.9)
+    ink = cab if rng.random() < 0.6 else gloss(rng.uniform(0.02, 0.35, 3))
+    front, y = body.cab_rear - (0.65 if trailer else 0.18), body.half
+    form.add(box((body.rear.x + 0.01, -y, DECK_M), (front, y, body.height)), paint)
+    side = flank(front, body.rear.x, (y, DECK_M), (y, body.height))
+    both(form, side, window(0.0, 1.0, 0.0, 0.05), PLASTIC)
+    both(form, side, window(0.12, 0.72, 0.5, 0.75), ink)
+    if coarse:
+        return
+    both(form, side, window(0.12, 0.5, 0.32, 0.4), ink)
+    frame = body.rear.quad(y, DECK_M, body.height)
+    for place in (0.0, 0.485, 0.97):
+        form.add(patch(frame, window(place, place + 0.03, 0.0, 1.0)), STEEL)
+    for place in (0.0, 0.96):
+        form.add(patch(frame, window(0.0, 1.0, place, place + 0.04), 0.009), STEEL)
+    for place in (0.3, 0.4, 0.6, 0.7):
+        form.add(patch(frame, window(place, place + 0.015, 0.08, 0.92), 0.014), METAL)
+    if trailer:
+        for post in range(1, 12):
+            share = post / 12
+            both(form, side, window(share, share + 0.004, 0.05, 0.98), STEEL, 0.014)
+        foot = front - 2.6
+        form.add(box((foot - 0.1, -0.85, 0.1), (foot + 0.1, 0.85, DECK_M)), STEEL)
+    else:
+        lid = wedge((body.cab_rear + 0.1, body.cab_rear + 1.3, -0.9, 0.9, body.cab_high),
+                    (body.cab_rear + 0.1, body.cab_rear + 0.5, -0.8, 0.8, body.height - 0.1))  # fmt: skip
+        form.add(lid, cab)
+
+
+def _tub(form: Form, body: _Lorry, rng: np.random.Generator, coarse: bool) -> None:
+    paint = shaded(car_paint(rng), 0.8)
+    rear, front, y, top = body.rear.x + 0.02, body.cab_rear - 0.2, body.half, 0.86 * body.height
+    base = (rear + 0.35, front, -0.84 * y, 0.84 * y, DECK_M)
+    form.add(wedge(base, (rear, front, -y, y, top)), paint)
+    rim = [(rear, -y, top), (front, -y, top), (front, y, top), (rear, y, top)]
+    form.add(patch(rim, window(0.03, 0.97, 0.06, 0.94)), SHADE)
+    earth = matt((0.1, 0.075, 0.05))
+    heap = wedge((rear + 0.3, front - 0.3, -0.85 * y, 0.85 * y, top),
+                 (rear + 1.6, front - 1.4, -0.2, 0.2, 0.985 * body.height))  # fmt: skip
+    form.add(heap.without(4), earth)
+    if coarse:
+        return
+    side = flank(front, rear, (0.84 * y, DECK_M), (y, top))
+    for rib in range(6):
+        share = 0.04 + rib * 0.17
+        both(form, side, window(share, share + 0.035, 0.0, 0.97), shaded(paint, 0.45), 0.03)
+    both(form, side, window(0.0, 1.0, 0.9, 1.0), shaded(paint, 0.55), 0.035)
+    form.add(box((front, -y, DECK_M), (front + 0.06, y, body.height - 0.1)), paint)
+    canopy = box((front, -0.9 * y, body.height - 0.12), (front + 0.7, 0.9 * y, body.height))
+    form.add(canopy, paint)
+
+
+def _deck(form: Form, body: _Lorry, rng: np.random.Generator, coarse: bool) -> None:
+    rear, front, y = body.rear.x + 0.01, body.cab_rear - 0.15, body.half
+    wood = matt((0.16, 0.1, 0.055))
+    form.add(box((rear, -y, DECK_M), (front, y, DECK_M + 0.16)), wood)
+    form.add(box((front - 0.08, -y, DECK_M), (front, y, 0.8 * body.height)), STEEL)
+    if not coarse:
+        for side in (1, -1):
+            for place in np.linspace(rear + 0.2, front - 0.5, 5).tolist():
+                near, far = sorted((side * 0.94 * y, side * y))
+                form.add(box((place, near, DECK_M), (place + 0.07, far, DECK_M + 0.55)), STEEL)
+    kind = int(rng.integers(3))
+    if kind == 0:
+        for lane, low in ((-0.6, 0), (0.0, 0), (0.6, 0), (-0.3, 1), (0.3, 1))[: 3 if coarse else 5]:
+            z = DECK_M + 0.46 + 0.52 * low
+            pipe = cylinder((rear + 0.3, lane, z), (front - 0.4, lane, z), 0.3, 4 if coarse else 7)
+            form.add(pipe, matt((0.2, 0.2, 0.19)))
+    elif kind == 1:
+        for place in (0.15, 0.55):
+            x = rear + place * (front - rear)
+            crate = box(
+                (x, -0.8 * y, DECK_M + 0.16), (x + 1.6, 0.8 * y, DECK_M + 0.16 + rng.uniform(0.5, 1.1))
+            )
+            form.add(crate, matt((0.24, 0.16, 0.08)))
+
+
+def fire_engine(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
+    """A fire engine with lockers and a ladder on its roof.
+
+    Args:
+        size: length, width and height in metres.
+        rng: of its details.
+        coarse: whether a few triangles are enough.
+    """
+    form = Form(Semantic.TRUCK)
+    coat = gloss(np.array([0.42, 0.02, 0.015]) * rng.uniform(0.9, 1.1))
+    light = gloss((0.75, 0.72, 0.05))
+    front, rear = size[0] / 2, -size[0] / 2
+    high = size[2] - 0.36
+    body = _Lorry((size[0], size[1], high), 3.1, 0.97 * high, (front - 1.35, rear + 2.1))
+    body.chassis(form, coat, coarse)
+    y, back = body.half, body.cab_rear
+    form.add(box((rear + 0.01, -y, 0.62), (back, y, high)), coat)
+    _bar(form, front - 0.95, body, size[2])
+    if coarse:
+        return _far_ladder(form, rear + 0.2, back + 1.2, high, size[2])
+    panes(form, 0.97 * y, [(back + 1.25, back + 0.2)], 0.57 * high, 0.82 * high)
+    for locker in row(back - 0.1, rear + 0.1, 3, 0.12):
+        low = 1.32 if locker[0] > body.axles[1] > locker[1] else 0.75
+        shutter = flank(locker[0], locker[1], (y, low), (y, high - 0.45))
+        both(form, shutter, None, METAL, 0.01)
+        for slat in range(1, 6):
+            both(form, shutter, window(0.0, 1.0, slat / 6, slat / 6 + 0.02), STEEL, 0.014)
+    band = flank(back, rear, (y, high - 0.4), (y, high - 0.08))
+    chequers(form, band, 10, 2, coat, light)
+    for column in range(8):
+        stripe = body.rear.quad(y / 8, 1.1, high - 0.2, (column - 3.5) * y / 4)
+        form.add(patch(stripe, lift=0.02), light if column % 2 else coat)
+    _ladder(form, rear, back + 1.4, high, size[2])
+    return form
+
+
+def _bar(form: Form, x: float, body: _Lorry, top: float) -> None:
+    high = 0.97 * body.height
+    for side, bulb in zip((1, -1), BEACONS, strict=True):
+        near, far = sorted((side * 0.15, side * 0.85 * body.half))
+        form.add(box((x - 0.16, near, high - 0.02), (x + 0.16, far, top - 0.1)).without(4), BLUE, bulb=bulb)
+
+
+def _far_ladder(form: Form, rear: float, front: float, low: float, high: float) -> Form:
+    form.add(box((rear, 0.1, low + 0.15), (front, 0.7, high)).without(4), METAL)
+    return form
+
+
+def _ladder(form: Form, rear: float, front: float, low: float, high: float) -> None:
+    for y in (0.12, 0.72):
+        form.add(box((rear, y - 0.035, high - 0.14), (front, y + 0.035, high)), METAL)
+    for x in np.linspace(rear + 0.2, front - 0.2, 9).tolist():
+        form.add(box((x, 0.12, high - 0.1), (x + 0.06, 0.72, high - 0.04)).without(2, 3), METAL)
+    for x in (rear + 0.6, front - 0.7):
+        form.add(box((x, 0.05, low - 0.02), (x + 0.08, 0.8, high - 0.14)), STEEL)
+    form.add(cylinder((rear + 0.8, -0.6, low + 0.1), (front - 1.2, -0.6, low + 0.1), 0.12, 5), SHADE)

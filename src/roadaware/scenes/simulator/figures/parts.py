@@ -1,0 +1,290 @@
+"""What vehicles have in common: wheels, lamps, number plates, mirrors, stripes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.scenes.simulator.actors import Lamp
+from roadaware.scenes.simulator.figures.colours import INK, PLASTIC, PLATE, RIM, RIM_DARK, RUBBER
+from roadaware.scenes.simulator.figures.form import Bulb, Form, Joint, Paint
+from roadaware.scenes.simulator.figures.shapes import (
+    Floats,
+    box,
+    cylinder,
+    disc,
+    patch,
+    prism,
+    window,
+)
+from roadaware.scenes.simulator.mesh import Material
+
+RED = Paint((0.13, 0.008, 0.006), Material.LAMP)
+AMBER = Paint((0.2, 0.075, 0.01), Material.LAMP)
+CLEAR = Paint((0.3, 0.31, 0.32), Material.LAMP)
+BLUE = Paint((0.02, 0.05, 0.25), Material.LAMP)
+
+BRAKE_BULB = Bulb(Lamp.BRAKE, (1.0, 0.04, 0.02), 3.0, tail=True)
+THIRD_BULB = Bulb(Lamp.BRAKE, (1.0, 0.04, 0.02), 3.0)
+HEAD_BULB = Bulb(Lamp.HEAD, (1.0, 0.96, 0.86), 4.0)
+REVERSE_BULB = Bulb(Lamp.REVERSE, (1.0, 0.97, 0.9), 2.5)
+BLINKERS = {1: Bulb(Lamp.LEFT, (1.0, 0.5, 0.03), 3.5), -1: Bulb(Lamp.RIGHT, (1.0, 0.5, 0.03), 3.5)}
+"""Indicators of the left (1) and the right (-1) side."""
+BEACONS = (
+    Bulb(Lamp.BEACON, (0.15, 0.35, 1.0), 5.0, turn=0),
+    Bulb(Lamp.BEACON, (0.15, 0.35, 1.0), 5.0, turn=1),
+)
+
+
+@dataclass(frozen=True)
+class End:
+    """The front or the rear of a body, as seen from above.
+
+    Args:
+        x: of its face, in metres.
+        sign: 1 for the front, -1 for the rear.
+        half: half the width of the face.
+        full: half the width of the body.
+        corner: depth of the rounding between the two.
+    """
+
+    x: float
+    sign: int
+    half: float
+    full: float
+    corner: float
+
+    def lamp(self, side: int, inner: float, outer: float, *, wrap: float = 0.0) -> Floats:
+        """(k, 2) outline of a lamp that stands a little off the face.
+
+        Args:
+            side: 1 left, -1 right.
+            inner: where it begins, as a share of the face's half width.
+            outer: where it ends.
+            wrap: share of the corner that it covers too.
+        """
+        out, deep = self.x + self.sign * 0.012, self.x - self.sign * 0.05
+        points = [(deep, inner * self.half), (out, inner * self.half), (out, outer * self.half)]
+        if wrap:
+            back = self.x - self.sign * max(self.corner * wrap, 0.04)
+            wide = self.half + (self.full - self.half) * min(wrap, 1.0) + 0.012
+            points += [(back, wide), (back, inner * self.half)]
+            points[0] = (back, inner * self.half)
+            points.pop()
+        else:
+            points.append((deep, outer * self.half))
+        return np.array(points) * [1.0, side]
+
+    def quad(self, y_half: float, low: float, high: float, y_middle: float = 0.0) -> Floats:
+        """(4, 3) corners of an upright rectangle on its face, counter-clockwise seen from outside.
+
+        Args:
+            y_half: half its width in metres.
+            low: height of its lower edge.
+            high: of its upper edge.
+            y_middle: its middle, left of the body's.
+        """
+        left, right = y_middle - self.sign * y_half, y_middle + self.sign * y_half
+        return np.array(
+            [(self.x, left, low), (self.x, right, low), (self.x, right, high), (self.x, left, high)]
+        )
+
+
+def flank(x_front: float, x_rear: float, low: tuple[float, float], high: tuple[float, float]) -> Floats:
+    """(4, 3) corners of a piece of the left side, counter-clockwise seen from outside.
+
+    Args:
+        x_front: of its front edge.
+        x_rear: of its rear edge.
+        low: y and z of its lower edge.
+        high: y and z of its upper edge.
+    """
+    return np.array([(x_front, *low), (x_rear, *low), (x_rear, *high), (x_front, *high)])
+
+
+def both(form: Form, quad: Floats, outline: npt.ArrayLike | None, paint: Paint, lift: float = 0.008) -> None:
+    """Put a patch on the left side and its mirror image on the right.
+
+    Args:
+        form: to put them on.
+        quad: (4, 3) corners on the left.
+        outline: as for `patch`.
+        paint: of both.
+        lift: off the face in metres.
+    """
+    piece = patch(quad, outline, lift)
+    form.add(piece, paint)
+    form.add(piece.mirrored(), paint)
+
+
+def wheels(form: Form, x: float, outer: float, radius: float, wide: float, *, steers: bool = False) -> None:
+    """A pair of wheels.
+
+    Args:
+        form: to put them on.
+        x: of their axle.
+        outer: y of their outer faces.
+        radius: in metres.
+        wide: of a tyre.
+        steers: whether they turn with the steering.
+    """
+    for side in (1, -1):
+        joint = Joint((x, side * (outer - wide / 2), radius), 0.0, steers)
+        tyre = cylinder((x, side * (outer - wide), radius), (x, side * outer, radius), radius, 10)
+        form.add(tyre, RUBBER, joint=joint if steers else None)
+        turning = Joint(joint.pivot, radius, steers)
+        face = side * (outer + 0.006)
+        form.add(disc((x, face, radius), 0.66 * radius, (0, side, 0), 7), RIM, joint=turning)
+        for spoke in range(4):
+            hole = disc((x, side * (outer + 0.012), 1.42 * radius), 0.13 * radius, (0, side, 0), 3)
+            form.add(hole.spun(90 * spoke, 1, (x, 0, radius)), RIM_DARK, joint=turning)
+
+
+def drums(form: Form, x: float, outer: float, radius: float) -> None:
+    """A pair of wheels that others hide from behind: one drum across, with its rims.
+
+    Args:
+        form: to put them on.
+        x: of their axle.
+        outer: y of their outer faces.
+        radius: in metres.
+    """
+    form.add(cylinder((x, -outer, radius), (x, outer, radius), radius, 10), RUBBER)
+    for side in (1, -1):
+        turning = Joint((x, 0.0, radius), radius)
+        form.add(
+            disc((x, side * (outer + 0.006), radius), 0.66 * radius, (0, side, 0), 5), RIM, joint=turning
+        )
+        hole = disc((x, side * (outer + 0.012), 1.42 * radius), 0.14 * radius, (0, side, 0), 3)
+        for spoke in range(2):
+            form.add(hole.spun(180 * spoke, 1, (x, 0, radius)), RIM_DARK, joint=turning)
+
+
+def rollers(form: Form, x: float, outer: float, radius: float) -> None:
+    """A pair of wheels for what is far away: one drum across.
+
+    Args:
+        form: to put them on.
+        x: of their axle.
+        outer: y of their outer faces.
+        radius: in metres.
+    """
+    form.add(cylinder((x, -outer, radius), (x, outer, radius), radius, 5), RUBBER)
+
+
+def plate(form: Form, end: End, low: float) -> None:
+    """A number plate with something on it.
+
+    Args:
+        form: to put it on.
+        end: where.
+        low: height of its lower edge in metres.
+    """
+    quad = end.quad(0.26, low, low + 0.12)
+    form.add(patch(quad, lift=0.03), PLATE)
+    for start in (0.1, 0.55):
+        form.add(patch(quad, window(start, start + 0.35, 0.25, 0.75), lift=0.034), INK)
+
+
+def mirrors(form: Form, x: float, y: float, low: float, size: tuple[float, float, float]) -> None:
+    """A pair of mirrors; they stick out of the vehicle's size.
+
+    Args:
+        form: to put them on.
+        x: of their middle.
+        y: where they begin.
+        low: height of their lower edge.
+        size: along x, y and z in metres.
+    """
+    long, wide, high = size
+    glass = box((x - long / 2, y, low), (x + long / 2, y + wide, low + high))
+    form.add(glass, PLASTIC, trim=True)
+    form.add(glass.mirrored(), PLASTIC, trim=True)
+
+
+def lamps(
+    form: Form,
+    front: End,
+    rear: End,
+    *,
+    head: tuple[float, float, float, float],
+    tail: tuple[float, float, float, float],
+    stacked: bool = False,
+) -> None:
+    """All lamps of a vehicle with four wheels or more.
+
+    Args:
+        form: to put them on.
+        front: face with head lamps and indicators.
+        rear: face with brake, reversing lamps and indicators.
+        head: inner and outer edge of head lamps as shares of the face's half width, and their heights.
+        tail: the same of tail lamps.
+        stacked: whether the rear lamps stand above each other.
+    """
+    inner, outer, low, high = head
+    for side in (1, -1):
+        form.add(prism(front.lamp(side, inner, outer - 0.16), low, high), CLEAR, bulb=HEAD_BULB)
+        corner = front.lamp(side, outer - 0.15, outer, wrap=1.0)
+        form.add(prism(corner, low, high), AMBER, bulb=BLINKERS[side])
+    inner, outer, low, high = tail
+    for side in (1, -1):
+        if stacked:
+            cuts = low + (high - low) * np.array([0.0, 0.22, 0.5, 1.0])
+            plan = rear.lamp(side, inner, outer, wrap=0.9)
+            form.add(prism(plan, cuts[0], cuts[1]), CLEAR, bulb=REVERSE_BULB)
+            form.add(prism(plan, cuts[1], cuts[2]), AMBER, bulb=BLINKERS[side])
+            form.add(prism(plan, cuts[2], cuts[3]), RED, bulb=BRAKE_BULB)
+            continue
+        middle = low + 0.42 * (high - low)
+        form.add(prism(rear.lamp(side, inner, outer, wrap=1.0), middle, high), RED, bulb=BRAKE_BULB)
+        cut = inner + 0.4 * (outer - inner)
+        form.add(prism(rear.lamp(side, inner, cut), low, middle), CLEAR, bulb=REVERSE_BULB)
+        corner = rear.lamp(side, cut, outer, wrap=1.0)
+        form.add(prism(corner, low, middle), AMBER, bulb=BLINKERS[side])
+
+
+def far_lamps(
+    form: Form, front: End, rear: End, *, head: tuple[float, float], tail: tuple[float, float]
+) -> None:
+    """The same as flat pieces, for what is far away.
+
+    Args:
+        form: to put them on.
+        front: face with head lamps and indicators.
+        rear: face with brake, reversing lamps and indicators.
+        head: heights of the head lamps.
+        tail: of the tail lamps.
+    """
+    for side in (1, -1):
+        face = front.quad(0.17 * front.full, *head, side * 0.62 * front.full)
+        form.add(patch(face), CLEAR, bulb=HEAD_BULB)
+        face = front.quad(0.09 * front.full, *head, side * 0.9 * front.full)
+        form.add(patch(face, [(0, 0), (1, 0), (0.5, 1)]), AMBER, bulb=BLINKERS[side])
+        face = rear.quad(0.15 * rear.full, *tail, side * 0.62 * rear.full)
+        form.add(patch(face), RED, bulb=BRAKE_BULB)
+        face = rear.quad(0.09 * rear.full, *tail, side * 0.9 * rear.full)
+        form.add(patch(face, [(0, 0), (1, 0), (0.5, 1)]), AMBER, bulb=BLINKERS[side])
+    low, high = tail
+    face = rear.quad(0.2 * rear.full, low - 0.5 * (high - low), low)
+    form.add(patch(face, [(0, 0), (1, 0), (0.5, 1)]), CLEAR, bulb=REVERSE_BULB)
+
+
+def chequers(form: Form, quad: Floats, columns: int, rows: int, dark: Paint, light: Paint) -> None:
+    """Squares of two paints in turn on both sides, as emergency vehicles have them.
+
+    Args:
+        form: to put them on.
+        quad: (4, 3) corners on the left side.
+        columns: along it.
+        rows: above each other.
+        dark: of every second square.
+        light: of the whole below them.
+    """
+    both(form, quad, None, light, 0.006)
+    for column in range(columns):
+        for row in range(rows):
+            if (column + row) % 2 == 0:
+                square = window(column / columns, (column + 1) / columns, row / rows, (row + 1) / rows)
+                both(form, quad, square, dark, 0.012)

@@ -1,0 +1,239 @@
+"""Vans: panel van, minibus, pick-up, and the ambulance."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roadaware.scenes.simulator.figures.bodies import (
+    block,
+    cabin,
+    glasshouse,
+    hull,
+    panes,
+    row,
+    screen,
+    seams,
+    underside,
+)
+from roadaware.scenes.simulator.figures.colours import GLASS, PLASTIC, SHADE, WHITE, car_paint, gloss, shaded
+from roadaware.scenes.simulator.figures.form import Form, Paint, Size
+from roadaware.scenes.simulator.figures.parts import (
+    BEACONS,
+    BLUE,
+    End,
+    both,
+    chequers,
+    far_lamps,
+    flank,
+    lamps,
+    mirrors,
+    plate,
+    rollers,
+    wheels,
+)
+from roadaware.scenes.simulator.figures.shapes import box, patch, window
+from roadaware.scenes.simulator.mesh import Semantic
+
+RADIUS_M = 0.35
+LOW_M = 0.26
+
+
+def van(model: str, size: Size, rng: np.random.Generator, coarse: bool) -> Form:
+    """A panel van, a minibus or an ambulance.
+
+    Args:
+        model: van, minibus or ambulance.
+        size: length, width and height in metres.
+        rng: of its colours and details.
+        coarse: whether a few triangles are enough.
+    """
+    form = Form(Semantic.CAR)
+    paint = WHITE if model == "ambulance" or rng.random() < 0.45 else car_paint(rng)
+    bar = 0.16 if model == "ambulance" else 0.0
+    body = _Van(size[0], size[1] / 2, size[2] - bar, paint)
+    body.shell(form, coarse)
+    if model == "van":
+        _cargo(form, body, rng, coarse)
+    elif model == "minibus":
+        spans = [(body.length * 0.12, -body.length * 0.46)] if coarse else body.seats()
+        panes(form, body.half, spans, 0.53 * body.height, 0.83 * body.height)
+        body.rear_windows(form)
+    else:
+        _ambulance(form, body, size[2], coarse)
+    return form
+
+
+class _Van:
+    """A van's measures in metres."""
+
+    def __init__(self, length: float, half: float, height: float, paint: Paint) -> None:
+        self.length, self.half, self.height, self.paint = length, half, height, paint
+        self.front = End(length / 2, 1, 0.86 * half, half, 0.2)
+        self.rear = End(-length / 2, -1, 0.97 * half, half, 0.06)
+        self.axles = (length / 2 - 0.95, -length / 2 + 1.05)
+        self.cowl = (length / 2 - 0.72, 0.53 * height)
+        self.roof = length / 2 - 1.5
+
+    def shell(self, form: Form, coarse: bool) -> None:
+        """Body, windscreen, front doors' windows, wheels and lamps."""
+        form.wheelbase_m = self.axles[0] - self.axles[1]
+        high, half = self.height, self.half
+        contour = [
+            (self.rear.x, high - 0.03, self.rear.half),
+            (self.rear.x + 0.06, high, half),
+            (self.roof - 0.15, high, half),
+            (self.roof, high - 0.06, half),
+            (self.cowl[0], self.cowl[1], half),
+            (self.front.x - 0.14, 0.44 * high, half),
+            (self.front.x, 0.38 * high, self.front.half),
+        ]
+        head, tail = (0.3 * high, 0.38 * high), (0.3 * high, 0.55 * high)
+        if coarse:
+            few = [contour[0], contour[3], contour[4], contour[6]]
+            form.add(block([(x, z, 0.98 * half) for x, z, _ in few], LOW_M), self.paint)
+            far_lamps(form, self.front, self.rear, head=head, tail=tail)
+            for axle in self.axles:
+                rollers(form, axle, half, RADIUS_M)
+        else:
+            arches = [(axle, RADIUS_M) for axle in self.axles]
+            form.add(hull(contour, LOW_M, arches, drop=0.14, sill=0.98, crown=0.9), self.paint, {0: SHADE})
+            underside(form, -0.46 * self.length, 0.45 * self.length, 0.62 * half, LOW_M - 0.04, 0.74)
+            self._trim(form, (0.55, 1.0, *head), (0.82, 1.0, *tail))
+        screen(form, (self.cowl[0], 0.9 * half, self.cowl[1]), (self.roof, 0.9 * half, high - 0.06))
+        back = self.roof - 0.42
+        shape = flank(self.cowl[0] - 0.12, back, (half, 0.53 * high), (half, 0.83 * high))
+        shape[3, 0] = self.roof + 0.02
+        both(form, shape, None, GLASS)
+
+    def _trim(
+        self, form: Form, head: tuple[float, float, float, float], tail: tuple[float, float, float, float]
+    ) -> None:
+        lamps(form, self.front, self.rear, head=head, tail=tail, stacked=True)
+        wheels(form, self.axles[0], self.half - 0.01, RADIUS_M, 0.22, steers=True)
+        wheels(form, self.axles[1], self.half - 0.01, RADIUS_M, 0.22)
+        grille = self.front.quad(0.42 * self.half, 0.27 * self.height, 0.35 * self.height)
+        form.add(patch(grille), SHADE)
+        for end in (self.front, self.rear):
+            low, high = sorted((end.x - end.sign * 0.1, end.x + end.sign * 0.03))
+            form.add(box((low, -0.95 * end.half, LOW_M), (high, 0.95 * end.half, LOW_M + 0.2)), PLASTIC)
+            plate(form, end, 0.36 if end.sign > 0 else 0.72)
+        mirrors(form, self.cowl[0] - 0.3, 0.98 * self.half, 0.53 * self.height, (0.12, 0.22, 0.3))
+        doors = [self.roof + 0.38, self.roof - 0.5]
+        seams(form, doors, self.half, LOW_M + 0.06, 0.87 * self.height, 0.98)
+
+    def seats(self) -> list[tuple[float, float]]:
+        """Windows behind the front doors."""
+        return row(self.roof - 0.56, -self.length / 2 + 0.16, 3, 0.09)
+
+    def rear_windows(self, form: Form) -> None:
+        """A window in each rear door."""
+        for side in (1, -1):
+            quad = self.rear.quad(
+                0.36 * self.half, 0.55 * self.height, 0.83 * self.height, side * 0.43 * self.half
+            )
+            form.add(patch(quad, lift=0.02), GLASS)
+
+
+def _cargo(form: Form, body: _Van, rng: np.random.Generator, coarse: bool) -> None:
+    glazed, written = rng.random() < 0.4, rng.random() < 0.5
+    ink = gloss(rng.uniform(0.02, 0.3, 3))
+    if glazed:
+        body.rear_windows(form)
+    if coarse:
+        return
+    gap = body.rear.quad(0.014, LOW_M + 0.2, 0.94 * body.height)
+    form.add(patch(gap), SHADE)
+    rear = body.roof - 1.62
+    seams(form, [rear], body.half, LOW_M + 0.06, 0.87 * body.height, 0.98)
+    rail = flank(
+        rear, -body.length / 2 + 0.2, (body.half, 0.5 * body.height), (body.half, 0.515 * body.height)
+    )
+    both(form, rail, None, PLASTIC)
+    if written:
+        sign = flank(body.roof - 0.75, -body.length / 2 + 0.5, (body.half, 1.36), (body.half, 1.72))
+        both(form, sign, window(0.0, 0.62, 0.45, 1.0), ink)
+        both(form, sign, window(0.0, 0.9, 0.0, 0.2), ink)
+
+
+def _ambulance(form: Form, body: _Van, top: float, coarse: bool) -> None:
+    green, light = gloss((0.015, 0.12, 0.045)), gloss((0.75, 0.72, 0.05))
+    high = body.height
+    for place in (body.roof - 0.35, body.rear.x + 0.3):
+        for side, bulb in zip((1, -1), BEACONS, strict=True):
+            near, far = sorted((side * 0.2, side * 0.8 * body.half))
+            bar = box((place - 0.14, near, high - 0.05), (place + 0.14, far, top))
+            form.add(bar.without(4), BLUE, bulb=bulb)
+        if coarse:
+            return
+        form.add(box((place - 0.1, -0.2, high - 0.05), (place + 0.1, 0.2, top - 0.03)), PLASTIC)
+    red = shaded(gloss((0.6, 0.02, 0.02)), 0.8)
+    y = body.half
+    chequers(
+        form, flank(body.axles[0] - 0.55, body.axles[1] + 0.55, (y, 0.62), (y, 1.16)), 7, 2, green, light
+    )
+    middle = -0.18 * body.length
+    for long, tall in ((0.36, 0.12), (0.12, 0.36)):
+        arm = flank(middle + long, middle - long, (y, 1.72 - tall), (y, 1.72 + tall))
+        both(form, arm, None, red, 0.01)
+        form.add(patch(body.rear.quad(long * 0.7, 1.85 - 0.7 * tall, 1.85 + 0.7 * tall), lift=0.012), red)
+    for column in range(6):
+        stripe = body.rear.quad(0.16, 0.95, 1.35, (column - 2.5) * 0.3)
+        form.add(patch(stripe, lift=0.01), red if column % 2 else light)
+
+
+def pickup(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
+    """A pick-up.
+
+    Args:
+        size: length, width and height in metres.
+        rng: of its colours and details.
+        coarse: whether a few triangles are enough.
+    """
+    form = Form(Semantic.TRUCK)
+    paint, (length, width, high) = car_paint(rng), size
+    half, radius, low = width / 2, 0.39, 0.34
+    front, rear = End(length / 2, 1, 0.88 * half, half, 0.2), End(-length / 2, -1, 0.97 * half, half, 0.06)
+    axles = (length / 2 - 0.92, -length / 2 + 1.15)
+    form.wheelbase_m = axles[0] - axles[1]
+    cowl, back, rail = length / 2 - 1.45, -0.07 * length, 0.6 * high
+    foot, roof = (back, rail - 0.02, cowl, 0.63 * high), (back + 0.14, cowl - 0.72, high)
+    contour = [
+        (rear.x, rail, rear.half),
+        (rear.x + 0.06, rail, half),
+        (back, rail, half),
+        (cowl, 0.65 * high, half),
+        (front.x - 0.18, 0.6 * high, half),
+        (front.x, 0.54 * high, front.half),
+    ]
+    head, tail = (0.4 * high, 0.52 * high), (0.34 * high, 0.55 * high)
+    if coarse:
+        form.add(block([(x, z, 0.98 * half) for x, z, _ in contour[::2]], low), paint)
+        form.add(glasshouse(foot, roof, (0.92 * half, 0.74 * half)), paint, dict.fromkeys(range(4), GLASS))
+        far_lamps(form, front, rear, head=head, tail=tail)
+        for axle in axles:
+            rollers(form, axle, half, radius)
+    else:
+        form.add(hull(contour, low, [(axle, radius) for axle in axles], crown=0.88), paint, {0: SHADE})
+        underside(form, -0.45 * length, 0.45 * length, 0.62 * half, low - 0.05, 0.8)
+        cabin(form, paint, foot, roof, (0.92 * half, 0.74 * half), ((0.12, 0.5), (0.55, 0.9)))
+        lamps(form, front, rear, head=(0.5, 1.0, *head), tail=(0.82, 1.0, *tail), stacked=True)
+        wheels(form, axles[0], half - 0.01, radius, 0.25, steers=True)
+        wheels(form, axles[1], half - 0.01, radius, 0.25)
+        form.add(patch(front.quad(0.45 * half, 0.4 * high, 0.52 * high)), SHADE)
+        for end in (front, rear):
+            near, far = sorted((end.x - end.sign * 0.1, end.x + end.sign * 0.03))
+            form.add(box((near, -0.95 * end.half, low), (far, 0.95 * end.half, low + 0.18)), PLASTIC)
+            plate(form, end, 0.5 if end.sign > 0 else 0.72)
+        seams(form, [cowl - 0.1, cowl - 1.0, back + 0.05, back - 0.06], half, low + 0.06, 0.55 * high)
+        mirrors(form, cowl - 0.35, 0.95 * half, 0.64 * high, (0.12, 0.22, 0.2))
+    _bed(form, rear.x + 0.08, back - 0.05, 0.8 * half, rail, rng)
+    return form
+
+
+def _bed(form: Form, rear: float, front: float, half: float, rail: float, rng: np.random.Generator) -> None:
+    """The open bed, which is dark inside, sometimes with a load."""
+    quad = [(rear, -half, rail), (front, -half, rail), (front, half, rail), (rear, half, rail)]
+    form.add(patch(quad, lift=0.015), SHADE)
+    if rng.random() < 0.4:
+        load = box((rear + 0.25, -0.6 * half, rail), (front - 0.2, 0.5 * half, rail + rng.uniform(0.2, 0.4)))
+        form.add(load.without(4), shaded(car_paint(rng), 0.6))
