@@ -206,9 +206,9 @@ def shout(body: Stature, gait: float) -> Floats:
     push = 0.5 + 0.5 * math.sin(2 * gait)
     wish[place.BACK_TURN] = 0.0, body.stoop + 0.16 * push - 0.04, 0.0
     wish[place.HEAD_TURN] = 0.0, -0.2, 0.0
-    inward = _inward(body, 0.055)
+    inward = _inward(body, 0.065)
     for side in (LEFT, RIGHT):
-        hand(wish, side, 0.36, inward, 0.1, (0.2, 1.0, -0.5))
+        hand(wish, side, 0.3, inward, 0.17, (0.1, 1.0, -0.9))
     return wish
 
 
@@ -216,7 +216,7 @@ def phone(body: Stature, gait: float) -> Floats:
     """A phone at the right ear."""
     wish = stand(body, gait)
     wish[place.HEAD_TURN] = 0.0, 0.08, 0.12
-    hand(wish, RIGHT, 0.1, _inward(body, 0.065), 0.2, (0.45, 0.75, -1.0))
+    hand(wish, RIGHT, 0.22, _inward(body, 0.07), 0.17, (0.3, 0.5, -1.0))
     wish[place.HELD_TURN] = 0.0, 0.3, 0.1
     return wish
 
@@ -277,7 +277,8 @@ ACTS: Mapping[Pose, Act] = {
 }
 """All poses but riding, which hangs on the machine."""
 _ON_FOOT = (
-    Pose.STAND, Pose.WAVE, Pose.FILM, Pose.HOLD_FLAG, Pose.HOLD_SIGN, Pose.ARGUE, Pose.SHOUT, Pose.PHONE, Pose.CLAP,
+    Pose.STAND, Pose.WAVE, Pose.FILM, Pose.HOLD_FLAG, Pose.HOLD_SIGN, Pose.ARGUE, Pose.SHOUT,
+    Pose.PHONE, Pose.CLAP,
 )  # fmt: skip
 
 

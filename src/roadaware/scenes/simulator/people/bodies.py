@@ -98,8 +98,8 @@ def item_of(actor: Actor, row: int) -> Item:
     if pose in _STROLLING:
         if _told(actor, "umbrella", row):
             return "umbrella"
-        if outfit_of(actor).stick:
-            return "stick"
+        worn = outfit_of(actor)
+        return "stick" if worn.stick else "shopping" if worn.bag == "shopping" else ""
     return ""
 
 

@@ -87,7 +87,12 @@ def loft(
 
 
 def slab(
-    corners: Floats, thick: Sequence[float], weights: Sequence[Weights], colour: Colour, material: Material
+    corners: Floats,
+    thick: Sequence[float],
+    weights: Sequence[Weights],
+    colour: Colour,
+    material: Material,
+    rim: bool = True,
 ) -> Piece:
     """A thin board or sheet, seen from both sides.
 
@@ -97,6 +102,7 @@ def slab(
         weights: of each corner.
         colour: of all of it.
         material: of all of it.
+        rim: whether it has narrow faces all round.
     """
     n = len(corners)
     points = np.concatenate([corners, corners + np.asarray(thick)])
@@ -106,10 +112,10 @@ def slab(
             shares[[place, place + n], bone] = share
     fan = np.stack([np.zeros(n - 2, np.int64), np.arange(1, n - 1), np.arange(2, n)], axis=1)
     here, there = np.arange(n), (np.arange(n) + 1) % n
-    rim = np.concatenate(
+    round_it = np.concatenate(
         [np.stack([there, here, here + n], axis=1), np.stack([there, here + n, there + n], axis=1)]
     )
-    triangles = np.concatenate([fan, fan[:, ::-1] + n, rim])
+    triangles = np.concatenate([fan, fan[:, ::-1] + n, round_it] if rim else [fan, fan[:, ::-1] + n])
     flat = np.argsort(np.ptp(corners, axis=0), kind="stable")[1:]
     uv = points[:, flat][triangles]
     return _piece(points, shares, triangles, np.array([colour] * len(triangles)), material, 0.0, uv)

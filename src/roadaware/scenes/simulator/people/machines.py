@@ -10,7 +10,7 @@ from roadaware.scenes.simulator.actors import Actor
 
 @dataclass(frozen=True)
 class Saddle:
-    """Points of contact in the machine's axes: x forward from its middle, y left, z up from the ground, metres.
+    """Points of contact in the machine's axes: x forward from its middle, y left, z up; metres.
 
     The left pedal lies at `crank + crank_m * (sin gait, cos gait)` in x and z, the right one opposite.
 

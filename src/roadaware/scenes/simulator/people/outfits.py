@@ -15,7 +15,7 @@ T = TypeVar("T", bound=str)
 Hair = Literal["short", "long", "tail", "bun", "bald"]
 Top = Literal["shirt", "t-shirt", "hoodie", "jacket", "coat", "dress"]
 Bottom = Literal["trousers", "shorts", "skirt"]
-Hat = Literal["none", "cap", "woolly", "brimmed", "helmet"]
+Hat = Literal["none", "cap", "woolly", "brimmed", "helmet", "visor"]
 Bag = Literal["none", "backpack", "handbag", "shopping"]
 
 _SKIN: tuple[Colour, ...] = (
@@ -125,8 +125,9 @@ def outfit(look: int, age: Age, figure: Figure, rides: str = "") -> Outfit:
     if not slim and age in ("adult", "senior") and rng.random() < (0.4 if age == "senior" else 0.12):
         hair = "bald"
     hat: Hat = _pick(rng, ("none", "cap", "woolly", "brimmed"), (12, 3, 2, 2 if age == "senior" else 0))
-    if rides == "Mobike" or (rides and rng.random() < 0.75):
-        hat = "helmet"
+    if rides:
+        helmet = rng.random() < 0.75
+        hat = "visor" if rides == "Mobike" else "helmet" if helmet else hat
     bag: Bag = _pick(rng, ("none", "backpack", "handbag", "shopping"), (8, 5, 5 if slim else 0, 3))
     if rides or age == "child":
         bag = "backpack" if bag == "backpack" else "none"

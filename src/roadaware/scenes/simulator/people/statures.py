@@ -121,7 +121,7 @@ def stature(height_m: float, age: Age, girth: float) -> Stature:
     ankle = 0.088 * hip
     thigh, shin = 0.47 * hip, 0.442 * hip
     upper, fore = 0.192 * body, 0.165 * body
-    shoulder, hips = 0.121 * body * girth, 0.06 * body
+    shoulder, hips = 0.116 * body * girth, 0.06 * body
     rest = np.zeros((len(BONES), 3))
     rest[[PELVIS, SPINE, CHEST, HEAD], 2] = hip, 0.67 * body, 0.79 * body, 0.975 * body
     rest[HEAD, 0] = 0.012 * body

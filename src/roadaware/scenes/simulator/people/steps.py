@@ -26,7 +26,7 @@ def stand(body: Stature, gait: float) -> Floats:
         wish[place.FEET[side]] = -0.01 * side, foot * 1.35 * body.rest[THIGH[0], 1], body.ankle
         wish[place.FOOT_TURNS[side]] = 0.18 * foot, 0.0, 0.0
         wish[place.KNEES[side]] = 1.0, 0.12 * foot, 0.0
-        hand(wish, side, 0.06, 0.12, -0.96)
+        hand(wish, side, 0.06, 0.08, -0.97)
     wish[place.HELD_SIZE] = 1.0
     return wish
 

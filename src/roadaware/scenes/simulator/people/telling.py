@@ -15,9 +15,16 @@ _ITEM_NAMES = {
     "flare": "a flare",
     "umbrella": "an umbrella",
     "stick": "a walking stick",
+    "shopping": "a shopping bag",
 }
-_BAG_NAMES = {"backpack": "a backpack", "handbag": "a handbag", "shopping": "a shopping bag"}
-_HAT_NAMES = {"cap": "a cap", "woolly": "a woolly hat", "brimmed": "a hat", "helmet": "a helmet"}
+_BAG_NAMES = {"backpack": "a backpack", "handbag": "a handbag"}
+_HAT_NAMES = {
+    "cap": "a cap",
+    "woolly": "a woolly hat",
+    "brimmed": "a hat",
+    "helmet": "a helmet",
+    "visor": "a helmet",
+}
 _TOP_NAMES = {
     "shirt": "a shirt",
     "t-shirt": "a T-shirt",
@@ -52,7 +59,7 @@ def tell(actor: Actor, frame: int) -> dict[str, str]:
         told["bottom"] = "a skirt" if outfit.bottom == "skirt" else outfit.bottom
     if outfit.hood or outfit.hat != "none":
         told["hat"] = "a hood" if outfit.hood else _HAT_NAMES[outfit.hat]
-    if outfit.bag != "none":
+    if outfit.bag in _BAG_NAMES:
         told["bag"] = _BAG_NAMES[outfit.bag]
     if outfit.vest:
         told["vest"] = "a high-visibility vest"
