@@ -66,7 +66,7 @@ def shove(body: Stature, gait: float) -> Floats:
     wish[place.PELVIS_TURN] = 0.0, 0.1 + 0.12 * out, 0.0
     wish[place.BACK_TURN] = 0.0, 0.12 + 0.22 * out, 0.0
     for side in (LEFT, RIGHT):
-        hand(wish, side, 0.42 + 0.54 * out, -0.08, -0.02 + 0.22 * out, (-0.3, 1.0, -0.6))
+        hand(wish, side, 0.42 + 0.54 * out, -0.04, -0.02 + 0.22 * out, (-0.3, 0.6, -0.9))
     return wish
 
 
@@ -226,7 +226,7 @@ def clap(body: Stature, gait: float) -> Floats:
     wish = stand(body, 0.0)
     apart = 0.5 - 0.5 * math.cos(2 * gait)
     for side in (LEFT, RIGHT):
-        hand(wish, side, 0.56, _inward(body, 0.015) + 0.34 * apart, -0.06, (-0.3, 0.9, -0.9))
+        hand(wish, side, 0.56, _inward(body, 0.035) + 0.42 * apart, -0.1, (-0.3, 0.5, -1.0))
     return wish
 
 

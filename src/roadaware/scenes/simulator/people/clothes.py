@@ -56,13 +56,13 @@ def _trunk(body: Stature, outfit: Outfit, coarse: bool) -> Piece:
     top = HIGH_VISIBILITY if outfit.vest else outfit.top_colour
     collar = top if outfit.hood else outfit.skin
     rows: tuple[tuple[float, float, float, float, Weights, Colour], ...] = (
-        (0.0, 0.53, 0.06, 0.07, {PELVIS: 1.0}, outfit.bottom_colour),
+        (0.0, 0.53, 0.064, 0.082, {PELVIS: 1.0}, outfit.bottom_colour),
         (0.0, 0.60, deep * 0.98, hips, {PELVIS: 1.0}, top),
         (0.002, 0.70, deep * 0.94, waist, {SPINE: 1.0}, top),
         (0.004, 0.84, deep * 1.06, 0.106, {CHEST: 1.0}, top),
         (0.0, 0.915, deep * 0.9, 0.108, {CHEST: 1.0}, top),
-        (-0.004, 0.955, 0.045, 0.05, {CHEST: 1.0}, collar),
-        (0.008, 1.02, 0.034, 0.034, {CHEST: 0.3, HEAD: 0.7}, collar),
+        (-0.004, 0.955, 0.042, 0.044, {CHEST: 1.0}, collar),
+        (0.008, 1.02, 0.031, 0.03, {CHEST: 0.3, HEAD: 0.7}, collar),
     )
     if coarse:
         rows = (rows[0], rows[3], rows[6])
@@ -93,7 +93,7 @@ def _leg(body: Stature, outfit: Outfit, coarse: bool) -> Piece:
         (-0.006, y, body.ankle + 0.68 * body.shin, 0.038 * loose, 0.034 * loose, {shin: 1.0}),
         (0.002, y, knee - 0.02 * body.shin, 0.036 * loose, 0.034 * loose, {shin: 0.55, thigh: 0.45}),
         (0.0, 0.92 * y, knee + 0.55 * body.thigh, 0.053, 0.046, {thigh: 1.0}),
-        (0.0, 0.8 * y, body.hip + 0.03 * size, 0.062, 0.044, {thigh: 0.45, PELVIS: 0.55}),
+        (0.0, 0.8 * y, body.hip - 0.02 * size, 0.062, 0.046, {thigh: 0.5, PELVIS: 0.5}),
     )
     rings = [
         (at * size, out, z, rx * size * girth, ry * size * girth, bones) for at, out, z, rx, ry, bones in rows
@@ -207,8 +207,8 @@ def _head(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
 
 
 _HEAD = (
-    (0.10, -0.02, 0.25, 0.2),
-    (0.03, 0.22, 0.37, 0.31),
+    (0.10, -0.02, 0.26, 0.23),
+    (0.03, 0.22, 0.38, 0.34),
     (0.0, 0.55, 0.43, 0.355),
     (-0.02, 0.80, 0.4, 0.33),
     (-0.04, 0.99, 0.2, 0.17),

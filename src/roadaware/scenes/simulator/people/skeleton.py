@@ -41,7 +41,7 @@ of feet; where knees point; wrists from the shoulders along the chest's axes in 
 the actor's axes, and how much those count; where elbows point; turn, share in the left hand and size of what
 is held; turns of a flag's two halves."""
 
-_TURNED = np.array([*range(3, 15), *range(21, 27), *range(53, 56)])
+_TURNED = np.array([*range(3, 15), *range(21, 27), *range(53, 56), 58, 58, 58, 59, 59, 59])
 _LIMBS_ROOT = np.array([*UPPER_ARM, *THIGH])
 _LIMBS_MIDDLE = np.array([*FOREARM, *SHIN])
 _BEND = np.array([[-1.0], [-1.0], [1.0], [1.0]])
@@ -70,9 +70,12 @@ def bones_of(wish: Floats, body: Stature) -> Floats:
         wish: (60,) what the pose wants.
         body: lengths of its bones.
     """
-    turns = turned(wish[_TURNED].reshape(7, 3))
-    base, feet, held = turns[0], turns[4:6], turns[6]
-    half = turned(0.5 * wish[None, BACK_TURN])[0]
+    angles = wish[_TURNED].reshape(9, 3)
+    angles[2] *= 0.5
+    angles[7:, 1:] = 0.0
+    angles[8, 0] += angles[7, 0]
+    turns = turned(angles)
+    base, half, feet = turns[0], turns[2], turns[4:6]
     bones = np.empty((len(BONES), 4, 3))
     rest = body.rest
     bones[PELVIS, :3] = turns[1] @ base
@@ -85,7 +88,8 @@ def bones_of(wish: Floats, body: Stature) -> Floats:
     _limbs(bones, wish, body)
     bones[FOOT, :3] = feet @ base
     wrists = bones[FOREARM, 3] - body.fore * bones[FOREARM, 2]
-    _hold(bones, wish, wrists, held @ base, body)
+    turns[6] = turns[6] @ base
+    _hold(bones, wish, wrists, turns[6:], body)
     return bones
 
 
@@ -97,15 +101,14 @@ def _hang(bones: Floats, bone: int, parent: int, rest: Floats, turn: Floats) -> 
 def _limbs(bones: Floats, wish: Floats, body: Stature) -> None:
     chest, pelvis, rest = bones[CHEST], bones[PELVIS], body.rest
     root = np.empty((4, 3))
-    root[:2] = chest[3] + (rest[4:7:2] - rest[CHEST]) @ chest[:3]
-    root[2:] = pelvis[3] + (rest[8:12:3] - rest[PELVIS]) @ pelvis[:3]
+    root[:2] = chest[3] + (rest[_LIMBS_ROOT[:2]] - rest[CHEST]) @ chest[:3]
+    root[2:] = pelvis[3] + (rest[_LIMBS_ROOT[2:]] - rest[PELVIS]) @ pelvis[:3]
     target = wish[15:39].reshape(8, 3)[[6, 7, 0, 1]]
     grip = wish[45:47, None]
     loose = root[:2] + body.arm * target[:2] @ chest[:3]
     target[:2] = loose + grip * (wish[39:45].reshape(2, 3) - loose)
     pole = np.concatenate([wish[47:53].reshape(2, 3) @ chest[:3], wish[27:33].reshape(2, 3) @ pelvis[:3]])
-    upper = np.array([[body.upper], [body.upper], [body.thigh], [body.thigh]])
-    lower = np.array([[body.fore], [body.fore], [body.shin], [body.shin]])
+    upper, lower = body.limbs
     way = target - root
     far = np.sqrt((way * way).sum(1, keepdims=True)) + 1e-9
     way /= far
@@ -126,15 +129,14 @@ def _limbs(bones: Floats, wish: Floats, body: Stature) -> None:
     bones[FOOT, 3] = root[2:] + far[2:] * way[2:]
 
 
-def _hold(bones: Floats, wish: Floats, wrists: Floats, held: Floats, body: Stature) -> None:
+def _hold(bones: Floats, wish: Floats, wrists: Floats, turns: Floats, body: Stature) -> None:
     palms = wrists - 0.55 * body.hand * bones[FOREARM, 2]
-    bones[HELD, 3] = palms[1] + wish[HELD_LEFT] * (palms[0] - palms[1])
-    bones[HELD, :3] = held * wish[HELD_SIZE]
-    near, far = turned(np.array([[wish[58], 0.0, 0.0], [wish[58] + wish[59], 0.0, 0.0]]))
-    bones[CLOTH_NEAR, :3] = near @ bones[HELD, :3]
-    bones[CLOTH_FAR, :3] = far @ bones[HELD, :3]
-    bones[CLOTH_NEAR, 3] = bones[HELD, 3]
-    bones[CLOTH_FAR, 3] = bones[HELD, 3] - (CLOTH_M / 2) * bones[CLOTH_NEAR, 0]
+    held = wish[HELD_SIZE] * turns[0]
+    bones[HELD:, :3] = held
+    bones[CLOTH_NEAR, :3] = turns[1] @ held
+    bones[CLOTH_FAR, :3] = turns[2] @ held
+    bones[HELD:, 3] = palms[1] + wish[HELD_LEFT] * (palms[0] - palms[1])
+    bones[CLOTH_FAR, 3] -= (CLOTH_M / 2) * bones[CLOTH_NEAR, 0]
 
 
 CLOTH_M = 0.95

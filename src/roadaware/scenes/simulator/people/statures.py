@@ -77,6 +77,7 @@ class Stature:
         stoop: how far the back is bent, radians.
         step: length of a step, walking.
         rest: (17, 3) where each bone begins, standing upright with the arms down.
+        limbs: (2, 4, 1) upper and lower lengths of left arm, right arm, left leg, right leg.
     """
 
     age: Age
@@ -94,6 +95,7 @@ class Stature:
     stoop: float
     step: float
     rest: Floats
+    limbs: Floats
 
     @property
     def arm(self) -> float:
@@ -134,6 +136,7 @@ def stature(height_m: float, age: Age, girth: float) -> Stature:
     return Stature(
         age, height_m, body, head, hip, ankle, thigh, shin, upper, fore, 0.1 * body, girth, _STOOP[age],
         _STEP_SHARE[age] * height_m, rest,
+        np.array([upper, upper, thigh, thigh, fore, fore, shin, shin]).reshape(2, 4, 1),
     )  # fmt: skip
 
 
