@@ -1,0 +1,238 @@
+"""Pile: faces, boxes, prisms and lumps put together and set down in the world as a Soup."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.scenes.simulator.layout import Floats
+from roadaware.scenes.simulator.mesh import Material, Semantic, Soup
+from roadaware.scenes.simulator.town.polygons import halves
+
+Colour = tuple[float, float, float]
+
+
+class Coat(NamedTuple):
+    """A surface.
+
+    Args:
+        colour: linear, 0 to 1.
+        material: how it answers light.
+        semantic: what it belongs to.
+        glow: light it gives off.
+    """
+
+    colour: Colour
+    material: Material = Material.MATT
+    semantic: Semantic = Semantic.BUILDING
+    glow: float = 0.0
+
+    def shaded(self, share: float) -> Coat:
+        """The same, darker or brighter.
+
+        Args:
+            share: of its light.
+        """
+        red, green, blue = (min(1.0, part * share) for part in self.colour)
+        return self._replace(colour=(red, green, blue))
+
+
+@dataclass(eq=False)
+class Pile:
+    """Triangles in the axes of one thing, x forward, y left, z up.
+
+    Args:
+        corners: (t, 3, 3) each.
+        uv: (t, 3, 2) each.
+        coats: one for each array of triangles.
+    """
+
+    corners: list[Floats] = field(default_factory=list)
+    uv: list[Floats] = field(default_factory=list)
+    coats: list[Coat] = field(default_factory=list)
+
+    def faces(self, faces: npt.ArrayLike, coat: Coat, uv: Floats | None = None) -> None:
+        """Flat faces.
+
+        Args:
+            faces: (n, 3, 3) or (n, 4, 3), counter-clockwise seen from outside.
+            coat: of all.
+            uv: (n, 3 or 4, 2) metres along them; measured along their first edges unless given.
+        """
+        shape = np.asarray(faces, dtype=np.float64)
+        if not len(shape):
+            return
+        marks = _measured(shape) if uv is None else uv
+        if shape.shape[1] == 4:
+            shape, marks = halves(shape), halves(marks)
+        self.corners.append(shape)
+        self.uv.append(marks)
+        self.coats.append(coat)
+
+    def flat(self, polygons: Floats, height: float, coat: Coat) -> None:
+        """Ground, with patterns that run on from one piece to the next.
+
+        Args:
+            polygons: (n, 3, 2) or (n, 4, 2), counter-clockwise.
+            height: of it in metres.
+            coat: of all.
+        """
+        if len(polygons):
+            level = np.full((*polygons.shape[:2], 1), height)
+            self.faces(np.concatenate([polygons, level], axis=2), coat, polygons)
+
+    def upright(self, feet: Floats, low: float, high: float, coat: Coat) -> None:
+        """Walls above lines on the ground, seen from the right of their direction.
+
+        Args:
+            feet: (n, 2, 2) start and end of each.
+            low: height of their foot.
+            high: height of their top.
+            coat: of all.
+        """
+        walls = np.concatenate([feet, feet[:, ::-1]], axis=1)
+        level = np.broadcast_to(np.array([low, low, high, high])[:, None], (len(feet), 4, 1))
+        self.faces(np.concatenate([walls, level], axis=2), coat)
+
+    def box(self, low: tuple[float, float, float], high: tuple[float, float, float], coat: Coat) -> None:
+        """A box without a bottom.
+
+        Args:
+            low: its least x, y, z.
+            high: its greatest.
+            coat: of all sides.
+        """
+        (x0, y0, z0), (x1, y1, z1) = low, high
+        ring = np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]])
+        self.upright(np.stack([ring, np.roll(ring, -1, axis=0)], axis=1), z0, z1, coat)
+        top = np.concatenate([ring, np.full((4, 1), z1)], axis=1)
+        self.faces(top[None], coat)
+
+    def under(self, low: tuple[float, float], high: tuple[float, float], height: float, coat: Coat) -> None:
+        """A level face that is seen from below.
+
+        Args:
+            low: its least x and y.
+            high: its greatest.
+            height: of it.
+            coat: of it.
+        """
+        (x0, y0), (x1, y1) = low, high
+        self.faces([[[x0, y0, height], [x0, y1, height], [x1, y1, height], [x1, y0, height]]], coat)
+
+    def prism(
+        self,
+        place: tuple[float, float],
+        radii: tuple[float, float],
+        low: float,
+        high: float,
+        coat: Coat,
+        sides: int = 6,
+        top: bool = False,
+    ) -> None:
+        """A post: a prism or a cut cone.
+
+        Args:
+            place: x and y of its axis.
+            radii: at foot and top.
+            low: height of its foot.
+            high: of its top.
+            coat: of it.
+            sides: how many.
+            top: whether it is closed above.
+        """
+        angle = np.arange(sides + 1) * 2 * np.pi / sides
+        ring = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        foot = np.column_stack([np.array(place) + radii[0] * ring, np.full(sides + 1, low)])
+        head = np.column_stack([np.array(place) + radii[1] * ring, np.full(sides + 1, high)])
+        if radii[1] > 1e-6:
+            self.faces(np.stack([foot[:-1], foot[1:], head[1:], head[:-1]], axis=1), coat)
+        else:
+            self.faces(np.stack([foot[:-1], foot[1:], head[1:]], axis=1), coat)
+        if top:
+            middle = np.broadcast_to(np.array([*place, high]), (sides, 3))
+            self.faces(np.stack([head[:-1], head[1:], middle], axis=1), coat)
+
+    def lump(
+        self, place: tuple[float, float, float], radii: tuple[float, float, float], coat: Coat, bumps: Floats
+    ) -> None:
+        """A bumpy ball with twenty faces.
+
+        Args:
+            place: of its middle.
+            radii: along the three axes.
+            coat: of it.
+            bumps: (12,) how far its corners stand out, 1 for a smooth one.
+        """
+        corners = np.array(place) + _ICO_CORNERS * np.array(radii) * bumps[:, None]
+        self.faces(corners[_ICO_FACES], coat)
+
+    def soup(self, place: tuple[float, float] = (0.0, 0.0), heading: float = 0.0) -> Soup:
+        """Everything, set down in the world.
+
+        Args:
+            place: x and y of its origin.
+            heading: of its x axis, in radians.
+        """
+        if not self.corners:
+            return _EMPTY
+        corners = np.concatenate(self.corners)
+        if heading != 0.0 or place != (0.0, 0.0):
+            c, s = np.cos(heading), np.sin(heading)
+            turn = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
+            corners = corners @ turn + np.array([*place, 0.0])
+        counts = [len(part) for part in self.corners]
+        colour, material, semantic, glow = zip(*self.coats, strict=True)
+        return Soup(
+            corners.astype(np.float32),
+            np.repeat(np.array(colour, dtype=np.float32), counts, axis=0),
+            np.repeat(np.array(material, dtype=np.uint8), counts),
+            np.repeat(np.array(semantic, dtype=np.uint8), counts),
+            np.repeat(np.array(glow, dtype=np.float32), counts),
+            np.concatenate(self.uv).astype(np.float32),
+            np.zeros(len(corners), dtype=np.int32),
+        )
+
+
+def _measured(faces: Floats) -> Floats:
+    """Metres along the first edge of each face and across it; z counts from the ground where it stands."""
+    first = faces[:, 1] - faces[:, 0]
+    first /= np.maximum(np.linalg.norm(first, axis=1), 1e-9)[:, None]
+    normal = np.cross(first, faces[:, 2] - faces[:, 0])
+    normal /= np.maximum(np.linalg.norm(normal, axis=1), 1e-9)[:, None]
+    across = np.cross(normal, first)
+    away = faces - faces[:, :1]
+    marks: Floats = np.stack([(away * first[:, None]).sum(2), (away * across[:, None]).sum(2)], axis=2)
+    marks[..., 1] += faces[:, :1, 2]
+    return marks
+
+
+def _icosahedron() -> tuple[Floats, npt.NDArray[np.int64]]:
+    """Corners and faces of an icosahedron with a radius of 1."""
+    g = (1 + np.sqrt(5)) / 2
+    corners = np.array([[0, a, b * g] for a in (-1, 1) for b in (-1, 1)])
+    corners = np.concatenate([corners, corners[:, [2, 0, 1]], corners[:, [1, 2, 0]]])
+    gaps = np.linalg.norm(corners[:, None] - corners, axis=2)
+    faces = []
+    for a in range(12):
+        for b in range(a + 1, 12):
+            for c in range(b + 1, 12):
+                if max(gaps[a, b], gaps[b, c], gaps[a, c]) < 2.1:
+                    out = np.cross(corners[b] - corners[a], corners[c] - corners[a]) @ corners[a]
+                    faces.append((a, b, c) if out > 0 else (a, c, b))
+    return corners / np.sqrt(1 + g * g), np.array(faces)
+
+
+_ICO_CORNERS, _ICO_FACES = _icosahedron()
+_EMPTY = Soup(
+    np.zeros((0, 3, 3), np.float32),
+    np.zeros((0, 3), np.float32),
+    np.zeros(0, np.uint8),
+    np.zeros(0, np.uint8),
+    np.zeros(0, np.float32),
+    np.zeros((0, 3, 2), np.float32),
+    np.zeros(0, np.int32),
+)
