@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from roadaware.scenes.simulator.people.bodies import body, joints, stride_m
 from roadaware.scenes.simulator.people.machines import Saddle, saddle, saddle_of
-from roadaware.scenes.simulator.people.statures import PEOPLE_MODELS, PersonModel, height_m
+from roadaware.scenes.simulator.people.statures import PEOPLE_MODELS, PersonModel, height_m, stride_of
 from roadaware.scenes.simulator.people.telling import tell
 
 __all__ = [
@@ -17,5 +17,6 @@ __all__ = [
     "saddle",
     "saddle_of",
     "stride_m",
+    "stride_of",
     "tell",
 ]

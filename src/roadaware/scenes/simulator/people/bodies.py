@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
 import numpy as np
 
 from roadaware.errors import UsageError
@@ -10,11 +13,11 @@ from roadaware.scenes.simulator.mesh import Mesh
 from roadaware.scenes.simulator.people import skeleton as place
 from roadaware.scenes.simulator.people.acts import act
 from roadaware.scenes.simulator.people.carried import Item
-from roadaware.scenes.simulator.people.machines import saddle_of
+from roadaware.scenes.simulator.people.machines import Saddle, saddle_of
 from roadaware.scenes.simulator.people.outfits import Outfit, outfit
 from roadaware.scenes.simulator.people.rigs import landmarks, rig
-from roadaware.scenes.simulator.people.statures import age_of, figure_of, stature_of
-from roadaware.scenes.simulator.people.steps import RIGHT, hand, ride, running_stride
+from roadaware.scenes.simulator.people.statures import Stature, age_of, figure_of, stature_of, stride_of
+from roadaware.scenes.simulator.people.steps import RIGHT, hand, ride
 
 BLEND_FRAMES = 6
 """Frames in which one pose goes over into the next."""
@@ -26,6 +29,24 @@ _ITEMS: dict[Pose, Item] = {
     Pose.HOLD_SIGN: "sign",
 }
 _STROLLING = (Pose.STAND, Pose.WALK)
+
+
+@dataclass(frozen=True, eq=False)
+class Looks:
+    """What does not change about somebody.
+
+    Args:
+        body: lengths of the bones.
+        outfit: what is worn.
+        saddle: what a rider touches; None on foot.
+    """
+
+    body: Stature
+    outfit: Outfit
+    saddle: Saddle | None
+
+
+_LOOKS: WeakKeyDictionary[Actor, Looks] = WeakKeyDictionary()
 
 
 def body(actor: Actor, frame: int, coarse: bool = False) -> Mesh:
@@ -40,7 +61,8 @@ def body(actor: Actor, frame: int, coarse: bool = False) -> Mesh:
         UsageError: the actor is not in the scene in this frame.
     """
     row = _row(actor, frame)
-    found = rig(stature_of(actor), outfit_of(actor), item_of(actor, row), rides(actor), coarse)
+    looks = looks_of(actor)
+    found = rig(looks.body, looks.outfit, item_of(actor, row), looks.saddle is not None, coarse)
     bones = _bones(actor, row).reshape(-1, 3).astype(np.float32)
     vertices = found.weights @ bones
     return Mesh(vertices, found.triangles, found.colour, found.material, found.semantic, found.glow, found.uv)
@@ -59,7 +81,7 @@ def joints(actor: Actor, frame: int) -> Floats:
         UsageError: the actor is not in the scene in this frame.
     """
     row = _row(actor, frame)
-    points = landmarks(stature_of(actor)) @ _bones(actor, row).reshape(-1, 3)
+    points = landmarks(looks_of(actor).body) @ _bones(actor, row).reshape(-1, 3)
     c, s = np.cos(actor.heading[row]), np.sin(actor.heading[row])
     world: Floats = points @ np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]]) + actor.position[row]
     return world
@@ -72,8 +94,7 @@ def stride_m(actor: Actor, pose: int = Pose.WALK) -> float:
         actor: who; only kind, model, size, look and mind count.
         pose: `Pose.RUN` for running, else walking.
     """
-    lengths = stature_of(actor)
-    return running_stride(lengths) if pose == Pose.RUN else 2.0 * lengths.step
+    return stride_of(actor.model, looks_of(actor).body.height, pose == Pose.RUN)
 
 
 def rides(actor: Actor) -> bool:
@@ -81,9 +102,14 @@ def rides(actor: Actor) -> bool:
     return actor.kind in ("Cyc", "Mobike")
 
 
-def outfit_of(actor: Actor) -> Outfit:
-    """What somebody wears."""
-    return outfit(actor.look, age_of(actor), figure_of(actor), actor.kind if rides(actor) else "")
+def looks_of(actor: Actor) -> Looks:
+    """What does not change about somebody."""
+    found = _LOOKS.get(actor)
+    if found is None:
+        worn = outfit(actor.look, age_of(actor.model), figure_of(actor), actor.kind if rides(actor) else "")
+        found = Looks(stature_of(actor), worn, saddle_of(actor) if rides(actor) else None)
+        _LOOKS[actor] = found
+    return found
 
 
 def item_of(actor: Actor, row: int) -> Item:
@@ -98,7 +124,7 @@ def item_of(actor: Actor, row: int) -> Item:
     if pose in _STROLLING:
         if _told(actor, "umbrella", row):
             return "umbrella"
-        worn = outfit_of(actor)
+        worn = looks_of(actor).outfit
         return "stick" if worn.stick else "shopping" if worn.bag == "shopping" else ""
     return ""
 
@@ -129,19 +155,19 @@ def _bones(actor: Actor, row: int) -> Floats:
         wish = before + share * (wish - before)
         wish[place.HELD_SIZE] = size
     wish[place.HEAD_TURN.start] += actor.gaze[row]
-    return place.bones_of(wish, stature_of(actor))
+    return place.bones_of(wish, looks_of(actor).body)
 
 
 def _wish(actor: Actor, row: int) -> Floats:
-    lengths, gait, speed = stature_of(actor), float(actor.gait[row]), float(actor.speed[row])
-    if rides(actor):
-        return ride(lengths, saddle_of(actor), gait, max(0.0, 1.0 - abs(speed)))
+    looks, gait, speed = looks_of(actor), float(actor.gait[row]), float(actor.speed[row])
+    if looks.saddle is not None:
+        return ride(looks.body, looks.saddle, gait, max(0.0, 1.0 - abs(speed)))
     pose = Pose(int(actor.pose[row]))
-    wish = act(Pose.STAND if pose == Pose.RIDE else pose, lengths, gait, speed)
+    wish = act(Pose.STAND if pose == Pose.RIDE else pose, looks.body, gait, speed)
     item = item_of(actor, row)
     if item == "umbrella":
         hand(wish, RIGHT, 0.42, -0.12, -0.12, (-0.5, 0.3, -1.0))
-        wish[place.HELD_TURN] = 0.0, 0.1, 0.0
+        wish[place.HELD_TURN] = 0.0, -0.12, 0.0
     elif item == "stick":
         hand(wish, RIGHT, 0.3 + 0.2 * wish[place.HANDS[1]][0], 0.12, -0.78, (-1.0, 0.3, -0.2))
     elif item == "flare" and pose not in (Pose.RUN, Pose.LIE):

@@ -56,7 +56,7 @@ def _trunk(body: Stature, outfit: Outfit, coarse: bool) -> Piece:
     top = HIGH_VISIBILITY if outfit.vest else outfit.top_colour
     collar = top if outfit.hood else outfit.skin
     rows: tuple[tuple[float, float, float, float, Weights, Colour], ...] = (
-        (0.0, 0.53, 0.064, 0.082, {PELVIS: 1.0}, outfit.bottom_colour),
+        (0.0, 0.53, 0.064, 0.082, {PELVIS: 1.0}, _leg_colours(outfit)[1]),
         (0.0, 0.60, deep * 0.98, hips, {PELVIS: 1.0}, top),
         (0.002, 0.70, deep * 0.94, waist, {SPINE: 1.0}, top),
         (0.004, 0.84, deep * 1.06, 0.106, {CHEST: 1.0}, top),
@@ -65,12 +65,13 @@ def _trunk(body: Stature, outfit: Outfit, coarse: bool) -> Piece:
         (0.008, 1.02, 0.031, 0.03, {CHEST: 0.3, HEAD: 0.7}, collar),
     )
     if coarse:
-        rows = (rows[0], rows[3], rows[6])
+        rows = (rows[0], rows[2], rows[4])
     rings: list[Ring] = [
         (x * size, 0.0, z * size, depth * size * girth, wide * size * girth, bones)
         for x, z, depth, wide, bones, _ in rows
     ]
-    return loft(rings, [row[5] for row in rows], 4 if coarse else 8, closed=(False, False))
+    colours = [row[5] for row in rows[coarse:]]
+    return loft(rings, colours, 4 if coarse else 8, closed=(False, coarse))
 
 
 def _leg(body: Stature, outfit: Outfit, coarse: bool) -> Piece:
@@ -82,7 +83,7 @@ def _leg(body: Stature, outfit: Outfit, coarse: bool) -> Piece:
         rings: list[Ring] = [
             (0.02 * size, y, 0.0, 0.07 * size, 0.035 * size, {foot: 1.0}),
             (0.0, y, knee, 0.042 * size, 0.038 * size, {thigh: 0.5, shin: 0.5}),
-            (0.0, y, body.hip, 0.06 * size, 0.05 * size, {thigh: 0.5, PELVIS: 0.5}),
+            (0.0, 0.8 * y, body.hip - 0.03 * size, 0.07 * size, 0.05 * size, {thigh: 0.5, PELVIS: 0.5}),
         ]
         return loft(
             rings[:2] if _covered(outfit) else rings, [lower, upper], 3, closed=(False, False), front=0
@@ -190,7 +191,7 @@ def _skirt(body: Stature, outfit: Outfit, coarse: bool) -> Piece:
 def _head(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
     head, x = body.head, float(body.rest[HEAD, 0]) + 0.1 * body.head
     chin, bone = body.body, {HEAD: 1.0}
-    rows = _HEAD[::2] if coarse else _HEAD
+    rows = (_NECK, *_HEAD[2::2]) if coarse else _HEAD
     rings: list[Ring] = [
         (x + at * head, 0.0, chin + z * head, rx * head, ry * head, bone) for at, z, rx, ry in rows
     ]
@@ -214,6 +215,9 @@ _HEAD = (
     (-0.04, 0.99, 0.2, 0.17),
 )
 """Rings of the head in its heights: ahead, above the chin, and radii."""
+
+
+_NECK = (0.0, -0.4, 0.16, 0.16)
 
 
 def _crown(outfit: Outfit, coarse: bool) -> Colour:

@@ -27,6 +27,8 @@ HELD, CLOTH_NEAR, CLOTH_FAR = 14, 15, 16
 _HEAD_SHARE = {"child": 0.16, "young": 0.138, "adult": 0.128, "senior": 0.13}
 _LEG_SHARE = {"child": 0.575, "young": 0.6, "adult": 0.602, "senior": 0.595}
 _STEP_SHARE = {"child": 0.42, "young": 0.43, "adult": 0.425, "senior": 0.35}
+RUNNING_STEP = 1.88
+"""Length of a step, running, in steps of walking."""
 _STOOP = {"child": 0.0, "young": 0.03, "adult": 0.02, "senior": 0.24}
 
 
@@ -140,11 +142,10 @@ def stature(height_m: float, age: Age, girth: float) -> Stature:
     )  # fmt: skip
 
 
-def age_of(actor: Actor) -> Age:
-    """The age group that somebody looks: that of their mind, else of their model."""
-    name = actor.mind.age if actor.mind is not None else actor.model
+def age_of(model: str) -> Age:
+    """The age group of a model; riders, whose model is that of their machine, are adults."""
     ages: tuple[Age, ...] = ("child", "young", "senior")
-    return next((age for age in ages if name.startswith(age)), "adult")
+    return next((age for age in ages if model.startswith(age)), "adult")
 
 
 def figure_of(actor: Actor) -> Figure:
@@ -165,7 +166,17 @@ def height_m(actor: Actor) -> float:
 
 def stature_of(actor: Actor) -> Stature:
     """The lengths of somebody's body."""
-    girth = {"broad": 1.04, "slim": 0.95}[figure_of(actor)]
-    if actor.model == "adult_c":
-        girth = 1.12
-    return stature(round(height_m(actor), 3), age_of(actor), girth)
+    girth = 1.12 if actor.model == "adult_c" else {"broad": 1.04, "slim": 0.95}[figure_of(actor)]
+    return stature(round(height_m(actor), 3), age_of(actor.model), girth)
+
+
+def stride_of(model: str, height_m: float, running: bool = False) -> float:
+    """Metres that somebody moves in two steps, that is while the gait goes on by 2 pi.
+
+    Args:
+        model: one of `PEOPLE_MODELS`.
+        height_m: of the person.
+        running: rather than walking.
+    """
+    walking = 2.0 * _STEP_SHARE[age_of(model)] * height_m
+    return walking * (RUNNING_STEP if running else 1.0)

@@ -9,7 +9,7 @@ import numpy as np
 from roadaware.scenes.simulator.actors import Floats
 from roadaware.scenes.simulator.people import skeleton as place
 from roadaware.scenes.simulator.people.machines import Saddle
-from roadaware.scenes.simulator.people.statures import THIGH, Stature
+from roadaware.scenes.simulator.people.statures import RUNNING_STEP, THIGH, Stature
 
 SIDES = (1, -1)
 LEFT, RIGHT = 0, 1
@@ -92,14 +92,9 @@ def run(body: Stature, gait: float) -> Floats:
     wish[place.HEAD_TURN] = 0.0, 0.05, 0.0
     for side, half in enumerate((0.0, math.pi)):
         phase = ((gait + half) / (2 * math.pi)) % 1.0
-        _step(wish, side, body, phase, running_stride(body), duty=0.3, lead=0.1, lift=0.3, roll=1.1)
+        _step(wish, side, body, phase, 2.0 * RUNNING_STEP * body.step, duty=0.3, lead=0.1, lift=0.3, roll=1.1)
         _swing(wish, side, body, -0.2 - 0.85 * math.cos(gait + half), 1.55)
     return wish
-
-
-def running_stride(body: Stature) -> float:
-    """Metres of two steps, running."""
-    return 2.0 * 1.88 * body.step
 
 
 def _step(
@@ -115,7 +110,7 @@ def _step(
     roll: float,
 ) -> None:
     """One foot: on the ground for a share `duty` of the cycle, moving back as the body moves forward."""
-    heel, ball, high = 0.035 * body.height, 0.075 * body.height, body.ankle
+    heel, ball, high = 0.035 * body.height, 0.086 * body.height, body.ankle
     if phase < duty:
         x, z, pitch = _planted(phase, duty, stride, lead, roll, heel, ball, high)
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roadaware.scenes.simulator.actors import Actor, Pose
-from roadaware.scenes.simulator.people.bodies import item_of, outfit_of, rides
+from roadaware.scenes.simulator.people.bodies import item_of, looks_of, rides
 from roadaware.scenes.simulator.people.statures import age_of
 
 _ITEM_NAMES = {
@@ -49,10 +49,10 @@ def tell(actor: Actor, frame: int) -> dict[str, str]:
     row = actor.at(frame)
     if row is None:
         return {}
-    outfit = outfit_of(actor)
+    outfit = looks_of(actor).outfit
     told = {
         "pose": "ride" if rides(actor) else Pose(int(actor.pose[row])).name.lower(),
-        "age": age_of(actor),
+        "age": age_of(actor.model),
         "top": _TOP_NAMES[outfit.top],
     }
     if outfit.top != "dress":
