@@ -33,11 +33,11 @@ class Camera:
     width_px: int
     height_px: int
     intrinsics: Floats
-    world_SE3_camera: Floats
+    world_SE3_camera: Floats  # noqa: N815, the project's way to name transforms
     grain: float = 0.0
 
     @property
-    def camera_SE3_world(self) -> Floats:  # noqa: N802
+    def camera_SE3_world(self) -> Floats:  # noqa: N802, as above
         """(4, 4) takes points of the world to the camera."""
         turn, place = self.world_SE3_camera[:3, :3], self.world_SE3_camera[:3, 3]
         inverse = np.eye(4)
@@ -46,7 +46,7 @@ class Camera:
         return inverse
 
     def project(self, points: npt.ArrayLike) -> tuple[Floats, Floats]:
-        """Where points fall in the picture, and how deep they lie; NaN pixels for those not before the camera.
+        """Where points fall in the picture, and how deep they lie; NaN pixels for those behind the camera.
 
         Args:
             points: (n, 3) in the world, metres.

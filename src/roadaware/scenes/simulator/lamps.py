@@ -20,7 +20,8 @@ _HIGH_M = 2.8
 def lamps_of(soup: Soup, lights: npt.ArrayLike | Sequence[object], eye: Floats) -> Floats:
     """(n, 7) lamps near the camera: x, y, z in metres, intensity, and linear colour.
 
-    Glowing triangles within a metre and a half of each other, of one thing and on one side, are one lamp.
+    Glowing triangles of one thing that are close together and face one way are one lamp; those of a street
+    lamp may face any way.
 
     Args:
         soup: of the frame.
@@ -57,9 +58,9 @@ def _glowing(soup: Soup) -> Floats:
     area = np.linalg.norm(cross, axis=1) / 2
     middle = corners.mean(1)
     outward = cross / np.maximum(2 * area, 1e-9)[:, None]
-    keys = np.concatenate(
-        [soup.instance[rows, None], np.floor(middle / 1.5), np.round(outward[:, :2])], axis=1
-    )
+    high = middle[:, 2] > _HIGH_M
+    side = np.where(high[:, None], 0.0, np.round(outward[:, :2]))
+    keys = np.concatenate([soup.instance[rows, None], np.floor(middle / 1.5), side], axis=1)
     _, lamp = np.unique(keys.astype(np.int64), axis=0, return_inverse=True)
     lamp = lamp.reshape(-1)
     weight = np.maximum(area * soup.glow[rows], 1e-6)

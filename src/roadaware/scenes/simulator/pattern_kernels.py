@@ -54,9 +54,9 @@ def tone_of(material: int, u: float, v: float, foot: float, noise: Any) -> float
         noise: (256, 256) f32.
     """
     if material == ASPHALT:
-        fine = grain_of(noise, u * 28.0, v * 28.0) - 0.5
+        fine = grain_of(noise, u * 42.0, v * 42.0) - 0.5
         worn = waves_of(noise, u * 0.45, v * 0.45) + 0.6 * waves_of(noise, u * 1.7 + 31.0, v * 1.7) - 0.8
-        return 1.0 + 0.5 * fine * _seen(0.036, foot) + 0.22 * worn * _seen(1.0, foot)
+        return 1.0 + 0.42 * fine * _seen(0.024, foot) + 0.22 * worn * _seen(1.0, foot)
     if material == PAVING:
         return _slabs(u, v, foot, noise)
     if material == BRICK:
@@ -149,9 +149,9 @@ def sky_of(x: float, y: float, z: float, air: Any, noise: Any) -> tuple[float, f
     up = max(z, 0.0)
     near = max(0.0, x * air.sun[0] + y * air.sun[1] + z * air.sun[2])
     if air.stars > 0.0 and up > 0.06:
-        star = grain_of(noise, 170.0 * x / (1.0 + up), 170.0 * y / (1.0 + up))
-        if star > 0.9955:
-            bright = air.stars * 0.25 * (star - 0.9955) / 0.0045 * min(1.0, up * 4.0)
+        star = grain_of(noise, 420.0 * x / (1.0 + up), 420.0 * y / (1.0 + up))
+        if star > 0.9985:
+            bright = air.stars * 0.35 * (star - 0.9985) / 0.0015 * min(1.0, up * 4.0)
             r, g, b = r + bright, g + bright, b + bright
     cover = _cloud(x, y, up, air, noise)
     lit = 0.85 + 0.5 * near * near

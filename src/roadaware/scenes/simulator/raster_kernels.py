@@ -7,18 +7,17 @@ from typing import Any
 import numpy as np
 
 from roadaware.geometry.compiled import inlined, kernel
+from roadaware.scenes.simulator.pattern_kernels import FOLIAGE, MARKING, waves_of
 
 NEAR_M = 0.2
-_FOLIAGE = 7
-_MARKING = 8
 # A triangle in the picture is a row of floats: its three edges as (x, y, 1) functions of a pixel that are
 # positive inside (9), the first and last row it may touch (2), and what turns edges into shares over depth.
 ROWS, _SCALE, WORK = 9, 11, 12
 
 
 @kernel
-def prepared(corners: Any, pose: Any, lens: Any, size: Any, both: bool, work: Any) -> bool:
-    """Edges of a triangle in the picture; False where nothing of it can be seen.
+def prepared(corners: Any, pose: Any, lens: Any, size: Any, work: Any) -> int:
+    """Edges of a triangle in the picture; 1 where its front is seen, -1 its back, 0 where it is out of view.
 
     Edges are planes through two corners and the camera, so that corners behind the camera need no
     clipping: where all three are positive, the ray meets the triangle in front (Olano and Greer, 1997).
@@ -27,13 +26,11 @@ def prepared(corners: Any, pose: Any, lens: Any, size: Any, both: bool, work: An
     bx, by, bz = _moved(corners[1], pose)
     cx, cy, cz = _moved(corners[2], pose)
     if az < NEAR_M and bz < NEAR_M and cz < NEAR_M:
-        return False
+        return 0
     ux, uy, uz = by * cz - bz * cy, bz * cx - bx * cz, bx * cy - by * cx
     volume = ax * ux + ay * uy + az * uz
-    if volume == 0.0 or (volume > 0.0 and not both):
-        return False
-    if not _bounded(ax, ay, az, bx, by, bz, cx, cy, cz, lens, size, work):
-        return False
+    if volume == 0.0 or not _bounded(ax, ay, az, bx, by, bz, cx, cy, cz, lens, size, work):
+        return 0
     side = -1.0 if volume < 0.0 else 1.0
     at = 0
     for x, y, one in (
@@ -47,7 +44,7 @@ def prepared(corners: Any, pose: Any, lens: Any, size: Any, both: bool, work: An
         work[at + 2] = side * (one - x * lens[2] / lens[0] - y * lens[3] / lens[1])
         at += 3
     work[_SCALE] = 1.0 / abs(volume)
-    return True
+    return 1 if volume < 0.0 else -1
 
 
 @kernel
@@ -116,20 +113,20 @@ def rasterise(corners: Any, material: Any, uv: Any, pose: Any, lens: Any, noise:
         noise: (256, 256) f32 from 0 to 1.
         inverse: (h, w) f32 of zeros; becomes 1 / depth.
         face: (h, w) i32 of -1; becomes the triangle.
-        planes: (t, 12) f64; becomes, for triangles in view, 1 / depth, u / depth and v / depth as functions
-            of (x, y, 1) pixels, and the unit normal.
+        planes: (t, 12) f64 of zeros; becomes, for triangles in view, 1 / depth, u / depth and v / depth
+            as functions of (x, y, 1) pixels, and the unit normal.
     """
     work = np.empty(WORK)
     size = np.array(inverse.shape)
     for t in range(len(corners)):
-        if not prepared(corners[t], pose, lens, size, False, work):
+        if prepared(corners[t], pose, lens, size, work) <= 0:
             continue
         plane = planes[t]
         _attributes(work, uv[t], plane)
         # Paint lies on the road, so that rounding alone would decide which of them is nearer.
-        lift = 1.00002 if material[t] == _MARKING else 1.0
+        lift = 1.00002 if material[t] == MARKING else 1.0
         step = plane[0] * lift
-        leafy = material[t] == _FOLIAGE
+        leafy = material[t] == FOLIAGE
         for y in range(int(work[ROWS]), int(work[ROWS + 1]) + 1):
             start, end = span(work, y, size[1])
             row = (plane[1] * (y + 0.5) + plane[2]) * lift
@@ -168,7 +165,7 @@ def _holed(plane: Any, x: int, y: int, near: float, noise: Any) -> bool:
         return False
     u = (plane[3] * (x + 0.5) + plane[4] * (y + 0.5) + plane[5]) / near
     v = (plane[6] * (x + 0.5) + plane[7] * (y + 0.5) + plane[8]) / near
-    return bool(noise[int(np.floor(v * 7.0)) & 255, int(np.floor(u * 7.0)) & 255] < 0.14)
+    return waves_of(noise, u * 6.5, v * 6.5) < 0.24
 
 
 @kernel

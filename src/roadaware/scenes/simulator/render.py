@@ -14,6 +14,7 @@ from roadaware.scenes.simulator.camera import Camera
 from roadaware.scenes.simulator.config import Conditions
 from roadaware.scenes.simulator.lamps import lamps_of
 from roadaware.scenes.simulator.mesh import Semantic, Soup
+from roadaware.scenes.simulator.shading import footprints, light_pools, surfaces_of
 from roadaware.scenes.simulator.weather import Air, air_of
 
 Floats = npt.NDArray[np.float64]
@@ -21,9 +22,10 @@ Singles = npt.NDArray[np.float32]
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
 
-_POOLS = 128
-_CASTS = (Semantic.BUILDING, Semantic.WALL, Semantic.FENCE, Semantic.POLE, Semantic.VEGETATION, Semantic.TRAFFIC_LIGHT,
-          Semantic.TRAFFIC_SIGN, Semantic.OBJECT)  # fmt: skip
+_CASTS = (
+    Semantic.BUILDING, Semantic.WALL, Semantic.FENCE, Semantic.POLE, Semantic.VEGETATION,
+    Semantic.TRAFFIC_LIGHT, Semantic.TRAFFIC_SIGN, Semantic.OBJECT,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,14 +43,6 @@ class Picture:
     instance: Ints
     semantic: Bytes
     depth_m: Singles
-
-
-class _Triangles(NamedTuple):
-    colour: Singles
-    material: Bytes
-    semantic: Bytes
-    glow: Singles
-    instance: Ints
 
 
 class _Seen(NamedTuple):
@@ -94,7 +88,7 @@ def render(
     Raises:
         UsageError: if `lights` have another number of columns.
     """
-    from roadaware.scenes.simulator import shading_kernels
+    from roadaware.scenes.simulator import shading_kernels, weather_kernels
 
     soup = _fit(soup)
     air = air_of(conditions, seed)
@@ -112,9 +106,13 @@ def render(
         np.zeros(size, np.uint8),
         np.empty(size, np.float32),
     )
-    triangles = _Triangles(soup.colour, soup.material, soup.semantic, soup.glow, soup.instance)
-    shading_kernels.shade(triangles, seen, view, air, _noise(), _pools(lamps, view, air), shown)
-    rgb = _developed(shown, seen, view, air, camera, lamps, np.random.default_rng([seed, frame, 3]))
+    surfaces = surfaces_of(soup, seen.planes[:, 9:], air)
+    pools = light_pools(lamps, view.eye, air.lamps)
+    shading_kernels.shade(surfaces, seen, view, air, noise_field(), pools, shown)
+    if air.wet > 0:
+        weather_kernels.mirror_wet(shown.light, seen, surfaces.tints, view, air, noise_field())
+        weather_kernels.add_glints(shown.light, _glints(lamps, camera, air), seen, surfaces.tints)
+    rgb = _developed(shown, seen, air, camera, np.random.default_rng([seed, frame, 3]))
     return Picture(rgb, shown.instance, shown.semantic, shown.depth)
 
 
@@ -149,66 +147,68 @@ def _seen(soup: Soup, camera: Camera, view: _View, air: Air) -> _Seen:
     seen = _Seen(
         np.zeros(size, np.float32),
         np.full(size, -1, np.int32),
-        np.empty((len(soup), 12)),
+        np.zeros((len(soup), 12)),
         np.zeros(size, np.uint8),
         np.ones(size, np.float32),
     )
     raster_kernels.rasterise(
-        soup.corners, soup.material, soup.uv, pose, view.lens, _noise(), seen.inverse, seen.face, seen.planes
+        soup.corners,
+        soup.material,
+        soup.uv,
+        pose,
+        view.lens,
+        noise_field(),
+        seen.inverse,
+        seen.face,
+        seen.planes,
     )
     if air.shadow > 0:
         casts = np.flatnonzero((soup.instance > 0) | np.isin(soup.semantic, _CASTS))
         shadow_kernels.cast_shadows(soup.corners, casts, air.sun, pose, view.lens, seen.shadow)
-    found = np.zeros((int(soup.instance.max(initial=0)), 7))
-    shadow_kernels.footprints(soup.corners, soup.instance, found)
-    shadow_kernels.soft_shadows(found, seen.inverse, air.contact, view, pose, seen.contact)
+    shadow_kernels.soft_shadows(
+        footprints(soup.corners, soup.instance), seen.inverse, air.contact, view, pose, seen.contact
+    )
     return seen
 
 
-def _pools(lamps: Floats, view: _View, air: Air) -> Singles:
-    from roadaware.scenes.simulator import shading_kernels, weather_kernels
-
-    pools = np.zeros((_POOLS, _POOLS, 3), np.float32)
-    if air.lamps > 0:
-        weather_kernels.light_pools(lamps, view.eye, shading_kernels.CELL_M, air.lamps, pools)
-    return pools
-
-
-def _developed(
-    shown: _Shown, seen: _Seen, view: _View, air: Air, camera: Camera, lamps: Floats, rng: np.random.Generator
-) -> Bytes:
+def _developed(shown: _Shown, seen: _Seen, air: Air, camera: Camera, rng: np.random.Generator) -> Bytes:
     """Weather and lens over the light of a scene, then the sensor."""
+    from scipy.ndimage import uniform_filter
+
     from roadaware.scenes.simulator import weather_kernels
 
     height, width = shown.instance.shape
-    if air.wet > 0:
-        weather_kernels.mirror_wet(shown.light, seen, shown.instance, view, air, _noise())
-        weather_kernels.add_streaks(shown.light, _streaks(lamps, camera, air), seen, shown.instance)
     if air.rain > 0 or air.flakes > 0:
         drops = _rain(width, height, rng) if air.rain > 0 else _flakes(width, height, rng)
-        pale = [0.5 * (a + b) for a, b in zip(air.zenith, air.horizon, strict=True)]
-        colour = (*(1.5 * c for c in pale), 0.3) if air.rain > 0 else (*(1.35 * c + 0.02 for c in pale), 0.85)
+        pale = [0.5 * (a + b) + 0.06 * air.beams for a, b in zip(air.zenith, air.horizon, strict=True)]
+        colour = (*(1.5 * c for c in pale), 0.3) if air.rain > 0 else (*(1.35 * c for c in pale), 0.85)
         weather_kernels.add_drops(shown.light, drops, seen.inverse, colour)
-    small = np.empty(
-        (-(-height // weather_kernels.SHRINK), -(-width // weather_kernels.SHRINK), 3), np.float32
-    )
-    weather_kernels.bloom(shown.light, air.bloom, small, np.empty_like(small))
+    shrink = weather_kernels.SHRINK
+    small = np.empty((height // shrink, width // shrink, 3), np.float32)
+    weather_kernels.too_bright(shown.light, small)
+    reach = 2 * max(2, width // shrink // 45) + 1
+    for _ in range(3):
+        small = uniform_filter(small, (reach, reach, 1), mode="constant")
+    small *= air.bloom
     rgb = np.empty((height, width, 3), np.uint8)
-    glare = _glare(seen, camera, air)
-    noise = int(rng.integers(2**31))
-    weather_kernels.expose(shown.light, air.exposure, glare, _tones(), camera.grain, noise, rgb)
+    glare, noise = _glare(seen, camera, air), int(rng.integers(2**31))
+    weather_kernels.expose(shown.light, small, air.exposure, glare, _tones(), camera.grain, noise, rgb)
     return rgb
 
 
-def _streaks(lamps: Floats, camera: Camera, air: Air) -> Floats:
-    """(n, 8) glints of lamps on wet ground, where a mirror would show them."""
+def _glints(lamps: Floats, camera: Camera, air: Air) -> Floats:
+    """(n, 8) glints of lamps on wet ground, where a mirror would show them.
+
+    x, y, half width and half height in pixels, 1 / depth, and colour.
+    """
     pixels, depth = camera.project(lamps[:, :3] * [1.0, 1.0, -1.0])
-    keep = (depth > 1.0) & (np.abs(pixels).max(1, initial=0, where=depth[:, None] > 1.0) < 20_000)
+    keep = (depth > 1.0) & (np.abs(pixels[:, 0] - camera.width_px / 2) < camera.width_px)
     pixels, depth, lamps = pixels[keep], depth[keep], lamps[keep]
     size = camera.intrinsics[0, 0] / depth
     gain = 0.11 * air.glow * np.sqrt(lamps[:, 3])
-    columns = [pixels, np.maximum(0.16 * size, 0.8)[:, None], np.maximum(0.9 * size, 3.0)[:, None]]
-    return np.concatenate([*columns, gain[:, None] * lamps[:, 4:], 1 / depth[:, None]], axis=1)
+    wide, high = np.maximum(0.16 * size, 0.8), np.maximum(0.9 * size, 3.0)
+    sides = np.stack([wide, high, 1 / depth], axis=1)
+    return np.concatenate([pixels, sides, gain[:, None] * lamps[:, 4:]], axis=1)
 
 
 def _rain(width: int, height: int, rng: np.random.Generator) -> Floats:
@@ -249,7 +249,7 @@ def _glare(seen: _Seen, camera: Camera, air: Air) -> tuple[float, float, float, 
 
 
 @cache
-def _noise() -> Singles:
+def noise_field() -> Singles:
     """(256, 256) that patterns are made of, the same in every scene."""
     return np.random.default_rng(20_23).random((256, 256), dtype=np.float32)
 

@@ -11,7 +11,6 @@ from roadaware.scenes.simulator.pattern_kernels import (
     ASPHALT,
     GLASS,
     GLOSSY,
-    LAMP,
     MARKING,
     WINDOWS,
     glow_of,
@@ -21,28 +20,25 @@ from roadaware.scenes.simulator.pattern_kernels import (
     tone_of,
     waves_of,
 )
+from roadaware.scenes.simulator.shading import CELL_M
 
 _SKY = 11
-CELL_M = 1.0
-"""Cells of the map of lamp light."""
 
 
 @kernel
-def shade(triangles: Any, seen: Any, view: Any, air: Any, noise: Any, pools: Any, picture: Any) -> None:
+def shade(surfaces: Any, seen: Any, view: Any, air: Any, noise: Any, pools: Any, shown: Any) -> None:
     """Fill a picture.
 
     Args:
-        triangles: of the soup: colour (t, 3) f32, material (t,) u8, semantic (t,) u8, glow (t,) f32,
-            instance (t,) i32.
+        surfaces: kinds (t, 3) i32 and tints (t, 12) f32 as in `Surfaces`.
         seen: inverse (h, w) f32, face (h, w) i32, planes (t, 12) f64, shadow (h, w) u8, contact (h, w) f32.
         view: turn (3, 3) f64 from the camera to the world, eye (3,) f64, lens (4,) f64.
         air: light and weather.
         noise: (256, 256) f32.
-        pools: (m, m, 3) f32 light of lamps on the ground around the eye, in cells of `CELL_M`.
-        picture: light (h, w, 3) f32, instance (h, w) i32, semantic (h, w) u8, depth (h, w) f32; filled.
+        pools: (m, m, 3) f32 of `light_pools`.
+        shown: light (h, w, 3) f32, instance (h, w) i32, semantic (h, w) u8, depth (h, w) f32; filled.
     """
-    turn, lens = view.turn, view.lens
-    face = seen.face
+    turn, lens, face = view.turn, view.lens, seen.face
     for i in range(face.shape[0]):
         for j in range(face.shape[1]):
             a, b = (j + 0.5 - lens[2]) / lens[0], (i + 0.5 - lens[3]) / lens[1]
@@ -50,56 +46,71 @@ def shade(triangles: Any, seen: Any, view: Any, air: Any, noise: Any, pools: Any
             y = turn[1, 0] * a + turn[1, 1] * b + turn[1, 2]
             z = turn[2, 0] * a + turn[2, 1] * b + turn[2, 2]
             long = np.sqrt(x * x + y * y + z * z)
-            pixel = picture.light[i, j]
-            t = face[i, j]
+            x, y, z = x / long, y / long, z / long
+            pixel, t = shown.light[i, j], face[i, j]
             if t < 0:
-                pixel[0], pixel[1], pixel[2] = sky_of(x / long, y / long, z / long, air, noise)
-                picture.semantic[i, j] = _SKY
-                picture.depth[i, j] = np.inf
+                pixel[0], pixel[1], pixel[2] = sky_of(x, y, z, air, noise)
+                shown.semantic[i, j] = _SKY
+                shown.depth[i, j] = np.inf
                 continue
             depth = 1.0 / seen.inverse[i, j]
-            picture.instance[i, j] = triangles.instance[t]
-            picture.semantic[i, j] = triangles.semantic[t]
-            picture.depth[i, j] = depth
-            _surface(t, i, j, depth, (x, y, z), long, triangles, seen, view, air, noise, pools, pixel)
+            shown.semantic[i, j] = surfaces.kinds[t, 1]
+            shown.instance[i, j] = surfaces.kinds[t, 2]
+            shown.depth[i, j] = depth
+            sunny = seen.contact[i, j] * (1.0 - air.shadow * seen.shadow[i, j])
+            _surface(
+                i, j, depth, depth * long, x, y, z, surfaces.kinds[t, 0], surfaces.tints[t], seen.planes[t],
+                sunny, seen.contact[i, j], view, air, noise, pools, pixel,
+            )  # fmt: skip
 
 
 @inlined
-def _surface(t: int, i: int, j: int, depth: float, way: Any, long: float, triangles: Any, seen: Any,
-             view: Any, air: Any, noise: Any, pools: Any, pixel: Any) -> None:  # fmt: skip
+def _surface(i: int, j: int, depth: float, away: float, x: float, y: float, z: float, material: int,
+             tint: Any, plane: Any, sunny: float, bare: float, view: Any, air: Any, noise: Any, pools: Any,
+             pixel: Any) -> None:  # fmt: skip
     """Light that a surface sends to the camera, through the fog."""
-    plane = seen.planes[t]
     u, v, foot = _place(plane, i, j, depth)
-    material = triangles.material[t]
-    px, py = view.eye[0] + way[0] * depth, view.eye[1] + way[1] * depth
-    pz = view.eye[2] + way[2] * depth
-    flat = plane[11] > 0.6 and triangles.instance[t] == 0
-    tone = max(0.05, tone_of(material, u, v, foot, noise))
-    white = _snow(air, material, plane[11], flat, px, py, noise)
-    if flat and air.wet > 0.0:
-        tone *= 1.0 - 0.42 * air.wet
-    red, green, blue = _falling(plane, i, j, px, py, pz, flat, seen, view, air, pools)
-    colour = triangles.colour[t]
-    pane = pane_of(u, v, foot) if material == WINDOWS else 0.0
-    if pane < 0.0:
-        tone *= 1.0 - 0.45 * -pane
-        pane = 0.0
-    shine = (0.0, 0.0, 0.0)
+    ground = tint[11] > 0.0
+    px, py, pz = view.eye[0] + x * away, view.eye[1] + y * away, view.eye[2] + z * away
+    keep = max(0.05, tone_of(material, u, v, foot, noise))
+    if ground:
+        keep *= 1.0 - 0.42 * air.wet
+    white = 0.0
+    if tint[10] > 0.0:
+        white = _snow(tint[10], ground, material, px, py, noise)
+    pane, lit = 0.0, 0.0
+    if material == WINDOWS:
+        pane = pane_of(u, v, foot)
+        keep *= 1.0 - 0.9 * pane if pane > 0.0 else 1.0 + 0.45 * pane
+        pane = max(0.0, pane)
+        lit = pane * _lit(u, v, tint, air, noise)
+    beam = 0.0
+    if air.beams > 0.0:
+        beam = air.beams * _beam(plane, px, py, pz, view)
+    pool = pools[_cell(py - view.eye[1], len(pools)), _cell(px - view.eye[0], len(pools))]
+    # Lamps hang above what they light; little of it goes up.
+    dim = 1.0 / (1.0 + 0.5 * max(0.0, pz - 2.5))
+    # About exp(-thick), and cheaper.
+    thick = air.fog * away
+    through = 1.0 / (1.0 + thick * (1.0 + thick * (0.5 + 0.167 * thick)))
+    share, flash, red, green, blue = 0.0, 0.0, 0.0, 0.0, 0.0
     if material in (GLOSSY, GLASS) or pane > 0.0:
-        shine = _mirrored(way, long, plane, material, pane, air)
-    keep = (1.0 - white) * tone * (1.0 - 0.9 * pane)
-    if material == LAMP and triangles.glow[t] <= 0.0:
-        keep *= 0.45
-    gain = triangles.glow[t] * air.glow
-    through = np.exp(-air.fog * depth * long)
-    lit = _lit(material, u, v, colour, air, noise) * pane
-    warm = (1.0, 0.72, 0.4)
+        share, flash, red, green, blue = _mirrored(x, y, z, plane, material, pane, air)
+    if not ground:
+        sunny, bare = 1.0, 1.0
     for k in range(3):
-        fall = (red, green, blue)[k]
-        base = colour[k] * keep + 0.88 * white
-        out = base * fall + shine[k] * (1.0 - white) + colour[k] * gain + lit * warm[k]
+        fall = tint[3 + k] * bare + tint[6 + k] * sunny + pool[k] * dim + beam * (1.0, 0.95, 0.82)[k]
+        base = tint[k] * keep * (1.0 - white) + 0.88 * white
+        mirrored = (red, green, blue)[k] + flash * air.sun_rgb[k]
+        out = base * fall + share * mirrored + tint[k] * tint[k] * tint[9] + lit * (1.0, 0.72, 0.4)[k]
         haze = air.fog_rgb[k]
         pixel[k] = haze + (out - haze) * through
+
+
+@inlined
+def _cell(away: float, cells: int) -> int:
+    """Which cell of the map of lamp light a place lies in."""
+    return min(cells - 1, max(0, int(away / CELL_M + 0.5 * cells)))
 
 
 @inlined
@@ -114,53 +125,16 @@ def _place(plane: Any, i: int, j: int, depth: float) -> tuple[float, float, floa
 
 
 @inlined
-def _snow(air: Any, material: int, up: float, flat: bool, px: float, py: float, noise: Any) -> float:
+def _snow(cover: float, ground: bool, material: int, px: float, py: float, noise: Any) -> float:
     """Share of a surface that snow covers; wheels wear it off the road."""
-    if air.snow <= 0.0 or up < 0.3 or material == LAMP:
-        return 0.0
-    if not flat:
-        return air.snow * min(0.75, up)
+    if not ground:
+        return cover
     patches = waves_of(noise, px * 0.35, py * 0.35) + 0.5 * waves_of(noise, px * 1.3, py * 1.3)
-    if material in (ASPHALT, MARKING):
-        most = 0.62 if material == ASPHALT else 0.3
-        return air.snow * min(most, max(0.08, 1.1 * patches - 0.45))
-    return air.snow * min(0.95, 0.68 + 0.25 * patches)
-
-
-@inlined
-def _falling(plane: Any, i: int, j: int, px: float, py: float, pz: float, flat: bool, seen: Any,
-             view: Any, air: Any, pools: Any) -> tuple[float, float, float]:  # fmt: skip
-    """Light that falls on a surface: sky, sun or moon, lamps, own head lamps."""
-    up = 0.5 + 0.5 * plane[11]
-    direct = max(0.0, plane[9] * air.sun[0] + plane[10] * air.sun[1] + plane[11] * air.sun[2])
-    soft = air.fill
-    if flat:
-        soft *= seen.contact[i, j]
-        direct *= seen.contact[i, j]
-        if seen.shadow[i, j]:
-            direct *= 1.0 - air.shadow
-    # Turned to the sun's side of the sky is a little lighter, so that upright faces differ.
-    soft *= 1.0 + 0.14 * (plane[9] * air.sun[0] + plane[10] * air.sun[1]) + 0.05 * plane[9]
-    beam = 0.0
-    if air.beams > 0.0:
-        beam = air.beams * _beam(plane, px, py, pz, view)
-    pool = (0.0, 0.0, 0.0)
-    if air.lamps > 0.0:
-        pool = _pooled(px, py, pz, view, pools)
-    low, down, sky = air.bounce, 1.0 - up, 0.5 * soft * up
-    return (
-        low[0] * down + sky * (air.zenith[0] + air.horizon[0]) + direct * air.sun_rgb[0] + pool[0] + beam,
-        low[1] * down
-        + sky * (air.zenith[1] + air.horizon[1])
-        + direct * air.sun_rgb[1]
-        + pool[1]
-        + 0.95 * beam,
-        low[2] * down
-        + sky * (air.zenith[2] + air.horizon[2])
-        + direct * air.sun_rgb[2]
-        + pool[2]
-        + 0.82 * beam,
-    )
+    if material == ASPHALT:
+        return cover * min(0.62, max(0.08, 1.1 * patches - 0.45))
+    if material == MARKING:
+        return cover * min(0.3, max(0.08, 1.1 * patches - 0.45))
+    return cover * min(0.95, 0.68 + 0.25 * patches)
 
 
 @inlined
@@ -176,66 +150,42 @@ def _beam(plane: Any, px: float, py: float, pz: float, view: Any) -> float:
         return 0.0
     side = (y * ahead_x - x * ahead_y) / far
     rise = z / far
-    cone = np.exp(-4.5 * side * side)
+    cone = 1.0 / (1.0 + 2.5 * side * side) ** 2
     cut = 1.0 if rise < 0.0 else 1.0 / (1.0 + 900.0 * rise * rise)
     facing = -(plane[9] * ahead_x + plane[10] * ahead_y + plane[11] * rise)
-    return float(34.0 * cone * (0.12 + 0.88 * cut) * max(0.22, min(1.0, facing + 0.15)) / (20.0 + far * far))
+    return float(15.0 * cone * (0.12 + 0.88 * cut) * max(0.22, min(1.0, facing + 0.15)) / (20.0 + far * far))
 
 
 @inlined
-def _pooled(px: float, py: float, pz: float, view: Any, pools: Any) -> tuple[float, float, float]:
-    """Light of the lamps near a place, from the map of it."""
-    half = 0.5 * len(pools)
-    u, v = (px - view.eye[0]) / CELL_M + half - 0.5, (py - view.eye[1]) / CELL_M + half - 0.5
-    if u < 0.0 or v < 0.0 or u >= len(pools) - 1 or v >= len(pools) - 1:
-        return 0.0, 0.0, 0.0
-    i, j = int(v), int(u)
-    a, b = v - i, u - j
-    # Lamps hang above what they light; little of it goes up.
-    dim = 1.0 if pz < 3.0 else 1.0 / (1.0 + 0.35 * (pz - 3.0))
-    w00, w01, w10, w11 = (1 - a) * (1 - b) * dim, (1 - a) * b * dim, a * (1 - b) * dim, a * b * dim
-    c00, c01, c10, c11 = pools[i, j], pools[i, j + 1], pools[i + 1, j], pools[i + 1, j + 1]
-    return (
-        c00[0] * w00 + c01[0] * w01 + c10[0] * w10 + c11[0] * w11,
-        c00[1] * w00 + c01[1] * w01 + c10[1] * w10 + c11[1] * w11,
-        c00[2] * w00 + c01[2] * w01 + c10[2] * w10 + c11[2] * w11,
-    )
-
-
-@inlined
-def _mirrored(way: Any, long: float, plane: Any, material: int, pane: float,
-              air: Any) -> tuple[float, float, float]:  # fmt: skip
-    """What a glossy surface mirrors: the sky, or the ground, and a flash of the sun."""
-    x, y, z = way[0] / long, way[1] / long, way[2] / long
+def _mirrored(x: float, y: float, z: float, plane: Any, material: int, pane: float,
+              air: Any) -> tuple[float, float, float, float, float]:  # fmt: skip
+    """How much a glossy surface mirrors, a flash of the sun in it, and the sky or ground that it shows."""
     across = -(x * plane[9] + y * plane[10] + z * plane[11])
     rx, ry, rz = x + 2.0 * across * plane[9], y + 2.0 * across * plane[10], z + 2.0 * across * plane[11]
+    edge = (1.0 - min(1.0, max(0.0, across))) ** 3
+    share = 0.07 + 0.5 * edge
+    # Houses across the street stand in the lower part of what windows show.
+    shown = 0.35 + 0.65 * min(1.0, max(0.0, rz) * 3.0)
+    if material == GLASS:
+        share = 0.35 + 0.55 * edge
+    elif material == GLOSSY:
+        shown = 1.0
+    else:
+        share = pane * (0.35 + 0.5 * edge)
+    flash = max(0.0, rx * air.sun[0] + ry * air.sun[1] + rz * air.sun[2])
+    flash = 1.6 * air.shadow * (flash * flash) ** 16
     r, g, b = air.bounce
     if rz > 0.0:
         r, g, b = glow_of(rx, ry, rz, air)
-    # Houses across the street stand in the lower part of what windows show.
-    shown = 1.0 if material == GLOSSY else 0.35 + 0.65 * min(1.0, max(0.0, rz) * 3.0)
-    flash = max(0.0, rx * air.sun[0] + ry * air.sun[1] + rz * air.sun[2])
-    flash = 1.6 * (flash * flash) ** 16 * air.shadow
-    edge = (1.0 - min(1.0, max(0.0, across))) ** 3
-    share = 0.07 + 0.5 * edge
-    if material != GLOSSY:
-        share = 0.35 + 0.55 * edge if material == GLASS else pane * (0.35 + 0.5 * edge)
-    return (
-        share * (r * shown + flash * air.sun_rgb[0]),
-        share * (g * shown + flash * air.sun_rgb[1]),
-        share * (b * shown + flash * air.sun_rgb[2]),
-    )
+    return share, flash, r * shown, g * shown, b * shown
 
 
 @inlined
-def _lit(material: int, u: float, v: float, colour: Any, air: Any, noise: Any) -> float:
+def _lit(u: float, v: float, tint: Any, air: Any, noise: Any) -> float:
     """Light from within a window; which ones are lit differs between houses of different colours."""
-    if material != WINDOWS or air.windows <= 0.0:
-        return 0.0
-    house = np.floor(colour[0] * 977.0) + np.floor(colour[1] * 613.0)
-    column, floor = np.floor(u / 2.4), np.floor(v / 3.0)
-    chance = grain_of(noise, column * 7.0 + house, floor * 11.0 + 3.0 * house)
-    if chance > air.windows:
+    house = np.floor(tint[0] * 977.0) + np.floor(tint[1] * 613.0)
+    chance = grain_of(noise, np.floor(u / 2.4) * 7.0 + house, np.floor(v / 3.0) * 11.0 + 3.0 * house)
+    if chance >= air.windows:
         return 0.0
     curtain = 0.75 + 0.5 * grain_of(noise, u * 5.0, 17.0)
     return float((0.25 + 0.6 * chance / air.windows) * curtain)

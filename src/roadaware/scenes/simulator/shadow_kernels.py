@@ -31,65 +31,10 @@ def cast_shadows(corners: Any, casts: Any, sun: Any, pose: Any, lens: Any, mask:
             flat[k, 0] = corners[t, k, 0] - height * sun[0] / sun[2]
             flat[k, 1] = corners[t, k, 1] - height * sun[1] / sun[2]
             flat[k, 2] = 0.0
-        if prepared(flat, pose, lens, size, True, work):
+        if prepared(flat, pose, lens, size, work) != 0:
             for y in range(int(work[ROWS]), int(work[ROWS + 1]) + 1):
                 start, end = span(work, y, size[1])
                 mask[y, start:end] = 1
-
-
-@kernel
-def footprints(corners: Any, instance: Any, found: Any) -> None:
-    """Rectangles around what is low of every instance, turned along its longer axis.
-
-    Args:
-        corners: (t, 3, 3) f32 in the world.
-        instance: (t,) i32.
-        found: (n, 7) f64 of zeros; row i becomes, of the value i + 1: x and y of the middle, the unit vector
-            of the axis, half the length, half the width, and the height of the lowest point; length 0 where
-            there is none.
-    """
-    sums = np.zeros((len(found), 7))
-    for t in range(len(instance)):
-        i = instance[t] - 1
-        if 0 <= i < len(found):
-            for k in range(3):
-                x, y = np.float64(corners[t, k, 0]), np.float64(corners[t, k, 1])
-                if sums[i, 0] == 0.0:
-                    found[i, 0], found[i, 1], sums[i, 6] = x, y, np.inf
-                x, y = x - found[i, 0], y - found[i, 1]
-                sums[i, 0] += 1.0
-                sums[i, 1] += x
-                sums[i, 2] += y
-                sums[i, 3] += x * x
-                sums[i, 4] += y * y
-                sums[i, 5] += x * y
-                sums[i, 6] = min(sums[i, 6], corners[t, k, 2])
-    # How far it reaches forward, back, left and right of its first corner.
-    extent = np.full((len(found), 4), -np.inf)
-    for i in range(len(found)):
-        n = max(sums[i, 0], 1.0)
-        x, y = sums[i, 1] / n, sums[i, 2] / n
-        turn = 0.5 * np.arctan2(
-            2.0 * (sums[i, 5] / n - x * y), sums[i, 3] / n - x * x - sums[i, 4] / n + y * y
-        )
-        found[i, 2], found[i, 3], found[i, 6] = np.cos(turn), np.sin(turn), sums[i, 6]
-    for t in range(len(instance)):
-        i = instance[t] - 1
-        if 0 <= i < len(found):
-            for k in range(3):
-                x, y = corners[t, k, 0] - found[i, 0], corners[t, k, 1] - found[i, 1]
-                along, aside = x * found[i, 2] + y * found[i, 3], y * found[i, 2] - x * found[i, 3]
-                extent[i, 0], extent[i, 1] = max(extent[i, 0], along), max(extent[i, 1], -along)
-                extent[i, 2], extent[i, 3] = max(extent[i, 2], aside), max(extent[i, 3], -aside)
-    for i in range(len(found)):
-        if sums[i, 0] > 0.0:
-            along, aside = 0.5 * (extent[i, 0] - extent[i, 1]), 0.5 * (extent[i, 2] - extent[i, 3])
-            found[i, 0] += along * found[i, 2] - aside * found[i, 3]
-            found[i, 1] += along * found[i, 3] + aside * found[i, 2]
-            found[i, 4], found[i, 5] = (
-                0.5 * (extent[i, 0] + extent[i, 1]),
-                0.5 * (extent[i, 2] + extent[i, 3]),
-            )
 
 
 @kernel
@@ -108,8 +53,6 @@ def soft_shadows(found: Any, depth_of: Any, dark: float, view: Any, pose: Any, c
     flat = np.empty((3, 3), dtype=np.float32)
     size = np.array(contact.shape)
     for blob in found:
-        if blob[4] <= 0.0:
-            continue
         for half in range(2):
             for k in range(3):
                 # Two triangles of a rectangle that is a little larger than the thing.
@@ -119,7 +62,7 @@ def soft_shadows(found: Any, depth_of: Any, dark: float, view: Any, pose: Any, c
                 flat[k, 0] = blob[0] + along * blob[2] - aside * blob[3]
                 flat[k, 1] = blob[1] + along * blob[3] + aside * blob[2]
                 flat[k, 2] = blob[6]
-            if prepared(flat, pose, view.lens, size, True, work):
+            if prepared(flat, pose, view.lens, size, work) != 0:
                 for y in range(int(work[ROWS]), int(work[ROWS + 1]) + 1):
                     start, end = span(work, y, size[1])
                     for x in range(start, end):

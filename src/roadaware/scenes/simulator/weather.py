@@ -68,20 +68,20 @@ _DAY = Air(
     exposure=0.92, bloom=0.15,
 )  # fmt: skip
 _DUSK = _DAY._replace(
-    sun_rgb=(0.26, 0.15, 0.09), zenith=(0.035, 0.06, 0.17), horizon=(0.3, 0.22, 0.24), bounce=(0.05, 0.045, 0.05),
-    fill=0.85, dawn=(0.75, 0.3, 0.08), disc=0.25, cloud_rgb=(0.26, 0.17, 0.2), stars=0.15, fog=0.0014,
-    fog_rgb=(0.2, 0.16, 0.2), shadow=0.7, contact=0.4, glow=3.6, lamps=0.5, beams=0.35, windows=0.3,
-    exposure=1.7, bloom=0.5,
+    sun_rgb=(0.26, 0.15, 0.09), zenith=(0.035, 0.06, 0.17), horizon=(0.3, 0.22, 0.24),
+    bounce=(0.05, 0.045, 0.05), fill=0.85, dawn=(0.75, 0.3, 0.08), disc=0.25, cloud_rgb=(0.26, 0.17, 0.2),
+    stars=0.15, fog=0.0014, fog_rgb=(0.2, 0.16, 0.2), shadow=0.7, contact=0.4, glow=3.6, lamps=0.22,
+    beams=0.3, windows=0.3, exposure=1.7, bloom=0.5,
 )  # fmt: skip
 _NIGHT = _DAY._replace(
-    sun_rgb=(0.018, 0.021, 0.03), zenith=(0.004, 0.006, 0.014), horizon=(0.022, 0.02, 0.024),
-    bounce=(0.01, 0.009, 0.008), fill=1.0, dawn=(0.0, 0.0, 0.0), disc=0.2, cloud_rgb=(0.02, 0.019, 0.021),
-    stars=1.0, fog=0.0016, fog_rgb=(0.018, 0.016, 0.018), shadow=0.6, contact=0.45, glow=4.0, lamps=1.0,
+    sun_rgb=(0.018, 0.021, 0.03), zenith=(0.0025, 0.004, 0.011), horizon=(0.014, 0.013, 0.018),
+    bounce=(0.01, 0.009, 0.008), fill=1.5, dawn=(0.0, 0.0, 0.0), disc=0.2, cloud_rgb=(0.016, 0.015, 0.018),
+    stars=1.0, fog=0.0016, fog_rgb=(0.012, 0.011, 0.014), shadow=0.6, contact=0.45, glow=4.0, lamps=0.42,
     beams=1.0, windows=0.38, exposure=1.7, bloom=0.8,
 )  # fmt: skip
 _TIMES = {"day": _DAY, "dusk": _DUSK, "night": _NIGHT}
 _HEIGHT_DEG = {"day": 47.0, "dusk": 7.0, "night": 38.0}
-_GREY = {"day": (0.60, 0.63, 0.67), "dusk": (0.13, 0.13, 0.17), "night": (0.019, 0.018, 0.021)}
+_GREY = {"day": (0.60, 0.63, 0.67), "dusk": (0.13, 0.13, 0.17), "night": (0.013, 0.012, 0.015)}
 
 
 def air_of(conditions: Conditions, seed: int) -> Air:
@@ -121,9 +121,9 @@ def sun_of(conditions: Conditions, seed: int) -> Rgb:
 def _covered(air: Air, grey: Rgb) -> Air:
     low = (grey[0] * 1.15, grey[1] * 1.15, grey[2] * 1.12)
     return air._replace(
-        sun_rgb=_scaled(air.sun_rgb, 0.12), zenith=grey, horizon=low, cloud_rgb=_scaled(grey, 1.25), clouds=0.9,
-        fill=1.25, dawn=_scaled(air.dawn, 0.12), disc=0.0, stars=0.0, fog=0.0035, fog_rgb=low, shadow=0.0,
-        contact=0.55, bounce=_scaled(grey, 0.35),
+        sun_rgb=_scaled(air.sun_rgb, 0.12), zenith=grey, horizon=low, cloud_rgb=_scaled(grey, 1.25),
+        clouds=0.9, fill=1.25, dawn=_scaled(air.dawn, 0.12), disc=0.0, stars=0.0, fog=0.0035,
+        fog_rgb=low, shadow=0.0, contact=0.55, bounce=_scaled(grey, 0.35),
     )  # fmt: skip
 
 

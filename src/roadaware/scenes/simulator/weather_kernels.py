@@ -10,42 +10,37 @@ from roadaware.geometry.compiled import inlined, kernel
 from roadaware.scenes.simulator.pattern_kernels import waves_of
 
 SHRINK = 4
-"""The bloom is made of a picture that is smaller by this."""
+"""By how much the picture is smaller that bloom is made of."""
 
 
 @kernel
-def light_pools(lamps: Any, eye: Any, cell_m: float, gain: float, pools: Any) -> None:
-    """Light of lamps on the ground around the eye.
+def add_pools(lamps: Any, pools: Any) -> None:
+    """Light of lamps on the ground.
 
     Args:
-        lamps: (n, 7) f64 x, y, z, intensity, colour.
-        eye: (3,) f64.
-        cell_m: size of a cell.
-        gain: of all lamps.
-        pools: (m, m, 3) f32 of zeros, filled; rows along y.
+        lamps: (n, 7) f64 column, row, height and reach in cells, and colour.
+        pools: (m, m, 3) f32, changed.
     """
     n = len(pools)
     for lamp in lamps:
-        height = min(max(lamp[2], 0.7), 7.0)
-        reach = 3.2 * height + 3.0
-        u, v = (lamp[0] - eye[0]) / cell_m + 0.5 * n - 0.5, (lamp[1] - eye[1]) / cell_m + 0.5 * n - 0.5
-        for i in range(max(0, int(v - reach / cell_m)), min(n, int(v + reach / cell_m) + 2)):
-            for j in range(max(0, int(u - reach / cell_m)), min(n, int(u + reach / cell_m) + 2)):
-                square = ((i - v) ** 2 + (j - u) ** 2) * cell_m * cell_m
-                edge = max(0.0, 1.0 - square / (reach * reach))
-                light = gain * lamp[3] * edge * (height * height / (height * height + square)) ** 1.5
+        u, v, square_height, reach = lamp[0], lamp[1], lamp[2] * lamp[2], lamp[3]
+        for i in range(max(0, int(v - reach)), min(n, int(v + reach) + 1)):
+            for j in range(max(0, int(u - reach)), min(n, int(u + reach) + 1)):
+                square = (i + 0.5 - v) ** 2 + (j + 0.5 - u) ** 2
+                fall = square_height / (square_height + square)
+                light = max(0.0, 1.0 - square / (reach * reach)) * fall * np.sqrt(fall)
                 for k in range(3):
                     pools[i, j, k] += light * lamp[4 + k]
 
 
 @kernel
-def mirror_wet(light: Any, seen: Any, instance: Any, view: Any, air: Any, noise: Any) -> None:
+def mirror_wet(light: Any, seen: Any, tints: Any, view: Any, air: Any, noise: Any) -> None:
     """Let wet ground mirror what stands behind it, found by walking along the mirrored ray in the picture.
 
     Args:
         light: (h, w, 3) f32, changed.
         seen: inverse (h, w), face (h, w), planes (t, 12).
-        instance: (h, w) i32.
+        tints: (t, 12) f32.
         view: turn, eye, lens.
         air: light and weather.
         noise: (256, 256) f32.
@@ -55,7 +50,7 @@ def mirror_wet(light: Any, seen: Any, instance: Any, view: Any, air: Any, noise:
     for i in range(rows - 1, -1, -1):
         for j in range(columns):
             t = seen.face[i, j]
-            if t < 0 or instance[i, j] != 0 or seen.planes[t, 11] < 0.9:
+            if t < 0 or tints[t, 11] == 0.0 or seen.planes[t, 11] < 0.9:
                 continue
             a, b = (j + 0.5 - lens[2]) / lens[0], (i + 0.5 - lens[3]) / lens[1]
             drop = turn[2, 0] * a + turn[2, 1] * b + turn[2, 2]
@@ -96,94 +91,44 @@ def _mix_mirrored(light: Any, i: int, j: int, depth: float, share: float, ripple
 
 
 @kernel
-def add_streaks(light: Any, streaks: Any, seen: Any, instance: Any) -> None:
-    """Draw the upright glints of lamps on wet ground.
+def too_bright(light: Any, small: Any) -> None:
+    """What of the light is more than the sensor holds, in a smaller picture.
 
     Args:
-        light: (h, w, 3) f32, changed.
-        streaks: (n, 8) f64 x, y, half width, half height in pixels, colour, and 1 / depth.
-        seen: inverse (h, w), planes (t, 12), face (h, w).
-        instance: (h, w) i32.
+        light: (h, w, 3) f32.
+        small: (h / 4, w / 4, 3) f32, filled; rows and columns that are left over belong to no cell.
     """
-    rows, columns = seen.face.shape
-    for s in streaks:
-        for i in range(max(0, int(s[1] - 2.0 * s[3])), min(rows, int(s[1] + 2.0 * s[3]) + 1)):
-            down = (i + 0.5 - s[1]) / s[3]
-            for j in range(max(0, int(s[0] - 2.5 * s[2])), min(columns, int(s[0] + 2.5 * s[2]) + 1)):
-                t = seen.face[i, j]
-                if t < 0 or instance[i, j] != 0 or seen.planes[t, 11] < 0.9 or seen.inverse[i, j] < s[7]:
-                    continue
-                across = (j + 0.5 - s[0]) / s[2]
-                power = np.exp(-1.2 * across * across - 1.6 * down * down)
-                for k in range(3):
-                    light[i, j, k] += power * s[4 + k]
-
-
-@kernel
-def bloom(light: Any, amount: float, small: Any, other: Any) -> None:
-    """Spread what is too bright around itself.
-
-    Args:
-        light: (h, w, 3) f32, changed.
-        amount: how much of it.
-        small: (h / 4, w / 4, 3) f32, overwritten.
-        other: the same.
-    """
-    rows, columns = small.shape[0], small.shape[1]
-    for i in range(rows):
-        for j in range(columns):
+    for i in range(small.shape[0]):
+        for j in range(small.shape[1]):
             for k in range(3):
                 total = 0.0
                 for p in range(SHRINK):
                     for q in range(SHRINK):
-                        y, x = (
-                            min(i * SHRINK + p, light.shape[0] - 1),
-                            min(j * SHRINK + q, light.shape[1] - 1),
-                        )
-                        total += min(6.0, max(0.0, light[y, x, k] - 0.85))
+                        total += min(6.0, max(0.0, light[i * SHRINK + p, j * SHRINK + q, k] - 0.85))
                 small[i, j, k] = total / (SHRINK * SHRINK)
-    radius = max(2, columns // 45)
-    for _ in range(3):
-        _smear(small, other, radius)
-    for i in range(light.shape[0]):
-        for j in range(light.shape[1]):
-            v, u = (i + 0.5) / SHRINK - 0.5, (j + 0.5) / SHRINK - 0.5
-            y, x = min(max(int(v), 0), rows - 2), min(max(int(u), 0), columns - 2)
-            a, b = max(v - y, 0.0), max(u - x, 0.0)
-            w00, w01, w10, w11 = (1.0 - a) * (1.0 - b), (1.0 - a) * b, a * (1.0 - b), a * b
-            for k in range(3):
-                light[i, j, k] += amount * (
-                    small[y, x, k] * w00 + small[y, x + 1, k] * w01
-                    + small[y + 1, x, k] * w10 + small[y + 1, x + 1, k] * w11
-                )  # fmt: skip
 
 
 @kernel
-def _smear(source: Any, target: Any, radius: int) -> None:
-    """Blur an array by running sums along its rows into another, and back along columns."""
-    rows, columns = source.shape[0], source.shape[1]
-    share = 1.0 / (2 * radius + 1)
-    for k in range(3):
-        for i in range(rows):
-            total = 0.0
-            for j in range(min(radius, columns)):
-                total += source[i, j, k]
-            for j in range(columns):
-                if j + radius < columns:
-                    total += source[i, j + radius, k]
-                if j - radius - 1 >= 0:
-                    total -= source[i, j - radius - 1, k]
-                target[i, j, k] = total * share
-    for k in range(3):
-        for j in range(columns):
-            total = 0.0
-            for i in range(rows + radius):
-                if i < rows:
-                    total += target[i, j, k]
-                if i - 2 * radius - 1 >= 0:
-                    total -= target[i - 2 * radius - 1, j, k]
-                if i >= radius:
-                    source[i - radius, j, k] = total * share
+def add_glints(light: Any, glints: Any, seen: Any, tints: Any) -> None:
+    """Draw the upright glints of lamps on wet ground.
+
+    Args:
+        light: (h, w, 3) f32, changed.
+        glints: (n, 8) f64 x, y, half width, half height in pixels, 1 / depth, colour.
+        seen: inverse (h, w) f32, face (h, w) i32.
+        tints: (t, 12) f32.
+    """
+    rows, columns = seen.face.shape
+    for s in glints:
+        for i in range(max(0, int(s[1] - 2.0 * s[3])), min(rows, int(s[1] + 2.0 * s[3]) + 1)):
+            down = (i + 0.5 - s[1]) / s[3]
+            for j in range(max(0, int(s[0] - 2.5 * s[2])), min(columns, int(s[0] + 2.5 * s[2]) + 1)):
+                t = seen.face[i, j]
+                if t >= 0 and tints[t, 11] > 0.0 and seen.inverse[i, j] > s[4]:
+                    across = (j + 0.5 - s[0]) / s[2]
+                    power = np.exp(-1.2 * across * across - 1.6 * down * down)
+                    for k in range(3):
+                        light[i, j, k] += power * s[5 + k]
 
 
 @kernel
@@ -211,11 +156,14 @@ def add_drops(light: Any, drops: Any, inverse: Any, colour: Any) -> None:
 
 
 @kernel
-def expose(light: Any, exposure: float, glare: Any, tones: Any, grain: float, seed: int, rgb: Any) -> None:
+def expose(
+    light: Any, small: Any, exposure: float, glare: Any, tones: Any, grain: float, seed: int, rgb: Any
+) -> None:
     """Light to grey levels, with glare of the sun in the lens and the noise of the sensor.
 
     Args:
         light: (h, w, 3) f32.
+        small: (h / 4, w / 4, 3) f32 light to add, `SHRINK` times smaller.
         exposure: factor.
         glare: x, y in pixels, radius in pixels, and colour; no colour for none.
         tones: (2048,) f32 grey levels over the root of light from 0 to 2.
@@ -227,6 +175,7 @@ def expose(light: Any, exposure: float, glare: Any, tones: Any, grain: float, se
     lit = glare[3] + glare[4] + glare[5] > 0.0
     veil = 0.0
     for i in range(light.shape[0]):
+        y, a = _between(i, small.shape[0])
         for j in range(light.shape[1]):
             if lit:
                 away = np.hypot(j - glare[0], i - glare[1]) / glare[2]
@@ -236,10 +185,22 @@ def expose(light: Any, exposure: float, glare: Any, tones: Any, grain: float, se
             h = ((h ^ 61) ^ (h >> 16)) * 9 & 0xFFFFFFFF
             h = (h ^ (h >> 4)) * 668265261 & 0xFFFFFFFF
             h = h ^ (h >> 15)
-            b0, b1, b2, b3 = h & 255, (h >> 8) & 255, (h >> 16) & 255, h >> 24
-            noise = grain * (b0 + b1 + b2 + b3 - 510) / 147.8
+            noise = grain * ((h & 255) + ((h >> 8) & 255) + ((h >> 16) & 255) + (h >> 24) - 510) / 147.8
+            x, b = _between(j, small.shape[1])
+            w00, w01, w10, w11 = (1.0 - a) * (1.0 - b), (1.0 - a) * b, a * (1.0 - b), a * b
             for k in range(3):
-                level = max(0.0, light[i, j, k] + veil * glare[3 + k]) * exposure
-                tone = tones[min(last, int(np.sqrt(level) * 0.5 * last + 0.5))]
-                tint = noise + 0.3 * grain * ((b0, b1, b2)[k] - 127.5) / 73.9
-                rgb[i, j, k] = np.uint8(min(255.0, max(0.0, tone + tint + 0.5)))
+                level = light[i, j, k] + veil * glare[3 + k]
+                level += small[y, x, k] * w00 + small[y, x + 1, k] * w01
+                level += small[y + 1, x, k] * w10 + small[y + 1, x + 1, k] * w11
+                tone = tones[min(last, int(np.sqrt(max(0.0, level * exposure)) * 0.5 * last + 0.5))]
+                # Each colour has a little noise of its own.
+                tint = 0.004 * grain * (((h >> (8 * k)) & 255) - 127.5)
+                rgb[i, j, k] = np.uint8(min(255.0, max(0.0, tone + noise + tint + 0.5)))
+
+
+@inlined
+def _between(at: int, cells: int) -> tuple[int, float]:
+    """The cell of the smaller picture before a pixel, and how far the pixel is on its way to the next."""
+    place = (at + 0.5) / SHRINK - 0.5
+    before = min(max(int(place), 0), cells - 2)
+    return before, min(1.0, max(place - before, 0.0))

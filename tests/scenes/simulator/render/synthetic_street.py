@@ -54,11 +54,16 @@ def car(colour, lamps=True) -> Mesh:
     ]
     for x in (1.3, -1.3):
         for y in (0.75, -0.75):
-            parts.append(box((0.6, 0.3, 0.6), (0.02, 0.02, 0.02), Material.MATT, Semantic.CAR, middle=(x, y)))
+            wheel = box((0.6, 0.3, 0.6), (0.02, 0.02, 0.02), Material.MATT, Semantic.CAR, middle=(x, y))
+            parts.append(wheel)
     for y in (0.7, -0.7):
         glow = 1.0 if lamps else 0.0
-        parts.append(box((0.06, 0.35, 0.16), (0.9, 0.05, 0.03), Material.LAMP, Semantic.CAR, glow, 0.7, (-2.1, y)))
-        parts.append(box((0.06, 0.35, 0.16), (1, 0.95, 0.8), Material.LAMP, Semantic.CAR, glow, 0.6, (2.1, y)))
+        parts.append(
+            box((0.06, 0.35, 0.16), (0.9, 0.05, 0.03), Material.LAMP, Semantic.CAR, glow, 0.7, (-2.1, y))
+        )
+        parts.append(
+            box((0.06, 0.35, 0.16), (1, 0.95, 0.8), Material.LAMP, Semantic.CAR, glow, 0.6, (2.1, y))
+        )
     return joined(parts)
 
 
@@ -73,7 +78,7 @@ def walker(colour) -> Mesh:
 
 
 def street(seed=0, triangles=15_000) -> Soup:
-    """A street along x; instances 1 to 20 are cars, 21 to 32 walkers; houses fill up to the wanted triangles."""
+    """A street along x; instances 1 to 20 are cars, 21 to 33 walkers; houses make up the wanted triangles."""
     rng = np.random.default_rng(seed)
     parts = [placed(piece, (0, 0, 0), 0.0) for piece in _ground()]
     for k in range(20):
@@ -114,8 +119,12 @@ def _furniture(x, side):
     post = box((0.12, 0.12, 6), (0.1, 0.1, 0.11), Material.MATT, Semantic.POLE)
     lamp = box((0.5, 0.25, 0.12), (1, 0.8, 0.5), Material.LAMP, Semantic.POLE, 1.0, 5.9, (0, -side * 0.5))
     trunk = box((0.3, 0.3, 2.2), (0.12, 0.08, 0.05), Material.MATT, Semantic.VEGETATION, middle=(8, 0))
-    crown = box((2.6, 2.6, 2.8), (0.08, 0.2, 0.05), Material.FOLIAGE, Semantic.VEGETATION, base=2, middle=(8, 0))
-    bulge = box((1.8, 3.2, 1.8), (0.08, 0.2, 0.05), Material.FOLIAGE, Semantic.VEGETATION, base=2.5, middle=(8, 0))
+    crown = box(
+        (2.6, 2.6, 2.8), (0.08, 0.2, 0.05), Material.FOLIAGE, Semantic.VEGETATION, base=2, middle=(8, 0)
+    )
+    bulge = box(
+        (1.8, 3.2, 1.8), (0.08, 0.2, 0.05), Material.FOLIAGE, Semantic.VEGETATION, base=2.5, middle=(8, 0)
+    )
     return [placed(piece, (x, side * 4.1, 0.12), 0.0) for piece in (post, lamp, trunk, crown, bulge)]
 
 
