@@ -33,7 +33,8 @@ def lamps_of(soup: Soup, lights: npt.ArrayLike | Sequence[object], eye: Floats) 
     """
     found = np.concatenate([_given(lights), _glowing(soup)])
     away = np.hypot(found[:, 0] - eye[0], found[:, 1] - eye[1])
-    return found[away < _RANGE_M]
+    near: Floats = found[away < _RANGE_M]
+    return near
 
 
 def _given(lights: npt.ArrayLike | Sequence[object]) -> Floats:

@@ -39,7 +39,7 @@ def _joint(place: float, cell: float, width: float, foot: float) -> float:
     at = place - np.floor(place / cell) * cell
     away = min(at, cell - at)
     half = 0.5 * max(width, foot)
-    return max(0.0, min(1.0, (half - away) / half + 0.5)) * min(1.0, width / max(foot, 1e-6))
+    return float(max(0.0, min(1.0, (half - away) / half + 0.5)) * min(1.0, width / max(foot, 1e-6)))
 
 
 @kernel
@@ -108,9 +108,9 @@ def pane_of(u: float, v: float, foot: float) -> float:
     inside = min(0.6 - abs(across - 0.5) * 2.4, 0.75 - abs(up - 0.55) * 3.0)
     soft = max(foot, 0.01)
     if inside < 0.09:
-        return -min(1.0, max(0.0, inside / soft + 0.5))
+        return -float(min(1.0, max(0.0, inside / soft + 0.5)))
     bar = max(0.0, 1.0 - max(abs(across - 0.5) * 2.4, 0.0) / max(0.035, 0.6 * foot)) * min(1.0, 0.07 / soft)
-    return min(1.0, max(0.0, (inside - 0.09) / soft + 0.5)) * (1.0 - bar)
+    return float(min(1.0, max(0.0, (inside - 0.09) / soft + 0.5)) * (1.0 - bar))
 
 
 @kernel
@@ -174,4 +174,4 @@ def _cloud(x: float, y: float, up: float, air: Any, noise: Any) -> float:
     dense = 0.55 * waves_of(noise, u, v) + 0.28 * waves_of(noise, 2.3 * u + 7.0, 2.3 * v)
     dense += 0.17 * waves_of(noise, 5.1 * u, 5.1 * v + 3.0)
     cover = (dense - 0.78 + 0.62 * air.clouds) * 4.0
-    return min(0.92, max(0.0, cover)) * min(1.0, (up - 0.015) * 9.0)
+    return float(min(0.92, max(0.0, cover)) * min(1.0, (up - 0.015) * 9.0))

@@ -180,7 +180,7 @@ def _developed(shown: _Shown, seen: _Seen, air: Air, camera: Camera, rng: np.ran
     height, width = shown.instance.shape
     if air.rain > 0 or air.flakes > 0:
         drops = _rain(width, height, rng) if air.rain > 0 else _flakes(width, height, rng)
-        pale = [0.5 * (a + b) + 0.06 * air.beams for a, b in zip(air.zenith, air.horizon, strict=True)]
+        pale = [0.5 * (a + b) + 0.13 * air.beams for a, b in zip(air.zenith, air.horizon, strict=True)]
         colour = (*(1.5 * c for c in pale), 0.3) if air.rain > 0 else (*(1.35 * c for c in pale), 0.85)
         weather_kernels.add_drops(shown.light, drops, seen.inverse, colour)
     shrink = weather_kernels.SHRINK
@@ -205,7 +205,7 @@ def _glints(lamps: Floats, camera: Camera, air: Air) -> Floats:
     keep = (depth > 1.0) & (np.abs(pixels[:, 0] - camera.width_px / 2) < camera.width_px)
     pixels, depth, lamps = pixels[keep], depth[keep], lamps[keep]
     size = camera.intrinsics[0, 0] / depth
-    gain = 0.11 * air.glow * np.sqrt(lamps[:, 3])
+    gain = 0.085 * air.glow * np.sqrt(lamps[:, 3])
     wide, high = np.maximum(0.16 * size, 0.8), np.maximum(0.9 * size, 3.0)
     sides = np.stack([wide, high, 1 / depth], axis=1)
     return np.concatenate([pixels, sides, gain[:, None] * lamps[:, 4:]], axis=1)

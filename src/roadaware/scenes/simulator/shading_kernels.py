@@ -153,7 +153,9 @@ def _beam(plane: Any, px: float, py: float, pz: float, view: Any) -> float:
     cone = 1.0 / (1.0 + 2.5 * side * side) ** 2
     cut = 1.0 if rise < 0.0 else 1.0 / (1.0 + 900.0 * rise * rise)
     facing = -(plane[9] * ahead_x + plane[10] * ahead_y + plane[11] * rise)
-    return float(15.0 * cone * (0.12 + 0.88 * cut) * max(0.22, min(1.0, facing + 0.15)) / (20.0 + far * far))
+    # The lamps look ahead: the road right before them gets less than their light would give.
+    cone *= min(1.0, 0.25 + far / 9.0)
+    return float(17.0 * cone * (0.12 + 0.88 * cut) * max(0.22, min(1.0, facing + 0.15)) / (20.0 + far * far))
 
 
 @inlined

@@ -62,7 +62,7 @@ def mirror_wet(light: Any, seen: Any, tints: Any, view: Any, air: Any, noise: An
             y = eye[1] + (turn[1, 0] * a + turn[1, 1] * b + turn[1, 2]) * depth
             pond = waves_of(noise, x * 0.55, y * 0.55) + 0.4 * waves_of(noise, x * 2.1, y * 2.1)
             edge = 1.0 + drop / np.sqrt(a * a + b * b + 1.0)
-            share = air.wet * (0.04 + 0.62 * edge**4) * min(1.0, max(0.35, 2.4 * pond - 0.9))
+            share = air.wet * (0.03 + 0.5 * edge**4) * min(1.0, max(0.35, 2.4 * pond - 0.9))
             ripple = (waves_of(noise, x * 6.0, y * 6.0) - 0.5) * 0.012 * columns
             _mix_mirrored(light, i, j, depth, share, ripple, seen, view)
 
@@ -100,12 +100,17 @@ def too_bright(light: Any, small: Any) -> None:
     """
     for i in range(small.shape[0]):
         for j in range(small.shape[1]):
-            for k in range(3):
-                total = 0.0
-                for p in range(SHRINK):
-                    for q in range(SHRINK):
-                        total += min(6.0, max(0.0, light[i * SHRINK + p, j * SHRINK + q, k] - 0.85))
-                small[i, j, k] = total / (SHRINK * SHRINK)
+            red, green, blue = 0.0, 0.0, 0.0
+            for p in range(SHRINK):
+                for q in range(SHRINK):
+                    pixel = light[i * SHRINK + p, j * SHRINK + q]
+                    most = max(pixel[0], pixel[1], pixel[2])
+                    if most > 0.85:
+                        share = min(6.0, most - 0.85) / (most * SHRINK * SHRINK)
+                        red, green, blue = (
+                            red + share * pixel[0], green + share * pixel[1], blue + share * pixel[2]
+                        )  # fmt: skip
+            small[i, j, 0], small[i, j, 1], small[i, j, 2] = red, green, blue
 
 
 @kernel
