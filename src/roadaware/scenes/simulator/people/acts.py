@@ -169,7 +169,7 @@ def kneel(body: Stature, gait: float) -> Floats:
     wish[place.HEAD_TURN] = 0.0, 0.5, 0.0
     hips = body.rest[THIGH[0], 1]
     wish[place.FEET[LEFT]] = 0.19 * body.height, 1.2 * hips, body.ankle
-    wish[place.FEET[RIGHT]] = -0.26 * body.height, -1.2 * hips, 0.06 * body.height
+    wish[place.FEET[RIGHT]] = -0.26 * body.height, -1.2 * hips, 0.095 * body.height
     wish[place.FOOT_TURNS[RIGHT]] = 0.0, 1.35, 0.0
     wish[place.KNEES[RIGHT]] = 1.0, -0.1, -0.6
     for side, half in ((LEFT, 0.0), (RIGHT, math.pi)):

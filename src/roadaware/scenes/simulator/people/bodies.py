@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -38,11 +38,13 @@ class Looks:
     Args:
         body: lengths of the bones.
         outfit: what is worn.
+        lying: what is worn while they lie on the back, where a bag would sink into the ground.
         saddle: what a rider touches; None on foot.
     """
 
     body: Stature
     outfit: Outfit
+    lying: Outfit
     saddle: Saddle | None
 
 
@@ -62,7 +64,8 @@ def body(actor: Actor, frame: int, coarse: bool = False) -> Mesh:
     """
     row = _row(actor, frame)
     looks = looks_of(actor)
-    found = rig(looks.body, looks.outfit, item_of(actor, row), looks.saddle is not None, coarse)
+    worn = looks.lying if actor.pose[row] == Pose.LIE and not rides(actor) else looks.outfit
+    found = rig(looks.body, worn, item_of(actor, row), looks.saddle is not None, coarse)
     bones = _bones(actor, row).reshape(-1, 3).astype(np.float32)
     vertices = found.weights @ bones
     return Mesh(vertices, found.triangles, found.colour, found.material, found.semantic, found.glow, found.uv)
@@ -107,7 +110,9 @@ def looks_of(actor: Actor) -> Looks:
     found = _LOOKS.get(actor)
     if found is None:
         worn = outfit(actor.look, age_of(actor.model), figure_of(actor), actor.kind if rides(actor) else "")
-        found = Looks(stature_of(actor), worn, saddle_of(actor) if rides(actor) else None)
+        found = Looks(
+            stature_of(actor), worn, replace(worn, bag="none"), saddle_of(actor) if rides(actor) else None
+        )
         _LOOKS[actor] = found
     return found
 

@@ -248,7 +248,7 @@ def _nose(body: Stature, outfit: Outfit, x: float) -> Piece:
             tip,
         ]
     )
-    triangles = np.array([(0, 1, 3), (1, 2, 3), (2, 0, 3)])
+    triangles = np.array([(1, 0, 3), (2, 1, 3), (0, 2, 3)])
     shade = tuple(0.88 * part for part in outfit.skin)
     weights = np.zeros((4, len(OTHER_SIDE)))
     weights[:, HEAD] = 1.0
@@ -295,7 +295,7 @@ _HATS: Mapping[str, tuple[tuple[float, float, float, float], ...]] = {
     "cap": ((0.03, 0.70, 0.47, 0.375), (-0.03, 1.05, 0.3, 0.25)),
     "woolly": ((0.0, 0.62, 0.46, 0.38), (-0.04, 0.95, 0.4, 0.33), (-0.06, 1.12, 0.14, 0.12)),
     "brimmed": ((0.0, 0.70, 0.72, 0.66), (0.0, 0.75, 0.45, 0.37), (-0.02, 1.12, 0.33, 0.27)),
-    "helmet": ((-0.04, 0.60, 0.54, 0.43), (-0.06, 0.95, 0.48, 0.38), (-0.08, 1.15, 0.2, 0.17)),
+    "helmet": ((0.0, 0.66, 0.56, 0.44), (-0.04, 0.95, 0.53, 0.42), (-0.06, 1.2, 0.3, 0.2)),
     "visor": ((-0.03, 0.02, 0.40, 0.38), (-0.03, 0.62, 0.56, 0.47), (-0.05, 1.15, 0.25, 0.22)),
     "hood": ((-0.28, -0.15, 0.28, 0.34), (-0.17, 0.45, 0.4, 0.42), (-0.1, 1.07, 0.24, 0.2)),
 }
@@ -315,7 +315,10 @@ def _hat(body: Stature, outfit: Outfit, x: float) -> list[Piece]:
     if style == "cap":
         corners = np.array([(0.38, 0.26, 0), (0.38, -0.26, 0), (0.78, -0.17, -0.06), (0.78, 0.17, -0.06)])
         peak = corners * head + (x, 0.0, chin + 0.72 * head)
-        return [shell, slab(peak, (0.0, 0.0, 0.05 * head), [bone] * 4, colour, material)]
+        return [shell, slab(peak, (0.0, 0.0, -0.05 * head), [bone] * 4, colour, material)]
+    if style == "helmet":
+        # Slots from front to back.
+        shell.colour[[16, 18, 20, 22, 24, 26, 28, 30]] = _VISOR
     if style == "visor":
         middle = shell.points[shell.triangles].mean(1)
         glass = (middle[:, 0] > x + 0.15 * head) & (middle[:, 2] < chin + 0.6 * head)

@@ -62,6 +62,13 @@ _SHOES: tuple[Colour, ...] = (
     (0.65, 0.65, 0.63),
     (0.3, 0.04, 0.04),
 )
+_HELMETS: tuple[Colour, ...] = (
+    (0.75, 0.75, 0.74),
+    (0.02, 0.02, 0.022),
+    (0.55, 0.03, 0.03),
+    (0.03, 0.12, 0.5),
+    (0.75, 0.6, 0.03),
+)
 HIGH_VISIBILITY: Colour = (0.62, 0.85, 0.06)
 
 
@@ -132,6 +139,7 @@ def outfit(look: int, age: Age, figure: Figure, rides: str = "") -> Outfit:
     if rides or age == "child":
         bag = "backpack" if bag == "backpack" else "none"
     top_colour, bottom_colour = _CLOTH[rng.integers(len(_CLOTH))], _LEGS[rng.integers(len(_LEGS))]
+    hats = _HELMETS if hat in ("helmet", "visor") else _CLOTH
     return Outfit(
         figure=figure,
         skin=_SKIN[rng.integers(len(_SKIN))],
@@ -144,7 +152,7 @@ def outfit(look: int, age: Age, figure: Figure, rides: str = "") -> Outfit:
         shoes=_SHOES[rng.integers(len(_SHOES))],
         hat=hat,
         hood=top == "hoodie" and hat == "none" and rng.random() < 0.3,
-        hat_colour=_varied(rng, _CLOTH[rng.integers(len(_CLOTH))]),
+        hat_colour=_varied(rng, hats[rng.integers(len(hats))]),
         bag=bag,
         bag_colour=_varied(rng, _CLOTH[rng.integers(len(_CLOTH))]),
         vest=bool(rng.random() < (0.3 if rides else 0.05)) and age != "child",
