@@ -1,0 +1,242 @@
+"""`Walkers`: people on foot, frame by frame, beside and on the roads of a layout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from roadaware.scenes.simulator.actors import Actor, Bools, Floats, Ints, Pose
+from roadaware.scenes.simulator.config import SceneConfig
+from roadaware.scenes.simulator.layout import Layout
+from roadaware.scenes.simulator.view import TrafficView
+from roadaware.scenes.simulator.walkers.bodies import EDGE_M, Bodies
+from roadaware.scenes.simulator.walkers.gaps import Lookout
+from roadaware.scenes.simulator.walkers.minds import AT_KERB_M, Minds, Stage, Walker
+from roadaware.scenes.simulator.walkers.persons import Start
+from roadaware.scenes.simulator.walkers.records import Records, actors_of
+from roadaware.scenes.simulator.walkers.staging import WAKE_M, set_stage
+from roadaware.scenes.simulator.walkers.ways import Ways
+
+LONGEST_STEP_S = 0.1
+GONE_M = 30.0
+"""Beyond the distance at which people wake up, they are forgotten."""
+STANDING_IN_THE_WAY = ("tree", "lamp_post", "sign", "bin", "bollard", "bus_stop")
+
+
+class Walkers:
+    """Everybody on foot.
+
+    Args:
+        layout: a town.
+        config: of the scene.
+        rng: draws everything.
+        n_frames: of the scene.
+        fps: frames per second.
+        starts: who is about; None to make them up. Leaders stand before those who follow them.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        config: SceneConfig,
+        rng: np.random.Generator,
+        n_frames: int,
+        fps: float,
+        starts: Sequence[Start] | None = None,
+    ) -> None:
+        self._layout, self._config, self._rng, self._fps = layout, config, rng, fps
+        self._ways = Ways(layout)
+        self._starts = None if starts is None else list(starts)
+        self._steps = max(1, math.ceil(1.0 / fps / LONGEST_STEP_S - 1e-9))
+        self._walkers: list[Walker] = []
+        self._records = Records(n_frames)
+        self._who: Ints = np.zeros(0, dtype=np.int64)
+        self._bodies: Bodies | None = None
+        self._minds: Minds | None = None
+
+    def step(self, frame: int, view: TrafficView) -> None:
+        """Let everybody live until a frame, and record where they are in it.
+
+        Args:
+            frame: of the scene; frames come one after the other.
+            view: the traffic; the own vehicle is its first row.
+        """
+        bodies, minds = self._begun(view)
+        self._wake(bodies, view.position[0])
+        lookout = Lookout(self._layout, view)
+        dt = 1.0 / self._fps / self._steps
+        who = self._who.tolist()
+        for _ in range(self._steps if frame else 0):
+            for k in who:
+                minds.think(k, dt, lookout)
+            if who:
+                bodies.step(dt, self._who)
+                self._go_on(bodies)
+        self._record(frame, view, bodies)
+
+    def on_road(self) -> tuple[Floats, Floats]:
+        """(m, 2) positions in metres and (m, 2) velocities in m/s of those on foot on the road."""
+        if self._bodies is None:
+            return np.zeros((0, 2)), np.zeros((0, 2))
+        rows = self._who[self._out(self._bodies)]
+        return self._bodies.xy[rows], self._bodies.velocity[rows]
+
+    def waiting(self) -> Floats:
+        """(k, 2) positions of those who wait to cross, or reach the kerb of a marked crossing to do so."""
+        if self._bodies is None:
+            return np.zeros((0, 2))
+        rows = [k for k in self._who.tolist() if self._waits(k)]
+        return self._bodies.xy[rows].reshape(-1, 2)
+
+    def actors(self, first_number: int) -> tuple[Actor, ...]:
+        """Everybody who was near the own vehicle, then what they push and the dogs that go with them.
+
+        Args:
+            first_number: of the first of them; the others follow.
+        """
+        return actors_of(self._walkers, self._records, self._layout, self._ways, self._config, first_number)
+
+    def _begun(self, view: TrafficView) -> tuple[Bodies, Minds]:
+        """People appear when it is known where the own vehicle begins."""
+        if self._bodies is None or self._minds is None:
+            if self._starts is None:
+                own = view.position[0]
+                self._starts = set_stage(self._layout, self._ways, self._config, own, self._rng)
+            self._walkers = [_walker(start, self._rng) for start in self._starts]
+            self._bodies = _bodies(self._starts, self._walkers, self._ways, self._layout, self._config)
+            self._minds = Minds(self._walkers, self._bodies, self._rng)
+        return self._bodies, self._minds
+
+    def _wake(self, bodies: Bodies, own: Floats) -> None:
+        """Wake those whom the own vehicle nears, and forget those it has left behind."""
+        away = np.hypot(*(bodies.xy - own).T)
+        for k, walker in enumerate(self._walkers):
+            lead = walker.start.leader if walker.start.leader >= 0 else k
+            if walker.awake == 0 and away[lead] < WAKE_M:
+                walker.awake = 1
+            elif walker.awake == 1 and away[lead] > WAKE_M + GONE_M:
+                walker.awake = 2
+        self._who = np.array(
+            [k for k, walker in enumerate(self._walkers) if walker.awake == 1], dtype=np.int64
+        )
+
+    def _go_on(self, bodies: Bodies) -> None:
+        """Lead people from the end of a pavement on to the next, or back."""
+        ways, who = self._ways, self._who
+        s, band = bodies.s[who], bodies.band[who]
+        for k in who[(s < 0.0) | (s > ways.length[band])].tolist():
+            walker = self._walkers[k]
+            end = 1 if bodies.s[k] > 0.0 else 0
+            if walker.stage in (Stage.CROSS, Stage.HOLD, Stage.BACK):
+                bodies.s[k] = float(np.clip(bodies.s[k], 0.0, ways.length[bodies.band[k]]))
+                continue
+            onward = ways.links.get((int(bodies.band[k]), end))
+            if onward is None:
+                walker.way = -1 if end else 1
+                bodies.s[k] = float(np.clip(bodies.s[k], 0.0, ways.length[bodies.band[k]]))
+                bodies.vs[k] = 0.0
+                continue
+            band_there, end_there = onward
+            start = 0.0 if end_there == 0 else float(ways.length[band_there])
+            width = float(ways.width[band_there])
+            u = float(np.clip(bodies.u[k], EDGE_M, width - EDGE_M))
+            bodies.switch(k, band_there, start, u, end == end_there)
+            walker.way = 1 if end_there == 0 else -1
+
+    def _out(self, bodies: Bodies) -> Bools:
+        """(m,) who of those about is on the road."""
+        edge = np.array([_edge(self._walkers[k]) for k in self._who.tolist()])
+        found: Bools = bodies.u[self._who] < -edge if len(edge) else np.zeros(0, dtype=np.bool_)
+        return found
+
+    def _waits(self, k: int) -> bool:
+        walker = self._walkers[k]
+        if walker.stage == Stage.WAIT or walker.place is None or walker.errand != "cross":
+            return walker.stage == Stage.WAIT
+        near = self._bodies is not None and abs(float(self._bodies.s[k]) - walker.target_s) < 1.6
+        return walker.stage == Stage.APPROACH and near and walker.place.kind in ("zebra", "signalled")
+
+    def _record(self, frame: int, view: TrafficView, bodies: Bodies) -> None:
+        who = self._who
+        walkers = [self._walkers[k] for k in who.tolist()]
+        pace = np.hypot(*bodies.velocity[who].T)
+        edge = np.array([_edge(walker) for walker in walkers])
+        self._records.add(
+            frame, who, view.position[0], float(view.heading[0]),
+            x=bodies.xy[who, 0], y=bodies.xy[who, 1], heading=bodies.heading[who], over=bodies.u[who] + edge,
+            gaze=[walker.gaze for walker in walkers], stage=[walker.stage for walker in walkers],
+            pose=[_pose(walker, float(v)) for walker, v in zip(walkers, pace, strict=True)],
+            looking=[walker.scanning for walker in walkers],
+            inward=bodies.road_turn[who] - self._ways.side[bodies.band[who]] * np.pi / 2,
+            band=bodies.band[who], s=bodies.s[who],
+        )  # fmt: skip
+
+
+def _edge(walker: Walker) -> float:
+    """How far the pavement reaches into the road where somebody crosses."""
+    if walker.place is None:
+        return 0.0
+    return walker.place.far_m if walker.over else walker.place.near_m
+
+
+def _pose(walker: Walker, pace: float) -> Pose:
+    person = walker.person
+    if person.pushes is not None:
+        return Pose.PUSH_OBJECT
+    if pace > 2.0:
+        return Pose.RUN
+    busy = walker.stage in (Stage.APPROACH, Stage.CROSS, Stage.HOLD, Stage.BACK, Stage.WAIT)
+    if person.phones and not (busy and person.looks):
+        return Pose.PHONE
+    if walker.wave_s > 0.0:
+        return Pose.WAVE
+    return Pose.WALK if pace > 0.15 else Pose.STAND
+
+
+def _walker(start: Start, rng: np.random.Generator) -> Walker:
+    """Somebody at their beginning."""
+    walker = Walker(start.person, start, Stage.STROLL, start.way, start.u, start.place, start.errand)
+    walker.next_way = 1 if rng.random() < 0.5 else -1
+    walker.patience_s = start.person.patience_s
+    place = start.place
+    if place is None:
+        return walker
+    stray = float(rng.uniform(-place.spread_m, place.spread_m))
+    walker.target_s = place.s + stray
+    walker.target_u = AT_KERB_M - place.near_m
+    if place.kind == "signalled":
+        walker.patience_s *= 2.5
+    if start.errand == "bus":
+        walker.target_s, walker.target_u = start.s, start.u
+    elif start.person.pushes is not None:
+        walker.target_u += 0.9
+    if abs(start.s - walker.target_s) < 1.0:
+        walker.stage = Stage.APPROACH
+    return walker
+
+
+def _bodies(
+    starts: Sequence[Start], walkers: Sequence[Walker], ways: Ways, layout: Layout, config: SceneConfig
+) -> Bodies:
+    """Everybody at their beginning, facing where they go."""
+    party = [start.leader if start.leader >= 0 else k for k, start in enumerate(starts)]
+    props = [prop.position for prop in layout.props if prop.kind in STANDING_IN_THE_WAY]
+    bodies = Bodies(
+        ways,
+        np.array([start.band for start in starts], dtype=np.int64),
+        np.array([start.s for start in starts], dtype=np.float64),
+        np.array([start.u for start in starts], dtype=np.float64),
+        np.array(party, dtype=np.int64),
+        config.surroundings.drive_on == "left",
+        np.array(props, dtype=np.float64).reshape(-1, 2),
+    )
+    turn = ways.frame(bodies.band, bodies.s)[1]
+    inward = turn - ways.side[bodies.band] * np.pi / 2
+    going = turn + np.where(np.array([walker.way for walker in walkers]) > 0, 0.0, np.pi)
+    stands = np.array([walker.stage == Stage.APPROACH for walker in walkers], dtype=np.bool_)
+    bodies.heading[:] = np.where(stands, inward, going) if len(starts) else bodies.heading
+    bodies.road_turn[:] = turn
+    bodies.vs[:] = [0.0 if s else w.way * w.person.pace for s, w in zip(stands, walkers, strict=True)]
+    return bodies

@@ -1,0 +1,416 @@
+"""Minds: what each walker is up to, and how they get from wanting to cross to the other side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from roadaware.scenes.simulator.actors import Light
+from roadaware.scenes.simulator.walkers.bodies import Bodies
+from roadaware.scenes.simulator.walkers.gaps import Coming, Lookout, needed, threatening, yielding
+from roadaware.scenes.simulator.walkers.persons import Person, Start
+from roadaware.scenes.simulator.walkers.places import Place
+
+APPROACH_M = 3.0
+AT_KERB_M = 0.35
+"""From the kerb to the middle of somebody who waits."""
+DECIDING_M = 1.6
+"""From where they would wait, people look whether they need to."""
+ALARM_S = 2.5
+"""On the road, people mind vehicles that would reach them sooner than this."""
+UNSEEN_M = 22.0
+"""Who does not look notices vehicles that are nearer than this."""
+FASTEST_M_S = 3.2
+
+
+class Stage(IntEnum):
+    """What somebody does."""
+
+    STROLL = 0
+    REST = 1
+    APPROACH = 2
+    WAIT = 3
+    CROSS = 4
+    HOLD = 5
+    BACK = 6
+    LINGER = 7
+
+
+@dataclass(eq=False)
+class Walker:
+    """Somebody with what changes about their mind.
+
+    Args:
+        person: what they are like.
+        start: how they began.
+        stage: what they do.
+        way: 1 along the line of their band, -1 against it.
+        lane_u: where on the pavement they like to walk, metres from the kerb.
+        place: where they want to cross or stand; None once that is over.
+        errand: as in `Start`.
+        target_s: where along the road they wait and cross.
+        target_u: where they wait.
+        timer_s: until they go on, at rest or when they linger.
+        waited_s: at the kerb.
+        sure_s: how long the road has been clear to them.
+        demand: by how much their wish for time to spare has changed.
+        patience_s: that is left in all.
+        over: whether the middle of the road lies behind them.
+        hurry: whether they run across.
+        gave_up: whether they gave up crossing.
+        gaze: of the head from the heading, radians.
+        glance: where the gaze goes.
+        glance_s: how long.
+        wave_s: how long they go on waving.
+        scanning: whether they look out for traffic.
+        next_way: 1 or -1, where they go on the other side.
+        awake: 0 before the own vehicle comes near, 1 while it is, 2 afterwards.
+        across: where they cross to: 1 to the left of the road's line, -1 to the right.
+    """
+
+    person: Person
+    start: Start
+    stage: Stage
+    way: int
+    lane_u: float
+    place: Place | None
+    errand: str
+    target_s: float = 0.0
+    target_u: float = AT_KERB_M
+    timer_s: float = 0.0
+    waited_s: float = 0.0
+    sure_s: float = 0.0
+    demand: float = 1.0
+    patience_s: float = 0.0
+    over: bool = False
+    hurry: bool = False
+    gave_up: bool = False
+    gaze: float = 0.0
+    glance: float = 0.0
+    glance_s: float = 0.0
+    wave_s: float = 0.0
+    scanning: bool = False
+    next_way: int = 1
+    awake: int = 0
+    across: int = 1
+
+
+class Minds:
+    """Thinks for all walkers of a scene.
+
+    Args:
+        walkers: everybody.
+        bodies: theirs, in the same order.
+        rng: draws what happens by chance.
+    """
+
+    def __init__(self, walkers: list[Walker], bodies: Bodies, rng: np.random.Generator) -> None:
+        self.walkers, self._bodies, self._rng = walkers, bodies, rng
+        self._acts = {
+            Stage.STROLL: self._stroll,
+            Stage.REST: self._rest,
+            Stage.APPROACH: self._approach,
+            Stage.WAIT: self._wait,
+            Stage.CROSS: self._cross,
+            Stage.HOLD: self._hold,
+            Stage.BACK: self._back,
+            Stage.LINGER: self._linger,
+        }
+
+    def think(self, k: int, dt: float, lookout: Lookout) -> None:
+        """Let somebody perceive, decide, and set where they want to move.
+
+        Args:
+            k: who.
+            dt: seconds since they last thought.
+            lookout: what can be seen of the traffic.
+        """
+        walker = self.walkers[k]
+        self._acts[walker.stage](k, walker, dt, lookout)
+        self._look(k, walker, dt, lookout)
+
+    # What somebody does on the pavement.
+
+    def _stroll(self, k: int, walker: Walker, dt: float, lookout: Lookout) -> None:
+        bodies = self._bodies
+        pace, lane_u = walker.person.pace, walker.lane_u
+        leader = self._leader(walker)
+        s = float(bodies.s[k])
+        if leader is not None:
+            row = walker.start.leader
+            if bodies.band[row] == bodies.band[k] and leader.way == walker.way:
+                lag = walker.way * (float(bodies.s[row]) - s)
+                pace = min(max(leader.person.pace + 0.9 * lag, 0.25 * pace), 1.35 * pace)
+                if leader.stage == Stage.REST:
+                    pace = max(0.0, min(pace, 1.2 * lag))
+        bodies.goal_s[k] = walker.way * pace
+        bodies.goal_u[k] = min(0.35, max(-0.35, 0.8 * (lane_u - float(bodies.u[k]))))
+        bodies.facing[k] = np.nan
+        bodies.free[k], bodies.still[k] = False, False
+        if walker.place is not None and bodies.band[k] == walker.place.band:
+            if walker.way * (walker.target_s - s) < APPROACH_M:
+                walker.stage = Stage.APPROACH
+        elif leader is None and not walker.person.runs and self._rng.random() < 0.01 * dt:
+            walker.stage, walker.timer_s = Stage.REST, float(self._rng.uniform(2.0, 6.0))
+        if walker.wave_s > 0.0:
+            walker.wave_s -= dt
+        elif self._rng.random() < 0.008 * dt:
+            walker.wave_s = 1.6
+
+    def _rest(self, k: int, walker: Walker, dt: float, lookout: Lookout) -> None:
+        self._stand(k)
+        walker.timer_s -= dt
+        if walker.timer_s <= 0.0:
+            walker.stage = Stage.STROLL
+
+    def _approach(self, k: int, walker: Walker, dt: float, lookout: Lookout) -> None:
+        bodies, place = self._bodies, walker.place
+        if place is None:
+            walker.stage = Stage.STROLL
+            return
+        away = self._go(k, walker.target_s, walker.target_u, walker.person.pace)
+        bodies.facing[k] = np.nan if away > 0.6 else self._road_side(k)
+        walker.timer_s += dt
+        if walker.errand == "cross":
+            if away < DECIDING_M and self._ready(k, walker, place, dt, lookout) and away < 0.9:
+                self._step_out(k, walker)
+            if walker.stage != Stage.APPROACH:
+                return
+        if away < 0.25 or (away < 0.9 and walker.timer_s > 6.0):
+            walker.stage = Stage.WAIT if walker.errand == "cross" else Stage.LINGER
+            walker.timer_s = walker.start.rest_s if walker.errand != "cross" else 0.0
+
+    def _wait(self, k: int, walker: Walker, dt: float, lookout: Lookout) -> None:
+        place = walker.place
+        if place is None:
+            walker.stage = Stage.STROLL
+            return
+        self._stay(k, walker)
+        walker.waited_s += dt
+        if self._ready(k, walker, place, dt, lookout):
+            self._step_out(k, walker)
+        elif walker.waited_s > walker.patience_s:
+            if walker.person.quits:
+                self._give_up(walker)
+            else:
+                walker.demand *= 0.7
+                walker.patience_s += 6.0
+
+    def _linger(self, k: int, walker: Walker, dt: float, lookout: Lookout) -> None:
+        self._stay(k, walker)
+        walker.timer_s -= dt
+        if walker.timer_s <= 0.0:
+            walker.place, walker.errand, walker.stage = None, "walk", Stage.STROLL
+
+    def _give_up(self, walker: Walker) -> None:
+        walker.gave_up, walker.place, walker.errand = True, None, "walk"
+        walker.stage, walker.way = Stage.STROLL, walker.next_way
+
+    # What somebody does on the road.
+
+    def _step_out(self, k: int, walker: Walker) -> None:
+        walker.stage, walker.over, walker.hurry = Stage.CROSS, False, False
+        walker.across = -int(self._bodies.ways.side[self._bodies.band[k]])
+        walker.timer_s = 0.0
+
+    def _cross(self, k: int, walker: Walker, dt: float, lookout: Lookout) -> None:
+        bodies, place = self._bodies, walker.place
+        if place is None:
+            walker.stage = Stage.STROLL
+            return
+        walker.timer_s += dt
+        pace = self._crossing_pace(walker)
+        bodies.goal_s[k] = min(0.5, max(-0.5, 0.6 * (walker.target_s - float(bodies.s[k]))))
+        bodies.goal_u[k] = pace if walker.over else -pace
+        bodies.facing[k] = np.nan
+        bodies.free[k], bodies.still[k] = True, False
+        self._mind_traffic(k, walker, place, lookout)
+        u, half = float(bodies.u[k]), float(bodies.ways.half[bodies.band[k]])
+        if not walker.over and u < -half:
+            bodies.switch(k, place.far, float(bodies.s[k]), -(u + 2.0 * half), False)
+            bodies.vu[k] = -bodies.vu[k]
+            bodies.goal_u[k] = -bodies.goal_u[k]
+            walker.over = True
+        elif walker.over and u > 0.45:
+            self._arrive(k, walker)
+
+    def _arrive(self, k: int, walker: Walker) -> None:
+        walker.stage, walker.place, walker.errand = Stage.STROLL, None, "walk"
+        walker.way, walker.hurry, walker.over = walker.next_way, False, False
+        self._bodies.free[k] = False
+
+    def _mind_traffic(self, k: int, walker: Walker, place: Place, lookout: Lookout) -> None:
+        """Hurry, stop or step back where a vehicle would come too near."""
+        coming = lookout.coming(place)
+        if not len(coming.speed):
+            return
+        left, pace = self._left(k), self._crossing_pace(walker)
+        near = threatening(coming, left, walker.across, pace, 0.25) & (coming.arrival_s < ALARM_S)
+        near &= ~yielding(coming)
+        if not near.any():
+            return
+        fast = min(FASTEST_M_S, 1.8 * walker.person.pace)
+        enter, leave = needed(coming, left, walker.across, fast)
+        inside = enter < 0.15
+        if (inside | (leave + 0.1 < coming.arrival_s))[near].all():
+            walker.hurry = True
+        elif not walker.over and self._bodies.u[k] > -1.3 - place.near_m:
+            walker.stage, walker.sure_s = Stage.BACK, 0.0
+        else:
+            walker.stage = Stage.HOLD
+
+    def _hold(self, k: int, walker: Walker, dt: float, lookout: Lookout) -> None:
+        self._stand(k)
+        self._bodies.free[k] = True
+        walker.stage = Stage.CROSS
+        if walker.place is not None:
+            self._mind_traffic(k, walker, walker.place, lookout)
+        if walker.stage == Stage.BACK:
+            walker.stage = Stage.HOLD
+
+    def _back(self, k: int, walker: Walker, dt: float, lookout: Lookout) -> None:
+        bodies = self._bodies
+        bodies.goal_s[k], bodies.goal_u[k] = 0.0, 1.1 * min(walker.person.pace, 1.6)
+        bodies.facing[k] = self._road_side(k)
+        bodies.free[k], bodies.still[k] = True, False
+        if bodies.u[k] > walker.target_u - 0.1:
+            walker.stage, walker.demand = Stage.WAIT, min(1.5, 1.2 * walker.demand)
+
+    # Judging.
+
+    def _ready(self, k: int, walker: Walker, place: Place, dt: float, lookout: Lookout) -> bool:
+        """Whether somebody has seen for long enough that they can go."""
+        leader = self._leader(walker)
+        if leader is not None and leader.gave_up:
+            self._give_up(walker)
+        if leader is not None and leader.stage not in (Stage.CROSS, Stage.HOLD) and not crossed(leader):
+            walker.sure_s = 0.0
+            return False
+        clear = self.may_go(k, walker, place, lookout)
+        walker.sure_s = walker.sure_s + dt if clear else 0.0
+        return clear and walker.sure_s >= walker.person.delay_s
+
+    def may_go(self, k: int, walker: Walker, place: Place, lookout: Lookout) -> bool:
+        """Whether light, gaps and yielding vehicles let somebody go, as they see it."""
+        person = walker.person
+        margin = person.care_s * walker.demand
+        state = crossing_light(place, lookout)
+        trusting = place.kind in ("zebra", "signalled")
+        if state == Light.GREEN:
+            margin = 0.25 * margin
+        elif state in (Light.RED, Light.AMBER):
+            if not person.jaywalks or walker.waited_s < 1.0:
+                return False
+            margin, trusting = 1.3 * margin, False
+        elif place.kind == "zebra":
+            margin = 0.7 * margin
+        coming = lookout.coming(place)
+        if not len(coming.speed):
+            return True
+        bad = threatening(
+            coming, self._left(k), self._toward(k), self._crossing_pace(walker), margin, person.trust
+        )
+        if trusting:
+            bad &= ~yielding(coming)
+        if not person.looks:
+            bad &= coming.distance_m < UNSEEN_M
+        return not bool(bad.any())
+
+    def _crossing_pace(self, walker: Walker) -> float:
+        pace = walker.person.pace
+        return min(FASTEST_M_S, 1.8 * pace) if walker.hurry else max(1.1 * pace, 0.8)
+
+    # Moving.
+
+    def _go(self, k: int, s: float, u: float, pace: float) -> float:
+        """Head for a spot on the band; returns how far it is."""
+        bodies = self._bodies
+        ds, du = s - float(bodies.s[k]), u - float(bodies.u[k])
+        away = float(np.hypot(ds, du))
+        speed = 0.0 if away < 0.08 else min(pace, 1.5 * away)
+        share = speed / max(away, 1e-6)
+        bodies.goal_s[k], bodies.goal_u[k] = ds * share, du * share
+        bodies.free[k] = u < 0.25
+        bodies.still[k] = False
+        return away
+
+    def _stay(self, k: int, walker: Walker) -> None:
+        """Stand at the kerb and face the road."""
+        away = self._go(k, walker.target_s, walker.target_u, 0.5 * walker.person.pace)
+        if away < 0.3:
+            self._stand(k)
+            self._bodies.free[k] = walker.target_u < 0.25
+        self._bodies.facing[k] = self._road_side(k)
+
+    def _stand(self, k: int) -> None:
+        bodies = self._bodies
+        bodies.goal_s[k] = bodies.goal_u[k] = 0.0
+        bodies.still[k] = True
+
+    def _road_side(self, k: int) -> float:
+        """The direction of the road from a pavement, against the direction of its line."""
+        return -float(self._bodies.ways.side[self._bodies.band[k]]) * np.pi / 2
+
+    def _left(self, k: int) -> float:
+        ways, band = self._bodies.ways, self._bodies.band[k]
+        return float(ways.side[band] * (ways.half[band] + self._bodies.u[k]))
+
+    def _toward(self, k: int) -> int:
+        return -int(self._bodies.ways.side[self._bodies.band[k]])
+
+    def _leader(self, walker: Walker) -> Walker | None:
+        return self.walkers[walker.start.leader] if walker.start.leader >= 0 else None
+
+    # Looking.
+
+    def _look(self, k: int, walker: Walker, dt: float, lookout: Lookout) -> None:
+        """Turn the head: to both sides before the road is entered, else now and then."""
+        near = walker.stage == Stage.APPROACH and walker.errand == "cross"
+        early = walker.stage == Stage.CROSS and walker.timer_s < 1.5
+        walker.scanning = walker.person.looks and (
+            near or early or walker.stage in (Stage.WAIT, Stage.HOLD, Stage.BACK)
+        )
+        walker.glance_s -= dt
+        if walker.glance_s <= 0.0:
+            self._glance(k, walker, lookout)
+        walker.gaze += min(5.0 * dt, max(-5.0 * dt, walker.glance - walker.gaze))
+
+    def _glance(self, k: int, walker: Walker, lookout: Lookout) -> None:
+        rng = self._rng
+        if walker.scanning:
+            walker.glance_s = float(rng.uniform(0.5, 1.2))
+            # One side after the other.
+            side = -1.0 if walker.glance > 0 else 1.0
+            walker.glance = side * float(rng.uniform(0.8, 1.25))
+            if walker.place is not None and rng.random() < 0.5:
+                walker.glance = self._toward_nearest(k, lookout.coming(walker.place), lookout)
+        else:
+            walker.glance_s = float(rng.uniform(0.8, 2.5))
+            walker.glance = float(rng.uniform(-0.6, 0.6)) if rng.random() < 0.3 else 0.0
+
+    def _toward_nearest(self, k: int, coming: Coming, lookout: Lookout) -> float:
+        """Where the vehicle that comes next is seen, from the heading, as far as a neck turns."""
+        if not len(coming.row):
+            return 0.9
+        row = int(coming.row[int(np.argmin(coming.arrival_s))])
+        away = lookout.view.position[row] - self._bodies.xy[k]
+        angle = float(np.arctan2(away[1], away[0]) - self._bodies.heading[k])
+        return min(1.3, max(-1.3, (angle + np.pi) % (2 * np.pi) - np.pi))
+
+
+def crossing_light(place: Place, lookout: Lookout) -> Light | None:
+    """What the lights say to those who walk; None where there are none, or they are out of order."""
+    if place.walker_lights:
+        state = lookout.view.signal(place.walker_lights[0])
+        return None if state == Light.BLACK else state
+    if place.vehicle_lights:
+        state = lookout.view.signal(place.vehicle_lights[0])
+        return Light.GREEN if state == Light.RED else None if state == Light.BLACK else Light.RED
+    return None
+
+
+def crossed(walker: Walker) -> bool:
+    """Whether somebody who wanted to cross has done so."""
+    return walker.start.errand == "cross" and walker.place is None and not walker.gave_up
