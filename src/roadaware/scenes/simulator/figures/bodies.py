@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from roadaware.scenes.simulator.figures.colours import GLASS, SHADE
+from roadaware.scenes.simulator.figures.colours import GLASS, INK, SHADE
 from roadaware.scenes.simulator.figures.form import Form, Paint
 from roadaware.scenes.simulator.figures.parts import both, flank
 from roadaware.scenes.simulator.figures.shapes import Solid, box, loft, patch, window
@@ -117,13 +117,16 @@ def cabin(
     high = np.array(upper)
     # Counter-clockwise from outside: the front is seen from +x, its right is our left.
     screen = np.array([low[1], low[2], high[2], high[1]])
-    form.add(patch(screen, [(0.05, 0.05), (0.95, 0.05), (0.93, 0.95), (0.07, 0.95)]), GLASS)
+    form.add(patch(screen, window(0.02, 0.98, 0.02, 0.98), 0.006), INK)
+    form.add(patch(screen, [(0.05, 0.05), (0.95, 0.05), (0.93, 0.95), (0.07, 0.95)], 0.014), GLASS)
     if rear_pane:
         back = np.array([low[3], low[0], high[0], high[3]])
         form.add(patch(back, [(0.08, 0.22), (0.92, 0.22), (0.9, 0.92), (0.1, 0.92)]), GLASS)
     side = np.array([low[2], low[3], high[3], high[2]])
+    # Frames between side windows are black, as on most cars; the others have the colour of the body.
+    both(form, side, window(panes[0][0] + 0.02, panes[-1][1] - 0.02, 0.06, 0.92), INK, 0.006)
     for start, end in panes:
-        both(form, side, window(start, end, 0.08, 0.9), GLASS)
+        both(form, side, window(start, end, 0.08, 0.9), GLASS, 0.014)
 
 
 def glasshouse(
@@ -169,7 +172,7 @@ def _level(rear: float, front: float, half: float, height: float) -> list[tuple[
 
 
 def panes(form: Form, y: float, spans: Sequence[tuple[float, float]], low: float, high: float) -> None:
-    """Upright windows on both sides.
+    """Upright windows on both sides, in a black band.
 
     Args:
         form: to put them on.
@@ -178,8 +181,10 @@ def panes(form: Form, y: float, spans: Sequence[tuple[float, float]], low: float
         low: height of their lower edges.
         high: of their upper edges.
     """
+    frame = flank(spans[0][0] + 0.06, spans[-1][1] - 0.06, (y, low - 0.06), (y, high + 0.06))
+    both(form, frame, None, INK)
     for front, rear in spans:
-        both(form, flank(front, rear, (y, low), (y, high)), None, GLASS)
+        both(form, flank(front, rear, (y, low), (y, high)), None, GLASS, 0.014)
 
 
 def row(front: float, rear: float, count: int, gap: float) -> list[tuple[float, float]]:
@@ -196,16 +201,23 @@ def row(front: float, rear: float, count: int, gap: float) -> list[tuple[float, 
 
 
 def screen(
-    form: Form, low: tuple[float, float, float], high: tuple[float, float, float], rim: float = 0.05
+    form: Form,
+    low: tuple[float, float, float],
+    high: tuple[float, float, float],
+    rim: float = 0.05,
+    bare: bool = False,
 ) -> None:
-    """A windscreen across the front.
+    """A windscreen across the front, in a black surround that sets it off from any paint.
 
     Args:
         form: to put it on.
         low: x, half width and z of its lower edge.
         high: of its upper edge.
         rim: share of it that is frame.
+        bare: whether to leave the surround out.
     """
     (x0, y0, z0), (x1, y1, z1) = low, high
     quad = [(x0, -y0, z0), (x0, y0, z0), (x1, y1, z1), (x1, -y1, z1)]
-    form.add(patch(quad, window(rim, 1 - rim, rim, 1 - rim), 0.012), GLASS)
+    if not bare:
+        form.add(patch(quad, window(0.4 * rim, 1 - 0.4 * rim, 0.0, 1.0), 0.006), INK)
+    form.add(patch(quad, window(rim, 1 - rim, rim, 1 - rim), 0.014), GLASS)

@@ -110,14 +110,17 @@ class _Bus:
         front, rear = self.front.x - 0.4 - 0.5 * self.slope, self.rear.x + 0.3
         for deck, (low, high) in enumerate(self.decks):
             count = 1 if coarse else 7 if self.model == "coach" else 6
-            gap = 0.05 if self.model == "coach" else 0.14
+            gap = 0.1 if self.model == "coach" else 0.2
             panes(form, self.half, row(front, rear, count, gap), low, high)
             if deck:
-                screen(form, self.face(low), self.face(high), 0.03)
+                screen(form, self.face(low), self.face(high), 0.03, coarse)
         low, high = self.decks[0]
-        screen(form, self.face(1.02), self.face(min(high, 2.3) if self.model != "coach" else high), 0.03)
+        screen(
+            form, self.face(1.02), self.face(min(high, 2.3) if self.model != "coach" else high), 0.03, coarse
+        )
         pane = self.rear.quad(0.8 * self.half, self.decks[-1][0], self.decks[-1][1])
-        form.add(patch(pane, lift=0.03), GLASS)
+        form.add(patch(pane, lift=0.03), INK)
+        form.add(patch(pane, window(0.05, 0.95, 0.06, 0.94), 0.038), GLASS)
 
     def details(self, form: Form) -> None:
         """Doors, destination, stripes, engine grille, mirrors."""
@@ -138,8 +141,8 @@ class _Bus:
                 self.front.x - 0.35, self.rear.x + 0.2, (self.half, high + 0.1), (self.half, high + 0.5)
             )
             both(form, band, None, self.trim, 0.006)
-            both(form, band, window(0.25, 0.62, 0.1, 0.9), matt((0.6, 0.6, 0.58)), 0.012)
-            both(form, band, window(0.28, 0.5, 0.35, 0.65), INK, 0.016)
+            both(form, band, window(0.36, 0.72, 0.1, 0.9), matt((0.6, 0.6, 0.58)), 0.012)
+            both(form, band, window(0.4, 0.62, 0.35, 0.65), INK, 0.016)
         self._door(form, self.front.x - 0.42, 1.1, high)
         if self.model != "coach":
             self._door(form, 0.3, 1.25, high)
@@ -166,5 +169,5 @@ class _Bus:
         amber = matt((0.75, 0.42, 0.05))
         for start, end in ((0.06, 0.18), (0.26, 0.42), (0.46, 0.66), (0.7, 0.92)):
             form.add(patch(quad, window(start, end, 0.28, 0.72), 0.022), amber)
-        side = flank(self.front.x - 1.9, self.front.x - 3.4, (self.half, low), (self.half, low + 0.26))
+        side = flank(self.front.x - 1.7, self.front.x - 2.9, (self.half, low), (self.half, low + 0.26))
         both(form, side, None, INK, 0.02)

@@ -17,6 +17,7 @@ from roadaware.scenes.simulator.figures.parts import (
     End,
     both,
     chequers,
+    far_beacons,
     far_lamps,
     flank,
     lamps,
@@ -196,7 +197,7 @@ class _Body:
         """The car from far away."""
         line = self.contour()
         ends = [line[0], line[2], line[4], line[-1]]
-        full = [(x, high, max(half, 0.95 * self.half)) for x, high, half in ends]
+        full = [(x, high, 0.96 * self.half) for x, high, _ in ends]
         form.add(block(full, self.low), self.paint)
         glass = {0: GLASS, 1: GLASS, 2: GLASS, 3: GLASS}
         form.add(glasshouse(self.foot, self.roof, self.halves), self.paint, glass)
@@ -208,11 +209,12 @@ class _Body:
 
 def _police(form: Form, body: _Body, size: Size, coarse: bool) -> None:
     middle, high = 0.55 * body.roof[1] + 0.45 * body.roof[0], body.height
+    if coarse:
+        far_beacons(form, middle, 0.62 * body.half, high - 0.02, size[2])
+        return
     for side, bulb in zip((1, -1), BEACONS, strict=True):
         near, far = sorted((side * 0.08, side * 0.62 * body.half))
         form.add(box((middle - 0.13, near, high - 0.02), (middle + 0.13, far, size[2])), BLUE, bulb=bulb)
-    if coarse:
-        return
     dark, light = gloss((0.02, 0.045, 0.3)), gloss((0.75, 0.72, 0.05))
     form.add(box((middle - 0.13, -0.08, high - 0.02), (middle + 0.13, 0.08, size[2] - 0.02)), PLASTIC)
     belt = body.shape.cowl[1] * body.height - 0.1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -56,6 +57,7 @@ class Joint:
         pivot: (3,) a point that stays where it is.
         radius: of a wheel that rolls; 0 for none.
         steers: whether it turns left and right with the front wheel.
+        hinge: (3,) a point of the upright line about which it steers; its pivot by default.
         swing: how far it swings to and fro with the gait, in radians.
         phase: of the swing.
         cranks: whether it goes round with the gait.
@@ -67,6 +69,7 @@ class Joint:
     swing: float = 0.0
     phase: float = 0.0
     cranks: bool = False
+    hinge: tuple[float, float, float] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,16 +121,28 @@ class Figure:
         vertices = self.mesh.vertices
         if not self.joints:
             return vertices
+        moving, which, pivot, hinge = self._moving
+        roll, yaw = np.array([_angles(joint, way_m, steer, gait) for joint in self.joints]).T
+        x, y, z = (vertices[moving] - pivot).T
+        c, s = np.cos(roll)[which], np.sin(roll)[which]
+        x, z = x * c + z * s, z * c - x * s
+        moved = np.stack([x, y, z], axis=1) + pivot
+        if steer:
+            x, y, _ = (moved - hinge).T
+            c, s = np.cos(yaw)[which], np.sin(yaw)[which]
+            moved[:, 0], moved[:, 1] = x * c - y * s + hinge[:, 0], x * s + y * c + hinge[:, 1]
+        posed = vertices.copy()
+        posed[moving] = moved
+        return posed
+
+    @cached_property
+    def _moving(self) -> tuple[Ints, Ints, Floats, Floats]:
+        """Which vertices move, with which joint, and its pivot and hinge for each."""
         moving = np.flatnonzero(self.joint >= 0)
         which = self.joint[moving]
-        pivot = np.array([joint.pivot for joint in self.joints])[which]
-        roll, yaw = np.array([_angles(joint, way_m, steer, gait) for joint in self.joints])[which].T
-        x, y, z = (vertices[moving] - pivot).T
-        x, z = x * np.cos(roll) + z * np.sin(roll), z * np.cos(roll) - x * np.sin(roll)
-        x, y = x * np.cos(yaw) - y * np.sin(yaw), x * np.sin(yaw) + y * np.cos(yaw)
-        posed = vertices.copy()
-        posed[moving] = np.stack([x, y, z], axis=1) + pivot
-        return posed
+        pivots = np.array([joint.pivot for joint in self.joints])
+        hinges = np.array([joint.hinge or joint.pivot for joint in self.joints])
+        return moving, which, pivots[which], hinges[which]
 
 
 def _angles(joint: Joint, way_m: float, steer: float, gait: float) -> tuple[float, float]:
@@ -227,9 +242,13 @@ class Form:
 
 
 def _stretched(joint: Joint, scale: Floats, offset: Floats) -> Joint:
-    x, y, z = (np.asarray(joint.pivot) * scale + offset).tolist()
+    def moved(point: tuple[float, float, float]) -> tuple[float, float, float]:
+        x, y, z = (np.asarray(point) * scale + offset).tolist()
+        return x, y, z
+
     radius = joint.radius * float(np.broadcast_to(scale, 3)[2])
-    return replace(joint, pivot=(x, y, z), radius=radius)
+    hinge = None if joint.hinge is None else moved(joint.hinge)
+    return replace(joint, pivot=moved(joint.pivot), hinge=hinge, radius=radius)
 
 
 def _place(known: list[Kind], item: Kind | None) -> int:

@@ -25,6 +25,7 @@ from roadaware.scenes.simulator.figures.parts import (
     both,
     chequers,
     drums,
+    far_beacons,
     far_lamps,
     flank,
     lamps,
@@ -92,7 +93,7 @@ class _Lorry:
             form.add(box((x - 0.14, -0.95 * half, 0.4), (x + 0.02, 0.95 * half, 0.62)), PLASTIC)
             seams(form, [self.cab_rear + 0.12], half, 1.1, high - 0.2, 0.99)
             mirrors(form, x - 0.25, 0.97 * half, waist + 0.1, (0.14, 0.26, 0.62))
-        screen(form, (x - 0.06, 0.93 * half, waist), (x - 0.42, 0.93 * half, high), 0.06)
+        screen(form, (x - 0.06, 0.93 * half, waist), (x - 0.42, 0.93 * half, high), 0.06, coarse)
         door = flank(x - 0.3, min(x - 1.25, self.cab_rear + 0.35), (half, waist), (half, high - 0.24))
         door[3, 0] = x - 0.52
         both(form, door, None, GLASS)
@@ -142,7 +143,7 @@ def _box_body(
     paint = WHITE if rng.random() < 0.6 else shaded(car_paint(rng), 0.9)
     ink = cab if rng.random() < 0.6 else gloss(rng.uniform(0.02, 0.35, 3))
     front, y = body.cab_rear - (0.65 if trailer else 0.18), body.half
-    form.add(box((body.rear.x + 0.01, -y, DECK_M), (front, y, body.height)), paint)
+    form.add(box((body.rear.x + 0.01, -y, DECK_M), (front, y, body.height)).without(4), paint)
     side = flank(front, body.rear.x, (y, DECK_M), (y, body.height))
     both(form, side, window(0.0, 1.0, 0.0, 0.05), PLASTIC)
     both(form, side, window(0.12, 0.72, 0.5, 0.75), ink)
@@ -172,15 +173,15 @@ def _tub(form: Form, body: _Lorry, rng: np.random.Generator, coarse: bool) -> No
     paint = shaded(car_paint(rng), 0.8)
     rear, front, y, top = body.rear.x + 0.02, body.cab_rear - 0.2, body.half, 0.86 * body.height
     base = (rear + 0.35, front, -0.84 * y, 0.84 * y, DECK_M)
-    form.add(wedge(base, (rear, front, -y, y, top)), paint)
+    form.add(wedge(base, (rear, front, -y, y, top)).without(4), paint)
     rim = [(rear, -y, top), (front, -y, top), (front, y, top), (rear, y, top)]
-    form.add(patch(rim, window(0.03, 0.97, 0.06, 0.94)), SHADE)
     earth = matt((0.1, 0.075, 0.05))
     heap = wedge((rear + 0.3, front - 0.3, -0.85 * y, 0.85 * y, top),
                  (rear + 1.6, front - 1.4, -0.2, 0.2, 0.985 * body.height))  # fmt: skip
     form.add(heap.without(4), earth)
     if coarse:
         return
+    form.add(patch(rim, window(0.03, 0.97, 0.06, 0.94)), SHADE)
     side = flank(front, rear, (0.84 * y, DECK_M), (y, top))
     for rib in range(6):
         share = 0.04 + rib * 0.17
@@ -194,26 +195,29 @@ def _tub(form: Form, body: _Lorry, rng: np.random.Generator, coarse: bool) -> No
 def _deck(form: Form, body: _Lorry, rng: np.random.Generator, coarse: bool) -> None:
     rear, front, y = body.rear.x + 0.01, body.cab_rear - 0.15, body.half
     wood = matt((0.16, 0.1, 0.055))
-    form.add(box((rear, -y, DECK_M), (front, y, DECK_M + 0.16)), wood)
+    form.add(box((rear, -y, DECK_M), (front, y, DECK_M + 0.16)).without(4), wood)
+    kind, high = int(rng.integers(3)), rng.uniform(0.5, 1.1)
+    timber, concrete = matt((0.24, 0.16, 0.08)), matt((0.2, 0.2, 0.19))
+    if coarse:
+        load = wedge((rear + 0.3, front - 0.3, -0.85 * y, 0.85 * y, DECK_M + 0.16),
+                     (rear + 0.3, front - 0.3, -0.6 * y, 0.6 * y, DECK_M + 0.1 + high))  # fmt: skip
+        if kind < 2:
+            form.add(load.without(4), concrete if kind == 0 else timber)
+        return
     form.add(box((front - 0.08, -y, DECK_M), (front, y, 0.8 * body.height)), STEEL)
-    if not coarse:
-        for side in (1, -1):
-            for place in np.linspace(rear + 0.2, front - 0.5, 5).tolist():
-                near, far = sorted((side * 0.94 * y, side * y))
-                form.add(box((place, near, DECK_M), (place + 0.07, far, DECK_M + 0.55)), STEEL)
-    kind = int(rng.integers(3))
+    for side in (1, -1):
+        for place in np.linspace(rear + 0.2, front - 0.5, 4).tolist():
+            near, far = sorted((side * 0.94 * y, side * y))
+            stake = box((place, near, DECK_M), (place + 0.07, far, DECK_M + 0.55))
+            form.add(stake.without(4), STEEL)
     if kind == 0:
-        for lane, low in ((-0.6, 0), (0.0, 0), (0.6, 0), (-0.3, 1), (0.3, 1))[: 3 if coarse else 5]:
+        for lane, low in ((-0.6, 0), (0.0, 0), (0.6, 0), (-0.3, 1), (0.3, 1)):
             z = DECK_M + 0.46 + 0.52 * low
-            pipe = cylinder((rear + 0.3, lane, z), (front - 0.4, lane, z), 0.3, 4 if coarse else 7)
-            form.add(pipe, matt((0.2, 0.2, 0.19)))
+            form.add(cylinder((rear + 0.3, lane, z), (front - 0.4, lane, z), 0.3, 6), concrete)
     elif kind == 1:
         for place in (0.15, 0.55):
             x = rear + place * (front - rear)
-            crate = box(
-                (x, -0.8 * y, DECK_M + 0.16), (x + 1.6, 0.8 * y, DECK_M + 0.16 + rng.uniform(0.5, 1.1))
-            )
-            form.add(crate, matt((0.24, 0.16, 0.08)))
+            form.add(box((x, -0.8 * y, DECK_M + 0.16), (x + 1.6, 0.8 * y, DECK_M + 0.16 + high)), timber)
 
 
 def fire_engine(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
@@ -232,19 +236,22 @@ def fire_engine(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     body = _Lorry((size[0], size[1], high), 3.1, 0.97 * high, (front - 1.35, rear + 2.1))
     body.chassis(form, coat, coarse)
     y, back = body.half, body.cab_rear
-    form.add(box((rear + 0.01, -y, 0.62), (back, y, high)), coat)
-    _bar(form, front - 0.95, body, size[2])
+    form.add(box((rear + 0.01, -y, 0.62), (back, y, high)).without(1, 4), coat)
     if coarse:
-        return _far_ladder(form, rear + 0.2, back + 1.2, high, size[2])
+        far_beacons(form, front - 0.95, 0.85 * y, 0.95 * high, size[2] - 0.1)
+        ladder = box((rear, 0.1, high + 0.1), (back + 1.4, 0.7, size[2]))
+        form.add(ladder.without(0, 1, 4, 5), METAL)
+        return form
+    _bar(form, front - 0.95, body, size[2])
     panes(form, 0.97 * y, [(back + 1.25, back + 0.2)], 0.57 * high, 0.82 * high)
     for locker in row(back - 0.1, rear + 0.1, 3, 0.12):
         low = 1.32 if locker[0] > body.axles[1] > locker[1] else 0.75
         shutter = flank(locker[0], locker[1], (y, low), (y, high - 0.45))
         both(form, shutter, None, METAL, 0.01)
-        for slat in range(1, 6):
-            both(form, shutter, window(0.0, 1.0, slat / 6, slat / 6 + 0.02), STEEL, 0.014)
+        for slat in range(1, 4):
+            both(form, shutter, window(0.0, 1.0, slat / 4, slat / 4 + 0.03), STEEL, 0.014)
     band = flank(back, rear, (y, high - 0.4), (y, high - 0.08))
-    chequers(form, band, 10, 2, coat, light)
+    chequers(form, band, 8, 2, coat, light)
     for column in range(8):
         stripe = body.rear.quad(y / 8, 1.1, high - 0.2, (column - 3.5) * y / 4)
         form.add(patch(stripe, lift=0.02), light if column % 2 else coat)
@@ -259,16 +266,11 @@ def _bar(form: Form, x: float, body: _Lorry, top: float) -> None:
         form.add(box((x - 0.16, near, high - 0.02), (x + 0.16, far, top - 0.1)).without(4), BLUE, bulb=bulb)
 
 
-def _far_ladder(form: Form, rear: float, front: float, low: float, high: float) -> Form:
-    form.add(box((rear, 0.1, low + 0.15), (front, 0.7, high)).without(4), METAL)
-    return form
-
-
 def _ladder(form: Form, rear: float, front: float, low: float, high: float) -> None:
     for y in (0.12, 0.72):
         form.add(box((rear, y - 0.035, high - 0.14), (front, y + 0.035, high)), METAL)
-    for x in np.linspace(rear + 0.2, front - 0.2, 9).tolist():
-        form.add(box((x, 0.12, high - 0.1), (x + 0.06, 0.72, high - 0.04)).without(2, 3), METAL)
+    for x in np.linspace(rear + 0.2, front - 0.2, 7).tolist():
+        form.add(box((x, 0.12, high - 0.1), (x + 0.06, 0.72, high - 0.04)).without(2, 3, 4), METAL)
     for x in (rear + 0.6, front - 0.7):
         form.add(box((x, 0.05, low - 0.02), (x + 0.08, 0.8, high - 0.14)), STEEL)
     form.add(cylinder((rear + 0.8, -0.6, low + 0.1), (front - 1.2, -0.6, low + 0.1), 0.12, 5), SHADE)

@@ -9,17 +9,14 @@ from functools import lru_cache
 import numpy as np
 
 from roadaware.errors import UsageError
-from roadaware.scenes.simulator.actors import OBJECTS
 from roadaware.scenes.simulator.figures.buses import bus
-from roadaware.scenes.simulator.figures.cars import SHAPES, car
-from roadaware.scenes.simulator.figures.colours import SHADE, car_paint
+from roadaware.scenes.simulator.figures.cars import car
+from roadaware.scenes.simulator.figures.cycles import bicycle, motorbike
 from roadaware.scenes.simulator.figures.form import Figure, Form, Size
 from roadaware.scenes.simulator.figures.lorries import fire_engine, lorry
-from roadaware.scenes.simulator.figures.shapes import box
+from roadaware.scenes.simulator.figures.movers import cart, dog, stroller
+from roadaware.scenes.simulator.figures.objects import MAKERS, thing
 from roadaware.scenes.simulator.figures.vans import pickup, van
-from roadaware.scenes.simulator.mesh import Semantic
-
-Builder = Callable[[Size, np.random.Generator, bool], Figure]
 
 
 @dataclass(frozen=True)
@@ -82,16 +79,6 @@ MODELS: Mapping[str, tuple[Model, ...]] = {
 }
 """Kind to its models: vehicles, machines of riders, and the objects that do not belong on a road."""
 
-_SEMANTIC = {
-    "Car": Semantic.CAR,
-    "MedVeh": Semantic.CAR,
-    "LarVeh": Semantic.TRUCK,
-    "Bus": Semantic.BUS,
-    "EmVeh": Semantic.CAR,
-    "Mobike": Semantic.MOTORCYCLE,
-    "Cyc": Semantic.BICYCLE,
-}
-
 
 def sized(model: Model, look: int) -> Size:
     """Length, width and height in metres of one that looks like this, within 3 % of the model's.
@@ -129,26 +116,28 @@ def figure_of(kind: str, model: str, size_m: Size, look: int, coarse: bool) -> F
 
 
 def _built(kind: str, model: str, size: Size, rng: np.random.Generator, coarse: bool) -> Form:
-    if model in SHAPES:
-        return car(model, size, rng, coarse)
-    if model in ("van", "minibus", "ambulance"):
-        return van(model, size, rng, coarse)
-    if kind == "MedVeh":
-        return pickup(size, rng, coarse)
-    if kind == "LarVeh":
-        return lorry(model, size, rng, coarse)
-    if kind == "Bus":
-        return bus(model, size, rng, coarse)
-    if model == "fire_engine":
-        return fire_engine(size, rng, coarse)
-    return _block(kind, size, rng)
+    by_model = _MODELS.get(model)
+    if by_model is not None:
+        return by_model(size, rng, coarse)
+    if kind in MAKERS:
+        return thing(kind, size, rng, coarse)
+    return _KINDS[kind](model, size, rng, coarse)
 
 
-def _block(kind: str, size: Size, rng: np.random.Generator) -> Form:
-    form = Form(_SEMANTIC.get(kind, Semantic.OBJECT) if kind not in OBJECTS else Semantic.OBJECT)
-    length, width, height = size
-    form.add(box((-length / 2, -width / 2, 0.25 * height), (length / 2, width / 2, height)), car_paint(rng))
-    for x in (-0.3, 0.3):
-        low = (x * length - 0.2 * height, -0.45 * width, 0.0)
-        form.add(box(low, (x * length + 0.2 * height, 0.45 * width, 0.25 * height)), SHADE)
-    return form
+_MODELS: Mapping[str, Callable[[Size, np.random.Generator, bool], Form]] = {
+    "ambulance": lambda size, rng, coarse: van("ambulance", size, rng, coarse),
+    "fire_engine": fire_engine,
+    "pickup": pickup,
+    "dog": dog,
+    "stroller": stroller,
+    "cart": cart,
+}
+_KINDS: Mapping[str, Callable[[str, Size, np.random.Generator, bool], Form]] = {
+    "Car": car,
+    "EmVeh": car,
+    "MedVeh": van,
+    "LarVeh": lorry,
+    "Bus": bus,
+    "Cyc": bicycle,
+    "Mobike": motorbike,
+}

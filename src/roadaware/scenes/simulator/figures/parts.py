@@ -12,9 +12,11 @@ from roadaware.scenes.simulator.figures.colours import INK, PLASTIC, PLATE, RIM,
 from roadaware.scenes.simulator.figures.form import Bulb, Form, Joint, Paint
 from roadaware.scenes.simulator.figures.shapes import (
     Floats,
+    Solid,
     box,
     cylinder,
     disc,
+    loft,
     patch,
     prism,
     window,
@@ -57,7 +59,7 @@ class End:
     corner: float
 
     def lamp(self, side: int, inner: float, outer: float, *, wrap: float = 0.0) -> Floats:
-        """(k, 2) outline of a lamp that stands a little off the face.
+        """(4, 2) outline of a lamp that stands a little off the face.
 
         Args:
             side: 1 left, -1 right.
@@ -65,17 +67,28 @@ class End:
             outer: where it ends.
             wrap: share of the corner that it covers too.
         """
-        out, deep = self.x + self.sign * 0.012, self.x - self.sign * 0.05
-        points = [(deep, inner * self.half), (out, inner * self.half), (out, outer * self.half)]
+        out, back, wide = self.x + self.sign * 0.012, self.x - self.sign * 0.05, outer * self.half
         if wrap:
             back = self.x - self.sign * max(self.corner * wrap, 0.04)
             wide = self.half + (self.full - self.half) * min(wrap, 1.0) + 0.012
-            points += [(back, wide), (back, inner * self.half)]
-            points[0] = (back, inner * self.half)
-            points.pop()
-        else:
-            points.append((deep, outer * self.half))
+        inside = inner * self.half
+        points = [(back, inside), (out, inside), (out, outer * self.half), (back, wide)]
         return np.array(points) * [1.0, side]
+
+    def block(
+        self, side: int, inner: float, outer: float, low: float, high: float, wrap: float = 0.0
+    ) -> Solid:
+        """A lamp as a block without the wall that lies in the body.
+
+        Args:
+            side: 1 left, -1 right.
+            inner: where it begins, as a share of the face's half width.
+            outer: where it ends.
+            low: height of its lower edge.
+            high: of its upper edge.
+            wrap: share of the corner that it covers too.
+        """
+        return prism(self.lamp(side, inner, outer, wrap=wrap), low, high).without(3)
 
     def quad(self, y_half: float, low: float, high: float, y_middle: float = 0.0) -> Floats:
         """(4, 3) corners of an upright rectangle on its face, counter-clockwise seen from outside.
@@ -133,7 +146,7 @@ def wheels(form: Form, x: float, outer: float, radius: float, wide: float, *, st
     for side in (1, -1):
         joint = Joint((x, side * (outer - wide / 2), radius), 0.0, steers)
         tyre = cylinder((x, side * (outer - wide), radius), (x, side * outer, radius), radius, 10)
-        form.add(tyre, RUBBER, joint=joint if steers else None)
+        form.add(tyre.without(10), RUBBER, joint=joint if steers else None)
         turning = Joint(joint.pivot, radius, steers)
         face = side * (outer + 0.006)
         form.add(disc((x, face, radius), 0.66 * radius, (0, side, 0), 7), RIM, joint=turning)
@@ -151,7 +164,7 @@ def drums(form: Form, x: float, outer: float, radius: float) -> None:
         outer: y of their outer faces.
         radius: in metres.
     """
-    form.add(cylinder((x, -outer, radius), (x, outer, radius), radius, 10), RUBBER)
+    form.add(cylinder((x, -outer, radius), (x, outer, radius), radius, 9), RUBBER)
     for side in (1, -1):
         turning = Joint((x, 0.0, radius), radius)
         form.add(
@@ -163,7 +176,7 @@ def drums(form: Form, x: float, outer: float, radius: float) -> None:
 
 
 def rollers(form: Form, x: float, outer: float, radius: float) -> None:
-    """A pair of wheels for what is far away: one drum across.
+    """A pair of wheels for what is far away: the lower part of one drum across.
 
     Args:
         form: to put them on.
@@ -171,7 +184,25 @@ def rollers(form: Form, x: float, outer: float, radius: float) -> None:
         outer: y of their outer faces.
         radius: in metres.
     """
-    form.add(cylinder((x, -outer, radius), (x, outer, radius), radius, 5), RUBBER)
+    drum = cylinder((x, -outer, radius), (x, outer, radius), radius, 5)
+    above = (drum.vertices[drum.triangles, 2].mean(1) > radius) & (drum.part < 5)
+    form.add(Solid(drum.vertices, drum.triangles[~above], drum.part[~above]), RUBBER)
+
+
+def far_beacons(form: Form, x: float, reach: float, low: float, high: float) -> None:
+    """A light bar for what is far away: two ridges across.
+
+    Args:
+        form: to put it on.
+        x: of its middle.
+        reach: how far it goes to either side.
+        low: height of its foot.
+        high: of its ridge.
+    """
+    for side, bulb in zip((1, -1), BEACONS, strict=True):
+        section = [(x - 0.14, low), (x + 0.14, low), (x, high)]
+        ridge = loft([[(a, side * y, z) for a, z in section] for y in (0.1, reach)])
+        form.add(ridge.without(0, 3, 4), BLUE, bulb=bulb)
 
 
 def plate(form: Form, end: End, low: float) -> None:
@@ -225,24 +256,21 @@ def lamps(
     """
     inner, outer, low, high = head
     for side in (1, -1):
-        form.add(prism(front.lamp(side, inner, outer - 0.16), low, high), CLEAR, bulb=HEAD_BULB)
-        corner = front.lamp(side, outer - 0.15, outer, wrap=1.0)
-        form.add(prism(corner, low, high), AMBER, bulb=BLINKERS[side])
+        form.add(front.block(side, inner, outer - 0.16, low, high), CLEAR, bulb=HEAD_BULB)
+        form.add(front.block(side, outer - 0.15, outer, low, high, 1.0), AMBER, bulb=BLINKERS[side])
     inner, outer, low, high = tail
     for side in (1, -1):
         if stacked:
             cuts = low + (high - low) * np.array([0.0, 0.22, 0.5, 1.0])
-            plan = rear.lamp(side, inner, outer, wrap=0.9)
-            form.add(prism(plan, cuts[0], cuts[1]), CLEAR, bulb=REVERSE_BULB)
-            form.add(prism(plan, cuts[1], cuts[2]), AMBER, bulb=BLINKERS[side])
-            form.add(prism(plan, cuts[2], cuts[3]), RED, bulb=BRAKE_BULB)
+            form.add(rear.block(side, inner, outer, cuts[0], cuts[1], 0.9), CLEAR, bulb=REVERSE_BULB)
+            form.add(rear.block(side, inner, outer, cuts[1], cuts[2], 0.9), AMBER, bulb=BLINKERS[side])
+            form.add(rear.block(side, inner, outer, cuts[2], cuts[3], 0.9), RED, bulb=BRAKE_BULB)
             continue
         middle = low + 0.42 * (high - low)
-        form.add(prism(rear.lamp(side, inner, outer, wrap=1.0), middle, high), RED, bulb=BRAKE_BULB)
+        form.add(rear.block(side, inner, outer, middle, high, 1.0), RED, bulb=BRAKE_BULB)
         cut = inner + 0.4 * (outer - inner)
-        form.add(prism(rear.lamp(side, inner, cut), low, middle), CLEAR, bulb=REVERSE_BULB)
-        corner = rear.lamp(side, cut, outer, wrap=1.0)
-        form.add(prism(corner, low, middle), AMBER, bulb=BLINKERS[side])
+        form.add(rear.block(side, inner, cut, low, middle), CLEAR, bulb=REVERSE_BULB)
+        form.add(rear.block(side, cut, outer, low, middle, 1.0), AMBER, bulb=BLINKERS[side])
 
 
 def far_lamps(

@@ -23,6 +23,7 @@ from roadaware.scenes.simulator.figures.parts import (
     End,
     both,
     chequers,
+    far_beacons,
     far_lamps,
     flank,
     lamps,
@@ -99,7 +100,9 @@ class _Van:
             form.add(hull(contour, LOW_M, arches, drop=0.14, sill=0.98, crown=0.9), self.paint, {0: SHADE})
             underside(form, -0.46 * self.length, 0.45 * self.length, 0.62 * half, LOW_M - 0.04, 0.74)
             self._trim(form, (0.55, 1.0, *head), (0.82, 1.0, *tail))
-        screen(form, (self.cowl[0], 0.9 * half, self.cowl[1]), (self.roof, 0.9 * half, high - 0.06))
+        screen(
+            form, (self.cowl[0], 0.9 * half, self.cowl[1]), (self.roof, 0.9 * half, high - 0.06), bare=coarse
+        )
         back = self.roof - 0.42
         shape = flank(self.cowl[0] - 0.12, back, (half, 0.53 * high), (half, 0.83 * high))
         shape[3, 0] = self.roof + 0.02
@@ -158,20 +161,23 @@ def _cargo(form: Form, body: _Van, rng: np.random.Generator, coarse: bool) -> No
 def _ambulance(form: Form, body: _Van, top: float, coarse: bool) -> None:
     green, light = gloss((0.015, 0.12, 0.045)), gloss((0.75, 0.72, 0.05))
     high = body.height
+    red = shaded(gloss((0.6, 0.02, 0.02)), 0.8)
+    y, middle = body.half, -0.18 * body.length
+    if coarse:
+        far_beacons(form, body.roof - 0.35, 0.8 * y, high - 0.05, top)
+        both(form, flank(middle + 0.36, middle - 0.36, (y, 1.55), (y, 1.85)), None, red, 0.01)
+        return
     for place in (body.roof - 0.35, body.rear.x + 0.3):
         for side, bulb in zip((1, -1), BEACONS, strict=True):
-            near, far = sorted((side * 0.2, side * 0.8 * body.half))
+            near, far = sorted((side * 0.2, side * 0.8 * y))
             bar = box((place - 0.14, near, high - 0.05), (place + 0.14, far, top))
             form.add(bar.without(4), BLUE, bulb=bulb)
-        if coarse:
-            return
-        form.add(box((place - 0.1, -0.2, high - 0.05), (place + 0.1, 0.2, top - 0.03)), PLASTIC)
-    red = shaded(gloss((0.6, 0.02, 0.02)), 0.8)
-    y = body.half
+        form.add(
+            box((place - 0.1, -0.2, high - 0.05), (place + 0.1, 0.2, top - 0.03)).without(2, 3, 4), PLASTIC
+        )
     chequers(
         form, flank(body.axles[0] - 0.55, body.axles[1] + 0.55, (y, 0.62), (y, 1.16)), 7, 2, green, light
     )
-    middle = -0.18 * body.length
     for long, tall in ((0.36, 0.12), (0.12, 0.36)):
         arm = flank(middle + long, middle - long, (y, 1.72 - tall), (y, 1.72 + tall))
         both(form, arm, None, red, 0.01)

@@ -1,0 +1,268 @@
+"""Things that do not belong on a road: debris, tyre, suitcase, fallen tree, cone, barrier, bin, bag."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from roadaware.scenes.simulator.figures.colours import INK, PLASTIC, RUBBER, SHADE, STEEL, gloss, matt, shaded
+from roadaware.scenes.simulator.figures.form import Form, Size
+from roadaware.scenes.simulator.figures.shapes import (
+    Floats,
+    Solid,
+    ball,
+    box,
+    cylinder,
+    disc,
+    loft,
+    patch,
+    pipe,
+    ring,
+    wedge,
+    window,
+)
+from roadaware.scenes.simulator.mesh import Material, Semantic
+
+Maker = Callable[[Form, Size, np.random.Generator, bool], None]
+
+
+def thing(kind: str, size: Size, rng: np.random.Generator, coarse: bool) -> Form:
+    """An object that stands or lies on its own.
+
+    Args:
+        kind: a key of `MAKERS`.
+        size: length, width and height in metres.
+        rng: of its colours and details.
+        coarse: whether a few triangles are enough.
+    """
+    form = Form(Semantic.OBJECT)
+    MAKERS[kind](form, size, rng, coarse)
+    return form
+
+
+def _debris(form: Form, size: Size, rng: np.random.Generator, coarse: bool) -> None:
+    """Broken planks across each other, and rubble."""
+    long, wide, high = size
+    wood = matt((0.25, 0.16, 0.085))
+    for number in range(2 if coarse else 4):
+        half = long * rng.uniform(0.32, 0.45)
+        board = box((-half, -0.07, -0.02), (half, 0.07, 0.02))
+        tilted = board.spun(float(rng.uniform(-8, 8)), 1).spun(float(rng.uniform(-65, 65)))
+        offset = (float(rng.uniform(-0.12, 0.12)), wide * float(rng.uniform(-0.2, 0.2)), 0.1 + 0.07 * number)
+        form.add(tilted.moved(offset), shaded(wood, float(rng.uniform(0.6, 1.3))))
+    raised = box((-0.45 * long, -0.06, -0.02), (0.25 * long, 0.06, 0.02)).spun(-24, 1).spun(20)
+    form.add(raised.moved((0.1, 0.0, 0.3 * high)), shaded(wood, 0.9))
+    for number in range(3 if coarse else 9):
+        place = rng.uniform(-0.42, 0.42, 2) * [long, wide]
+        stone = _lump(rng, float(rng.uniform(0.06, 0.15)), 4 if coarse else 5)
+        grey = float(rng.uniform(0.12, 0.35))
+        colour = (0.26, 0.1, 0.06) if number % 3 == 0 else (grey, grey, 0.95 * grey)
+        form.add(stone.moved((float(place[0]), float(place[1]), 0.06)), matt(colour))
+
+
+def _lump(rng: np.random.Generator, radius: float, sides: int) -> Solid:
+    """A stone: an egg with its corners moved."""
+    egg = ball((0.0, 0.0, 0.0), (radius, radius, 0.7 * radius), sides, 2)
+    return Solid(egg.vertices * rng.uniform(0.75, 1.25, egg.vertices.shape), egg.triangles, egg.part)
+
+
+def _tyre(form: Form, size: Size, rng: np.random.Generator, coarse: bool) -> None:
+    """A tyre that lies on its side, with grooves in its tread."""
+    radius, thick = size[0] / 2, 0.3 * size[0] / 2
+    sides = 8 if coarse else 16
+    wheel = ring((0.0, 0.0, 0.0), radius, thick * 1.15, size[2], sides=sides, section=4 if coarse else 6)
+    form.add(wheel.spun(90, 0), shaded(RUBBER, 1.6))
+    if coarse:
+        return
+    rim = ring((0.0, 0.0, 0.0), radius - thick * 0.55, 0.03, size[2] * 0.98, sides=12, section=4)
+    form.add(rim.spun(90, 0), SHADE)
+
+
+def _suitcase(form: Form, size: Size, rng: np.random.Generator, coarse: bool) -> None:
+    """Upright on wheels, with ribs and a pulled-out handle."""
+    long, wide, high = size
+    paint = gloss(rng.uniform(0.03, 0.3, 3))
+    top = 0.74 * high
+    x, y, cut = long / 2, wide / 2, 0.12 * long
+    plan = [(-x, -y + cut), (-x + cut, -y), (x - cut, -y), (x, -y + cut), (x, y - cut), (x - cut, y),
+            (-x + cut, y), (-x, y - cut)]  # fmt: skip
+    if coarse:
+        plan = [(-x, -y), (x, -y), (x, y), (-x, y)]
+    form.add(loft([[(a * s, b * s, z) for a, b in plan] for z, s in ((0.07, 0.96), (0.12, 1.0), (top - 0.04, 1.0),
+                                                                      (top, 0.93))]), paint)  # fmt: skip
+    for side in (1, -1):
+        post = box((side * 0.3 * x - 0.012, -0.85 * y, top - 0.02), (side * 0.3 * x + 0.012, -0.6 * y, high))
+        form.add(post, STEEL)
+    form.add(box((-0.36 * x, -0.9 * y, high - 0.04), (0.36 * x, -0.55 * y, high)), INK)
+    if coarse:
+        return
+    for a in (-0.72, 0.72):
+        for b in (-0.6, 0.6):
+            form.add(cylinder((a * x, b * y - 0.02, 0.04), (a * x, b * y + 0.02, 0.04), 0.04, 6), INK)
+    for sign in (1, -1):
+        for rib in range(4):
+            at = (-0.6 + 0.4 * rib) * x
+            face = box((at - 0.02, 0.0, 0.16), (at + 0.02, y + 0.012, top - 0.08))
+            form.add(face if sign > 0 else face.mirrored(), shaded(paint, 0.55))
+    form.add(box((x - 0.02, -0.05, 0.3), (x + 0.02, 0.05, 0.46)), INK)
+
+
+def _fallen_tree(form: Form, size: Size, rng: np.random.Generator, coarse: bool) -> None:
+    """A trunk that lies along x, its roots at one end, its crown at the other."""
+    long, wide, high = size
+    bark = matt((0.085, 0.06, 0.04))
+    thick = 0.13 * high
+    line = [(-0.46 * long, 0.0, 0.24 * high), (-0.1 * long, 0.03 * wide, 0.2 * high), (0.2 * long, 0.0, 0.28 * high),
+            (0.45 * long, 0.08 * wide, 0.4 * high)]  # fmt: skip
+    radii = [1.5 * thick, 1.2 * thick, 0.9 * thick, 0.25 * thick]
+    form.add(pipe(line, radii, 5 if coarse else 8), bark)
+    form.add(disc((-0.462 * long, 0.0, 0.24 * high), 1.3 * thick, (-1, 0, 0), 7), matt((0.3, 0.2, 0.11)))
+    count = 4 if coarse else 12
+    for number in range(count):
+        share = 0.3 + 0.68 * number / count
+        root = np.array([(share - 0.5) * long * 0.96, 0.0, 0.28 * high])
+        side = 1 if number % 2 else -1
+        reach = [
+            0.1 * long,
+            side * wide * float(rng.uniform(0.25, 0.45)),
+            high * float(rng.uniform(-0.1, 0.5)),
+        ]
+        tip = root + reach
+        tip[2] = max(tip[2], 0.05)
+        middle = 0.55 * root + 0.45 * tip + [0.0, 0.0, 0.08 * high]
+        form.add(
+            pipe([root, middle, tip], [0.4 * thick, 0.25 * thick, 0.08 * thick], 3 if coarse else 4), bark
+        )
+        if number > 1:
+            _twigs(form, tip, middle, rng, coarse)
+    _roots(form, -0.46 * long, 0.24 * high, high, coarse)
+
+
+def _twigs(form: Form, tip: Floats, middle: Floats, rng: np.random.Generator, coarse: bool) -> None:
+    """A clump of leaves at the end of a branch."""
+    leaf = matt(np.array([0.045, 0.1, 0.025]) * rng.uniform(0.8, 1.3), Material.FOLIAGE)
+    radius = float(rng.uniform(0.3, 0.45))
+    place = 0.8 * tip + 0.2 * middle
+    place[2] = max(place[2], 0.6 * radius)
+    clump = ball(
+        (0.0, 0.0, 0.0), (1.2 * radius, radius, 0.7 * radius), 4 if coarse else 6, 2 if coarse else 3
+    )
+    rough = Solid(clump.vertices * rng.uniform(0.7, 1.2, clump.vertices.shape), clump.triangles, clump.part)
+    form.add(rough.moved(place), leaf)
+
+
+def _roots(form: Form, x: float, z: float, high: float, coarse: bool) -> None:
+    earth = matt((0.06, 0.04, 0.028))
+    for angle in np.radians(np.arange(20, 380, 120 if coarse else 60)).tolist():
+        reach = 0.36 * high * (1.0 if np.sin(angle) > -0.2 else 0.55)
+        tip = (x - 0.12, 1.1 * reach * np.cos(angle), max(z + reach * np.sin(angle), 0.03))
+        form.add(
+            pipe([(x + 0.25, 0.0, z), (x, 0.5 * tip[1], 0.5 * (z + tip[2])), tip], [0.16, 0.1, 0.03], 3),
+            earth,
+        )
+
+
+def _cone(form: Form, size: Size, rng: np.random.Generator, coarse: bool) -> None:
+    """On a square foot, with two bright bands."""
+    long, wide, high = size
+    orange, white = matt((0.62, 0.13, 0.015)), matt((0.78, 0.78, 0.78))
+    form.add(wedge((-long / 2, long / 2, -wide / 2, wide / 2, 0.0),
+                   (-0.47 * long, 0.47 * long, -0.47 * wide, 0.47 * wide, 0.05 * high)), shaded(orange, 0.35))  # fmt: skip
+    cuts = [(0.04, 0.36), (0.34, 0.27), (0.52, 0.215), (0.64, 0.18), (0.82, 0.125), (1.0, 0.06)]
+    sides = 6 if coarse else 12
+    for number, ((low, wider), (top, slimmer)) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+        piece = cylinder((0, 0, low * high), (0, 0, top * high), wider * long, sides, slimmer * long)
+        hidden = (sides,) if number == len(cuts) - 2 else (sides, sides + 1)
+        form.add(piece.without(*hidden), white if number % 2 else orange)
+
+
+def _barrier(form: Form, size: Size, rng: np.random.Generator, coarse: bool) -> None:
+    """Two boards with slanted stripes on feet, across x."""
+    long, wide, high = size
+    white, red = matt((0.75, 0.75, 0.75)), matt((0.5, 0.02, 0.015))
+    y = wide / 2
+    for side in (1, -1):
+        near, far = sorted((side * (y - 0.16), side * (y - 0.1)))
+        form.add(box((-0.03, near, 0.04), (0.03, far, high - 0.02)), STEEL)
+        near, far = sorted((side * (y - 0.2), side * (y - 0.06)))
+        form.add(box((-long / 2, near, 0.0), (long / 2, far, 0.07)), PLASTIC)
+    for low, top in ((0.66, 1.0), (0.27, 0.5))[: 1 if coarse else 2]:
+        board = box((-0.05, -y, low * high), (0.05, y, top * high))
+        form.add(board, white)
+        for x, sign in ((0.05, 1), (-0.05, -1)):
+            quad: Floats = np.array([(x, -sign * y, low * high), (x, sign * y, low * high), (x, sign * y, top * high),
+                                     (x, -sign * y, top * high)])  # fmt: skip
+            count = 4 if coarse else 6
+            for stripe in range(count):
+                a, w = (stripe + 0.1) / (count + 0.3), 0.5 / (count + 0.3)
+                slant = [(a, 0.0), (a + w, 0.0), (a + 1.4 * w, 1.0), (a + 0.4 * w, 1.0)]
+                form.add(patch(quad, slant, 0.004), red)
+
+
+def _dustbin(form: Form, size: Size, rng: np.random.Generator, coarse: bool) -> None:
+    """A bin on two wheels with a lid and a handle."""
+    long, wide, high = size
+    paint = matt(
+        ((0.03, 0.09, 0.045), (0.05, 0.055, 0.06), (0.03, 0.05, 0.12), (0.12, 0.08, 0.04))[
+            int(rng.integers(4))
+        ]
+    )
+    x, y, top = long / 2, wide / 2, 0.86 * high
+    form.add(
+        wedge(
+            (-0.66 * x, 0.62 * x, -0.76 * y, 0.76 * y, 0.05), (-0.8 * x, 0.92 * x, -0.96 * y, 0.96 * y, top)
+        ),
+        paint,
+    )
+    form.add(wedge((-0.86 * x, x, -y, y, top), (-0.86 * x, x, -y, y, top + 0.045)), shaded(paint, 0.6))
+    form.add(wedge((-0.84 * x, 0.96 * x, -0.95 * y, 0.95 * y, top + 0.045), (-0.6 * x, 0.5 * x, -0.7 * y, 0.7 * y, high)),
+             shaded(paint, 0.75))  # fmt: skip
+    form.add(box((-x, -0.7 * y, top - 0.05), (-x + 0.04, 0.7 * y, top)), INK)
+    for side in (1, -1):
+        near, far = sorted((side * 0.72 * y, side * 0.95 * y))
+        form.add(cylinder((-0.62 * x, near, 0.12), (-0.62 * x, far, 0.12), 0.12, 5 if coarse else 10), RUBBER)
+        if coarse:
+            continue
+        arm = box((-x, near, top - 0.05), (-0.7 * x, far, top))
+        form.add(arm, INK)
+    if coarse:
+        return
+    front: Floats = np.array([(0.63 * x, -0.76 * y, 0.06), (0.63 * x, 0.76 * y, 0.06), (0.92 * x, 0.96 * y, top),
+                              (0.92 * x, -0.96 * y, top)])  # fmt: skip
+    form.add(patch(front, window(0.3, 0.7, 0.6, 0.82)), matt((0.6, 0.6, 0.58)))
+    for share in (0.14, 0.86):
+        form.add(patch(front, window(share - 0.03, share + 0.03, 0.08, 0.92)), shaded(paint, 0.5))
+
+
+def _plastic_bag(form: Form, size: Size, rng: np.random.Generator, coarse: bool) -> None:
+    """A knotted bag, crumpled, with two ears."""
+    long, wide, high = size
+    paint = gloss((0.6, 0.61, 0.62) if rng.random() < 0.7 else (0.03, 0.03, 0.035))
+    sides, rows = (6, 3) if coarse else (11, 6)
+    body = ball((0.0, 0.0, 0.36 * high), (long / 2, wide / 2, 0.36 * high), sides, rows)
+    crumpled = body.vertices * rng.uniform(0.82, 1.1, (len(body.vertices), 1))
+    # The upper third is drawn together into the knot.
+    pull = np.clip((crumpled[:, 2] / high - 0.4) * 2.4, 0.0, 0.85)[:, None]
+    crumpled = crumpled * np.concatenate([np.repeat(1 - pull, 2, axis=1), 1 + 0.1 * pull], axis=1)
+    form.add(Solid(crumpled, body.triangles, body.part), paint)
+    for side in (1, -1):
+        ear = [
+            (0.0, 0.0, 0.66 * high),
+            (0.05 * long, side * 0.1 * wide, 0.85 * high),
+            (0.0, side * 0.24 * wide, high),
+        ]
+        form.add(pipe(ear, [0.09 * long, 0.05 * long, 0.1 * long], 3 if coarse else 4), paint)
+
+
+MAKERS: dict[str, Maker] = {
+    "debris": _debris,
+    "tyre": _tyre,
+    "suitcase": _suitcase,
+    "fallen_tree": _fallen_tree,
+    "traffic_cone": _cone,
+    "barrier": _barrier,
+    "dustbin": _dustbin,
+    "plastic_bag": _plastic_bag,
+}
+"""Kind to what makes it."""
