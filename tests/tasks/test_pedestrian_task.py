@@ -151,7 +151,7 @@ def test_the_validation_split_decides_and_train_alone_does_not() -> None:
         )
     )
     right, wrong = (fit(s, "action", "logistic").fitted for s in (scenes, flipped))
-    assert max(t.score for t in right.trials) > 0.8 > 0.5 > max(t.score for t in wrong.trials)
+    assert max(t.score for t in right.trials) > 0.75 > 0.5 > max(t.score for t in wrong.trials)
 
 
 def test_the_same_seed_gives_the_same_scores() -> None:

@@ -1,6 +1,6 @@
 """Every usual mistake in claims about scenes is named, and claims without mistake are left in peace."""
 
-import claim_sets as sets
+import fitting_claims as sets
 import numpy as np
 import polars as pl
 import pytest

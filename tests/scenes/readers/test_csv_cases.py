@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutants import CSV_KINDS, Change, mutated
-from plain_actions import NoFileError, Row, number, rows_of
+from plain_action_rows import NoFileError, Row, number, rows_of
 from sets import SETS, NativeSet, copied, edit, rows_add_up, same_rows, unnumbered, without
 
 from roadaware.errors import FindingsError, InputError

@@ -132,7 +132,7 @@ class _Seen:
         """
         if not self.cells:
             return
-        usual = min(self.cells, key=lambda cells: (-self.cells[cells], cells))
+        usual = min(self.cells, key=lambda cells: (-self.cells[cells], cells not in self.due, cells))
         if usual not in self.due:
             what = "missing" if usual < self.due[0] else "too many"
             message = f"columns are {what}: expected {_either(self.due)} in a row, found {usual}"
