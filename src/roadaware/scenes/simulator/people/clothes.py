@@ -81,7 +81,7 @@ def _leg(body: Stature, outfit: Outfit, coarse: bool) -> Piece:
     lower, upper = _leg_colours(outfit)
     if coarse:
         rings: list[Ring] = [
-            (0.02 * size, y, 0.0, 0.07 * size, 0.035 * size, {foot: 1.0}),
+            (0.012 * size, y, 0.0, 0.06 * size, 0.032 * size, {foot: 1.0}),
             (0.0, y, knee, 0.042 * size, 0.038 * size, {thigh: 0.5, shin: 0.5}),
             (0.0, 0.8 * y, body.hip - 0.03 * size, 0.07 * size, 0.05 * size, {thigh: 0.5, PELVIS: 0.5}),
         ]
@@ -191,7 +191,7 @@ def _skirt(body: Stature, outfit: Outfit, coarse: bool) -> Piece:
 def _head(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
     head, x = body.head, float(body.rest[HEAD, 0]) + 0.1 * body.head
     chin, bone = body.body, {HEAD: 1.0}
-    rows = (_NECK, *_HEAD[2::2]) if coarse else _HEAD
+    rows = _FAR_HEAD if coarse else _HEAD
     rings: list[Ring] = [
         (x + at * head, 0.0, chin + z * head, rx * head, ry * head, bone) for at, z, rx, ry in rows
     ]
@@ -217,7 +217,7 @@ _HEAD = (
 """Rings of the head in its heights: ahead, above the chin, and radii."""
 
 
-_NECK = (0.0, -0.4, 0.16, 0.16)
+_FAR_HEAD = ((-0.05, -0.55, 0.26, 0.24), (0.0, 0.4, 0.46, 0.38), (-0.03, 1.0, 0.36, 0.3))
 
 
 def _crown(outfit: Outfit, coarse: bool) -> Colour:
