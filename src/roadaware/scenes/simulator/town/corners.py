@@ -1,4 +1,4 @@
-"""Where roads meet: how far a junction reaches into each arm, its outline, and the pavements round its corners."""
+"""Where roads meet: how far a junction reaches into its arms, its outline, and its kerbs."""
 
 from __future__ import annotations
 

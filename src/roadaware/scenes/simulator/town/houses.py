@@ -223,7 +223,8 @@ def _bay(site: Site) -> None:
     middle = (column + 0.5) * 2 * site.wide / columns - site.wide
     high = STOREY_M * min(site.storeys, int(site.rng.integers(1, 3)))
     x, half, out = site.deep, 1.15, 0.7
-    ring = np.array([[x, -half - 0.35], [x + out, -half], [x + out, half], [x, half + 0.35]]) + [0.0, middle]
+    ring = np.array([[x, -half - 0.35], [x + out, -half], [x + out, half], [x, half + 0.35]])
+    ring[:, 1] += middle
     white = Coat((0.55, 0.55, 0.52))
     feet = np.stack([ring[:-1], ring[1:]], axis=1)
     for low in np.arange(0.0, high, STOREY_M):
@@ -233,7 +234,7 @@ def _bay(site: Site) -> None:
     posts = ring[1:3]
     for post in posts:
         site.pile.prism((float(post[0]), float(post[1])), (0.09, 0.09), 0.9, high, white, 4)
-    roof = np.concatenate([ring, np.full((4, 1), high)], axis=1)
+    roof = np.column_stack([ring, np.full(4, high)])
     site.pile.faces(roof[None], site.roof)
 
 

@@ -149,9 +149,11 @@ def _sign(kerb: Kerb, s: float, kind: int, forward: bool, rng: np.random.Generat
 
 def _lamps(kerb: Kerb, rng: np.random.Generator) -> list[Prop]:
     found: list[Prop] = []
-    first = 6.0 + (0.0 if kerb.side == 1 else LAMP_GAP_M / 2)
     height = 6.5 if kerb.road.half_width_m < 6.0 else 8.0
-    for s in np.arange(first, kerb.road.line.length, LAMP_GAP_M):
+    n = max(1, round(kerb.road.line.length / LAMP_GAP_M))
+    places = np.linspace(3.0, kerb.road.line.length - 3.0, n + 1)
+    # Those of the two sides stand in turn.
+    for s in places if kerb.side == 1 else (places[1:] + places[:-1]) / 2:
         look = int(rng.integers(2**31))
         for moved in (0.0, 3.5, -3.5):
             stood = kerb.stand("lamp_post", float(s + moved), 0.5, (1.5, 0.16, height), look)

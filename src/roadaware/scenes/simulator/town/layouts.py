@@ -13,7 +13,7 @@ from roadaware.scenes.simulator.town.corners import Arm, outline, reaches
 from roadaware.scenes.simulator.town.profiles import Profile, Street, lanes_of
 from roadaware.scenes.simulator.town.props import place_props
 from roadaware.scenes.simulator.town.signals import Heads
-from roadaware.scenes.simulator.town.sites import approach_heads, crossing_heads
+from roadaware.scenes.simulator.town.sites import approach_heads, crossing_heads, opposite
 from roadaware.scenes.simulator.town.spine import Spine, draw_spine
 from roadaware.scenes.simulator.town.spots import place_parking, place_spots, place_stops, stop_distance
 from roadaware.scenes.simulator.town.stubs import draw_stub
@@ -93,7 +93,8 @@ def _plan(config: SceneConfig, rng: np.random.Generator) -> Plan:
     pavement = float(rng.uniform(2.3, 3.3))
     radius = pavement + float(rng.uniform(2.2, 4.0))
     widest = Profile(config.surroundings.lanes, config.surroundings.lane_width_m, True, True, True, pavement)
-    spine = draw_spine(config, rng, 1.25 * widest.half_width_m + 1.25 * radius + 1.5)
+    half = widest.half_width_m
+    spine = draw_spine(config, rng, 1.25 * half + 1.25 * radius + 1.5, half + pavement)
     streets: list[Street] = []
     profile = _profile(config, rng, pavement, config.surroundings.lanes)
     last = len(spine.legs) - 1
@@ -165,54 +166,43 @@ def _crossings(plan: Plan, heads: Heads, walkers: list[int], side: int) -> tuple
 def _junction(plan: Plan, node: int, heads: Heads, near: Turn, crossings: tuple[Crossing, ...]) -> Junction:
     """One junction with its ways, lights and places to stop."""
     ends, lit = plan.ends[node], plan.signalled[node]
-    centre = plan.spine.nodes[node].centre
+    centre, arms, reach = plan.spine.nodes[node].centre, _arms(plan, ends), plan.reach[node]
     mouths = [_mouth(plan.streets[end.street], end) for end in ends]
-    major = _major(plan, ends)
-    groups: dict[int, int] = {}
+    major = _major(arms)
     stops: dict[int, float] = {}
     own = [site.number for site in heads.sites if site.junction == node]
+    groups = _groups(arms, heads) if lit else []
     for place, (end, mouth) in enumerate(zip(ends, mouths, strict=True)):
         away = stop_distance(plan.streets[end.street], node)
         if lit or place not in major:
             stops |= {lane.number: lane.line.length - away for lane in mouth.entering}
         if lit:
-            pair = next((k for k in groups if _opposite(ends[place], ends[k])), place)
-            group = groups[pair] if pair in groups else heads.group()
-            groups[place] = group
             numbers = tuple(lane.number for lane in mouth.entering)
-            half = plan.streets[end.street].profile.half_width_m
-            across = _far_side(plan, node, place)
             side = 1 if near == "left" else -1
-            sites = approach_heads(
-                heads,
-                centre,
-                end.heading,
-                plan.reach[node][place] + away,
-                across,
-                half,
-                side,
-                group,
-                numbers,
-                node,
-            )
-            own += sites
-    corners = outline(centre, _arms(plan, ends), plan.reach[node], plan.radius_m)
+            spots = approach_heads(centre, arms, reach, place, reach[place] + away, side)
+            own += [heads.add(spot, end.heading, groups[place], numbers, node) for spot in spots]
+    corners = outline(centre, arms, reach, plan.radius_m)
     return Junction(node, corners, connect(mouths, near), tuple(sorted(own)), stops)
 
 
-def _opposite(a: End, b: End) -> bool:
-    return bool(abs((a.heading - b.heading) % (2 * np.pi) - np.pi) < np.deg2rad(40.0))
+def _groups(arms: list[Arm], heads: Heads) -> list[int]:
+    """The group of each arm's lights: opposite arms share theirs."""
+    found: list[int] = []
+    for arm in arms:
+        pair = next((k for k in range(len(found)) if opposite(arm, arms[k])), None)
+        found.append(heads.group() if pair is None else found[pair])
+    return found
 
 
-def _major(plan: Plan, ends: list[End]) -> set[int]:
+def _major(arms: list[Arm]) -> set[int]:
     """The two arms that go before the others: those most nearly opposite, and wide."""
     best, found = np.inf, (0, 1)
-    for a in range(len(ends)):
-        for b in range(a + 1, len(ends)):
-            bend = abs((ends[a].heading - ends[b].heading) % (2 * np.pi) - np.pi)
-            wide = sum(plan.streets[ends[k].street].profile.half_width_m for k in (a, b))
-            if bend - 0.05 * wide < best:
-                best, found = bend - 0.05 * wide, (a, b)
+    for a in range(len(arms)):
+        for b in range(a + 1, len(arms)):
+            bend = abs((arms[a].heading - arms[b].heading) % (2 * np.pi) - np.pi)
+            bend -= 0.05 * (arms[a].half_width_m + arms[b].half_width_m)
+            if bend < best:
+                best, found = bend, (a, b)
     return set(found)
 
 
@@ -220,17 +210,6 @@ def _mouth(street: Street, end: End) -> Mouth:
     used = [lane for lane in street.lanes if lane.kind in ("vehicle", "bus", "cycle")]
     leaving = tuple(lane for lane in used if lane.forward == end.at_start)
     return Mouth(end.heading, tuple(lane for lane in used if lane not in leaving), leaving)
-
-
-def _far_side(plan: Plan, node: int, place: int) -> float:
-    """From the middle of a junction to its far side, seen from one of its arms, in metres."""
-    ends = plan.ends[node]
-    for k, end in enumerate(ends):
-        if _opposite(ends[place], end):
-            return plan.reach[node][k] + 0.8
-    return (
-        max(plan.streets[end.street].profile.half_width_m for k, end in enumerate(ends) if k != place) + 0.6
-    )
 
 
 def _route(plan: Plan, near: Turn, rng: np.random.Generator) -> tuple[int, ...]:

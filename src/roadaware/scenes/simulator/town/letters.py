@@ -1,8 +1,9 @@
-"""Shapes that are painted on roads: words, arrows, cycles and teeth, along and left of the direction of travel."""
+"""Shapes that are painted on roads: words, arrows, cycles and teeth; x is the direction of travel, y left."""
 
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -97,9 +98,9 @@ def arrow(turn: Turn) -> Floats:
         return np.concatenate([bar(2.6, 0.16, -0.7), _tooth((2.0, 0.0), (0.6, 0.0), 0.7)])
     side = 1.0 if turn == "left" else -1.0
     bent = [
-        bar(2.2, 0.16, -0.9, -0.2 * side),
-        stroke((0.2, -0.2 * side), (1.0, 0.2 * side), 0.22),
-        _tooth((1.3, 0.85 * side), (0.9, 0.12 * side), 0.9),
+        bar(1.7, 0.16, -1.15),
+        stroke((-0.4, -0.02 * side), (0.35, 0.35 * side), 0.2),
+        _tooth((0.75, 1.0 * side), (0.3, 0.3 * side), 0.8),
     ]
     return np.concatenate(bent)
 
@@ -111,7 +112,7 @@ def cycle() -> Floats:
     quads = []
     for hub in (-0.32, 0.32):
         rim = [(-0.5 + 0.38 * np.cos(a), hub + 0.22 * np.sin(a)) for a in angle]
-        quads += [stroke(a, b, 0.07) for a, b in zip(rim, rim[1:], strict=False)]
+        quads += [stroke(a, b, 0.07) for a, b in pairwise(rim)]
     frame = [
         ((-0.5, 0.32), (0.1, 0.2)),
         ((-0.5, 0.32), (-0.45, 0.02)),

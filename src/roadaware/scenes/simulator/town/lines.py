@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from roadaware.scenes.simulator.town.brush import Brush
 from roadaware.scenes.simulator.town.markings import (
     paint_bays,
@@ -46,7 +48,7 @@ def _lines(brush: Brush) -> None:
     for side in (1, -1):
         own = [lane for lane in lanes if lane.side == side and lane.kind in ("vehicle", "bus", "cycle")]
         own.sort(key=lambda lane: lane.order)
-        for inner, outer in zip(own, own[1:], strict=False):
+        for inner, outer in pairwise(own):
             left = lateral(inner, road) + side * inner.width_m / 2
             if outer.kind == "vehicle":
                 brush.dashes(left, 0.1, WHITE, 2.0, 4.0)

@@ -57,7 +57,7 @@ def paint_symbols(brush: Brush, lane: Lane) -> None:
     """
     if lane.kind not in ("bus", "cycle"):
         return
-    shape = word("BUS", 2.1, 2.6) if lane.kind == "bus" else cycle()
+    shape = word("BUS", 2.3, 4.2) if lane.kind == "bus" else cycle()
     left = lateral(lane, brush.road)
     for s in np.arange(14.0, brush.road.line.length - 8.0, 34.0 if lane.kind == "bus" else 26.0):
         if any(start + 2.0 < s < end - 2.0 for start, end in brush.free):
@@ -98,10 +98,10 @@ def paint_bus_stops(brush: Brush, lane: Lane) -> None:
         for s in (start, end):
             brush.stamp(s, middle, bar(0.12, wide), YELLOW, lane.forward)
         centre = (start + end) / 2
-        for text, moved in (("BUS", -2.2), ("STOP", 1.4)):
+        for text, moved in (("BUS", -2.6), ("STOP", 1.6)):
             go = 1.0 if lane.forward else -1.0
             brush.stamp(
-                centre + moved * go, middle, word(text, min(2.2, wide - 0.3), 2.2), YELLOW, lane.forward
+                centre + moved * go, middle, word(text, min(2.2, wide - 0.3), 3.2), YELLOW, lane.forward
             )
 
 

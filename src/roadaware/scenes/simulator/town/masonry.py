@@ -45,14 +45,10 @@ class Pile:
     """Triangles in the axes of one thing, x forward, y left, z up.
 
     Args:
-        corners: (t, 3, 3) each.
-        uv: (t, 3, 2) each.
-        coats: one for each array of triangles.
+        parts: (n, 3 or 4, 3) faces, their coat, and their (n, 3 or 4, 2) uv; None where it is to be measured.
     """
 
-    corners: list[Floats] = field(default_factory=list)
-    uv: list[Floats] = field(default_factory=list)
-    coats: list[Coat] = field(default_factory=list)
+    parts: list[tuple[Floats, Coat, Floats | None]] = field(default_factory=list)
 
     def faces(self, faces: npt.ArrayLike, coat: Coat, uv: Floats | None = None) -> None:
         """Flat faces.
@@ -63,14 +59,8 @@ class Pile:
             uv: (n, 3 or 4, 2) metres along them; measured along their first edges unless given.
         """
         shape = np.asarray(faces, dtype=np.float64)
-        if not len(shape):
-            return
-        marks = _measured(shape) if uv is None else uv
-        if shape.shape[1] == 4:
-            shape, marks = halves(shape), halves(marks)
-        self.corners.append(shape)
-        self.uv.append(marks)
-        self.coats.append(coat)
+        if len(shape):
+            self.parts.append((shape, coat, uv))
 
     def flat(self, polygons: Floats, height: float, coat: Coat) -> None:
         """Ground, with patterns that run on from one piece to the next.
@@ -177,24 +167,42 @@ class Pile:
             place: x and y of its origin.
             heading: of its x axis, in radians.
         """
-        if not self.corners:
+        kinds = [self._triangles(n) for n in (3, 4)]
+        corners, uv = (np.concatenate([kind[k] for kind in kinds]) for k in (0, 1))
+        coats, counts = kinds[0][2] + kinds[1][2], kinds[0][3] + kinds[1][3]
+        if not coats:
             return _EMPTY
-        corners = np.concatenate(self.corners)
         if heading != 0.0 or place != (0.0, 0.0):
             c, s = np.cos(heading), np.sin(heading)
             turn = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
             corners = corners @ turn + np.array([*place, 0.0])
-        counts = [len(part) for part in self.corners]
-        colour, material, semantic, glow = zip(*self.coats, strict=True)
+        colour, material, semantic, glow = zip(*coats, strict=True)
         return Soup(
             corners.astype(np.float32),
             np.repeat(np.array(colour, dtype=np.float32), counts, axis=0),
             np.repeat(np.array(material, dtype=np.uint8), counts),
             np.repeat(np.array(semantic, dtype=np.uint8), counts),
             np.repeat(np.array(glow, dtype=np.float32), counts),
-            np.concatenate(self.uv).astype(np.float32),
+            uv.astype(np.float32),
             np.zeros(len(corners), dtype=np.int32),
         )
+
+    def _triangles(self, n: int) -> tuple[Floats, Floats, list[Coat], list[int]]:
+        """Corners and uv of the faces with n corners as triangles, and the coat and number of each part."""
+        parts = [part for part in self.parts if part[0].shape[1] == n]
+        if not parts:
+            return np.zeros((0, 3, 3)), np.zeros((0, 3, 2)), [], []
+        faces = np.concatenate([part[0] for part in parts])
+        # Measured for all at once: most parts are single faces, for which a call costs more than the work.
+        marks, start = _measured(faces), 0
+        for shape, _, uv in parts:
+            if uv is not None:
+                marks[start : start + len(shape)] = uv
+            start += len(shape)
+        counts = [len(part[0]) * (n - 2) for part in parts]
+        if n == 4:
+            faces, marks = halves(faces), halves(marks)
+        return faces, marks, [part[1] for part in parts], counts
 
 
 def _measured(faces: Floats) -> Floats:

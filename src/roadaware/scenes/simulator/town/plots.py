@@ -59,6 +59,8 @@ class Plots:
 
 def _overlap(a: Floats, b: Floats) -> bool:
     """Whether two rectangles overlap by more than a seam: no edge of either parts them."""
+    if np.hypot(*(a[0] + a[2] - b[0] - b[2])) > np.hypot(*(a[0] - a[2])) + np.hypot(*(b[0] - b[2])):
+        return False
     for first, second in ((a, b), (b, a)):
         edges = np.roll(first, -1, axis=0) - first
         normals = np.stack([edges[:, 1], -edges[:, 0]], axis=1) / np.hypot(edges[:, 0], edges[:, 1])[:, None]

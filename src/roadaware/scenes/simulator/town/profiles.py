@@ -55,7 +55,7 @@ class Profile:
     @property
     def half_width_m(self) -> float:
         """From the road's line to the kerb."""
-        kind, middle, width = self.strips[-1]
+        _, middle, width = self.strips[-1]
         return middle - width / 2
 
 

@@ -1,9 +1,10 @@
-"""`Town`: the triangles of everything that does not move, made once piece by piece and handed out by place."""
+"""`Town`: the triangles of everything that does not move, made once by pieces and handed out by place."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -196,15 +197,14 @@ def _chunks(layout: Layout) -> list[Chunk]:
     for road in layout.roads:
         n = max(1, round(road.line.length / CHUNK_M))
         cuts = np.linspace(0.0, road.line.length, n + 1)
-        for start, end in zip(cuts, cuts[1:], strict=False):
+        for start, end in pairwise(cuts):
             middle = road.line.at(np.array([(start + end) / 2]))[0]
             bare.append(Chunk(middle, road.number, float(start), float(end), ()))
-    for junction in layout.junctions:
-        bare.append(Chunk(junction.outline.mean(axis=0), -1, float(junction.number), 0.0, ()))
+    bare += [Chunk(x.outline.mean(axis=0), -1, float(x.number), 0.0, ()) for x in layout.junctions]
     if not layout.props:
         return bare
     places = np.array([prop.position for prop in layout.props])
-    nearest = cKDTree(np.array([chunk.middle for chunk in bare])).query(places)[1]
+    nearest = np.asarray(cKDTree(np.array([chunk.middle for chunk in bare])).query(places)[1])
     order = np.argsort(nearest, kind="stable")
     bounds = np.searchsorted(nearest[order], np.arange(len(bare) + 1))
     return [

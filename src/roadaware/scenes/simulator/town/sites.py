@@ -5,43 +5,43 @@ from __future__ import annotations
 import numpy as np
 
 from roadaware.scenes.simulator.layout import Floats
+from roadaware.scenes.simulator.town.corners import Arm
 from roadaware.scenes.simulator.town.profiles import Spot, Street
 from roadaware.scenes.simulator.town.signals import BESIDE_M, Heads
 
 
 def approach_heads(
-    heads: Heads,
-    centre: Floats,
-    arm: float,
-    stop: float,
-    across: float,
-    half_width: float,
-    side: int,
-    group: int,
-    lanes: tuple[int, ...],
-    junction: int,
-) -> list[int]:
-    """The light at the stop line of an approach and its repeat on the far side.
+    centre: Floats, arms: list[Arm], far: list[float], place: int, stop: float, side: int
+) -> tuple[Floats, Floats]:
+    """Where the light at the stop line of an approach stands, and its repeat on the far side; (2,) each.
 
     Args:
-        heads: gets them.
         centre: (2,) of the junction.
-        arm: heading of the arm away from the junction, in radians.
+        arms: of the junction.
+        far: how far it reaches into each.
+        place: of the approach among the arms.
         stop: from the centre to the stop line, in metres.
-        across: from the centre to the far side, in metres.
-        half_width: of the road, to its kerb.
         side: 1 where traffic keeps to the left, -1 to the right.
-        group: that shows the same.
-        lanes: that obey it.
-        junction: its number.
     """
-    travel = arm + np.pi
-    go = np.array([np.cos(travel), np.sin(travel)])
-    left = np.array([-go[1], go[0]])
-    beside = side * (half_width + BESIDE_M) * left
-    near = centre - (stop - 0.4) * go + beside
-    far = centre + across * go + beside
-    return [heads.add(place, arm, group, lanes, junction=junction) for place in (near, far)]
+    own = arms[place]
+    near = _beside(centre, own.heading + np.pi, -(stop - 0.4), side * (own.half_width_m + BESIDE_M))
+    for k, arm in enumerate(arms):
+        if opposite(own, arm):
+            beside = side * (arm.half_width_m + BESIDE_M)
+            return near, _beside(centre, arm.heading, far[k] + 0.8, beside)
+    across = max(arm.half_width_m for k, arm in enumerate(arms) if k != place) + 1.0
+    return near, _beside(centre, own.heading + np.pi, across, side * 2.0)
+
+
+def opposite(first: Arm, second: Arm) -> bool:
+    """Whether one goes straight on from one arm to the other."""
+    return bool(abs((first.heading - second.heading) % (2 * np.pi) - np.pi) < np.deg2rad(40.0))
+
+
+def _beside(centre: Floats, heading: float, along: float, left: float) -> Floats:
+    c, s = np.cos(heading), np.sin(heading)
+    place: Floats = centre + along * np.array([c, s]) + left * np.array([-s, c])
+    return place
 
 
 def crossing_heads(
@@ -78,6 +78,6 @@ def crossing_heads(
         here = street.track.at(np.array([spot.s_m + away]))
         facing = float(here.headings[0]) + (np.pi if forward else 0.0)
         own = side if forward else -side
-        for kerb in (own, -own):
-            found.append(heads.add(here.beside(kerb * out)[0], facing, vehicles, lanes, -1, crossing))
+        places = [here.beside(kerb * out)[0] for kerb in (own, -own)]
+        found += [heads.add(place, facing, vehicles, lanes, -1, crossing) for place in places]
     return tuple(found)

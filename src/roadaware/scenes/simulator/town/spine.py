@@ -48,28 +48,29 @@ class Spine:
     nodes: list[Node]
 
 
-def draw_spine(config: SceneConfig, rng: np.random.Generator, room_m: float) -> Spine:
+def draw_spine(config: SceneConfig, rng: np.random.Generator, room_m: float, widest_m: float) -> Spine:
     """A way that is long enough for the whole scene.
 
     Args:
         config: gives length, bends and junctions.
         rng: of the town.
         room_m: straight road that each leg needs at both ends, for the junction.
+        widest_m: from the middle of a road to the outer edge of its pavement, at most.
     """
     where = config.surroundings
     total = BEHIND_M + config.seconds * config.behaviour.ego_speed_kmh / 3.6 + VIEW_M
     legs: list[Track] = []
     nodes: list[Node] = []
     place, heading, base, last = np.zeros(2), 0.0, 0.0, "right" if rng.random() < 0.5 else "left"
+    tightest = max(25.0 + 120.0 * (1.0 - where.bends), widest_m + 4.0)
     done = 0.0
     while True:
         length = max(2 * room_m + 25.0, _spacing(rng, where.junctions))
         if not nodes and where.junctions:
             length = max(length * 0.7, BEHIND_M + room_m + 25.0)
         is_last = done + length > total - 70.0
-        leg = _leg(
-            rng, place, heading, base, max(total - done, 60.0) if is_last else length, room_m, where.bends
-        )
+        length = max(total - done, 60.0) if is_last else length
+        leg = _leg(rng, (place, heading, base), length, room_m, where.bends, tightest)
         legs.append(leg)
         done += leg.length
         if is_last:
@@ -106,20 +107,19 @@ def _node(rng: np.random.Generator, leg: Track, last: str) -> Node:
 
 def _leg(
     rng: np.random.Generator,
-    place: Floats,
-    heading: float,
-    base: float,
+    start: tuple[Floats, float, float],
     length: float,
     room_m: float,
     bends: float,
+    tightest: float,
 ) -> Track:
-    """Straights and bends, straight at both ends."""
+    """Straights and bends, straight at both ends, from a place, a heading and the main direction."""
+    place, heading, base = start
     pieces = [straight(place, heading, min(room_m + 8.0, length / 2))]
     left = length - 2 * pieces[0].length
     while left > 1.0:
         place, heading = pieces[-1].points[-1], float(pieces[-1].headings[-1])
         if rng.random() < 0.25 + 0.6 * bends and bends > 0 and left > 12.0:
-            tightest = 25.0 + 120.0 * (1.0 - bends)
             radius = float(np.exp(rng.uniform(np.log(tightest), np.log(max(200.0, tightest)))))
             aim = base + rng.uniform(-1.0, 1.0) * MOST_TURNED
             most = left / radius

@@ -1,4 +1,4 @@
-"""Tracks: lines with their exact direction at each point, out of straights, arcs and curves between two ends."""
+"""Tracks: lines with their exact direction at each point, out of straights, arcs and sweeps."""
 
 from __future__ import annotations
 
