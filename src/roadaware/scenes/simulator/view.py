@@ -1,4 +1,4 @@
-"""TrafficView: the moving vehicles and the traffic lights of one frame, for those who must look out for them."""
+"""TrafficView: moving vehicles and traffic lights of one frame, for those who must look out for them."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -42,7 +43,12 @@ class Lived:
 
 
 def simulate(
-    layout: Layout, config: SceneConfig, conditions: Conditions, rng: np.random.Generator, walkers: OnFoot
+    layout: Layout,
+    config: SceneConfig,
+    conditions: Conditions,
+    rng: np.random.Generator,
+    walkers: OnFoot,
+    objects: Sequence[Actor] = (),
 ) -> Lived:
     """Let vehicles drive through a scene.
 
@@ -52,10 +58,13 @@ def simulate(
         conditions: light and weather; they decide on head lamps.
         rng: every draw comes from it.
         walkers: people; `step` is called once per frame with what they see.
+        objects: that lie on the road or beside it; vehicles drive round them or stop.
 
     Returns:
         The own vehicle, everybody else on wheels and the traffic lights.
     """
     from roadaware.scenes.simulator.traffic.loop import live
 
-    return live(layout, config, conditions, rng, walkers)
+    rows = [(*o.position[0, :2], o.heading[0], *o.size_m[:2]) for o in objects if len(o.heading)]
+    things = np.array(rows, dtype=np.float64).reshape(-1, 5)
+    return live(layout, config, conditions, rng, walkers, things)

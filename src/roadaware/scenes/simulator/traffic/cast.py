@@ -1,0 +1,262 @@
+"""Cast: the own vehicle, all others that move, and those that are parked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from roadaware.scenes.simulator.actors import Actor, Bools, Pose
+from roadaware.scenes.simulator.config import SceneConfig
+from roadaware.scenes.simulator.layout import Lane
+from roadaware.scenes.simulator.traffic.kinds import PARKED, Make, Manners, draw_kind, draw_make
+from roadaware.scenes.simulator.traffic.net import Net
+from roadaware.scenes.simulator.traffic.record import FACTS, actor_of
+from roadaware.scenes.simulator.traffic.spawn import Spawner, is_gone
+from roadaware.scenes.simulator.traffic.vehicle import Vehicle
+
+EGO_SIZE_M = (4.4, 1.82, 1.5)
+START_M = 60.0
+"""Of road that lies behind the own vehicle at the start."""
+BAY_M = 5.8
+SEEN_M = 150.0
+"""Within which parked vehicles are recorded."""
+RENEW_S = 0.5
+"""Between looks at whether somebody should come."""
+STOPPED_AHEAD, STOPPED_ELSEWHERE, EMERGENCY = 0.4, 0.2, 0.06
+"""Shares of scenes in which somebody stands in the own lane with hazard lights, in another, and in which an
+emergency vehicle comes."""
+LEAVING = 0.12
+"""Share of parked vehicles that would leave when the own vehicle comes."""
+REVERSING = 0.5
+"""Share of them that reverse first, where there is room."""
+
+
+@dataclass(eq=False)
+class Parked:
+    """One that is parked.
+
+    Args:
+        make: what it is.
+        x: of its middle, metres.
+        y: of its middle, metres.
+        heading: radians.
+        lane: number of its row of bays.
+        leaves: whether it wants to leave when the own vehicle comes.
+        reverse_m: how far it reverses before.
+        first: first frame in which it is near; -1 for never so far.
+        end: frame after the last.
+    """
+
+    make: Make
+    x: float
+    y: float
+    heading: float
+    lane: int
+    leaves: bool
+    reverse_m: float
+    first: int = -1
+    end: int = -1
+
+
+class Cast:
+    """Everybody on wheels.
+
+    Args:
+        net: roads.
+        config: of the scene.
+        rng: draws everybody.
+    """
+
+    def __init__(self, net: Net, config: SceneConfig, rng: np.random.Generator) -> None:
+        self.net, self.config, self.rng = net, config, rng
+        self.spawner = Spawner(net, config, rng)
+        self.ego = self._ego()
+        self.vehicles: list[Vehicle] = [self.ego]
+        self.gone: list[Vehicle] = []
+        self.parked = [p for lane in net.layout.lanes if lane.kind == "parking" for p in self._row(lane)]
+        if config.behaviour.vehicles > 0:
+            self._specials()
+            for _ in range(2 * self.spawner.wanted(self.ego.x, self.ego.y)):
+                if len(self.vehicles) <= self.spawner.wanted(self.ego.x, self.ego.y):
+                    self._come(0, first=True)
+
+    def _ego(self) -> Vehicle:
+        """The own vehicle at its start, at speed."""
+        steps = self.net.route()
+        make = Make("Car", "own", EGO_SIZE_M, 0)
+        lane = self.net.layout.lanes[steps[0][0]]
+        ego = self.spawner.make(make, steps, min(START_M, 0.3 * lane.line.length) + 1.3, 0.0, 0)
+        speed = self.config.behaviour.ego_speed_kmh / 3.6
+        ego.manners = Manners(max(speed, 0.5), 1.7, 2.2, 1.3, 6.0, self.config.behaviour.yielding)
+        # Its rear axle keeps to the line and it points along it: acceleration and yaw rate are exact.
+        ego.tail_m, ego.base_m = 0.9, 0.3
+        ego.place()
+        gaps = [e.s - ego.front for e in ego.path.events if e.s > ego.front and e.kind != "bay"]
+        stop = np.sqrt(3.2 * max(min(gaps, default=np.inf) - 1.0, 0.0))
+        ego.v = float(min(speed, ego.path.limit(ego.front), stop))
+        return ego
+
+    def _row(self, lane: Lane) -> list[Parked]:
+        """Who is parked in a row of bays."""
+        n = max(round(lane.line.length / BAY_M), 1)
+        taken: Bools = self.rng.random(n) < self.config.behaviour.parked
+        found = []
+        for k in np.flatnonzero(taken).tolist():
+            make = draw_make(self.rng, draw_kind(self.rng, PARKED), lane.width_m, 5.45)
+            s = (k + 0.5) * lane.line.length / n + float(self.rng.normal(0, 0.1))
+            beside, turn, leaves, back = self.rng.random(4)
+            x, y = lane.line.beside(s, 0.25 * (beside - 0.5)).tolist()
+            heading = float(lane.line.heading(s)) + 0.04 * (turn - 0.5)
+            room_before = k + 1 < n and not taken[k + 1]
+            room_behind = k > 0 and not taken[k - 1]
+            goes = room_before and leaves < LEAVING and make.kind != "Mobike"
+            reverse = 2.5 if goes and room_behind and back < REVERSING else 0.0
+            found.append(Parked(make, x, y, heading, lane.number, goes, reverse))
+        return found
+
+    def _come(self, frame: int, *, first: bool) -> None:
+        made = self.spawner.come(self.vehicles, self.ego, frame, first=first)
+        if made is not None:
+            self.vehicles.append(made)
+
+    def _specials(self) -> None:
+        """Somebody who stands in a lane with hazard lights, an emergency vehicle: now and then."""
+        ahead, elsewhere, emergency = self.rng.random(3)
+        own = [leg.lane for leg in self.ego.path.legs if leg.lane >= 0]
+        if ahead < STOPPED_AHEAD:
+            self._stop_somebody([self.net.layout.lanes[n] for n in own])
+        if elsewhere < STOPPED_ELSEWHERE:
+            roads = {self.net.layout.lanes[n].road for n in own}
+            others = [x for x in self.net.layout.lanes if x.road in roads and x.number not in own]
+            self._stop_somebody([lane for lane in others if lane.kind == "vehicle"])
+        if emergency < EMERGENCY:
+            for _ in range(4):
+                made = self.spawner.come(self.vehicles, self.ego, 0, first=True, kind="EmVeh")
+                if made is not None:
+                    made.beacon = True
+                    self.vehicles.append(made)
+                    break
+
+    def _stop_somebody(self, lanes: list[Lane]) -> None:
+        """Stand with hazard lights near the kerb of one of these lanes, away from all lines."""
+        places = []
+        for lane in lanes:
+            near = lane.order == max(
+                o.order
+                for o in (self.net.layout.lanes[n] for n in self.net.layout.roads[lane.road].lanes)
+                if o.kind == "vehicle" and o.forward == lane.forward
+            )
+            spans = [(e.s - 34.0, e.s + 16.0) for e in self.net.lines[lane.number]]
+            for s in np.arange(18.0, lane.line.length - 36.0, 4.0) if near else ():
+                x, y = lane.line.at(s).tolist()
+                away = float(np.hypot(x - self.ego.x, y - self.ego.y))
+                if 30.0 < away < 140.0 and not any(low < s < high for low, high in spans):
+                    places.append((lane, float(s)))
+        if not places:
+            return
+        lane, s = places[int(self.rng.integers(len(places)))]
+        kind = "MedVeh" if self.rng.random() < 0.4 else "Car"
+        make = draw_make(self.rng, kind, lane.width_m)
+        left = -self.net.inwards * (lane.width_m / 2 - make.size_m[1] / 2 - 0.1)
+        steps = self.net.wander(lane.number, self.rng, 200.0)
+        vehicle = self.spawner.make(make, steps, s, left, 0)
+        vehicle.hazard = True
+        # Behind the own vehicle nobody would ever see it.
+        ahead = (vehicle.x - self.ego.x) * np.cos(self.ego.heading)
+        ahead += (vehicle.y - self.ego.y) * np.sin(self.ego.heading)
+        if ahead > 25.0:
+            self.vehicles.append(vehicle)
+
+    def renew(self, frame: int) -> list[Vehicle]:
+        """Take away who is far, let others come; returns who went.
+
+        Args:
+            frame: now.
+        """
+        gone = [v for v in self.vehicles[1:] if is_gone(v, self.ego)]
+        if gone:
+            self.vehicles = [v for v in self.vehicles if v not in gone]
+            self.gone += [v for v in gone if v.trail]
+        every = max(round(RENEW_S * self.config.camera.fps), 1)
+        wanted = self.spawner.wanted(self.ego.x, self.ego.y)
+        if frame % every == 0 and len(self.vehicles) <= wanted:
+            self._come(frame, first=False)
+        return gone
+
+    def see_parked(self, frame: int, time_s: float) -> None:
+        """Note which parked vehicles are near, and let one leave now and then.
+
+        Args:
+            frame: now.
+            time_s: now.
+        """
+        c, s = np.cos(self.ego.heading), np.sin(self.ego.heading)
+        for place, parked in enumerate(self.parked):
+            dx, dy = parked.x - self.ego.x, parked.y - self.ego.y
+            if parked.end >= 0 or abs(dx) > SEEN_M or abs(dy) > SEEN_M:
+                if parked.first >= 0 and parked.end < 0:
+                    parked.end = frame
+                continue
+            if parked.first < 0:
+                parked.first = frame
+            if parked.leaves and 14.0 < dx * c + dy * s < 55.0 and abs(dy * c - dx * s) < 15.0:
+                self.parked[place].leaves = False
+                if self._leave(parked, frame, time_s):
+                    parked.end = frame
+
+    def _leave(self, parked: Parked, frame: int, time_s: float) -> bool:
+        """Make a parked vehicle one that moves: it reverses or indicates, and waits for a gap."""
+        row = self.net.layout.lanes[parked.lane]
+        lanes = [self.net.layout.lanes[n] for n in self.net.layout.roads[row.road].lanes]
+        own = [o for o in lanes if o.kind == "vehicle" and o.forward == row.forward]
+        lane = max(own, key=lambda o: o.order)
+        along, left = lane.line.project(np.array([[parked.x, parked.y]]))
+        if float(along[0]) > lane.line.length - 25.0:
+            return False
+        steps = self.net.wander(lane.number, self.rng, 250.0)
+        vehicle = self.spawner.make(parked.make, steps, float(along[0]), float(left[0]), frame)
+        vehicle.home_m, vehicle.hold = 0.0, "kerb"
+        vehicle.reverse_m = parked.reverse_m
+        vehicle.hold_until = time_s + float(self.rng.uniform(1.5, 3.0)) + parked.reverse_m
+        self.vehicles.append(vehicle)
+        return True
+
+    def actors(self, n_frames: int, fps: float) -> tuple[Actor, ...]:
+        """Everybody but the own vehicle, those that moved first, in the order in which they came.
+
+        Args:
+            n_frames: of the scene.
+            fps: frames per second.
+        """
+        moved = sorted((v for v in [*self.gone, *self.vehicles[1:]] if v.trail), key=lambda v: v.number)
+        found = [actor_of(vehicle, number, fps) for number, vehicle in enumerate(moved)]
+        for parked in self.parked:
+            end = n_frames if parked.end < 0 else parked.end
+            if 0 <= parked.first < end:
+                found.append(_still(parked, len(found), end))
+        return tuple(found)
+
+
+def _still(parked: Parked, number: int, end: int) -> Actor:
+    """A parked vehicle as an actor that does not count."""
+    n = end - parked.first
+    zeros = np.zeros(n)
+    return Actor(
+        number,
+        parked.make.kind,
+        parked.make.model,
+        parked.make.size_m,
+        parked.make.look,
+        parked.first,
+        np.tile([parked.x, parked.y, 0.0], (n, 1)),
+        np.full(n, parked.heading),
+        zeros,
+        np.zeros(n, dtype=np.uint8),
+        np.full(n, Pose.STAND, dtype=np.uint8),
+        zeros,
+        zeros,
+        np.full(n, parked.lane, dtype=np.int64),
+        False,
+        {name: np.zeros(n, dtype=np.int8) for name in FACTS},
+    )

@@ -1,0 +1,282 @@
+"""Manoeuvres: passing what is slow or stands, changing lanes, pulling aside, leaving the kerb."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from roadaware.scenes.simulator.actors import Floats
+from roadaware.scenes.simulator.traffic.following import Bodies, Sight
+from roadaware.scenes.simulator.traffic.net import Net
+from roadaware.scenes.simulator.traffic.strips import Strip, is_free, people_free, strip_of
+from roadaware.scenes.simulator.traffic.vehicle import Passing, Shift, Vehicle
+
+CYCLIST_ROOM_M, OTHER_ROOM_M = 0.95, 0.55
+"""Beside whom or what is passed."""
+FARTHEST_M = 3.5
+"""From the middle of the lane that one drives when one passes."""
+WISH_S, GIVE_UP_S = 1.8, 6.0
+"""Indicating before a lane change starts, and until it is given up."""
+INDICATE_S = 0.9
+"""Before one pulls out to pass."""
+LEAST_M = 48.0
+"""Of road that is left for a lane change."""
+SLOWER = 0.8
+"""Share of one's own speed below which one wants to get past the one in front."""
+ASIDE_M = 45.0
+"""From an emergency vehicle at which one pulls aside."""
+
+
+class Manoeuvres:
+    """What drivers decide to do.
+
+    Args:
+        net: roads.
+        rng: draws the ways of those who change lanes.
+        ego: the own vehicle, which stays on its route.
+    """
+
+    def __init__(self, net: Net, rng: np.random.Generator, ego: Vehicle) -> None:
+        self.net, self.rng, self.ego = net, rng, ego
+
+    def decide(
+        self, vehicles: Sequence[Vehicle], sight: Sight, bodies: Bodies, people: Floats, time_s: float
+    ) -> None:
+        """Let everybody decide.
+
+        Args:
+            vehicles: that move.
+            sight: what they see.
+            bodies: everything on the road.
+            people: (p, 2) on the road.
+            time_s: now.
+        """
+        beacons = [v for v in vehicles if v.beacon]
+        passed = [v.passing.target for v in vehicles if v.passing is not None and not v.passing.back]
+        for vehicle in vehicles:
+            vehicle.passed_by = vehicle in passed
+        for row, vehicle in enumerate(vehicles):
+            vehicle.leader, vehicle.leader_gap = int(sight.leader[row]), float(sight.gap[row])
+            self._finish(vehicle)
+            if vehicle.hold == "kerb":
+                self._leave_kerb(vehicle, row, bodies, people, time_s)
+            elif vehicle.passing is not None:
+                self._go_back(vehicle, row, bodies)
+            elif vehicle.lane >= 0 and not vehicle.hazard and not vehicle.hold:
+                for other in beacons:
+                    self._pull_aside(vehicle, other)
+                if vehicle.aside_for is None and not vehicle.shifting():
+                    self._keep_line(vehicle)
+                    self._pass(vehicle, row, vehicles, bodies, people, time_s)
+                    self._change(vehicle, row, vehicles, bodies, time_s)
+
+    def _finish(self, vehicle: Vehicle) -> None:
+        """End what is done."""
+        if vehicle.shifting():
+            return
+        if vehicle.passing is not None and vehicle.passing.back:
+            vehicle.passing = None
+        vehicle.changing = 0
+
+    def _keep_line(self, vehicle: Vehicle) -> None:
+        """Cyclists keep to the edge of lanes that are not theirs; everybody else to the middle."""
+        lane = self.net.layout.lanes[vehicle.lane]
+        vehicle.home_m = home_of(vehicle.kind, lane.kind, lane.width_m, self.net.inwards)
+        if abs(vehicle.home_m - vehicle.shift.target_m) > 0.05 and vehicle.passing is None:
+            vehicle.go_beside(vehicle.home_m, 14.0)
+
+    def _pass(
+        self,
+        vehicle: Vehicle,
+        row: int,
+        vehicles: Sequence[Vehicle],
+        bodies: Bodies,
+        people: Floats,
+        time_s: float,
+    ) -> None:
+        """Begin to pass what is in the way, once that is indicated, if there is room and time."""
+        lead = vehicle.leader
+        if lead < 0 or vehicle.leader_gap > 28.0 or not self._passable(vehicle, lead, bodies):
+            vehicle.pass_since = -1.0
+            return
+        if vehicle.pass_since < 0:
+            vehicle.pass_since = time_s
+        if time_s - vehicle.pass_since < INDICATE_S:
+            return
+        strip = strip_of(vehicle, bodies, row, 40.0, 150.0)
+        chain = [lead, *self._next_ones(vehicle, lead, strip, bodies)]
+        side = self.net.inwards
+        edges = [side * strip.left[k] + strip.half[k] + self._room(k, vehicles) for k in chain]
+        left = side * (max(edges) + vehicle.width / 2)
+        last = chain[-1]
+        moves = float(strip.onward[last])
+        fast = min(vehicle.manners.speed, vehicle.path.limit(vehicle.front + 10.0))
+        if abs(left) > FARTHEST_M or fast - moves < 1.0 or strip.along[last] > 60.0:
+            return
+        until = float(strip.along[last] + strip.reach[last]) + vehicle.length / 2 + 2.5
+        mean = max(0.5 * (vehicle.v + fast), 2.0)
+        time = until / max(mean - moves, 0.8) + 1.0
+        way = until + moves * time + max(10.0, 1.7 * fast)
+        if not self._road_is_plain(vehicle, way) or time > 14.0:
+            return
+        if self._somebody_passes(vehicle, vehicles, 100.0):
+            return
+        if not is_free(vehicle, strip, left, way, time + 2.0, chain):
+            return
+        if not people_free(vehicle, people, left, way):
+            return
+        target = vehicles[last] if last < len(vehicles) else None
+        on_way = target is not None and not target.hazard
+        clear = vehicle.s + float(strip.along[last] + strip.reach[last])
+        vehicle.passing = Passing(target, clear, on_way)
+        vehicle.go_beside(left, float(np.clip(vehicle.leader_gap - 0.5, 6.0, max(8.0, 2.0 * vehicle.v))))
+
+    def _passable(self, vehicle: Vehicle, lead: int, bodies: Bodies) -> bool:
+        facing = float(np.cos(bodies.heading[lead] - vehicle.heading))
+        slow = float(bodies.speed[lead]) < (0.3 if vehicle.kind == "Cyc" else SLOWER * vehicle.manners.speed)
+        return bool(bodies.passable[lead]) and facing > 0.5 and slow and vehicle.hold != "bay"
+
+    def _next_ones(self, vehicle: Vehicle, lead: int, strip: Strip, bodies: Bodies) -> list[int]:
+        """Others right before the one that is passed, which must be passed as well."""
+        found: list[int] = []
+        last = lead
+        for _ in range(3):
+            gap = strip.along - strip.reach - (strip.along[last] + strip.reach[last])
+            near = (gap > -1.0) & (gap < vehicle.length + 12.0) & (strip.facing > 0.5)
+            near &= np.abs(strip.left - vehicle.home_m) < vehicle.width / 2 + strip.half + 0.3
+            near[[lead, *found]] = False
+            if not near.any():
+                break
+            last = int(np.where(near, strip.along, np.inf).argmin())
+            found.append(last)
+        return found
+
+    def _room(self, place: int, vehicles: Sequence[Vehicle]) -> float:
+        cyclist = place < len(vehicles) and vehicles[place].kind == "Cyc"
+        return CYCLIST_ROOM_M if cyclist else OTHER_ROOM_M
+
+    def _road_is_plain(self, vehicle: Vehicle, way_m: float) -> bool:
+        """Whether no junction, crossing or light lies on the next metres."""
+        if vehicle.path.legs[vehicle.leg].end < vehicle.s + way_m + vehicle.length / 2:
+            return False
+        lines = [e.s for e in vehicle.path.events if e.kind != "bay"]
+        return not any(vehicle.front - 6.0 < s < vehicle.front + way_m + 2.0 for s in lines)
+
+    def _somebody_passes(self, vehicle: Vehicle, vehicles: Sequence[Vehicle], within_m: float) -> bool:
+        """Whether somebody near is out of its lane already."""
+        return any(
+            other is not vehicle
+            and (other.passing is not None or other.changing != 0)
+            and np.hypot(other.x - vehicle.x, other.y - vehicle.y) < within_m
+            and (np.cos(other.heading - vehicle.heading) < 0.3 or abs(other.s - vehicle.s) < 30.0)
+            for other in vehicles
+        )
+
+    def _go_back(self, vehicle: Vehicle, row: int, bodies: Bodies) -> None:
+        """Pull in again once what is passed lies behind, and there is room."""
+        passing = vehicle.passing
+        if passing is None or passing.back:
+            return
+        clear = passing.clear_s
+        if passing.target is not None:
+            target = passing.target
+            c, s = np.cos(vehicle.heading), np.sin(vehicle.heading)
+            ahead = (target.x - vehicle.x) * c + (target.y - vehicle.y) * s
+            clear = vehicle.s + float(ahead) + target.length / 2
+        if vehicle.rear > clear + 1.5:
+            passing.back = True
+            vehicle.go_beside(vehicle.home_m, max(9.0, 1.6 * vehicle.v))
+
+    def _pull_aside(self, vehicle: Vehicle, other: Vehicle) -> None:
+        """Make way for an emergency vehicle, and come back when it has passed."""
+        if vehicle.beacon or vehicle.kind == "Cyc":
+            return
+        dx, dy = other.x - vehicle.x, other.y - vehicle.y
+        ahead = dx * np.cos(vehicle.heading) + dy * np.sin(vehicle.heading)
+        facing = float(np.cos(other.heading - vehicle.heading))
+        comes = -ASIDE_M < ahead < 4.0 if facing > 0.5 else (facing < -0.5 and -4.0 < ahead < ASIDE_M)
+        near = comes and np.hypot(dx, dy) < ASIDE_M
+        if near and vehicle.aside_for is None and not vehicle.shifting() and vehicle.passing is None:
+            lane = self.net.layout.lanes[vehicle.lane]
+            room = min(max(lane.width_m / 2 - vehicle.width / 2 - 0.05, 0.0), 0.8)
+            vehicle.aside_for, vehicle.wish = other, 0
+            vehicle.go_beside(-self.net.inwards * room, max(8.0, 1.6 * vehicle.v))
+        elif vehicle.aside_for is other and not near:
+            vehicle.aside_for = None
+            vehicle.go_beside(vehicle.home_m, max(9.0, 1.6 * vehicle.v))
+
+    def _change(
+        self, vehicle: Vehicle, row: int, vehicles: Sequence[Vehicle], bodies: Bodies, time_s: float
+    ) -> None:
+        """Wish for another lane, indicate, and go there when it is free."""
+        lane = self.net.layout.lanes[vehicle.lane]
+        if vehicle.passing or vehicle.changing or lane.kind != "vehicle" or vehicle.kind in ("Cyc", "Bus"):
+            vehicle.wish = 0
+            return
+        left_over = vehicle.path.legs[vehicle.leg].end - vehicle.s
+        if left_over < LEAST_M or not self._road_is_plain(vehicle, 30.0):
+            vehicle.wish = 0
+        elif vehicle.wish == 0:
+            slow = vehicle.leader_gap < 20.0 and vehicle.v < SLOWER * vehicle.manners.speed
+            if self.rng.random() < (0.12 if slow else 0.012):
+                wish = 1 if self.rng.random() < 0.5 else -1
+                if self.net.beside(lane, wish) is not None:
+                    vehicle.wish, vehicle.wish_since = wish, time_s
+        elif time_s - vehicle.wish_since > GIVE_UP_S:
+            vehicle.wish = 0
+        elif time_s - vehicle.wish_since > WISH_S and vehicle.v > 2.5:
+            self._start_change(vehicle, row, vehicles, bodies)
+
+    def _start_change(self, vehicle: Vehicle, row: int, vehicles: Sequence[Vehicle], bodies: Bodies) -> None:
+        lane = self.net.layout.lanes[vehicle.lane]
+        other = self.net.beside(lane, vehicle.wish)
+        if other is None or self._somebody_passes(vehicle, vehicles, 40.0):
+            return
+        across = vehicle.wish * (lane.width_m + other.width_m) / 2
+        strip = strip_of(vehicle, bodies, row, 40.0, 60.0)
+        if not is_free(vehicle, strip, across, 14.0 + vehicle.v, 3.0, ()):
+            return
+        if vehicle is self.ego:
+            after = [self.net.layout.lanes[leg.lane].road for leg in vehicle.path.legs if leg.lane >= 0]
+            now = sum(leg.lane >= 0 for leg in vehicle.path.legs[: vehicle.leg + 1])
+            steps = self.net.along(other.number, after[now:])
+        else:
+            steps = self.net.wander(other.number, self.rng, 350.0)
+        if steps is None:
+            vehicle.wish = 0
+            return
+        along, left = other.line.project(np.array([[vehicle.x, vehicle.y]]))
+        vehicle.path = self.net.path(steps)
+        vehicle.s, vehicle.leg = float(along[0]), 0
+        start = vehicle.rear + vehicle.tail_m + vehicle.base_m
+        vehicle.shift = Shift(start, max(16.0, 2.6 * vehicle.v), float(left[0]), 0.0, 0.0)
+        vehicle.changing, vehicle.wish, vehicle.home_m = vehicle.wish, 0, 0.0
+
+    def _leave_kerb(self, vehicle: Vehicle, row: int, bodies: Bodies, people: Floats, time_s: float) -> None:
+        """Pull out of a parking bay, after reversing and indicating, when nobody comes."""
+        if time_s < vehicle.hold_until or vehicle.reverse_m > 0:
+            return
+        strip = strip_of(vehicle, bodies, row, 45.0, 30.0)
+        lane = self.net.layout.lanes[vehicle.lane]
+        across = np.linspace(vehicle.left_m, vehicle.home_m, 3)[1:]
+        if lane.kind == "bus":
+            across = across[:1]
+        free = all(is_free(vehicle, strip, float(left), 18.0, 4.0, ()) for left in across)
+        if free and people_free(vehicle, people, vehicle.home_m, 14.0):
+            vehicle.hold = ""
+            vehicle.go_beside(vehicle.home_m, 11.0)
+
+
+def home_of(kind: str, lane_kind: str, width_m: float, inwards: int) -> float:
+    """How far beside the middle of a lane a vehicle drives, left positive, in metres.
+
+    Args:
+        kind: of the vehicle.
+        lane_kind: of the lane.
+        width_m: of the lane.
+        inwards: 1 where the middle of the road lies to the left.
+    """
+    if kind == "Cyc" and lane_kind in ("vehicle", "bus"):
+        return -inwards * (width_m / 2 - 0.6)
+    return 0.0
