@@ -55,7 +55,8 @@ def _beside(
     # A dog takes two steps for each of its length and a half.
     gait = np.cumsum(speed / fps) * 2.0 * np.pi / (0.75 * model.size_m[0] * 1.5)
     return Actor(
-        number, kind, model.name, model.size_m, actor.look, actor.first, position, actor.heading.copy(), speed,
+        number, kind, model.name, model.size_m, actor.look, actor.first, position, actor.heading.copy(),
+        speed,
         np.zeros(n, dtype=np.uint8), np.zeros(n, dtype=np.uint8), gait, np.zeros(n),
         np.full(n, -1, dtype=np.int64),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Places where people cross a road: marked crossings, beside junctions, and between them where nobody parks."""
+"""Places where people cross a road: marked crossings, corners, and elsewhere where nobody parks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions: of whom one would ask whether they want to cross, when, and what people who watch would answer."""
+"""Questions: of whom one would ask whether they want to cross, when, and what watchers would answer."""
 
 from __future__ import annotations
 

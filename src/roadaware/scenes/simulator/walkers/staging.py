@@ -155,8 +155,7 @@ def _place(stage: Stage, band: int, s: float, rng: np.random.Generator) -> Place
     """Where somebody who is about there would cross: at a crossing that is near, or where they are."""
     marked = [place for place in stage.marked if place.band == band and abs(place.s - s) < 35.0]
     if marked and rng.random() < MARKED_SHARE:
-        near = min(marked, key=lambda place: abs(place.s - s))
-        return near
+        return min(marked, key=lambda place: abs(place.s - s))
     length = stage.ways.bands[band].length_m
     ends = [end for end in (1.6, length - 1.6) if abs(end - s) < 14.0]
     for attempt in range(6):

@@ -1,4 +1,4 @@
-"""`Ways`: the pavements of a layout as bands beside roads and round corners, with coordinates along and across."""
+"""`Ways`: the pavements of a layout, beside roads and round corners, with coordinates along and across."""
 
 from __future__ import annotations
 
@@ -108,7 +108,8 @@ class Ways:
 
     def place(self, band: int, s: float, u: float) -> Floats:
         """(2,) one place in the world."""
-        return self.world(np.array([band]), np.array([s]), np.array([u]))[0]
+        found: Floats = self.world(np.array([band]), np.array([s]), np.array([u]))[0]
+        return found
 
     def bands_of(self, road: int) -> tuple[int, int]:
         """The pavements of a road, left one first."""
