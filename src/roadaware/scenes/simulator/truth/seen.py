@@ -1,0 +1,192 @@
+"""Seen: how much of each actor and traffic light the camera shows in each frame, gathered while rendering."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.scenes.simulator.camera import Camera
+from roadaware.scenes.simulator.episode import Episode
+from roadaware.scenes.simulator.mesh import Soup
+from roadaware.scenes.simulator.render import Picture, instance_boxes
+
+Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+Masks = npt.NDArray[np.int32]
+
+LEAST_PX = 12
+"""Fewer pixels of somebody are not worth a box."""
+LEAST_SHARE = 0.08
+"""A smaller share of somebody that is in view is not worth a box."""
+_PEOPLE = ("Ped", "Cyc", "Mobike")
+_JOINTS = 17
+_AROUND_PX = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What is in the picture, a row for each frame and instance that has pixels or would have some.
+
+    Args:
+        frame: (n,) ascending.
+        instance: (n,) number of the actor; signals follow the actors.
+        visible_px: (n,) pixels that show it.
+        visible: (n, 4) x1, y1, x2, y2 of these pixels; 0 where there are none.
+        full: (n, 4) of its whole shape in the picture's plane, also what is hidden, cut to the picture.
+        expected_px: (n,) pixels that would show it if nothing stood before it.
+        joints: (n, 17, 3) x, y in pixels and whether they are seen (1) or not (0); NaN where it has none.
+    """
+
+    frame: Ints
+    instance: Ints
+    visible_px: Ints
+    visible: Singles
+    full: Singles
+    expected_px: Ints
+    joints: Singles
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    @property
+    def share(self) -> Floats:
+        """(n,) which part of what is in the picture is not hidden, 0 to 1."""
+        share: Floats = np.minimum(1.0, self.visible_px / np.maximum(self.expected_px, 1))
+        return share
+
+    @property
+    def enough(self) -> npt.NDArray[np.bool_]:
+        """(n,) whether enough is seen for a box."""
+        enough: npt.NDArray[np.bool_] = (self.visible_px >= LEAST_PX) & (self.share >= LEAST_SHARE)
+        return enough
+
+    def rows(self, kept: npt.NDArray[np.bool_]) -> Seen:
+        """Some of the rows.
+
+        Args:
+            kept: (n,) which.
+        """
+        return Seen(*(getattr(self, each.name)[kept] for each in fields(self)))
+
+
+@dataclass(eq=False)
+class SeenCollector:
+    """Takes the pictures of an episode one after the other; a frame costs a row for each instance in view.
+
+    Args:
+        episode: whose pictures they are.
+    """
+
+    episode: Episode
+    _parts: list[Seen] = field(default_factory=list)
+
+    def add(self, frame: int, camera: Camera, picture: Picture | Masks, soups: Soup | Sequence[Soup]) -> Seen:
+        """Take one frame; frames come in order.
+
+        Args:
+            frame: of the scene.
+            camera: that looked.
+            picture: what it saw, or the (h, w) instance mask alone.
+            soups: the triangles of the frame, marked by instance.
+
+        Returns:
+            What is seen in this frame.
+        """
+        mask = picture if isinstance(picture, np.ndarray) else picture.instance
+        count = len(self.episode.actors) + len(self.episode.signals)
+        shown = instance_boxes(mask, count)
+        shapes = projected(camera, [soups] if isinstance(soups, Soup) else soups, count)
+        kept = np.flatnonzero((shown[:, 4] > 0) | (shapes[:, 4] > 0))
+        size = np.array([camera.width_px, camera.height_px] * 2, dtype=np.float64)
+        full = np.clip(shapes[kept, :4], 0.0, size)
+        # A few pixels at an edge may be counted by one of two rules of rounding only.
+        whole = np.maximum(shapes[kept, 4], shown[kept, 4]).astype(np.int64)
+        lost = shapes[kept, 4] == 0
+        full[lost] = shown[kept[lost], :4]
+        part = Seen(
+            np.full(len(kept), frame, dtype=np.int64),
+            kept.astype(np.int64),
+            shown[kept, 4].astype(np.int64),
+            shown[kept, :4].astype(np.float32),
+            full.astype(np.float32),
+            whole,
+            self._joints(frame, camera, mask, kept, shown[kept, 4]),
+        )
+        self._parts.append(part)
+        return part
+
+    def seen(self) -> Seen:
+        """All frames that were taken."""
+        if not self._parts:
+            return _none()
+        return Seen(*(np.concatenate([getattr(p, each.name) for p in self._parts]) for each in fields(Seen)))
+
+    def _joints(self, frame: int, camera: Camera, mask: Masks, kept: Ints, pixels: Ints) -> Singles:
+        from roadaware.scenes.simulator.people import joints
+
+        found = np.full((len(kept), _JOINTS, 3), np.nan, dtype=np.float32)
+        for place, (number, count) in enumerate(zip(kept.tolist(), pixels.tolist(), strict=True)):
+            if number >= len(self.episode.actors) or count < LEAST_PX:
+                continue
+            actor = self.episode.actors[number]
+            if actor.kind in _PEOPLE and actor.at(frame) is not None:
+                at, depth = camera.project(joints(actor, frame))
+                ahead = depth > 0
+                found[place, ahead, :2] = at[ahead]
+                found[place, :, 2] = _shown(mask, at, number + 1)
+        return found
+
+
+def _none() -> Seen:
+    whole, four = np.zeros(0, dtype=np.int64), np.zeros((0, 4), dtype=np.float32)
+    return Seen(whole, whole, whole, four, four, whole, np.zeros((0, _JOINTS, 3), dtype=np.float32))
+
+
+def _shown(mask: Masks, at: Floats, value: int) -> npt.NDArray[np.bool_]:
+    """(17,) whether a joint lies on, or right beside, pixels of its owner: joints lie inside of bodies."""
+    height, width = mask.shape
+    inside = (at >= 0).all(1) & (at[:, 0] < width) & (at[:, 1] < height)
+    seen = np.zeros(len(at), dtype=np.bool_)
+    for joint in np.flatnonzero(inside):
+        x, y = int(at[joint, 0]), int(at[joint, 1])
+        near = mask[max(0, y - _AROUND_PX) : y + _AROUND_PX + 1, max(0, x - _AROUND_PX) : x + _AROUND_PX + 1]
+        seen[joint] = bool((near == value).any())
+    return seen
+
+
+def projected(camera: Camera, soups: Sequence[Soup], count: int) -> Floats:
+    """(n, 5) x1, y1, x2, y2 of each instance's shape, not cut to the picture, and its pixels inside.
+
+    Zeros for those not before the camera.
+
+    Args:
+        camera: that looks.
+        soups: triangles marked by instance.
+        count: number of instances.
+    """
+    from roadaware.scenes.simulator.truth.seen_kernels import measure
+
+    corners = np.concatenate([soup.corners[soup.instance > 0] for soup in soups])
+    instance = np.concatenate([soup.instance[soup.instance > 0] for soup in soups])
+    order = np.argsort(instance, kind="stable")
+    found = np.tile(np.array([np.inf, np.inf, -np.inf, -np.inf, 0.0]), (count, 1))
+    mark = np.full((camera.height_px, camera.width_px), -1, dtype=np.int32)
+    pose, lens = pose_of(camera)
+    triangles = np.require(corners[order], np.float32, ("C", "W"))
+    measure(triangles, (instance[order] - 1).astype(np.int64), pose, lens, mark, found)
+    found[~np.isfinite(found).all(1)] = 0.0
+    return found
+
+
+def pose_of(camera: Camera) -> tuple[Floats, Floats]:
+    """(3, 4) from the world to the camera, and (4,) focal lengths and the middle in pixels.
+
+    Args:
+        camera: that looks.
+    """
+    lens = np.array([camera.intrinsics[k] for k in ((0, 0), (1, 1), (0, 2), (1, 2))])
+    return np.ascontiguousarray(camera.camera_SE3_world[:3]), lens
