@@ -15,6 +15,8 @@ from roadaware.scenes.simulator.mesh import Material, Mesh, Semantic, Singles
 
 Size = tuple[float, float, float]
 Kind = TypeVar("Kind")
+TAIL_SHARE = 0.06
+"""Light of a brake lamp that shines as tail lamp only, so that braking stands out at night."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class Figure:
             if full or dim:
                 chosen = self.bulb == place
                 colour[chosen] = bulb.lit
-                glow[chosen] = bulb.glow if full else 0.2 * bulb.glow
+                glow[chosen] = bulb.glow if full else TAIL_SHARE * bulb.glow
         plain = self.mesh
         return Mesh(plain.vertices, plain.triangles, colour, plain.material, plain.semantic, glow, plain.uv)
 
@@ -133,6 +135,9 @@ class Figure:
             moved[:, 0], moved[:, 1] = x * c - y * s + hinge[:, 0], x * s + y * c + hinge[:, 1]
         posed = vertices.copy()
         posed[moving] = moved
+        if any(joint.swing for joint in self.joints):
+            # Legs that swing lift their feet: the body sinks until one is on the ground again.
+            posed[:, 2] -= posed[:, 2].min()
         return posed
 
     @cached_property

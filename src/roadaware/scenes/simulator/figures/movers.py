@@ -20,6 +20,7 @@ from roadaware.scenes.simulator.figures.shapes import (
     Floats,
     ball,
     box,
+    cylinder,
     disc,
     loft,
     patch,
@@ -46,25 +47,15 @@ def dog(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     long, wide, high = size
     coat = matt(np.array(COATS[int(rng.integers(len(COATS)))]) * rng.uniform(0.8, 1.2), Material.CLOTH)
     pale = shaded(coat, 1.7) if rng.random() < 0.5 else coat
-    sides = 4 if coarse else 7
     y = 0.5 * wide
-    trunk = [(-0.34, 0.0, 0.55), (-0.28, 0.0, 0.56), (0.0, 0.0, 0.53), (0.17, 0.0, 0.54), (0.25, 0.0, 0.6)]
-    radii = [0.5 * y, 0.78 * y, 0.82 * y, 0.97 * y, 0.6 * y]
-    form.add(pipe([(x * long, 0.0, z * high) for x, _, z in trunk], radii, sides), coat)
-    neck = [(0.19 * long, 0.0, 0.6 * high), (0.29 * long, 0.0, 0.74 * high), (0.34 * long, 0.0, 0.84 * high)]
-    form.add(pipe(neck, [0.62 * y, 0.45 * y, 0.42 * y], sides), coat)
-    form.add(
-        ball(
-            (0.345 * long, 0.0, 0.86 * high), (0.09 * long, 0.46 * y, 0.1 * high), sides, 2 if coarse else 4
-        ),
-        coat,
-    )
+    _trunk(form, size, coat, coarse)
     muzzle = [(0.38 * long, 0.0, 0.835 * high), (0.49 * long, 0.0, 0.8 * high)]
-    form.add(pipe(muzzle, [0.3 * y, 0.19 * y], 4 if coarse else 6), pale)
-    form.add(box((0.485 * long, -0.12 * y, 0.8 * high), (0.5 * long, 0.12 * y, 0.835 * high)), INK)
-    for side in (1, -1):
-        ear = [(0.33 * long, side * 0.3 * y, 0.92 * high), (0.315 * long, side * 0.42 * y, high)]
-        form.add(pipe(ear, [0.22 * y, 0.05 * y], 3), shaded(coat, 0.6))
+    form.add(pipe(muzzle, [0.3 * y, 0.19 * y], 3 if coarse else 6), pale)
+    if not coarse:
+        form.add(box((0.485 * long, -0.12 * y, 0.8 * high), (0.5 * long, 0.12 * y, 0.835 * high)), INK)
+        for side in (1, -1):
+            ear = [(0.33 * long, side * 0.3 * y, 0.92 * high), (0.315 * long, side * 0.42 * y, high)]
+            form.add(pipe(ear, [0.22 * y, 0.05 * y], 3), shaded(coat, 0.6))
     _legs(form, size, coat, pale, coarse)
     wag = Joint((-0.33 * long, 0.0, 0.6 * high), swing=0.25)
     tail = [
@@ -72,8 +63,26 @@ def dog(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
         (-0.43 * long, 0.0, 0.68 * high),
         (-0.5 * long, 0.0, 0.82 * high),
     ]
-    form.add(pipe(tail, [0.24 * y, 0.17 * y, 0.06 * y], 3 if coarse else 5), coat, joint=wag)
+    radii = [0.24 * y, 0.17 * y, 0.06 * y]
+    form.add(pipe(tail[::2], radii[::2], 3) if coarse else pipe(tail, radii, 5), coat, joint=wag)
     return form
+
+
+def _trunk(form: Form, size: Size, coat: Paint, coarse: bool) -> None:
+    """Body, neck and head."""
+    long, high, y = size[0], size[2], 0.5 * size[1]
+    line = [(-0.34, 0.55), (-0.28, 0.56), (0.0, 0.53), (0.17, 0.54), (0.25, 0.6)]
+    radii = [0.5 * y, 0.78 * y, 0.82 * y, 0.97 * y, 0.6 * y]
+    neck = [(0.19, 0.6), (0.29, 0.74), (0.34, 0.84)]
+    slim = [0.62 * y, 0.45 * y, 0.42 * y]
+    if coarse:
+        line, radii, neck, slim = line[::2], [0.8 * y, 0.95 * y, 0.9 * y], [neck[0], (0.37, 0.92)], slim[:2]
+    sides = 4 if coarse else 7
+    form.add(pipe([(x * long, 0.0, z * high) for x, z in line], radii, sides), coat)
+    form.add(pipe([(x * long, 0.0, z * high) for x, z in neck], slim, sides), coat)
+    if not coarse:
+        skull = ball((0.345 * long, 0.0, 0.86 * high), (0.09 * long, 0.46 * y, 0.1 * high), 7, 4)
+        form.add(skull, coat)
 
 
 def _legs(form: Form, size: Size, coat: Paint, pale: Paint, coarse: bool) -> None:
@@ -89,7 +98,9 @@ def _legs(form: Form, size: Size, coat: Paint, pale: Paint, coarse: bool) -> Non
             (hip[0] + bend * long, hip[1], 0.26 * high),
             (hip[0], hip[1], 0.05 * high),
         ]
-        form.add(pipe(line, [0.42 * y, 0.22 * y, 0.17 * y], 3 if coarse else 5), coat, joint=joint)
+        radii = [0.42 * y, 0.22 * y, 0.17 * y]
+        leg = pipe(line[::2], radii[::2], 3) if coarse else pipe(line, radii, 5)
+        form.add(leg, coat, joint=joint)
         if not coarse:
             paw = box((hip[0] - 0.03, hip[1] - 0.2 * y, 0.0), (hip[0] + 0.06, hip[1] + 0.2 * y, 0.06 * high))
             form.add(paw, pale, joint=joint)
@@ -111,43 +122,42 @@ def stroller(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     for at, radius in ((-0.6 * x, 0.16 * high), (0.76 * x, 0.12 * high)):
         for side in (1, -1):
             _castor(form, (at, side * 0.88 * y, radius), radius, side, coarse)
-    sides = 3 if coarse else 4
     for side in (1, -1):
         tube = [(0.76 * x, side * 0.8 * y, 0.13 * high), (0.0, side * 0.82 * y, 0.5 * high),
                 (-0.8 * x, side * 0.82 * y, 0.9 * high), (-x, side * 0.82 * y, high - 0.02)]  # fmt: skip
-        form.add(pipe(tube, 0.016, sides), STEEL)
+        _rod(form, tube[::3] if coarse else tube, 0.016, STEEL, coarse)
         leg = [(-0.6 * x, side * 0.8 * y, 0.17 * high), (0.05 * x, side * 0.8 * y, 0.52 * high)]
-        form.add(pipe(leg, 0.016, sides), STEEL)
-    form.add(
-        pipe([(-x + 0.02, -0.84 * y, high - 0.03), (-x + 0.02, 0.84 * y, high - 0.03)], 0.022, sides), INK
-    )
-    seat = wedge(
-        (-0.45 * x, 0.5 * x, -0.7 * y, 0.7 * y, 0.36 * high),
-        (-0.62 * x, 0.72 * x, -0.74 * y, 0.74 * y, 0.56 * high),
-    )
+        _rod(form, leg, 0.016, STEEL, coarse)
+    _rod(form, [(-x + 0.02, -0.84 * y, high - 0.03), (-x + 0.02, 0.84 * y, high - 0.03)], 0.022, INK, coarse)
+    low = (-0.45 * x, 0.5 * x, -0.7 * y, 0.7 * y, 0.36 * high)
+    seat = wedge(low, (-0.62 * x, 0.72 * x, -0.74 * y, 0.74 * y, 0.56 * high))
     form.add(seat, cloth, {5: shaded(cloth, 0.3)})
     angles = np.radians(np.linspace(15, 165, 4 if coarse else 7))
-    rings = [[(-0.2 * x + 0.62 * x * np.cos(a), side * 0.74 * y, 0.54 * high + 0.4 * high * np.sin(a)) for a in angles]
-             for side in (-1, 1)]  # fmt: skip
-    form.add(loft(rings), shaded(cloth, 1.3))
+    arc = np.column_stack(
+        [0.62 * x * np.cos(angles) - 0.2 * x, 0.74 * y + 0.0 * angles, 0.4 * high * np.sin(angles)]
+    )
+    arc[:, 2] += 0.54 * high
+    form.add(loft(np.stack([arc * [1.0, -1.0, 1.0], arc])), shaded(cloth, 1.3))
     if coarse:
         return form
     form.add(box((-0.5 * x, -0.6 * y, 0.2 * high), (0.2 * x, 0.6 * y, 0.27 * high)), PLASTIC)
-    form.add(
-        wedge(
-            (0.6 * x, 0.84 * x, -0.4 * y, 0.4 * y, 0.24 * high), (0.68 * x, x, -0.4 * y, 0.4 * y, 0.28 * high)
-        ),
-        PLASTIC,
-    )
+    low = (0.6 * x, 0.84 * x, -0.4 * y, 0.4 * y, 0.24 * high)
+    form.add(wedge(low, (0.68 * x, x, -0.4 * y, 0.4 * y, 0.28 * high)), PLASTIC)
     form.add(ball((0.05 * x, 0.0, 0.64 * high), (0.11, 0.1, 0.11), 7, 3), matt((0.42, 0.26, 0.18)))
     return form
+
+
+def _rod(
+    form: Form, path: list[tuple[float, float, float]], radius: float, paint: Paint, coarse: bool
+) -> None:
+    sides = 3 if coarse else 4
+    form.add(pipe(path, radius, sides).without(sides, sides + 1), paint)
 
 
 def _castor(form: Form, hub: tuple[float, float, float], radius: float, side: int, coarse: bool) -> None:
     if coarse:
         face = disc((hub[0], hub[1] + side * 0.02, hub[2]), radius, (0, side, 0), 5)
         form.add(face, RUBBER)
-        form.add(disc((hub[0], hub[1] - side * 0.02, hub[2]), radius, (0, -side, 0), 5), RUBBER)
         return
     form.add(ring(hub, radius, 0.035, 0.035, sides=10, section=3), RUBBER)
     joint = Joint(hub, radius)
@@ -183,23 +193,20 @@ def _shopping_cart(form: Form, size: Size, coarse: bool) -> None:
     top = (-0.74 * x, x, -y, y, 0.92 * high)
     for at in (-0.6 * x, 0.68 * x):
         for side in (1, -1):
-            _castor(form, (at, side * 0.7 * y, 0.065), 0.065, side, True)
+            hub = (at, side * 0.7 * y, 0.065)
+            if coarse:
+                _castor(form, hub, 0.065, side, coarse)
+            else:
+                form.add(cylinder((at, hub[1] - 0.02, 0.065), (at, hub[1] + 0.02, 0.065), 0.065, 7), RUBBER)
     for side in (1, -1):
-        line = [(0.7 * x, side * 0.68 * y, 0.12), (-0.6 * x, side * 0.68 * y, 0.16), (-0.72 * x, side * 0.8 * y, 0.88 * high),
-                (-x, side * 0.85 * y, high - 0.02)]  # fmt: skip
-        form.add(pipe(line, 0.016, 3), METAL)
-    form.add(
-        pipe(
-            [(-x + 0.02, -0.9 * y, high - 0.022), (-x + 0.02, 0.9 * y, high - 0.022)],
-            0.022,
-            3 if coarse else 5,
-        ),
-        INK,
-    )
+        line = [(0.7 * x, side * 0.68 * y, 0.12), (-0.6 * x, side * 0.68 * y, 0.16),
+                (-0.72 * x, side * 0.8 * y, 0.88 * high), (-x, side * 0.85 * y, high - 0.02)]  # fmt: skip
+        _rod(form, [*line[:2], line[3]] if coarse else line, 0.016, METAL, coarse)
+    _rod(form, [(-x + 0.02, -0.9 * y, high - 0.022), (-x + 0.02, 0.9 * y, high - 0.022)], 0.022, INK, coarse)
     low, up = _level(base), _level(top)
-    floor = patch(low)
-    form.add(floor, METAL)
-    form.add(patch(low[::-1]), STEEL)
+    form.add(patch(low), METAL)
+    if not coarse:
+        form.add(patch(low[::-1]), STEEL)
     for side in range(4):
         quad = np.array([low[side], low[(side + 1) % 4], up[(side + 1) % 4], up[side]])
         _wires(form, quad, 3 if coarse else 9, 2 if coarse else 4, coarse)
@@ -234,20 +241,12 @@ def _hand_cart(form: Form, size: Size, rng: np.random.Generator, coarse: bool) -
             (-0.5 * x, side * 0.62 * y, 0.52 * high),
             (-x, side * 0.62 * y, 0.86 * high),
         ]
-        form.add(pipe(shaft, 0.022, 3 if coarse else 5), wood)
-    form.add(pipe([(-x + 0.02, -0.64 * y, 0.85 * high), (-x + 0.02, 0.64 * y, 0.85 * high)], 0.022, 4), INK)
-    form.add(
-        wedge((-0.5 * x, 0.9 * x, -0.74 * y, 0.74 * y, 0.44 * high), (-0.56 * x, x, -y, y, 0.72 * high)),
-        wood,
-        {5: SHADE},
-    )
+        _rod(form, shaft[::2] if coarse else shaft, 0.022, wood, coarse)
+    _rod(form, [(-x + 0.02, -0.64 * y, 0.85 * high), (-x + 0.02, 0.64 * y, 0.85 * high)], 0.022, INK, coarse)
+    trough = wedge((-0.5 * x, 0.9 * x, -0.74 * y, 0.74 * y, 0.44 * high), (-0.56 * x, x, -y, y, 0.72 * high))
+    form.add(trough, wood, {5: SHADE})
+    sides, rows = (4, 2) if coarse else (7, 3)
     for number in range(1 if coarse else 3):
-        a = (-0.4 + 0.45 * number) * x
-        sack = ball(
-            (a + 0.12, 0.2 * y * (number - 1), 0.78 * high),
-            (0.2, 0.7 * y, 0.22 * high),
-            5 if coarse else 7,
-            3,
-        )
+        place = ((0.45 * number - 0.4) * x + 0.12, 0.2 * y * (number - 1), 0.78 * high)
         tint = rng.uniform(0.05, 0.3, 3) if number == 1 else np.array([0.3, 0.24, 0.15])
-        form.add(sack, matt(tint, Material.CLOTH))
+        form.add(ball(place, (0.2, 0.7 * y, 0.22 * high), sides, rows), matt(tint, Material.CLOTH))

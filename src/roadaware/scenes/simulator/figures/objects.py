@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from roadaware.scenes.simulator.figures.shapes import (
 )
 from roadaware.scenes.simulator.mesh import Material, Semantic
 
+BIN_COLOURS = ((0.03, 0.09, 0.045), (0.05, 0.055, 0.06), (0.03, 0.05, 0.12), (0.12, 0.08, 0.04))
 Maker = Callable[[Form, Size, np.random.Generator, bool], None]
 
 
@@ -89,8 +91,8 @@ def _suitcase(form: Form, size: Size, rng: np.random.Generator, coarse: bool) ->
             (-x + cut, y), (-x, y - cut)]  # fmt: skip
     if coarse:
         plan = [(-x, -y), (x, -y), (x, y), (-x, y)]
-    form.add(loft([[(a * s, b * s, z) for a, b in plan] for z, s in ((0.07, 0.96), (0.12, 1.0), (top - 0.04, 1.0),
-                                                                      (top, 0.93))]), paint)  # fmt: skip
+    shell = [(0.07, 0.96), (0.12, 1.0), (top - 0.04, 1.0), (top, 0.93)]
+    form.add(loft([[(a * s, b * s, z) for a, b in plan] for z, s in shell]), paint)
     for side in (1, -1):
         post = box((side * 0.3 * x - 0.012, -0.85 * y, top - 0.02), (side * 0.3 * x + 0.012, -0.6 * y, high))
         form.add(post, STEEL)
@@ -112,66 +114,59 @@ def _fallen_tree(form: Form, size: Size, rng: np.random.Generator, coarse: bool)
     """A trunk that lies along x, its roots at one end, its crown at the other."""
     long, wide, high = size
     bark = matt((0.085, 0.06, 0.04))
-    thick = 0.13 * high
-    line = [(-0.46 * long, 0.0, 0.24 * high), (-0.1 * long, 0.03 * wide, 0.2 * high), (0.2 * long, 0.0, 0.28 * high),
-            (0.45 * long, 0.08 * wide, 0.4 * high)]  # fmt: skip
+    thick, level = 0.13 * high, 0.24 * high
+    line = [(-0.46 * long, 0.0, level), (-0.1 * long, 0.03 * wide, 0.2 * high),
+            (0.2 * long, 0.0, 0.28 * high), (0.45 * long, 0.08 * wide, 0.4 * high)]  # fmt: skip
     radii = [1.5 * thick, 1.2 * thick, 0.9 * thick, 0.25 * thick]
-    form.add(pipe(line, radii, 5 if coarse else 8), bark)
-    form.add(disc((-0.462 * long, 0.0, 0.24 * high), 1.3 * thick, (-1, 0, 0), 7), matt((0.3, 0.2, 0.11)))
-    count = 4 if coarse else 12
+    form.add(pipe(line[::3], radii[::3], 4) if coarse else pipe(line, radii, 8), bark)
+    form.add(disc((-0.462 * long, 0.0, level), 1.3 * thick, (-1, 0, 0), 7), matt((0.3, 0.2, 0.11)))
+    count = 3 if coarse else 9
     for number in range(count):
-        share = 0.3 + 0.68 * number / count
-        root = np.array([(share - 0.5) * long * 0.96, 0.0, 0.28 * high])
-        side = 1 if number % 2 else -1
-        reach = [
-            0.1 * long,
-            side * wide * float(rng.uniform(0.25, 0.45)),
-            high * float(rng.uniform(-0.1, 0.5)),
-        ]
-        tip = root + reach
+        root = np.array([(0.72 * number / count - 0.22) * long, 0.0, 0.28 * high])
+        across = (1 if number % 2 else -1) * wide * float(rng.uniform(0.22, 0.4))
+        tip = root + np.array([0.1 * long, across, high * float(rng.uniform(-0.1, 0.5))])
         tip[2] = max(tip[2], 0.05)
-        middle = 0.55 * root + 0.45 * tip + [0.0, 0.0, 0.08 * high]
-        form.add(
-            pipe([root, middle, tip], [0.4 * thick, 0.25 * thick, 0.08 * thick], 3 if coarse else 4), bark
-        )
-        if number > 1:
-            _twigs(form, tip, middle, rng, coarse)
-    _roots(form, -0.46 * long, 0.24 * high, high, coarse)
+        middle = 0.55 * root + 0.45 * tip + np.array([0.0, 0.0, 0.08 * high])
+        limb = [0.4 * thick, 0.25 * thick, 0.08 * thick]
+        branch = pipe([root, tip], limb[::2], 3) if coarse else pipe([root, middle, tip], limb, 4)
+        form.add(branch.without(4, 5) if not coarse else branch.without(3, 4), bark)
+        if number > 0:
+            _leaves(form, tip, middle, rng, coarse)
+    if not coarse:
+        _roots(form, -0.46 * long, level, high)
 
 
-def _twigs(form: Form, tip: Floats, middle: Floats, rng: np.random.Generator, coarse: bool) -> None:
+def _leaves(form: Form, tip: Floats, middle: Floats, rng: np.random.Generator, coarse: bool) -> None:
     """A clump of leaves at the end of a branch."""
     leaf = matt(np.array([0.045, 0.1, 0.025]) * rng.uniform(0.8, 1.3), Material.FOLIAGE)
-    radius = float(rng.uniform(0.3, 0.45))
-    place = 0.8 * tip + 0.2 * middle
-    place[2] = max(place[2], 0.6 * radius)
-    clump = ball(
-        (0.0, 0.0, 0.0), (1.2 * radius, radius, 0.7 * radius), 4 if coarse else 6, 2 if coarse else 3
-    )
-    rough = Solid(clump.vertices * rng.uniform(0.7, 1.2, clump.vertices.shape), clump.triangles, clump.part)
+    radius = float(rng.uniform(0.4, 0.6)) * (1.7 if coarse else 1.0)
+    place = 0.75 * tip + 0.25 * middle
+    place[2] = max(place[2], 0.75 * radius)
+    sides, rows = (4, 2) if coarse else (6, 3)
+    clump = ball((0.0, 0.0, 0.0), (1.3 * radius, radius, 0.7 * radius), sides, rows)
+    rough = Solid(clump.vertices * rng.uniform(0.75, 1.2, clump.vertices.shape), clump.triangles, clump.part)
     form.add(rough.moved(place), leaf)
 
 
-def _roots(form: Form, x: float, z: float, high: float, coarse: bool) -> None:
+def _roots(form: Form, x: float, z: float, high: float) -> None:
     earth = matt((0.06, 0.04, 0.028))
-    for angle in np.radians(np.arange(20, 380, 120 if coarse else 60)).tolist():
+    for angle in np.radians(np.arange(20, 380, 72)).tolist():
         reach = 0.36 * high * (1.0 if np.sin(angle) > -0.2 else 0.55)
         tip = (x - 0.12, 1.1 * reach * np.cos(angle), max(z + reach * np.sin(angle), 0.03))
-        form.add(
-            pipe([(x + 0.25, 0.0, z), (x, 0.5 * tip[1], 0.5 * (z + tip[2])), tip], [0.16, 0.1, 0.03], 3),
-            earth,
-        )
+        line = [(x + 0.25, 0.0, z), (x, 0.5 * tip[1], 0.5 * (z + tip[2])), tip]
+        form.add(pipe(line, [0.16, 0.1, 0.03], 3), earth)
 
 
 def _cone(form: Form, size: Size, rng: np.random.Generator, coarse: bool) -> None:
     """On a square foot, with two bright bands."""
     long, wide, high = size
-    orange, white = matt((0.62, 0.13, 0.015)), matt((0.78, 0.78, 0.78))
-    form.add(wedge((-long / 2, long / 2, -wide / 2, wide / 2, 0.0),
-                   (-0.47 * long, 0.47 * long, -0.47 * wide, 0.47 * wide, 0.05 * high)), shaded(orange, 0.35))  # fmt: skip
+    orange, white = matt(np.array([0.62, 0.13, 0.015]) * rng.uniform(0.85, 1.1)), matt((0.78, 0.78, 0.78))
+    x, y = long / 2, wide / 2
+    foot = wedge((-x, x, -y, y, 0.0), (-0.94 * x, 0.94 * x, -0.94 * y, 0.94 * y, 0.05 * high))
+    form.add(foot, shaded(orange, 0.35))
     cuts = [(0.04, 0.36), (0.34, 0.27), (0.52, 0.215), (0.64, 0.18), (0.82, 0.125), (1.0, 0.06)]
     sides = 6 if coarse else 12
-    for number, ((low, wider), (top, slimmer)) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+    for number, ((low, wider), (top, slimmer)) in enumerate(pairwise(cuts)):
         piece = cylinder((0, 0, low * high), (0, 0, top * high), wider * long, sides, slimmer * long)
         hidden = (sides,) if number == len(cuts) - 2 else (sides, sides + 1)
         form.add(piece.without(*hidden), white if number % 2 else orange)
@@ -191,8 +186,8 @@ def _barrier(form: Form, size: Size, rng: np.random.Generator, coarse: bool) -> 
         board = box((-0.05, -y, low * high), (0.05, y, top * high))
         form.add(board, white)
         for x, sign in ((0.05, 1), (-0.05, -1)):
-            quad: Floats = np.array([(x, -sign * y, low * high), (x, sign * y, low * high), (x, sign * y, top * high),
-                                     (x, -sign * y, top * high)])  # fmt: skip
+            quad = np.array([(x, a, z * high) for a, z in ((-sign * y, low), (sign * y, low), (sign * y, top),
+                                                           (-sign * y, top))])  # fmt: skip
             count = 4 if coarse else 6
             for stripe in range(count):
                 a, w = (stripe + 0.1) / (count + 0.3), 0.5 / (count + 0.3)
@@ -203,21 +198,13 @@ def _barrier(form: Form, size: Size, rng: np.random.Generator, coarse: bool) -> 
 def _dustbin(form: Form, size: Size, rng: np.random.Generator, coarse: bool) -> None:
     """A bin on two wheels with a lid and a handle."""
     long, wide, high = size
-    paint = matt(
-        ((0.03, 0.09, 0.045), (0.05, 0.055, 0.06), (0.03, 0.05, 0.12), (0.12, 0.08, 0.04))[
-            int(rng.integers(4))
-        ]
-    )
+    paint = matt(BIN_COLOURS[int(rng.integers(len(BIN_COLOURS)))])
     x, y, top = long / 2, wide / 2, 0.86 * high
-    form.add(
-        wedge(
-            (-0.66 * x, 0.62 * x, -0.76 * y, 0.76 * y, 0.05), (-0.8 * x, 0.92 * x, -0.96 * y, 0.96 * y, top)
-        ),
-        paint,
-    )
-    form.add(wedge((-0.86 * x, x, -y, y, top), (-0.86 * x, x, -y, y, top + 0.045)), shaded(paint, 0.6))
-    form.add(wedge((-0.84 * x, 0.96 * x, -0.95 * y, 0.95 * y, top + 0.045), (-0.6 * x, 0.5 * x, -0.7 * y, 0.7 * y, high)),
-             shaded(paint, 0.75))  # fmt: skip
+    foot = (-0.66 * x, 0.62 * x, -0.76 * y, 0.76 * y, 0.05)
+    form.add(wedge(foot, (-0.8 * x, 0.92 * x, -0.96 * y, 0.96 * y, top)), paint)
+    form.add(box((-0.86 * x, -y, top), (x, y, top + 0.045)), shaded(paint, 0.6))
+    rim = (-0.84 * x, 0.96 * x, -0.95 * y, 0.95 * y, top + 0.045)
+    form.add(wedge(rim, (-0.6 * x, 0.5 * x, -0.7 * y, 0.7 * y, high)).without(4), shaded(paint, 0.75))
     form.add(box((-x, -0.7 * y, top - 0.05), (-x + 0.04, 0.7 * y, top)), INK)
     for side in (1, -1):
         near, far = sorted((side * 0.72 * y, side * 0.95 * y))
@@ -228,8 +215,8 @@ def _dustbin(form: Form, size: Size, rng: np.random.Generator, coarse: bool) -> 
         form.add(arm, INK)
     if coarse:
         return
-    front: Floats = np.array([(0.63 * x, -0.76 * y, 0.06), (0.63 * x, 0.76 * y, 0.06), (0.92 * x, 0.96 * y, top),
-                              (0.92 * x, -0.96 * y, top)])  # fmt: skip
+    front = np.array([(0.63 * x, -0.76 * y, 0.06), (0.63 * x, 0.76 * y, 0.06),
+                      (0.92 * x, 0.96 * y, top), (0.92 * x, -0.96 * y, top)])  # fmt: skip
     form.add(patch(front, window(0.3, 0.7, 0.6, 0.82)), matt((0.6, 0.6, 0.58)))
     for share in (0.14, 0.86):
         form.add(patch(front, window(share - 0.03, share + 0.03, 0.08, 0.92)), shaded(paint, 0.5))

@@ -28,15 +28,15 @@ AMBER = Paint((0.2, 0.075, 0.01), Material.LAMP)
 CLEAR = Paint((0.3, 0.31, 0.32), Material.LAMP)
 BLUE = Paint((0.02, 0.05, 0.25), Material.LAMP)
 
-BRAKE_BULB = Bulb(Lamp.BRAKE, (1.0, 0.04, 0.02), 3.0, tail=True)
-THIRD_BULB = Bulb(Lamp.BRAKE, (1.0, 0.04, 0.02), 3.0)
+BRAKE_BULB = Bulb(Lamp.BRAKE, (1.0, 0.02, 0.01), 2.2, tail=True)
+THIRD_BULB = Bulb(Lamp.BRAKE, (1.0, 0.02, 0.01), 2.2)
 HEAD_BULB = Bulb(Lamp.HEAD, (1.0, 0.96, 0.86), 4.0)
 REVERSE_BULB = Bulb(Lamp.REVERSE, (1.0, 0.97, 0.9), 2.5)
-BLINKERS = {1: Bulb(Lamp.LEFT, (1.0, 0.5, 0.03), 3.5), -1: Bulb(Lamp.RIGHT, (1.0, 0.5, 0.03), 3.5)}
+BLINKERS = {1: Bulb(Lamp.LEFT, (1.0, 0.28, 0.01), 1.7), -1: Bulb(Lamp.RIGHT, (1.0, 0.28, 0.01), 1.7)}
 """Indicators of the left (1) and the right (-1) side."""
 BEACONS = (
-    Bulb(Lamp.BEACON, (0.15, 0.35, 1.0), 5.0, turn=0),
-    Bulb(Lamp.BEACON, (0.15, 0.35, 1.0), 5.0, turn=1),
+    Bulb(Lamp.BEACON, (0.06, 0.2, 1.0), 3.5, turn=0),
+    Bulb(Lamp.BEACON, (0.06, 0.2, 1.0), 3.5, turn=1),
 )
 
 

@@ -46,8 +46,15 @@ def mesh_of(actor: Actor, frame: int, coarse: bool = False) -> Mesh:
         return mesh
     way, bend = _travelled(actor)
     steer = float(np.clip(np.arctan(figure.wheelbase_m * bend[row]), -STEER_MOST, STEER_MOST))
-    vertices = figure.posed(float(way[row]), steer, float(actor.gait[row]))
+    vertices = figure.posed(float(way[row]), steer, _gait(actor, row, float(way[row])))
     return Mesh(vertices, mesh.triangles, mesh.colour, mesh.material, mesh.semantic, mesh.glow, mesh.uv)
+
+
+def _gait(actor: Actor, row: int, way: float) -> float:
+    """Phase of the legs; an animal that says nothing of it takes a step of its own length at a time."""
+    if actor.kind == "dog" and not actor.gait.any():
+        return 2 * np.pi * way / actor.size_m[0]
+    return float(actor.gait[row])
 
 
 @lru_cache(maxsize=4096)

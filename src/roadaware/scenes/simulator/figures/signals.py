@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
 from roadaware.scenes.simulator.actors import Light, Signal
-from roadaware.scenes.simulator.figures.colours import PLASTIC, SHADE, STEEL, Colour
+from roadaware.scenes.simulator.figures.colours import PLASTIC, PLATE, SHADE, STEEL, Colour
 from roadaware.scenes.simulator.figures.form import Bulb, Figure, Form, Paint
-from roadaware.scenes.simulator.figures.shapes import Solid, cylinder, disc, loft, wedge
-from roadaware.scenes.simulator.mesh import Material, Mesh, Semantic
+from roadaware.scenes.simulator.figures.shapes import Solid, box, cylinder, disc, loft, patch, window
+from roadaware.scenes.simulator.mesh import Material, Mesh, Semantic, Soup, placed
 
 LIT: dict[Light, Colour] = {
     Light.RED: (1.0, 0.03, 0.02),
@@ -32,6 +33,19 @@ def signal_mesh(signal: Signal, frame: int) -> Mesh:
     return _lit(height, signal.for_walkers, state)
 
 
+def signal_soup(signal: Signal, frame: int, instance: int) -> Soup:
+    """A traffic light where it stands; its pole is not part of the instance, as boxes enclose heads only.
+
+    Args:
+        signal: position, heading, state and whether it is for walkers.
+        frame: of the scene.
+        instance: its value in instance masks.
+    """
+    soup = placed(signal_mesh(signal, frame), signal.position, signal.heading, instance)
+    marks = np.where(soup.semantic == Semantic.POLE, 0, soup.instance).astype(np.int32)
+    return replace(soup, instance=marks)
+
+
 @lru_cache(maxsize=256)
 def _lit(height: float, for_walkers: bool, state: Light) -> Mesh:
     return _head(height, for_walkers).lit(0 if state is Light.BLACK else 1 << state)
@@ -41,40 +55,37 @@ def _lit(height: float, for_walkers: bool, state: Light) -> Mesh:
 def _head(height: float, for_walkers: bool) -> Figure:
     form = Form(Semantic.TRAFFIC_LIGHT)
     lenses = (Light.RED, Light.GREEN) if for_walkers else (Light.RED, Light.AMBER, Light.GREEN)
-    pitch = 0.26 if for_walkers else 0.3
-    half_wide, half_high = pitch * 0.56, pitch * (len(lenses) / 2 + 0.08)
-    back = wedge(
-        (-0.16, 0.0, -half_wide, half_wide, -half_high), (-0.16, 0.0, -half_wide, half_wide, half_high)
-    )
-    form.add(back, PLASTIC)
+    pitch = 0.28 if for_walkers else 0.34
+    half_wide, half_high = pitch * 0.54, pitch * (len(lenses) / 2 + 0.06)
+    form.add(box((-0.2, -half_wide, -half_high), (0.0, half_wide, half_high)), PLASTIC)
     if not for_walkers:
-        wide, high = half_wide + 0.13, half_high + 0.13
-        board = wedge((-0.1, -0.08, -wide, wide, -high), (-0.1, -0.08, -wide, wide, high))
-        form.add(board, SHADE)
-        for sign in (-1, 1):
-            edge = wedge(
-                (-0.1, -0.075, sign * wide - 0.015, sign * wide + 0.015, -high),
-                (-0.1, -0.075, sign * wide - 0.015, sign * wide + 0.015, high),
-            )
-            form.add(edge, Paint((0.7, 0.7, 0.7)))
+        _board(form, half_wide + 0.14, half_high + 0.14)
     for place, light in enumerate(lenses):
         z = pitch * ((len(lenses) - 1) / 2 - place)
-        dark = tuple(0.04 * share for share in LIT[light])
-        lens = disc((0.012, 0.0, z), pitch * 0.4, (1.0, 0.0, 0.0), 10)
-        bulb = Bulb(1 << light, LIT[light], 3.0)
-        form.add(lens, Paint((dark[0], dark[1], dark[2]), Material.LAMP), bulb=bulb)
-        form.add(_visor(z, pitch * 0.44), PLASTIC)
+        red, green, blue = (0.06 * share for share in LIT[light])
+        lens = disc((0.012, 0.0, z), pitch * 0.41, (1.0, 0.0, 0.0), 10)
+        form.add(lens, Paint((red, green, blue), Material.LAMP), bulb=Bulb(1 << light, LIT[light], 2.0))
+        form.add(_visor(z, pitch * 0.46), PLASTIC)
     if height > 0.5:
-        pole = cylinder((-0.22, 0.0, -height), (-0.22, 0.0, half_high + 0.1), 0.06, 6)
+        pole = cylinder((-0.27, 0.0, -height), (-0.27, 0.0, half_high + 0.1), 0.06, 6)
         form.add(pole, STEEL, semantic=Semantic.POLE)
     return form.cast()
 
 
+def _board(form: Form, wide: float, high: float) -> None:
+    """The black board behind the head, with a white edge."""
+    form.add(box((-0.12, -wide, -high), (-0.1, wide, high)), SHADE)
+    face = [(-0.1, -wide, -high), (-0.1, wide, -high), (-0.1, wide, high), (-0.1, -wide, high)]
+    for edge in (window(0.0, 0.05, 0.0, 1.0), window(0.95, 1.0, 0.0, 1.0), window(0.05, 0.95, 0.0, 0.025),
+                 window(0.05, 0.95, 0.975, 1.0)):  # fmt: skip
+        form.add(patch(face, edge, 0.004), PLATE)
+
+
 def _visor(z: float, radius: float) -> Solid:
-    """A hood over the upper half of a lens, thin and closed."""
-    angle = np.linspace(np.radians(-20), np.radians(200), 7)
-    outer = np.stack([np.cos(angle), np.sin(angle)], axis=1) * radius
-    rim = np.concatenate([outer, outer[::-1] * 0.9])
-    depth = np.where(rim[:, 1] > 0, 0.17, 0.06)
-    near = np.column_stack([np.zeros(len(rim)), rim[:, 0], rim[:, 1] + z])
-    return loft([near, near + depth[:, None] * [1.0, 0.0, 0.0]])
+    """A hood over the upper half of a lens."""
+    rings = []
+    for angle in np.radians(np.linspace(-15, 195, 6)).tolist():
+        deep = 0.18 if np.sin(angle) > 0 else 0.06
+        rings.append([(x, share * radius * np.cos(angle), z + share * radius * np.sin(angle))
+                      for x, share in ((0.0, 0.92), (deep, 0.92), (deep, 1.0), (0.0, 1.0))])  # fmt: skip
+    return loft(rings)
