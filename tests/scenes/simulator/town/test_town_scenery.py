@@ -60,12 +60,12 @@ def test_ground_looks_up_and_markings_lie_on_the_road(layout: Layout) -> None:
     up = normals(soup)[:, 2]
     level = np.ptp(soup.corners[:, :, 2], axis=1) < 1e-6
     ground = np.isin(soup.semantic, (Semantic.ROAD, Semantic.PAVEMENT, Semantic.TERRAIN, Semantic.MARKING))
-    assert (up[level & ground] > -1e-6).all()
+    assert (up[level & ground] > -1e-3).all()
     paint = soup.corners[soup.semantic == Semantic.MARKING]
     assert len(paint) > 200
     assert np.allclose(paint[:, :, 2], MARKING_M)
     roads = soup.corners[(soup.semantic == Semantic.ROAD) & level][:, :, 2]
-    assert set(np.round(np.unique(roads), 4).tolist()) <= {0.0, round(COLOURED_M, 4)}
+    assert (np.isclose(roads, 0.0) | np.isclose(roads, COLOURED_M)).all()
 
 
 def test_lamps_shine_in_the_dark_alone(layout: Layout) -> None:

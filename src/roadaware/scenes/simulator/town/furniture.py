@@ -7,6 +7,7 @@ import numpy as np
 from roadaware.scenes.simulator.layout import Floats, Prop
 from roadaware.scenes.simulator.mesh import Material, Semantic
 from roadaware.scenes.simulator.town.kerbside import SIGNS
+from roadaware.scenes.simulator.town.letters import word
 from roadaware.scenes.simulator.town.masonry import Coat, Colour, Pile
 from roadaware.scenes.simulator.town.palette import BLACK, STEEL
 from roadaware.scenes.simulator.town.regions import KERB_M
@@ -78,6 +79,13 @@ def _face_box(pile: Pile, left: float, low: float, wide: float, high: float, coa
     pile.faces([[[0.07, a, low], [0.07, b, low], [0.07, b, low + high], [0.07, a, low + high]]], coat)
 
 
+def _text(pile: Pile, text: str, z: float, wide: float, high: float, coat: Coat) -> None:
+    """Letters on a plate that faces along x, for those who look at it."""
+    shape = word(text, wide, high)
+    level = np.full(shape.shape[:2], 0.07)
+    pile.faces(np.stack([level, -shape[..., 1], z + shape[..., 0]], axis=2), coat)
+
+
 def sign(prop: Prop, fine: bool) -> Pile:
     """A traffic sign on its post.
 
@@ -96,17 +104,12 @@ def sign(prop: Prop, fine: bool) -> Pile:
     elif kind == "speed":
         _plate(pile, z, 0.33, 12, 0.0, "red", "white")
         if fine:
-            for left in (0.1, -0.1):
-                for low in (-0.13, -0.025, 0.08):
-                    _face_box(pile, left, z + low, 0.13, 0.045, _PLATE["black"])
-                _face_box(pile, left - 0.045, z - 0.13, 0.04, 0.25, _PLATE["black"])
+            number = ("20", "30", "50")[prop.look // len(SIGNS) % 3]
+            _text(pile, number, z, 0.36, 0.28, _PLATE["black"])
     elif kind == "parking":
         _plate(pile, z, 0.4, 4, np.pi / 4, "white", "blue")
         if fine:
-            _face_box(pile, 0.08, z - 0.18, 0.06, 0.36, _PLATE["white"])
-            for low in (-0.02, 0.13):
-                _face_box(pile, -0.01, z + low, 0.18, 0.05, _PLATE["white"])
-            _face_box(pile, -0.09, z, 0.05, 0.16, _PLATE["white"])
+            _text(pile, "P", z, 0.22, 0.36, _PLATE["white"])
     else:
         _plate(pile, z, 0.33, 12, 0.0, "white", "blue")
         _face_box(pile, 0.0, z - 0.18, 0.07, 0.28, _PLATE["white"])
