@@ -121,6 +121,56 @@ def test_exchanged_subjects_and_objects_are_named():
     assert "exchanged" in codes(examine_claims("relations", claims.with_tables(relations=turned), truth))
 
 
+def test_persons_who_are_their_own_objects_are_named():
+    truth, claims = sets.relation_sets()
+    own = claims.relations.with_columns(object="subject")
+    assert "own_object" in codes(examine_claims("relations", claims.with_tables(relations=own), truth))
+
+
+def test_words_that_are_spelt_otherwise_are_named_with_those_meant():
+    truth, claims = sets.relation_sets()
+    loud = {kind: tuple(word.upper() for word in known) for kind, known in claims.meta.vocabularies.items()}
+    found = examine_claims("relations", claims.with_tables(meta=Meta(vocabularies=loud)), truth)
+    (item,) = [item for item in found if item.code == "words"]
+    assert "'DOG' for 'dog'" in item.remedy
+
+
+def test_relations_that_are_late_or_beyond_the_video_are_named():
+    truth, claims = sets.relation_sets()
+    late = claims.with_tables(relations=claims.relations.with_columns(pl.col("start_frame", "end_frame") + 1))
+    (item,) = [item for item in examine_claims("relations", late, truth) if item.code == "shift"]
+    assert "1 frames late" in item.says
+    truth = truth.with_tables(videos=truth.videos.with_columns(n_frames=30))
+    far = claims.relations.with_columns(pl.col("start_frame", "end_frame") + 1000)
+    far_claims = claims.with_tables(relations=far)
+    assert "beyond_video" in codes(examine_claims("relations", far_claims, truth))
+
+
+@pytest.mark.parametrize("factor", [0.25, 0.5, 1.5])
+def test_relations_in_pictures_of_another_size_are_named(factor):
+    truth, claims = sets.relation_sets()
+    claims = claims.with_tables(boxes=_scaled(claims.boxes, factor, factor))
+    assert "boxes" in codes(examine_claims("relations", claims, truth))
+
+
+def test_spans_without_frames_or_beyond_the_video_are_named():
+    truth, claims = sets.query_sets()
+    truth = truth.with_tables(videos=truth.videos.with_columns(n_frames=30))
+    odd = claims.queries.with_columns(
+        start_frame=pl.when(pl.col("query") == 0).then(pl.col("end_frame")).otherwise("start_frame"),
+        end_frame=pl.when(pl.col("query") == 1).then(5000).otherwise("end_frame"),
+    )
+    found = codes(examine_claims("grounding", claims.with_tables(queries=odd), truth))
+    assert {"empty_span", "beyond_video"} <= found
+
+
+def test_spans_in_the_numbers_of_the_file_are_no_mistake():
+    truth, claims = sets.query_sets()
+    truth = truth.with_tables(meta=Meta(notes={"first_frame": 1}))
+    late = claims.with_tables(queries=claims.queries.with_columns(pl.col("start_frame", "end_frame") + 1))
+    assert codes(examine_claims("grounding", late, truth)) == set()
+
+
 def test_relations_in_seconds_are_named():
     truth, claims = sets.relation_sets()
     short = claims.relations.with_columns(end_frame=pl.col("start_frame") + 1)

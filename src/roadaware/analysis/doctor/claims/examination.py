@@ -43,7 +43,13 @@ def examine_claims(task: str, predictions: Predictions, scenes: Scenes) -> list[
     fits = examine_boxes(beside(scenes.boxes, predictions.boxes), _size(scenes)) if task != "sound" else []
     checks: dict[str, tuple[_Check, ...]] = {
         "actions": (lambda claims, _: actions.score_values(claims), actions.label_shift),
-        "relations": (relations.directions, relations.durations),
+        "relations": (
+            relations.words,
+            relations.own_objects,
+            relations.directions,
+            relations.durations,
+            relations.places_in_time,
+        ),
         "grounding": (grounding.spans,),
         "sound": (sound.maps,),
     }
