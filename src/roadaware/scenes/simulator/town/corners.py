@@ -12,6 +12,9 @@ from roadaware.scenes.simulator.town.tracks import Track, arc, track_of
 STRAIGHT_ON = np.deg2rad(155.0)
 """Kerbs of two arms that open wider than this run straight from one to the other."""
 
+CORNER_STEP = 0.13
+"""Radians between the points of a corner: with a radius of 6 m its edges lie within 2 cm of the arc."""
+
 
 @dataclass(frozen=True)
 class Arm:
@@ -75,7 +78,7 @@ def outline(centre: Floats, arms: list[Arm], far: list[float], radius: float) ->
         if touched is not None:
             start = _on(centre, arm, touched[0], arm.half_width_m)
             opening = (arms[after].heading - arm.heading) % (2 * np.pi)
-            found += list(arc(start, arm.heading + np.pi, radius, -(np.pi - opening)).points)
+            found += list(arc(start, arm.heading + np.pi, radius, -(np.pi - opening), CORNER_STEP).points)
     return np.array(found)
 
 

@@ -210,8 +210,8 @@ def fence(prop: Prop, fine: bool) -> Pile:
         return pile
     for low in (0.25, high - 0.25):
         pile.box((-0.03, -wide, low), (0.03, wide, low + 0.07), coat)
-    step = float(rng.choice([0.16, 0.24]))
-    slat = 0.1 if step < 0.2 else 0.05
+    step = float(rng.choice([0.2, 0.26]))
+    slat = 0.13 if step < 0.22 else 0.05
     middles = np.arange(-wide + step / 2, wide, step)
     a, b = middles - slat / 2, middles + slat / 2
     zero, top = np.zeros_like(a), np.full_like(a, high)

@@ -57,7 +57,7 @@ def palette_of(layout: Layout, config: SceneConfig, conditions: Conditions) -> P
     """The surfaces of a town; the same for the same layout.
 
     Args:
-        layout: its first building decides.
+        layout: the look of the last thing that stands there decides.
         config: the side one drives on and the height of buildings.
         conditions: whether lamps are lit.
     """

@@ -34,7 +34,7 @@ from roadaware.scenes.simulator.town.rules import rules_of
 from roadaware.scenes.simulator.town.tracks import track_of
 
 CHUNK_M = 40.0
-FINE_M = 62.0
+FINE_M = 52.0
 """Chunks whose middle is farther away come in a coarser shape."""
 BEHIND_M = 30.0
 KEPT = 160

@@ -88,7 +88,7 @@ def straight(start: Floats, heading: float, length: float) -> Track:
     return Track(np.stack([start, end]), np.full(2, float(heading)))
 
 
-def arc(start: Floats, heading: float, radius: float, turn: float) -> Track:
+def arc(start: Floats, heading: float, radius: float, turn: float, step: float = TURN_STEP) -> Track:
     """A part of a circle.
 
     Args:
@@ -96,8 +96,9 @@ def arc(start: Floats, heading: float, radius: float, turn: float) -> Track:
         heading: at the start, in radians.
         radius: in metres.
         turn: how far it turns in radians, left positive.
+        step: radians between its points, at most.
     """
-    n = max(2, int(np.ceil(abs(turn) / TURN_STEP)) + 1)
+    n = max(2, int(np.ceil(abs(turn) / step)) + 1)
     turned = np.linspace(0.0, turn, n)
     side = np.sign(turn)
     centre = start + radius * side * np.array([-np.sin(heading), np.cos(heading)])
