@@ -68,6 +68,20 @@ def test_saved_tables_give_the_same_numbers_as_native_files(
 
 
 @pytest.mark.parametrize("task", TASKS)
+def test_tables_that_were_saved_are_read_and_examined_under_the_name_of_their_reader(
+    roadaware: Command, chaos: Path, tmp_path: Path, task: str
+) -> None:
+    reader, truth, *_ = TASK_FILES[task]
+    assert roadaware("read", reader, chaos / task / truth, "-o", tmp_path / "tables").code == 0
+    for command in ("read", "doctor"):
+        done = roadaware(command, reader, tmp_path / "tables")
+        assert done.code == 0, done.err
+    done = roadaware("read", "pie", tmp_path / "tables")
+    assert done.code == 3
+    assert "expected tables of PIE, found those of" in done.err
+
+
+@pytest.mark.parametrize("task", TASKS)
 def test_the_text_shows_facts_metrics_and_classes(roadaware: Command, chaos: Path, task: str) -> None:
     done = roadaware(*words(chaos, task), "--draws", "20")
     metric = TASK_FILES[task][3]

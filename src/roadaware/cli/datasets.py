@@ -19,23 +19,25 @@ def opened(dataset: str, path: Path, **options: Any) -> Scenes:
     """A dataset's tables: read from its files, or opened from a folder that `read -o` wrote.
 
     Args:
-        dataset: jaad or pie.
+        dataset: name of a reader.
         path: the folder or zip of the release, or a saved folder.
         options: passed to the reader.
 
     Raises:
+        UsageError: if there is no such reader.
         InputError: if it is not the dataset.
     """
-    from roadaware.scenes.readers import read
+    from roadaware.scenes.readers import read, reader_named
     from roadaware.scenes.store import open_scenes
 
     if is_saved(path):
         with console.working(f"opening {path}"):
             scenes = open_scenes(path)
-        if scenes.meta.dataset.lower() != dataset.lower():
+        named = reader_named(dataset).datasets
+        if scenes.meta.dataset not in named:
             found = scenes.meta.dataset or "no named set"
             raise InputError(
-                f"expected tables of {dataset.upper()}, found those of {found}",
+                f"expected tables of {' or '.join(named)}, found those of {found}",
                 where=str(path),
                 hint="name the dataset that was saved there, or point at the release",
             )

@@ -54,6 +54,7 @@ def test_there_is_something_to_read(native: NativeSet, clean: Scenes) -> None:
     assert scenes.rejected.is_empty()
     assert scenes.meta.notes["warnings"] == []
     assert scenes.meta.licence
+    assert scenes.meta.dataset in READERS[native.name].datasets
     assert native.maker.VIDEO in scenes.videos["video"].to_list()
 
 

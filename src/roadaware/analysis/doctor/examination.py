@@ -91,18 +91,30 @@ def examine_scenes(scenes: Scenes, missing: Mapping[str, int] | None = None) -> 
             pl.col("x2_px").max(),
             pl.col("y2_px").max(),
         )
-        .join(scenes.videos, on="video")
-        .drop_nulls(["n_frames", "width_px", "height_px"])
+        .join(_sizes(scenes.videos), on="video")
     )
-    if len(spans):
-        first, last, n_frames = (spans[name].to_numpy() for name in ("first", "last", "n_frames"))
+    timed = spans.drop_nulls("n_frames")
+    if len(timed):
+        first, last, n_frames = (timed[name].to_numpy() for name in ("first", "last", "n_frames"))
         found += data.frame_base(first, last, n_frames)
+    spans = spans.drop_nulls(["width_px", "height_px"])
     for (width, height), part in spans.group_by("width_px", "height_px", maintain_order=True):
         videos = part["video"].implode()
         boxes = scenes.boxes.filter(pl.col("video").is_in(videos))
         right, low = (boxes[name].to_numpy().astype(np.float64) for name in ("x2_px", "y2_px"))
         found += data.box_scale(right, low, int(str(width)), int(str(height)))
     return found + data.split_sizes(_split_sizes(scenes), missing or {})
+
+
+def _sizes(videos: pl.DataFrame) -> pl.DataFrame:
+    """`video`, `n_frames`, `width_px` and `height_px`, null where a set does not tell them."""
+    return videos.select(
+        "video",
+        *(
+            pl.col(name) if name in videos.columns else pl.lit(None, pl.Int64).alias(name)
+            for name in ("n_frames", "width_px", "height_px")
+        ),
+    )
 
 
 def _against(extraction: Extraction, truth: Floats, pedestrian: tuple[str, ...]) -> list[Diagnosis]:

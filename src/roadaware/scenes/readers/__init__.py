@@ -25,6 +25,7 @@ class Reader:
     Args:
         module: holds `VERSION`, `find(path)`, `inputs(source, **options)` and
             `read(source, *, processes, progress, **options)`.
+        datasets: what its tables call the dataset, in `meta.dataset`.
         title: the dataset's full name.
         licence: the terms of its annotations.
         summary: what it holds, in one line.
@@ -32,6 +33,7 @@ class Reader:
     """
 
     module: str
+    datasets: tuple[str, ...]
     title: str
     licence: str
     summary: str
@@ -41,6 +43,7 @@ class Reader:
 READERS: dict[str, Reader] = {
     "jaad": Reader(
         module="roadaware.scenes.readers.jaad",
+        datasets=("JAAD",),
         title="Joint Attention in Autonomous Driving 2.0",
         licence="MIT (annotations)",
         summary="346 videos, 2,786 tracks of pedestrians; behaviour, traffic and the vehicle's action",
@@ -48,6 +51,7 @@ READERS: dict[str, Reader] = {
     ),
     "pie": Reader(
         module="roadaware.scenes.readers.pie",
+        datasets=("PIE",),
         title="Pedestrian Intention Estimation",
         licence="MIT (annotations)",
         summary="1,842 pedestrians with intention, behaviour, traffic and the vehicle's sensors",
@@ -55,6 +59,7 @@ READERS: dict[str, Reader] = {
     ),
     "road": Reader(
         module="roadaware.scenes.readers.road",
+        datasets=("ROAD", "ROAD-Waymo"),
         title="ROAD: the road event awareness dataset; ROAD-Waymo",
         licence="CC BY-NC-SA 4.0 (annotations of ROAD)",
         summary="road users as tubes with agent, action, location, duplex and event; the vehicle's actions",
@@ -62,6 +67,7 @@ READERS: dict[str, Reader] = {
     ),
     "vott": Reader(
         module="roadaware.scenes.readers.vott",
+        datasets=("VoTT",),
         title="Visual Object Tagging Tool (JSON exports of versions 1 and 2)",
         licence="that of whoever drew the boxes",
         summary="boxes with tags, in videos and images, and tracks where regions are named",
@@ -73,6 +79,7 @@ READERS: dict[str, Reader] = {
     ),
     "ucf24": Reader(
         module="roadaware.scenes.readers.ucf24",
+        datasets=("UCF101-24",),
         title="UCF101-24 with corrected annotations",
         licence="research use (annotations)",
         summary="3,194 videos of 24 human actions as tubes; every frame counts, with or without action",
@@ -80,6 +87,7 @@ READERS: dict[str, Reader] = {
     ),
     "label_studio": Reader(
         module="roadaware.scenes.readers.label_studio",
+        datasets=("Label Studio",),
         title="Label Studio (JSON exports of video, picture and audio tasks)",
         licence="that of whoever drew the boxes",
         summary="boxes over time, spans, sounds, arrows and descriptions, annotator by annotator",
@@ -91,6 +99,7 @@ READERS: dict[str, Reader] = {
     ),
     "vidvrd": Reader(
         module="roadaware.scenes.readers.vidvrd",
+        datasets=("VidVRD",),
         title="Video Visual Relation Detection; VidOR",
         licence="that of the annotations' authors",
         summary="who does what to whom in videos, with a track for everybody who takes part",
@@ -98,6 +107,7 @@ READERS: dict[str, Reader] = {
     ),
     "ava": Reader(
         module="roadaware.scenes.readers.ava",
+        datasets=("AVA",),
         title="Atomic Visual Actions",
         licence="CC BY 4.0 (annotations)",
         summary="persons in film, a picture a second, each box with several of 80 actions",
@@ -108,6 +118,7 @@ READERS: dict[str, Reader] = {
     ),
     "chaotic_world": Reader(
         module="roadaware.scenes.readers.chaotic_world",
+        datasets=("Chaotic World",),
         title="Chaotic World",
         licence="from its authors on request (annotations)",
         summary="persons in disasters, crowds and violence with fifty actions, and sounds with their boxes",
@@ -119,6 +130,7 @@ READERS: dict[str, Reader] = {
     ),
     "hcstvg": Reader(
         module="roadaware.scenes.readers.hcstvg",
+        datasets=("HC-STVG",),
         title="HC-STVG: human-centric spatio-temporal video grounding (raw, processed, official evaluation)",
         licence="none given (annotations)",
         summary="sentences about one person, with a span and a box in each of its frames",
@@ -126,6 +138,7 @@ READERS: dict[str, Reader] = {
     ),
     "vidstg": Reader(
         module="roadaware.scenes.readers.vidstg",
+        datasets=("VidSTG",),
         title="VidSTG: spatio-temporal grounding of statements and questions (processed, or raw with VidOR)",
         licence="none given (annotations)",
         summary="sentences about people and things in videos of VidOR, each with a span and a tube",
@@ -133,6 +146,7 @@ READERS: dict[str, Reader] = {
     ),
     "vggss": Reader(
         module="roadaware.scenes.readers.vggss",
+        datasets=("VGG-SS",),
         title="VGG-SS: VGG-Sound source",
         licence="CC BY 4.0 (annotations)",
         summary="5,158 pictures with 221 classes of sound and the boxes of where it comes from",
@@ -140,9 +154,18 @@ READERS: dict[str, Reader] = {
     ),
     "flickr_soundnet": Reader(
         module="roadaware.scenes.readers.flickr_soundnet",
+        datasets=("Flickr-SoundNet",),
         title="Flickr-SoundNet: sound source localisation",
         licence="research use (annotations)",
         summary="5,000 pictures with the boxes that several annotators drew around what sounds",
+        options={},
+    ),
+    "simulator": Reader(
+        module="roadaware.scenes.readers.simulator",
+        datasets=("simulator",),
+        title="Simulator: scenes that `roadaware simulate` made up",
+        licence="made up by roadaware; free of terms",
+        summary="made-up streets and crowds with exact truth for every task, beside films, masks and sweeps",
         options={},
     ),
 }
