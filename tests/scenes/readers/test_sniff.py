@@ -13,6 +13,7 @@ from roadaware.scenes.readers.sniff import reader_of, sniff
 
 BOX = [0.1, 0.2, 0.3, 0.4]
 RELATED = {"video_id": "v", "trajectories": [], "subject/objects": [], "relation_instances": []}
+INSTANCE = {"triplet": ["a", "b", "c"], "duration": [0, 1], "sub_traj": [BOX], "obj_traj": [BOX]}
 GROUNDED = [{"video_id": 1, "trajectory": [BOX], "tube_start_frame": 0, "tube_end_frame": 1, "caption": "a"}]
 RAW = {"1.mp4": {"bbox": [BOX], "st_time": 1, "ed_time": 2, "img_num": 9, "caption": "a"}}
 OFFICIAL = {"1.mp4": {"st_frame": 1, "ed_frame": 2, "bbox": {}}}
@@ -23,7 +24,7 @@ TASK = [{"id": 1, "data": {"video": "a"}, "annotations": [{"result": [{"from_nam
 KNOWN = {
     "ava": ["v,0902,0.1,0.2,0.3,0.4,12,1\n", "v,902.0,0.1,0.2,0.3,0.4,12\n", "\ufeffv,1,0,0,1,1,2,3\r\n"],
     "chaotic_world": ["video_uid,frame,x1,y1,x2,y2,action_id,person_id\nA,1,0,0,1,1,2,3\n"],
-    "vidvrd": [json.dumps(RELATED)],
+    "vidvrd": [json.dumps(each) for each in (RELATED, {"v": [INSTANCE]}, {"u": [], "v": [INSTANCE]})],
     "hcstvg": [json.dumps(GROUNDED), json.dumps(RAW), json.dumps(OFFICIAL)],
     "vidstg": [json.dumps(SEGMENT), json.dumps(PREPARED)],
     "vggss": [json.dumps(HEARD), json.dumps(HEARD, indent=2)],
@@ -55,6 +56,7 @@ def test_what_is_none_of_them_is_told_apart(text: str, tmp_path: Path) -> None:
     [
         ({"predictions": {}, "video_predictions": {"1": {"sted": [0, 1]}}}, "claimed spans"),
         ({"results": {"v": [{"triplet": ["a", "b", "c"], "score": 0.5}]}}, "claimed relations"),
+        ({"v": [{**INSTANCE, "score": 0.5}]}, "claimed relations"),
     ],
 )
 def test_claims_are_not_taken_for_annotations(claims: object, words: str, tmp_path: Path) -> None:

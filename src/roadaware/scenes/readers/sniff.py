@@ -68,7 +68,7 @@ def reader_of(head: bytes, tail: bytes = b"") -> str | None:
     """
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if start[:1] in (b"{", b"["):
-        return _by_keys(head + tail, _KEYS)
+        return _by_keys(head + tail, _KEYS) or _bare_relations(head + tail)
     if start[:1] == b"<":
         return "flickr_soundnet" if b"<annotation" in start[:_HEAD] else None
     return _of_csv(start)
@@ -99,6 +99,12 @@ def _by_keys(data: bytes, known: tuple[tuple[str, tuple[tuple[str, ...], ...]], 
         if any(all(f'"{key}"'.encode() in data for key in group) for group in groups):
             return name
     return None
+
+
+def _bare_relations(data: bytes) -> str | None:
+    """Relations by video, as VidVRD-helper takes truth; claims have the same form and a score."""
+    bare = _by_keys(data, (("vidvrd", (("triplet", "duration", "sub_traj"),)),))
+    return bare if _by_keys(data, _CLAIMS) is None else None
 
 
 def _looks(head: bytes, tail: bytes) -> str:
