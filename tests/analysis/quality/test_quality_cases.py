@@ -44,6 +44,11 @@ def boxes(
     )
 
 
+def tracked(frames: Any) -> Scenes:
+    """One person who stands still in these frames."""
+    return boxes([("P", frame, HERE) for frame in frames])
+
+
 def spans(start: int, end: int, *, fps: float | None = 25.0) -> Scenes:
     """One sentence."""
     query = {"query": [0], "video": ["clip"], "name": ["S"], "text": ["a man runs"]}
@@ -127,6 +132,24 @@ def test_two_frames_at_the_rate_that_is_asked(
             check(spans(50, 150, fps=fps), spans(50 + start, 150 + end, fps=fps), config=config), "sentence"
         )
         assert (row["status"], row["frame_diff"]) == (status, step)
+
+
+@pytest.mark.parametrize(("late", "lost"), [(0, 0), (2, 0), (3, 3)])
+def test_boxes_of_a_person_who_starts_within_the_limit_are_not_missed(late: int, lost: int) -> None:
+    rounds = [tracked(range(20)), tracked(range(late, 20))]
+    found = check(*rounds, config=QualityConfig(frame_rate=None))
+    person = only(found, "person")
+    assert person["status"] == ("fail" if lost else "pass")
+    boxes = found.items.filter(pl.col("what") == "box")
+    assert (boxes["status"] == "fail").sum() == lost
+    back = check(*rounds[::-1], config=QualityConfig(frame_rate=None)).items
+    assert (back.filter(pl.col("what") == "box")["status"] == "fail").sum() == lost
+
+
+def test_a_box_that_is_gone_amid_a_track_is_missed() -> None:
+    found = check(tracked(range(20)), tracked([f for f in range(20) if f != 7])).items
+    (row,) = found.filter((pl.col("what") == "box") & (pl.col("status") == "fail")).to_dicts()
+    assert row["frame"] == 7
 
 
 @pytest.mark.parametrize(

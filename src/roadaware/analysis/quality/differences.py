@@ -9,6 +9,7 @@ from roadaware.analysis.quality.items import EDGES
 
 _AXES = ("x", "y", "x", "y")
 _TIME_SLACK = 1e-3
+_EXCUSED = "excused"
 FINDING = {"item": pl.UInt32, "stage": pl.String, "rule": pl.String, "says": pl.String}
 
 
@@ -98,14 +99,36 @@ def findings_between(wide: pl.DataFrame, a: int, b: int, stage: str, config: Qua
     label_a, label_b = pl.col(f"labels_{a}"), pl.col(f"labels_{b}")
     changed = both & (label_a.list.set_symmetric_difference(label_b).list.len() > 0)
     relabelled = pl.format("{} became {}", _list(label_a), _list(label_b))
+    wide = wide.with_columns(_within_tolerance(wide, a, b))
+    asked = ~pl.col(_EXCUSED)
     parts = [
-        finding(wide, here & ~there, stage, "missing", pl.lit("is not there any more")),
-        finding(wide, there & ~here, stage, "added", pl.lit("was not there before")),
+        finding(wide, here & ~there & asked, stage, "missing", pl.lit("is not there any more")),
+        finding(wide, there & ~here & asked, stage, "added", pl.lit("was not there before")),
         finding(wide, pl.col(f"edge_over{pair}"), stage, "box moved", moved),
         finding(wide, pl.col(f"time_over{pair}"), stage, "time moved", late),
         finding(wide, changed, stage, "label changed", relabelled),
     ]
     return pl.concat(parts)
+
+
+def _within_tolerance(wide: pl.DataFrame, a: int, b: int) -> pl.Series:
+    """Which boxes are in one file only because their person starts or ends within the limit of time."""
+    key = ["video", "name"]
+    persons = wide.filter(
+        (pl.col("what") == "person")
+        & pl.col(f"present_{a}")
+        & pl.col(f"present_{b}")
+        & ~pl.col(f"time_over_{a}{b}").fill_null(value=True)
+    )
+    shared = persons.select(
+        *key,
+        low=pl.max_horizontal(f"start_{a}", f"start_{b}"),
+        high=pl.min_horizontal(f"end_{a}", f"end_{b}"),
+    ).unique(key, keep="first", maintain_order=True)
+    beside = wide.select(*key, "what", "frame").join(shared, on=key, how="left", maintain_order="left")
+    outside = (pl.col("frame") < pl.col("low")) | (pl.col("frame") >= pl.col("high"))
+    excused = (pl.col("what") == "box") & outside.fill_null(value=False)
+    return beside.select(excused.alias(_EXCUSED)).to_series()
 
 
 def finding(wide: pl.DataFrame, wrong: pl.Expr, stage: str, rule: str, says: pl.Expr) -> pl.DataFrame:
