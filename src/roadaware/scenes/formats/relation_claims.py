@@ -66,6 +66,7 @@ def read_relation_claims(path: Path, scenes: Scenes, *, strict: bool = False) ->
     with no_collection():
         clips, scores = _clips(decode(read_file(path, where, MOST_BYTES), where), where, known, findings)
     vocabularies = _extended(scenes.meta.vocabularies, words(clips))
+    _strange_words(clips, scenes.meta.vocabularies, findings)
     tables = tables_of(clips, vocabularies)
     held, notes = _bounded(scores)
     tables["relations"] = tables["relations"].with_columns(held)
@@ -176,6 +177,8 @@ def _clip(video: str, listed: Sequence[Any], file: str, scores: list[float], fin
             reason = f"the score should be a finite number and is {quoted(score)}"
             findings.reject("relations", file, f"{video}, claim {number}", reason, rows=0)
             continue
+        if np.array_equal(claim.subject, claim.object):
+            findings.warn("claims whose subject is its own object", f"{video}, claim {number}", 1)
         scores.append(float(score))
         held.take(claim)
     return pack(video, rejoined(held))
@@ -188,6 +191,22 @@ def _nothing_known(foreign: Sequence[str], known: set[str], where: str) -> Input
     message = f"not one of {len(foreign)} videos is among the {len(known)} of the truth"
     hint = f"the claims name {here}; the truth has {there}: names must be equal to the letter"
     return InputError(message, where=where, hint=hint)
+
+
+def _strange_words(clips: Sequence[Packed], known: Mapping[str, tuple[str, ...]], findings: Findings) -> None:
+    """Count the claims with words that the truth does not know, where it knows some."""
+    for clip in clips:
+        for relation in clip.relations:
+            said = [
+                (CATEGORY, clip.categories[relation.subject]),
+                (CATEGORY, clip.categories[relation.object]),
+            ]
+            for kind, word in [(PREDICATE, relation.predicate), *said]:
+                if known.get(kind) and word not in known[kind]:
+                    findings.warn(
+                        "claims with a word that the truth does not know", f"{clip.video}: {word}", 1
+                    )
+                    break
 
 
 def _extended(
