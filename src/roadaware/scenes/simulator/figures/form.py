@@ -15,7 +15,7 @@ from roadaware.scenes.simulator.mesh import Material, Mesh, Semantic, Singles
 
 Size = tuple[float, float, float]
 Kind = TypeVar("Kind")
-TAIL_SHARE = 0.06
+TAIL_SHARE = 0.035
 """Light of a brake lamp that shines as tail lamp only, so that braking stands out at night."""
 
 
