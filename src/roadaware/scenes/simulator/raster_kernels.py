@@ -180,10 +180,9 @@ def boxes(instance: Any, found: Any) -> None:
         for x in range(instance.shape[1]):
             i = instance[y, x] - 1
             if 0 <= i < len(found):
-                row = found[i]
-                if row[4] == 0:
-                    row[0], row[1], row[2] = x, y, x + 1
-                row[0] = min(row[0], x)
-                row[2] = max(row[2], x + 1)
-                row[3] = y + 1
-                row[4] += 1
+                if found[i, 4] == 0:
+                    found[i, 0], found[i, 1], found[i, 2] = x, y, x + 1
+                found[i, 0] = min(found[i, 0], x)
+                found[i, 2] = max(found[i, 2], x + 1)
+                found[i, 3] = y + 1
+                found[i, 4] += 1

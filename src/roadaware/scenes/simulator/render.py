@@ -15,7 +15,7 @@ from roadaware.scenes.simulator.config import Conditions
 from roadaware.scenes.simulator.lamps import lamps_of
 from roadaware.scenes.simulator.mesh import Semantic, Soup
 from roadaware.scenes.simulator.shading import footprints, light_pools, surfaces_of
-from roadaware.scenes.simulator.weather import Air, air_of
+from roadaware.scenes.simulator.weather import Air, air_of, packed
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -108,9 +108,9 @@ def render(
     )
     surfaces = surfaces_of(soup, seen.planes[:, 9:], air)
     pools = light_pools(lamps, view.eye, air.lamps)
-    shading_kernels.shade(surfaces, seen, view, air, noise_field(), pools, shown)
+    shading_kernels.shade(surfaces, seen, view, packed(air), noise_field(), pools, shown)
     if air.wet > 0:
-        weather_kernels.mirror_wet(shown.light, seen, surfaces.tints, view, air, noise_field())
+        weather_kernels.mirror_wet(shown.light, seen, surfaces.tints, view, packed(air), noise_field())
         weather_kernels.add_glints(shown.light, _glints(lamps, camera, air), seen, surfaces.tints)
     rgb = _developed(shown, seen, air, camera, np.random.default_rng([seed, frame, 3]))
     return Picture(rgb, shown.instance, shown.semantic, shown.depth)
@@ -256,8 +256,8 @@ def noise_field() -> Singles:
 
 @cache
 def _tones() -> Singles:
-    """(2048,) grey levels over the root of light from 0 to 2: a film's shoulder, then sRGB."""
-    light = (np.arange(2048) / 2047 * 2) ** 2
+    """(16384,) grey levels over light from 0 to 4: a film's shoulder, then sRGB."""
+    light = np.linspace(0.0, 4.0, 16_384)
     film = 1 - np.exp(-1.15 * light)
     grey = np.where(film <= 0.0031308, 12.92 * film, 1.055 * film ** (1 / 2.4) - 0.055)
     return (255 * grey).astype(np.float32)

@@ -38,93 +38,106 @@ def shade(surfaces: Any, seen: Any, view: Any, air: Any, noise: Any, pools: Any,
         pools: (m, m, 3) f32 of `light_pools`.
         shown: light (h, w, 3) f32, instance (h, w) i32, semantic (h, w) u8, depth (h, w) f32; filled.
     """
-    turn, lens, face = view.turn, view.lens, seen.face
+    # Arrays are taken out of their tuples once: each time costs a count of who holds them.
+    turn, lens, eye, face, inverse = view.turn, view.lens, view.eye, seen.face, seen.inverse
+    kinds, tints, planes, light = surfaces.kinds, surfaces.tints, seen.planes, shown.light
+    shadow, contact = seen.shadow, seen.contact
+    narrow = 1.0 / lens[0]
+    instance, semantic, depths = shown.instance, shown.semantic, shown.depth
     for i in range(face.shape[0]):
+        down = (i + 0.5 - lens[3]) / lens[1]
+        x0 = turn[0, 1] * down + turn[0, 2]
+        y0 = turn[1, 1] * down + turn[1, 2]
+        z0 = turn[2, 1] * down + turn[2, 2]
         for j in range(face.shape[1]):
-            a, b = (j + 0.5 - lens[2]) / lens[0], (i + 0.5 - lens[3]) / lens[1]
-            x = turn[0, 0] * a + turn[0, 1] * b + turn[0, 2]
-            y = turn[1, 0] * a + turn[1, 1] * b + turn[1, 2]
-            z = turn[2, 0] * a + turn[2, 1] * b + turn[2, 2]
+            across = (j + 0.5 - lens[2]) * narrow
+            x, y, z = x0 + turn[0, 0] * across, y0 + turn[1, 0] * across, z0 + turn[2, 0] * across
             long = np.sqrt(x * x + y * y + z * z)
-            x, y, z = x / long, y / long, z / long
-            pixel, t = shown.light[i, j], face[i, j]
+            short = 1.0 / long
+            x, y, z = x * short, y * short, z * short
+            t = face[i, j]
             if t < 0:
-                pixel[0], pixel[1], pixel[2] = sky_of(x, y, z, air, noise)
-                shown.semantic[i, j] = _SKY
-                shown.depth[i, j] = np.inf
+                light[i, j, 0], light[i, j, 1], light[i, j, 2] = sky_of(x, y, z, air, noise)
+                semantic[i, j] = _SKY
+                depths[i, j] = np.inf
                 continue
-            depth = 1.0 / seen.inverse[i, j]
-            shown.semantic[i, j] = surfaces.kinds[t, 1]
-            shown.instance[i, j] = surfaces.kinds[t, 2]
-            shown.depth[i, j] = depth
-            sunny = seen.contact[i, j] * (1.0 - air.shadow * seen.shadow[i, j])
+            depth = 1.0 / inverse[i, j]
+            semantic[i, j] = kinds[t, 1]
+            instance[i, j] = kinds[t, 2]
+            depths[i, j] = depth
+            bare, sunny = 1.0, 1.0
+            if tints[t, 11] > 0.0:
+                bare = contact[i, j]
+                sunny = bare * (1.0 - air.shadow * shadow[i, j])
+            beam = 0.0
+            if air.beams > 0.0:
+                beam = air.beams * _beam(
+                    planes, t, x * depth * long, y * depth * long, z * depth * long, turn
+                )
             _surface(
-                i, j, depth, depth * long, x, y, z, surfaces.kinds[t, 0], surfaces.tints[t], seen.planes[t],
-                sunny, seen.contact[i, j], view, air, noise, pools, pixel,
+                i, j, t, depth, depth * long, x, y, z, kinds[t, 0], tints, planes, sunny, bare, beam, eye,
+                air, noise, pools, light,
             )  # fmt: skip
 
 
 @inlined
-def _surface(i: int, j: int, depth: float, away: float, x: float, y: float, z: float, material: int,
-             tint: Any, plane: Any, sunny: float, bare: float, view: Any, air: Any, noise: Any, pools: Any,
-             pixel: Any) -> None:  # fmt: skip
+def _surface(i: int, j: int, t: int, depth: float, away: float, x: float, y: float, z: float, material: int,
+             tints: Any, planes: Any, sunny: float, bare: float, beam: float, eye: Any, air: Any, noise: Any,
+             pools: Any, light: Any) -> None:  # fmt: skip
     """Light that a surface sends to the camera, through the fog."""
-    u, v, foot = _place(plane, i, j, depth)
-    ground = tint[11] > 0.0
-    px, py, pz = view.eye[0] + x * away, view.eye[1] + y * away, view.eye[2] + z * away
+    u, v, foot = _place(planes, t, i, j, depth)
     keep = max(0.05, tone_of(material, u, v, foot, noise))
+    ground, white = tints[t, 11] > 0.0, 0.0
     if ground:
         keep *= 1.0 - 0.42 * air.wet
-    white = 0.0
-    if tint[10] > 0.0:
-        white = _snow(tint[10], ground, material, px, py, noise)
+    if tints[t, 10] > 0.0:
+        white = _snow(tints[t, 10], ground, material, eye[0] + x * away, eye[1] + y * away, noise)
     pane, lit = 0.0, 0.0
     if material == WINDOWS:
         pane = pane_of(u, v, foot)
         keep *= 1.0 - 0.9 * pane if pane > 0.0 else 1.0 + 0.45 * pane
         pane = max(0.0, pane)
-        lit = pane * _lit(u, v, tint, air, noise)
-    beam = 0.0
-    if air.beams > 0.0:
-        beam = air.beams * _beam(plane, px, py, pz, view)
-    pool = pools[_cell(py - view.eye[1], len(pools)), _cell(px - view.eye[0], len(pools))]
+        if pane > 0.0 and air.windows > 0.0:
+            lit = pane * _lit(u, v, tints[t, 0], tints[t, 1], air.windows, noise)
+    row, column = _cell(y * away, len(pools)), _cell(x * away, len(pools))
     # Lamps hang above what they light; little of it goes up.
-    dim = 1.0 / (1.0 + 0.5 * max(0.0, pz - 2.5))
+    high = eye[2] + z * away - 2.5
+    dim = 1.0 if high < 0.0 else 1.0 / (1.0 + 0.5 * high)
     # About exp(-thick), and cheaper.
     thick = air.fog * away
     through = 1.0 / (1.0 + thick * (1.0 + thick * (0.5 + 0.167 * thick)))
     share, flash, red, green, blue = 0.0, 0.0, 0.0, 0.0, 0.0
     if material in (GLOSSY, GLASS) or pane > 0.0:
-        share, flash, red, green, blue = _mirrored(x, y, z, plane, material, pane, air)
-    if not ground:
-        sunny, bare = 1.0, 1.0
+        share, flash, red, green, blue = _mirrored(x, y, z, planes, t, material, pane, air)
     for k in range(3):
-        fall = tint[3 + k] * bare + tint[6 + k] * sunny + pool[k] * dim + beam * (1.0, 0.95, 0.82)[k]
-        base = tint[k] * keep * (1.0 - white) + 0.88 * white
+        fall = tints[t, 3 + k] * bare + tints[t, 6 + k] * sunny + beam * (1.0, 0.95, 0.82)[k]
+        fall += pools[row, column, k] * dim
+        colour = tints[t, k]
+        base = colour * keep * (1.0 - white) + 0.88 * white
         mirrored = (red, green, blue)[k] + flash * air.sun_rgb[k]
-        out = base * fall + share * mirrored + tint[k] * tint[k] * tint[9] + lit * (1.0, 0.72, 0.4)[k]
+        out = base * fall + share * mirrored + colour * colour * tints[t, 9] + lit * (1.0, 0.72, 0.4)[k]
         haze = air.fog_rgb[k]
-        pixel[k] = haze + (out - haze) * through
+        light[i, j, k] = haze + (out - haze) * through
 
 
-@inlined
+@kernel
 def _cell(away: float, cells: int) -> int:
     """Which cell of the map of lamp light a place lies in."""
     return min(cells - 1, max(0, int(away / CELL_M + 0.5 * cells)))
 
 
-@inlined
-def _place(plane: Any, i: int, j: int, depth: float) -> tuple[float, float, float]:
+@kernel
+def _place(planes: Any, t: int, i: int, j: int, depth: float) -> tuple[float, float, float]:
     """Where on the surface a pixel lies, in metres, and how much of the surface it covers."""
     x, y = j + 0.5, i + 0.5
-    u = (plane[3] * x + plane[4] * y + plane[5]) * depth
-    v = (plane[6] * x + plane[7] * y + plane[8]) * depth
-    across = max(abs(plane[3] - u * plane[0]), abs(plane[4] - u * plane[1]))
-    along = max(abs(plane[6] - v * plane[0]), abs(plane[7] - v * plane[1]))
+    u = (planes[t, 3] * x + planes[t, 4] * y + planes[t, 5]) * depth
+    v = (planes[t, 6] * x + planes[t, 7] * y + planes[t, 8]) * depth
+    across = max(abs(planes[t, 3] - u * planes[t, 0]), abs(planes[t, 4] - u * planes[t, 1]))
+    along = max(abs(planes[t, 6] - v * planes[t, 0]), abs(planes[t, 7] - v * planes[t, 1]))
     return u, v, max(across, along) * depth
 
 
-@inlined
+@kernel
 def _snow(cover: float, ground: bool, material: int, px: float, py: float, noise: Any) -> float:
     """Share of a surface that snow covers; wheels wear it off the road."""
     if not ground:
@@ -137,33 +150,34 @@ def _snow(cover: float, ground: bool, material: int, px: float, py: float, noise
     return cover * min(0.95, 0.68 + 0.25 * patches)
 
 
-@inlined
-def _beam(plane: Any, px: float, py: float, pz: float, view: Any) -> float:
-    """Light of the own dipped head lamps, which sit 0.65 m high and 2 m before the camera."""
-    ahead_x, ahead_y = view.turn[0, 2], view.turn[1, 2]
-    size = np.sqrt(ahead_x * ahead_x + ahead_y * ahead_y)
-    ahead_x, ahead_y = ahead_x / size, ahead_y / size
-    x, y = px - view.eye[0], py - view.eye[1]
-    z = pz - view.eye[2] + 0.75
+@kernel
+def _beam(planes: Any, t: int, x: float, y: float, z: float, turn: Any) -> float:
+    """Light of the own dipped head lamps, which sit 0.75 m below the camera and 2 m before it.
+
+    x, y and z are those of the place less those of the eye.
+    """
+    size = np.sqrt(turn[0, 2] * turn[0, 2] + turn[1, 2] * turn[1, 2])
+    ahead_x, ahead_y = turn[0, 2] / size, turn[1, 2] / size
     far = x * ahead_x + y * ahead_y - 2.0
     if far < 0.2:
         return 0.0
     side = (y * ahead_x - x * ahead_y) / far
-    rise = z / far
+    rise = (z + 0.75) / far
     cone = 1.0 / (1.0 + 2.5 * side * side) ** 2
     cut = 1.0 if rise < 0.0 else 1.0 / (1.0 + 900.0 * rise * rise)
-    facing = -(plane[9] * ahead_x + plane[10] * ahead_y + plane[11] * rise)
+    facing = -(planes[t, 9] * ahead_x + planes[t, 10] * ahead_y + planes[t, 11] * rise)
     # The lamps look ahead: the road right before them gets less than their light would give.
     cone *= min(1.0, 0.25 + far / 9.0)
     return float(17.0 * cone * (0.12 + 0.88 * cut) * max(0.22, min(1.0, facing + 0.15)) / (20.0 + far * far))
 
 
-@inlined
-def _mirrored(x: float, y: float, z: float, plane: Any, material: int, pane: float,
+@kernel
+def _mirrored(x: float, y: float, z: float, planes: Any, t: int, material: int, pane: float,
               air: Any) -> tuple[float, float, float, float, float]:  # fmt: skip
     """How much a glossy surface mirrors, a flash of the sun in it, and the sky or ground that it shows."""
-    across = -(x * plane[9] + y * plane[10] + z * plane[11])
-    rx, ry, rz = x + 2.0 * across * plane[9], y + 2.0 * across * plane[10], z + 2.0 * across * plane[11]
+    n0, n1, n2 = planes[t, 9], planes[t, 10], planes[t, 11]
+    across = -(x * n0 + y * n1 + z * n2)
+    rx, ry, rz = x + 2.0 * across * n0, y + 2.0 * across * n1, z + 2.0 * across * n2
     edge = (1.0 - min(1.0, max(0.0, across))) ** 3
     share = 0.07 + 0.5 * edge
     # Houses across the street stand in the lower part of what windows show.
@@ -176,18 +190,18 @@ def _mirrored(x: float, y: float, z: float, plane: Any, material: int, pane: flo
         share = pane * (0.35 + 0.5 * edge)
     flash = max(0.0, rx * air.sun[0] + ry * air.sun[1] + rz * air.sun[2])
     flash = 1.6 * air.shadow * (flash * flash) ** 16
-    r, g, b = air.bounce
+    r, g, b = air.bounce[0], air.bounce[1], air.bounce[2]
     if rz > 0.0:
         r, g, b = glow_of(rx, ry, rz, air)
     return share, flash, r * shown, g * shown, b * shown
 
 
-@inlined
-def _lit(u: float, v: float, tint: Any, air: Any, noise: Any) -> float:
+@kernel
+def _lit(u: float, v: float, red: float, green: float, share: float, noise: Any) -> float:
     """Light from within a window; which ones are lit differs between houses of different colours."""
-    house = np.floor(tint[0] * 977.0) + np.floor(tint[1] * 613.0)
+    house = np.floor(red * 977.0) + np.floor(green * 613.0)
     chance = grain_of(noise, np.floor(u / 2.4) * 7.0 + house, np.floor(v / 3.0) * 11.0 + 3.0 * house)
-    if chance >= air.windows:
+    if chance >= share:
         return 0.0
     curtain = 0.75 + 0.5 * grain_of(noise, u * 5.0, 17.0)
-    return float((0.25 + 0.6 * chance / air.windows) * curtain)
+    return float((0.25 + 0.6 * chance / share) * curtain)

@@ -12,10 +12,7 @@ Rgb = tuple[float, float, float]
 
 
 class Air(NamedTuple):
-    """Light and weather; colours are linear, 1 is about what a white wall sends back on a clear day.
-
-    A tuple of floats, since kernels read its fields by name.
-    """
+    """Light and weather; colours are linear, 1 is about what a white wall sends back on a clear day."""
 
     sun: Rgb
     """Unit vector towards the sun, or the moon."""
@@ -101,6 +98,18 @@ def air_of(conditions: Conditions, seed: int) -> Air:
     elif weather == "low-sun":
         air = _lowered(air, time)
     return air._replace(sun=sun_of(conditions, seed))
+
+
+def packed(air: Air) -> np.record:
+    """The same as a record, whose fields kernels read by name: a tuple they would copy for every pixel.
+
+    Args:
+        air: light and weather.
+    """
+    fields = air._asdict()
+    kinds = [(name, "f8", (3,) if isinstance(value, tuple) else ()) for name, value in fields.items()]
+    record: np.record = np.rec.array([tuple(fields.values())], dtype=kinds)[0]
+    return record
 
 
 def sun_of(conditions: Conditions, seed: int) -> Rgb:

@@ -46,15 +46,17 @@ def mirror_wet(light: Any, seen: Any, tints: Any, view: Any, air: Any, noise: An
         noise: (256, 256) f32.
     """
     turn, lens, eye = view.turn, view.lens, view.eye
-    rows, columns = seen.face.shape
+    face, inverse = seen.face, seen.inverse
+    rows, columns = face.shape
+    horizon = lens[3] + lens[1] * turn[2, 2]
     for i in range(rows - 1, -1, -1):
         for j in range(columns):
-            t = seen.face[i, j]
-            if t < 0 or tints[t, 11] == 0.0 or seen.planes[t, 11] < 0.9:
+            t = face[i, j]
+            if t < 0 or tints[t, 11] == 0.0:
                 continue
             a, b = (j + 0.5 - lens[2]) / lens[0], (i + 0.5 - lens[3]) / lens[1]
             drop = turn[2, 0] * a + turn[2, 1] * b + turn[2, 2]
-            depth = 1.0 / seen.inverse[i, j]
+            depth = 1.0 / inverse[i, j]
             ground = eye[2] + drop * depth
             if drop >= -1e-3 or ground > 0.5:
                 continue
@@ -64,16 +66,14 @@ def mirror_wet(light: Any, seen: Any, tints: Any, view: Any, air: Any, noise: An
             edge = 1.0 + drop / np.sqrt(a * a + b * b + 1.0)
             share = air.wet * (0.03 + 0.5 * edge**4) * min(1.0, max(0.35, 2.4 * pond - 0.9))
             ripple = (waves_of(noise, x * 6.0, y * 6.0) - 0.5) * 0.012 * columns
-            _mix_mirrored(light, i, j, depth, share, ripple, seen, view)
+            _mix_mirrored(light, i, j, depth, share, ripple, inverse, horizon)
 
 
-@inlined
-def _mix_mirrored(light: Any, i: int, j: int, depth: float, share: float, ripple: float, seen: Any,
-                  view: Any) -> None:  # fmt: skip
+@kernel
+def _mix_mirrored(light: Any, i: int, j: int, depth: float, share: float, ripple: float, inverse: Any,
+                  horizon: float) -> None:  # fmt: skip
     """Mix in what the mirrored ray meets first, in growing steps of depth."""
-    rows, columns = seen.face.shape
-    lens, level = view.lens, view.turn[2, 2]
-    horizon = lens[3] + lens[1] * level
+    rows, columns = inverse.shape
     below = i + 0.5 - horizon
     side = min(columns - 1, max(0, int(j + ripple)))
     further, row = 1.0, 0
@@ -82,7 +82,7 @@ def _mix_mirrored(light: Any, i: int, j: int, depth: float, share: float, ripple
         row = int(horizon + below * (2.0 / further - 1.0))
         if row < 0 or row >= rows:
             break
-        hit = seen.inverse[row, side]
+        hit = inverse[row, side]
         if hit > 0.0 and 0.72 * depth * further < 1.0 / hit < 1.12 * depth * further:
             break
     row = min(rows - 1, max(0, row))
@@ -103,12 +103,13 @@ def too_bright(light: Any, small: Any) -> None:
             red, green, blue = 0.0, 0.0, 0.0
             for p in range(SHRINK):
                 for q in range(SHRINK):
-                    pixel = light[i * SHRINK + p, j * SHRINK + q]
-                    most = max(pixel[0], pixel[1], pixel[2])
+                    y, x = i * SHRINK + p, j * SHRINK + q
+                    r, g, b = light[y, x, 0], light[y, x, 1], light[y, x, 2]
+                    most = max(r, g, b)
                     if most > 0.85:
                         share = min(6.0, most - 0.85) / (most * SHRINK * SHRINK)
                         red, green, blue = (
-                            red + share * pixel[0], green + share * pixel[1], blue + share * pixel[2]
+                            red + share * r, green + share * g, blue + share * b
                         )  # fmt: skip
             small[i, j, 0], small[i, j, 1], small[i, j, 2] = red, green, blue
 
@@ -171,12 +172,13 @@ def expose(
         small: (h / 4, w / 4, 3) f32 light to add, `SHRINK` times smaller.
         exposure: factor.
         glare: x, y in pixels, radius in pixels, and colour; no colour for none.
-        tones: (2048,) f32 grey levels over the root of light from 0 to 2.
+        tones: (n,) f32 grey levels over light from 0 to 4.
         grain: spread of the noise in grey levels.
         seed: of the noise.
         rgb: (h, w, 3) u8, filled.
     """
     last = len(tones) - 1
+    steps = exposure * last / 4.0
     lit = glare[3] + glare[4] + glare[5] > 0.0
     veil = 0.0
     for i in range(light.shape[0]):
@@ -197,7 +199,7 @@ def expose(
                 level = light[i, j, k] + veil * glare[3 + k]
                 level += small[y, x, k] * w00 + small[y, x + 1, k] * w01
                 level += small[y + 1, x, k] * w10 + small[y + 1, x + 1, k] * w11
-                tone = tones[min(last, int(np.sqrt(max(0.0, level * exposure)) * 0.5 * last + 0.5))]
+                tone = tones[min(last, int(max(0.0, level * steps) + 0.5))]
                 # Each colour has a little noise of its own.
                 tint = 0.004 * grain * (((h >> (8 * k)) & 255) - 127.5)
                 rgb[i, j, k] = np.uint8(min(255.0, max(0.0, tone + noise + tint + 0.5)))
