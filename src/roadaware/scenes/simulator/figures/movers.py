@@ -209,7 +209,7 @@ def _shopping_cart(form: Form, size: Size, coarse: bool) -> None:
         form.add(patch(low[::-1]), STEEL)
     for side in range(4):
         quad = np.array([low[side], low[(side + 1) % 4], up[(side + 1) % 4], up[side]])
-        _wires(form, quad, 3 if coarse else 9, 2 if coarse else 4, coarse)
+        _wires(form, quad, 2 if coarse else 9, 1 if coarse else 4, coarse)
 
 
 def _level(extent: tuple[float, float, float, float, float]) -> Floats:
@@ -223,11 +223,10 @@ def _wires(form: Form, quad: Floats, upright: int, level: int, coarse: bool) -> 
     bars = [
         window(s - thin / 2, s + thin / 2, 0.0, 1.0) for s in np.linspace(thin, 1 - thin, upright).tolist()
     ]
-    bars += [window(0.0, 1.0, s - 0.03, s + 0.03) for s in np.linspace(0.03, 0.97, level).tolist()]
+    bars += [window(0.0, 1.0, s - 0.03, s + 0.03) for s in np.linspace(0.97, 0.03, level).tolist()]
     for bar in bars:
         form.add(patch(quad, bar, 0.003), METAL)
-        if not coarse:
-            form.add(patch(quad[[1, 0, 3, 2]], bar, 0.003), METAL)
+        form.add(patch(quad[[1, 0, 3, 2]], bar, 0.003), METAL)
 
 
 def _hand_cart(form: Form, size: Size, rng: np.random.Generator, coarse: bool) -> None:
