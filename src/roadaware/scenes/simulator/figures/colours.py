@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -36,6 +38,9 @@ CAR_COLOURS: tuple[Colour, ...] = (
 )
 """Muted, about in the order of how often they are seen; from white and grey to orange."""
 CAR_WEIGHTS = (0.24, 0.2, 0.16, 0.13, 0.09, 0.07, 0.03, 0.03, 0.03, 0.02)
+_MOST_TURNED = 1024
+# Colours by the identity of what they were turned from, which is held so that its identity stays its own.
+_TURNED: dict[tuple[int, float], tuple[Singles, Singles]] = {}
 
 
 def car_paint(rng: np.random.Generator) -> Paint:
@@ -92,10 +97,16 @@ def turned(mesh: Mesh, hue: float) -> Mesh:
     """
     if hue % 1.0 == 0.0:
         return mesh
-    colour = turned_colours(mesh.colour, hue)
-    kept = (mesh.material == Material.LAMP) | (mesh.glow > 0)
-    colour[kept] = mesh.colour[kept]
-    return Mesh(mesh.vertices, mesh.triangles, colour, mesh.material, mesh.semantic, mesh.glow, mesh.uv)
+    # Frames of a figure share their colours, and arrays of meshes are never written to.
+    key = (id(mesh.colour), hue)
+    if key not in _TURNED:
+        if len(_TURNED) >= _MOST_TURNED:
+            _TURNED.clear()
+        colour = turned_colours(mesh.colour, hue)
+        kept = (mesh.material == Material.LAMP) | (mesh.glow > 0)
+        colour[kept] = mesh.colour[kept]
+        _TURNED[key] = (mesh.colour, colour)
+    return replace(mesh, colour=_TURNED[key][1])
 
 
 def turned_colours(colour: Singles, hue: float) -> Singles:

@@ -201,12 +201,11 @@ class Form:
             trim: whether it sticks out of the figure's size, as mirrors do.
             semantic: of this solid, if it is another.
         """
-        start = sum(len(part) for part in self._vertices)
         self._vertices.append(solid.vertices)
-        self._triangles.append(solid.triangles + start)
+        self._triangles.append(solid.triangles + len(self._joint))
         other = faces or {}
         number = _place(self._bulbs, bulb)
-        self._paint += [other.get(int(part), paint) for part in solid.part]
+        self._paint += [other.get(part, paint) for part in solid.part.tolist()]
         self._semantic += [self.semantic if semantic is None else semantic] * len(solid.part)
         self._bulb += [number] * len(solid.part)
         self._joint += [_place(self._joints, joint)] * len(solid.vertices)
