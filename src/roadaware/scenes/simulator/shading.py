@@ -62,7 +62,9 @@ def _tints(
     tints[:, 3:6] = sky[:, None] * above + (0.5 - 0.5 * up)[:, None] * np.array(air.bounce)
     tints[:, 6:9] = facing[:, None] * np.array(air.sun_rgb)
     tints[:, 9] = glow * air.glow
-    tints[:, 10] = np.where((up > 0.3) & ~lamp, air.snow * np.where(ground, 1.0, np.minimum(0.75, up)), 0.0)
+    # Who moves keeps panes and bonnet clear, and carries snow on the roof.
+    bare = lamp | (kinds[:, 0] == Material.GLASS) | (up < np.where(kinds[:, 2] > 0, 0.85, 0.3))
+    tints[:, 10] = np.where(bare, 0.0, air.snow * np.where(ground, 1.0, np.minimum(0.75, up)))
     tints[:, 11] = ground
     return tints
 

@@ -99,10 +99,12 @@ def _surface(i: int, j: int, t: int, depth: float, away: float, x: float, y: flo
         pane = max(0.0, pane)
         if pane > 0.0 and air.windows > 0.0:
             lit = pane * _lit(u, v, tints[t, 0], tints[t, 1], air.windows, noise)
-    row, column = _cell(y * away, len(pools)), _cell(x * away, len(pools))
-    # Lamps hang above what they light; little of it goes up.
-    high = eye[2] + z * away - 2.5
-    dim = 1.0 if high < 0.0 else 1.0 / (1.0 + 0.5 * high)
+    row, below, column, right, dim = 0, 0.0, 0, 0.0, 0.0
+    if air.lamps > 0.0:
+        row, below = _cell(y * away, len(pools))
+        column, right = _cell(x * away, len(pools))
+        # Lamps hang above what they light; little of it goes up.
+        dim = 1.0 / (1.0 + 0.5 * max(0.0, eye[2] + z * away - 2.5))
     # About exp(-thick), and cheaper.
     thick = air.fog * away
     through = 1.0 / (1.0 + thick * (1.0 + thick * (0.5 + 0.167 * thick)))
@@ -111,7 +113,10 @@ def _surface(i: int, j: int, t: int, depth: float, away: float, x: float, y: flo
         share, flash, red, green, blue = _mirrored(x, y, z, planes, t, material, pane, air)
     for k in range(3):
         fall = tints[t, 3 + k] * bare + tints[t, 6 + k] * sunny + beam * (1.0, 0.95, 0.82)[k]
-        fall += pools[row, column, k] * dim
+        if dim > 0.0:
+            near = pools[row, column, k] * (1.0 - right) + pools[row, column + 1, k] * right
+            far = pools[row + 1, column, k] * (1.0 - right) + pools[row + 1, column + 1, k] * right
+            fall += dim * (near * (1.0 - below) + far * below)
         colour = tints[t, k]
         base = colour * keep * (1.0 - white) + 0.88 * white
         mirrored = (red, green, blue)[k] + flash * air.sun_rgb[k]
@@ -121,9 +126,11 @@ def _surface(i: int, j: int, t: int, depth: float, away: float, x: float, y: flo
 
 
 @kernel
-def _cell(away: float, cells: int) -> int:
-    """Which cell of the map of lamp light a place lies in."""
-    return min(cells - 1, max(0, int(away / CELL_M + 0.5 * cells)))
+def _cell(away: float, cells: int) -> tuple[int, float]:
+    """The cell of the map of lamp light before a place, and how far the place is on its way to the next."""
+    place = min(cells - 2.0, max(0.0, away / CELL_M + 0.5 * cells - 0.5))
+    before = int(place)
+    return before, place - before
 
 
 @kernel
