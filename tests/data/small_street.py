@@ -33,7 +33,7 @@ VEHICLE, BUS, CYCLE, PARKING, PAVEMENT = 1.65, 4.95, 7.4, 9.3, 11.65
 def small_layout(drive_on: str = "left") -> Layout:
     """A main road along x from -60 to 50, a junction, its continuation from 66 on, and a road across.
 
-    Beside each half of the main road lie a vehicle lane, a bus lane, a cycle lane, parking bays from -20 to 20,
+    Beside each half of the main road lie a vehicle lane, a bus lane, a cycle lane, parking bays (-20 to 20),
     a pavement; a bus stops from 25 to 39, and a zebra crossing lies at 45.
     """
     side = 1 if drive_on == "left" else -1

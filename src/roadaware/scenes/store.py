@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -94,6 +95,22 @@ def open_predictions(folder: Path) -> Predictions:
         InputError: if it is of another kind or version, or a table breaks a law.
     """
     return _open(Path(folder), Predictions)
+
+
+def decode_scenes(folder: str, read: Callable[[str], bytes]) -> Scenes:
+    """Scenes out of the files of a saved set that lie in an archive.
+
+    Args:
+        folder: for messages.
+        read: gives the bytes of a file by its name.
+
+    Raises:
+        InputError: as `open_scenes`, and as `read` does.
+    """
+    path = Path(folder)
+    meta, parts = _understood(path / _META, _parsed(path / _META, read(_META)), Scenes)
+    tables = {name: _decoded(read(part.file), part, path / part.file) for name, part in parts.items()}
+    return _made(path, Scenes, meta, tables)
 
 
 def encode(tables: TableSet) -> tuple[dict[str, bytes], bytes]:
@@ -210,10 +227,8 @@ def _refuse_foreign(folder: Path, names: list[str], *, overwrite: bool) -> None:
         raise UsageError(f"{folder} holds a saved set already; name another folder, or ask to overwrite it")
     ours = not foreign and len(names) > 1
     with suppress(RoadawareError, OSError):
-        ours = (
-            ours
-            or _parsed(folder / _META, read_regular(folder / _META, limit=_META_LIMIT))["format"] == FORMAT
-        )
+        content = read_regular(folder / _META, limit=_META_LIMIT)
+        ours = ours or _parsed(folder / _META, content)["format"] == FORMAT
     if not ours:
         raise UsageError(f"{folder} holds a {_META} that is not ours; name an empty or new folder")
 
@@ -232,11 +247,15 @@ def _open(folder: Path, kind: type[S]) -> S:
                     hint=_AGAIN,
                 ) from None
             continue
-        try:
-            return kind(**tables, meta=meta)
-        except InputError as error:
-            raise InputError(error.message, where=error.where or str(folder), hint=error.hint) from error
+        return _made(folder, kind, meta, tables)
     raise InputError(f"it was replaced {_RACES} times while being read", where=str(folder), hint="try again")
+
+
+def _made(folder: Path, kind: type[S], meta: Meta, tables: dict[str, pl.DataFrame]) -> S:
+    try:
+        return kind(**tables, meta=meta)
+    except InputError as error:
+        raise InputError(error.message, where=error.where or str(folder), hint=error.hint) from error
 
 
 def _read(folder: Path, kind: type[S]) -> tuple[Meta, dict[str, pl.DataFrame]]:
@@ -307,9 +326,8 @@ def _parsed(path: Path, content: bytes) -> dict[str, Any]:
     written = parsed.pop("blake2b", None)
     found = _digest(parsed)
     if written != found:
-        raise DamagedError(
-            f"expected digest {str(written)[:64]}, found {found}", where=str(path), hint=_AGAIN
-        )
+        told = f"expected digest {str(written)[:64]}, found {found}"
+        raise DamagedError(told, where=str(path), hint=_AGAIN)
     return parsed
 
 
@@ -325,16 +343,12 @@ def _understood(path: Path, parsed: dict[str, Any], kind: type[S]) -> tuple[Meta
         parts = {name: Part(**fields) for name, fields in parsed["tables"].items()}
         meta = Meta(**parsed["meta"])
     except (KeyError, TypeError, AttributeError, ValueError, InputError) as error:
-        raise DamagedError(
-            f"a field is missing, unknown or of a wrong kind: {error}", where=str(path)
-        ) from error
+        told = f"a field is missing, unknown or of a wrong kind: {error}"
+        raise DamagedError(told, where=str(path)) from error
     for name, part in parts.items():
         sizes = (part.rows, part.bytes)
-        if (
-            name not in TABLES
-            or not isinstance(part.blake2b, str)
-            or not re.fullmatch("[0-9a-f]{64}", part.blake2b)
-        ):
+        known = name in TABLES and isinstance(part.blake2b, str)
+        if not known or not re.fullmatch("[0-9a-f]{64}", part.blake2b):
             raise DamagedError(f"no table {name[:40]!r} with a digest can be listed", where=str(path))
         if any(type(size) is not int or not 0 <= size < 2**62 for size in sizes):
             raise DamagedError(f"table {name}: rows and bytes are {sizes}", where=str(path))
@@ -349,22 +363,23 @@ def _read_table(path: Path, part: Part) -> pl.DataFrame:
         data = read_regular(path, limit=max(part.bytes, 1))
     except FileNotFoundError:
         raise _VanishedError(path.name) from None
+    return _decoded(data, part, path)
+
+
+def _decoded(data: bytes, part: Part, path: Path) -> pl.DataFrame:
+    where = str(path)
     if len(data) != part.bytes:
-        raise DamagedError(
-            f"expected {part.bytes:,} bytes, found {len(data):,}", where=str(path), hint=_AGAIN
-        )
+        raise DamagedError(f"expected {part.bytes:,} bytes, found {len(data):,}", where=where, hint=_AGAIN)
     found = hashlib.blake2b(data, digest_size=32).hexdigest()
     if found != part.blake2b:
-        raise DamagedError(f"expected blake2b {part.blake2b}, found {found}", where=str(path), hint=_AGAIN)
+        raise DamagedError(f"expected blake2b {part.blake2b}, found {found}", where=where, hint=_AGAIN)
     try:
         frame = pl.read_parquet(data)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         reason = str(error).splitlines()[0]
-        raise DamagedError(
-            f"expected a Parquet table, found: {reason}", where=str(path), hint=_AGAIN
-        ) from error
+        raise DamagedError(f"expected a Parquet table, found: {reason}", where=where, hint=_AGAIN) from error
     if len(frame) != part.rows:
-        raise DamagedError(f"expected {part.rows:,} rows, found {len(frame):,}", where=str(path), hint=_AGAIN)
+        raise DamagedError(f"expected {part.rows:,} rows, found {len(frame):,}", where=where, hint=_AGAIN)
     return frame
 
 

@@ -15,6 +15,8 @@ TYPES = {
     pl.Float32: "float",
     pl.Float64: "float (64 bit)",
     pl.List(pl.String): "texts",
+    pl.Array(pl.Float32, 16): "floats",
+    pl.Array(pl.Float32, 51): "floats",
 }
 
 

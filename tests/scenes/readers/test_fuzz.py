@@ -192,6 +192,7 @@ def test_the_sets_are_those_of_the_registry() -> None:
         "label_studio",
         "pie",
         "road",
+        "simulator",
         "ucf24",
         "vggss",
         "vidstg",
