@@ -90,7 +90,7 @@ def put(path: Path, data: bytes) -> None:
     Raises:
         OSError: whatever the system says.
     """
-    temporary = path.parent / f".roadaware-{os.getpid()}-{secrets.token_hex(4)}.tmp"
+    temporary = temporary_beside(path)
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         try:
@@ -139,6 +139,11 @@ def sweep(folder: Path) -> None:
         if not _alive(owner) and not _locked(path):
             with suppress(OSError):
                 path.unlink()
+
+
+def temporary_beside(path: Path) -> Path:
+    """A new name in the same folder that `sweep` knows to be ours."""
+    return path.parent / f".roadaware-{os.getpid()}-{secrets.token_hex(4)}.tmp"
 
 
 def is_temporary(name: str) -> int | None:

@@ -1,0 +1,360 @@
+"""Video files: written frame by frame with their sound, whole or not at all, and read by frame number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.errors import UsageError
+from roadaware.scenes.containers import (
+    BROKEN,
+    CUT,
+    CutOffError,
+    EmptyMediaError,
+    MediaError,
+    NoSoundError,
+    NoVideoError,
+    OnlySoundError,
+    opened,
+)
+from roadaware.scenes.readers.source import shown
+from roadaware.scenes.unfinished import Growing, Unfinished
+
+Picture = npt.NDArray[np.uint8]
+Sound = npt.NDArray[np.float32]
+MAX_PIXELS = 1 << 26
+"""The largest picture that is decoded."""
+_CODEC = {"preset": "veryfast", "crf": "18"}
+_BT601 = 6
+_AHEAD = 8
+"""Up to how many frames are decoded and passed over instead of going by a key frame."""
+
+
+class VideoWriter(Growing):
+    """Writes h264 (yuv420p) and AAC in an mp4; the file has its name once `close` is through.
+
+    Give frames and sound alternately: what runs ahead waits in memory for the other.
+
+    Args:
+        path: where to; its folder must exist.
+        width_px: of every frame, even.
+        height_px: of every frame, even.
+        fps: frames per second.
+        sound_rate: samples per second of the sound track; None for a silent film.
+
+    Raises:
+        UsageError: if a size is not even and positive, or a rate not positive.
+        DiskError: if the file cannot be written.
+    """
+
+    def __init__(
+        self, path: Path, width_px: int, height_px: int, fps: float, *, sound_rate: int | None = None
+    ) -> None:
+        import av
+
+        if width_px % 2 or height_px % 2 or min(width_px, height_px) < 2:
+            raise UsageError(f"videos have even sizes of at least 2, not {width_px}x{height_px}")
+        if not 0 < fps <= 1000 or (sound_rate is not None and not 8000 <= sound_rate <= 96000):
+            raise UsageError(
+                f"{fps!r} frames and {sound_rate!r} samples a second: give up to 1000, 8000 to 96000"
+            )
+        self.size, self.n_frames, self.n_samples = (int(height_px), int(width_px)), 0, 0
+        self._tick, self._rate = 1 / Fraction(fps).limit_denominator(1001), sound_rate or 0
+        self._target = Unfinished(path)
+        try:
+            self._file: Any = av.open(self._target.file, "w", format="mp4")
+            self._video = self._video_stream()
+            self._sound: Any = None
+            if sound_rate is not None:
+                self._sound = self._file.add_stream("aac", rate=sound_rate, layout="stereo")
+        except BaseException:
+            self._target.abandon()
+            raise
+
+    def _video_stream(self) -> Any:
+        stream = self._file.add_stream("libx264", rate=1 / self._tick, options=_CODEC)
+        stream.height, stream.width = self.size
+        stream.pix_fmt = "yuv420p"
+        context = stream.codec_context
+        # One thread, so that the same frames make the same file; key frames twice a second or so, to seek to.
+        context.thread_count, context.max_b_frames = 1, 0
+        context.gop_size = max(1, round(float(1 / self._tick) / 2))
+        context.colorspace = context.color_primaries = context.color_trc = _BT601
+        return stream
+
+    def write(self, frame: Picture) -> None:
+        """Add a frame.
+
+        Args:
+            frame: (H, W, 3) uint8 of the size of the film.
+
+        Raises:
+            UsageError: if it has another shape or type.
+            DiskError: if the disk refuses.
+        """
+        import av
+
+        if frame.shape != (*self.size, 3) or frame.dtype != np.uint8:
+            raise UsageError(f"expected uint8 {(*self.size, 3)}, found {frame.dtype} {frame.shape}")
+        picture = av.VideoFrame.from_ndarray(np.ascontiguousarray(frame), format="rgb24")
+        picture.pts, picture.time_base = self.n_frames, self._tick
+        self._mux(self._video, picture)
+        self.n_frames += 1
+
+    def write_sound(self, block: Sound) -> None:
+        """Add samples.
+
+        Args:
+            block: (n, 2) float32, left and right, from -1 to 1.
+
+        Raises:
+            UsageError: if it has another shape, or the film has no sound track.
+            DiskError: if the disk refuses.
+        """
+        import av
+
+        if self._sound is None:
+            raise UsageError("the film has no sound track: open it with sound_rate")
+        if block.ndim != 2 or block.shape[1] != 2:
+            raise UsageError(f"expected (n, 2) samples, found {block.shape}")
+        if not len(block):
+            return
+        both = np.ascontiguousarray(block.T, dtype=np.float32)
+        piece = av.AudioFrame.from_ndarray(both, format="fltp", layout="stereo")
+        piece.sample_rate, piece.pts = self._rate, self.n_samples
+        piece.time_base = Fraction(1, self._rate)
+        self._mux(self._sound, piece)
+        self.n_samples += len(block)
+
+    def _mux(self, stream: Any, frame: Any) -> None:
+        try:
+            for packet in stream.encode(frame):
+                self._file.mux(packet)
+        except OSError as error:
+            raise self._target.failure(error) from error
+
+    def close(self) -> None:
+        """Complete the film and give it its name.
+
+        Raises:
+            UsageError: if it has no frame.
+            DiskError: if the disk refuses; what stood there before still stands.
+        """
+        if not self.n_frames:
+            self.abandon()
+            raise UsageError(f"{self._target.path}: a film has at least one frame")
+        try:
+            for stream in (self._video, self._sound):
+                if stream is not None:
+                    self._mux(stream, None)
+            self._file.close()
+        except OSError as error:
+            failure = self._target.failure(error)
+            self.abandon()
+            raise failure from error
+        except BaseException:
+            self.abandon()
+            raise
+        self._target.finish()
+
+    def abandon(self) -> None:
+        """Remove what was written."""
+        self._target.abandon()
+
+
+class VideoReader:
+    """Frames of a video by number, with their times; mp4, mov, mkv and webm.
+
+    Frames in sequence are decoded one after the other; a jump goes by the key frame before it. Numbers count
+    the frames in the order of their times, whatever those are.
+
+    Args:
+        path: a regular file.
+
+    Raises:
+        EmptyMediaError: if it holds nothing.
+        CutOffError: if it is damaged.
+        NoVideoError: if it has no video stream (`OnlySoundError` if it has sound).
+        MediaError: if it is no video, or its pictures are too large.
+        InputError: if it cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.where = Path(path), shown(str(path))
+        self._file = opened(self.path)
+        try:
+            if not self._file.streams.video:
+                kind, what = (
+                    (OnlySoundError, "sound only") if self._file.streams.audio else (NoVideoError, "none")
+                )
+                raise kind(f"expected a video stream, found {what}", where=self.where)
+            self._stream = self._file.streams.video[0]
+            self._stream.thread_type = "NONE"
+            self.width_px, self.height_px = int(self._stream.width or 0), int(self._stream.height or 0)
+            if not 0 < self.width_px * self.height_px <= MAX_PIXELS:
+                message = f"pictures of {self.width_px}x{self.height_px}; up to {MAX_PIXELS} pixels are read"
+                raise MediaError(message, where=self.where)
+            self._times, self._scale = self._index(), float(self._stream.time_base)
+        except BaseException:
+            self._file.close()
+            raise
+        self._next: int | None = None
+        self._frames: Iterator[Any] = iter(())
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[Picture]:
+        for number in range(len(self)):
+            yield self.frame(number)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    @property
+    def fps(self) -> float | None:
+        """Frames per second on average, None where the file does not say."""
+        rate = self._stream.average_rate
+        return float(rate) if rate else None
+
+    def t_s(self, number: int) -> float:
+        """When a frame is shown, in seconds on the clock of the file.
+
+        Args:
+            number: of the frame, from 0.
+        """
+        return float(self._times[self._checked(number)]) * self._scale
+
+    def frame(self, number: int) -> Picture:
+        """(H, W, 3) uint8 picture of a frame.
+
+        Args:
+            number: of the frame, from 0.
+
+        Raises:
+            UsageError: if there is no such frame.
+            CutOffError: if it cannot be decoded.
+        """
+        wanted = int(self._times[self._checked(number)])
+        if self._next is not None and self._next <= number < self._next + _AHEAD:
+            picture = self._decoded(wanted)
+        else:
+            picture = self._after_seek(wanted, wanted)
+            if picture is None and number:  # a key frame that stands in the file before what it follows
+                picture = self._after_seek(int(self._times[0]), wanted)
+        if picture is None:
+            self._next = None
+            message = f"frame {number} of {len(self)} cannot be decoded"
+            raise CutOffError(message, where=self.where, hint=CUT)
+        self._next = number + 1
+        return picture
+
+    def _after_seek(self, place: int, wanted: int) -> Picture | None:
+        try:
+            self._file.seek(place, stream=self._stream, backward=True, any_frame=False)
+            self._frames = self._file.decode(self._stream)
+        except BROKEN:
+            return None
+        return self._decoded(wanted)
+
+    def _decoded(self, wanted: int) -> Picture | None:
+        """The picture of a time among those that come next; None if it is not, or of another size."""
+        try:
+            for found in self._frames:
+                if found.pts is not None and found.pts >= wanted:
+                    if found.pts != wanted or (found.width, found.height) != (self.width_px, self.height_px):
+                        return None
+                    picture: Picture = found.to_ndarray(format="rgb24")
+                    return picture
+        except BROKEN:
+            pass
+        return None
+
+    def _checked(self, number: int) -> int:
+        if not 0 <= number < len(self):
+            raise UsageError(f"{self.where} has frames 0 to {len(self) - 1}, not {number}")
+        return number
+
+    def _index(self) -> npt.NDArray[np.int64]:
+        """Times of all frames, from the packets alone."""
+        try:
+            times = [
+                packet.pts
+                for packet in self._file.demux(self._stream)
+                if packet.size and packet.pts is not None and not packet.is_discard
+            ]
+        except BROKEN as error:
+            raise CutOffError(f"broken: {shown(str(error))}", where=self.where, hint=CUT) from error
+        promised = int(self._stream.frames or 0)
+        if len(times) < promised:
+            message = f"{len(times)} frames of {promised} are there"
+            raise CutOffError(message, where=self.where, hint=CUT)
+        if not times:
+            raise EmptyMediaError("the video stream has no frame", where=self.where)
+        return np.unique(np.array(times, dtype=np.int64))
+
+
+def read_sound(path: Path, start_s: float, end_s: float) -> tuple[Sound, int]:
+    """(n, 2) float32 samples of the first sound track between two times, and how many make a second.
+
+    Where the track ends earlier, so do the samples. One channel is heard on both sides.
+
+    Args:
+        path: a regular file with sound.
+        start_s: on the clock of the file, at least 0.
+        end_s: of the piece, later than `start_s`.
+
+    Raises:
+        UsageError: if the times are not in order.
+        NoSoundError: if the file has no sound track.
+        MediaError: if the file is empty, damaged, or no video or sound.
+        InputError: if it cannot be read.
+    """
+    if not 0 <= start_s < end_s < 1e7:
+        raise UsageError(f"expected 0 <= start_s < end_s, not {start_s!r} and {end_s!r}")
+    where = shown(str(path))
+    with opened(Path(path)) as file:
+        if not file.streams.audio:
+            raise NoSoundError("expected a sound track, found none", where=where)
+        stream = file.streams.audio[0]
+        rate = int(stream.rate)
+        first, end = round(start_s * rate), round(end_s * rate)
+        try:
+            pieces = list(_pieces(file, stream, first, end))
+        except BROKEN as error:
+            raise CutOffError(f"sound: {shown(str(error))}", where=where, hint=CUT) from error
+    return np.concatenate([np.zeros((0, 2), dtype=np.float32), *pieces]), rate
+
+
+def _pieces(file: Any, stream: Any, first: int, end: int) -> Iterator[Sound]:
+    """Blocks of samples from `first` up to `end`, whole from the start."""
+    import av
+
+    rate = stream.rate
+    # A coder needs the block before the first to know that one well.
+    begin = max(0, first - 4 * 1024)
+    file.seek(round(Fraction(begin, rate) / stream.time_base), stream=stream, backward=True)
+    to_stereo = av.AudioResampler(format="fltp", layout="stereo", rate=rate)
+    for coded in file.decode(stream):
+        at = round(coded.pts * coded.time_base * rate) if coded.pts is not None else 0
+        for plain in to_stereo.resample(coded):
+            block = plain.to_ndarray().T
+            yield np.ascontiguousarray(block[max(0, first - at) : max(0, end - at)], dtype=np.float32)
+            at += len(block)
+        if at >= end:
+            return

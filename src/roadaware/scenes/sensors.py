@@ -1,0 +1,185 @@
+"""Sensors: open the frame, sound, masks, depth or LiDAR sweep that a row of the tables names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.errors import InputError, UsageError
+from roadaware.scenes.mask_files import MaskReader
+from roadaware.scenes.media import VideoReader, read_sound
+from roadaware.scenes.readers.source import confine, shown
+from roadaware.scenes.sweep_files import Sweep, read_sweep
+from roadaware.scenes.tables import Scenes
+
+MEDIA = MappingProxyType(
+    {
+        "video": "video.mp4",
+        "instances": "instances.zip",
+        "semantics": "semantics.zip",
+        "depth": "depth.zip",
+        "sweep": "lidar/{frame:06d}.bin",
+        "calibration": "calibration.json",
+    }
+)
+"""What a scene's files are called, beside each other in the folder of `videos.path`."""
+
+
+def open_frame(scenes: Scenes, root: Path, video: str, frame: int) -> npt.NDArray[np.uint8]:
+    """(H, W, 3) uint8 picture of one frame; for many frames in a row, `VideoReader` is faster.
+
+    Args:
+        scenes: whose `videos.path` says where the video lies.
+        root: the dataset's folder.
+        video: its name.
+        frame: counts from 0.
+
+    Raises:
+        UsageError: if there is no such video or frame.
+        InputError: if its path is unknown, leads out of the folder, or the file cannot be read.
+    """
+    with VideoReader(video_path(scenes, root, video)) as reader:
+        return reader.frame(frame)
+
+
+def open_sound(
+    scenes: Scenes, root: Path, video: str, start_s: float, end_s: float
+) -> tuple[npt.NDArray[np.float32], int]:
+    """(n, 2) float32 samples between two times of a video, left and right, and how many make a second.
+
+    Args:
+        scenes: whose `videos.path` says where the video lies.
+        root: the dataset's folder.
+        video: its name.
+        start_s: at least 0.
+        end_s: later than `start_s`; where the sound ends earlier, so do the samples.
+
+    Raises:
+        UsageError: if there is no such video, or the times are not in order.
+        InputError: if its path is unknown, leads out of the folder, or the file cannot be read or is silent.
+    """
+    return read_sound(video_path(scenes, root, video), start_s, end_s)
+
+
+def open_masks(
+    scenes: Scenes, root: Path, video: str, frame: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    """(H, W) int32 instances and (H, W) uint8 classes of the pixels of one frame.
+
+    Args:
+        scenes: whose `videos.path` says in which folder the archives lie.
+        root: the dataset's folder.
+        video: its name.
+        frame: counts from 0.
+
+    Raises:
+        UsageError: if there is no such video or frame.
+        InputError: if its path is unknown, leads out of the folder, or an archive cannot be read.
+    """
+    with MaskReader(beside(scenes, root, video, MEDIA["instances"])) as reader:
+        instance = reader.frame(frame)
+    with MaskReader(beside(scenes, root, video, MEDIA["semantics"])) as reader:
+        semantic = reader.frame(frame)
+    if instance.shape != semantic.shape or semantic.dtype != np.uint8:
+        message = f"instances {instance.shape} and classes {semantic.shape} of frame {frame} do not fit"
+        raise InputError(message, where=f"{shown(str(root))}: {shown(video)}")
+    return instance.astype(np.int32), semantic
+
+
+def open_depth(scenes: Scenes, root: Path, video: str, frame: int) -> npt.NDArray[np.float32]:
+    """(H, W) float32 depth of the pixels of one frame in metres, inf where there is nothing.
+
+    Args:
+        scenes: whose `videos.path` says in which folder the archive lies.
+        root: the dataset's folder.
+        video: its name.
+        frame: counts from 0.
+
+    Raises:
+        UsageError: if there is no such video or frame.
+        InputError: if its path is unknown, leads out of the folder, or the archive cannot be read.
+    """
+    with MaskReader(beside(scenes, root, video, MEDIA["depth"])) as reader:
+        return reader.depth_m(frame)
+
+
+def open_sweep(scenes: Scenes, root: Path, scene: str, frame: int, sensor: str = "lidar") -> Sweep:
+    """Points of one LiDAR sweep in the LiDAR's frame.
+
+    Args:
+        scenes: whose `sweeps.path` says where the sweep lies.
+        root: the dataset's folder.
+        scene: the drive.
+        frame: counts from 0.
+        sensor: its name.
+
+    Raises:
+        UsageError: if there is no such sweep.
+        InputError: if its path is unknown, leads out of the folder, the file cannot be read, or it holds
+            another number of points than the table says.
+    """
+    rows = scenes.sweeps.filter(
+        (pl.col("scene") == scene) & (pl.col("sensor") == sensor) & (pl.col("frame") == frame)
+    )
+    if rows.is_empty():
+        raise UsageError(f"there is no sweep of sensor {sensor!r} in frame {frame} of scene {scene!r}")
+    name = rows["path"][0]
+    if name is None:
+        raise InputError(f"the table does not say where the sweep of frame {frame} lies", where=shown(scene))
+    found = read_sweep(confine(_root(root), name))
+    expected = rows["n_points"][0]
+    if expected is not None and expected != len(found):
+        message = f"the table promises {expected} points, the file holds {len(found)}"
+        raise InputError(message, where=f"{shown(str(root))}: {shown(name)}")
+    return found
+
+
+def video_path(scenes: Scenes, root: Path, video: str) -> Path:
+    """Where a video lies.
+
+    Args:
+        scenes: whose `videos.path` says it.
+        root: the dataset's folder.
+        video: its name.
+
+    Raises:
+        UsageError: if there is no such video.
+        InputError: if its path is unknown, leads out of the folder, or nothing is there.
+    """
+    return confine(_root(root), _name(scenes, video))
+
+
+def beside(scenes: Scenes, root: Path, video: str, name: str) -> Path:
+    """A file in the folder in which a video lies.
+
+    Args:
+        scenes: whose `videos.path` says where the video lies.
+        root: the dataset's folder.
+        video: its name.
+        name: of the file, one of `MEDIA`.
+
+    Raises:
+        UsageError: if there is no such video.
+        InputError: if its path is unknown, leads out of the folder, or nothing is there.
+    """
+    folder = _name(scenes, video).rpartition("/")[0]
+    return confine(_root(root), f"{folder}/{name}" if folder else name)
+
+
+def _name(scenes: Scenes, video: str) -> str:
+    rows = scenes.videos.filter(pl.col("video") == video)
+    if rows.is_empty():
+        raise UsageError(f"there is no video {video!r}; there are {len(scenes.videos)} others")
+    name = rows["path"][0]
+    if not name:
+        raise InputError("the table does not say where the video lies", where=shown(video))
+    return str(name)
+
+
+def _root(root: Path) -> Path:
+    return Path(os.path.realpath(root))
