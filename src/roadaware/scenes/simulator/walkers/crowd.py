@@ -13,10 +13,10 @@ from roadaware.scenes.simulator.layout import Layout
 from roadaware.scenes.simulator.view import TrafficView
 from roadaware.scenes.simulator.walkers.bodies import EDGE_M, Bodies
 from roadaware.scenes.simulator.walkers.gaps import Lookout
-from roadaware.scenes.simulator.walkers.minds import AT_KERB_M, Minds, Stage, Walker
+from roadaware.scenes.simulator.walkers.minds import Minds, Stage, Walker, aim
 from roadaware.scenes.simulator.walkers.persons import Start
 from roadaware.scenes.simulator.walkers.records import Records, actors_of
-from roadaware.scenes.simulator.walkers.staging import WAKE_M, set_stage
+from roadaware.scenes.simulator.walkers.staging import WAKE_M, Setting, place_near, set_stage, setting_of
 from roadaware.scenes.simulator.walkers.ways import Ways
 
 LONGEST_STEP_S = 0.1
@@ -55,6 +55,7 @@ class Walkers:
         self._who: Ints = np.zeros(0, dtype=np.int64)
         self._bodies: Bodies | None = None
         self._minds: Minds | None = None
+        self._setting: Setting | None = None
 
     def step(self, frame: int, view: TrafficView) -> None:
         """Let everybody live until a frame, and record where they are in it.
@@ -65,6 +66,7 @@ class Walkers:
         """
         bodies, minds = self._begun(view)
         self._wake(bodies, view.position[0])
+        self._tempt(bodies, view)
         lookout = Lookout(self._layout, view)
         dt = 1.0 / self._fps / self._steps
         who = self._who.tolist()
@@ -101,9 +103,9 @@ class Walkers:
     def _begun(self, view: TrafficView) -> tuple[Bodies, Minds]:
         """People appear when it is known where the own vehicle begins."""
         if self._bodies is None or self._minds is None:
+            self._setting = setting_of(self._layout, self._ways, self._config, view.position[0])
             if self._starts is None:
-                own = view.position[0]
-                self._starts = set_stage(self._layout, self._ways, self._config, own, self._rng)
+                self._starts = set_stage(self._setting, self._rng)
             self._walkers = [_walker(start, self._rng) for start in self._starts]
             self._bodies = _bodies(self._starts, self._walkers, self._ways, self._layout, self._config)
             self._minds = Minds(self._walkers, self._bodies, self._rng)
@@ -121,6 +123,27 @@ class Walkers:
         self._who = np.array(
             [k for k, walker in enumerate(self._walkers) if walker.awake == 1], dtype=np.int64
         )
+
+    def _tempt(self, bodies: Bodies, view: TrafficView) -> None:
+        """Let those who would cross later want it now, if the own vehicle comes near them."""
+        ahead = np.array([np.cos(view.heading[0]), np.sin(view.heading[0])])
+        for k in self._who.tolist():
+            walker = self._walkers[k]
+            if walker.errand != "later" or walker.start.leader >= 0 or walker.stage != Stage.STROLL:
+                continue
+            away = bodies.xy[k] - view.position[0]
+            if float(away @ ahead) < 6.0 or float(np.hypot(*away)) > walker.start.trigger_m:
+                continue
+            band, s = int(bodies.band[k]), float(bodies.s[k])
+            if self._setting is None or self._ways.bands[band].road < 0:
+                continue
+            place = place_near(self._setting, band, s, walker.way, self._rng)
+            for other, follower in enumerate(self._walkers):
+                if other == k or (follower.start.leader == k and bodies.band[other] == band):
+                    follower.errand = "walk" if place is None else "cross"
+                    if place is not None:
+                        follower.way = walker.way
+                        aim(follower, place, float(self._rng.uniform(-1.0, 1.0)))
 
     def _go_on(self, bodies: Bodies) -> None:
         """Lead people from the end of a pavement on to the next, or back."""
@@ -197,21 +220,15 @@ def _pose(walker: Walker, pace: float) -> Pose:
 
 def _walker(start: Start, rng: np.random.Generator) -> Walker:
     """Somebody at their beginning."""
-    walker = Walker(start.person, start, Stage.STROLL, start.way, start.u, start.place, start.errand)
+    walker = Walker(start.person, start, Stage.STROLL, start.way, start.u, None, start.errand)
     walker.next_way = 1 if rng.random() < 0.5 else -1
     walker.patience_s = start.person.patience_s
-    place = start.place
-    if place is None:
+    stray = float(rng.uniform(-1.0, 1.0))
+    if start.place is None:
         return walker
-    stray = float(rng.uniform(-place.spread_m, place.spread_m))
-    walker.target_s = place.s + stray
-    walker.target_u = AT_KERB_M - place.near_m
-    if place.kind == "signalled":
-        walker.patience_s *= 2.5
+    aim(walker, start.place, stray)
     if start.errand == "bus":
         walker.target_s, walker.target_u = start.s, start.u
-    elif start.person.pushes is not None:
-        walker.target_u += 0.9
     if abs(start.s - walker.target_s) < 1.0:
         walker.stage = Stage.APPROACH
     return walker

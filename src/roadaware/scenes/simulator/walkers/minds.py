@@ -36,6 +36,7 @@ class Stage(IntEnum):
     HOLD = 5
     BACK = 6
     LINGER = 7
+    LEAVE = 8
 
 
 @dataclass(eq=False)
@@ -60,6 +61,8 @@ class Walker:
         over: whether the middle of the road lies behind them.
         hurry: whether they run across.
         gave_up: whether they gave up crossing.
+        done: whether they have crossed.
+        aimed: where they wanted to cross or stood, once they knew.
         gaze: of the head from the heading, radians.
         glance: where the gaze goes.
         glance_s: how long.
@@ -87,6 +90,8 @@ class Walker:
     over: bool = False
     hurry: bool = False
     gave_up: bool = False
+    done: bool = False
+    aimed: Place | None = None
     gaze: float = 0.0
     glance: float = 0.0
     glance_s: float = 0.0
@@ -117,6 +122,7 @@ class Minds:
             Stage.HOLD: self._hold,
             Stage.BACK: self._back,
             Stage.LINGER: self._linger,
+            Stage.LEAVE: self._leave,
         }
 
     def think(self, k: int, dt: float, lookout: Lookout) -> None:
@@ -170,7 +176,11 @@ class Minds:
         if place is None:
             walker.stage = Stage.STROLL
             return
-        away = self._go(k, walker.target_s, walker.target_u, walker.person.pace)
+        # Where the pavement is built out, first along it, then out.
+        aside = abs(walker.target_s - float(bodies.s[k])) > 0.35
+        target_u = max(walker.target_u, 0.4) if aside else walker.target_u
+        away = self._go(k, walker.target_s, target_u, walker.person.pace)
+        away += abs(target_u - walker.target_u)
         bodies.facing[k] = np.nan if away > 0.6 else self._road_side(k)
         walker.timer_s += dt
         if walker.errand == "cross":
@@ -202,11 +212,20 @@ class Minds:
         self._stay(k, walker)
         walker.timer_s -= dt
         if walker.timer_s <= 0.0:
-            walker.place, walker.errand, walker.stage = None, "walk", Stage.STROLL
+            walker.stage, walker.errand = Stage.LEAVE, "walk"
 
     def _give_up(self, walker: Walker) -> None:
-        walker.gave_up, walker.place, walker.errand = True, None, "walk"
-        walker.stage, walker.way = Stage.STROLL, walker.next_way
+        walker.gave_up, walker.errand = True, "walk"
+        walker.stage, walker.way = Stage.LEAVE, walker.next_way
+
+    def _leave(self, k: int, walker: Walker, dt: float, lookout: Lookout) -> None:
+        """Go back from the kerb, straight where the pavement is built out into the road."""
+        bodies = self._bodies
+        bodies.goal_s[k], bodies.goal_u[k] = 0.0, 0.8 * walker.person.pace
+        bodies.facing[k] = np.nan
+        bodies.still[k] = False
+        if bodies.u[k] > 0.3:
+            walker.stage, walker.place = Stage.STROLL, None
 
     # What somebody does on the road.
 
@@ -238,7 +257,7 @@ class Minds:
 
     def _arrive(self, k: int, walker: Walker) -> None:
         walker.stage, walker.place, walker.errand = Stage.STROLL, None, "walk"
-        walker.way, walker.hurry, walker.over = walker.next_way, False, False
+        walker.way, walker.hurry, walker.over, walker.done = walker.next_way, False, False, True
         self._bodies.free[k] = False
 
     def _mind_traffic(self, k: int, walker: Walker, place: Place, lookout: Lookout) -> None:
@@ -285,7 +304,7 @@ class Minds:
         leader = self._leader(walker)
         if leader is not None and leader.gave_up:
             self._give_up(walker)
-        if leader is not None and leader.stage not in (Stage.CROSS, Stage.HOLD) and not crossed(leader):
+        if leader is not None and leader.stage not in (Stage.CROSS, Stage.HOLD) and not leader.done:
             walker.sure_s = 0.0
             return False
         clear = self.may_go(k, walker, place, lookout)
@@ -411,6 +430,18 @@ def crossing_light(place: Place, lookout: Lookout) -> Light | None:
     return None
 
 
-def crossed(walker: Walker) -> bool:
-    """Whether somebody who wanted to cross has done so."""
-    return walker.start.errand == "cross" and walker.place is None and not walker.gave_up
+def aim(walker: Walker, place: Place, stray: float) -> None:
+    """Give somebody a place to go to.
+
+    Args:
+        walker: somebody.
+        place: where they will cross, or stand.
+        stray: how far from its middle, as a share of its spread, from -1 to 1.
+    """
+    walker.place = walker.aimed = place
+    walker.target_s = place.s + stray * place.spread_m
+    walker.target_u = AT_KERB_M - place.near_m
+    if walker.person.pushes is not None:
+        walker.target_u += 0.9
+    if place.kind == "signalled":
+        walker.patience_s *= 2.5

@@ -79,8 +79,10 @@ class Start:
         u: metres from the kerb.
         way: 1 if they walk along the line of the band, -1 against it.
         place: where they cross, or stand; None for those who walk on.
-        errand: walk, cross, linger (stand at the kerb without wanting to cross) or bus.
+        errand: walk, cross, later (cross when the own vehicle is near), linger (stand at the kerb without
+            wanting to cross) or bus.
         rest_s: how long they stand before they set off.
+        trigger_m: how near the own vehicle is when those with the errand `later` want to cross.
         leader: place in the list of starts of the one they walk with, -1 for none; leaders come first.
     """
 
@@ -92,6 +94,7 @@ class Start:
     place: Place | None = None
     errand: str = "walk"
     rest_s: float = 0.0
+    trigger_m: float = 0.0
     leader: int = -1
 
 

@@ -51,8 +51,7 @@ def mind_of(walker: Walker, part: dict[str, Floats], past: Past) -> Mind | None:
         past: what else happened.
     """
     person = walker.person
-    errand = walker.start.errand
-    if errand == "walk" and person.chance > ASKED_ANYWAY:
+    if walker.aimed is None and person.chance > ASKED_ANYWAY:
         return None
     out = np.flatnonzero(part["over"] < 0.0)
     step = int(out[0]) if len(out) else None
@@ -61,11 +60,16 @@ def mind_of(walker: Walker, part: dict[str, Floats], past: Past) -> Mind | None:
         return None
     first = int(part["frame"][0])
     crossing = None if step is None else first + step
-    ahead = step is not None and span[1] == step - 1 and _before_own(part, past, step)
+    ahead = step is not None and _before_own(part, past, step)
     return Mind(
-        _guessed(walker, part, past, span), person.wants, first + span[0], first + span[1], ahead,
+        _guessed(walker, part, past, span), wants_to_cross(walker), first + span[0], first + span[1], ahead,
         crossing, person.age, _signalized(walker, part, past, span[1]),
     )  # fmt: skip
+
+
+def wants_to_cross(walker: Walker) -> bool:
+    """Whether somebody came to want to cross, in the time in which they were about."""
+    return walker.person.wants and walker.aimed is not None
 
 
 def _asked(walker: Walker, part: dict[str, Floats], past: Past, step: int | None) -> tuple[int, int] | None:
@@ -74,7 +78,7 @@ def _asked(walker: Walker, part: dict[str, Floats], past: Past, step: int | None
     candidate = _in_view(part, past) & (part["over"] < NEAR_KERB_M) & (part["over"] >= 0.0)
     end = len(candidate) if step is None else step
     stage = part["stage"]
-    if walker.start.errand != "walk":
+    if walker.aimed is not None:
         stood = np.flatnonzero(np.isin(stage[:end], (Stage.WAIT, Stage.LINGER)))
         if step is None and len(stood):
             end = min(end, int(stood[-1]) + 1)
@@ -119,8 +123,8 @@ def _before_own(part: dict[str, Floats], past: Past, step: int) -> bool:
 
 def _signalized(walker: Walker, part: dict[str, Floats], past: Past, row: int) -> str:
     """What regulates crossing where somebody is at a row."""
-    if walker.start.place is not None and walker.start.errand != "bus":
-        return SIGNALIZED[walker.start.place.kind]
+    if walker.aimed is not None and walker.start.errand != "bus":
+        return SIGNALIZED[walker.aimed.kind]
     road, s = past.ways.bands[int(part["band"][row])].road, part["s"][row]
     for crossing in past.layout.crossings:
         if crossing.road == road and abs(crossing.s_m - s) < 5.0:
@@ -136,6 +140,6 @@ def _guessed(walker: Walker, part: dict[str, Floats], past: Past, span: tuple[in
     stands = np.isin(part["stage"][rows], (Stage.WAIT, Stage.LINGER, Stage.APPROACH))
     marked = _signalized(walker, part, past, span[1]) != "n/a"
     evidence = -1.9 + 1.6 * float(np.mean(turned * at_kerb)) + 0.8 * float(np.mean(stands))
-    evidence += 0.8 * float(np.mean(part["looking"][rows])) + 0.5 * marked + 1.3 * walker.person.wants
+    evidence += 0.8 * float(np.mean(part["looking"][rows])) + 0.5 * marked + 1.3 * wants_to_cross(walker)
     chances = 1.0 / (1.0 + np.exp(-(evidence + SPREAD * np.array(walker.person.guesses))))
     return float(np.mean(np.round(4.0 * chances) / 4.0))
