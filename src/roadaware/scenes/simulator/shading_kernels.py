@@ -43,6 +43,8 @@ def shade(surfaces: Any, seen: Any, view: Any, air: Any, noise: Any, pools: Any,
     kinds, tints, planes, light = surfaces.kinds, surfaces.tints, seen.planes, shown.light
     shadow, contact = seen.shadow, seen.contact
     narrow = 1.0 / lens[0]
+    level = np.sqrt(turn[0, 2] ** 2 + turn[1, 2] ** 2)
+    ahead_x, ahead_y = turn[0, 2] / level, turn[1, 2] / level
     instance, semantic, depths = shown.instance, shown.semantic, shown.depth
     for i in range(face.shape[0]):
         down = (i + 0.5 - lens[3]) / lens[1]
@@ -71,9 +73,8 @@ def shade(surfaces: Any, seen: Any, view: Any, air: Any, noise: Any, pools: Any,
                 sunny = bare * (1.0 - air.shadow * shadow[i, j])
             beam = 0.0
             if air.beams > 0.0:
-                beam = air.beams * _beam(
-                    planes, t, x * depth * long, y * depth * long, z * depth * long, turn
-                )
+                away = depth * long
+                beam = air.beams * _beam(planes, t, x * away, y * away, z * away, ahead_x, ahead_y)
             _surface(
                 i, j, t, depth, depth * long, x, y, z, kinds[t, 0], tints, planes, sunny, bare, beam, eye,
                 air, noise, pools, light,
@@ -158,24 +159,24 @@ def _snow(cover: float, ground: bool, material: int, px: float, py: float, noise
 
 
 @kernel
-def _beam(planes: Any, t: int, x: float, y: float, z: float, turn: Any) -> float:
+def _beam(planes: Any, t: int, x: float, y: float, z: float, ahead_x: float, ahead_y: float) -> float:
     """Light of the own dipped head lamps, which sit 0.75 m below the camera and 2 m before it.
 
     x, y and z are those of the place less those of the eye.
     """
-    size = np.sqrt(turn[0, 2] * turn[0, 2] + turn[1, 2] * turn[1, 2])
-    ahead_x, ahead_y = turn[0, 2] / size, turn[1, 2] / size
     far = x * ahead_x + y * ahead_y - 2.0
     if far < 0.2:
         return 0.0
-    side = (y * ahead_x - x * ahead_y) / far
-    rise = (z + 0.75) / far
-    cone = 1.0 / (1.0 + 2.5 * side * side) ** 2
-    cut = 1.0 if rise < 0.0 else 1.0 / (1.0 + 900.0 * rise * rise)
-    facing = -(planes[t, 9] * ahead_x + planes[t, 10] * ahead_y + planes[t, 11] * rise)
+    each = 1.0 / far
+    side = (y * ahead_x - x * ahead_y) * each
+    rise = (z + 0.75) * each
+    wide = 1.0 + 2.5 * side * side
     # The lamps look ahead: the road right before them gets less than their light would give.
-    cone *= min(1.0, 0.25 + far / 9.0)
-    return float(17.0 * cone * (0.12 + 0.88 * cut) * max(0.22, min(1.0, facing + 0.15)) / (20.0 + far * far))
+    light = 17.0 * min(1.0, 0.25 + far / 9.0) / (wide * wide * (20.0 + far * far))
+    if rise > 0.0:
+        light *= 0.12 + 0.88 / (1.0 + 900.0 * rise * rise)
+    facing = -(planes[t, 9] * ahead_x + planes[t, 10] * ahead_y + planes[t, 11] * rise)
+    return float(light * max(0.22, min(1.0, facing + 0.15)))
 
 
 @kernel

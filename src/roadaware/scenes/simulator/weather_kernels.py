@@ -11,6 +11,8 @@ from roadaware.scenes.simulator.pattern_kernels import waves_of
 
 SHRINK = 4
 """By how much the picture is smaller that bloom is made of."""
+# Depths, over that of the wet ground, at which a mirrored ray is compared with what stands there.
+_STEPS = (1.19, 1.41, 1.67, 1.97, 2.31, 2.71, 3.17, 3.71, 4.33)
 
 
 @kernel
@@ -76,14 +78,13 @@ def _mix_mirrored(light: Any, i: int, j: int, depth: float, share: float, ripple
     rows, columns = inverse.shape
     below = i + 0.5 - horizon
     side = min(columns - 1, max(0, int(j + ripple)))
-    further, row = 1.0, 0
-    for _ in range(9):
-        further = further * 1.16 + 0.03
+    row = 0
+    for further in _STEPS:
         row = int(horizon + below * (2.0 / further - 1.0))
         if row < 0 or row >= rows:
             break
         hit = inverse[row, side]
-        if hit > 0.0 and 0.72 * depth * further < 1.0 / hit < 1.12 * depth * further:
+        if 1.0 / 1.12 < hit * depth * further < 1.0 / 0.72:
             break
     row = min(rows - 1, max(0, row))
     for k in range(3):
