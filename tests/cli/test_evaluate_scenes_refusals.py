@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from small_files import Command
 
@@ -52,6 +53,110 @@ def test_claims_that_are_none_are_refused(
     done = roadaware(*ask(task, chaos / task / TRUTH[task], claims))
     assert done.code == 3
     assert "claims." in done.err
+
+
+EMPTY = {
+    "actions": {"nothing.csv": "", "blank.csv": "\ufeff\n \n"},
+    "relations": {"none.json": "{}", "no_results.json": '{"results": {}}'},
+    "grounding": {"none.json": "{}", "no_spans.json": '{"predictions": {}, "video_predictions": {}}'},
+    "sound": {"none.json": "{}", "none.npz": None, "folder": None},
+}
+
+
+@pytest.mark.parametrize(("task", "name"), [(task, name) for task, held in EMPTY.items() for name in held])
+def test_claims_that_are_empty_score_0_everywhere_and_are_a_finding(
+    roadaware: Command, chaos: Path, tmp_path: Path, task: str, name: str
+) -> None:
+    claims, content = tmp_path / name, EMPTY[task][name]
+    if content is not None:
+        claims.write_text(content, encoding="utf-8")
+    elif claims.suffix:
+        np.savez(claims)
+    else:
+        claims.mkdir()
+    truth = chaos / task / TRUTH[task]
+    done = roadaware(*ask(task, truth, claims, "--json"))
+    assert done.code == 0, done.err
+    assert set(done.data["summary"].values()) == {0}
+    assert "claim nothing" in str(done.data["run"]["findings"])
+    assert roadaware(*ask(task, truth, claims, "--strict")).code == 1
+
+
+def test_actions_that_the_truth_lacks_score_0_and_are_a_finding(
+    roadaware: Command, chaos: Path, tmp_path: Path
+) -> None:
+    root, claims = chaos / "actions", tmp_path / "claims.csv"
+    rows = [line.split(",") for line in (root / "pred.csv").read_text().split()]
+    claims.write_text("".join(",".join([*row[:6], "999", row[7]]) + "\n" for row in rows))
+    done = roadaware(*ask("actions", root / "gt.csv", claims, "--json"))
+    assert done.code == 0, done.err
+    assert done.data["summary"] == {"map@0.5": 0}
+    assert roadaware(*ask("actions", root / "gt.csv", claims, "--strict")).code == 1
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_claims_all_of_which_are_refused_end_with_3_and_the_usual_reason(
+    roadaware: Command, chaos: Path, tmp_path: Path, task: str
+) -> None:
+    root = chaos / task
+    claims = tmp_path / CLAIMS[task]
+    if task == "actions":
+        rows = [line.split(",") for line in (root / "pred.csv").read_text().split()]
+        claims.write_text("".join(",".join([*row[:7], "much"]) + "\n" for row in rows))
+    elif task == "sound":
+        held = np.load(root / "maps.npz")
+        np.savez(claims, **{name: np.full_like(held[name], np.nan) for name in held})
+    else:
+        data = json.loads((root / "pred.json").read_text())
+        for each in data["results"].values() if task == "relations" else ():
+            for claim in each:
+                claim["duration"] = claim["duration"][::-1]
+        for claim in data["video_predictions"].values() if task == "grounding" else ():
+            claim["sted"] = [frame / 24 + 0.01 for frame in claim["sted"]]
+        claims.write_text(json.dumps(data))
+    done = roadaware(*ask(task, root / TRUTH[task], claims))
+    assert done.code == 3
+    reasons = {
+        "actions": "the score should be a number",
+        "relations": "ends before it has begun",
+        "grounding": "no pair of whole frame numbers, are these seconds?",
+        "sound": "hold NaN",
+    }
+    assert reasons[task] in done.err
+
+
+def test_scores_of_another_scale_are_named_with_their_range_and_remedy(
+    roadaware: Command, chaos: Path, tmp_path: Path
+) -> None:
+    root, claims = chaos / "actions", tmp_path / "claims.csv"
+    rows = [line.split(",") for line in (root / "pred.csv").read_text().split()]
+
+    def scored(scale: float, shift: float, some: int) -> list[object]:
+        lines = [[*row[:7], str(float(row[7]) * scale + shift)] for row in rows[:some]] + rows[some:]
+        claims.write_text("".join(",".join(line) + "\n" for line in lines))
+        return ask("actions", root / "gt.csv", claims)
+
+    percent = roadaware(*scored(100, 0, len(rows)))
+    assert percent.code == 3
+    assert "scores lie outside [0, 1]; they run from" in percent.err
+    assert "divide each by 100" in percent.err
+    logits = roadaware(*scored(10, -5, len(rows)))
+    assert logits.code == 3
+    assert "write the sigmoid of each" in logits.err
+    single = roadaware(*scored(0, 3.5, 1), "--json")
+    assert single.code == 0
+    assert single.data["run"]["findings"]
+
+
+def test_an_empty_file_of_exclusions_excludes_nothing(
+    roadaware: Command, chaos: Path, tmp_path: Path
+) -> None:
+    root, aside = chaos / "actions", tmp_path / "excluded.csv"
+    aside.write_text("\n")
+    asked = ask("actions", root / "gt.csv", root / "pred.csv", "--json")
+    done = roadaware(*asked, "--exclude", aside)
+    assert done.code == 0, done.err
+    assert done.data["summary"] == roadaware(*asked).data["summary"]
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -13,7 +13,8 @@ from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.readers.ava_labels import LabelMap
 from roadaware.scenes.readers.ava_rows import read_rows
 from roadaware.scenes.readers.ava_tables import KIND, Place, boxes_of, labelled, labels_of, numbered_boxes
-from roadaware.scenes.readers.findings import Findings
+from roadaware.scenes.readers.csvlines import is_blank
+from roadaware.scenes.readers.findings import NOTHING_CLAIMED, Findings, all_refused
 from roadaware.scenes.readers.source import read_file, shown
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
@@ -21,6 +22,8 @@ from roadaware.scenes.tables import Meta, Scenes
 MOST_BYTES = 1 << 31
 _FORMULA = r"^[=+@\t\r-]"
 _PLAIN = r"^[A-Za-z0-9_.-]+$"
+_FOREIGN = "files with no claim of an action that the truth has: compare numbers with its label map"
+_MOST_BEYOND = 0.05
 _UNSCORED = "rows without a score, taken as 1 as the published evaluators do"
 _PERSONS = "scores that are all 0 or 1: numbers of persons, read as scores?"
 _SHARED = ("unit_pictures", "first_frame", "label_ids")
@@ -36,28 +39,46 @@ def read_action_claims(path: Path, scenes: Scenes) -> Predictions:
     videos and moments that the truth lacks are kept and told in `meta.notes["warnings"]`: what they count for
     is the metric's to say.
 
+    An empty file claims nothing, and neither does one all of whose actions the truth lacks.
+
     Args:
         path: the csv.
         scenes: the truth: its vocabulary `action`, sizes of videos, and how moments and actions are numbered.
 
     Raises:
-        InputError: if the file cannot be read, is in pixels, is a file of truth, or claims nothing that the
-            truth has.
+        InputError: if the file cannot be read, is in pixels or a file of truth, has scores of another scale,
+            every row is refused for something other than its action, or no claim is in a moment of the truth.
         DatasetNotFoundError: if there is no such file.
     """
     path, findings = Path(os.path.realpath(path)), Findings()
     where = shown(str(path))
-    rows = read_rows(read_file(path, where, MOST_BYTES), path.name, where, findings)
+    known, data = label_map(scenes), read_file(path, where, MOST_BYTES)
+    if is_blank(data):
+        findings.warn(NOTHING_CLAIMED, path.name)
+        return _claimed(_nothing(), scenes, findings)
+    rows = read_rows(data, path.name, where, findings)
     rows = _scored(rows, path.name, where, findings)
     rows = _with_frames(rows, scenes, path.name, findings)
-    place = Place(path.name, findings)
-    rows = labelled(rows, label_map(scenes), place)
     if rows.is_empty():
-        reason = findings.table()["reason"][-1]
-        message = f"no row claims anything; the last: {reason}"
-        raise InputError(message, where=where, hint="compare the actions' numbers with the truth's label map")
+        raise all_refused(findings, where, "rows", "a row is video,timestamp,x1,y1,x2,y2,action,score")
+    place = Place(path.name, findings)
+    rows = labelled(rows, known, place)
+    if rows.is_empty():
+        findings.warn(_FOREIGN, path.name)
     rows = numbered_boxes(_in_pixels(rows, scenes), ["video", "frame", *CORNERS], place)
     _tell_of_strangers(rows, scenes, path.name, where, findings)
+    return _claimed(rows, scenes, findings)
+
+
+def _nothing() -> pl.DataFrame:
+    """The columns that boxes and labels are made of, without a row."""
+    whole, numbers = ("box", "frame", "label"), (*CORNERS, "score")
+    schema = {"video": pl.String, "opens": pl.Boolean, **dict.fromkeys(whole, pl.Int64)}
+    return pl.DataFrame(schema={**schema, **dict.fromkeys(numbers, pl.Float64)})
+
+
+def _claimed(rows: pl.DataFrame, scenes: Scenes, findings: Findings) -> Predictions:
+    """The Predictions that rows with their numbers of boxes are."""
     boxes, labels = boxes_of(rows), labels_of(rows)
     findings.read["boxes"] += len(boxes)
     findings.read["labels"] += len(labels)
@@ -176,12 +197,13 @@ def _scored(
     """The rows with `score`; those whose score is none are refused.
 
     Raises:
-        InputError: if the eighth cells are numbers of persons.
+        InputError: if the eighth cells are numbers of persons, or scores of another scale.
     """
     boxless = rows[CORNERS[0]].is_null()
     actionless = ~boxless & rows["action"].is_null() & action_due
     score = rows["last"].cast(pl.Float64, strict=False)
     _refuse_persons(rows, score, where)
+    _refuse_scale(rows["line"], score, where)
     given = rows["last"].is_not_null()
     bad = given & ~(score.is_between(0, 1)).fill_null(value=False)
     reasons = pl.select(
@@ -218,6 +240,26 @@ def _refuse_persons(rows: pl.DataFrame, score: pl.Series, where: str) -> None:
             where=f"{where}:{rows['line'][first]}",
             hint="give detections; to score truth against itself, leave the eighth column out",
         )
+
+
+def _refuse_scale(lines: pl.Series, score: pl.Series, where: str) -> None:
+    """Refuse a file of which more than one score in twenty lies outside [0, 1]: that is its scale."""
+    numbers = score.set(~score.is_finite(), None)
+    beyond = ((numbers < 0) | (numbers > 1)).fill_null(value=False)
+    if int(beyond.sum()) < 2 or int(beyond.sum()) <= _MOST_BEYOND * numbers.count():
+        return
+    low, high = float(str(numbers.min())), float(str(numbers.max()))
+    remedy = "bring them to [0, 1] in a way that keeps their order"
+    if low < 0:
+        remedy = "they look like logits: write the sigmoid of each"
+    elif high <= 100:
+        remedy = "they look like percent: divide each by 100"
+    count = f"{int(beyond.sum()):,} of {numbers.count():,}"
+    raise InputError(
+        f"{count} scores lie outside [0, 1]; they run from {low:g} to {high:g}",
+        where=f"{where}:{lines[int(beyond.arg_true()[0])]}",
+        hint=remedy,
+    )
 
 
 def _with_frames(rows: pl.DataFrame, scenes: Scenes, file: str, findings: Findings) -> pl.DataFrame:

@@ -14,11 +14,11 @@ import polars as pl
 
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.disk import atomic_write
-from roadaware.scenes.formats.grounding_names import Sentences
+from roadaware.scenes.formats.grounding_names import UNKNOWN, Sentences
 from roadaware.scenes.formats.knowledge import refuse_findings
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.readers.corner_lists import corners_of
-from roadaware.scenes.readers.findings import Findings
+from roadaware.scenes.readers.findings import NOTHING_CLAIMED, Findings, all_refused, usual_reason
 from roadaware.scenes.readers.json import an_object, clean, decode, kind_of, no_collection, parse, quoted
 from roadaware.scenes.readers.source import read_file, shown
 from roadaware.scenes.schema import CORNERS
@@ -81,6 +81,7 @@ class _Claims:
         first, last = _whole(start), _whole(end)
         if first is None or last is None:
             told = f"the span {quoted(start)}..{quoted(end)} is no pair of whole frame numbers"
+            told += ", are these seconds?" if isinstance(start, float) or isinstance(end, float) else ""
             self.refuse(name, told)
             return
         last += inclusive
@@ -122,8 +123,8 @@ def read_grounding_claims(path: Path, scenes: Scenes, *, strict: bool = False) -
         strict: anything rejected is an error.
 
     Raises:
-        InputError: if the file is damaged or in neither form, the truth has no sentence, or no claim is on
-            one of its sentences.
+        InputError: if the file is damaged or in neither form, the truth has no sentence, no claim is on one
+            of its sentences, or every claim is refused; a file without any claim is none of these.
         FindingsError: under `strict`, if anything was rejected.
 
     Source: TubeDETR, `hcstvg_eval` and `vidstg_eval`; HC-STVG, `eval_hcvg`.
@@ -140,12 +141,21 @@ def read_grounding_claims(path: Path, scenes: Scenes, *, strict: bool = False) -
         else:
             claims.shift = _first_frame(scenes)
             _read_official(top, where, claims)
-        if not claims.held:
-            raise claims.sentences.nothing(claims.places or top, where)
+        if not claims.held and claims.places:
+            raise _not_one(claims, where)
+        claims.findings.warn(NOTHING_CLAIMED, path.name, int(not claims.held))
         predictions = _predictions(claims, scenes, form)
     if strict:
         refuse_findings(where, predictions)
     return predictions
+
+
+def _not_one(claims: _Claims, where: str) -> InputError:
+    """Why not one claim can be taken: their names differ from the truth's, or what most were refused for."""
+    if usual_reason(claims.findings.table()["reason"])[0] == UNKNOWN:
+        return claims.sentences.nothing(claims.places, where)
+    hint = "spans are numbers of frames: multiply seconds by the frames per second of the video, and round"
+    return all_refused(claims.findings, where, "claims", hint)
 
 
 def write_grounding_claims(
@@ -245,7 +255,7 @@ def _read_tubedetr(top: Mapping[str, Any], where: str, claims: _Claims) -> None:
 
 def _read_official(top: Mapping[str, Any], where: str, claims: _Claims) -> None:
     """Span and boxes by video."""
-    if not any(isinstance(each, dict) and "bbox" in each for each in top.values()):
+    if top and not any(isinstance(each, dict) and "bbox" in each for each in top.values()):
         raise InputError("holds claims in neither of the known forms", where=where, hint=_HINT)
     for key, each in top.items():
         name = clean(key)

@@ -10,6 +10,7 @@ from roadaware.errors import InputError
 from roadaware.scenes.tables import Scenes
 
 _SHOWN = 5
+UNKNOWN = "a sentence that the truth does not have"
 
 
 class Sentences:
@@ -50,7 +51,7 @@ class Sentences:
                     return places[0]
                 if places:
                     return f"{len(places)} sentences of the truth are called so: take one split or file"
-        return "a sentence that the truth does not have"
+        return UNKNOWN
 
     def nothing(self, claimed: Iterable[str], where: str) -> InputError:
         """The error for claims of which none is on a sentence of the truth: which names differ."""

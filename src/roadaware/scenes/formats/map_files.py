@@ -27,6 +27,7 @@ _MOST_FILES = 1_000_000
 _DEEPEST = 6
 _KINDS = "fiub"
 _ENDING = ".npy"
+_FOLDER = "write each map as an .npy file, or all as one .npz; only an empty folder claims nothing"
 _ZIP_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,
@@ -62,6 +63,8 @@ class MapFiles:
         if path.is_dir():
             self._folder = FolderSource(path.resolve())
             self._members = dict(_walk(self._folder))
+            if not self._members and any(self._folder.entries()):
+                raise InputError(f"a folder without any {_ENDING} file", where=self.where, hint=_FOLDER)
         elif path.suffix.lower() == ".npz":
             self._archive, self._members = _opened(path, self.where)
         else:

@@ -16,7 +16,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.scenes.disk import atomic_write
 from roadaware.scenes.formats.knowledge import refuse_findings
 from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.readers.findings import Findings
+from roadaware.scenes.readers.findings import NOTHING_CLAIMED, Findings, all_refused
 from roadaware.scenes.readers.json import decode, kind_of, members, no_collection, quoted
 from roadaware.scenes.readers.relation_instances import Tracks, instance_of, video_name
 from roadaware.scenes.readers.relation_pieces import rejoined
@@ -54,7 +54,8 @@ def read_relation_claims(path: Path, scenes: Scenes, *, strict: bool = False) ->
         strict: anything rejected is an error.
 
     Raises:
-        InputError: if the file is damaged or has another form, or no video of it is one of the scenes.
+        InputError: if the file is damaged or has another form, no video of it is one of the scenes, or every
+            claim is refused; a file without any claim is none of these.
         FindingsError: under `strict`, if anything was rejected.
 
     Source: VidVRD-helper, evaluation of visual relation detection.
@@ -121,7 +122,7 @@ def _clips(
     """The claims of each known video, and all their scores.
 
     Raises:
-        InputError: if nothing is about a known video.
+        InputError: if nothing is about a known video, or every claim is refused.
     """
     file = Path(where).name
     found: list[Packed] = []
@@ -140,6 +141,9 @@ def _clips(
             found.append(_clip(video, value, file, scores, findings))
     if foreign and not found:
         raise _nothing_known(foreign, known, where)
+    if not scores and findings.read["relations"]:
+        raise all_refused(findings, where, "claims", _HINT)
+    findings.warn(NOTHING_CLAIMED, file, int(not scores and not foreign))
     return found, np.array(scores, dtype=np.float64)
 
 
@@ -150,7 +154,7 @@ def _listed(text: str, where: str) -> Iterator[tuple[str, Any]]:
         InputError: if the file has another form.
     """
     prefix = (_TOP,) if _WRAPPED.search(text) else ()
-    seen, beside = False, not prefix
+    seen = beside = False
     for _, path, value in members(text, where, lambda path: path in ((), prefix)):
         if not path:
             raise InputError(f"the top should be an object and is {kind_of(value)}", where=where, hint=_HINT)

@@ -16,7 +16,7 @@ from roadaware.scenes.formats.knowledge import refuse_findings
 from roadaware.scenes.formats.map_files import Array, MapError, MapFiles
 from roadaware.scenes.formats.writing import write_folder
 from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.readers.findings import Findings
+from roadaware.scenes.readers.findings import NOTHING_CLAIMED, Findings, all_refused
 from roadaware.scenes.readers.source import leads_out, shown
 from roadaware.scenes.tables import Meta, Scenes
 
@@ -41,7 +41,8 @@ def read_sound_maps(path: Path, scenes: Scenes, *, strict: bool = False) -> Pred
 
     Raises:
         InputError: if the file is damaged as a whole, the truth has no sound, no map is of one of its
-            sounds, or all maps together are too large.
+            sounds, every map is refused, or all maps together are too large; where there is no map at all,
+            nothing is claimed.
         FindingsError: under `strict`, if anything was rejected.
     """
     path = Path(path)
@@ -141,7 +142,8 @@ def _collect(files: MapFiles, scenes: Scenes, findings: Findings) -> tuple[list[
     if foreign:
         odd = next(name for name in held if name not in set(names))
         findings.warn("maps of sounds that the truth does not have, left out", odd, foreign)
-    if foreign == len(held):
+    findings.warn(NOTHING_CLAIMED, Path(files.where).name, int(not held))
+    if foreign and foreign == len(held):
         raise InputError(
             f"not one map is of a sound of the truth: the file names {list(held)[:_SHOWN]}, "
             f"the truth {names[:_SHOWN]}",
@@ -164,6 +166,8 @@ def _collect(files: MapFiles, scenes: Scenes, findings: Findings) -> tuple[list[
         packed.add(values, files.where)
         rows.append(row)
         widths.append(values.shape[1])
+    if held and not rows:
+        raise all_refused(findings, files.where, "maps", "a map holds finite numbers in rows and columns")
     return rows, packed.series(), widths
 
 

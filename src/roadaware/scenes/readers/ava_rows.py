@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from roadaware.errors import InputError
-from roadaware.scenes.readers.csvlines import cells_of, decode, pieces_of
-from roadaware.scenes.readers.findings import Findings, first_reason, told
+from roadaware.scenes.readers.csvlines import cells_of, decode, is_blank, pieces_of
+from roadaware.scenes.readers.findings import Findings, first_reason, told, usual_reason
 from roadaware.scenes.readers.source import shown
 from roadaware.scenes.schema import CORNERS
 
@@ -83,7 +83,8 @@ def taken(
     findings.read["boxes"] += len(bad_rows)
     findings.reject_rows("boxes", bad_rows.with_columns(file=pl.lit(file)))
     if rows.is_empty() and len(bad_rows):
-        message = f"no row can be read; the first: {shown(bad_rows['reason'][0])}"
+        reason, count = usual_reason(bad_rows["reason"])
+        message = f"no row can be read; {count:,} of {len(bad_rows):,} because of this: {shown(reason)}"
         raise InputError(message, where=f"{where}:{bad_rows['line'][0]}", hint=_COLUMNS)
     rows = rows.with_columns(known.names().gather(rows["video"]).alias("video"))
     out = rows.select(out=pl.any_horizontal(~pl.col(*CORNERS).is_between(0, 1)))["out"]
@@ -225,7 +226,7 @@ def first_cells(data: bytes, where: str) -> list[str]:
 
 
 def moments(data: bytes, file: str, where: str, findings: Findings, *, header: bool = False) -> pl.DataFrame:
-    """The moments that a file of exclusions names: `video` and `frame`, each once.
+    """The moments that a file of exclusions names: `video` and `frame`, each once; an empty one names none.
 
     Args:
         data: the file's bytes.
@@ -235,8 +236,10 @@ def moments(data: bytes, file: str, where: str, findings: Findings, *, header: b
         header: a first row of words is no moment and not counted.
 
     Raises:
-        InputError: if the file is no text, empty, or no row of it can be taken.
+        InputError: if the file is no text, or no row of it can be taken.
     """
+    if is_blank(data):
+        return pl.DataFrame(schema={"video": pl.String, "frame": pl.Int64})
     table = pl.concat([cells_of(lines, where, 2) for lines in pieces_of(decode(data, where), where)])
     if header and table["c1"].head(1).str.contains("^[A-Za-z_]").any():
         table = table.slice(1)

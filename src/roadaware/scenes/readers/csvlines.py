@@ -17,6 +17,14 @@ _DAMAGED = "the file is damaged, cut off or no text: fetch it again, or write it
 _ONE_ROW = "one row per line is due: write it again with a line break behind each row"
 
 
+def is_blank(data: bytes) -> bool:
+    """Whether a file holds nothing but blanks and the mark of its encoding."""
+    return not data.removeprefix(codecs.BOM_UTF8).strip() or data in (
+        codecs.BOM_UTF16_LE,
+        codecs.BOM_UTF16_BE,
+    )
+
+
 def decode(data: bytes, where: str) -> str:
     """The text of a csv file in UTF-8, or in UTF-16 with its mark; every line ends with a line feed.
 

@@ -15,6 +15,8 @@ from roadaware.scenes.checks import empty_table
 from roadaware.scenes.readers.source import shown
 
 _SCHEMA = {"table": pl.String, "file": pl.String, "line": pl.Int64, "item": pl.String, "reason": pl.String}
+_OWN = re.compile(r"'[^']*'|\"[^\"]*\"|[-+]?\d[\d.,e+-]*")
+NOTHING_CLAIMED = "files that claim nothing, so that every number is 0"
 _LINE = re.compile(r", line (\d+), column \d+$")
 
 
@@ -105,6 +107,33 @@ class Findings:
             for what, w in sorted(self.warnings.items())
         ]
         return {"warnings": told, "left_out": dict(sorted(self.left_out.items()))}
+
+
+def usual_reason(reasons: Sequence[str] | pl.Series) -> tuple[str, int]:
+    """The reason that most rows share, but for names and numbers in it, as it first stands, and how often.
+
+    >>> usual_reason(["no box", "the score is '7'", "the score is '-3'"])
+    ("the score is '7'", 2)
+    """
+    listed = list(reasons)
+    kinds = [_OWN.sub("*", reason) for reason in listed]
+    kind, count = Counter(kinds).most_common(1)[0]
+    return listed[kinds.index(kind)], count
+
+
+def all_refused(findings: Findings, where: str, what: str, hint: str) -> InputError:
+    """The error for claims of which not one could be taken.
+
+    Args:
+        findings: has refused at least one row.
+        where: names the file.
+        what: claims are called.
+        hint: what to do.
+    """
+    reasons = findings.table()["reason"]
+    reason, count = usual_reason(reasons)
+    said = f"all {len(reasons):,} {what} were refused, {count:,} of them because of this: {reason}"
+    return InputError(said, where=where, hint=hint)
 
 
 def first_reason(*reasons: tuple[pl.Expr, str | pl.Expr]) -> pl.Expr:
