@@ -169,7 +169,9 @@ def _manners(episode: Episode, seen: Seen, held: list[Held]) -> dict[str, pl.Ser
 
 
 def looking(actor: Actor, view: View) -> Bools:
-    """(n,) whether somebody's face points at the own vehicle, in each of their rows.
+    """(n,) whether somebody looks out for traffic, in each of their rows.
+
+    Where their behaviour does not tell: whether their face points at the own vehicle.
 
     Args:
         actor: who.
@@ -178,4 +180,6 @@ def looking(actor: Actor, view: View) -> Bools:
     to_us = np.arctan2(-view.sight[:, 1], -view.sight[:, 0])
     turned = (actor.heading + actor.gaze - to_us + np.pi) % (2 * np.pi) - np.pi
     looks: Bools = np.abs(turned) < _LOOKS
+    if "looking" in actor.facts:
+        looks = np.asarray(actor.facts["looking"] != 0)
     return looks

@@ -69,12 +69,12 @@ def road_labels(episode: Episode, seen: Seen, held: list[Held], places: Places) 
     for each in held:
         if each.actor.kind not in AGENTS:
             continue
-        where = places.where(each.actor)
-        flow = places.flow(each.view, where)
-        done = deeds(each.actor, each.view, where, flow, fps)[each.at]
+        ground = places.ground(each.actor)
+        flow = places.flow(each.view, ground)
+        done = deeds(each.actor, each.view, ground.where, flow, fps)[each.at]
         at, label = np.nonzero(done)
         parts.append(label_rows(each.rows[at], "action", label))
-        found = steady(places.locations(each.actor, each.view, where), least)[each.at]
+        found = steady(places.locations(each.actor, each.view, ground), least)[each.at]
         known = found != NOWHERE
         parts.append(label_rows(each.rows[known], "location", found[known]))
     for signal in episode.signals:

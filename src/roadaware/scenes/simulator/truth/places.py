@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.scenes.simulator.actors import Actor, Ego
-from roadaware.scenes.simulator.layout import Lane, Layout
+from roadaware.scenes.simulator.layout import Layout, Line
 from roadaware.scenes.simulator.town import On, Regions, Where
 from roadaware.scenes.simulator.truth.terms import LOCATIONS
 from roadaware.scenes.simulator.truth.views import View, wrapped
@@ -55,12 +55,29 @@ def way_of(ego: Ego, layout: Layout) -> Way:
     for frame in np.flatnonzero(lane < 0):
         place = int(np.searchsorted(known, frame))
         near = [int(ego.lane[known[k]]) for k in (place - 1, place) if 0 <= k < len(known)]
-        turned = [
-            abs(wrapped(_heading(layout.lanes[k], ego.position[frame, :2]) - ego.heading[frame]))
-            for k in near
-        ]
+        along = [_along(layout.lanes[k].line, ego.position[frame : frame + 1, :2])[0][0] for k in near]
+        turned = [abs(wrapped(float(each - ego.heading[frame]))) for each in along]
         lane[frame] = near[int(np.argmin(turned))]
     return Way(lane, route)
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """What lies under somebody, a row for each of their rows.
+
+    Args:
+        where: what lies under them.
+        lane: (n,) number of their lane, between lanes the nearest; -1 for none.
+        lane_heading: (n,) direction of travel on it, in radians.
+        road_heading: (n,) direction of the road's line.
+        left_of_line: (n,) whether they are to the left of it.
+    """
+
+    where: Where
+    lane: Ints
+    lane_heading: Floats
+    road_heading: Floats
+    left_of_line: npt.NDArray[np.bool_]
 
 
 class Places:
@@ -75,126 +92,124 @@ class Places:
         self.layout, self.ego = layout, ego
         self.regions, self.way = Regions(layout), way_of(ego, layout)
 
-    def where(self, actor: Actor) -> Where:
+    def ground(self, actor: Actor) -> Ground:
         """What lies under an actor in each of its rows.
 
         Args:
             actor: of the scene.
         """
-        return self.regions.at(actor.position[:, :2])
+        place = actor.position[:, :2]
+        where = self.regions.at(place)
+        lane = np.where(actor.lane >= 0, actor.lane, where.lane)
+        for number in np.unique(where.road[(lane < 0) & (where.road >= 0)]).tolist():
+            rows = np.flatnonzero((lane < 0) & (where.road == number))
+            used = [k for k in self.layout.roads[number].lanes if self.layout.lanes[k].kind != "pavement"]
+            away = [np.abs(self.layout.lanes[k].line.project(place[rows])[1]) for k in used]
+            if used:
+                lane[rows] = np.array(used)[np.argmin(away, axis=0)]
+        lane_heading, road_heading = np.zeros(len(place)), np.zeros(len(place))
+        left = np.zeros(len(place), dtype=np.bool_)
+        for number in np.unique(lane[lane >= 0]).tolist():
+            rows = np.flatnonzero(lane == number)
+            lane_heading[rows] = _along(self.layout.lanes[number].line, place[rows])[0]
+        for number in np.unique(where.road[where.road >= 0]).tolist():
+            rows = np.flatnonzero(where.road == number)
+            road_heading[rows], left[rows] = _along(self.layout.roads[number].line, place[rows])
+        return Ground(where, lane, lane_heading, road_heading, left)
 
-    def locations(self, actor: Actor, view: View, where: Where) -> Ints:
+    def flow(self, view: View, ground: Ground) -> Floats:
+        """(n,) direction of the own vehicle's lane, in radians: that of its road where an actor is on it.
+
+        Args:
+            view: of an actor.
+            ground: below it.
+        """
+        road = ground.where.road
+        on_route = np.isin(road, list(self.way.route))
+        parallel = np.abs(np.cos(ground.road_heading - view.heading)) > _PARALLEL
+        flow: Floats = np.where(
+            on_route & (parallel | (road == self._road(view.frame))), ground.road_heading, view.heading
+        )
+        return flow
+
+    def _road(self, frame: Ints) -> Ints:
+        """(n,) the own vehicle's road in some frames, -1 for none."""
+        roads = np.array([lane.road for lane in self.layout.lanes] + [-1], dtype=np.int64)
+        found: Ints = roads[self.way.lane[frame]]
+        return found
+
+    def locations(self, actor: Actor, view: View, ground: Ground) -> Ints:
         """(n,) index of the location in each row of an actor, `NOWHERE` where it is off everything.
 
         Args:
             actor: of the scene.
             view: of it.
-            where: what lies under it.
+            ground: below it.
         """
         found = np.full(len(actor.heading), NOWHERE, dtype=np.int64)
         for row in range(len(found)):
-            name = self._one(actor, view, where, row)
+            name = self._one(actor, view, ground, row)
             found[row] = _CODE[name] if name else NOWHERE
         return found
 
-    def flow(self, view: View, where: Where) -> Floats:
-        """(n,) direction of the own vehicle's lane, in radians: that of its road where an actor is on it.
-
-        Args:
-            view: of an actor.
-            where: what lies under it.
-        """
-        flow = view.heading.copy()
-        for row in np.flatnonzero(where.road >= 0):
-            number, frame = int(where.road[row]), int(view.frame[row])
-            own = int(self.way.lane[frame])
-            if number in self.way.route:
-                along = _road_heading(self.layout, number, view.position[row])
-                same = own >= 0 and self.layout.lanes[own].road == number
-                if same or abs(np.cos(along - flow[row])) > _PARALLEL:
-                    flow[row] = along
-        return flow
-
-    def _one(self, actor: Actor, view: View, where: Where, row: int) -> str | None:
-        on, raised = On(int(where.on[row])), bool(where.height_m[row] > 0)
-        walks = actor.kind == "Ped"
-        if on == On.CROSSING and (walks or _crosses(actor, row)):
+    def _one(self, actor: Actor, view: View, ground: Ground, row: int) -> str | None:
+        on, raised = On(int(ground.where.on[row])), bool(ground.where.height_m[row] > 0)
+        if on == On.CROSSING and (actor.kind == "Ped" or _crosses(actor, row)):
             return "xing"
         if on == On.BUS_STOP and (raised or (actor.kind == "Bus" and abs(actor.speed[row]) < _SLOW_MPS)):
             return "BusStop"
         if on == On.PAVEMENT or raised:
-            return self._pavement(where, view, row)
+            return self._pavement(view, ground, row)
         if on == On.JUNCTION:
             return "Jun"
-        lane = self._lane(actor, where, row)
-        if lane is None:
+        if ground.lane[row] < 0:
             return None
-        frame = int(view.frame[row])
-        if lane.kind == "parking":
-            return "parking" if self._left(lane, actor.position[row, :2], frame) else "RhtParking"
-        if lane.kind == "pavement":
-            return self._pavement(where, view, row)
-        return self._driven(lane, actor.position[row, :2], frame)
+        kind = self.layout.lanes[int(ground.lane[row])].kind
+        if kind == "parking":
+            return "parking" if self._on_left(view, ground, row) else "RhtParking"
+        if kind == "pavement":
+            return self._pavement(view, ground, row)
+        return self._driven(view, ground, row)
 
-    def _lane(self, actor: Actor, where: Where, row: int) -> Lane | None:
-        """The lane below an actor; between lanes the nearest of the road."""
-        number = int(actor.lane[row]) if actor.lane[row] >= 0 else int(where.lane[row])
-        if number < 0 and where.road[row] >= 0:
-            place = actor.position[row : row + 1, :2]
-            lanes = [self.layout.lanes[k] for k in self.layout.roads[int(where.road[row])].lanes]
-            used = [lane for lane in lanes if lane.kind != "pavement"]
-            away = [abs(float(lane.line.project(place)[1][0])) for lane in used]
-            number = used[int(np.argmin(away))].number if used else -1
-        return self.layout.lanes[number] if number >= 0 else None
-
-    def _driven(self, lane: Lane, place: Floats, frame: int) -> str:
+    def _driven(self, view: View, ground: Ground, row: int) -> str:
         """A lane for driving: the own one, one of the same direction, or an oncoming one."""
-        own = int(self.way.lane[frame])
-        if lane.number == own:
+        lane = self.layout.lanes[int(ground.lane[row])]
+        if lane.number == int(self.way.lane[view.frame[row]]):
             return "VehLane"
-        ahead = float(self.ego.heading[frame])
-        along = _heading(lane, place)
+        along = float(ground.lane_heading[row])
+        turned = float(np.cos(along - view.heading[row]))
         on_route = self.way.route.get(lane.road)
-        if on_route == lane.number and np.cos(along - ahead) > _PARALLEL:
+        if on_route == lane.number and turned > _PARALLEL:
             return "VehLane"
         if on_route is not None:
             same = lane.forward == self.layout.lanes[on_route].forward
-        elif abs(np.cos(along - ahead)) >= _PARALLEL:
-            same = bool(np.cos(along - ahead) > 0)
+        elif abs(turned) >= _PARALLEL:
+            same = turned > 0
         else:  # on a road that crosses ours, what leads away from us flows as we do
-            line = place - self.ego.position[frame, :2]
-            same = bool(np.cos(along) * line[0] + np.sin(along) * line[1] > 0)
+            sight = view.sight[row]
+            same = bool(np.cos(along) * sight[0] + np.sin(along) * sight[1] > 0)
         return _OUT[lane.kind] if same else _IN[lane.kind]
 
-    def _pavement(self, where: Where, view: View, row: int) -> str:
+    def _pavement(self, view: View, ground: Ground, row: int) -> str:
         """The pavement to the left or right of the own vehicle's road, or one across its way."""
-        frame, number = int(view.frame[row]), int(where.road[row])
-        own = int(self.way.lane[frame])
-        if number < 0:
-            beside = abs(view.left[row]) < self._half(own) + _CORNER_M
+        own = int(self.way.lane[view.frame[row]])
+        if ground.where.road[row] < 0:
+            half = self.layout.roads[self.layout.lanes[own].road].half_width_m if own >= 0 else 0.0
+            beside = abs(view.left[row]) < half + _CORNER_M
             return ("LftPav" if view.left[row] > 0 else "RhtPav") if beside else "Pav"
-        place = view.position[row]
-        along = _road_heading(self.layout, number, place)
-        turned = float(np.cos(along - self.ego.heading[frame]))
-        same_road = own >= 0 and self.layout.lanes[own].road == number
-        if abs(turned) < _PARALLEL and not same_road:
+        parallel = abs(np.cos(ground.road_heading[row] - view.heading[row])) >= _PARALLEL
+        if not parallel and self._road(view.frame[row : row + 1])[0] != ground.where.road[row]:
             return "Pav"
-        forward = self.layout.lanes[own].forward if same_road else turned > 0
-        road = self.layout.roads[number]
-        left_of_line = float(road.line.project(place[None])[1][0]) > 0
-        return "LftPav" if left_of_line == forward else "RhtPav"
+        return "LftPav" if self._on_left(view, ground, row) else "RhtPav"
 
-    def _left(self, lane: Lane, place: Floats, frame: int) -> bool:
-        """Whether a lane lies on the left side of its road as the own vehicle sees it."""
-        own = int(self.way.lane[frame])
-        if own >= 0 and self.layout.lanes[own].road == lane.road:
+    def _on_left(self, view: View, ground: Ground, row: int) -> bool:
+        """Whether somebody is on the left side of a road as the own vehicle sees it."""
+        own = int(self.way.lane[view.frame[row]])
+        if own >= 0 and self.layout.lanes[own].road == ground.where.road[row]:
             forward = self.layout.lanes[own].forward
         else:
-            forward = bool(np.cos(_road_heading(self.layout, lane.road, place) - self.ego.heading[frame]) > 0)
-        return (lane.side > 0) == forward
-
-    def _half(self, own: int) -> float:
-        return self.layout.roads[self.layout.lanes[own].road].half_width_m if own >= 0 else 0.0
+            forward = bool(np.cos(ground.road_heading[row] - view.heading[row]) > 0)
+        return bool(ground.left_of_line[row]) == forward
 
 
 def _crosses(actor: Actor, row: int) -> bool:
@@ -202,10 +217,7 @@ def _crosses(actor: Actor, row: int) -> bool:
     return held is not None and bool(held[row])
 
 
-def _heading(lane: Lane, place: Floats) -> float:
-    return float(lane.line.heading(lane.line.project(place[None])[0])[0])
-
-
-def _road_heading(layout: Layout, number: int, place: Floats) -> float:
-    line = layout.roads[number].line
-    return float(line.heading(line.project(place[None])[0])[0])
+def _along(line: Line, place: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """(n,) direction of a line beside points, and whether they lie to its left."""
+    s, left = line.project(place)
+    return line.heading(s), left > 0

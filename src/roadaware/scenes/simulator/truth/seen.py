@@ -24,7 +24,7 @@ LEAST_SHARE = 0.08
 """A smaller share of somebody that is in view is not worth a box."""
 _PEOPLE = ("Ped", "Cyc", "Mobike")
 _JOINTS = 17
-_AROUND_PX = 1
+_AROUND = np.array([-1, 0, 1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,11 +150,9 @@ def _shown(mask: Masks, at: Floats, value: int) -> npt.NDArray[np.bool_]:
     """(17,) whether a joint lies on, or right beside, pixels of its owner: joints lie inside of bodies."""
     height, width = mask.shape
     inside = (at >= 0).all(1) & (at[:, 0] < width) & (at[:, 1] < height)
-    seen = np.zeros(len(at), dtype=np.bool_)
-    for joint in np.flatnonzero(inside):
-        x, y = int(at[joint, 0]), int(at[joint, 1])
-        near = mask[max(0, y - _AROUND_PX) : y + _AROUND_PX + 1, max(0, x - _AROUND_PX) : x + _AROUND_PX + 1]
-        seen[joint] = bool((near == value).any())
+    x, y = np.where(inside, at.T, 0.0).astype(np.int64)[:, :, None] + _AROUND
+    near = mask[np.clip(y, 0, height - 1)[:, :, None], np.clip(x, 0, width - 1)[:, None, :]]
+    seen: npt.NDArray[np.bool_] = inside & (near == value).any((1, 2))
     return seen
 
 

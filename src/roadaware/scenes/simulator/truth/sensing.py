@@ -13,10 +13,10 @@ import polars as pl
 from roadaware.scenes.simulator.actors import Ego
 from roadaware.scenes.simulator.camera import camera_of, intrinsics_of
 from roadaware.scenes.simulator.episode import Episode
+from roadaware.scenes.simulator.lidar import AHEAD_M
 
 Floats = npt.NDArray[np.float64]
 CAMERA, LIDAR = "camera", "lidar"
-LIDAR_AHEAD_M = 1.2
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def sensors(episode: Episode) -> pl.DataFrame:
     ]
     if lidar is not None:
         pose = np.eye(4)
-        pose[0, 3], pose[2, 3] = LIDAR_AHEAD_M, lidar.height_m
+        pose[0, 3], pose[2, 3] = AHEAD_M, lidar.height_m
         layout = f"{lidar.rings} rings x {lidar.columns} columns"
         rows.append({"sensor": LIDAR, "ego_SE3_sensor": pose.ravel().tolist(), "layout": layout})
     schema: dict[str, Any] = {
