@@ -1,0 +1,83 @@
+"""From a configuration and a seed to an episode: the town, those who live in it, and what is heard."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from roadaware.errors import UsageError
+from roadaware.scenes.simulator.actors import Actor
+from roadaware.scenes.simulator.config import Conditions, SceneConfig, TimeOfDay, Weather
+from roadaware.scenes.simulator.episode import Episode
+
+_TIMES: tuple[tuple[TimeOfDay, float], ...] = (("day", 0.68), ("dusk", 0.14), ("night", 0.18))
+_WEATHERS: tuple[tuple[Weather, float], ...] = (
+    ("clear", 0.38),
+    ("overcast", 0.3),
+    ("rain", 0.14),
+    ("snow", 0.06),
+    ("low-sun", 0.12),
+)
+
+
+def make_episode(config: SceneConfig, seed: int, number: int) -> Episode:
+    """One scene of a set; the same arguments make the same scene.
+
+    Args:
+        config: what is made up.
+        seed: of the set, at least 0.
+        number: of the scene in the set, from 0.
+
+    Raises:
+        UsageError: if seed or number is negative.
+    """
+    if seed < 0 or number < 0:
+        raise UsageError(f"seed and number of a scene are at least 0, not {seed} and {number}")
+    streams = np.random.default_rng([seed, number]).spawn(5)
+    conditions = config.conditions or drawn_conditions(streams[0])
+    name = scene_name(config, number)
+    if config.preset == "chaos":
+        from roadaware.scenes.simulator.chaos import make_chaos
+
+        return make_chaos(config, conditions, name, seed, streams[1])
+    return _street(config, conditions, name, seed, streams[1:])
+
+
+def scene_name(config: SceneConfig, number: int) -> str:
+    """What a scene is called: its preset and its number."""
+    return f"{config.preset}-{number:04d}"
+
+
+def drawn_conditions(rng: np.random.Generator) -> Conditions:
+    """Light and weather as often as they are met; the sun is low at dusk or by day, not at night.
+
+    Args:
+        rng: where chance comes from.
+    """
+    time = _TIMES[int(rng.choice(len(_TIMES), p=[share for _, share in _TIMES]))][0]
+    weather = _WEATHERS[int(rng.choice(len(_WEATHERS), p=[share for _, share in _WEATHERS]))][0]
+    return Conditions(time, "clear" if time == "night" and weather == "low-sun" else weather)
+
+
+def _street(
+    config: SceneConfig,
+    conditions: Conditions,
+    name: str,
+    seed: int,
+    streams: list[np.random.Generator],
+) -> Episode:
+    from roadaware.scenes.simulator.corner_objects import place_objects
+    from roadaware.scenes.simulator.street_noises import street_noises
+    from roadaware.scenes.simulator.town import make_layout
+    from roadaware.scenes.simulator.traffic import simulate
+    from roadaware.scenes.simulator.walkers import Walkers
+
+    layout = make_layout(config, streams[0])
+    walkers = Walkers(layout, config, streams[1], config.n_frames, config.camera.fps)
+    lived = simulate(layout, config, conditions, streams[2], walkers)
+    actors: tuple[Actor, ...] = (*lived.vehicles, *walkers.actors(len(lived.vehicles)))
+    if config.preset == "corner-cases":
+        actors = (*actors, *place_objects(layout, lived.ego, config, streams[3], len(actors)))
+    episode = Episode(name, seed, config, conditions, layout, lived.ego, actors, lived.signals)
+    return replace(episode, noises=street_noises(episode))
