@@ -22,6 +22,7 @@ from roadaware.cli.check import check
 from roadaware.cli.compare import compare
 from roadaware.cli.demo import demo
 from roadaware.cli.doctor import doctor
+from roadaware.cli.draw import draw
 from roadaware.cli.evaluate import evaluate
 from roadaware.cli.interrupts import Terminated, end_children, interruptible
 from roadaware.cli.link import link
@@ -29,6 +30,7 @@ from roadaware.cli.options import USUAL, Common, Outcome
 from roadaware.cli.read import read
 from roadaware.cli.report import report
 from roadaware.cli.reproduce import reproduce
+from roadaware.cli.simulate import simulate
 from roadaware.cli.stats import stats
 from roadaware.cli.text import paragraphs
 from roadaware.errors import RoadawareError
@@ -53,6 +55,8 @@ app = App(
 )
 _COMMANDS: tuple[Callable[..., Any] | App, ...] = (
     demo,
+    simulate,
+    draw,
     read,
     stats,
     audit,

@@ -1,0 +1,95 @@
+"""`roadaware draw`: films and contact sheets with what the tables say drawn on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from roadaware.cli import console, text
+from roadaware.cli.options import USUAL, Common, Outcome, Several, Switch, between
+from roadaware.errors import UsageError
+
+if TYPE_CHECKING:
+    from roadaware.scenes.tables import Scenes
+
+_FOLDER = "A folder that `simulate` wrote."
+_OUT = "Where the films and sheets go; the folder `drawn` inside it unless told."
+_SMALL, _SHEET_COLUMNS = 400, 4
+
+
+def draw(
+    folder: Annotated[Path, Parameter(help=_FOLDER)],
+    /,
+    *,
+    out: Annotated[Path | None, Parameter(name=["--out", "-o", "--output"], help=_OUT)] = None,
+    videos: Annotated[tuple[str, ...], Parameter(help="Only these; all unless told."), Several] = (),
+    frames: Annotated[int, Parameter(help="Pictures on a sheet.", validator=between(1, 400))] = 12,
+    sheet_only: Annotated[bool, Parameter(help="Write no film."), Switch] = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Draw boxes, agents, actions and places on made-up films, and a contact sheet of each scene.
+
+    For example:
+
+        roadaware draw made-up
+
+        roadaware draw made-up --videos road-0000 --frames 24 --sheet-only --out pictures
+    """
+    from roadaware.cli.output import make_folder
+    from roadaware.scenes.readers import read
+
+    with console.working("reading"):
+        scenes = read("simulator", folder)
+    names = [str(name) for name in scenes.videos["video"].to_list()]
+    unknown = [name for name in videos if name not in names]
+    if unknown:
+        raise UsageError(f"no video {unknown[:3]} in {folder}; there are {', '.join(names[:5])}, ...")
+    target = out or folder / "drawn"
+    make_folder(target)
+    written: list[str] = []
+    with console.progress("drawing") as shown:
+        for place, name in enumerate(videos or names):
+            written += _drawn(scenes, folder, name, target, frames, film=not sheet_only)
+            shown(place + 1, len(videos or names))
+    lines = [f"wrote {len(written)} files to {text.cell(str(target))}", *(f"  {name}" for name in written)]
+    return Outcome("\n".join(lines), {"folder": str(target), "files": written})
+
+
+def _drawn(scenes: Scenes, root: Path, video: str, target: Path, frames: int, *, film: bool) -> list[str]:
+    import io
+    from contextlib import ExitStack
+
+    import numpy as np
+    from PIL import Image
+
+    from roadaware.reports.drawing import contact_sheet, drawn, marks_of, title_of
+    from roadaware.scenes.disk import atomic_write
+    from roadaware.scenes.media import VideoReader, VideoWriter
+    from roadaware.scenes.sensors import video_path
+
+    marks, titles = marks_of(scenes, video), list(title_of(scenes, video))
+    written, sheet = [], []
+    with ExitStack() as stack:
+        reader = stack.enter_context(VideoReader(video_path(scenes, root, video)))
+        chosen = set(np.linspace(0, len(titles) - 1, min(frames, len(titles))).astype(int).tolist())
+        writer = None
+        for frame, picture in enumerate(reader):
+            if not film and frame not in chosen:
+                continue
+            scale = 2 if picture.shape[0] < _SMALL else 1
+            shown = drawn(picture, marks.get(frame, []), title=titles[frame], scale=scale)
+            if film and writer is None:
+                size = (shown.shape[1], shown.shape[0])
+                writer = stack.enter_context(VideoWriter(target / f"{video}.mp4", *size, reader.fps or 12.0))
+            if writer is not None:
+                writer.write(shown)
+            if frame in chosen:
+                sheet.append(shown)
+    if film:
+        written.append(f"{video}.mp4")
+    stream = io.BytesIO()
+    Image.fromarray(contact_sheet(sheet, min(_SHEET_COLUMNS, len(sheet)))).save(stream, format="png")
+    atomic_write(target / f"{video}.png", stream.getvalue())
+    return [*written, f"{video}.png"]
