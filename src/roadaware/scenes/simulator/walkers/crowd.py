@@ -22,6 +22,7 @@ from roadaware.scenes.simulator.walkers.ways import Ways
 LONGEST_STEP_S = 0.1
 GONE_M = 30.0
 """Beyond the distance at which people wake up, they are forgotten."""
+ABREAST_M = 0.65
 STANDING_IN_THE_WAY = ("tree", "lamp_post", "sign", "bin", "bollard", "bus_stop")
 
 
@@ -107,6 +108,8 @@ class Walkers:
             if self._starts is None:
                 self._starts = set_stage(self._setting, self._rng)
             self._walkers = [_walker(start, self._rng) for start in self._starts]
+            for lead in sorted({start.leader for start in self._starts} - {-1}):
+                _side_by_side(self._walkers, lead)
             self._bodies = _bodies(self._starts, self._walkers, self._ways, self._layout, self._config)
             self._minds = Minds(self._walkers, self._bodies, self._rng)
         return self._bodies, self._minds
@@ -144,6 +147,7 @@ class Walkers:
                     if place is not None:
                         follower.way = walker.way
                         aim(follower, place, float(self._rng.uniform(-1.0, 1.0)))
+            _side_by_side(self._walkers, k)
 
     def _go_on(self, bodies: Bodies) -> None:
         """Lead people from the end of a pavement on to the next, or back."""
@@ -232,6 +236,15 @@ def _walker(start: Start, rng: np.random.Generator) -> Walker:
     if abs(start.s - walker.target_s) < 1.0:
         walker.stage = Stage.APPROACH
     return walker
+
+
+def _side_by_side(walkers: Sequence[Walker], lead: int) -> None:
+    """Let those who go with somebody cross beside them, and go the same way afterwards."""
+    followers = [walker for walker in walkers if walker.start.leader == lead]
+    for k, walker in enumerate(followers):
+        walker.next_way = walkers[lead].next_way
+        if walker.aimed is not None and walker.start.errand != "bus":
+            walker.target_s = walkers[lead].target_s + ABREAST_M * (k // 2 + 1) * (1 if k % 2 else -1)
 
 
 def _bodies(

@@ -18,7 +18,7 @@ PASSING_M = 3.0
 """The own vehicle passes somebody who is less than this ahead of its middle."""
 NEAR_KERB_M = 1.8
 SHORTEST_S, LONGEST_S = 0.5, 6.0
-ASKED_ANYWAY = 0.3
+ASKED_ANYWAY = 0.2
 """Share of those who just pass, about whom one asks too."""
 SPREAD = 0.9
 

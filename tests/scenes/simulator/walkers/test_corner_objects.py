@@ -1,0 +1,111 @@
+"""Things lie ahead of the own vehicle in nobody's way; streets sound like those who are there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from straight_street import comer, live, street
+
+from roadaware.scenes.simulator.actors import OBJECTS, Actor, Ego, Lamp
+from roadaware.scenes.simulator.config import Behaviour, CameraConfig, Conditions, SceneConfig
+from roadaware.scenes.simulator.corner_objects import own_path, place_objects
+from roadaware.scenes.simulator.episode import Episode
+from roadaware.scenes.simulator.presets import config_of
+from roadaware.scenes.simulator.street_noises import street_noises
+from roadaware.scenes.simulator.town import make_layout
+from roadaware.scenes.simulator.town.regions import On, Regions
+from roadaware.scenes.vocabularies import canonical
+
+FRAMES, FPS = 20, 5.0
+
+
+def own(path, start: float, speed: float, frames: int = FRAMES, fps: float = FPS) -> Ego:
+    """The own vehicle at an even speed along a line."""
+    s = start + speed * np.arange(frames) / fps
+    position = np.concatenate([path.at(s), np.zeros((frames, 1))], axis=1)
+    none = np.zeros(frames)
+    whole = np.zeros(frames, dtype=np.int64)
+    return Ego(position, path.heading(s), np.full(frames, speed), none, none, whole, whole)
+
+
+def vehicle(number: int, kind: str, x, y: float, speed: float, lamps: int = 0, model: str = "") -> Actor:
+    """A vehicle that drives along x."""
+    n = len(x)
+    none = np.zeros(n)
+    place = np.stack([x, np.full(n, y), none], axis=1)
+    return Actor(
+        number, kind, model, (4.5, 1.8, 1.5), 0, 0, place, none, np.full(n, speed),
+        np.full(n, lamps, dtype=np.uint8), np.zeros(n, dtype=np.uint8), none, none,
+        np.zeros(n, dtype=np.int64),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_things_lie_ahead_on_the_ground_in_nobodys_way(seed: int) -> None:
+    base = config_of("corner-cases")
+    config = replace(base, behaviour=replace(base.behaviour, objects=12))
+    layout = make_layout(config, np.random.default_rng(seed))
+    path = own_path(layout)
+    ego = own(path, 60.0, 8.0)
+    parked = vehicle(0, "Car", np.tile(path.at(75.0)[0], FRAMES), float(path.at(75.0)[1]), 0.0)
+    things = place_objects(layout, ego, config, np.random.default_rng(seed), 1, [parked])
+    again = place_objects(layout, ego, config, np.random.default_rng(seed), 1, [parked])
+    assert [a.kind for a in things] == [a.kind for a in again]
+    assert len(things) >= 8
+    regions = Regions(layout)
+    for number, thing in enumerate(things, 1):
+        assert thing.number == number
+        assert thing.kind in OBJECTS
+        assert len(thing.heading) == FRAMES
+        where = regions.at(thing.position[:, :2])
+        assert where.on[0] != On.OFF
+        assert (thing.position[:, 2] - where.height_m >= -1e-9).all()
+        s = float(path.project(thing.position[[0], :2])[0][0])
+        assert 60.0 < s < 60.0 + 8.0 * 4 + 66.0
+        away = thing.position[:, :2] - ego.position[:, :2]
+        ahead = away[:, 0] * np.cos(ego.heading) + away[:, 1] * np.sin(ego.heading)
+        left = away[:, 1] * np.cos(ego.heading) - away[:, 0] * np.sin(ego.heading)
+        assert not ((ahead > -1.0) & (ahead < 3.7) & (np.abs(left) < 1.0)).any()
+        assert np.hypot(*np.diff(thing.position[:, :2], axis=0).T).max() * FPS < 6.0
+
+
+def test_no_objects_where_none_are_asked_for() -> None:
+    config = SceneConfig(behaviour=Behaviour(objects=0))
+    layout = street()
+    assert place_objects(layout, own(own_path(layout), 60.0, 8.0), config, np.random.default_rng(0), 0) == ()
+
+
+def heard(actors: tuple[Actor, ...], ego: Ego, fps: float = 10.0) -> list[tuple[str, int | None]]:
+    config = SceneConfig(seconds=len(ego.heading) / fps, camera=CameraConfig(fps=fps))
+    episode = Episode("a", 0, config, Conditions(), street(), ego, actors)
+    noises = street_noises(episode)
+    for noise in noises:
+        assert 0.0 <= noise.start_s < noise.end_s <= len(ego.heading) / fps
+    return [(noise.label, noise.actor) for noise in noises]
+
+
+def test_sounds_come_from_those_who_make_them() -> None:
+    ego = own(own_path(street()), 50.0, 0.0, 40, 10.0)
+    x = 60.0 + np.arange(40) * 0.5
+    ambulance = vehicle(0, "EmVeh", x, 1.6, 5.0, int(Lamp.BEACON), "ambulance")
+    lorry, far = vehicle(1, "LarVeh", x, 1.6, 5.0), vehicle(2, "Car", x + 200.0, 1.6, 5.0)
+    found = heard((ambulance, lorry, far), ego)
+    assert ("siren (ambulance)", 0) in found
+    assert ("truck engine", 1) in found
+    assert ("engine", None) in found
+    assert all(actor != 2 for _, actor in found)
+    assert canonical("siren (ambulance)", "sound")
+    assert canonical("honking", "sound")
+
+
+def test_horn_is_heard_when_somebody_steps_out_close_in_front() -> None:
+    layout = street()
+    (actor,) = live(layout, [comer(layout, 0.5)], lambda s: [(105.0 + 0.4 * s, 0.4)])
+    step = int(np.flatnonzero(actor.facts["crossing"])[0])
+    for gap_s, honks in ((1.5, True), (6.0, False)):
+        start = 150.0 - 10.0 * (step / 10.0 + gap_s)
+        path = own_path(layout)
+        ego = own(path, start, 10.0, 200, 10.0)
+        assert (("honking", None) in heard((actor,), ego)) == honks
