@@ -206,6 +206,52 @@ def test_moments_left_aside_count_for_saved_tables_too(
     assert saved["summary"] == native["summary"]
 
 
+def test_a_list_of_labels_chooses_and_names_actions_of_saved_tables_too(
+    roadaware: Command, chaos: Path, tmp_path: Path
+) -> None:
+    root, some = chaos / "actions", tmp_path / "some.csv"
+    ids = sorted({int(line.split(",")[6]) for line in (root / "gt.csv").read_text().split()})
+    some.write_text("id,name\n" + "".join(f"{number},deed {number}\n" for number in ids[:3]))
+    assert roadaware("read", "ava", root / "gt.csv", "-o", tmp_path / "bare").code == 0
+    ask = ["evaluate", "actions", "--predictions", root / "pred.csv", "--json"]
+    for labels in (some, root / "action_list.pbtxt"):
+        native = roadaware(*ask, "--truth", root / "gt.csv", "--labels", labels).data
+        saved = roadaware(*ask, "--truth", tmp_path / "bare", "--labels", labels).data
+        for part in ("summary", "per_class", "facts"):
+            assert saved[part] == native[part]
+    named = [*ask, "--truth", tmp_path / "named", "--labels", some]
+    assert roadaware("read", "ava", root / "gt.csv", "--option", f"labels={some}", "-o", named[-3]).code == 0
+    assert set(roadaware(*named).data["per_class"]) == {f"deed {number}" for number in ids[:3]}
+
+
+CHAOTIC = "video_uid,frame_id,x1,y1,x2,y2,action_id,person_id,frame_start,frame_end,time_current\n"
+
+
+@pytest.mark.parametrize(
+    "some",
+    [
+        pytest.param("13,extinguishing fire\n50,waving hands\n", id="numbered as its own list"),
+        pytest.param("0,aiming\n12,extinguishing fire\n49,waving\n", id="numbered as the csv"),
+        pytest.param("12,extinguishing fire\n", id="numbered as names tell"),
+    ],
+)
+def test_chaotic_world_takes_a_list_of_labels(roadaware: Command, tmp_path: Path, some: str) -> None:
+    names = [line.split(",")[1] for line in some.split("\n") if line]
+    rows = [f"ADCCAWWD,{25 * s + 1},0.1,0.2,0.5,0.9,{a},3,1,50,{s}.0" for s in (1, 2) for a in (12, 48, 49)]
+    (tmp_path / "truth.csv").write_text(CHAOTIC + "\n".join(rows) + "\n")
+    claims = [",".join([*row.split(",")[:7], "0.5"]) for row in rows]
+    (tmp_path / "claims.csv").write_text("\n".join(claims) + "\n")
+    (tmp_path / "some.csv").write_text(some)
+    assert roadaware("read", "chaotic_world", tmp_path / "truth.csv", "-o", tmp_path / "saved").code == 0
+    for truth in (tmp_path / "truth.csv", tmp_path / "saved"):
+        ask = ["evaluate", "actions", "--truth", truth, "--predictions", tmp_path / "claims.csv", "--json"]
+        found = roadaware(*ask, "--labels", tmp_path / "some.csv")
+        assert found.code == 0, found.err
+        assert set(found.data["per_class"]) == set(names)
+        assert found.data["summary"] == {"map@0.5": 1.0}
+        assert found.data["per_class"]["extinguishing fire"] == {"ap@0.5": 1.0}
+
+
 def test_chaotic_world_is_read_with_its_header_and_moments_left_aside(
     roadaware: Command, tmp_path: Path
 ) -> None:

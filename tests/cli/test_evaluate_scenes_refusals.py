@@ -221,10 +221,19 @@ def test_a_reader_is_named_in_its_place(roadaware: Command, chaos: Path, tmp_pat
         assert message in done.err
     assert roadaware(*ask("actions", root / "gt.csv", root / "pred.csv", "--reader", "ava")).code == 0
     assert roadaware("read", "ava", root / "gt.csv", "-o", tmp_path / "saved").code == 0
-    for more in (["--reader", "ava"], ["--labels", root / "action_list.pbtxt"]):
-        done = roadaware(*ask("actions", tmp_path / "saved", root / "pred.csv", *more))
-        assert done.code == 2
-        assert "holds tables that were read already" in done.err
+    done = roadaware(*ask("actions", tmp_path / "saved", root / "pred.csv", "--reader", "ava"))
+    assert done.code == 2
+    assert "holds tables that were read already" in done.err
+
+
+def test_a_header_on_annotations_of_ava_is_named(roadaware: Command, chaos: Path, tmp_path: Path) -> None:
+    root, truth = chaos / "actions", tmp_path / "gt.csv"
+    truth.write_text("video,t,x1,y1,x2,y2,label,person\n" + (root / "gt.csv").read_text())
+    labels = ("--labels", root / "action_list.pbtxt")
+    done = roadaware(*ask("actions", truth, root / "pred.csv", *labels))
+    assert done.code == 3
+    assert "the header video,t,x1,y1" in done.err
+    assert "delete the header" in done.err
 
 
 def test_what_is_refused_or_odd_turns_strict_into_1(roadaware: Command, chaos: Path, tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def open_truth(task: SceneTask, path: Path, how: Reading) -> Scenes:
         InputError: if it cannot be read, or holds nothing that the task asks about.
     """
     if datasets.is_saved(path):
-        given = {"--labels": how.labels, "--reader": how.reader, "--option": how.options or None}
+        given = {"--reader": how.reader, "--option": how.options or None}
         named = [option for option, value in given.items() if value is not None]
         if named:
             raise UsageError(f"{', '.join(named)}: {path} holds tables that were read already; leave it away")
@@ -89,11 +89,30 @@ def open_truth(task: SceneTask, path: Path, how: Reading) -> Scenes:
 
         with console.working(f"opening {path}"):
             scenes = open_scenes(path)
+        scenes = scenes if how.labels is None else with_labels(scenes, how.labels)
         scenes = scenes if how.excluded is None else without(scenes, how.excluded)
     else:
         scenes = _read(_reader(task, path, how.reader), path, how)
     check_truth(task, scenes, str(path))
     return scenes
+
+
+def with_labels(scenes: Scenes, path: Path) -> Scenes:
+    """The same with the actions of a list alone, by name or number.
+
+    Args:
+        scenes: the truth.
+        path: the list (pbtxt, txt or csv).
+
+    Raises:
+        InputError: if the file cannot be read, or has no action of the truth.
+    """
+    from roadaware.scenes.readers.action_lists import chosen
+    from roadaware.scenes.readers.ava_labels import read_labels
+    from roadaware.scenes.readers.findings import Findings
+    from roadaware.scenes.readers.source import read_file
+
+    return chosen(scenes, read_labels(read_file(path), str(path), Findings()))
 
 
 def without(scenes: Scenes, path: Path) -> Scenes:

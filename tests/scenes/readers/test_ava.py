@@ -203,6 +203,14 @@ LABELS = {
         (3, 4, 5),
         ("a", "a (4)", "a (5)"),
     ),
+    "csv": (
+        '1,bend/bow (at the waist)\n3,"crouch, kneel"\n',
+        (1, 3),
+        ("bend/bow (at the waist)", "crouch, kneel"),
+    ),
+    "csv with header": ("label_id,label_name,label_type\n2,b,POSE\n1,a,POSE\n", (2, 1), ("b", "a")),
+    "csv, name first": ("name,id\nb,2\n", (2,), ("b",)),
+    "a number and a colon": ("1: a\n12: b (c, d: e)\n", (1, 12), ("a", "b (c, d: e)")),
     "display names": ('item {\n  display_name: "x"\n  name: "a"\n  id: 3\n}\n', (3,), ("a",)),
 }
 
@@ -221,6 +229,8 @@ def test_label_maps(case: str) -> None:
         ('item {\n  name: "a"\n  id: -3\n}', r"map:3: an id should be a whole number"),
         ("id: 1\nid: 1", r"map:2: the id 1 stands twice"),
         ("<html></html>", "no action"),
+        ("label,kind\na,b\n", "no action in the label map: it begins with 'label,kind'"),
+        ("1,a\nx,b\n", r"map:2: an id should be a whole number"),
         ("", "empty"),
         ("x" * (1 << 21), "at most"),
     ],

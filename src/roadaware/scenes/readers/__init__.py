@@ -112,7 +112,7 @@ READERS: dict[str, Reader] = {
         licence="CC BY 4.0 (annotations)",
         summary="persons in film, a picture a second, each box with several of 80 actions",
         options={
-            "labels": "a label map (pbtxt) that lies elsewhere",
+            "labels": "a label map (pbtxt or csv) that lies elsewhere",
             "excluded": "a csv of excluded moments that lies elsewhere",
         },
     ),
@@ -126,6 +126,7 @@ READERS: dict[str, Reader] = {
             "pictures": "picked (chaos_*_1fps.csv) or all (annotation/); what is there unless given",
             "sounds": "group or frame, the folder of the sounds; what is there unless given",
             "first_frame": "number of a video's first frame: 1, or 0; seen from the files unless given",
+            "labels": "a list of the actions that are read, with their names (pbtxt or csv)",
         },
     ),
     "hcstvg": Reader(

@@ -42,6 +42,10 @@ _HINT = (
     "its columns are video_uid, frame, x1, y1, x2, y2, action_id, person_id, ..., frame_start, frame_end, "
     "time_current, and two more; a file without a header is read by the reader `ava`"
 )
+_AVA = (
+    "if these are annotations of AVA, delete the header, which that format does not have; those of Chaotic "
+    "World have the columns video_uid, frame, x1, y1, x2, y2, action_id, person_id, and more"
+)
 
 
 @dataclass(frozen=True)
@@ -106,8 +110,10 @@ def columns_of(header: Sequence[str], where: str) -> Columns:
             continue
         fits = not named or any(stem in names[place] for stem in _STEMS.get(what, ()))
         if place in at.values() or not fits:
-            message = f"a column is missing: no '{_spelled(what)}' among {shown(', '.join(names), 160)}"
-            raise InputError(message, where=where, hint=_HINT)
+            message = (
+                f"a column is missing: no '{_spelled(what)}' in the header {shown(','.join(names), 160)}"
+            )
+            raise InputError(message, where=where, hint=_AVA if len(names) <= len(_FRONT) else _HINT)
         at[what] = place
     for what, place in _BACK.items():
         if what not in at and len(names) + place not in (*at.values(), *range(len(_FRONT))):

@@ -54,6 +54,7 @@ class Held:
         files: video to the file of its actions.
         excluded: `video` and `frame` of moments that are left aside.
         splits: video to the splits that name it.
+        known: the actions that are read, with the numbers of the files.
     """
 
     actions: dict[str, pl.DataFrame] = field(default_factory=dict)
@@ -61,6 +62,7 @@ class Held:
     files: dict[str, str] = field(default_factory=dict)
     excluded: list[pl.DataFrame] = field(default_factory=list)
     splits: dict[str, list[str]] = field(default_factory=dict)
+    known: LabelMap = ACTIONS
 
     @property
     def lowest(self) -> int:
@@ -76,12 +78,12 @@ def tables_of(
     """The tables of all files, and the vocabularies.
 
     Args:
-        held: what they hold.
+        held: what they hold; its actions are those of `held.known`.
         first_frame: the number of a video's first frame.
         findings: takes oddities, what is refused, and the count of rows.
     """
     actions = {name: _early_refused(rows, name, first_frame, findings) for name, rows in held.actions.items()}
-    boxes, labels, tubes = _actions(actions, findings)
+    boxes, labels, tubes = _actions(actions, held.known, findings)
     heard, places = _words(held, findings)
     sounds, sounding = _sounds(held, first_frame, len(boxes), places, findings)
     frames = _frames(list(actions.values()), held, first_frame)
@@ -96,7 +98,7 @@ def tables_of(
     }
     for name in ("boxes", "labels", "tubes", "frames", "sounds"):
         findings.read[name] += len(tables[name])
-    vocabularies = {KIND: ACTIONS.names} | ({"sound": heard} if heard else {})
+    vocabularies = {KIND: held.known.names} | ({"sound": heard} if heard else {})
     return tables, vocabularies
 
 
@@ -112,9 +114,9 @@ def _early_refused(rows: pl.DataFrame, file: str, first: int, findings: Findings
 
 
 def _actions(
-    files: Mapping[str, pl.DataFrame], findings: Findings
+    files: Mapping[str, pl.DataFrame], known: LabelMap, findings: Findings
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """Boxes, labels and tubes of all files."""
+    """Boxes, labels and tubes of all files, with the actions that are known."""
     boxes = [pl.DataFrame(schema=_SCHEMAS["boxes"])]
     labels = [pl.DataFrame(schema={"box": pl.Int64, "kind": pl.String, "label": pl.Int64})]
     texts, numbers = ("video", "name"), ("start_frame", "end_frame")
@@ -122,7 +124,7 @@ def _actions(
     tubes = [pl.DataFrame(schema=schema)]
     for file, rows in files.items():
         place = Place(file, findings)
-        boxed = labelled(rows.filter(pl.col(CORNERS[0]).is_not_null()), ACTIONS, place)
+        boxed = labelled(rows.filter(pl.col(CORNERS[0]).is_not_null()), known, place)
         keys = ["video", "frame", *CORNERS, "person"]
         boxed = numbered_boxes(boxed, keys, place, sum(len(each) for each in boxes))
         boxed, own = persons(boxed, place, sum(len(each) for each in tubes))

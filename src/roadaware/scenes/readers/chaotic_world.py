@@ -22,6 +22,7 @@ import polars as pl
 
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.readers import Progress
+from roadaware.scenes.readers.action_lists import numbered_as_files
 from roadaware.scenes.readers.ava_labels import LabelMap, read_labels
 from roadaware.scenes.readers.ava_rows import first_cells, moments
 from roadaware.scenes.readers.chaotic_actions import read_actions
@@ -92,10 +93,15 @@ def find(path: Path) -> Source:
 
 
 def inputs(
-    source: Source, pictures: str | None = None, sounds: str | None = None, first_frame: int | None = None
+    source: Source,
+    pictures: str | None = None,
+    sounds: str | None = None,
+    first_frame: int | None = None,
+    labels: str | Path | None = None,
 ) -> list[str]:
     """Names of the files that `read` would read."""
-    return _parts(source, pictures, sounds).names
+    lent = [] if labels is None else [source.lend(Path(labels))]
+    return [*_parts(source, pictures, sounds).names, *lent]
 
 
 def read(
@@ -104,6 +110,7 @@ def read(
     pictures: str | None = None,
     sounds: str | None = None,
     first_frame: int | None = None,
+    labels: str | Path | None = None,
     processes: int | None = None,
     progress: Progress | None = None,
 ) -> Scenes:
@@ -118,12 +125,14 @@ def read(
             there unless told.
         sounds: `group` or `frame`, the folder of the csv of sounds; what is there unless told.
         first_frame: number of a video's first frame: 1, or 0; 1 unless told, and 0 where a file names it.
+        labels: a list of the actions that are read, with their names; all fifty by their official names
+            unless told. Its numbers may run from 1, those of the csv files run from 0.
         processes: not used: files are read by one process.
         progress: told how many files are read, of how many.
 
     Raises:
         UsageError: if an option is none.
-        InputError: if no file can be read.
+        InputError: if no file can be read, or the list of actions cannot.
     """
     if (
         pictures not in (None, *_PICTURES)
@@ -132,6 +141,11 @@ def read(
     ):
         raise UsageError("'pictures' is picked or all, 'sounds' is group or frame, 'first_frame' is 0 or 1")
     parts, findings, held = _parts(source, pictures, sounds), Findings(), Held()
+    names = parts.names
+    if labels is not None:
+        names.append(source.lend(Path(labels)))
+        listed = read_labels(source.read(names[-1]), source.where(names[-1]), findings)
+        held.known = numbered_as_files(listed)
     _read_sides(source, parts, held, findings)
     jobs = [(name, _kind(source, name)) for name in parts.any]
     jobs += [(name, _take_actions) for name in parts.actions] + [
@@ -155,8 +169,8 @@ def read(
     lowest = min(held.lowest, 1)
     first = lowest if first_frame is None else first_frame
     tables, vocabularies = tables_of(held, first, findings)
-    notes = {"first_frame": first, "label_ids": {"action": list(ACTIONS.ids)}, "published_box": "first"}
-    meta = _meta(source.contents(parts.names), vocabularies, findings, notes)
+    notes = {"first_frame": first, "label_ids": {"action": list(held.known.ids)}, "published_box": "first"}
+    meta = _meta(source.contents(names), vocabularies, findings, notes)
     return Scenes(**tables, rejected=findings.table(), meta=meta)
 
 
