@@ -26,9 +26,11 @@ RENEW_S = 0.5
 STOPPED_AHEAD, STOPPED_ELSEWHERE, EMERGENCY = 0.4, 0.2, 0.06
 """Shares of scenes in which somebody stands in the own lane with hazard lights, in another, and in which an
 emergency vehicle comes."""
-LEAVING = 0.12
-"""Share of parked vehicles that would leave when the own vehicle comes."""
-REVERSING = 0.5
+CYCLIST_AHEAD, BUS_AHEAD = 0.35, 0.12
+"""Shares of scenes in which one of them starts before the own vehicle."""
+LEAVING, AT_ONCE = 0.5, 2
+"""Share of parked vehicles that would leave when the own vehicle comes, and how many do at a time."""
+REVERSING = 0.6
 """Share of them that reverse first, where there is room."""
 
 
@@ -122,7 +124,10 @@ class Cast:
 
     def _specials(self) -> None:
         """Somebody who stands in a lane with hazard lights, an emergency vehicle: now and then."""
-        ahead, elsewhere, emergency = self.rng.random(3)
+        ahead, elsewhere, emergency, cyclist, bus = self.rng.random(5)
+        for kind, chosen in (("Cyc", cyclist < CYCLIST_AHEAD), ("Bus", bus < BUS_AHEAD)):
+            if chosen:
+                self._ahead(kind)
         own = [leg.lane for leg in self.ego.path.legs if leg.lane >= 0]
         if ahead < STOPPED_AHEAD:
             self._stop_somebody([self.net.layout.lanes[n] for n in own])
@@ -138,6 +143,15 @@ class Cast:
                     self.vehicles.append(made)
                     break
 
+    def _ahead(self, kind: str) -> None:
+        """Put one of a kind before the own vehicle, where there is room."""
+        lane = self.net.layout.lanes[self.ego.lane]
+        for away in self.rng.uniform(14.0, 45.0, 4).tolist():
+            made = self.spawner.placed(kind, lane, self.ego.s + away, self.vehicles, 0)
+            if made is not None:
+                self.vehicles.append(made)
+                return
+
     def _stop_somebody(self, lanes: list[Lane]) -> None:
         """Stand with hazard lights near the kerb of one of these lanes, away from all lines."""
         places = []
@@ -147,8 +161,8 @@ class Cast:
                 for o in (self.net.layout.lanes[n] for n in self.net.layout.roads[lane.road].lanes)
                 if o.kind == "vehicle" and o.forward == lane.forward
             )
-            spans = [(e.s - 34.0, e.s + 16.0) for e in self.net.lines[lane.number]]
-            for s in np.arange(18.0, lane.line.length - 36.0, 4.0) if near else ():
+            spans = [(e.s - 28.0, e.s + 14.0) for e in self.net.lines[lane.number]]
+            for s in np.arange(16.0, lane.line.length - 30.0, 3.0) if near else ():
                 x, y = lane.line.at(s).tolist()
                 away = float(np.hypot(x - self.ego.x, y - self.ego.y))
                 if 30.0 < away < 140.0 and not any(low < s < high for low, high in spans):
@@ -165,7 +179,7 @@ class Cast:
         # Behind the own vehicle nobody would ever see it.
         ahead = (vehicle.x - self.ego.x) * np.cos(self.ego.heading)
         ahead += (vehicle.y - self.ego.y) * np.sin(self.ego.heading)
-        if ahead > 25.0:
+        if ahead > 25.0 and self.spawner.fits(vehicle, self.vehicles):
             self.vehicles.append(vehicle)
 
     def renew(self, frame: int) -> list[Vehicle]:
@@ -192,7 +206,9 @@ class Cast:
             time_s: now.
         """
         c, s = np.cos(self.ego.heading), np.sin(self.ego.heading)
-        for place, parked in enumerate(self.parked):
+        waiting = sum(v.hold == "kerb" for v in self.vehicles)
+        most = AT_ONCE - waiting if self.config.behaviour.vehicles > 0 else 0
+        for parked in self.parked:
             dx, dy = parked.x - self.ego.x, parked.y - self.ego.y
             if parked.end >= 0 or abs(dx) > SEEN_M or abs(dy) > SEEN_M:
                 if parked.first >= 0 and parked.end < 0:
@@ -200,10 +216,11 @@ class Cast:
                 continue
             if parked.first < 0:
                 parked.first = frame
-            if parked.leaves and 14.0 < dx * c + dy * s < 55.0 and abs(dy * c - dx * s) < 15.0:
-                self.parked[place].leaves = False
+            if parked.leaves and most > 0 and 14.0 < dx * c + dy * s < 55.0 and abs(dy * c - dx * s) < 15.0:
+                parked.leaves = False
                 if self._leave(parked, frame, time_s):
                     parked.end = frame
+                    most -= 1
 
     def _leave(self, parked: Parked, frame: int, time_s: float) -> bool:
         """Make a parked vehicle one that moves: it reverses or indicates, and waits for a gap."""

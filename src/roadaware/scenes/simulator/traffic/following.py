@@ -19,7 +19,7 @@ HARDEST = 6.0
 """m/s2: as hard as one can brake."""
 STANDING_M = 2.0
 """Room that is kept when everybody stands; more behind what one may want to pass."""
-BEHIND_OBSTACLE_M = 7.0
+BEHIND_OBSTACLE_M = 8.5
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,8 @@ import numpy as np
 from roadaware.scenes.simulator.figures.models import MODELS, sized
 
 SHARES = {
-    "Car": 0.56,
-    "Cyc": 0.23,
+    "Car": 0.53,
+    "Cyc": 0.26,
     "MedVeh": 0.1,
     "Bus": 0.05,
     "LarVeh": 0.035,

@@ -11,7 +11,7 @@ from roadaware.scenes.simulator.actors import Light, Signal
 from roadaware.scenes.simulator.layout import Layout
 
 AMBER_S, CLEAR_S, READY_S = 3.0, 1.6, 1.2
-WALK_S, EMPTY_S = 6.0, 4.0
+WALK_S, EMPTY_S = 5.0, 3.5
 """Walkers' green, and what they are given to leave the road."""
 BLACK_SHARE = 0.12
 """Of scenes with lights, in which one is out of order."""
@@ -60,8 +60,9 @@ class Lights:
     def __init__(self, layout: Layout, rng: np.random.Generator) -> None:
         self.sites = layout.signals
         self.cycles: dict[int, Cycle] = {}
+        own = {site.group for site in layout.signals if set(site.lanes) & set(layout.route)}
         for vehicles, walkers in _places(layout):
-            self.cycles.update(_cycles(vehicles, walkers, rng))
+            self.cycles.update(_cycles(vehicles, walkers, own, rng))
         self.black = -1
         near = [site.number for site in layout.signals if set(site.lanes) & set(layout.route)]
         draw, pick = rng.random(), rng.random()
@@ -121,12 +122,14 @@ def _places(layout: Layout) -> list[tuple[list[int], list[int]]]:
     return list(found.values())
 
 
-def _cycles(vehicles: list[int], walkers: list[int], rng: np.random.Generator) -> dict[int, Cycle]:
-    """Greens one after the other, those of walkers last."""
+def _cycles(
+    vehicles: list[int], walkers: list[int], main: set[int], rng: np.random.Generator
+) -> dict[int, Cycle]:
+    """Greens one after the other, longer on the main road, those of walkers last."""
     green: list[tuple[int, float, float]] = []
     now = 0.0
     for group in vehicles:
-        lasts = float(rng.uniform(8.0, 14.0))
+        lasts = float(rng.uniform(10.0, 15.0) if group in main else rng.uniform(6.0, 9.0))
         now += READY_S
         green.append((group, now, now + lasts))
         now += lasts + AMBER_S + CLEAR_S

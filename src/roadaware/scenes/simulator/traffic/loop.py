@@ -15,7 +15,8 @@ from roadaware.scenes.simulator.traffic.cast import Cast
 from roadaware.scenes.simulator.traffic.following import HARDEST, bodies_of, look
 from roadaware.scenes.simulator.traffic.junctions import Junctions
 from roadaware.scenes.simulator.traffic.lights import Lights
-from roadaware.scenes.simulator.traffic.manoeuvres import Manoeuvres
+from roadaware.scenes.simulator.traffic.kinds import FASTEST
+from roadaware.scenes.simulator.traffic.manoeuvres import SQUEEZE, Manoeuvres
 from roadaware.scenes.simulator.traffic.net import Net
 from roadaware.scenes.simulator.traffic.record import Recorder, ego_of
 from roadaware.scenes.simulator.traffic.rules import Rules, halt
@@ -88,7 +89,7 @@ class World:
         self.rules = Rules(self.lights, self.zebras, self.junctions, rng)
         self.cast = Cast(self.net, config, rng)
         self.ego = self.cast.ego
-        self.manoeuvres = Manoeuvres(self.net, rng, self.ego)
+        self.manoeuvres = Manoeuvres(self.net, rng, self.ego, self.lights)
         self.recorder = Recorder(self.net, conditions)
         self.steps = math.ceil(1.0 / config.camera.fps / STEP_S - 1e-9)
         self.since_decision = np.inf
@@ -154,6 +155,9 @@ class World:
         most = min(vehicle.manners.speed, vehicle.path.limit(vehicle.front), vehicle.path.limit(vehicle.s))
         if vehicle.aside_for is not None:
             most = min(most, ASIDE_SPEED)
+        if vehicle.passing is not None:
+            fastest = FASTEST * self.manoeuvres.usual if vehicle.passing.moves else SQUEEZE
+            most = min(max(most, fastest), fastest, vehicle.path.limit(vehicle.front))
         a = vehicle.manners.accelerate * (1.0 - (max(vehicle.v, 0.0) / most) ** 4)
         if vehicle is self.ego:
             a = min(a, halt(vehicle, vehicle.path.end - 4.0 - vehicle.front) if self._ends(vehicle) else a)
@@ -207,7 +211,7 @@ def drive(vehicle: Vehicle, wanted: float, dt: float) -> None:
     way = (before + vehicle.v) / 2 * dt
     vehicle.waiting_s = vehicle.waiting_s + dt if vehicle.v < 0.3 else 0.0
     if way > 0:
-        vehicle.s += way
+        vehicle.s += way / vehicle.stretch()
         if vehicle.v > 0.4:
             vehicle.gait += 2 * np.pi * way / PEDAL_M
         vehicle.place()

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Floats
+from roadaware.scenes.simulator.actors import Floats, Light
 from roadaware.scenes.simulator.traffic.following import Bodies, Sight
+from roadaware.scenes.simulator.traffic.kinds import FASTEST
+from roadaware.scenes.simulator.traffic.lights import Lights
 from roadaware.scenes.simulator.traffic.net import Net
 from roadaware.scenes.simulator.traffic.strips import Strip, is_free, people_free, strip_of
 from roadaware.scenes.simulator.traffic.vehicle import Passing, Shift, Vehicle
@@ -18,9 +20,15 @@ FARTHEST_M = 3.5
 """From the middle of the lane that one drives when one passes."""
 WISH_S, GIVE_UP_S = 1.8, 6.0
 """Indicating before a lane change starts, and until it is given up."""
+SQUEEZE = 6.0
+"""m/s past what stands."""
 INDICATE_S = 0.9
 """Before one pulls out to pass."""
-LEAST_M = 48.0
+MILD_M = 0.75
+"""Into the opposite lane, that hardly counts."""
+TRY_S = 3.0
+"""After which one falls back again if one does not gain on the other."""
+LEAST_M = 42.0
 """Of road that is left for a lane change."""
 SLOWER = 0.8
 """Share of one's own speed below which one wants to get past the one in front."""
@@ -35,10 +43,13 @@ class Manoeuvres:
         net: roads.
         rng: draws the ways of those who change lanes.
         ego: the own vehicle, which stays on its route.
+        lights: of the scene.
     """
 
-    def __init__(self, net: Net, rng: np.random.Generator, ego: Vehicle) -> None:
-        self.net, self.rng, self.ego = net, rng, ego
+    def __init__(self, net: Net, rng: np.random.Generator, ego: Vehicle, lights: Lights) -> None:
+        self.net, self.rng, self.ego, self.lights = net, rng, ego, lights
+        self.time_s = 0.0
+        self.usual = ego.manners.speed
 
     def decide(
         self, vehicles: Sequence[Vehicle], sight: Sight, bodies: Bodies, people: Floats, time_s: float
@@ -52,6 +63,7 @@ class Manoeuvres:
             people: (p, 2) on the road.
             time_s: now.
         """
+        self.time_s = time_s
         beacons = [v for v in vehicles if v.beacon]
         passed = [v.passing.target for v in vehicles if v.passing is not None and not v.passing.back]
         for vehicle in vehicles:
@@ -97,7 +109,7 @@ class Manoeuvres:
     ) -> None:
         """Begin to pass what is in the way, once that is indicated, if there is room and time."""
         lead = vehicle.leader
-        if lead < 0 or vehicle.leader_gap > 28.0 or not self._passable(vehicle, lead, bodies):
+        if lead < 0 or vehicle.leader_gap > 38.0 or not self._passable(vehicle, lead, bodies):
             vehicle.pass_since = -1.0
             return
         if vehicle.pass_since < 0:
@@ -111,14 +123,14 @@ class Manoeuvres:
         left = side * (max(edges) + vehicle.width / 2)
         last = chain[-1]
         moves = float(strip.onward[last])
-        fast = min(vehicle.manners.speed, vehicle.path.limit(vehicle.front + 10.0))
+        stands = moves < 0.5
+        fast = min(SQUEEZE if stands else FASTEST * self.usual, vehicle.path.limit(vehicle.front + 10.0))
         if abs(left) > FARTHEST_M or fast - moves < 1.0 or strip.along[last] > 60.0:
             return
-        until = float(strip.along[last] + strip.reach[last]) + vehicle.length / 2 + 2.5
-        mean = max(0.5 * (vehicle.v + fast), 2.0)
-        time = until / max(mean - moves, 0.8) + 1.0
-        way = until + moves * time + max(10.0, 1.7 * fast)
-        if not self._road_is_plain(vehicle, way) or time > 14.0:
+        until = float(strip.along[last] + strip.reach[last]) + vehicle.length / 2 + 1.5
+        time = _time(until, max(vehicle.v, 0.0), fast, moves, vehicle.manners.accelerate)
+        way = until + moves * time + max(9.0, 1.6 * fast)
+        if not self._road_is_plain(vehicle, way, left) or time > 12.0:
             return
         if self._somebody_passes(vehicle, vehicles, 100.0):
             return
@@ -129,8 +141,10 @@ class Manoeuvres:
         target = vehicles[last] if last < len(vehicles) else None
         on_way = target is not None and not target.hazard
         clear = vehicle.s + float(strip.along[last] + strip.reach[last])
-        vehicle.passing = Passing(target, clear, on_way)
-        vehicle.go_beside(left, float(np.clip(vehicle.leader_gap - 0.5, 6.0, max(8.0, 2.0 * vehicle.v))))
+        vehicle.passing = Passing(target, clear, on_way, time_s)
+        # No car turns in less than five metres, roughly.
+        least = float(np.sqrt(26.0 * abs(left - vehicle.left_m)))
+        vehicle.go_beside(left, max(least, min(vehicle.leader_gap - 0.5, 2.0 * vehicle.v)))
 
     def _passable(self, vehicle: Vehicle, lead: int, bodies: Bodies) -> bool:
         facing = float(np.cos(bodies.heading[lead] - vehicle.heading))
@@ -156,12 +170,23 @@ class Manoeuvres:
         cyclist = place < len(vehicles) and vehicles[place].kind == "Cyc"
         return CYCLIST_ROOM_M if cyclist else OTHER_ROOM_M
 
-    def _road_is_plain(self, vehicle: Vehicle, way_m: float) -> bool:
-        """Whether no junction, crossing or light lies on the next metres."""
-        if vehicle.path.legs[vehicle.leg].end < vehicle.s + way_m + vehicle.length / 2:
-            return False
-        lines = [e.s for e in vehicle.path.events if e.kind != "bay"]
-        return not any(vehicle.front - 6.0 < s < vehicle.front + way_m + 2.0 for s in lines)
+    def _road_is_plain(self, vehicle: Vehicle, way_m: float, left_m: float = 9.0) -> bool:
+        """Whether nothing on the next metres forbids to drive beside the lane.
+
+        Who stays out of the opposite lane, nearly, may do so straight through a junction and past green lights.
+        """
+        lane = self.net.layout.lanes[vehicle.lane]
+        over = self.net.inwards * left_m + vehicle.width / 2 - lane.width_m * (0.5 + lane.order)
+        for event in vehicle.path.events:
+            if event.kind == "bay" or not vehicle.front - 6.0 < event.s < vehicle.front + way_m + 2.0:
+                continue
+            if over > MILD_M or event.kind == "zebra" or event.minor:
+                return False
+            if event.group >= 0 and self.lights.group(event.group, self.time_s) != Light.GREEN:
+                return False
+            if event.kind == "junction" and vehicle.path.legs[event.leg].turn:
+                return False
+        return over < MILD_M or vehicle.path.legs[vehicle.leg].end > vehicle.s + way_m + vehicle.length / 2
 
     def _somebody_passes(self, vehicle: Vehicle, vehicles: Sequence[Vehicle], within_m: float) -> bool:
         """Whether somebody near is out of its lane already."""
@@ -184,6 +209,10 @@ class Manoeuvres:
             c, s = np.cos(vehicle.heading), np.sin(vehicle.heading)
             ahead = (target.x - vehicle.x) * c + (target.y - vehicle.y) * s
             clear = vehicle.s + float(ahead) + target.length / 2
+            behind = float(ahead) - (target.length + vehicle.length) / 2
+            gains = vehicle.v - target.v > 0.8 or self.time_s - passing.since < TRY_S
+            if behind > 3.0 and not gains and not target.hold and not target.hazard:
+                clear = -np.inf
         if vehicle.rear > clear + 1.5:
             passing.back = True
             vehicle.go_beside(vehicle.home_m, max(9.0, 1.6 * vehicle.v))
@@ -219,7 +248,7 @@ class Manoeuvres:
             vehicle.wish = 0
         elif vehicle.wish == 0:
             slow = vehicle.leader_gap < 20.0 and vehicle.v < SLOWER * vehicle.manners.speed
-            if self.rng.random() < (0.12 if slow else 0.012):
+            if self.rng.random() < (0.25 if slow else 0.03):
                 wish = 1 if self.rng.random() < 0.5 else -1
                 if self.net.beside(lane, wish) is not None:
                     vehicle.wish, vehicle.wish_since = wish, time_s
@@ -262,10 +291,12 @@ class Manoeuvres:
         across = np.linspace(vehicle.left_m, vehicle.home_m, 3)[1:]
         if lane.kind == "bus":
             across = across[:1]
-        free = all(is_free(vehicle, strip, float(left), 18.0, 4.0, ()) for left in across)
+        way, time = (16.0, 4.0) if time_s - vehicle.hold_until < vehicle.manners.patience_s else (9.0, 2.5)
+        free = all(is_free(vehicle, strip, float(left), way, time, ()) for left in across)
         if free and people_free(vehicle, people, vehicle.home_m, 14.0):
             vehicle.hold = ""
-            vehicle.go_beside(vehicle.home_m, 11.0)
+            far = abs(vehicle.left_m - vehicle.home_m)
+            vehicle.go_beside(vehicle.home_m, max(11.0, float(np.sqrt(34.0 * far))))
 
 
 def home_of(kind: str, lane_kind: str, width_m: float, inwards: int) -> float:
@@ -280,3 +311,11 @@ def home_of(kind: str, lane_kind: str, width_m: float, inwards: int) -> float:
     if kind == "Cyc" and lane_kind in ("vehicle", "bus"):
         return -inwards * (width_m / 2 - 0.6)
     return 0.0
+
+
+def _time(until: float, v: float, fast: float, moves: float, accelerate: float) -> float:
+    """Seconds to gain a distance on somebody who moves, while one speeds up or slows down."""
+    a = accelerate if fast > v else -2.0
+    change = (fast - v) / a
+    gained = (v - moves) * change + a * change**2 / 2
+    return change + max(until - gained, 0.0) / (fast - moves) + 0.4

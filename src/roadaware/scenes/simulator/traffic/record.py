@@ -124,7 +124,8 @@ class Recorder:
             shifting = 1 if vehicle.shift.target_m > vehicle.shift.left_m else -1
         if leg.lane < 0:
             shifting = 0
-        overtaking = int(passing is not None and passing.moves)
+        out = abs(vehicle.left_m - vehicle.home_m) > 0.3 or not (passing is None or passing.back)
+        overtaking = int(passing is not None and passing.moves and out and vehicle.v > STANDING)
         where = (vehicle.x, vehicle.y, vehicle.heading, vehicle.v)
         how = (leg.turn, shifting, overtaking, signals, int(braking))
         vehicle.trail.append((*where, int(lamps), self._lane(vehicle), vehicle.gait, *how))

@@ -105,15 +105,23 @@ class Spawner:
         weights = self.places[rows, 4]
         for row in self.rng.choice(rows, TRIES, p=weights / weights.sum()).tolist():
             lane = self.net.layout.lanes[int(self.places[row, 0])]
-            made = self._placed(kind, lane, float(self.places[row, 1]), vehicles, frame)
+            made = self.placed(kind, lane, float(self.places[row, 1]), vehicles, frame)
             if made is not None:
                 return made
         return None
 
-    def _placed(
+    def placed(
         self, kind: str, lane: Lane, s: float, vehicles: Sequence[Vehicle], frame: int
     ) -> Vehicle | None:
-        """A vehicle of a kind at a place, None where it does not fit."""
+        """A vehicle of a kind at a place, None where it does not fit.
+
+        Args:
+            kind: of it.
+            lane: it drives on.
+            s: metres along the lane.
+            vehicles: that are there.
+            frame: now.
+        """
         if lane.line.length < 25.0:
             return None
         width = lane.width_m if lane.kind != "cycle" else 3.0
@@ -141,7 +149,7 @@ class Spawner:
             if e.s > s and (e.kind != "bay" or kind == "Bus")
         ]
         vehicle.v = float(min(limits))
-        return vehicle if self._fits(vehicle, vehicles) else None
+        return vehicle if self.fits(vehicle, vehicles) else None
 
     def make(self, make: Make, steps: Sequence[Step], s: float, left_m: float, frame: int) -> Vehicle:
         """A vehicle on a path, standing.
@@ -165,8 +173,13 @@ class Spawner:
         vehicle.place()
         return vehicle
 
-    def _fits(self, vehicle: Vehicle, vehicles: Sequence[Vehicle]) -> bool:
-        """Whether nobody is too near; who follows somebody starts no faster than it could stop."""
+    def fits(self, vehicle: Vehicle, vehicles: Sequence[Vehicle]) -> bool:
+        """Whether nobody is too near; who follows somebody starts no faster than it could stop.
+
+        Args:
+            vehicle: that would come.
+            vehicles: that are there.
+        """
         c, s = float(np.cos(vehicle.heading)), float(np.sin(vehicle.heading))
         for other in vehicles:
             dx, dy = other.x - vehicle.x, other.y - vehicle.y

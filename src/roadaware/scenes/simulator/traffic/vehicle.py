@@ -78,12 +78,14 @@ class Passing:
         target: the vehicle that is passed; None for a thing.
         clear_s: along the path, where a thing that is passed ends.
         moves: whether it is a road user on its way: then it is overtaking.
+        since: when it began, seconds.
         back: whether the way back has begun.
     """
 
     target: Vehicle | None
     clear_s: float
     moves: bool
+    since: float
     back: bool = False
 
 
@@ -195,6 +197,14 @@ class Vehicle:
         x, y, heading = self.path.at(s)
         left = self.shift.at(s)[0]
         return x - left * float(np.sin(heading)), y + left * float(np.cos(heading))
+
+    def stretch(self) -> float:
+        """Metres it moves per metre of its path: less on the inner side of a bend, more where it moves sideways."""
+        if abs(self.left_m) < 0.05 and self.shift.target_m == self.shift.left_m:
+            return 1.0
+        ax, ay = self.spot(self.s - 0.5)
+        bx, by = self.spot(self.s + 0.5)
+        return max(float(np.hypot(bx - ax, by - ay)), 0.5)
 
     def go_beside(self, target_m: float, length_m: float) -> None:
         """Start a move sideways from where its front axle is; what was driven before stays as it was.
