@@ -270,3 +270,22 @@ def test_chaotic_world_is_read_with_its_header_and_moments_left_aside(
     aside = roadaware(*ask, "--exclude", tmp_path / "aside.csv", "--json").data
     assert aside["facts"]["frames_judged"] == 1
     assert aside["facts"]["frames_excluded"] == 1
+
+
+def test_a_folder_and_a_file_inside_the_layout_of_chaotic_world_are_truth(
+    roadaware: Command, tmp_path: Path
+) -> None:
+    folder = tmp_path / "AR_ava_format" / "annotation"
+    folder.mkdir(parents=True)
+    claims = []
+    for video in ("ADCCAWWD", "BDCCAWWQ"):
+        rows = [f"{video},{25 * s + 1},0.1,0.2,0.5,0.9,12,3,1,50,{s}.0" for s in (1, 2)]
+        (folder / f"{video}.csv").write_text(CHAOTIC + "\n".join(rows) + "\n")
+        claims += [",".join([*row.split(",")[:7], "0.5"]) for row in rows]
+    (tmp_path / "claims.csv").write_text("\n".join(claims) + "\n")
+    for truth, frames in ((folder, 4), (folder / "BDCCAWWQ.csv", 2), (tmp_path / "AR_ava_format", 4)):
+        ask = ["evaluate", "actions", "--truth", truth, "--predictions", tmp_path / "claims.csv", "--json"]
+        found = roadaware(*ask)
+        assert found.code == 0, found.err
+        assert found.data["summary"] == {"map@0.5": 1.0}
+        assert found.data["facts"]["frames_judged"] == frames

@@ -5,8 +5,8 @@ events", ICCV 2023; annotations from its authors on request.
 
 Takes the folder or zip that holds `AR_ava_format/` (actions: `chaos_{train,test}_1fps.csv`,
 `chaos_{train,test}_exclude.csv`, `annotation/<UID>.csv`, `list_action.pbtxt`) or `SSL_ssl_format/` (sounds:
-`annotation/{group,frame}/<UID>.csv`, `train_ssl.txt`, `test_ssl.txt`), or one csv of either. Videos and
-pictures are not needed.
+`annotation/{group,frame}/<UID>.csv`, `train_ssl.txt`, `test_ssl.txt`), a folder of such csv files inside
+these, or one csv. Videos and pictures are not needed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Parts:
     """Names of the files of a set, by what they are.
 
     Args:
-        any: a csv that is of actions or of sounds.
+        any: csv files that are of actions or of sounds each: the one given, or those of a folder inside a set.
     """
 
     any: list[str] = field(default_factory=list)
@@ -87,7 +87,7 @@ def find(path: Path) -> Source:
 
     def fits(source: Source) -> bool:
         parts = _parts(source)
-        return bool(parts.actions or parts.sounds)
+        return bool(parts.actions or parts.sounds or parts.any)
 
     return locate(path, fits, _WANTED, _HINT, suffix=".csv")
 
@@ -279,6 +279,10 @@ def _parts(source: Source, pictures: str | None = None, sounds: str | None = Non
         _add_sounds(source, base, sounds, parts)
         if parts.sounds:
             break
+    if not (parts.actions or parts.sounds or source.entries()[1]):
+        tables = source.files("", ".csv")
+        parts.excluded = [name for name in tables if _EXCLUDED.search(name)]
+        parts.any = [name for name in tables if name not in parts.excluded]
     return parts
 
 
