@@ -20,6 +20,7 @@ _PRESET = "What is made up: road, crossing, corner-cases or chaos; a version may
 _DOMAIN = "The town: city-a, city-b, night-rain, snow-suburb, low-sun; the preset's own unless told."
 _OUT = "Where the scenes go: a new or empty folder, or one of the same command, which is continued."
 _SIZE = "Width and height of the pictures, even; the preset's unless told."
+_PROCESSES = "Scenes at a time; 0 for as many as there are cores."
 _MOST_SCENES = 100_000
 
 
@@ -39,7 +40,7 @@ def simulate(
     depth: Annotated[bool, Parameter(help="Also keep the distance of every pixel."), Switch] = False,
     no_masks: Annotated[bool, Parameter(help="Keep no masks."), Switch] = False,
     no_sound: Annotated[bool, Parameter(help="A film without sound."), Switch] = False,
-    processes: Annotated[int, Parameter(help="Scenes at a time.", validator=between(1, 256))] = 0,
+    processes: Annotated[int, Parameter(help=_PROCESSES, validator=between(0, 256))] = 0,
     common: Common = USUAL,
 ) -> Outcome:
     """Make up road scenes: a town, those who live in it, and what a camera, LiDAR and microphone get of it.

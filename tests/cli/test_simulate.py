@@ -1,0 +1,141 @@
+"""Simulating from the command line: the same scenes again, going on after a stop, and what is refused."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from roadaware.cli import main
+from roadaware.errors import DiskError, UsageError
+from roadaware.scenes.mask_files import MaskReader
+from roadaware.scenes.media import VideoReader
+from roadaware.scenes.readers import read
+from roadaware.scenes.simulator.make import make_episode
+from roadaware.scenes.simulator.presets import DOMAINS, PRESETS, config_of
+from roadaware.scenes.simulator.studio import Order, produce
+
+TINY = ["--size", "64x48", "--fps", "4", "--seconds", "1.5", "--processes", "1"]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("simulated") / "made"
+    assert main(["simulate", "--out", str(out), "--scenes", "2", *TINY, "-q"]) == 0
+    return out
+
+
+def test_the_result_opens_and_has_what_was_asked_for(made: Path) -> None:
+    scenes = read("simulator", made, cache=False)
+    assert scenes.videos["video"].to_list() == ["road-0000", "road-0001"]
+    assert scenes.videos["n_frames"].to_list() == [6, 6]
+    folder = made / "scenes" / "road-0000"
+    with VideoReader(folder / "video.mp4") as film_, MaskReader(folder / "instances.zip") as masks:
+        assert len(film_) == len(masks) == 6
+        assert film_.frame(0).shape == (48, 64, 3)
+        assert masks.frame(0).shape == (48, 64)
+
+
+@pytest.mark.slow
+def test_the_same_seed_makes_the_same_bytes_in_two_processes(made: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    words = ["--size", "64x48", "--fps", "4", "--seconds", "1.5", "--processes", "2"]
+    assert main(["simulate", "--out", str(again), "--scenes", "2", *words, "-q"]) == 0
+    assert contents(again) == contents(made)
+
+
+def test_another_seed_makes_another_scene() -> None:
+    config = config_of("road")
+    one, other = make_episode(config, 0, 0), make_episode(config, 1, 0)
+    assert len(one.ego.position) == len(other.ego.position)
+    assert not np.array_equal(one.ego.position, other.ego.position)
+
+
+def test_a_stopped_run_goes_on_and_leaves_nothing_behind(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = Order(config_of("road"), 0, 2)
+    folder = tmp_path / "made"
+    shots: list[str] = []
+
+    def shoot(episode, room, *, kept=None, progress=None):
+        if len(shots) == 1:
+            raise KeyboardInterrupt
+        shots.append(episode.name)
+        (room / "done").write_text(episode.name)
+
+    monkeypatch.setattr("roadaware.scenes.simulator.studio.shoot", shoot)
+    with pytest.raises(KeyboardInterrupt):
+        produce(order, folder)
+    unfinished = folder / "scenes" / ".road-0001.unfinished-999999999"
+    unfinished.mkdir()
+    shots.append("")
+    assert produce(order, folder) == 1
+    assert sorted(p.name for p in (folder / "scenes").iterdir() if ".unfinished-9" in p.name) == []
+    assert (folder / "scenes" / "road-0001" / "done").read_text() == "road-0001"
+
+
+def test_a_full_disk_keeps_the_finished_scenes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def shoot(episode, room, *, kept=None, progress=None):
+        if episode.name.endswith("1"):
+            raise OSError(28, "No space left on device")
+        (room / "done").write_text("")
+
+    monkeypatch.setattr("roadaware.scenes.simulator.studio.shoot", shoot)
+    with pytest.raises(DiskError):
+        produce(Order(config_of("road"), 0, 2), tmp_path / "made")
+    assert [p.name for p in (tmp_path / "made" / "scenes").iterdir()] == ["road-0000"]
+
+
+def test_other_things_and_other_scenes_are_not_touched(made: Path, tmp_path: Path, capsys) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    assert main(["simulate", "--out", str(tmp_path), *TINY]) == 2
+    assert "holds other things (notes.txt)" in capsys.readouterr().err
+    assert main(["simulate", "--out", str(made), "--seed", "7", "--scenes", "2", *TINY]) == 2
+    assert "holds scenes of another seed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--preset", "roads"], "did you mean road"),
+        (["--domain", "city-z"], "no domain 'city-z'"),
+        (["--size", "33x48"], "even size"),
+        (["--size", "big"], "WIDTHxHEIGHT"),
+        (["--time", "noon"], "--time is one of day, dusk, night"),
+        (["--weather", "hail"], "--weather is one of clear"),
+        (["--seconds", "0"], "seconds should lie in"),
+        (["--scenes", "0"], "scenes"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(words: list[str], says: str, tmp_path: Path, capsys) -> None:
+    assert main(["simulate", "--out", str(tmp_path / "made"), *words]) == 2
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "made").exists()
+
+
+def test_presets_and_domains_carry_a_version_and_fit_together() -> None:
+    for preset in PRESETS:
+        for domain in (None, *DOMAINS):
+            config = config_of(preset, domain)
+            assert config.name == (preset if domain is None else f"{preset}+{domain}")
+            assert config.camera.width_px == PRESETS[preset].camera.width_px
+    assert config_of("road") == PRESETS["road@1"]
+    with pytest.raises(UsageError, match="no preset 'road@9'"):
+        config_of("road@9")
+
+
+def test_films_and_sheets_are_drawn(made: Path, tmp_path: Path, capsys) -> None:
+    out = tmp_path / "drawn"
+    assert main(["draw", str(made), "--out", str(out), "--frames", "3", "--json=-", "-q"]) == 0
+    files = json.loads(capsys.readouterr().out)["files"]
+    assert files == ["road-0000.mp4", "road-0000.png", "road-0001.mp4", "road-0001.png"]
+    with VideoReader(out / "road-0000.mp4") as drawn:
+        assert len(drawn) == 6
+        assert drawn.frame(0).shape == (96, 128, 3)
+    assert main(["draw", str(made), "--videos", "road-0009", "--out", str(out)]) == 2
+    assert "no video ['road-0009']" in capsys.readouterr().err
