@@ -50,6 +50,9 @@ CASES: dict[str, Case] = {
     "hull_end": Case(told(claim=(0, 20), claimed_boxes=WELL)),
     "common_frames": Case(told(claimed_boxes=steady((0, 5), BOX)), "m_tiou"),
     "boxless_frames": Case(told(boxes=dict.fromkeys((0, 5), BOX), claimed_boxes=WELL)),
+    "boxes_beyond": Case(
+        told(claim=(0, 20), boxes=steady((0, 15), BOX), claimed_boxes=WELL), base={"common_frames": "boxes"}
+    ),
     "threshold": Case(told(), "viou@0.5"),
     "thresholds": Case(told(), "viou"),
     "numbering": Case(told(), "m_tiou", first_frame=1),

@@ -32,6 +32,8 @@ class GroundingConfig:
             sides have a box (`boxes`).
         boxless_frames: frames of the true span without a true box are asked for by nobody and do not count
             (`left_out`), or count as frames of the span (`counted`).
+        boxes_beyond: true boxes outside the true span are left aside (`left_out`), or looked at as those
+            within (`counted`, as published for HC-STVG); what a sentence scores may then be above 1.
         threshold: vIoU@tau is the share of sentences at or above tau (`at_least`), or above it (`greater`).
         thresholds: the values of tau.
         numbering: the truth's frames count from 0 as the claims' do (`zero`), or from where its file counts
@@ -51,6 +53,7 @@ class GroundingConfig:
     hull_end: Literal["max", "min"] = "max"
     common_frames: Literal["spans", "boxes"] = "spans"
     boxless_frames: Literal["left_out", "counted"] = "left_out"
+    boxes_beyond: Literal["left_out", "counted"] = "left_out"
     threshold: Literal["at_least", "greater"] = "at_least"
     thresholds: tuple[float, ...] = (0.3, 0.5)
     numbering: Literal["zero", "file"] = "zero"
@@ -111,14 +114,16 @@ class GroundingConfig:
 
     @classmethod
     def hcstvg_official(cls) -> GroundingConfig:
-        """The script of the HC-STVG challenge: every frame, and time counted by the frames with both boxes.
+        """The script of the HC-STVG challenge: every true box, and time counted by frames with both boxes.
 
         Its files name the last frame of a span; read into tables, that is the frame before `end_frame`, so
         that spans are half open here as everywhere.
 
         Source: Tang et al., 2020, `eval_hcvg.py`.
         """
-        return cls(common_frames="boxes", boxless_frames="counted", threshold="greater")
+        return cls(
+            common_frames="boxes", boxless_frames="counted", boxes_beyond="counted", threshold="greater"
+        )
 
 
 CONFIGS: dict[str, Callable[[], GroundingConfig]] = {

@@ -172,7 +172,7 @@ def _hull(
         asked = np.bincount(owner[(frame >= spans.start[owner]) & (frame < true_high[owner])], minlength=n)
     if config.boxless_frames == "counted":
         return count
-    boxed = looked & (given.frame < true_high[given.owner])
+    boxed = looked & (given.frame >= spans.start[given.owner]) & (given.frame < true_high[given.owner])
     boxes: Ints = np.bincount(given.owner[boxed], minlength=n)
     left: Ints = count - asked + boxes
     return left

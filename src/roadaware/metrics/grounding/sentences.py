@@ -12,6 +12,7 @@ import polars as pl
 
 from roadaware.errors import InputError
 from roadaware.metrics.grounding.config import GroundingConfig
+from roadaware.metrics.judged import crowd_density
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
@@ -32,7 +33,6 @@ _TRUTH: dict[str, Any] = {
     "segment_end_frame": pl.Int64,
 }
 _CLAIM = ("query", "video", "tube", "start_frame", "end_frame")
-_BINS = ((2, "1"), (5, "2-4"), (10, "5-9"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Sentences:
             `claimed_start`, `claimed_end`, null where nothing is claimed. Numbers of frames are those that
             the configuration compares, ends half open.
         claimed: (sentences,) whether there is a claim.
-        owner: (boxes,) the sentence of each true box within its span, rising.
+        owner: (boxes,) the sentence of each true box that is looked at, rising.
         frame: (boxes,) its frame, rising within a sentence.
         overlap: (boxes,) with the claimed box of that frame; 0 where there is none.
         paired: (boxes,) whether there is one.
@@ -89,7 +89,8 @@ def sentences(predictions: Predictions, scenes: Scenes, config: GroundingConfig)
             hint=f"queries and videos, of claims: {claims.select('query', 'video').head(3).rows()}, "
             f"of sentences: {spans.select('query', 'video').head(3).rows()}",
         )
-    true = _boxes(table.select("row", "tube", "start_frame", "end_frame"), scenes.boxes)
+    within = ("start_frame", "end_frame") if config.boxes_beyond == "left_out" else ()
+    true = _boxes(table.select("row", "tube", *within), scenes.boxes)
     claim = _boxes(table.select("row", pl.col("claimed_tube").alias("tube")), predictions.boxes)
     shift = _first_frame(scenes.meta.notes) if config.numbering == "file" else 0
     overlap, paired = _overlaps(true, claim, shift)
@@ -194,13 +195,10 @@ def _described(table: pl.DataFrame, true: pl.DataFrame, scenes: Scenes) -> pl.Da
         .join(table.select("row", "video"), on="row")
         .join(crowd, on=["video", "frame"])
         .group_by("row")
-        .agg(pl.col("others").mean().round())
+        .agg(pl.col("others").mean())
     )
-    density = pl.lit("10+")
-    for limit, name in reversed(_BINS):
-        density = pl.when(pl.col("others") < limit).then(pl.lit(name)).otherwise(density)
-    density = pl.when(pl.col("others").is_not_null()).then(density).otherwise(None).alias("density")
-    return table.join(seen, on="row", how="left", maintain_order="left").with_columns(density).drop("others")
+    joined = table.join(seen, on="row", how="left", maintain_order="left")
+    return joined.with_columns(density=crowd_density(pl.col("others"))).drop("others")
 
 
 def _renumbered(table: pl.DataFrame, shift: int, longer: int) -> pl.DataFrame:

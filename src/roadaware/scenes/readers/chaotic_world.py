@@ -51,7 +51,7 @@ class _Parts:
     """Names of the files of a set, by what they are.
 
     Args:
-        any: csv files that are of actions or of sounds each: the one given, or those of a folder inside a set.
+        any: csv files, each of actions or of sounds: the one given, or those of a folder inside a set.
     """
 
     any: list[str] = field(default_factory=list)
