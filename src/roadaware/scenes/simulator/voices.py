@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
@@ -191,7 +192,7 @@ class Speech:
     ) -> None:
         self._pitch = pitch_hz * 2 ** rng.uniform(-0.25, 0.35, people)
         self._syllables, self._bend, self._breath = syllables_hz, bend, breath
-        self._gain, self._rng = gain / np.sqrt(people), rng
+        self._gain, self._rng = gain / math.sqrt(people), rng
         self._turns, self._done = rng.random(people), 0
         self._start = rng.random(people) if not together else np.full(people, rng.random())
         self._vowels = [[Filtered("bandpass", (0.9 * f, 1.1 * f), 1) for f in vowel] for vowel in VOWELS]
@@ -245,7 +246,11 @@ def steady(hertz: float, wobble: float = 0.0, wobble_hz: float = 5.0) -> Callabl
 
 def two_tone(low: float, high: float, period_s: float) -> Callable[[Floats, Floats], Floats]:
     """Two pitches in turn."""
-    return lambda t, speed: np.where(t % period_s < period_s / 2, high, low)
+
+    def hertz(t: Floats, speed: Floats) -> Floats:
+        return np.where(t % period_s < period_s / 2, high, low)
+
+    return hertz
 
 
 def wail(low: float, high: float, period_s: float) -> Callable[[Floats, Floats], Floats]:
