@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from roadaware.scenes.simulator.actors import AV_ACTIONS, Actor, Ego, Mind, Signal
+from roadaware.scenes.simulator.camera import camera_of
 from roadaware.scenes.simulator.config import CameraConfig, Conditions, Preset, SceneConfig, Surroundings
 from roadaware.scenes.simulator.episode import Episode
 from roadaware.scenes.simulator.layout import Connector, Crossing, Junction, Lane, Layout, Line
 from roadaware.scenes.simulator.town.profiles import Profile, Street, lanes_of
 from roadaware.scenes.simulator.town.tracks import straight
+from roadaware.scenes.simulator.truth import Seen
 
 FRAMES = 24
 FPS = 12.0
@@ -171,3 +173,24 @@ def situation(
     )
     held = own(layout, frames=config.n_frames) if ego is None else ego
     return Episode(name, 3, config, Conditions(), layout, held, actors, **more)
+
+
+def assumed(episode: Episode) -> Seen:
+    """Everybody in view is seen as the block that they are, and hides nobody."""
+    rows: list[tuple[int, int, np.ndarray]] = []
+    width, height = episode.config.camera.width_px, episode.config.camera.height_px
+    block = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (0, 1)])
+    for frame in range(episode.n_frames):
+        camera = camera_of(episode.ego, episode.config, frame, episode.seed)
+        for actor in episode.actors:
+            row = actor.at(frame)
+            if row is None:
+                continue
+            pixels, depth = camera.project(block * actor.size_m + actor.position[row])
+            if depth.min() > 0.5:
+                rows.append((frame, actor.number, np.concatenate([pixels.min(0), pixels.max(0)])))
+    box = np.clip(np.array([row[2] for row in rows]), 0, [width, height, width, height]).astype(np.float32)
+    area = ((box[:, 2] - box[:, 0]) * (box[:, 3] - box[:, 1])).round().astype(np.int64)
+    joints = np.full((len(rows), 17, 3), np.nan, dtype=np.float32)
+    frame, instance = (np.array([row[k] for row in rows], dtype=np.int64) for k in (0, 1))
+    return Seen(frame, instance, area, box, box, area, joints)

@@ -15,9 +15,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import small_street as street
 
 from roadaware.scenes.simulator.actors import Mind
-from roadaware.scenes.simulator.camera import camera_of
 from roadaware.scenes.simulator.episode import Bond, Episode, Noise, Sentence
-from roadaware.scenes.simulator.truth import Seen, Sweep, scene_tables
+from roadaware.scenes.simulator.truth import Sweep, scene_tables
 from roadaware.scenes.store import save
 
 FORMAT = "tables"
@@ -50,7 +49,7 @@ def make(root: Path, *, frames: int = 12) -> Path:
     for name in names:
         episode = scene(name, frames)
         sweeps = [Sweep(frame, f"lidar/{frame:06d}.npz", 100 + frame) for frame in range(2)]
-        tables = scene_tables(episode, assumed(episode), files={"path": "video.mp4"}, sweeps=sweeps)
+        tables = scene_tables(episode, street.assumed(episode), files={"path": "video.mp4"}, sweeps=sweeps)
         save(tables, root / "scenes" / name / "tables")
     head = {
         "format": "roadaware-simulation",
@@ -81,22 +80,6 @@ def scene(name: str, frames: int) -> Episode:
         noises=(Noise("horn", 0, 0.0, 0.2),),
         sentences=(Sentence("somebody crosses the street", 1, 3, frames),),
     )
-
-
-def assumed(episode: Episode) -> Seen:
-    """Everybody is seen as the block that they are, and hides nobody."""
-    rows: list[tuple[int, int, np.ndarray]] = []
-    for frame in range(episode.n_frames):
-        camera = camera_of(episode.ego, episode.config, frame, episode.seed)
-        for actor in episode.actors:
-            corners = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (0, 1)])
-            pixels, _ = camera.project(corners * actor.size_m + actor.position[frame])
-            rows.append((frame, actor.number, np.concatenate([pixels.min(0), pixels.max(0)])))
-    box = np.clip(np.array([row[2] for row in rows]), 0, [320, 240, 320, 240]).astype(np.float32)
-    area = ((box[:, 2] - box[:, 0]) * (box[:, 3] - box[:, 1])).round().astype(np.int64)
-    joints = np.full((len(rows), 17, 3), np.nan, dtype=np.float32)
-    frame, instance = (np.array([row[k] for row in rows], dtype=np.int64) for k in (0, 1))
-    return Seen(frame, instance, area, box, box, area, joints)
 
 
 def _swapped(old: bytes, new: bytes) -> Callable[[bytes], bytes]:

@@ -36,7 +36,7 @@ class Seen:
         instance: (n,) number of the actor; signals follow the actors.
         visible_px: (n,) pixels that show it.
         visible: (n, 4) x1, y1, x2, y2 of these pixels; 0 where there are none.
-        full: (n, 4) of its whole shape in the picture's plane, also what is hidden, cut to the picture.
+        full: (n, 4) of its whole shape as far as it is in the picture, also what is hidden.
         expected_px: (n,) pixels that would show it if nothing stood before it.
         joints: (n, 17, 3) x, y in pixels and whether they are seen (1) or not (0); NaN where it has none.
     """
@@ -100,19 +100,15 @@ class SeenCollector:
         count = len(self.episode.actors) + len(self.episode.signals)
         shown = instance_boxes(mask, count)
         shapes = projected(camera, [soups] if isinstance(soups, Soup) else soups, count)
-        kept = np.flatnonzero((shown[:, 4] > 0) | (shapes[:, 4] > 0))
-        size = np.array([camera.width_px, camera.height_px] * 2, dtype=np.float64)
-        full = np.clip(shapes[kept, :4], 0.0, size)
+        kept = np.flatnonzero((shown[:, 4] > 0) | (shapes[:, 8] > 0))
         # A few pixels at an edge may be counted by one of two rules of rounding only.
-        whole = np.maximum(shapes[kept, 4], shown[kept, 4]).astype(np.int64)
-        lost = shapes[kept, 4] == 0
-        full[lost] = shown[kept[lost], :4]
+        whole = np.maximum(shapes[kept, 8], shown[kept, 4]).astype(np.int64)
         part = Seen(
             np.full(len(kept), frame, dtype=np.int64),
             kept.astype(np.int64),
             shown[kept, 4].astype(np.int64),
             shown[kept, :4].astype(np.float32),
-            full.astype(np.float32),
+            _inside(shapes[kept], shown[kept, :4], camera),
             whole,
             self._joints(frame, camera, mask, kept, shown[kept, 4]),
         )
@@ -141,6 +137,21 @@ class SeenCollector:
         return found
 
 
+def _inside(shapes: Floats, shown: Ints, camera: Camera) -> Singles:
+    """(k, 4) boxes of shapes as far as they are in the picture.
+
+    Of a shape that reaches out of the picture, the part inside may be less wide and high than the whole.
+    """
+    slack = np.array([-1.0, -1.0, 1.0, 1.0])
+    low = np.array([0.0, 0.0, -np.inf, -np.inf])
+    high = np.array([np.inf, np.inf, camera.width_px, camera.height_px])
+    pixels = shapes[:, 4:8] + slack
+    box = np.clip(
+        np.where(slack < 0, np.maximum(shapes[:, :4], pixels), np.minimum(shapes[:, :4], pixels)), low, high
+    )
+    return np.where(shapes[:, 8:] > 0, box, shown).astype(np.float32)
+
+
 def _none() -> Seen:
     whole, four = np.zeros(0, dtype=np.int64), np.zeros((0, 4), dtype=np.float32)
     return Seen(whole, whole, whole, four, four, whole, np.zeros((0, _JOINTS, 3), dtype=np.float32))
@@ -157,7 +168,7 @@ def _shown(mask: Masks, at: Floats, value: int) -> npt.NDArray[np.bool_]:
 
 
 def projected(camera: Camera, soups: Sequence[Soup], count: int) -> Floats:
-    """(n, 5) x1, y1, x2, y2 of each instance's shape, not cut to the picture, and its pixels inside.
+    """(n, 9) x1, y1, x2, y2 of each instance's shape and of its pixels in the picture, and their number.
 
     Zeros for those not before the camera.
 
@@ -171,7 +182,7 @@ def projected(camera: Camera, soups: Sequence[Soup], count: int) -> Floats:
     corners = np.concatenate([soup.corners[soup.instance > 0] for soup in soups])
     instance = np.concatenate([soup.instance[soup.instance > 0] for soup in soups])
     order = np.argsort(instance, kind="stable")
-    found = np.tile(np.array([np.inf, np.inf, -np.inf, -np.inf, 0.0]), (count, 1))
+    found = np.tile(np.array([*2 * [np.inf, np.inf, -np.inf, -np.inf], 0.0]), (count, 1))
     mark = np.full((camera.height_px, camera.width_px), -1, dtype=np.int32)
     pose, lens = pose_of(camera)
     triangles = np.require(corners[order], np.float32, ("C", "W"))

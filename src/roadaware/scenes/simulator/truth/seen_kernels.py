@@ -23,8 +23,9 @@ def measure(corners: Any, group: Any, pose: Any, lens: Any, mark: Any, found: An
         pose: (3, 4) f64 from the world to the camera.
         lens: (4,) f64 focal lengths and the middle, pixels.
         mark: (h, w) i32 of -1; room to note what was counted.
-        found: (n, 5) f64; row i becomes x1, y1, x2, y2 of the part before the camera, which may reach out of
-            the picture, and the number of its pixels inside. Rows come as inf, inf, -inf, -inf, 0.
+        found: (n, 9) f64; row i becomes x1, y1, x2, y2 of the part before the camera, which may reach out of
+            the picture, the same of its pixels inside, and their number. Rows come as inf, inf, -inf, -inf,
+            inf, inf, -inf, -inf, 0.
     """
     work = np.empty(WORK)
     size = np.array(mark.shape)
@@ -47,10 +48,13 @@ def measure(corners: Any, group: Any, pose: Any, lens: Any, mark: Any, found: An
         if prepared(corners[t], pose, lens, size, work) > 0:
             for y in range(int(work[ROWS]), int(work[ROWS + 1]) + 1):
                 start, end = span(work, y, size[1])
+                if start < end:
+                    row[4], row[5] = min(row[4], start), min(row[5], y)
+                    row[6], row[7] = max(row[6], end), max(row[7], y + 1)
                 for x in range(start, end):
                     if mark[y, x] != group[t]:
                         mark[y, x] = group[t]
-                        row[4] += 1
+                        row[8] += 1
 
 
 @kernel

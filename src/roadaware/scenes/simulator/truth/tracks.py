@@ -20,6 +20,7 @@ _SCHEMA: dict[str, Any] = {
     "name": pl.String,
     "start_frame": pl.Int64,
     "end_frame": pl.Int64,
+    "instance": pl.Int64,
     "track_label": pl.Enum(terms.TRACK_LABEL),
     "model": pl.String,
     "crossing": pl.Enum(terms.CROSSING),
