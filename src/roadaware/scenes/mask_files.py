@@ -18,12 +18,13 @@ from roadaware.scenes.readers.source import shown, unreadable
 from roadaware.scenes.unfinished import Growing, Unfinished
 
 Mask = npt.NDArray[Any]
-MAX_PIXELS = 1 << 26
+MAX_PIXELS = 1 << 25
 """The largest mask that is decoded."""
 DEPTH_STEP_M = 0.01
 MAX_DEPTH_M = 655.34
 """The deepest that a pixel is told to be; sky and everything beyond it is `inf`."""
 _SKY = 65535
+_SLACK = 1 << 16
 _MODES = {8: "L", 16: "I;16"}
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _ZIP_ERRORS = (
@@ -168,7 +169,7 @@ class MaskReader:
             raise UsageError(f"{self.where} has frames 0 to {len(self) - 1}, not {number}")
         info = self._archive.filelist[number]
         where = f"{self.where}: {info.filename}"
-        most = 4 * MAX_PIXELS
+        most = 2 * MAX_PIXELS + _SLACK
         try:
             with self._archive.open(info) as stream:
                 data = stream.read(min(info.file_size, most) + 1)
