@@ -38,6 +38,7 @@ class Bodies:
         self.facing = np.full(n, np.nan)
         self.free = np.zeros(n, dtype=np.bool_)
         self.still = np.zeros(n, dtype=np.bool_)
+        self.narrow = np.zeros(n, dtype=np.bool_)
         self.xy = ways.world(band, s, u)
         self.velocity = np.zeros((n, 2))
         self.heading = np.zeros(n)
@@ -71,7 +72,8 @@ class Bodies:
         side = self.ways.side[self.band[who]]
         along, out = np.stack([np.cos(turn), np.sin(turn)], 1), np.stack([-np.sin(turn), np.cos(turn)], 1)
         slow, push = self._avoid(who)
-        goal_s = self.goal_s[who] * slow + (push * along).sum(1)
+        # Where the pavement is built out into the road there is no room to step aside.
+        goal_s = self.goal_s[who] * slow + np.where(self.narrow[who], 0.0, (push * along).sum(1))
         goal_u = self.goal_u[who] * slow + side * (push * out).sum(1)
         change = np.stack([goal_s - self.vs[who], goal_u - self.vu[who]], 1)
         size = np.maximum(np.hypot(change[:, 0], change[:, 1]), 1e-9)

@@ -13,7 +13,7 @@ from roadaware.scenes.simulator.layout import Layout
 from roadaware.scenes.simulator.view import TrafficView
 from roadaware.scenes.simulator.walkers.bodies import EDGE_M, Bodies
 from roadaware.scenes.simulator.walkers.gaps import Lookout
-from roadaware.scenes.simulator.walkers.minds import Minds, Stage, Walker, aim
+from roadaware.scenes.simulator.walkers.minds import Minds, Stage, Walker, aim, built_out
 from roadaware.scenes.simulator.walkers.persons import Start
 from roadaware.scenes.simulator.walkers.records import Records, actors_of
 from roadaware.scenes.simulator.walkers.staging import WAKE_M, Setting, place_near, set_stage, setting_of
@@ -244,7 +244,8 @@ def _side_by_side(walkers: Sequence[Walker], lead: int) -> None:
     for k, walker in enumerate(followers):
         walker.next_way = walkers[lead].next_way
         if walker.aimed is not None and walker.start.errand != "bus":
-            walker.target_s = walkers[lead].target_s + ABREAST_M * (k // 2 + 1) * (1 if k % 2 else -1)
+            apart = ABREAST_M * (k // 2 + 1) * (1 if k % 2 else -1)
+            walker.target_s = walkers[lead].target_s + (0.1 * apart if built_out(walker.aimed) else apart)
 
 
 def _bodies(

@@ -135,6 +135,7 @@ class Minds:
         """
         walker = self.walkers[k]
         self._acts[walker.stage](k, walker, dt, lookout)
+        self._bodies.narrow[k] = walker.place is not None and built_out(walker.place)
         self._look(k, walker, dt, lookout)
 
     # What somebody does on the pavement.
@@ -428,6 +429,11 @@ def crossing_light(place: Place, lookout: Lookout) -> Light | None:
         state = lookout.view.signal(place.vehicle_lights[0])
         return Light.GREEN if state == Light.RED else None if state == Light.BLACK else Light.RED
     return None
+
+
+def built_out(place: Place) -> bool:
+    """Whether the pavement reaches into the road on either side of a place."""
+    return place.near_m > 0.0 or place.far_m > 0.0
 
 
 def aim(walker: Walker, place: Place, stray: float) -> None:

@@ -24,6 +24,8 @@ WAITING_SHARE = 0.12
 MARKED_SHARE = 0.75
 GATHERING = (0.1, 0.3)
 """People more at each side of a crossing, as a share of those per 100 m; the latter where all is about it."""
+ZEBRA = 0.6
+"""The way to a zebra crossing, where vehicles yield, seems shorter by this factor."""
 USUAL = 0.6
 """Average speed of the own vehicle, as a share of what it drives on a free road."""
 LATER = 0.55
@@ -189,7 +191,7 @@ def place_near(setting: Setting, band: int, s: float, way: int, rng: np.random.G
     far = 18.0 if way else 35.0
     marked = [place for place in setting.marked if place.band == band and _lies(place.s - s, way, far)]
     if marked and rng.random() < MARKED_SHARE:
-        return min(marked, key=lambda place: abs(place.s - s))
+        return min(marked, key=lambda place: abs(place.s - s) * (ZEBRA if place.kind == "zebra" else 1.0))
     length = setting.ways.bands[band].length_m
     ends = [end for end in (1.6, length - 1.6) if _lies(end - s, way, 14.0)]
     for attempt in range(6):
