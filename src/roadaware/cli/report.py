@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -85,6 +86,11 @@ def _of_scenes(found: Sequence[Path]) -> _Made:
     from roadaware.cli.scene_tables import runs_text
 
     loaded = [load(member) for member in found]
+    called = Counter((run.task.name, run.name) for run in loaded)
+    loaded = [
+        replace(run, name=member.name) if called[run.task.name, run.name] > 1 else run
+        for run, member in zip(loaded, found, strict=True)
+    ]
     by_task = [[run for run in loaded if run.task is task] for task in dict.fromkeys(r.task for r in loaded)]
     pairs = [pair for held in by_task for pair in _pairs(held, compared)]
     shown = "\n\n".join(runs_text(held) for held in by_task)

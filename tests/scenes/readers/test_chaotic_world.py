@@ -210,3 +210,20 @@ def test_a_label_map_of_other_names_is_told(tmp_path: Path) -> None:
     (warning,) = NATIVE.read(root).meta.notes["warnings"]
     assert "label map" in warning["what"]
     assert warning["example"] == "dozing"
+
+
+def test_what_is_refused_is_named_by_the_numbers_of_the_file(tmp_path: Path) -> None:
+    row = "ADCCAWWD,26,0.1,0.2,0.5,0.9,{},3,1,50,1.0"
+    head = "video_uid,frame_id,x1,y1,x2,y2,action_id,person_id,frame_start,frame_end,time_current"
+    (tmp_path / "x.csv").write_text("\n".join([head, row.format(3), row.format(77)]) + "\n")
+    found = read("chaotic_world", tmp_path / "x.csv", cache=False)
+    assert found.rejected["item"].to_list() == ["ADCCAWWD, 26"]
+
+
+def test_a_split_that_names_a_missing_video_is_told(tmp_path: Path) -> None:
+    NATIVE.make(tmp_path)
+    (tmp_path / "SSL_ssl_format" / "test_ssl.txt").write_text("YKCHAOSB\nZGONE\n")
+    warned = read("chaotic_world", tmp_path, cache=False).meta.notes["warnings"]
+    assert [(each["what"], each["example"]) for each in warned] == [
+        ("videos that a list names and no file has", "ZGONE")
+    ]

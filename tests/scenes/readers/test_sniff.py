@@ -22,7 +22,13 @@ PREPARED = {"videos": [{"video_id": 1, "qtype": "declarative", "tube_start_frame
 HEARD = [{"file": "a", "class": "b", "bbox": [BOX]}]
 TASK = [{"id": 1, "data": {"video": "a"}, "annotations": [{"result": [{"from_name": "box"}]}]}]
 KNOWN = {
-    "ava": ["v,0902,0.1,0.2,0.3,0.4,12,1\n", "v,902.0,0.1,0.2,0.3,0.4,12\n", "\ufeffv,1,0,0,1,1,2,3\r\n"],
+    "ava": [
+        "v,0902,0.1,0.2,0.3,0.4,12,1\n",
+        "v,902.0,0.1,0.2,0.3,0.4,12\n",
+        "\ufeffv,1,0,0,1,1,2,3\r\n",
+        '"v,1",0902,0,0,1,1,2\n',
+        "v,1,0,0,1,1,2,3\rv,2,0,0,1,1,2,3\r",
+    ],
     "chaotic_world": ["video_uid,frame,x1,y1,x2,y2,action_id,person_id\nA,1,0,0,1,1,2,3\n"],
     "vidvrd": [json.dumps(each) for each in (RELATED, {"v": [INSTANCE]}, {"u": [], "v": [INSTANCE]})],
     "hcstvg": [json.dumps(GROUNDED), json.dumps(RAW), json.dumps(OFFICIAL)],

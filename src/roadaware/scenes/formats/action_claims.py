@@ -61,7 +61,7 @@ def read_action_claims(path: Path, scenes: Scenes) -> Predictions:
     rows = _with_frames(rows, scenes, path.name, findings)
     if rows.is_empty():
         raise all_refused(findings, where, "rows", "a row is video,timestamp,x1,y1,x2,y2,action,score")
-    place = Place(path.name, findings)
+    place = Place(path.name, findings, _first_frame(scenes))
     rows = labelled(rows, known, place)
     if rows.is_empty():
         findings.warn(_FOREIGN, path.name)
@@ -329,7 +329,8 @@ def _tell_of_strangers(rows: pl.DataFrame, scenes: Scenes, file: str, where: str
     Raises:
         InputError: if all are; says which names differ.
     """
-    known = _moments(scenes)
+    shift = pl.col("frame") + _first_frame(scenes)
+    known, rows = _moments(scenes).with_columns(shift), rows.with_columns(shift)
     claimed = rows.group_by("video", "frame", maintain_order=True).agg(pl.len(), pl.col("line").first())
     strange = claimed.join(known, on=["video", "frame"], how="anti", maintain_order="left")
     if strange.is_empty():

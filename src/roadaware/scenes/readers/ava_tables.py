@@ -23,10 +23,12 @@ class Place:
     Args:
         file: name of the file.
         findings: takes what is refused.
+        first_frame: number of a video's first frame in the file.
     """
 
     file: str
     findings: Findings
+    first_frame: int = 0
 
 
 def labelled(rows: pl.DataFrame, labels: LabelMap, place: Place) -> pl.DataFrame:
@@ -50,7 +52,7 @@ def labelled(rows: pl.DataFrame, labels: LabelMap, place: Place) -> pl.DataFrame
         return rows
     place.findings.read["labels"] += len(foreign)
     reason = pl.format("the action {} is not in the label map", "action")
-    item = pl.format("{}, {}", pl.col("video").cast(pl.String), "frame")
+    item = pl.format("{}, {}", pl.col("video").cast(pl.String), pl.col("frame") + place.first_frame)
     place.findings.reject_rows(
         "labels", foreign.select("line", file=pl.lit(place.file), item=item, reason=reason)
     )

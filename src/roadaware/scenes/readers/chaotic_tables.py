@@ -83,7 +83,7 @@ def tables_of(
         findings: takes oddities, what is refused, and the count of rows.
     """
     actions = {name: _early_refused(rows, name, first_frame, findings) for name, rows in held.actions.items()}
-    boxes, labels, tubes = _actions(actions, held.known, findings)
+    boxes, labels, tubes = _actions(actions, held.known, first_frame, findings)
     heard, places = _words(held, findings)
     sounds, sounding = _sounds(held, first_frame, len(boxes), places, findings)
     frames = _frames(list(actions.values()), held, first_frame)
@@ -96,6 +96,8 @@ def tables_of(
         "tubes": tubes,
         "sounds": sounds,
     }
+    for video in sorted(held.splits.keys() - set(tables["videos"]["video"])):
+        findings.warn("videos that a list names and no file has", video)
     for name in ("boxes", "labels", "tubes", "frames", "sounds"):
         findings.read[name] += len(tables[name])
     vocabularies = {KIND: held.known.names} | ({"sound": heard} if heard else {})
@@ -114,7 +116,7 @@ def _early_refused(rows: pl.DataFrame, file: str, first: int, findings: Findings
 
 
 def _actions(
-    files: Mapping[str, pl.DataFrame], known: LabelMap, findings: Findings
+    files: Mapping[str, pl.DataFrame], known: LabelMap, first_frame: int, findings: Findings
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """Boxes, labels and tubes of all files, with the actions that are known."""
     boxes = [pl.DataFrame(schema=_SCHEMAS["boxes"])]
@@ -123,7 +125,7 @@ def _actions(
     schema = {"tube": pl.Int64, **dict.fromkeys(texts, pl.String), **dict.fromkeys(numbers, pl.Int64)}
     tubes = [pl.DataFrame(schema=schema)]
     for file, rows in files.items():
-        place = Place(file, findings)
+        place = Place(file, findings, first_frame)
         boxed = labelled(rows.filter(pl.col(CORNERS[0]).is_not_null()), known, place)
         keys = ["video", "frame", *CORNERS, "person"]
         boxed = numbered_boxes(boxed, keys, place, sum(len(each) for each in boxes))

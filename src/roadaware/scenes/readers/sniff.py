@@ -17,6 +17,7 @@ _SUFFIXES = (".json", ".csv", ".xml")
 _ZIP = b"PK\x03\x04"
 _AVA_COLUMNS = (7, 8)
 _OFFICIAL = ("st_frame", "ed_frame", "bbox")
+_QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 _HEADER = re.compile(rb"[A-Za-z_]")
 
 # VidSTG stands before VidVRD, whose keys its raw annotations have too. The truth and the claims of HC-STVG's
@@ -76,8 +77,8 @@ def reader_of(head: bytes, tail: bytes = b"") -> str | None:
 
 def _of_csv(text: bytes) -> str | None:
     """AVA has seven or eight columns and no header; Chaotic World has a header."""
-    line = text.split(b"\n", 1)[0].strip()
-    cells = [cell.strip() for cell in line.split(b",")]
+    line = text.replace(b"\r", b"\n").split(b"\n", 1)[0].strip()
+    cells = [cell.strip() for cell in _QUOTED.sub(b"quoted", line).split(b",")]
     if len(cells) < 2:
         return None
     if len(cells) in _AVA_COLUMNS and all(_is_number(cell) for cell in cells[1:6]):
