@@ -173,3 +173,14 @@ def test_a_run_is_replaced_only_when_asked(roadaware: Command, chaos: Path, tmp_
     assert roadaware(*words).code == 2
     assert roadaware(*words, "--overwrite").code == 0
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+
+
+def test_runs_of_one_name_are_told_apart_by_their_folders(
+    roadaware: Command, chaos: Path, tmp_path: Path
+) -> None:
+    for name in ("first", "second"):
+        words = ["--truth", chaos / "sound" / "vggss.json", "--predictions", chaos / "sound" / "maps.npz"]
+        assert roadaware("evaluate", "sound", *words, "-o", tmp_path / name).code == 0
+    page = tmp_path / "page.html"
+    assert roadaware("report", tmp_path / "first", tmp_path / "second", "-o", page).code == 0
+    assert "First against second" in page.read_text(encoding="utf-8")
