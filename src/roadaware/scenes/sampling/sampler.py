@@ -22,6 +22,8 @@ from roadaware.scenes.tables import Scenes
 def sample(scenes: Scenes, protocol: EventProtocol) -> Scenes:
     """The same scenes with their `samples` cut by the protocol.
 
+    Labels of a kind that is called like the task are left out: a kind has one vocabulary.
+
     Splits follow each other as the protocol lists them; inside a split, pedestrians come by video and
     name, each with its samples from early to late. `meta.vocabularies` gains the task's answers,
     `meta.notes` the protocol and, under `sampling`, per split what was used and what was left out.
@@ -40,6 +42,7 @@ def sample(scenes: Scenes, protocol: EventProtocol) -> Scenes:
     Source: the protocol's class.
     """
     _check(scenes, protocol)
+    scenes = _freed(scenes, protocol)
     index, assumed = _boxes(scenes, protocol)
     parts, notes = [], {}
     for split in protocol.splits:
@@ -87,6 +90,23 @@ def _check(scenes: Scenes, protocol: EventProtocol) -> None:
     missing = [c for c in needed if c not in scenes.tubes.columns]
     if missing:
         raise InputError(f"{protocol.task} needs the tubes' {missing}; they have {scenes.tubes.columns}")
+
+
+def _freed(scenes: Scenes, protocol: EventProtocol) -> Scenes:
+    """The scenes without labels and derived tubes of the kind that the task's answers take."""
+    task = protocol.task
+    if scenes.meta.vocabularies.get(task, vocabulary(protocol)) == vocabulary(protocol):
+        return scenes
+    other = pl.col("kind").cast(pl.String).ne_missing(task)
+    tubes = scenes.tubes.filter(other) if "kind" in scenes.tubes.columns else scenes.tubes
+    kept = {kind: words for kind, words in scenes.meta.vocabularies.items() if kind != task}
+    return scenes.with_tables(
+        labels=scenes.labels.filter(other),
+        tubes=tubes,
+        tube_labels=scenes.tube_labels.filter(other),
+        frame_labels=scenes.frame_labels.filter(other),
+        meta=replace(scenes.meta, vocabularies=kept),
+    )
 
 
 def _drops_crossing(protocol: EventProtocol) -> bool:

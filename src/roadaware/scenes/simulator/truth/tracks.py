@@ -57,6 +57,7 @@ def tracks(episode: Episode, instance: Ints, frame: Ints, way: Way) -> pl.DataFr
             "video": episode.name,
             "start_frame": int(held[0]),
             "end_frame": int(held[-1]) + 1,
+            "instance": number + 1,
         }
         if number < len(episode.actors):
             row |= _of_actor(episode, episode.actors[number], held, way)
