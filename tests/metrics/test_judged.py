@@ -8,7 +8,16 @@ import polars as pl
 import pytest
 
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.judged import Judged, Measured, as_json, drawn, result, slices, values_of
+from roadaware.metrics.judged import (
+    Judged,
+    Measured,
+    as_json,
+    crowd_density,
+    drawn,
+    result,
+    slices,
+    values_of,
+)
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,20 @@ def test_slices_are_sets_of_their_own():
     assert found.value("share", "word: b") == 0.0
     with pytest.raises(UsageError, match="nothing to slice by in 'colour'; there are word"):
         slices(state(), ["colour"])
+
+
+def test_slices_stand_in_the_order_of_their_numbers_and_unknown_columns_are_told():
+    words = ["10+", "flood", "2-4", None, "9"]
+    items = pl.DataFrame({"video": ["v"] * 5, "word": words, "category": [None] * 5})
+    found = result(Hits(items, np.zeros(5), (), Rule()), Rule(), by=["word", "category"])
+    assert found.groups == ("word: 2-4", "word: 9", "word: 10+", "word: flood")
+    assert found.notes == ("nothing is known of category: there are no slices by it",)
+
+
+def test_density_names_how_many_boxes_a_picture_has():
+    boxes = pl.Series("boxes", [0.0, 1.0, 1.4, 1.5, 4.4, 4.5, 9.5, None])
+    named = boxes.to_frame().select(crowd_density(pl.col("boxes"))).to_series()
+    assert named.to_list() == ["0", "1", "1", "2-4", "2-4", "5-9", "10+", None]
 
 
 def test_intervals_are_over_videos_and_need_two():

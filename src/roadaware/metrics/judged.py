@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -22,8 +23,11 @@ Bools = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.int32]
 
 SCENE_SUMMARY: dict[str, Any] = {**SUMMARY, "label": pl.String}
+VARIANTS = ("_per_image", "_pooled")
+"""Ends of metrics that are a second reading of another."""
 _AT_ONCE = 64
 _TABLE = "table:"
+_DENSITIES = ((0.5, "0"), (1.5, "1"), (4.5, "2-4"), (9.5, "5-9"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +150,19 @@ class SceneResult(MetricResult):
     baselines: dict[str, dict[str, float | None]] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
 
+    def whole(self) -> list[dict[str, Any]]:
+        """The rows of the summary that are of the whole set and of no class."""
+        return [row for row in self.of_group().iter_rows(named=True) if row["label"] is None]
+
+    def classes(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """Class to its metrics to their rows of the summary, of the whole set."""
+        held: dict[str, dict[str, dict[str, Any]]] = {}
+        for row in self.of_group().iter_rows(named=True):
+            if row["label"] is not None:
+                metric = row["metric"].removesuffix(f":{row['label']}")
+                held.setdefault(row["label"], {})[metric] = row
+        return held
+
 
 def result(
     state: Judged,
@@ -165,7 +182,8 @@ def result(
     Args:
         state: what was judged.
         config: how.
-        by: columns of `state.items`; each of their values is a group, named `column: value`.
+        by: columns of `state.items`; each of their values is a group, named `column: value`. A column
+            without any value makes a note.
         draws: resamples of videos; 0 gives no intervals, as fewer than two videos do.
         seed: of the resamples.
         notes: what else happened, in words.
@@ -181,6 +199,8 @@ def result(
         raise UsageError(f"draws should be 0 or more, not {draws}")
     left = {what: int(n) for what, n in (left_out or {}).items() if n}
     groups = slices(state, by)
+    unknown = [c for c in by if not state.items[c].count()]
+    notes = (*notes, *(f"nothing is known of {c}: there are no slices by it" for c in unknown))
     rows = list(_rows(None, state, draws, seed))
     for name, kept in groups.items():
         rows += _rows(name, state.only(kept), draws, seed)
@@ -204,6 +224,8 @@ def result(
 def slices(state: Judged, by: Sequence[str]) -> dict[str, Bools]:
     """Name of every slice, `column: value`, to the (items,) that are in it; unknown values are in none.
 
+    Values stand in the order of the numbers that they begin with, the others after them as text.
+
     Raises:
         UsageError: if the items have no such column.
     """
@@ -215,7 +237,7 @@ def slices(state: Judged, by: Sequence[str]) -> dict[str, Bools]:
                 f"nothing to slice by in '{column}'; there are {', '.join(known) or 'no columns'}"
             )
         values = state.items[column].cast(pl.String)
-        for value in values.drop_nulls().unique().sort().to_list():
+        for value in sorted(values.drop_nulls().unique().to_list(), key=_in_order):
             groups[f"{column}: {value}"] = (values == value).fill_null(False).to_numpy()
     return groups
 
@@ -247,6 +269,18 @@ def values_of(state: Judged) -> dict[str, float | None]:
     }
 
 
+def crowd_density(boxes: pl.Expr) -> pl.Expr:
+    """How crowded pictures are: `0`, `1`, `2-4`, `5-9` or `10+`; null where it is not known.
+
+    Args:
+        boxes: true boxes in a picture, or their mean over pictures, which is rounded up from the half on.
+    """
+    density = pl.lit("10+")
+    for end, name in reversed(_DENSITIES):
+        density = pl.when(boxes < end).then(pl.lit(name)).otherwise(density)
+    return pl.when(boxes.is_not_null()).then(density)
+
+
 def as_json(result: SceneResult) -> dict[str, Any]:
     """The metrics as fractions in [0, 1], None where undefined.
 
@@ -255,13 +289,12 @@ def as_json(result: SceneResult) -> dict[str, Any]:
         high]}, "groups": {group: {metric: value}}, "baselines": {name: {metric: value}}, "left_out": {what:
         n}, "facts": {...}, "config": {...}}.
     """
-    whole = result.of_group()
-    found: dict[str, Any] = {"summary": {}, "per_class": {}, "intervals": {}, "groups": {}}
-    for row in whole.iter_rows(named=True):
-        if row["label"] is not None:
-            metric = row["metric"].removesuffix(f":{row['label']}")
-            found["per_class"].setdefault(row["label"], {})[metric] = row["value"]
-            continue
+    found: dict[str, Any] = {"summary": {}, "intervals": {}, "groups": {}}
+    found["per_class"] = {
+        label: {metric: row["value"] for metric, row in rows.items()}
+        for label, rows in result.classes().items()
+    }
+    for row in result.whole():
         found["summary"][row["metric"]] = row["value"]
         if row["low_video"] is not None:
             found["intervals"][row["metric"]] = [row["low_video"], row["high_video"]]
@@ -299,6 +332,12 @@ def _rows(group: str | None, state: Judged, draws: int, seed: int) -> Iterator[d
             "high_video": interval.high if interval else None,
             "valid_draws_video": interval.n_valid if interval else None,
         }
+
+
+def _in_order(value: str) -> tuple[bool, float, str]:
+    """What sorts values by the number that they begin with."""
+    number = re.match(r"\d+(?:\.\d+)?", value)
+    return number is None, float(number[0]) if number else 0.0, value
 
 
 def _tuples(value: Any) -> Any:

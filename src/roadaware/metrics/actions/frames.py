@@ -7,9 +7,7 @@ import polars as pl
 
 from roadaware.metrics.actions.config import ActionConfig
 from roadaware.metrics.actions.inputs import Actions, Bools, Ints, Keyframes
-
-_DENSITIES = ("0", "1", "2-4", "5-9", "10+")
-_FROM = (1, 2, 5, 10)
+from roadaware.metrics.judged import crowd_density
 
 
 def judged_frames(frames: Keyframes, config: ActionConfig) -> Bools:
@@ -46,18 +44,18 @@ def items_of(frames: Keyframes, kept: Bools) -> pl.DataFrame:
         frames: all of them.
         kept: (F,) which.
     """
-    density = np.array(_DENSITIES, dtype=object)[np.searchsorted(_FROM, frames.persons[kept], side="right")]
     at = pl.Series(frames.video[kept], dtype=pl.Int64)
     of_video = frames.about[at]
-    return pl.DataFrame(
+    items = pl.DataFrame(
         {
             "video": of_video["video"],
             "frame": pl.Series(frames.number[kept], dtype=pl.Int64),
             "category": of_video["category"],
-            "density": pl.Series(density.tolist(), dtype=pl.String),
+            "density": pl.Series(frames.persons[kept], dtype=pl.Int64),
             "split": of_video["split"],
         }
     )
+    return items.with_columns(density=crowd_density(pl.col("density")))
 
 
 def left_out(actions: Actions, config: ActionConfig) -> dict[str, int]:

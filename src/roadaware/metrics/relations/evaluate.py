@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from roadaware.errors import InputError
-from roadaware.metrics.judged import SceneResult, result
+from roadaware.metrics.judged import SceneResult, crowd_density, result
 from roadaware.metrics.relations.config import RelationConfig
 from roadaware.metrics.relations.frames import Triplets, judge_frames, judged_images
 from roadaware.metrics.relations.instances import claim_table, frame_table, truth_table
@@ -29,7 +29,6 @@ from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
 
 _NOT_TRUE = "claims that are not on true tubes"
-_DENSITIES = ((1.5, "1"), (4.5, "2-4"), (9.5, "5-9"), (np.inf, "10+"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,10 +204,7 @@ def _items(scenes: Scenes) -> pl.DataFrame:
         crowd=pl.len() / pl.col("frame").n_unique()
     )
     joined = videos.join(crowds, on="video", how="left", maintain_order="left")
-    density = pl.lit(None, dtype=pl.String)
-    for end, name in reversed(_DENSITIES):
-        density = pl.when(pl.col("crowd") < end).then(pl.lit(name)).otherwise(density)
-    return joined.with_columns(density=density).drop("crowd")
+    return joined.with_columns(density=crowd_density(pl.col("crowd"))).drop("crowd")
 
 
 def _notes(predictions: Predictions, scenes: Scenes, found: _Found) -> tuple[str, ...]:
