@@ -111,6 +111,23 @@ def test_two_runs_are_compared_without_the_data(roadaware: Command, folders: Pat
     assert row["low_video"] <= row["difference"] <= row["high_video"]
 
 
+def test_capacity_and_trivial_answers_stand_beside_runs_side_by_side(
+    roadaware: Command, folders: Path, tmp_path: Path
+) -> None:
+    """A number of actions is nothing without the capacity, one of sounds nothing without the whole image."""
+    shown = roadaware("report", folders, "-o", tmp_path / "all.html").out
+    assert "per frame capacity" in shown
+    assert "ciou, whole image" in shown
+    assert "success_auc, centre" in shown
+    pairs = {task: roadaware("compare", folders / task, folders / task, "--draws", "5") for task in TASKS}
+    assert "per frame capacity: none" in pairs["actions"].out
+    assert "capacity" not in pairs["relations"].out
+    head, first = (line for line in pairs["sound"].out.splitlines() if line.startswith(("metric", "ciou")))
+    assert "whole image" in head
+    trivial = json.loads((folders / "sound" / "results.json").read_text())["metrics"]["baselines"]
+    assert f"{trivial['centre']['ciou']:.4f}" in first
+
+
 def test_a_report_of_several_compares_those_of_one_task(
     roadaware: Command, folders: Path, tmp_path: Path
 ) -> None:

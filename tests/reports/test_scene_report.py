@@ -18,7 +18,7 @@ from roadaware.metrics.judged import SCENE_SUMMARY, SceneResult
 from roadaware.reports.behaviour_graph import behaviour_picture
 from roadaware.reports.configs import config_name
 from roadaware.reports.confusion import confusion_picture
-from roadaware.reports.page import Section, report
+from roadaware.reports.page import Facts, Section, report
 from roadaware.reports.picture import Picture
 from roadaware.reports.scene_section import scene_comparison_section, scene_section
 from roadaware.reports.sound_maps import map_gallery, success_curve
@@ -90,7 +90,9 @@ def comparison(name: str = "mine") -> SceneComparison:
         ("ap@0.5:b", "b", 0.5, 0.5, 0.0, -0.1, 0.1, "not different"),
     ]
     columns = ["metric", "label", "a", "b", "difference", "low_video", "high_video", "verdict"]
-    return SceneComparison(pl.DataFrame(rows, schema=columns, orient="row"), (name, "theirs"), {}, 50, 0)
+    table = pl.DataFrame(rows, schema=columns, orient="row")
+    held = {"whole image": {"map@0.5": 0.625}}
+    return SceneComparison(table, (name, "theirs"), {"per_frame_capacity": 50}, 50, 0, held)
 
 
 def text_of(page: str) -> str:
@@ -134,6 +136,9 @@ def test_a_comparison_says_verdicts_and_the_classes_that_differ() -> None:
     assert "Classes in which they differ" in told
     assert "+0.2500" in told
     assert "ap@0.5:b" not in told
+    blocks = scene_comparison_section(comparison()).blocks
+    assert Facts((("per frame capacity", "50"),)) in blocks
+    assert "map@0.5 0.5000 0.2500 0.6250 +0.2500" in told
 
 
 def test_pictures_speak_in_their_captions() -> None:

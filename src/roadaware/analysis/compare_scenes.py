@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from roadaware.statistics.bootstrap import Interval, multiplicities, percentile_
 
 Key = tuple[str, str | None]
 _AT_ONCE = 64
+_BESIDE = ("per_frame_capacity",)
 _COLUMNS: dict[str, Any] = {
     "metric": pl.String,
     "label": pl.String,
@@ -41,6 +42,7 @@ class SceneComparison:
         config: the configuration that both were judged with, as plain data.
         draws: resamples made.
         seed: of the resamples.
+        baselines: name of a trivial answer to its metrics; the same for both, whose truth is one.
     """
 
     table: pl.DataFrame
@@ -48,6 +50,12 @@ class SceneComparison:
     config: dict[str, Any]
     draws: int
     seed: int
+    baselines: dict[str, dict[str, float | None]] = field(default_factory=dict)
+
+    @property
+    def beside(self) -> dict[str, Any]:
+        """What of the configuration belongs beside every number: the capacity of a frame."""
+        return {name: self.config[name] for name in _BESIDE if name in self.config}
 
     def verdict(self, metric: str) -> Verdict:
         """What the interval says of A in this metric.
@@ -72,6 +80,7 @@ def compare(
     draws: int = 1000,
     seed: int = 0,
     names: tuple[str, str] = ("A", "B"),
+    baselines: Mapping[str, Mapping[str, float | None]] | None = None,
 ) -> SceneComparison:
     """The difference A - B in every metric that both have, with intervals from draws that they share.
 
@@ -85,6 +94,7 @@ def compare(
         draws: resamples of videos, at least 1.
         seed: of the resamples.
         names: what A and B are called.
+        baselines: name of a trivial answer to its metrics.
 
     Raises:
         InputError: if the two were judged on different videos.
@@ -96,7 +106,8 @@ def compare(
         raise UsageError(f"{names[0]} and {names[1]} are runs of different tasks; compare two of a kind")
     videos = _together(a, b, names)
     table = pl.DataFrame(list(_rows(a, b, videos, draws, seed)), schema=_COLUMNS)
-    return SceneComparison(table, names, dict(config), draws, seed)
+    trivial = {name: dict(values) for name, values in (baselines or {}).items()}
+    return SceneComparison(table, names, dict(config), draws, seed, trivial)
 
 
 def _together(a: Judged, b: Judged, names: tuple[str, str]) -> tuple[str, ...]:

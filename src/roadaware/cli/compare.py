@@ -134,6 +134,7 @@ def comparison_data(comparison: Any) -> dict[str, Any]:
         "seed": comparison.seed,
         "config": comparison.config,
         **({"differs": held} if (held := getattr(comparison, "differs", None)) else {}),
+        **({"baselines": held} if (held := getattr(comparison, "baselines", None)) else {}),
         "metrics": {row["metric"]: row for row in comparison.table.iter_rows(named=True)},
     }
 

@@ -135,18 +135,13 @@ def classes_of(result: SceneResult) -> pl.DataFrame:
 
     found: dict[str, dict[str, Any]] = {}
     columns: dict[str, Any] = {"label": pl.String, "n": pl.Int64}
-    for row in result.of_group().iter_rows(named=True):
-        if row["label"] is None:
-            continue
-        metric = row["metric"].removesuffix(f":{row['label']}")
-        held = found.setdefault(row["label"], {"label": row["label"], "n": row["n"]})
-        for name, value in (
-            (metric, "value"),
-            (f"{metric}_low", "low_video"),
-            (f"{metric}_high", "high_video"),
-        ):
-            held[name] = row[value]
-            columns[name] = pl.Float64
+    ends = {"": "value", "_low": "low_video", "_high": "high_video"}
+    for label, rows in result.classes().items():
+        found[label] = {"label": label, "n": next(iter(rows.values()))["n"]}
+        for metric, row in rows.items():
+            for end, value in ends.items():
+                found[label][f"{metric}{end}"] = row[value]
+                columns[f"{metric}{end}"] = pl.Float64
     return pl.DataFrame(list(found.values()), schema=columns)
 
 
@@ -219,7 +214,13 @@ def compared(a: SceneRun, b: SceneRun, *, draws: int, seed: int, names: tuple[st
         )
     if a.result.state is None or b.result.state is None:
         raise TypeError("a run needs the state behind its numbers")
-    return compare(a.result.state, b.result.state, a.config, draws=draws, seed=seed, names=names)
+    return compare(
+        *(a.result.state, b.result.state, a.config),
+        draws=draws,
+        seed=seed,
+        names=names,
+        baselines=a.result.baselines,
+    )
 
 
 def _result(

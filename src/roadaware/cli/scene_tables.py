@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 _MOST_CLASSES = 80
 _DIGITS = 4
-VARIANTS = ("_per_image", "_pooled")
-"""Ends of metrics that are a second reading of another."""
+_BESIDE = ("per_frame_capacity",)
 
 
 def run_text(run: SceneRun) -> str:
@@ -46,7 +45,7 @@ def facts_lines(facts: dict[str, Any]) -> list[str]:
 def summary_text(result: SceneResult, *, intervals: bool) -> str:
     """The metrics of the whole set, with intervals, and the trivial answers beside them."""
     rows = []
-    for row in _whole(result):
+    for row in result.whole():
         cells = [row["metric"], number(row["value"], _DIGITS)]
         if intervals:
             cells.append(interval(row["low_video"], row["high_video"], _DIGITS))
@@ -57,10 +56,18 @@ def summary_text(result: SceneResult, *, intervals: bool) -> str:
 
 
 def runs_text(runs: Sequence[SceneRun]) -> str:
-    """Several runs beside each other, one column each."""
+    """Several runs beside each other, one column each, with their capacities and trivial answers below."""
     values = [run.result.values() for run in runs]
-    names = dict.fromkeys(row["metric"] for run in runs for row in _whole(run.result))
+    names = dict.fromkeys(row["metric"] for run in runs for row in run.result.whole())
     rows = [[name, *(number(held.get(name), _DIGITS) for held in values)] for name in names]
+    for trivial in dict.fromkeys(name for run in runs for name in run.result.baselines):
+        answers = [run.result.baselines.get(trivial, {}) for run in runs]
+        rows += [
+            [f"{name}, {trivial}", *(number(held.get(name), _DIGITS) for held in answers)] for name in names
+        ]
+    for fact in _BESIDE:
+        if any(fact in run.result.facts for run in runs):
+            rows.append([words(fact), *(said(run.result.facts.get(fact)) for run in runs)])
     header = [f"{run.name} ({run.config_name})" for run in runs]
     return table(["metric", *header], rows)
 
@@ -69,22 +76,18 @@ def comparison_text(found: Any) -> str:
     """Two runs: every metric, and the classes whose difference is more than chance."""
     first, second = found.names
     rows = list(found.table.iter_rows(named=True))
-    whole = [_compared(row) for row in rows if row["label"] is None]
+    trivial = list(found.baselines.values())
+    whole = [_compared(row, trivial) for row in rows if row["label"] is None]
     differ = [
         _compared(row) for row in rows if row["label"] is not None and row["verdict"] in ("better", "worse")
     ]
     header = ["metric", first, second, "difference", "95 % by video", "verdict on the first"]
-    parts = [table(header, whole, colour=_tone)]
+    parts = [table([*header[:3], *found.baselines, *header[3:]], whole, colour=_tone)]
     if differ:
         shown = table(["class", *header[1:]], differ[:_MOST_CLASSES], colour=_tone)
         parts.append(f"classes that differ:\n{shown}")
     note = f"difference = {cell(first)} - {cell(second)}; {found.draws} draws of videos, seed {found.seed}"
-    return "\n\n".join([*parts, note])
-
-
-def _whole(result: SceneResult) -> list[dict[str, Any]]:
-    """The rows of the whole set that are of no class."""
-    return [row for row in result.of_group().iter_rows(named=True) if row["label"] is None]
+    return "\n\n".join([*parts, "\n".join([*facts_lines(found.beside), note])])
 
 
 def _size(run: SceneRun) -> str:
@@ -94,9 +97,11 @@ def _size(run: SceneRun) -> str:
 
 def _slices(result: SceneResult, items: str, intervals: bool) -> str:
     """The metrics of each slice, with how much is in it."""
+    from roadaware.metrics.judged import VARIANTS
+
     if not result.groups:
         return ""
-    names = [row["metric"] for row in _whole(result) if not row["metric"].endswith(VARIANTS)]
+    names = [row["metric"] for row in result.whole() if not row["metric"].endswith(VARIANTS)]
     sizes = {row["group"]: row["items"] for row in result.counts.iter_rows(named=True)}
     rows = []
     for group in result.groups:
@@ -108,11 +113,7 @@ def _slices(result: SceneResult, items: str, intervals: bool) -> str:
 
 def _classes(result: SceneResult, labelled: str, intervals: bool) -> str:
     """The metrics of each class; those that nothing is true of are named below."""
-    held: dict[str, dict[str, dict[str, Any]]] = {}
-    for row in result.of_group().iter_rows(named=True):
-        if row["label"] is not None:
-            metric = row["metric"].removesuffix(f":{row['label']}")
-            held.setdefault(row["label"], {})[metric] = row
+    held = result.classes()
     if not held:
         return ""
     metrics = tuple(dict.fromkeys(metric for rows in held.values() for metric in rows))
@@ -133,7 +134,7 @@ def _classes(result: SceneResult, labelled: str, intervals: bool) -> str:
 def _undefined(result: SceneResult) -> str:
     """Why metrics of the whole have no value."""
     reasons: dict[str, list[str]] = {}
-    for row in _whole(result):
+    for row in result.whole():
         if not row["valid"]:
             reasons.setdefault(row["reason"] or "undefined", []).append(row["metric"])
     if not reasons:
@@ -150,11 +151,12 @@ def _value(row: dict[str, Any] | None, intervals: bool) -> str:
     return f"{shown} {interval(row['low_video'], row['high_video'], 3)}"
 
 
-def _compared(row: dict[str, Any]) -> list[str]:
+def _compared(row: dict[str, Any], trivial: Sequence[dict[str, float | None]] = ()) -> list[str]:
     return [
         row["metric"],
         number(row["a"], _DIGITS),
         number(row["b"], _DIGITS),
+        *(number(values.get(row["metric"]), _DIGITS) for values in trivial),
         number(row["difference"], _DIGITS),
         interval(row["low_video"], row["high_video"], _DIGITS),
         row["verdict"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from roadaware.metrics.judged import SceneResult
+from roadaware.metrics.judged import VARIANTS, SceneResult
 from roadaware.reports.bars import Difference, Estimate, estimates, forest
 from roadaware.reports.configs import config_line, config_table
 from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table
@@ -15,7 +15,6 @@ from roadaware.reports.text import count, number, said, sentence, signed, words
 _DIGITS = 4
 _MOST_DRAWN, _MOST_SAID, _MOST_DIFFERENCES = 40, 4, 40
 _READ = "As fractions; below each value its 95 % interval over videos."
-_VARIANTS = ("_per_image", "_pooled")
 _READING = (
     "on the same videos. Bars are 95 % intervals over videos; a difference is called better or worse where "
     "its interval excludes zero."
@@ -75,7 +74,9 @@ def scene_comparison_section(found: Any, *, title: str | None = None) -> Section
     ]
     blocks: list[Block] = [Pictures((forest(drawn, first, second, reading=_READING),))] if drawn else []
     note = f"{found.draws:,} resamples of videos shared by both models."
-    blocks.append(_differences(whole, found.names, "Differences", note))
+    if found.beside:
+        blocks.append(Facts(tuple((words(name), said(value)) for name, value in found.beside.items())))
+    blocks.append(_differences(whole, found.names, "Differences", note, found.baselines))
     apart = [row for row in rows if row["label"] is not None and row["verdict"] in ("better", "worse")]
     if apart:
         caption = "The others are not different."
@@ -98,7 +99,7 @@ def metric_table(result: SceneResult) -> Table:
             *(number(values.get(row["metric"]), _DIGITS) for values in result.baselines.values()),
             count(row["n"]),
         )
-        for row in _whole(result)
+        for row in result.whole()
     ]
     head = ("metric", "value", *result.baselines, "n")
     caption = _READ
@@ -109,7 +110,7 @@ def metric_table(result: SceneResult) -> Table:
 
 def slice_table(result: SceneResult, items: str) -> Table:
     """The metrics of each slice."""
-    names = [row["metric"] for row in _whole(result) if _plain(row["metric"])]
+    names = [row["metric"] for row in result.whole() if _plain(row["metric"])]
     sizes = {row["group"]: row["items"] for row in result.counts.iter_rows(named=True)}
     rows = []
     for group in result.groups:
@@ -122,7 +123,7 @@ def slice_table(result: SceneResult, items: str) -> Table:
 
 def class_blocks(result: SceneResult, labelled: str) -> list[Block]:
     """The metrics of each class as a table, and which classes have none."""
-    held = classes(result)
+    held = result.classes()
     metrics = [
         metric for metric in dict.fromkeys(m for rows in held.values() for m in rows) if _plain(metric)
     ]
@@ -137,7 +138,7 @@ def class_blocks(result: SceneResult, labelled: str) -> list[Block]:
     if rows:
         head = (labelled, "n", *metrics)
         align = "l" + "r" * (len(head) - 1)
-        blocks.append(Table(head, tuple(rows), align, sentence(f"{labelled} by {labelled}"), _READ))
+        blocks.append(Table(head, tuple(rows), align, sentence(f"by {labelled}"), _READ))
     if absent:
         blocks.append(Note(f"Undefined: {', '.join(absent)}.", "mute"))
     return blocks
@@ -145,7 +146,7 @@ def class_blocks(result: SceneResult, labelled: str) -> list[Block]:
 
 def class_pictures(result: SceneResult, labelled: str) -> list[Picture]:
     """One dot per class with its interval, the best first, in the first metric that classes have."""
-    held = classes(result)
+    held = result.classes()
     metric = next((metric for rows in held.values() for metric in rows), None)
     rows = [(label, found[metric]) for label, found in held.items() if metric in found]
     known = [(label, row) for label, row in rows if row["valid"]]
@@ -162,28 +163,14 @@ def class_pictures(result: SceneResult, labelled: str) -> list[Picture]:
     ]
 
 
-def classes(result: SceneResult) -> dict[str, dict[str, dict[str, Any]]]:
-    """Class to its metrics to their rows of the summary."""
-    held: dict[str, dict[str, dict[str, Any]]] = {}
-    for row in result.of_group().iter_rows(named=True):
-        if row["label"] is not None:
-            metric = row["metric"].removesuffix(f":{row['label']}")
-            held.setdefault(row["label"], {})[metric] = row
-    return held
-
-
 def _plain(metric: str) -> bool:
     """Whether a metric is more than a second reading of another."""
-    return not metric.endswith(_VARIANTS)
-
-
-def _whole(result: SceneResult) -> list[dict[str, Any]]:
-    return [row for row in result.of_group().iter_rows(named=True) if row["label"] is None]
+    return not metric.endswith(VARIANTS)
 
 
 def _says(result: SceneResult, model: str) -> list[str]:
     """The first metrics in a sentence, and what trivial answers score in the first of them."""
-    rows = [row for row in _whole(result) if row["valid"]]
+    rows = [row for row in result.whole() if row["valid"]]
     if not rows:
         return []
     told = [f"{row['metric']} {_in_words(row)}" for row in rows[:_MOST_SAID]]
@@ -216,15 +203,23 @@ def _cell(row: Mapping[str, Any]) -> Cell:
 
 
 def _differences(
-    rows: Sequence[Mapping[str, Any]], names: tuple[str, str], title: str, caption: str
+    rows: Sequence[Mapping[str, Any]],
+    names: tuple[str, str],
+    title: str,
+    caption: str,
+    baselines: Mapping[str, Mapping[str, float | None]] | None = None,
 ) -> Table:
-    head = ("metric", *names, "difference", "interval over videos", f"{names[0]} is")
-    return Table(head, tuple(_compared(row) for row in rows), "lrrrrl", title, caption)
+    held = baselines or {}
+    head = ("metric", *names, *held, "difference", "interval over videos", f"{names[0]} is")
+    align = "l" + "r" * (len(head) - 2) + "l"
+    cells = tuple(_compared(row, list(held.values())) for row in rows)
+    return Table(head, cells, align, title, caption)
 
 
-def _compared(row: Mapping[str, Any]) -> tuple[Cell, ...]:
+def _compared(row: Mapping[str, Any], trivial: Sequence[Mapping[str, float | None]]) -> tuple[Cell, ...]:
     tone = {"better": "good", "worse": "bad"}.get(row["verdict"], "")
     low, high = row["low_video"], row["high_video"]
     ends = "–" if low is None or high is None else f"{number(low, _DIGITS)} to {number(high, _DIGITS)}"
-    values = (number(row["a"], _DIGITS), number(row["b"], _DIGITS), signed(row["difference"], _DIGITS))
-    return (row["metric"], *values, ends, Mark(row["verdict"], tone))
+    values = [row["a"], row["b"], *(each.get(row["metric"]) for each in trivial)]
+    shown = (*(number(value, _DIGITS) for value in values), signed(row["difference"], _DIGITS))
+    return (row["metric"], *shown, ends, Mark(row["verdict"], tone))

@@ -111,6 +111,8 @@ def said(value: object) -> str:
 
     >>> said({"capacity": 1000, "averaging": None})
     'capacity 1,000, averaging none'
+    >>> said({"14 x 14": 34})
+    '14 x 14: 34'
     """
     if value is None:
         return "none"
@@ -121,7 +123,9 @@ def said(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, dict):
-        return ", ".join(f"{name} {said(item)}" for name, item in value.items())
+        return ", ".join(
+            f"{name}{':' if str(name)[-1:].isdigit() else ''} {said(item)}" for name, item in value.items()
+        )
     if isinstance(value, list | tuple):
         return ", ".join(map(said, value))
     return str(value)
