@@ -66,12 +66,14 @@ def claimed_bond(crowd: Crowd, bond: Bond, rng: np.random.Generator, watcher: Wa
 
 
 def sound_map(person: Person, frame: int, rng: np.random.Generator, watcher: Watcher) -> Floats:
-    """(cells, cells) where the model hears it: a hill near the person, on rough ground."""
+    """(cells, cells) where the model hears it: a hill as wide and high as the person, on rough ground."""
     cells = watcher.map_cells
     box = person.at(frame) / np.array([WIDTH, HEIGHT, WIDTH, HEIGHT]) * cells
-    x, y = (box[:2] + box[2:]) / 2 + rng.normal(0, 0.8, 2)
-    spread = max(1.2, float(box[3] - box[1]) / 2.2)
+    sides = box[2:] - box[:2]
+    x, y = (box[:2] + box[2:]) / 2 + rng.normal(0, 0.2, 2) * sides
+    # A hill reaches half of its height where it is 1.18 spreads from its top.
+    wide, high = np.maximum(sides, 1.2) / 2
     rows, columns = np.mgrid[0:cells, 0:cells] + 0.5
-    hill = np.exp(-((columns - x) ** 2 + (rows - y) ** 2) / (2 * spread**2))
+    hill = np.exp(-(((columns - x) / wide) ** 2 + ((rows - y) / high) ** 2) / 2)
     ground: Floats = (hill + 0.15 * rng.random((cells, cells))).astype(np.float32)
     return ground
