@@ -96,7 +96,7 @@ def _labelled(held: pl.DataFrame, protocol: EventProtocol) -> tuple[pl.DataFrame
         return held, 0
     asked = pl.col("name").str.ends_with("b") if protocol.dataset == "jaad" else pl.lit(True)
     chosen = held.filter(~asked | pl.col("crossing").is_not_null())
-    expected = held.select(asked.sum()).item() if len(held) else 0
+    expected = len(held.filter(asked))
     if expected and len(held) - len(chosen) == expected:
         raise InputError(
             f"none of {expected} pedestrians has a known label: the attributes say whether somebody crosses",
