@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from roadaware.scenes.simulator.actors import Ego
-from roadaware.scenes.simulator.config import LidarConfig
+from roadaware.scenes.simulator.camera import camera_of
+from roadaware.scenes.simulator.config import CameraConfig, Conditions, LidarConfig, SceneConfig
 from roadaware.scenes.simulator.lidar import azimuths, cast_rays, elevations, lidar_pose, sweep
 from roadaware.scenes.simulator.mesh import Material, Semantic, Soup, poured
+from roadaware.scenes.simulator.render import render
 
 EXACT = LidarConfig(rings=24, columns=120, lowest_deg=-40.0, highest_deg=30.0, noise_m=0.0, dropout=0.0)
 
@@ -189,3 +191,19 @@ def test_the_lidar_stands_on_the_roof_and_turns_with_the_vehicle() -> None:
     pose = lidar_pose(ego, LidarConfig(height_m=2.1), 1)
     np.testing.assert_allclose(pose[:3, 3], [50.0, 21.2, 3.1])
     np.testing.assert_allclose(pose @ [1, 0, 0, 1], [50.0, 22.2, 3.1, 1])
+
+
+def test_points_of_a_thing_land_on_its_pixels() -> None:
+    zero, whole = np.zeros(1), np.zeros(1, dtype=np.int64)
+    ego = Ego(np.array([[-1.2, 0.3, 0.0]]), np.array([0.05]), zero, zero, zero, whole, whole)
+    config = SceneConfig(camera=CameraConfig(width_px=320, height_px=240, shake_px=0.0), lidar=LidarConfig())
+    scene = poured([ground(), box(12.0)])
+    camera = camera_of(ego, config, 0, 0)
+    picture = render(scene, camera, Conditions(), seed=0, frame=0)
+    pose = lidar_pose(ego, config.lidar, 0)
+    found = sweep(scene, pose, config.lidar, seed=0, frame=0)
+    world = found.points[:, :3].astype(np.float64) @ pose[:3, :3].T + pose[:3, 3]
+    pixels, depth_m = camera.project(world[found.instance == 7])
+    column, row = np.floor(pixels).astype(int).T
+    assert (picture.instance[row, column] == 7).mean() > 0.95
+    assert (np.abs(picture.depth_m[row, column] - depth_m) < 0.3).mean() > 0.9

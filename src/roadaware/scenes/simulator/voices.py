@@ -101,6 +101,7 @@ class Bursts:
         ring: pitch of tones in it, which die away as it does; none for noise alone.
         gain: of the sum.
         rng: where chance comes from.
+        fade_s: in which they become weaker after the first, down to a seventh; inf for never.
     """
 
     def __init__(
@@ -112,6 +113,7 @@ class Bursts:
         ring: Sequence[float],
         gain: float,
         rng: Chance,
+        fade_s: float = np.inf,
     ) -> None:
         from scipy import signal
 
@@ -121,14 +123,15 @@ class Bursts:
         self._fall, self._env = float(np.exp(-1.0 / (decay_s * RATE))), np.zeros(1)
         self._noise = Filtered("bandpass", band)
         self._phase = rng.random(len(ring))
-        self._done, self._next = 0, 0.0
+        self._done, self._next, self._fade = 0, 0.0, fade_s * RATE
 
     def samples(self, speed: Floats) -> Floats:
         """(m,) what comes next."""
         m = len(speed)
         hits = np.zeros(m)
         while self._next < self._done + m:
-            hits[max(0, int(self._next) - self._done)] += self._rng.uniform(0.7, 1.0)
+            strength = max(float(np.exp(-self._next / self._fade)), 0.15)
+            hits[max(0, int(self._next) - self._done)] += strength * self._rng.uniform(0.7, 1.0)
             self._next += self._gap * (1 + self._jitter * self._rng.uniform(-0.7, 1.0))
         loud, self._env = self._filter([1.0], [1.0, -self._fall], hits, zi=self._env)
         found = self._noise(self._rng.standard_normal(m)) * (2.0 if not len(self._ring) else 0.7)
@@ -284,11 +287,15 @@ MAKERS: Mapping[str, Callable[[Chance], Voice]] = {
     "siren (police)": lambda rng: Tones(wail(620.0, 1350.0, 0.42), (1.0, 0.3, 0.3), 0.25, 0.0, rng),
     "siren (ambulance)": lambda rng: Tones(two_tone(690.0, 920.0, 1.1), (1.0, 0.3, 0.3), 0.25, 0.0, rng),
     "siren (fire engine)": lambda rng: Tones(wail(420.0, 980.0, 4.2), (1.0, 0.5, 0.4), 0.23, 0.0, rng),
-    "crashing": lambda rng: Bursts(5.0, 0.9, 0.16, (90.0, 3500.0), (83.0, 227.0, 391.0, 733.0), 0.45, rng),
+    "crashing": lambda rng: Bursts(
+        5.0, 0.9, 0.16, (90.0, 3500.0), (83.0, 227.0, 391.0, 733.0), 0.6, rng, 0.9
+    ),
     "clanking (of metal)": lambda rng: Bursts(
         3.5, 0.8, 0.1, (900.0, 5000.0), (870.0, 1430.0, 2310.0), 0.6, rng
     ),
-    "shattering": lambda rng: Bursts(34.0, 1.0, 0.03, (2500.0, 7500.0), (3170.0, 4290.0, 5530.0), 0.35, rng),
+    "shattering": lambda rng: Bursts(
+        34.0, 1.0, 0.03, (2500.0, 7500.0), (3170.0, 4290.0, 5530.0), 0.5, rng, 0.5
+    ),
     "explosion": lambda rng: Bursts(0.0, 0.0, 0.55, (25.0, 900.0), (), 1.1, rng),
     "gunshot/firing": lambda rng: Bursts(3.0, 0.6, 0.035, (150.0, 6000.0), (), 0.8, rng),
     "clapping": lambda rng: Bursts(9.0, 0.8, 0.012, (900.0, 4500.0), (), 0.9, rng),
