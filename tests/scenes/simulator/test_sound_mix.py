@@ -141,4 +141,4 @@ def test_memory_does_not_grow_with_the_scene() -> None:
         return found
 
     peak(1.0)
-    assert peak(40.0) < peak(4.0) + 200_000
+    assert peak(14.0) < peak(3.0) + 150_000
