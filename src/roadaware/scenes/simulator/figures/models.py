@@ -12,6 +12,7 @@ from roadaware.errors import UsageError
 from roadaware.scenes.simulator.figures.buses import bus
 from roadaware.scenes.simulator.figures.cars import car
 from roadaware.scenes.simulator.figures.cycles import bicycle, motorbike
+from roadaware.scenes.simulator.figures.elements import fire, flood
 from roadaware.scenes.simulator.figures.form import Figure, Form, Size
 from roadaware.scenes.simulator.figures.lorries import fire_engine, lorry
 from roadaware.scenes.simulator.figures.movers import cart, dog, stroller
@@ -78,6 +79,10 @@ MODELS: Mapping[str, tuple[Model, ...]] = {
     "plastic_bag": (Model("plastic_bag", (0.42, 0.36, 0.34)),),
 }
 """Kind to its models: vehicles, machines of riders, and the objects that do not belong on a road."""
+ELEMENTS: Mapping[str, tuple[Model, ...]] = {
+    "debris": (Model("fire", (0.9, 0.9, 1.3)), Model("flood", (60.0, 16.0, 0.3))),
+}
+"""Fire and water, which are put where a scene needs them and never drawn by chance."""
 
 
 def sized(model: Model, look: int) -> Size:
@@ -108,7 +113,7 @@ def figure_of(kind: str, model: str, size_m: Size, look: int, coarse: bool) -> F
     """
     if kind not in MODELS:
         raise UsageError(f"no figure of kind {kind!r}; there are {', '.join(MODELS)}")
-    if model not in {item.name for item in MODELS[kind]}:
+    if model not in {item.name for item in (*MODELS[kind], *ELEMENTS.get(kind, ()))}:
         names = ", ".join(item.name for item in MODELS[kind])
         raise UsageError(f"no model {model!r} of {kind}; there are {names}")
     rng = np.random.default_rng([look & 0xFFFFFFFF, 2])
@@ -127,6 +132,8 @@ def _built(kind: str, model: str, size: Size, rng: np.random.Generator, coarse: 
 _MODELS: Mapping[str, Callable[[Size, np.random.Generator, bool], Form]] = {
     "ambulance": lambda size, rng, coarse: van("ambulance", size, rng, coarse),
     "fire_engine": fire_engine,
+    "fire": fire,
+    "flood": flood,
     "pickup": pickup,
     "dog": dog,
     "stroller": stroller,

@@ -1,0 +1,161 @@
+"""Bodies: where everybody in a crowd is and moves to, by simple social forces."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roadaware.scenes.simulator.actors import Bools, Floats
+
+APART_M = 0.5
+"""Nobody comes nearer to anybody else, unless they touch each other on purpose."""
+ROOM_M = 0.85
+"""People keep this distance where they can."""
+MOST_MPS = 5.4
+_PUSH = 2.4
+_GAIN = 6.0
+_SIGHT_S = 1.1
+_ARRIVE_S = 0.35
+
+
+class Bodies:
+    """Positions, speeds and headings of n people, in the local metres of the ground.
+
+    Args:
+        n: people.
+        low: (2,) least x and y where anybody may stand.
+        high: (2,) greatest.
+        posts: (m, 3) x, y and radius of what stands in the way.
+    """
+
+    def __init__(self, n: int, low: Floats, high: Floats, posts: Floats) -> None:
+        self.n, self.low, self.high, self.posts = n, low, high, posts
+        self.xy = np.zeros((n, 2))
+        self.velocity = np.zeros((n, 2))
+        self.heading = np.zeros(n)
+        self.goal = np.zeros((n, 2))
+        self.pace = np.zeros(n)
+        self.face = np.full(n, np.nan)
+        self.rooted: Bools = np.zeros(n, dtype=np.bool_)
+        self.here: Bools = np.zeros(n, dtype=np.bool_)
+        self.wide = np.zeros(n)
+        self.least = np.full((n, n), APART_M)
+        self.room = np.full((n, n), ROOM_M)
+        np.fill_diagonal(self.least, 0.0)
+        np.fill_diagonal(self.room, 0.0)
+
+    def touch(self, one: int, other: int, least_m: float | None) -> None:
+        """Let two come nearer to each other than others do, or no longer.
+
+        Args:
+            one: of them.
+            other: of them.
+            least_m: how near; None for as others.
+        """
+        for pair in ((one, other), (other, one)):
+            self.least[pair] = APART_M if least_m is None else least_m
+            self.room[pair] = ROOM_M if least_m is None else least_m
+
+    def step(self, dt: float) -> None:
+        """Move everybody.
+
+        Args:
+            dt: seconds.
+        """
+        if not self.n:
+            return
+        before = self.xy.copy()
+        want = self._wanted() + self._pushed()
+        change = want - self.velocity
+        size = np.hypot(change[:, 0], change[:, 1])
+        self.velocity += change * np.minimum(1.0, _GAIN * dt / np.maximum(size, 1e-9))[:, None]
+        self.velocity[self.rooted | ~self.here] = 0.0
+        self.xy = self.xy + self.velocity * dt
+        for _ in range(3):
+            self._separate()
+        self._keep_in(before)
+        step = self.xy - before
+        way = np.hypot(step[:, 0], step[:, 1])
+        step *= np.minimum(1.0, MOST_MPS * dt / np.maximum(way, 1e-9))[:, None]
+        self.xy = before + step
+        # Who is held up does not lean on against it.
+        moved = step / dt
+        self.velocity += 0.5 * (moved - self.velocity)
+        self._turn(dt, moved)
+
+    def _wanted(self) -> Floats:
+        """(n, 2) velocities that lead to the goals."""
+        to = self.goal - self.xy
+        away = np.hypot(to[:, 0], to[:, 1])
+        pace = np.minimum(self.pace, away / _ARRIVE_S)
+        wanted: Floats = to / np.maximum(away, 1e-9)[:, None] * pace[:, None]
+        return wanted
+
+    def _pushed(self) -> Floats:
+        """(n, 2) velocities that lead out of the way of others and of posts."""
+        away = self.xy[None] - self.xy[:, None]
+        apart = np.hypot(away[..., 0], away[..., 1]) + 1e-9
+        both = self.here[:, None] & self.here[None]
+        room = np.maximum(self.room, self.wide[:, None] + self.wide[None])
+        np.fill_diagonal(room, 0.0)
+        press = np.where(both, np.maximum(room - apart, 0.0), 0.0)
+        push: Floats = -_PUSH * (press[..., None] * away / apart[..., None]).sum(1)
+        push += self._swerve(away, apart, both & (self.room > APART_M))
+        if len(self.posts):
+            off = self.xy[:, None] - self.posts[None, :, :2]
+            gap = np.hypot(off[..., 0], off[..., 1]) + 1e-9
+            near = np.maximum(self.posts[:, 2] + 0.6 - gap, 0.0)
+            turn = np.stack([-off[..., 1], off[..., 0]], axis=-1) / gap[..., None]
+            side = np.sign((turn * self._wanted()[:, None]).sum(-1, keepdims=True))
+            push += (3.0 * near[..., None] * (off / gap[..., None] + 0.7 * side * turn)).sum(1)
+        return push
+
+    def _swerve(self, away: Floats, apart: Floats, both: Bools) -> Floats:
+        """(n, 2) sideways velocities of those who would run into somebody."""
+        pace = np.hypot(self.velocity[:, 0], self.velocity[:, 1])
+        front = self.velocity / np.maximum(pace, 0.05)[:, None]
+        ahead = (away * front[:, None]).sum(2)
+        left = front[:, None, 0] * away[..., 1] - front[:, None, 1] * away[..., 0]
+        closing = pace[:, None] - (front[:, None] * self.velocity[None]).sum(2)
+        width = 0.75 + self.wide[None]
+        met = both & (ahead > 0.1) & (ahead < 0.5 + _SIGHT_S * closing) & (np.abs(left) < width)
+        met &= (closing > 0.2) & (pace > 0.3)[:, None]
+        sign = np.where(np.abs(left) > 0.05, -np.sign(left), 1.0)
+        sway = np.where(met, sign * (width + 0.15 - np.abs(left)), 0.0)
+        most = np.take_along_axis(sway, np.abs(sway).argmax(1)[:, None], 1)[:, 0]
+        sideways = np.stack([-front[:, 1], front[:, 0]], axis=1)
+        swerve: Floats = (1.3 * most * np.maximum(1.0, 0.6 * pace))[:, None] * sideways
+        return swerve
+
+    def _separate(self) -> None:
+        """Move those apart who overlap; who is rooted stays."""
+        away = self.xy[None] - self.xy[:, None]
+        apart = np.hypot(away[..., 0], away[..., 1]) + 1e-9
+        least = np.maximum(self.least, 0.8 * (self.wide[:, None] + self.wide[None]))
+        np.fill_diagonal(least, 0.0)
+        over = np.where(self.here[:, None] & self.here[None], np.maximum(least - apart, 0.0), 0.0)
+        if not over.any():
+            return
+        share = np.where(self.rooted[None], 1.0, 0.5)
+        move = -(share * over)[..., None] * away / apart[..., None]
+        self.xy = self.xy + np.where(self.rooted[:, None], 0.0, move.sum(1))
+
+    def _keep_in(self, before: Floats) -> None:
+        for x, y, radius in self.posts.tolist():
+            off = self.xy - (x, y)
+            gap = np.hypot(off[:, 0], off[:, 1]) + 1e-9
+            least = radius + 0.2
+            inside = (gap < least) & ~self.rooted
+            if inside.any():
+                self.xy[inside] += (off / gap[:, None] * (least - gap)[:, None])[inside]
+        inside = (before >= self.low).all(1) & (before <= self.high).all(1)
+        kept = np.clip(self.xy, self.low, self.high)
+        self.xy = np.where((inside & ~self.rooted)[:, None], kept, self.xy)
+
+    def _turn(self, dt: float, moved: Floats) -> None:
+        """Turn to what is faced, or to where one goes."""
+        pace = np.hypot(moved[:, 0], moved[:, 1])
+        going = np.arctan2(moved[:, 1], moved[:, 0])
+        aim = np.where(np.isnan(self.face), np.where(pace > 0.25, going, self.heading), self.face)
+        off = (aim - self.heading + np.pi) % (2 * np.pi) - np.pi
+        most = (4.5 + 0.8 * pace) * dt
+        self.heading += np.clip(off, -most, most)

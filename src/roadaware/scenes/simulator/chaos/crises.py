@@ -1,0 +1,293 @@
+"""Crises: scenes of looting, queues that break, explosions, and people who flee from water and fire."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+
+from roadaware.scenes.simulator.actors import Floats, Pose
+from roadaware.scenes.simulator.chaos.moves import (
+    WALK_MPS,
+    keep,
+    leave,
+    lie_down,
+    pull_along,
+    push_along,
+    reach,
+    unit,
+    way_out,
+)
+from roadaware.scenes.simulator.chaos.play import Play, Player, Script
+from roadaware.scenes.simulator.chaos.quarrels import shoves
+from roadaware.scenes.simulator.chaos.things import kindle, nearest
+
+
+def loot(play: Play, cast: list[Player], spot: Floats) -> Script:
+    """Somebody takes goods and makes off with them; who they belong to shouts and comes after."""
+    thief, owner = cast[0], cast[1] if len(cast) > 1 else None
+    goods = nearest(play, spot, "suitcase", "cart", free=True)
+    if goods is None:
+        yield from reach(play, thief, spot, 1.8)
+        return
+    goods.pushed_by = thief.number
+    away = play.at(thief) - goods.xy
+    turn = math.atan2(away[1], away[0])
+    yield from reach(play, thief, goods.xy + unit(turn) * 0.75, 2.6, 0.2)
+    play.act(thief, Pose.KNEEL, "stealing/looting", "kneeling")
+    for _ in play.wait(play.draw(1.5, 2.2)):
+        play.go(thief, play.at(thief), 0.0, goods.xy)
+        yield
+    cart = goods.kind == "cart"
+    play.act(thief, Pose.PUSH_OBJECT if cart else None, "stealing/looting", "carrying")
+    out = way_out(play, thief)
+    for step in range(round(12.0 * play.fps)):
+        if np.hypot(*(play.at(thief) - out)) < 1.0:
+            break
+        play.go(thief, out, 2.0 if cart else 2.9)
+        # It comes to their hands within the first moments.
+        before, old = goods.xy.copy(), goods.heading
+        (push_along if cart else pull_along)(play, thief, goods)
+        share = min(1.0, (step + 1) / (0.5 * play.fps))
+        goods.xy = before + share * (goods.xy - before)
+        goods.heading = old + share * ((goods.heading - old + math.pi) % (2 * math.pi) - math.pi)
+        if owner is not None:
+            _after(play, owner, thief, step / play.fps)
+        yield
+    thief.doing = ()
+    yield from leave(play, thief, 2.0, out)
+
+
+def _after(play: Play, owner: Player, thief: Player, seconds: float) -> None:
+    """Shout at a thief for a while, then run after them."""
+    if seconds < 1.8:
+        play.act(owner, Pose.SHOUT, "shouting")
+        play.go(owner, play.at(owner), 0.0, thief)
+        play.bond(owner, "shouting at", thief)
+        play.noise("shouting", owner)
+        return
+    play.act(owner, None, "chasing")
+    play.go(owner, play.at(thief), 2.5)
+    if play.gap(owner, thief) < 1.6:
+        keep(play, owner, thief, 1.5, 2.5)
+    if float(np.hypot(*play.bodies.velocity[owner.number])) > 1.0:
+        play.bond(owner, "following after", thief)
+
+
+def tug(play: Play, cast: list[Player], spot: Floats) -> Script:
+    """Two want the same thing, pull it to and fro and grab each other."""
+    one, other = cast[:2]
+    goods = nearest(play, spot, "suitcase", "cart", free=True)
+    if goods is None:
+        yield from reach(play, one, spot, 1.6)
+        return
+    goods.pushed_by = one.number
+    long = goods.size_m[0]
+    gap = long + 2 * 0.27 * 1.7 + 0.05
+    centre = goods.xy.copy()
+    axis = unit(goods.heading)
+    for who, sign in ((one, -1.0), (other, 1.0)):
+        yield from reach(play, who, centre + axis * sign * gap / 2, 2.4, 0.2, 4.0)
+        play.halt(who, centre)
+    for who in (one, other):
+        play.act(who, Pose.PUSH_OBJECT, "stealing/looting")
+    for step, _ in enumerate(play.wait(play.draw(3.0, 5.0))):
+        sway = 0.3 * math.sin(2.4 * step / play.fps)
+        for who, sign in ((one, -1.0), (other, 1.0)):
+            play.go(who, centre + axis * (sign * gap / 2 + sway), 1.2, centre)
+        goods.xy = (play.at(one) + play.at(other)) / 2
+        play.bond(one, "grabbing", other)
+        play.bond(other, "pulling", one)
+        play.noise("shouting", one)
+        yield
+    goods.pushed_by = None
+    yield from shoves(play, one, other)
+
+
+def queue(play: Play, cast: list[Player], spot: Floats) -> Script:
+    """People stand in line; one pushes in, those behind complain."""
+    line, late = cast[:-1], cast[-1]
+    turn = math.pi / 2 if spot[1] < 0 else -math.pi / 2
+    head = spot - unit(turn) * 0.45 * (len(line) - 1) * -1.0
+    places = [head - unit(turn) * 0.95 * k for k in range(len(line))]
+    for _ in range(round(3.0 * play.fps)):
+        off = [float(np.hypot(*(play.at(who) - place))) for who, place in zip(line, places, strict=True)]
+        if max(off) < 0.3:
+            break
+        _stand_in_line(play, line, places, turn)
+        yield
+    for _ in play.wait(play.draw(0.5, 1.5)):
+        _stand_in_line(play, line, places, turn)
+        yield
+    while play.left_s > 0.3:
+        victim = int(play.rng.integers(0, max(1, len(line) - 1)))
+        yield from _pushing_in(play, line, late, victim, places, turn)
+        line[victim], late = late, line[victim]
+        play.act(line[victim], None)
+
+
+def _pushing_in(
+    play: Play, line: list[Player], late: Player, victim: int, places: list[Floats], turn: float
+) -> Script:
+    """One comes from the side, shoves somebody out of the line and takes their place."""
+    pushed = line[victim]
+    side = np.array([-math.sin(turn), math.cos(turn)]) * (-1.0 if math.sin(turn) > 0 else 1.0)
+    rest = [who for who in line if who is not pushed]
+    spots = [place for k, place in enumerate(places) if k != victim]
+    play.act(late, None)
+    for _ in reach(play, late, places[victim] - side * 0.8, 2.2, 0.3, 5.0):
+        _stand_in_line(play, line, places, turn)
+        yield
+    complains = [_complaint(play, who, late) for who in rest[victim : victim + 3]]
+    play.act(late, Pose.SHOVE, "pushing")
+    play.act(pushed, Pose.FLINCH, "retreating")
+    for _ in play.wait(play.draw(1.6, 2.2)):
+        play.go(pushed, places[victim] + side * 1.5, 0.8, late)
+        keep(play, late, pushed, 0.72)
+        play.bond(late, "pushing", pushed)
+        play.noise("shouting", pushed)
+        _stand_in_line(play, rest, spots, turn)
+        for one in complains:
+            next(one)
+        yield
+    play.act(late, None)
+    play.act(pushed, Pose.ARGUE, "arguing")
+    for _ in play.wait(play.draw(2.0, 4.0)):
+        play.go(late, places[victim], 1.2, pushed)
+        play.go(pushed, play.at(pushed), 0.0, late)
+        play.bond(pushed, "arguing with", late)
+        play.noise("arguing", pushed)
+        _stand_in_line(play, rest, spots, turn)
+        for one in complains:
+            next(one)
+        yield
+    for who in (pushed, *rest):
+        play.act(who, None)
+        who.eyes = None
+
+
+def _stand_in_line(play: Play, line: list[Player], places: list[Floats], turn: float) -> None:
+    for who, place in zip(line, places, strict=True):
+        away = float(np.hypot(*(play.at(who) - place)))
+        play.go(who, place, WALK_MPS, None if away > 0.4 else play.at(who) + unit(turn))
+
+
+def _complaint(play: Play, who: Player, target: Player) -> Script:
+    """What those in line do when somebody pushes in."""
+    while True:
+        kind = play.draw(0.0, 1.0)
+        if kind < 0.35:
+            play.act(who, Pose.SHOUT, "shouting")
+        elif kind < 0.6:
+            play.act(who, Pose.WAVE, "waving hands")
+        elif kind < 0.75:
+            play.act(who, Pose.FILM, "recording")
+        else:
+            play.act(who, None, "watching")
+        predicate = {Pose.SHOUT: "shouting at", Pose.FILM: "recording", Pose.WAVE: ""}.get(
+            who.pose or Pose.STAND, "watching"
+        )
+        who.eyes = target
+        for _ in play.wait(play.draw(1.6, 3.0)):
+            if predicate:
+                play.bond(who, predicate, target)
+            if who.pose == Pose.SHOUT:
+                play.noise("shouting", who)
+            yield
+
+
+def flee(play: Play, cast: list[Player], spot: Floats) -> Script:
+    """Several run together, out of the picture; some drag suitcases along."""
+    goods = {}
+    for who in cast:
+        thing = nearest(play, play.at(who), "suitcase", free=True)
+        if thing is not None and np.hypot(*(thing.xy - play.at(who))) < 2.5:
+            thing.pushed_by = who.number
+            goods[who.number] = thing
+    far = float(np.mean([play.at(who)[0] for who in cast])) > 15.5 and play.chance(0.3)
+    outs = [way_out(play, who, far) for who in cast]
+    paces = [play.draw(2.9, 3.9) - (0.5 if who.number in goods else 0.0) for who in cast]
+    for who in cast:
+        play.act(who, None, *(("carrying",) if who.number in goods else ()))
+    gone: set[int] = set()
+    for _ in range(round(14.0 * play.fps)):
+        for who, out, pace in zip(cast, outs, paces, strict=True):
+            if np.hypot(*(play.at(who) - out)) < 1.2:
+                gone.add(who.number)
+                play.halt(who)
+                who.doing = ()
+                continue
+            play.go(who, out, pace)
+            if who.number in goods:
+                pull_along(play, who, goods[who.number])
+        _together(play, [who for who in cast if who.number not in gone])
+        if len(gone) == len(cast):
+            break
+        yield
+    for who in cast:
+        yield from leave(play, who, 2.0, play.at(who).copy())
+
+
+def _together(play: Play, runners: list[Player]) -> None:
+    """Note who runs with whom: those near each other at the same pace."""
+    for one, other in pairwise(runners):
+        pace = np.hypot(*play.bodies.velocity[[one.number, other.number]].T)
+        if play.gap(one, other) < 3.5 and float(pace.min()) > 2.0:
+            play.bond(one, "running with", other)
+            play.bond(other, "running with", one)
+
+
+def panic(play: Play, cast: list[Player], spot: Floats) -> Script:
+    """Somebody ducks before what happened, backs off, and runs."""
+    who = cast[0]
+    near = float(np.hypot(*(play.at(who) - spot)))
+    play.act(who, Pose.FLINCH, "retreating")
+    for _ in play.wait(play.draw(1.5, 2.0)):
+        back = play.at(who) + unit(play.bearing(who, spot) + math.pi) * 0.8
+        play.go(who, play.ground.clamp(*back.tolist()), 0.9, spot)
+        yield
+    if near < 8.0 or play.chance(0.7):
+        yield from flee(play, cast, spot)
+    else:
+        play.act(who, Pose.FILM, "recording")
+        for _ in play.wait(play.draw(2.0, 5.0)):
+            play.go(who, play.at(who), 0.0, spot)
+            yield
+
+
+def knocked_down(play: Play, cast: list[Player], spot: Floats) -> Script:
+    """Somebody is thrown to the ground, lies there, and after a while gets on their knees."""
+    who = cast[0]
+    lie_down(play, who, play.bearing(who, spot) + math.pi + play.draw(-0.6, 0.6))
+    for _ in play.wait(play.draw(4.0, 8.0)):
+        play.noise("crying", who)
+        yield
+    play.bodies.wide[who.number] = 0.0
+    play.act(who, Pose.KNEEL, "kneeling")
+    for _ in play.wait(play.draw(2.0, 4.0)):
+        yield
+    play.rest(who)
+    yield from leave(play, who, WALK_MPS)
+
+
+def blast(play: Play, cast: list[Player], spot: Floats) -> Script:
+    """Something blows up in the street: flames, a bang, and things that burn."""
+    del cast
+    yield from play.wait(min(play.draw(1.8, 3.2), max(0.1, play.left_s * 0.3)))
+    play.alarm = spot
+    fires = [kindle(play, None, spot, 2.6)]
+    turn = play.draw(0.0, 6.28)
+    for k in range(3):
+        at = spot + unit(turn + 2.1 * k) * play.draw(0.7, 1.5)
+        fires.append(kindle(play, None, at, play.draw(0.5, 1.1)))
+    for step, _ in enumerate(play.wait(max(0.2, play.left_s))):
+        if step < 1.2 * play.fps:
+            play.noise("explosion", fires[0])
+        else:
+            play.noise("sizzling", fires[0])
+        # The ball of fire falls together after a moment.
+        if step == round(1.4 * play.fps):
+            fires[0].here = False
+            fires.insert(0, kindle(play, None, spot, 1.5))
+        yield

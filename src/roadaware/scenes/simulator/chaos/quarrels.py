@@ -1,0 +1,293 @@
+"""Quarrels: scenes of two or three who fight, push, argue, chase, talk to or hug each other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roadaware.scenes.simulator.actors import Floats, Pose
+from roadaware.scenes.simulator.chaos.moves import (
+    RUN_MPS,
+    WALK_MPS,
+    close_in,
+    keep,
+    leave,
+    lie_down,
+    meet,
+    reach,
+    unit,
+    way_out,
+)
+from roadaware.scenes.simulator.chaos.play import Play, Player, Script
+
+
+def brawl(play: Play, cast: list[Player], spot: Floats) -> Script:
+    """Two beat and shove each other; a third one may pull them apart."""
+    one, other = cast[:2]
+    yield from meet(play, one, other, spot, 0.85, 2.2)
+    yield from close_in(play, one, other, 0.85, 2.0, 3.0)
+    for turn in range(int(play.rng.integers(3, 6))):
+        if play.chance(0.5):
+            one, other = other, one
+        yield from shoves(play, one, other) if play.chance(0.4 if turn else 0.6) else blows(play, one, other)
+    if len(cast) > 2:
+        yield from _parted(play, one, other, cast[2])
+        return
+    end = play.chance(0.5)
+    if end and play.left_s > 3.0:
+        lie_down(play, other, play.bearing(one, other) + np.pi)
+        yield from _over(play, one, other)
+    else:
+        yield from chase(play, [one, other], spot)
+
+
+def blows(play: Play, one: Player, other: Player) -> Script:
+    """One strikes, the other strikes back or covers up."""
+    both = play.chance(0.55)
+    play.act(one, Pose.PUNCH, "punching", "fighting")
+    play.act(other, Pose.PUNCH if both else Pose.FLINCH, *(("punching",) if both else ()), "fighting")
+    loud = play.chance(0.4)
+    for _ in play.wait(play.draw(1.6, 3.2)):
+        keep(play, one, other, 0.8)
+        keep(play, other, one, 0.8)
+        play.bond(one, "fighting", other)
+        play.bond(other, "fighting", one)
+        if loud:
+            play.noise("shouting", other)
+        yield
+
+
+def shoves(play: Play, one: Player, other: Player, *more: str) -> Script:
+    """One shoves, the other staggers back."""
+    play.act(one, Pose.SHOVE, "pushing", *more)
+    play.act(other, Pose.FLINCH, "retreating")
+    for _ in play.wait(play.draw(1.6, 2.4)):
+        back = play.at(other) + unit(play.bearing(one, other)) * 0.8
+        play.go(other, play.ground.clamp(*back.tolist()), 0.75, one)
+        keep(play, one, other, 0.72)
+        play.bond(one, "pushing", other)
+        play.noise("shouting", one)
+        yield
+
+
+def _over(play: Play, winner: Player, loser: Player) -> Script:
+    """Shout at somebody who lies on the ground, and leave."""
+    play.act(winner, Pose.SHOUT, "shouting")
+    for _ in play.wait(play.draw(1.5, 3.0)):
+        keep(play, winner, loser, 1.1)
+        play.bond(winner, "shouting at", loser)
+        play.noise("shouting", winner)
+        yield
+    play.act(winner, None)
+    yield from leave(play, winner, RUN_MPS)
+    yield from play.wait(play.left_s)
+
+
+def _parted(play: Play, one: Player, other: Player, third: Player) -> Script:
+    """A third one pulls one of two away from the other, who shouts after them."""
+    play.act(one, Pose.SHOUT, "shouting")
+    play.act(other, Pose.ARGUE, "arguing")
+    play.halt(other, one)
+    yield from close_in(play, third, one, 0.8, 2.6)
+    if play.gap(third, one) > 1.3:
+        return
+    play.act(third, Pose.PUSH_OBJECT, "walking")
+    away = unit(play.bearing(other, one))
+    for _ in play.wait(play.draw(2.2, 3.5)):
+        goal = play.ground.clamp(*(play.at(third) + away * 0.9).tolist())
+        play.go(third, goal, 0.8, one)
+        keep(play, one, third, 0.7)
+        play.bodies.face[one.number] = play.bearing(one, other)
+        play.bond(third, "pulling", one)
+        play.bond(one, "shouting at", other)
+        play.noise("shouting", one)
+        yield
+    play.act(third, None, "speaking/talking")
+    play.act(other, None)
+    play.act(one, None)
+    for _ in play.wait(play.draw(1.5, 3.0)):
+        keep(play, third, one, 1.0)
+        keep(play, one, third, 1.0)
+        play.bond(third, "speaking to", one)
+        play.noise("speaking", third)
+        yield
+
+
+def quarrel(play: Play, cast: list[Player], spot: Floats) -> Script:
+    """Two argue and shout by turns, then shove, make it up or walk off."""
+    one, other = cast[:2]
+    yield from meet(play, one, other, spot, 1.0, 1.6)
+    for _ in range(int(play.rng.integers(3, 6))):
+        if play.chance(0.6):
+            one, other = other, one
+        loud = play.chance(0.35)
+        both = not loud and play.chance(0.35)
+        play.act(one, Pose.SHOUT if loud else Pose.ARGUE, "shouting" if loud else "arguing")
+        play.act(other, Pose.ARGUE if both else None, *(("arguing",) if both else ()))
+        for _ in play.wait(play.draw(1.6, 3.4)):
+            keep(play, one, other, 0.95)
+            keep(play, other, one, 0.95)
+            play.bond(one, "shouting at" if loud else "arguing with", other)
+            if both:
+                play.bond(other, "arguing with", one)
+            play.noise("shouting" if loud else "arguing", one)
+            yield
+    end = play.draw(0.0, 1.0)
+    if end < 0.35:
+        yield from embrace(play, one, other)
+    elif end < 0.7:
+        yield from shoves(play, one, other)
+        yield from leave(play, other, WALK_MPS * 1.2)
+    else:
+        play.act(other, None)
+        yield from _walk_off(play, one, other)
+
+
+def _walk_off(play: Play, one: Player, other: Player) -> Script:
+    """One leaves, the other one comes after them."""
+    play.act(one, None)
+    goal = way_out(play, one)
+    for step in range(round(min(7.0, play.left_s) * play.fps)):
+        play.go(one, goal, 1.7)
+        late = step < 0.6 * play.fps
+        play.go(other, play.at(other) if late else play.at(one), 0.0 if late else 1.5)
+        if not late and float(np.hypot(*play.bodies.velocity[other.number])) > 0.6:
+            play.bond(other, "following after", one)
+        yield
+
+
+def embrace(play: Play, one: Player, other: Player) -> Script:
+    """Two step up to each other and hug."""
+    a, b = one.number, other.number
+    play.act(one, None)
+    play.act(other, None)
+    play.bodies.touch(a, b, 0.3)
+    for _ in play.wait(2.0):
+        keep(play, one, other, 0.36)
+        keep(play, other, one, 0.36)
+        if play.gap(one, other) < 0.45:
+            break
+        yield
+    near = play.gap(one, other) < 0.7
+    for who in cast_of(one, other):
+        play.act(who, Pose.HUG if near else None, *(("hugging",) if near else ()))
+        play.root(who, near)
+    for _ in play.wait(play.draw(2.0, 4.0)):
+        for who, to in ((one, other), (other, one)):
+            play.halt(who, to)
+            if near:
+                play.bond(who, "hugging", to)
+        yield
+    for who in cast_of(one, other):
+        play.act(who, None)
+        play.root(who, False)
+    for _ in play.wait(0.8):
+        keep(play, one, other, 0.9)
+        yield
+    play.bodies.touch(a, b, None)
+
+
+def cast_of(*players: Player) -> tuple[Player, ...]:
+    """Several players."""
+    return players
+
+
+def reunion(play: Play, cast: list[Player], spot: Floats) -> Script:
+    """Two run towards each other, and hug."""
+    one, other = cast[:2]
+    for _ in play.wait(play.draw(0.2, 1.5)):
+        for who, to in ((one, other), (other, one)):
+            play.halt(who, to)
+        yield
+    for _ in range(round(5.0 * play.fps)):
+        if play.gap(one, other) < 1.0:
+            break
+        for who, to in ((one, other), (other, one)):
+            play.go(who, play.at(to), 2.9)
+            if play.gap(one, other) > 1.6:
+                play.bond(who, "running towards", to)
+        yield
+    yield from embrace(play, one, other)
+    yield from chat(play, cast, (play.at(one) + play.at(other)) / 2)
+
+
+def chat(play: Play, cast: list[Player], spot: Floats) -> Script:
+    """Two stand and talk by turns."""
+    one, other = cast[:2]
+    yield from meet(play, one, other, spot, 1.0, WALK_MPS)
+    for _ in range(int(play.rng.integers(2, 4))):
+        one, other = other, one
+        play.act(one, None, "speaking/talking")
+        play.act(other, None)
+        for _ in play.wait(play.draw(1.6, 3.5)):
+            for who, to in ((one, other), (other, one)):
+                play.go(who, play.at(who), 0.0, to)
+                who.eyes = to
+            play.bond(one, "speaking to", other)
+            play.noise("speaking", one)
+            yield
+
+
+def chase(play: Play, cast: list[Player], spot: Floats) -> Script:
+    """One runs away, another one comes after them and falls behind."""
+    hunter, runner = cast[:2]
+    play.act(runner, None)
+    play.act(hunter, None, "chasing")
+    x, y = play.at(runner).tolist()
+    across = play.ground.clamp(x + play.draw(-2.5, 2.5), -np.sign(y or 1.0) * play.draw(2.5, 5.0))
+    clear = float((across - play.at(runner)) @ (play.at(hunter) - play.at(runner))) < 0
+    goals = [across, None] if clear and abs(y) > 1.0 else [None]
+    out = way_out(play, runner)
+    pace = play.draw(3.9, 4.5)
+    for goal in goals:
+        end = out if goal is None else goal
+        for _ in range(round(9.0 * play.fps)):
+            if np.hypot(*(play.at(runner) - end)) < 1.2:
+                break
+            play.go(runner, end, pace)
+            play.go(hunter, play.at(runner), pace - 1.0)
+            if float(np.hypot(*play.bodies.velocity[runner.number])) > 1.5:
+                play.bond(runner, "running away from", hunter)
+                play.bond(hunter, "following after", runner)
+            play.noise("shouting", hunter)
+            yield
+    yield from _given_up(play, hunter, runner)
+
+
+def _given_up(play: Play, hunter: Player, runner: Player) -> Script:
+    """The hunter shouts after the runner, who is gone."""
+    if play.left_s < 25.0:
+        play.bodies.here[runner.number] = False
+        runner.away = True
+    play.halt(runner)
+    play.act(hunter, Pose.SHOUT, "shouting")
+    for _ in play.wait(play.draw(1.5, 2.5)):
+        play.halt(hunter)
+        play.noise("shouting", hunter)
+        yield
+
+
+def throwing(play: Play, cast: list[Player], spot: Floats) -> Script:
+    """One throws stones at another one, who backs off."""
+    one, other = cast[:2]
+    play.go(other, play.at(other), 0.0, one)
+    yield from reach(play, one, spot, 2.0)
+    for _ in range(int(play.rng.integers(2, 5))):
+        if other.away or play.gap(one, other) > 12.0:
+            break
+        play.act(one, Pose.THROW, "throwing object")
+        play.halt(one, other)
+        back = play.gap(one, other) < 9.0 and play.chance(0.8)
+        play.act(other, Pose.FLINCH if back else None, *(("retreating",) if back else ()))
+        for _ in play.wait(1.6):
+            play.go(one, play.at(one), 0.0, other)
+            goal = play.at(other) + unit(play.bearing(one, other)) * 0.6
+            play.go(other, play.ground.clamp(*goal.tolist()), 0.5 if back else 0.0, one)
+            play.bond(one, "throwing objects at", other)
+            yield
+        play.act(one, Pose.SHOUT, "shouting")
+        for _ in play.wait(1.5):
+            play.bond(one, "shouting at", other)
+            play.noise("shouting", one)
+            yield
+    play.act(one, None)
+    play.act(other, None)
