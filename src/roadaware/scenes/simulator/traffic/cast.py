@@ -30,8 +30,8 @@ CYCLIST_AHEAD, BUS_AHEAD = 0.35, 0.12
 """Shares of scenes in which one of them starts before the own vehicle."""
 LEAVING, AT_ONCE = 0.5, 2
 """Share of parked vehicles that would leave when the own vehicle comes, and how many do at a time."""
-REVERSING = 0.6
-"""Share of them that reverse first, where there is room."""
+REVERSING = 0.7
+"""Share of them that reverse first; nobody is parked behind them."""
 
 
 @dataclass(eq=False)
@@ -111,9 +111,10 @@ class Cast:
             x, y = lane.line.beside(s, 0.25 * (beside - 0.5)).tolist()
             heading = float(lane.line.heading(s)) + 0.04 * (turn - 0.5)
             room_before = k + 1 < n and not taken[k + 1]
-            room_behind = k > 0 and not taken[k - 1]
             goes = room_before and leaves < LEAVING and make.kind != "Mobike"
-            reverse = 2.5 if goes and room_behind and back < REVERSING else 0.0
+            reverse = 2.5 if goes and k > 0 and back < REVERSING else 0.0
+            if reverse and taken[k - 1]:
+                found.pop()
             found.append(Parked(make, x, y, heading, lane.number, goes, reverse))
         return found
 

@@ -69,15 +69,17 @@ def bodies_of(vehicles: Sequence[Vehicle], things: Floats) -> Bodies:
         vehicles: that move.
         things: (k, 5) x, y, heading, length, width.
     """
-    rows = [
-        (v.x, v.y, v.heading, v.length, v.width, v.v, v.kind == "Cyc" or v.hazard or v.hold == "bay")
-        for v in vehicles
-    ]
+    rows = [(v.x, v.y, v.heading, v.length, v.width, v.v, _is_passable(v)) for v in vehicles]
     table = np.array(rows, dtype=np.float64).reshape(-1, 7)
     still = np.column_stack([things, np.zeros(len(things)), np.ones(len(things))])
     table = np.concatenate([table, still])
     x, y, heading, length, width, speed, passable = table.T
     return Bodies(x, y, heading, length, width, speed, passable > 0)
+
+
+def _is_passable(vehicle: Vehicle) -> bool:
+    aside = vehicle.aside_for is not None
+    return vehicle.kind == "Cyc" or vehicle.hazard or vehicle.hold == "bay" or aside
 
 
 def look(vehicles: Sequence[Vehicle], bodies: Bodies, people: Floats, velocity: Floats) -> Sight:

@@ -14,8 +14,8 @@ from roadaware.scenes.simulator.traffic import Lived, OnFoot
 from roadaware.scenes.simulator.traffic.cast import Cast
 from roadaware.scenes.simulator.traffic.following import HARDEST, bodies_of, look
 from roadaware.scenes.simulator.traffic.junctions import Junctions
-from roadaware.scenes.simulator.traffic.lights import Lights
 from roadaware.scenes.simulator.traffic.kinds import FASTEST
+from roadaware.scenes.simulator.traffic.lights import Lights
 from roadaware.scenes.simulator.traffic.manoeuvres import SQUEEZE, Manoeuvres
 from roadaware.scenes.simulator.traffic.net import Net
 from roadaware.scenes.simulator.traffic.record import Recorder, ego_of

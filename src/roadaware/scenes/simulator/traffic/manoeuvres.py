@@ -14,8 +14,8 @@ from roadaware.scenes.simulator.traffic.net import Net
 from roadaware.scenes.simulator.traffic.strips import Strip, is_free, people_free, strip_of
 from roadaware.scenes.simulator.traffic.vehicle import Passing, Shift, Vehicle
 
-CYCLIST_ROOM_M, OTHER_ROOM_M = 0.95, 0.55
-"""Beside whom or what is passed."""
+CYCLIST_ROOM_M, OTHER_ROOM_M, URGENT_ROOM_M = 0.95, 0.55, 0.35
+"""Beside cyclists and others that are passed, and when it is urgent."""
 FARTHEST_M = 3.5
 """From the middle of the lane that one drives when one passes."""
 WISH_S, GIVE_UP_S = 1.8, 6.0
@@ -119,7 +119,7 @@ class Manoeuvres:
         strip = strip_of(vehicle, bodies, row, 40.0, 150.0)
         chain = [lead, *self._next_ones(vehicle, lead, strip, bodies)]
         side = self.net.inwards
-        edges = [side * strip.left[k] + strip.half[k] + self._room(k, vehicles) for k in chain]
+        edges = [side * strip.left[k] + strip.half[k] + self._room(vehicle, k, vehicles) for k in chain]
         left = side * (max(edges) + vehicle.width / 2)
         last = chain[-1]
         moves = float(strip.onward[last])
@@ -166,14 +166,16 @@ class Manoeuvres:
             found.append(last)
         return found
 
-    def _room(self, place: int, vehicles: Sequence[Vehicle]) -> float:
+    def _room(self, vehicle: Vehicle, place: int, vehicles: Sequence[Vehicle]) -> float:
+        if vehicle.beacon:
+            return URGENT_ROOM_M
         cyclist = place < len(vehicles) and vehicles[place].kind == "Cyc"
         return CYCLIST_ROOM_M if cyclist else OTHER_ROOM_M
 
     def _road_is_plain(self, vehicle: Vehicle, way_m: float, left_m: float = 9.0) -> bool:
         """Whether nothing on the next metres forbids to drive beside the lane.
 
-        Who stays out of the opposite lane, nearly, may do so straight through a junction and past green lights.
+        Who all but stays out of the opposite lane may do so straight through junctions and past green lights.
         """
         lane = self.net.layout.lanes[vehicle.lane]
         over = self.net.inwards * left_m + vehicle.width / 2 - lane.width_m * (0.5 + lane.order)

@@ -13,8 +13,8 @@ from roadaware.scenes.simulator.traffic.vehicle import Vehicle
 
 GRID_M = 3.0
 FAR_M = 1e6
-ROOM_M = 0.35
-"""Between sides of vehicles."""
+ROOM_M, URGENT_M = 0.35, 0.1
+"""Between sides of vehicles, and when it is urgent."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,8 @@ def is_free(
         time_s: how long.
         but: places of bodies that do not count.
     """
-    side = np.abs(strip.left - left_m) < vehicle.width / 2 + strip.half + ROOM_M
+    room = URGENT_M if vehicle.beacon else ROOM_M
+    side = np.abs(strip.left - left_m) < vehicle.width / 2 + strip.half + room
     side &= strip.along < FAR_M
     side[list(but)] = False
     own = vehicle.length / 2

@@ -199,7 +199,7 @@ class Vehicle:
         return x - left * float(np.sin(heading)), y + left * float(np.cos(heading))
 
     def stretch(self) -> float:
-        """Metres it moves per metre of its path: less on the inner side of a bend, more where it moves sideways."""
+        """Metres it moves per metre of its path: fewer inside a bend, more where it moves sideways."""
         if abs(self.left_m) < 0.05 and self.shift.target_m == self.shift.left_m:
             return 1.0
         ax, ay = self.spot(self.s - 0.5)
