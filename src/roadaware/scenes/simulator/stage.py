@@ -11,6 +11,8 @@ from roadaware.scenes.simulator.mesh import Soup, placed, poured
 _BODIES = ("Ped", "Cyc", "Mobike")
 NEAR_M, FAR_M = 35.0, 140.0
 """Up to where things have their fine shape, and from where on they are not drawn."""
+_BESIDE_M = 12.0
+"""How far outside the view things are kept: long vehicles, and shadows of a low sun."""
 
 
 class Stage:
@@ -25,6 +27,7 @@ class Stage:
         from roadaware.scenes.simulator.town import Town
 
         self.episode, self.range_m = episode, range_m
+        self._spread = float(np.tan(np.radians(episode.config.camera.fov_deg / 2)))
         self.town = Town(episode.layout, episode.config, episode.conditions)
 
     def soup(self, frame: int) -> Soup:
@@ -36,7 +39,7 @@ class Stage:
         ego = self.episode.ego
         place, heading = ego.position[frame], float(ego.heading[frame])
         parts = [self.town.near(place, heading, self.range_m)]
-        parts += [self._actor(actor, frame) for actor in self.episode.actors if self._in_range(actor, frame)]
+        parts += [self._actor(actor, frame) for actor in self.episode.actors if self._in_view(actor, frame)]
         parts += self._signals(frame)
         return poured(parts)
 
@@ -52,6 +55,17 @@ class Stage:
         parts = [self.town.near(place, heading, range_m, behind_m=range_m)]
         parts += [self._actor(actor, frame) for actor in self.episode.actors if self._in_range(actor, frame)]
         return poured([*parts, *self._signals(frame)])
+
+    def _in_view(self, actor: Actor, frame: int) -> bool:
+        """Whether it may be in the picture, or throw a shadow into it."""
+        if not self._in_range(actor, frame):
+            return False
+        ego = self.episode.ego
+        away = actor.position[frame - actor.first, :2] - ego.position[frame, :2]
+        heading = float(ego.heading[frame])
+        ahead = away @ np.array([np.cos(heading), np.sin(heading)])
+        aside = abs(away @ np.array([-np.sin(heading), np.cos(heading)]))
+        return bool(ahead > -_BESIDE_M and aside < _BESIDE_M + self._spread * max(ahead, 0.0))
 
     def _in_range(self, actor: Actor, frame: int) -> bool:
         row = actor.at(frame)
