@@ -1,4 +1,4 @@
-"""A straight road, perhaps with a place to cross or a side road, people who do as told, and a world to look into."""
+"""A straight road, perhaps with a crossing or a side road, people who do as told, a world to look into."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FPS = 12.0
 
 
 class People:
-    """People where a function of time puts them: rows of x, y and the velocity on the road; x, y beside it."""
+    """People where functions of time put them: x, y and velocity on the road, x and y beside it."""
 
     def __init__(self, on_road=None, waiting=None) -> None:
         self._on_road, self._waiting = on_road or (lambda t: []), waiting or (lambda t: [])
@@ -90,7 +90,7 @@ def straight(
 
 
 def junction(signals: bool = False) -> Layout:
-    """A side road from the south meets a road along x at 200 m; traffic on the right; lane 4 comes out of it."""
+    """A side road from the south meets a road along x at 200 m; lane 4 comes out of it."""
     h = LANE_M / 2
 
     def lane(number: int, road: int, start, end) -> Lane:
@@ -109,7 +109,7 @@ def junction(signals: bool = False) -> Layout:
 
     def way(a: int, b: int, turn) -> Connector:
         p, q = lanes[a].line.points[-1], lanes[b].line.points[0]
-        u, v = (lanes[k].line.points[1] - lanes[k].line.points[0] for k in (a, b))
+        u = lanes[a].line.points[1] - lanes[a].line.points[0]
         corner = p + u / np.hypot(*u) * abs(np.dot(q - p, u / np.hypot(*u)))
         t = np.linspace(0, 1, 30)[:, None]
         curve = (1 - t) ** 2 * p + 2 * t * (1 - t) * corner + t**2 * q

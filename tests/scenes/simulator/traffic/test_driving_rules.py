@@ -8,7 +8,10 @@ from straight_road import FPS, LANE_M, People, junction, put, run, straight, wor
 
 from roadaware.scenes.simulator.actors import Lamp, Light
 from roadaware.scenes.simulator.config import Behaviour
+from roadaware.scenes.simulator.traffic.cast import Parked
+from roadaware.scenes.simulator.traffic.kinds import draw_make
 from roadaware.scenes.simulator.traffic.lights import READY
+from roadaware.scenes.simulator.traffic.record import ego_of
 from roadaware.scenes.simulator.traffic.vehicle import Shift
 
 H = LANE_M / 2
@@ -21,15 +24,14 @@ def behaviour(**more) -> Behaviour:
 def test_own_vehicle_keeps_its_speed_on_an_empty_road_and_arrays_are_differences_of_each_other():
     there = world(straight())
     run(there)
-    from roadaware.scenes.simulator.traffic.record import ego_of
-
     ego = ego_of(there.ego, FPS)
     assert ego.speed == pytest.approx(30 / 3.6, abs=0.05)
     steps = np.diff(ego.position[:, 0]) * FPS
     assert steps == pytest.approx((ego.speed[1:] + ego.speed[:-1]) / 2, abs=0.02)
     assert ego.acceleration == pytest.approx(np.gradient(ego.speed) * FPS)
     assert ego.yaw_rate == pytest.approx(np.zeros(len(ego.yaw_rate)), abs=1e-9)
-    assert (ego.lane == 0).all() and (ego.action == 1).all()
+    assert (ego.lane == 0).all()
+    assert (ego.action == 1).all()
 
 
 def test_a_follower_stops_behind_who_stands_and_lights_its_brake_lamps_before():
@@ -38,10 +40,12 @@ def test_a_follower_stops_behind_who_stands_and_lights_its_brake_lamps_before():
     follower = put(there, "Car", 0, 110.0, 8.0)
     run(there, seconds=18)
     gap = lead.rear - follower.front
-    assert 1.0 < gap < 3.5 and follower.v < 0.05
+    assert 1.0 < gap < 3.5
+    assert follower.v < 0.05
     lamps = [int(row[4]) for row in follower.trail]
     lit = [k for k, lamp in enumerate(lamps) if lamp & Lamp.BRAKE]
-    assert lit and follower.trail[lit[0]][3] > 4.0, "lamps are lit while it still moves fast"
+    assert lit
+    assert follower.trail[lit[0]][3] > 4.0, "lamps are lit while it still moves fast"
     speeds = np.array([row[3] for row in follower.trail])
     assert np.abs(np.diff(speeds)).max() * FPS < 4.0, "seen early, braked for gently"
 
@@ -103,9 +107,8 @@ def test_who_comes_out_of_a_side_road_gives_way_and_goes_in_a_gap():
     turned = [int(row[7]) for row in side.trail]
     signals = [int(row[10]) for row in side.trail]
     first = turned.index(1)
-    assert signals[first - 1] == 1 and signals[: first - 1].count(1) >= 2 * FPS, (
-        "it indicates before it turns"
-    )
+    assert signals[first - 1] == 1
+    assert signals[: first - 1].count(1) >= 2 * FPS, "it indicates before it turns"
     assert set(turned) == {0, 1}
 
 
@@ -125,16 +128,16 @@ def test_a_cyclist_is_overtaken_over_the_middle_line_with_indicators_out_and_bac
     run(there)
     rows = np.array(there.ego.trail)
     overtaking = rows[:, 9] > 0
-    assert overtaking.any() and there.ego.rear > cyclist.front
+    assert overtaking.any()
+    assert there.ego.rear > cyclist.front
     shift = rows[:, 8][rows[:, 8] != 0]
-    assert shift[0] == 1 and shift[-1] == -1
+    assert shift[0] == 1
+    assert shift[-1] == -1
     beside = np.abs(rows[:, 0] - np.array([row[0] for row in cyclist.trail])) < 3.0
     room = np.abs(rows[beside, 1] - np.array([row[1] for row in cyclist.trail])[beside])
     assert room.min() > 1.9, "at least a metre between them"
     begun = int(np.flatnonzero(rows[:, 8] == 1)[0])
     assert (rows[begun - 8 : begun, 10] == 1).all(), "it indicates before it pulls out"
-    from roadaware.scenes.simulator.traffic.record import ego_of
-
     assert {1, 6} <= set(ego_of(there.ego, FPS).action.tolist())
 
 
@@ -194,16 +197,15 @@ def test_a_bus_serves_its_stop_and_pulls_away():
     there.ego.hazard = True
     run(there)
     stood = np.array([row[0] for row in bus.trail if row[3] == 0.0])
-    assert len(stood) > 4 * FPS and 190.0 < stood.mean() + bus.length / 2 < 194.5
+    assert len(stood) > 4 * FPS
+    assert 190.0 < stood.mean() + bus.length / 2 < 194.5
     assert bus.s > 210.0
     signals = [int(row[10]) for row in bus.trail]
-    assert -1 in signals and signals.index(-1) < signals.index(1), "towards the kerb, then away from it"
+    assert -1 in signals
+    assert signals.index(-1) < signals.index(1), "towards the kerb, then away from it"
 
 
 def test_parked_vehicles_reverse_in_their_bay_and_pull_out_when_nobody_comes():
-    from roadaware.scenes.simulator.traffic.cast import Parked
-    from roadaware.scenes.simulator.traffic.kinds import draw_make
-
     there = world(straight(bay_lane=True), seconds=30, behaviour=behaviour())
     make = draw_make(np.random.default_rng(0), "Car", 2.2, 4.8)
     there.cast.parked = [Parked(make, 150.0, -4.4, 0.0, 1, True, 2.5)]
@@ -215,9 +217,11 @@ def test_parked_vehicles_reverse_in_their_bay_and_pull_out_when_nobody_comes():
     assert np.allclose(still.position[-1], moved.position[0], atol=0.05)
     assert moved.speed.min() < -0.5
     reverse = (moved.lamps & Lamp.REVERSE) > 0
-    assert reverse.any() and not (moved.speed[reverse] > 0.1).any()
+    assert reverse.any()
+    assert not (moved.speed[reverse] > 0.1).any()
     assert moved.position[-1, 1] == pytest.approx(-H, abs=0.05)
-    assert still.number < len(actors) and not still.lamps.any()
+    assert still.number < len(actors)
+    assert not still.lamps.any()
 
 
 def test_a_sideways_move_is_smooth_and_ends_where_it_should():
@@ -227,5 +231,6 @@ def test_a_sideways_move_is_smooth_and_ends_where_it_should():
     slope = np.array([move.at(float(x))[1] for x in s])
     inside = (s > 10.1) & (s < 29.9)
     assert np.gradient(left, s)[inside] == pytest.approx(slope[inside], abs=2e-3)
-    assert left[-1] == -2.0 and move.many(s[s > 10])[-1] == pytest.approx(-2.0)
+    assert left[-1] == -2.0
+    assert move.many(s[s > 10])[-1] == pytest.approx(-2.0)
     assert move.many(s[s >= 10]) == pytest.approx(left[s >= 10], abs=1e-9)

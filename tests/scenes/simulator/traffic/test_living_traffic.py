@@ -1,4 +1,4 @@
-"""Laws of the traffic of whole scenes: nobody collides, jumps, speeds or appears from nowhere; chance is the rng's."""
+"""Whole scenes: nobody collides, jumps, speeds or appears from nowhere; chance is the rng's."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class Cast:
         """Who is parked in a row of bays."""
         n = max(round(lane.line.length / BAY_M), 1)
         taken: Bools = self.rng.random(n) < self.config.behaviour.parked
-        found = []
+        found: list[Parked] = []
         for k in np.flatnonzero(taken).tolist():
             make = draw_make(self.rng, draw_kind(self.rng, PARKED), lane.width_m, 5.45)
             s = (k + 0.5) * lane.line.length / n + float(self.rng.normal(0, 0.1))
