@@ -28,7 +28,7 @@ def stream(gap_s: float, speed: float = 10.0):
     """Vehicles that pass in both directions every so many seconds, for ever."""
 
     def vehicles(seconds: float) -> list[tuple[float, float]]:
-        rows = [(105.0 + 0.4 * seconds, 0.4)]
+        rows = [(105.0 + 3.0 * seconds, 3.0)]
         for k in range(-3, 12):
             offset = k * gap_s * speed
             rows.append((CROSSING_M - offset + speed * (seconds % gap_s), speed))

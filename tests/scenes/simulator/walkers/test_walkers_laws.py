@@ -64,7 +64,9 @@ def check_place(actor: Actor, regions: Regions, fps: float) -> None:
     low = np.isin(where.on, (On.ROAD, On.JUNCTION, On.PARKING, On.CROSSING))
     low |= (where.on == On.BUS_STOP) & (where.height_m == 0)
     out = actor.facts["crossing"].astype(bool)
-    assert not (low & ~out).any()
+    # Lines of kerbs are drawn through points, to some millimetres: a frame more or less.
+    near = out | np.append(out[1:], False) | np.append(False, out[:-1])
+    assert not (low & ~near).any()
     assert (np.abs(actor.position[:, 2] - where.height_m)[~out] < 0.13).all()
     mind = actor.mind
     if mind is None or mind.crossing is None or mind.crossing == actor.first:

@@ -56,7 +56,9 @@ def mind_of(walker: Walker, part: dict[str, Floats], past: Past) -> Mind | None:
     out = np.flatnonzero(part["over"] < 0.0)
     step = int(out[0]) if len(out) else None
     span = _asked(walker, part, past, step)
-    if span is None:
+    # Whether somebody crosses is not known while they wait and the own vehicle is yet to come.
+    open_end = step is None and walker.place is not None and person.wants
+    if span is None or (open_end and _ahead(part, past)[0][-1] > PASSING_M):
         return None
     first = int(part["frame"][0])
     crossing = None if step is None else first + step

@@ -158,7 +158,7 @@ def _party(
     lane = float(rng.uniform(0.45, max(0.5, width - 0.45)))
     way = 1 if rng.random() < 0.5 else -1
     if later:
-        lead = Start(first, band, s, lane, way, None, "later", trigger_m=float(rng.uniform(20.0, 70.0)))
+        lead = Start(first, band, s, lane, way, None, "later", trigger_m=float(rng.uniform(25.0, 75.0)))
     elif place is None:
         lead = Start(first, band, s, lane, way)
     elif wants:
@@ -190,7 +190,9 @@ def place_near(setting: Setting, band: int, s: float, way: int, rng: np.random.G
     """
     far = 18.0 if way else 35.0
     marked = [place for place in setting.marked if place.band == band and _lies(place.s - s, way, far)]
-    if marked and rng.random() < MARKED_SHARE:
+    # Who wants to cross soon does not like to wait for lights.
+    lights = bool(marked) and all(place.kind == "signalled" for place in marked)
+    if marked and rng.random() < MARKED_SHARE * (0.5 if lights and way else 1.0):
         return min(marked, key=lambda place: abs(place.s - s) * (ZEBRA if place.kind == "zebra" else 1.0))
     length = setting.ways.bands[band].length_m
     ends = [end for end in (1.6, length - 1.6) if _lies(end - s, way, 14.0)]
@@ -213,7 +215,8 @@ def _errand(setting: Setting, place: Place, person: Person, lane: float, rng: np
     length = setting.ways.bands[place.band].length_m
     ahead = setting.ahead(place.band, place.s)
     woken = max(0.0, (ahead - WAKE_M) / setting.speed)
-    spare = float(rng.uniform(3.0, 14.0))
+    # Lights keep people waiting, so they come earlier.
+    spare = float(rng.uniform(4.0, 14.0)) + (6.0 if place.kind == "signalled" else 0.0)
     away = max(0.0, person.pace * (ahead / setting.speed - woken - spare))
     rooms = {1: place.s - 0.5, -1: length - place.s - 0.5}
     ways = [way for way in (1, -1) if rooms[way] > min(away, max(rooms.values()) - 0.01)]
