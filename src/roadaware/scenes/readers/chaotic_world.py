@@ -134,23 +134,14 @@ def read(
         UsageError: if an option is none.
         InputError: if no file can be read, or the list of actions cannot.
     """
-    if (
-        pictures not in (None, *_PICTURES)
-        or sounds not in (None, *_GROUPS)
-        or first_frame not in (None, 0, 1)
-    ):
-        raise UsageError("'pictures' is picked or all, 'sounds' is group or frame, 'first_frame' is 0 or 1")
+    _check_options(pictures, sounds, first_frame)
     parts, findings, held = _parts(source, pictures, sounds), Findings(), Held()
     names = parts.names
     if labels is not None:
         names.append(source.lend(Path(labels)))
-        listed = read_labels(source.read(names[-1]), source.where(names[-1]), findings)
-        held.known = numbered_as_files(listed)
+        held.known = _listed(source, names[-1], findings)
     _read_sides(source, parts, held, findings)
-    jobs = [(name, _kind(source, name)) for name in parts.any]
-    jobs += [(name, _take_actions) for name in parts.actions] + [
-        (name, _take_sounds) for name in parts.sounds
-    ]
+    jobs = _jobs(source, parts)
     errors: list[InputError] = []
     for done, (name, take) in enumerate(jobs, 1):
         found = Findings()
@@ -189,6 +180,32 @@ def _meta(
 
 _T = TypeVar("_T")
 _Take = Callable[[Source, str, Held, Findings], None]
+
+
+def _check_options(pictures: str | None, sounds: str | None, first_frame: int | None) -> None:
+    """Raises UsageError if an option is none."""
+    if (
+        pictures not in (None, *_PICTURES)
+        or sounds not in (None, *_GROUPS)
+        or first_frame not in (None, 0, 1)
+    ):
+        raise UsageError("'pictures' is picked or all, 'sounds' is group or frame, 'first_frame' is 0 or 1")
+
+
+def _jobs(source: Source, parts: _Parts) -> list[tuple[str, _Take]]:
+    """Each csv with how it is read."""
+    jobs = [(name, _kind(source, name)) for name in parts.any]
+    jobs += [(name, _take_actions) for name in parts.actions]
+    return jobs + [(name, _take_sounds) for name in parts.sounds]
+
+
+def _listed(source: Source, name: str, findings: Findings) -> LabelMap:
+    """The actions of a list, with the numbers of the csv files.
+
+    Raises:
+        InputError: if it cannot be read.
+    """
+    return numbered_as_files(read_labels(source.read(name), source.where(name), findings))
 
 
 def _kind(source: Source, name: str) -> _Take:
