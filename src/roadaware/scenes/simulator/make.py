@@ -78,6 +78,6 @@ def _street(
     lived = simulate(layout, config, conditions, streams[2], walkers)
     actors: tuple[Actor, ...] = (*lived.vehicles, *walkers.actors(len(lived.vehicles)))
     if config.preset == "corner-cases":
-        actors = (*actors, *place_objects(layout, lived.ego, config, streams[3], len(actors)))
+        actors = (*actors, *place_objects(layout, lived.ego, config, streams[3], len(actors), actors))
     episode = Episode(name, seed, config, conditions, layout, lived.ego, actors, lived.signals)
     return replace(episode, noises=street_noises(episode))

@@ -151,6 +151,7 @@ def test_nobody_is_about_where_nobody_is_asked_for() -> None:
 @pytest.mark.slow
 def test_shares_of_twenty_scenes_and_speed() -> None:
     config = config_of("crossing")
+    config = replace(config, camera=replace(config.camera, fps=12.0))
     asked, wanted, crossed, guesses = 0, 0, 0, ([], [])
     for seed in range(20):
         layout, _, actors = scene(config, seed)
