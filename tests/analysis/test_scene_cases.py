@@ -14,6 +14,7 @@ from roadaware.analysis.grounded_strips import grounded_strips
 from roadaware.analysis.heard_maps import HeardMap, heard_maps, success_curves
 from roadaware.errors import InputError
 from roadaware.metrics.sound.config import SoundConfig
+from roadaware.scenes.dense import with_layout
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Meta, Scenes
 
@@ -95,6 +96,20 @@ def test_no_claims_leave_everything_to_nothing() -> None:
     assert action_confusion(Predictions(meta=actions()), scenes).shares.tolist() == [[0.0, 0.0, 1.0]]
 
 
+def test_claims_without_words_and_dense_claims_mean_what_the_metric_takes_them_for() -> None:
+    true = boxes((0, 0, None, 0.0), (1, 1, None, 0.0))
+    scenes = Scenes(
+        videos=VIDEOS, boxes=true, labels=labels((0, 1, 0), (1, 2, 0)).drop("score"), meta=actions()
+    )
+    wordless = Predictions(boxes=true, labels=labels((0, 1, 0.5), (1, 0, 0.5)), meta=Meta())
+    scores = pl.Series("scores", [[0.1, 0.9, 0.2], [0.8, 0.1, 0.3]], dtype=pl.Array(pl.Float32, 3))
+    dense = Predictions(boxes=true.with_columns(scores), meta=with_layout(actions(), "boxes", ["action"]))
+    for claims in (wordless, dense):
+        found = action_confusion(claims, scenes)
+        assert found.labels == ("run", "sit")
+        assert found.shares.tolist() == [[1, 0, 0, 0], [0, 0, 1, 0]]
+
+
 def related(cls: type, rows: pl.DataFrame, tracks: pl.DataFrame, names: list[str], videos: pl.DataFrame):
     tubes = tracks["tube"].unique(maintain_order=True).to_list()
     return cls(
@@ -114,6 +129,17 @@ def relations(*rows: tuple[int, int, int, int, int, float]) -> pl.DataFrame:
     columns = ("subject", "object", "predicate", "start_frame", "end_frame", "score")
     held = {name: [row[k] for row in rows] for k, name in enumerate(columns)}
     return pl.DataFrame({"relation": range(len(rows)), "video": ["v"] * len(rows), **held})
+
+
+def test_bare_claims_name_persons_and_predicates_of_the_truth_by_number() -> None:
+    track = [(frame + 10 * k, frame, k, 40.0 * k) for k in range(2) for frame in range(4)]
+    scenes = related(Scenes, relations((0, 1, 0, 0, 3, 0)).drop("score"), boxes(*track), ["a", "b"], VIDEOS)
+    claims = Predictions(relations=relations((1, 0, 1, 1, 4, 0.5), (7, 0, 2, 1, 4, 0.25)))
+    graph = behaviour_graph(claims, scenes, "v")
+    assert graph.arcs[1:] == (
+        Arc(1, 0, "hug", 1, 4, claimed=True, score=0.5),
+        Arc(2, 0, "2", 1, 4, claimed=True, score=0.25),
+    )
 
 
 def test_claims_stand_in_the_lanes_of_the_persons_they_overlap() -> None:

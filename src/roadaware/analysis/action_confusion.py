@@ -11,13 +11,13 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError
+from roadaware.metrics.actions.inputs import Actions, Rows, read_actions
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Scenes, TableSet
+from roadaware.scenes.tables import Scenes
 
 Floats = npt.NDArray[np.float64]
 
-ACTION = "action"
 OTHERS, NOTHING = "other actions", "nothing"
 _SAME = 0.5
 _MOST_SHOWN = 20
@@ -72,16 +72,20 @@ def action_confusion(predictions: Predictions, scenes: Scenes) -> Confusion:
     equally over the wrong ones among these n. Where fewer are claimed, the rest goes to `nothing`.
 
     Args:
-        predictions: boxes with scored labels of the kind `action`.
-        scenes: true boxes with such labels; frames that nobody annotated are left out.
+        predictions: as the metric of actions takes them.
+        scenes: true boxes with labels of the kind `action`; frames that nobody annotated are left out.
+
+    Raises:
+        InputError: if there is no truth, or claims and truth do not fit each other.
     """
-    names = scenes.meta.vocabularies.get(ACTION, ())
-    truth = _labels(scenes, "label", names).rename({"box": "true_box"})
-    pairs = _spoken_for(_boxes(scenes, annotated=True), _boxes(predictions))
-    truth = truth.join(_boxes(scenes, annotated=True).select(true_box="box"), on="true_box")
+    actions = read_actions(predictions, scenes)
+    truth = _table_of(actions.truth, actions)
+    claims = _table_of(actions.claims, actions)
+    pairs = _spoken_for(truth, claims)
+    truth = truth.select("name", true_box="box")
     of_box = truth.group_by("true_box").agg(pl.len().alias("asked"))
     claimed = (
-        pairs.join(_labels(predictions, "label", predictions.meta.vocabularies.get(ACTION, ())), on="box")
+        pairs.join(claims.select("box", "score", "name"), on="box", maintain_order="left_right")
         .sort("true_box", "score", descending=[False, True], maintain_order=True)
         .join(of_box, on="true_box", maintain_order="left")
         .filter(pl.int_range(pl.len()).over("true_box") < pl.col("asked"))
@@ -117,33 +121,22 @@ def _table(cells: pl.DataFrame, truth: pl.DataFrame) -> Confusion:
     return Confusion(labels, (*labels, OTHERS, NOTHING), shares, tuple(int(n) for n in totals))
 
 
-def _labels(tables: TableSet, column: str, names: tuple[str, ...]) -> pl.DataFrame:
-    """The actions of boxes by name, with the score of claimed ones, in the order of the table."""
-    rows = tables.labels.filter(pl.col("kind").cast(pl.String) == ACTION)
-    listed = pl.Series(names, dtype=pl.String)
-    score = pl.col("score") if "score" in rows.columns else pl.lit(1.0)
-    return rows.select("box", score=score, name=listed.gather(rows[column]))
-
-
-def _boxes(tables: TableSet, *, annotated: bool = False) -> pl.DataFrame:
-    """Boxes with video, frame and corners; of truth only those in frames that somebody looked at."""
-    rows = tables.boxes.select(pl.col("video").cast(pl.String), "frame", "box", *CORNERS)
-    if annotated and "annotated" in tables.frames.columns:
-        unseen = tables.frames.filter(pl.col("annotated").eq(other=False))
-        unseen = unseen.select(pl.col("video").cast(pl.String), "frame")
-        rows = rows.join(unseen, on=["video", "frame"], how="anti", maintain_order="left")
-    return rows
+def _table_of(rows: Rows, actions: Actions) -> pl.DataFrame:
+    """Rows of annotated frames: `box`, `frame`, corners, `name` of the action and `score`, in their order."""
+    rows = rows.take(~actions.frames.excluded[rows.frame])
+    columns = {name: rows.corners[:, k] for k, name in enumerate(CORNERS)}
+    named = pl.Series(actions.classes, dtype=pl.String).gather(rows.cls)
+    return pl.DataFrame({"box": rows.box, "frame": rows.frame, **columns, "name": named, "score": rows.score})
 
 
 def _spoken_for(truth: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:
     """`true_box` and the claimed `box` that it overlaps most, by at least one half; the first of equals."""
     parts = []
-    per_frame = max(1.0, len(claims) / max(1, claims.select("video", "frame").n_unique()))
+    truth, claims = (rows.unique("box", keep="first", maintain_order=True) for rows in (truth, claims))
+    per_frame = max(1.0, len(claims) / max(1, claims["frame"].n_unique()))
     step = max(1, int(_PAIRS_AT_ONCE / per_frame))
     for start in range(0, len(truth), step):
-        both = truth[start : start + step].join(
-            claims, on=["video", "frame"], suffix="_c", maintain_order="left_right"
-        )
+        both = truth[start : start + step].join(claims, on="frame", suffix="_c", maintain_order="left_right")
         sides = {
             axis: (
                 pl.min_horizontal(f"{axis}2_px", f"{axis}2_px_c")

@@ -112,7 +112,8 @@ def behaviour_graph(
     """The relations of one video, with the best claims on them.
 
     A claimed tube stands in the lane of the true one that it overlaps most, by at least one half on average
-    over its frames; one that overlaps none so much stands in a lane of its own, `elsewhere`.
+    over its frames; one that overlaps none so much stands in a lane of its own, `elsewhere`. Claims without
+    tubes of their own name those of the truth by number.
 
     Args:
         predictions: claimed relations between tubes with boxes.
@@ -131,16 +132,21 @@ def behaviour_graph(
     boxes = {tube: _boxes(scenes, tube) for tube in tubes}
     lane = {tube: place for place, tube in enumerate(tubes)}
     asked = dict.fromkeys([*claims["subject"].to_list(), *claims["object"].to_list()])
-    claimed = {tube: _lane_of(_boxes(predictions, tube), boxes, lane) for tube in asked}
+    own = len(predictions.tubes) > 0
+    claimed = {
+        tube: _lane_of(_boxes(predictions, tube), boxes, lane) if own else lane.get(tube, len(tubes))
+        for tube in asked
+    }
     lanes = [
         Lane(name, *_span(*boxes[tube])) for name, tube in zip(_names(scenes, tubes), tubes, strict=True)
     ]
     if any(place == len(tubes) for place in claimed.values()):
         ends = claims.select(pl.col("start_frame").min(), pl.col("end_frame").max()).row(0)
         lanes.append(Lane(ELSEWHERE, int(ends[0]), int(ends[1])))
+    listed = [tables.meta.vocabularies.get("predicate", ()) for tables in (scenes, predictions)]
     arcs = [
-        *_arcs(truth, lane, scenes.meta.vocabularies["predicate"], seen, claimed=False),
-        *_arcs(claims, claimed, predictions.meta.vocabularies.get("predicate", ()), right, claimed=True),
+        *_arcs(truth, lane, listed[0] or listed[1], seen, claimed=False),
+        *_arcs(claims, claimed, listed[1] or listed[0], right, claimed=True),
     ]
     return BehaviourGraph(says or video, tuple(lanes), tuple(arcs))
 
@@ -161,7 +167,7 @@ def _arcs(
         Arc(
             lane[row["subject"]],
             lane[row["object"]],
-            names[row["predicate"]],
+            names[row["predicate"]] if row["predicate"] < len(names) else str(row["predicate"]),
             row["start_frame"],
             row["end_frame"],
             claimed,
@@ -178,12 +184,18 @@ def _names(scenes: Scenes, tubes: Sequence[int]) -> list[str]:
     native = dict(zip(held["tube"], held["name"], strict=True)) if "name" in held.columns else {}
     kinds = scenes.tube_labels.filter(pl.col("tube").is_in(tubes), pl.col("kind") == "category")
     listed = scenes.meta.vocabularies.get("category", ())
-    category = {tube: listed[label] for tube, label in kinds.select("tube", "label").iter_rows()}
-    return [f"{category.get(tube, 'somebody')} {native.get(tube, tube)}" for tube in tubes]
+    category = {
+        tube: listed[label]
+        for tube, label in kinds.select("tube", "label").iter_rows()
+        if label < len(listed)
+    }
+    return [f"{category.get(tube, 'somebody')} {native.get(tube) or tube}" for tube in tubes]
 
 
 def _boxes(tables: TableSet, tube: int) -> tuple[Ints, Floats]:
     """(n,) frames of a tube, rising, and its (n, 4) boxes."""
+    if "tube" not in tables.boxes.columns:
+        return np.zeros(0, dtype=np.int64), np.zeros((0, 4))
     rows = tables.boxes.filter(pl.col("tube") == tube).sort("frame", maintain_order=True)
     return rows["frame"].to_numpy().astype(np.int64), rows.select(CORNERS).to_numpy().astype(np.float64)
 
