@@ -10,7 +10,7 @@ import numpy as np
 from roadaware.scenes.simulator.actors import Actor, Bools, Ego, Floats
 from roadaware.scenes.simulator.config import SceneConfig
 from roadaware.scenes.simulator.figures.models import MODELS
-from roadaware.scenes.simulator.layout import Layout, Line
+from roadaware.scenes.simulator.layout import Layout, Line, Road
 from roadaware.scenes.simulator.town.regions import On, Regions
 
 NEAREST_M, FARTHEST_M = 8.0, 60.0
@@ -162,7 +162,7 @@ def _arranged(
     along, _ = path.project(ego.position[[0, -1], :2])
     s = float(rng.uniform(along[0] + NEAREST_M, along[1] + FARTHEST_M))
     if name == "dog":
-        return [_running_dog(path, ego, config, rng)]
+        return [_running_dog(path, ego, layout, config, rng)]
     if name == "works":
         return _works(path, s, n, rng)
     if name == "fallen_tree":
@@ -208,34 +208,39 @@ def _works(path: Line, s: float, n: int, rng: np.random.Generator) -> list[Thing
     return found
 
 
+def _road_at(path: Line, s: float, layout: Layout) -> tuple[Road, float]:
+    """The road that is nearest to a place of the path, and how far along it that lies in metres."""
+    middle = path.at(s)[None]
+    found = [(road, *road.line.project(middle)) for road in layout.roads]
+    road, along, _ = min(found, key=lambda item: abs(float(item[2][0])))
+    return road, float(along[0])
+
+
 def _fallen_tree(path: Line, s: float, n: int, layout: Layout, rng: np.random.Generator) -> Thing:
     """A tree that lies from one side across half of the road."""
-    middle = path.at(s)
-    away = [abs(float(road.line.project(middle[None])[1][0])) for road in layout.roads]
-    road = layout.roads[int(np.argmin(away))]
-    along, _ = road.line.project(middle[None])
+    road, along = _road_at(path, s, layout)
     side = float(rng.choice([-1.0, 1.0]))
     length = _size("fallen_tree")[0]
     left = side * (road.half_width_m - length / 2 + float(rng.uniform(0.3, 1.2)))
-    turn = float(road.line.heading(along[0])) - side * np.pi / 2 + float(rng.normal(0.0, 0.2))
-    track = np.tile(road.line.beside(along[0], left), (n, 1))
-    return Thing("fallen_tree", track, np.full(n, turn), np.zeros(n))
+    turn = float(road.line.heading(along)) - side * np.pi / 2 + float(rng.normal(0.0, 0.2))
+    return Thing("fallen_tree", np.tile(road.line.beside(along, left), (n, 1)), np.full(n, turn), np.zeros(n))
 
 
-def _running_dog(path: Line, ego: Ego, config: SceneConfig, rng: np.random.Generator) -> Thing:
-    """A dog that stands beside the road, runs across it ahead of the own vehicle, and stops."""
+def _running_dog(
+    path: Line, ego: Ego, layout: Layout, config: SceneConfig, rng: np.random.Generator
+) -> Thing:
+    """A dog that runs over the road ahead of the own vehicle, from kerb to kerb."""
     n, fps = len(ego.heading), config.camera.fps
     begin = int(rng.integers(max(1, n // 2)))
     at = float(path.project(ego.position[[begin], :2])[0][0])
-    s = at + float(rng.uniform(12.0, 38.0))
+    road, along = _road_at(path, at + float(rng.uniform(12.0, 38.0)), layout)
     side = float(rng.choice([-1.0, 1.0]))
-    start, end = side * float(rng.uniform(3.0, 5.5)), -side * float(rng.uniform(3.0, 7.0))
-    pace = float(rng.uniform(2.5, 4.5))
+    start, end = (k * side * (road.half_width_m + float(rng.uniform(0.4, 1.4))) for k in (1.0, -1.0))
+    pace = float(rng.uniform(3.0, 5.0))
     gone = np.clip((np.arange(n) - begin) / fps * pace, 0.0, abs(end - start))
-    left = start - side * gone
-    drift = float(rng.uniform(-0.15, 0.35))
-    track = path.beside(np.full(n, s) + drift * gone, left)
-    across = float(path.heading(s)) - side * np.pi / 2
+    drift = float(rng.uniform(-0.25, 0.25))
+    track = road.line.beside(np.full(n, along) + drift * gone, start - side * gone)
+    across = float(road.line.heading(along)) - side * np.pi / 2
     return Thing("dog", track, np.full(n, across + side * drift), np.zeros(n))
 
 
