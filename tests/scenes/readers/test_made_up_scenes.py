@@ -1,4 +1,4 @@
-"""The reader of simulations joins what is finished, and refuses what is damaged or strange with its reason."""
+"""The reader of simulations joins what is finished and refuses what is damaged or strange."""
 
 from __future__ import annotations
 
