@@ -55,6 +55,12 @@ class Bodies:
             self.least[pair] = APART_M if least_m is None else least_m
             self.room[pair] = ROOM_M if least_m is None else least_m
 
+    def settle(self) -> None:
+        """Move those apart who were put too close to each other."""
+        for _ in range(60):
+            self._separate()
+        self.goal = self.xy.copy()
+
     def step(self, dt: float) -> None:
         """Move everybody.
 

@@ -16,7 +16,10 @@ from roadaware.scenes.simulator.chaos.play import Play, Player, Script
 
 _LEAST_S = 4.0
 """Nothing new begins later than this before the end."""
+_BULKY = ("Car", "EmVeh", "dustbin", "barrier", "cart")
 _PATIENCE_S = 1.6
+_WATCHERS = 0.18
+"""Share of a crowd that plays no scene at first."""
 _LATE_SHARE = 0.2
 """Of those who play no scene, so many come later."""
 
@@ -33,6 +36,7 @@ class Plot:
         room_m: it needs around its place.
         guards: how many of the cast, from the first on, are police.
         hot: whether others watch it.
+        share: of the crowd that may take part, if that is more than it needs.
     """
 
     script: Callable[[Play, list[Player], Floats], Script]
@@ -42,6 +46,7 @@ class Plot:
     room_m: float = 2.0
     guards: int = 0
     hot: bool = True
+    share: float = 1.0
 
 
 PLOTS: Mapping[str, Plot] = {
@@ -52,7 +57,7 @@ PLOTS: Mapping[str, Plot] = {
     "reunion": Plot(quarrels.reunion, 2, 2, (2.8, 2.8), 1.5, hot=False),
     "chat": Plot(quarrels.chat, 2, 2, (0.8, 0.8), 1.2, hot=False),
     "throwing": Plot(quarrels.throwing, 2, 2, (0.5, 6.0), 1.2),
-    "march": Plot(marches.march, 3, 9, "column", 3.0),
+    "march": Plot(marches.march, 3, 18, "column", 2.6, share=0.36),
     "flares": Plot(marches.flares, 1, 1, (1.8,), 1.3),
     "arson": Plot(marches.arson, 1, 1, (3.0,), 1.3),
     "smash": Plot(marches.smash, 1, 1, (2.5,), 1.3),
@@ -64,7 +69,7 @@ PLOTS: Mapping[str, Plot] = {
     "call help": Plot(rescues.call_help, 1, 1, (2.0,), 1.0, hot=False),
     "loot": Plot(crises.loot, 1, 2, (3.0, 4.0), 1.5),
     "tug": Plot(crises.tug, 2, 2, (1.6, 1.6), 1.8),
-    "queue": Plot(crises.queue, 4, 7, "line", 3.0),
+    "queue": Plot(crises.queue, 4, 9, "line", 2.6, share=0.4),
     "flee": Plot(crises.flee, 1, 3, (0.9,), 1.5, hot=False),
     "blast": Plot(crises.blast, 0, 0, (), 1.0),
 }
@@ -94,11 +99,12 @@ class Programme:
 _CURIOUS = {"watch": 3, "film": 3, "phone": 1, "shout": 1, "clap": 0.3, "wave": 0.5, "stroll": 1}
 PROGRAMMES: Mapping[str, Programme] = {
     "fight": Programme(
-        ("brawl", "parted brawl", "rescue", "chase"), ("brawl", "quarrel", "throwing", "chase"), _CURIOUS,
-        1, ("police_car",), {"dustbin": 1},
+        ("brawl", "parted brawl", "rescue", "chase", "arrest"),
+        ("brawl", "quarrel", "throwing", "chase"),
+        _CURIOUS, 1, ("police_car",), {"dustbin": 1},
     ),
     "protest_riot": Programme(
-        ("march", "throwing", "flares", "guard", "barricade", "smash"),
+        ("march", "throwing", "flares", "guard", "barricade", "smash", "arrest"),
         ("flares", "arrest", "arson", "smash", "barricade", "throwing"),
         {"watch": 1, "film": 3, "clap": 2, "shout": 1, "chant": 3, "wave": 1, "stroll": 0.5},
         2, ("police_car",), {"dustbin": 2, "barrier": 2},
@@ -149,8 +155,8 @@ class Director:
         """Cast the plots that are played from the start, and place everybody."""
         people = [int(k) for k in self.play.rng.permutation(len(self.play.players))]
         free = [self.play.players[k] for k in people]
-        watchers = round(0.22 * len(free))
-        for name in self.programme.openings:
+        watchers = round(_WATCHERS * len(free))
+        for name in self._order():
             plot = PLOTS[name]
             cast = self._chosen(plot, free, max(0, len(free) - watchers))
             if cast is None:
@@ -166,6 +172,7 @@ class Director:
                 self.play.bodies.heading[who.number] = self.play.bearing(who, self._centre())
             script = onlook(self.play, who, self.programme.idle)
             self._idle[who.number] = enter(self.play, who, script) if late else script
+        self.play.bodies.settle()
 
     def direct(self) -> None:
         """Let everybody go on by one frame."""
@@ -189,6 +196,14 @@ class Director:
             self._pause = play.draw(0.5, 1.5)
             self._cast_later()
 
+    def _order(self) -> list[str]:
+        """The openings, the first one first and the others by chance; for large crowds several times."""
+        first, *rest = self.programme.openings
+        found: list[str] = []
+        for _ in range(max(1, round(len(self.play.players) / 14))):
+            found += [first, *(rest[k] for k in self.play.rng.permutation(len(rest)).tolist())]
+        return found
+
     def _chosen(self, plot: Plot, free: list[Player], most: int) -> list[Player] | None:
         """People for a plot; police where it asks for them, and only there."""
         if plot.most == 0:
@@ -197,6 +212,7 @@ class Director:
         if plot.guards and not police:
             return None
         rest = [who for who in free if not who.guard]
+        most = min(most, max(plot.least, round(plot.share * len(self.play.players))))
         # Who stands guard needs nobody else.
         wanted = plot.most - len(police) if plot.guards < plot.most else 0
         rest = rest[: max(0, min(wanted, most - len(police)))]
@@ -242,7 +258,7 @@ class Director:
         others = [(spot, other.room_m) for other, _, _, spot in self._running]
         best, score = ground.clamp(11.0, 0.0), -np.inf
         for _ in range(25):
-            x = play.draw(8.5, 11.5) if not others else play.draw(8.0, 17.0)
+            x = play.draw(7.8, 10.0) if not others else play.draw(7.5, 16.0)
             low, high = ground.reach(x, 1.2)
             if not others:
                 low, high = max(low, -1.8), min(high, 1.8)
@@ -251,12 +267,20 @@ class Director:
             posts = play.bodies.posts
             if len(posts):
                 gaps.append(float((np.hypot(*(posts[:, :2] - point).T) - posts[:, 2]).min()) - 0.8)
-            # In front of another scene one would hide it.
-            hides = [abs(point[1] / point[0] - s[1] / s[0]) < 0.12 for s, _ in others]
-            found = min([*gaps, 1.0]) - 0.5 * sum(hides) - 0.03 * x
+            # In front of another scene one would hide it, behind a vehicle one would be hidden.
+            hides = sum(abs(point[1] / x - s[1] / s[0]) < 0.14 for s, _ in others)
+            hidden = self._hidden(point)
+            found = min([*gaps, 1.0]) - 0.5 * hides - 1.0 * hidden - 0.03 * x
             if found > score:
                 best, score = point, found
         return best
+
+    def _hidden(self, point: Floats) -> bool:
+        """Whether a vehicle, bin or trunk stands between a place and the camera."""
+        bulky = [(*thing.xy.tolist(), 1.3) for thing in self.play.things if thing.kind in _BULKY]
+        bulky += [(x, y, radius + 0.4) for x, y, radius in self.play.bodies.posts.tolist()]
+        x, y = point.tolist()
+        return any(1.0 < a < x - 0.5 and abs(y / x - b / a) < wide / a for a, b, wide in bulky)
 
     def _free(self) -> list[Player]:
         """Those who have done the same for long enough, and are in the picture."""

@@ -10,7 +10,7 @@ from roadaware.scenes.simulator.actors import Ego, Floats
 from roadaware.scenes.simulator.config import SceneConfig
 from roadaware.scenes.simulator.layout import Layout, Line
 
-NEAR_M, FAR_M = 7.5, 19.0
+NEAR_M, FAR_M = 6.3, 18.0
 """From where to where before the camera scenes are played."""
 CLEAR_M = 1.4
 """People who pass the own vehicle keep this far from its line."""

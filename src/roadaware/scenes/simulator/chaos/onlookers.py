@@ -19,8 +19,10 @@ _POSES: Mapping[str, tuple[Pose | None, tuple[str, ...]]] = {
     "shout": (Pose.SHOUT, ("shouting",)),
     "clap": (Pose.CLAP, ("clapping",)),
     "wave": (Pose.WAVE, ("waving hands",)),
+    "guard": (Pose.STAND, ("guarding",)),
     "chant": (Pose.WAVE, ("raising fist", "chanting/cheering")),
 }
+_ON_GUARD = {"guard": 4.0, "phone": 1.0, "stroll": 1.0}
 _NOISES = {"phone": "speaking", "shout": "shouting", "clap": "clapping", "chant": "chanting/cheering"}
 _BONDS = {"watch": "watching", "film": "recording", "shout": "shouting at"}
 
@@ -33,7 +35,8 @@ def onlook(play: Play, who: Player, idle: Mapping[str, float]) -> Script:
         who: looks on.
         idle: how often they do what.
     """
-    names, shares = list(idle), np.array(list(idle.values()), dtype=np.float64)
+    chosen = _ON_GUARD if who.guard else idle
+    names, shares = list(chosen), np.array(list(chosen.values()), dtype=np.float64)
     while True:
         target = _target(play, who)
         if target is not None and not _well_placed(play, who, target):
@@ -61,11 +64,19 @@ def enter(play: Play, who: Player, then: Script) -> Script:
         start = np.array([-2.5, 3.2 if left else -3.2])
     else:
         start = np.array([30.0, play.draw(ground.right_m + 1.0, ground.left_m - 1.0)])
+    while _taken(play, start):
+        yield
     play.place(who, start, 0.0 if start[0] < 0 else np.pi)
     goal = ground.clamp(play.draw(9.0, 16.0), start[1] * 1.1 + play.draw(-1.5, 1.5))
     play.act(who, None)
     yield from reach(play, who, goal, play.draw(1.3, 2.6), 0.4, 14.0)
     yield from then
+
+
+def _taken(play: Play, place: Floats) -> bool:
+    """Whether somebody is where somebody else wants to come in."""
+    away = play.bodies.xy[play.bodies.here] - place
+    return bool((np.hypot(away[:, 0], away[:, 1]) < 0.8).any())
 
 
 def _target(play: Play, who: Player) -> Player | None:

@@ -20,6 +20,7 @@ from roadaware.scenes.simulator.chaos.play import Play, Player, Script
 from roadaware.scenes.simulator.chaos.things import nearest
 
 _LIFT_M = 0.72
+_CARRY_MPS = 0.75
 _CARRIER_M = 1.12
 """From the middle of who is carried to each of those who carry."""
 
@@ -82,18 +83,14 @@ def carried(play: Play, cast: list[Player], spot: Floats) -> Script:
     play.act(back, Pose.PUSH_OBJECT, "carrying casualty")
     for who in (front, back):
         play.root(who, True)
-    xy, pace = play.at(hurt).copy(), 0.0
+    xy = play.at(hurt).copy()
     for _ in range(round(min(7.5, play.left_s) * play.fps)):
-        hurt.lift = min(_LIFT_M, hurt.lift + 0.6 / play.fps)
-        pace = 0.75 if hurt.lift == _LIFT_M else 0.0
-        step = unit(turn) * pace / play.fps
-        if not _clear(play, xy + 2.0 * unit(turn), cast):
-            step = 0.0 * step
-        xy = xy + step
+        ready = _take_hold(play, hurt, front, back, turn)
+        hurt.lift = min(_LIFT_M, hurt.lift + 0.6 / play.fps) if ready else hurt.lift
+        if hurt.lift == _LIFT_M and _clear(play, xy + 2.0 * unit(turn), cast):
+            xy = xy + unit(turn) * _CARRY_MPS / play.fps
         play.bodies.xy[hurt.number] = xy
-        for who, sign in ((front, 1.0), (back, -1.0)):
-            play.bodies.xy[who.number] = xy + unit(turn) * _CARRIER_M * sign
-            play.go(who, play.at(who), 0.0, hurt)
+        for who in (front, back) if ready else ():
             play.bond(who, "holding onto", hurt)
         play.noise("crying", hurt)
         yield
@@ -106,6 +103,18 @@ def carried(play: Play, cast: list[Player], spot: Floats) -> Script:
     while play.left_s > 0.2:
         yield from kneel_by(play, front, hurt, 1.2)
         yield from _tended(play, front, hurt)
+
+
+def _take_hold(play: Play, hurt: Player, front: Player, back: Player, turn: float) -> bool:
+    """Bring two to head and feet of somebody, by small steps; whether they are there."""
+    most, there = 1.6 / play.fps, True
+    for who, sign in ((front, 1.0), (back, -1.0)):
+        off = play.at(hurt) + unit(turn) * _CARRIER_M * sign - play.at(who)
+        away = float(np.hypot(*off))
+        play.bodies.xy[who.number] = play.at(who) + off * min(1.0, most / max(away, 1e-9))
+        play.go(who, play.at(who).copy(), 0.0, hurt)
+        there = there and away < 0.15
+    return there
 
 
 def _clear(play: Play, ahead: Floats, cast: list[Player]) -> bool:

@@ -67,7 +67,9 @@ def _water(play: Play) -> None:
 
 def _burning(play: Play, number: int, side: int) -> None:
     """A bin in flames, or a fire on the ground."""
-    spot = play.ground.clamp(play.draw(10.0, 15.0), (side if number else -side) * play.draw(1.5, 4.0))
+    y = (side if number % 2 else -side) * play.draw(0.8, 3.5)
+    low, high = play.ground.kerbs
+    spot = play.ground.clamp(play.draw(9.5, 14.0), float(np.clip(y, low + 0.5, high - 0.5)))
     if number % 2:
         kindle(play, None, spot, play.draw(1.2, 1.7))
     else:

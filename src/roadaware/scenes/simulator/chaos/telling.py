@@ -9,7 +9,7 @@ import numpy as np
 
 from roadaware.scenes.simulator.actors import Actor
 from roadaware.scenes.simulator.chaos.deeds import PREFIX
-from roadaware.scenes.simulator.chaos.words import descriptions
+from roadaware.scenes.simulator.chaos.words import descriptions, known
 from roadaware.scenes.simulator.episode import Bond, Sentence
 
 _LEAST_S = 1.0
@@ -109,8 +109,8 @@ def _said(number: int, remark: Remark, words: list[str]) -> list[Sentence]:
     span = (remark.start, remark.end)
     if remark.object is None:
         return [Sentence(f"{_upper('a', words[number])} {remark.verb}.", number, *span)]
-    told = f"{_upper('a', words[number])} {remark.verb} the {words[remark.object]}."
-    asked = f"Who {remark.verb} the {words[remark.object]}?"
+    told = f"{_upper('a', words[number])} {remark.verb} the {known(words[remark.object])}."
+    asked = f"Who {remark.verb} the {known(words[remark.object])}?"
     return [Sentence(told, number, *span), Sentence(asked, number, *span, "interrogative")]
 
 

@@ -98,7 +98,7 @@ def stand_by(play: Play, model: str, side: int) -> Thing:
 def parked(play: Play, side: int) -> Thing:
     """A parked car at the kerb."""
     kerb = play.ground.kerbs[1] if side > 0 else play.ground.kerbs[0]
-    xy = np.array([play.draw(10.5, 16.0), kerb - side * 1.1])
+    xy = np.array([play.draw(13.0, 18.0), kerb - side * 1.1])
     return add_thing(play, "Car", xy, 0.0 if play.chance(0.5) else math.pi, ("hatchback", "saloon")[side > 0])
 
 

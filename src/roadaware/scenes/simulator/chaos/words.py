@@ -63,8 +63,17 @@ def descriptions(actors: list[Actor]) -> list[str]:
 def _text(parts: list[str], n: int) -> str:
     """Who, what they wear on top, and n - 1 more things."""
     more = parts[2 : n + 1]
-    joined = parts[1] + "".join(f", {each}" for each in more[:-1]) + (f" and {more[-1]}" if more else "")
-    return f"{parts[0]} in {joined}"
+    joined = ", ".join(more[:-1]) + (" and " if len(more) > 1 else "") + (more[-1] if more else "")
+    return f"{parts[0]} in {parts[1]}" + (f" with {joined}" if joined else "")
+
+
+def known(description: str) -> str:
+    """A description of somebody who has been spoken of: the man in the red coat.
+
+    >>> known("man in a red coat with a black backpack")
+    'man in the red coat with a black backpack'
+    """
+    return description.replace(" in a ", " in the ", 1).replace(" in an ", " in the ", 1)
 
 
 def _parts(actor: Actor) -> list[str]:
@@ -74,16 +83,15 @@ def _parts(actor: Actor) -> list[str]:
 
     told, worn = tell(actor, actor.first), looks_of(actor).outfit
     top = told["top"].removeprefix("a ").removeprefix("long ")
-    vest = "a high-visibility vest"
-    found = [_who(actor), vest if worn.vest else _garment(colour_word(worn.top_colour), top)]
+    found = [_who(actor), "a high-visibility vest" if worn.vest else _garment(worn.top_colour, top)]
     if worn.bag in ("backpack", "handbag"):
-        found.append(_garment(colour_word(worn.bag_colour), worn.bag))
+        found.append(_garment(worn.bag_colour, worn.bag))
     if "hat" in told and worn.hat != "none":
-        found.append(_garment(colour_word(worn.hat_colour), told["hat"].removeprefix("a ")))
-    if "bottom" in told:
-        bottom = told["bottom"].removeprefix("a ")
-        plain = f"{colour_word(worn.bottom_colour)} {bottom}"
-        found.append(plain if bottom != "skirt" else _garment(colour_word(worn.bottom_colour), bottom))
+        found.append(_garment(worn.hat_colour, told["hat"].removeprefix("a ")))
+    if told.get("bottom") == "a skirt":
+        found.append(_garment(worn.bottom_colour, "skirt"))
+    elif "bottom" in told:
+        found.append(f"{colour_word(worn.bottom_colour)} {told['bottom']}")
     if worn.hat == "none" and worn.hair != "bald":
         found.append(f"{_hair(worn.hair_colour)} hair")
     return found
@@ -101,8 +109,9 @@ def _who(actor: Actor) -> str:
     return {"young": f"young {noun}", "senior": f"elderly {noun}"}.get(age, noun)
 
 
-def _garment(colour: str, thing: str) -> str:
-    return f"{'an' if colour[0] in 'aeiou' else 'a'} {colour} {thing}"
+def _garment(colour: tuple[float, float, float], thing: str) -> str:
+    word = colour_word(colour)
+    return f"{'an' if word[0] in 'aeiou' else 'a'} {word} {thing}"
 
 
 def _hair(colour: tuple[float, float, float]) -> str:

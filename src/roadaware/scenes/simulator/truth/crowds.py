@@ -16,6 +16,8 @@ from roadaware.scenes.simulator.truth.boxes import Held
 from roadaware.scenes.simulator.truth.labels import label_rows, together
 from roadaware.scenes.vocabularies import ACTIONS_OFFICIAL, all_names, canonical
 
+_PREFIX = "action:"
+
 
 @dataclass(frozen=True)
 class Heard:
@@ -28,7 +30,8 @@ class Heard:
 def crowd_labels(held: list[Held]) -> pl.DataFrame:
     """(box, kind, label) of what people do: what their pose shows, and what their behaviour names.
 
-    Facts that are called like an official action, such as `holding flag`, are labels too.
+    Facts that are called like an official action, such as `holding flag`, are labels too; those that say
+    so, such as `action:holding flag`, stand for all that somebody does, whatever else the pose may show.
 
     Args:
         held: what the actors are.
@@ -38,10 +41,11 @@ def crowd_labels(held: list[Held]) -> pl.DataFrame:
     for pose, name in terms.CROWD_ACTIONS.items():
         shown[pose] = ACTIONS_OFFICIAL.index(name)
     for each in (one for one in held if one.actor.kind == "Ped"):
-        label = shown[each.actor.pose[each.at]]
-        parts.append(label_rows(each.rows[label >= 0], "action", label[label >= 0]))
+        if not any(fact.startswith(_PREFIX) for fact in each.actor.facts):
+            label = shown[each.actor.pose[each.at]]
+            parts.append(label_rows(each.rows[label >= 0], "action", label[label >= 0]))
         for fact, values in sorted(each.actor.facts.items()):
-            word = canonical(fact, "action")
+            word = canonical(fact.removeprefix(_PREFIX), "action")
             if word in ACTIONS_OFFICIAL:
                 on = values[each.at] != 0
                 parts.append(label_rows(each.rows[on], "action", ACTIONS_OFFICIAL.index(word)))
