@@ -199,6 +199,7 @@ def _nothing_known(foreign: Sequence[str], known: set[str], where: str) -> Input
 
 def _strange_words(clips: Sequence[Packed], known: Mapping[str, tuple[str, ...]], findings: Findings) -> None:
     """Count the claims with words that the truth does not know, where it knows some."""
+    names = {kind: set(words) for kind, words in known.items()}
     for clip in clips:
         for relation in clip.relations:
             said = [
@@ -206,7 +207,7 @@ def _strange_words(clips: Sequence[Packed], known: Mapping[str, tuple[str, ...]]
                 (CATEGORY, clip.categories[relation.object]),
             ]
             for kind, word in [(PREDICATE, relation.predicate), *said]:
-                if known.get(kind) and word not in known[kind]:
+                if names.get(kind) and word not in names[kind]:
                     findings.warn(
                         "claims with a word that the truth does not know", f"{clip.video}: {word}", 1
                     )
