@@ -13,10 +13,11 @@ from roadaware.scenes.simulator.layout import Layout
 from roadaware.scenes.simulator.view import TrafficView
 from roadaware.scenes.simulator.walkers.bodies import EDGE_M, Bodies
 from roadaware.scenes.simulator.walkers.gaps import Lookout
-from roadaware.scenes.simulator.walkers.minds import Minds, Stage, Walker, aim, built_out
+from roadaware.scenes.simulator.walkers.minds import Minds
 from roadaware.scenes.simulator.walkers.persons import Start
 from roadaware.scenes.simulator.walkers.records import Records, actors_of
 from roadaware.scenes.simulator.walkers.staging import WAKE_M, Setting, place_near, set_stage, setting_of
+from roadaware.scenes.simulator.walkers.states import Stage, Walker, aim, built_out
 from roadaware.scenes.simulator.walkers.ways import Ways
 
 LONGEST_STEP_S = 0.1

@@ -9,8 +9,8 @@ import numpy as np
 from roadaware.scenes.simulator.actors import Bools, Floats, Mind
 from roadaware.scenes.simulator.config import SceneConfig
 from roadaware.scenes.simulator.layout import Layout
-from roadaware.scenes.simulator.walkers.minds import Stage, Walker
 from roadaware.scenes.simulator.walkers.places import SIGNALIZED
+from roadaware.scenes.simulator.walkers.states import Stage, Walker
 from roadaware.scenes.simulator.walkers.ways import Ways
 
 VIEW_M = 55.0

@@ -14,8 +14,8 @@ from roadaware.scenes.simulator.layout import Layout
 from roadaware.scenes.simulator.people import stride_m
 from roadaware.scenes.simulator.town.regions import KERB_M, Regions
 from roadaware.scenes.simulator.walkers.companions import companions
-from roadaware.scenes.simulator.walkers.minds import Stage, Walker
 from roadaware.scenes.simulator.walkers.questions import Past, mind_of
+from roadaware.scenes.simulator.walkers.states import Stage, Walker
 from roadaware.scenes.simulator.walkers.ways import Ways
 
 SWAY_RAD_S = 1.5

@@ -9,9 +9,9 @@ import numpy as np
 from roadaware.scenes.simulator.actors import Floats
 from roadaware.scenes.simulator.config import SceneConfig
 from roadaware.scenes.simulator.layout import Layout
-from roadaware.scenes.simulator.walkers.minds import AT_KERB_M
 from roadaware.scenes.simulator.walkers.persons import Person, Start, draw_person
 from roadaware.scenes.simulator.walkers.places import Place, marked_places, place_at, stop_places
+from roadaware.scenes.simulator.walkers.states import AT_KERB_M
 from roadaware.scenes.simulator.walkers.ways import Ways
 
 WAKE_M = 130.0
