@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +22,7 @@ from roadaware.cli.options import (
     Switch,
 )
 from roadaware.cli.reader_options import OPTION
+from roadaware.cli.scene_categories import with_categories
 from roadaware.cli.scene_inputs import Reading
 from roadaware.cli.scene_tasks import TASKS, SceneTask, config_named, evaluated, with_fields
 
@@ -35,6 +36,7 @@ _CONFIG = "How it is judged: `default`, as we recommend, or as a published evalu
 _READER = "Whose annotations they are; found from what is in them unless told."
 _SET = "FIELD=VALUE: change single fields of the config, such as setting=predcls."
 _BY = "Also by slice: category, density, ..., as the page of the task lists them."
+_CATEGORIES = "What happens in each video, to slice by: csv with video and category."
 _BARS = "METRIC=VALUE, as fractions: exit with 1 if a metric is lower, or undefined."
 _STRICT = "Exit with 1 if truth or claims were refused, or claims are about what the truth lacks."
 _FOLDER = "Write the run here: settings, results, state, instances, report."
@@ -56,6 +58,7 @@ class Judging:
     reader: Annotated[str | None, Parameter(help=_READER)] = None
     option: Annotated[tuple[str, ...], Parameter(help=OPTION), Several] = ()
     by: Annotated[tuple[str, ...], Parameter(help=_BY), Several] = ()
+    categories: Annotated[Path | None, Parameter(help=_CATEGORIES)] = None
     draws: Draws = 0
     seed: Seed = 0
     fail_under: Annotated[tuple[str, ...], Parameter(help=_BARS), Several] = ()
@@ -202,6 +205,8 @@ def _evaluated(
     folders.check(folder, overwrite=overwrite)
     truth, predictions, how = given
     both = scene_inputs.opened(task, truth, predictions, how or Reading(judging.reader, judging.option))
+    if judging.categories is not None:
+        both = replace(both, scenes=with_categories(both.scenes, judging.categories))
     shown = html is not None or folder is not None
     run = scene_run(task, both, config, judging, predictions, details=shown)
     metrics = run.result.values()

@@ -49,7 +49,7 @@ def write_chaos(root: Path, *, seed: int = 0, videos: int = 12, watcher: Watcher
 
     `actions` holds gt.csv, pred.csv, action_list.pbtxt and excluded.csv in the form of AVA; `relations`
     truth/VIDEO.json and pred.json in that of VidVRD; `grounding` test_proc.json and pred.json as TubeDETR
-    has them for HC-STVG; `sound` vggss.json and maps.npz.
+    has them for HC-STVG; `sound` vggss.json and maps.npz. `categories.csv` says what happens in each video.
 
     Args:
         root: the folder, made if need be; files of an earlier demo in it are replaced.
@@ -69,9 +69,18 @@ def write_chaos(root: Path, *, seed: int = 0, videos: int = 12, watcher: Watcher
         "sentences": _grounding(root / "grounding", world, rng, seen),
         "sounds": _sound(root / "sound", world, rng, seen),
     }
+    _write(root / "categories.csv", _categories(world, root / "sound" / "vggss.json"))
     facts = ChaosFacts(videos, sum(len(crowd.persons) for crowd in world), **counts)
     _write(root / FACTS, json.dumps(asdict(facts), indent=2) + "\n")
     return facts
+
+
+def _categories(world: list[Crowd], sounds: Path) -> str:
+    """What happens in every video, and in every picture of a sound, which is named after its video."""
+    of = {crowd.video: crowd.category for crowd in world}
+    names = [item["file"] for item in json.loads(sounds.read_text())]
+    rows = [*of.items(), *((name, of[name.rpartition("_")[0]]) for name in names)]
+    return "video,category\n" + "".join(f"{video},{category}\n" for video, category in rows)
 
 
 def _actions(root: Path, world: list[Crowd], rng: np.random.Generator, watcher: Watcher) -> int:
