@@ -50,9 +50,7 @@ def loudness(samples: np.ndarray) -> np.ndarray:
     return np.sqrt((samples.astype(np.float64) ** 2).mean(0))
 
 
-@pytest.mark.parametrize(
-    "label", ["honking", "truck engine", "shouting", "clapping"]
-)
+@pytest.mark.parametrize("label", ["honking", "truck engine", "shouting", "clapping"])
 @pytest.mark.parametrize("heading", [0.0, 2.0])
 def test_the_loudest_side_is_the_side_of_the_source(label, heading) -> None:
     c, s = np.cos(heading), np.sin(heading)
