@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Bools, Floats
+from roadaware.scenes.simulator.actors import Bools, Floats, Ints
 
 APART_M = 0.5
 """Nobody comes nearer to anybody else, unless they touch each other on purpose."""
@@ -28,7 +28,8 @@ class Bodies:
     """
 
     def __init__(self, n: int, low: Floats, high: Floats, posts: Floats) -> None:
-        self.n, self.low, self.high, self.posts = n, low, high, posts
+        self.n, self.low, self.high = n, low, high
+        self.block(posts, np.full(len(posts), -1))
         self.xy = np.zeros((n, 2))
         self.velocity = np.zeros((n, 2))
         self.heading = np.zeros(n)
@@ -42,6 +43,15 @@ class Bodies:
         self.room = np.full((n, n), ROOM_M)
         np.fill_diagonal(self.least, 0.0)
         np.fill_diagonal(self.room, 0.0)
+
+    def block(self, posts: Floats, owner: Ints) -> None:
+        """Say anew what stands in the way.
+
+        Args:
+            posts: (m, 3) x, y and radius.
+            owner: (m,) number of the one who pushes it, and whom it does not stop; -1 for nobody.
+        """
+        self.posts, self.owner = posts, owner
 
     def touch(self, one: int, other: int, least_m: float | None) -> None:
         """Let two come nearer to each other than others do, or no longer.
@@ -109,11 +119,17 @@ class Bodies:
         if len(self.posts):
             off = self.xy[:, None] - self.posts[None, :, :2]
             gap = np.hypot(off[..., 0], off[..., 1]) + 1e-9
-            near = np.maximum(self.posts[:, 2] + 0.6 - gap, 0.0)
+            near = np.maximum(self.posts[:, 2] + 0.6 - gap, 0.0) * self._stopped
             turn = np.stack([-off[..., 1], off[..., 0]], axis=-1) / gap[..., None]
             side = np.sign((turn * self._wanted()[:, None]).sum(-1, keepdims=True))
             push += (3.0 * near[..., None] * (off / gap[..., None] + 0.7 * side * turn)).sum(1)
         return push
+
+    @property
+    def _stopped(self) -> Bools:
+        """(n, m) whom a post stops."""
+        found: Bools = self.owner[None] != np.arange(self.n)[:, None]
+        return found
 
     def _swerve(self, away: Floats, apart: Floats, both: Bools) -> Floats:
         """(n, 2) sideways velocities of those who would run into somebody."""
@@ -146,13 +162,14 @@ class Bodies:
         self.xy = self.xy + np.where(self.rooted[:, None], 0.0, move.sum(1))
 
     def _keep_in(self, before: Floats) -> None:
-        for x, y, radius in self.posts.tolist():
-            off = self.xy - (x, y)
-            gap = np.hypot(off[:, 0], off[:, 1]) + 1e-9
-            least = radius + 0.2
-            inside = (gap < least) & ~self.rooted
-            if inside.any():
-                self.xy[inside] += (off / gap[:, None] * (least - gap)[:, None])[inside]
+        if len(self.posts):
+            off = self.xy[:, None] - self.posts[None, :, :2]
+            gap = np.hypot(off[..., 0], off[..., 1]) + 1e-9
+            deep = (self.posts[:, 2] + 0.2 - gap) * self._stopped
+            deep[self.rooted] = 0.0
+            for k in np.flatnonzero((deep > 0.0).any(1)).tolist():
+                post = int(deep[k].argmax())
+                self.xy[k] += off[k, post] / gap[k, post] * deep[k, post]
         inside = (before >= self.low).all(1) & (before <= self.high).all(1)
         kept = np.clip(self.xy, self.low, self.high)
         self.xy = np.where((inside & ~self.rooted)[:, None], kept, self.xy)

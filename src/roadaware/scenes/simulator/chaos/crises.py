@@ -239,21 +239,24 @@ def _together(play: Play, runners: list[Player]) -> None:
 
 
 def panic(play: Play, cast: list[Player], spot: Floats) -> Script:
-    """Somebody ducks before what happened, backs off, and runs."""
-    who = cast[0]
-    near = float(np.hypot(*(play.at(who) - spot)))
-    play.act(who, Pose.FLINCH, "retreating")
+    """People duck before what happened, back off, and run; who is far away may film it."""
+    near = min(float(np.hypot(*(play.at(who) - spot))) for who in cast)
+    for who in cast:
+        play.act(who, Pose.FLINCH, "retreating")
     for _ in play.wait(play.draw(1.5, 2.0)):
-        back = play.at(who) + unit(play.bearing(who, spot) + math.pi) * 0.8
-        play.go(who, play.ground.clamp(*back.tolist()), 0.9, spot)
+        for who in cast:
+            back = play.at(who) + unit(play.bearing(who, spot) + math.pi) * 0.8
+            play.go(who, play.ground.clamp(*back.tolist()), 0.9, spot)
         yield
     if near < 8.0 or play.chance(0.7):
         yield from flee(play, cast, spot)
-    else:
+        return
+    for who in cast:
         play.act(who, Pose.FILM, "recording")
-        for _ in play.wait(play.draw(2.0, 5.0)):
+    for _ in play.wait(play.draw(2.0, 5.0)):
+        for who in cast:
             play.go(who, play.at(who), 0.0, spot)
-            yield
+        yield
 
 
 def knocked_down(play: Play, cast: list[Player], spot: Floats) -> Script:

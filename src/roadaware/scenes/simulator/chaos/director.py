@@ -322,13 +322,16 @@ class Director:
         people = [who for who in play.players if play.bodies.here[who.number] and not who.away]
         people.sort(key=lambda who: (float(np.hypot(*(play.at(who) - spot))), who.number))
         struck = [who for who in people[: max(1, len(people) // 5)] if not who.guard]
-        helpers = [who for who in people[len(people) // 2 :] if who.number % 3 == 0][: 2 * len(struck)]
-        panic = Plot(crises.panic, 1, 1, ())
-        down = Plot(crises.knocked_down, 1, 1, ())
+        helpers = people[max(len(struck), len(people) // 2) :][:2]
+        down, panic = Plot(crises.knocked_down, 1, 1, ()), Plot(crises.panic, 1, 3, ())
         for k, who in enumerate(struck):
-            team = helpers[2 * k : 2 * k + 2] if k == 0 else []
+            team = helpers if k == 0 else []
             self._start(PLOTS["rescue"] if team else down, [who, *team], spot)
-        taken = {who.number for _, _, cast, _ in self._running for who in cast}
-        for who in people:
-            if who.number not in taken:
-                self._start(panic, [who], spot)
+        rest = [who for who in people if who not in struck and (who not in helpers or not struck)]
+        while rest:
+            # Those who stand together run together.
+            gaps = [(play.gap(rest[0], who), who.number) for who in rest]
+            rest = [play.players[number] for _, number in sorted(gaps)]
+            n = int(play.rng.integers(1, 4))
+            self._start(panic, rest[:n], spot)
+            rest = rest[n:]

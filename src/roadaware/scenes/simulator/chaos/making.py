@@ -58,7 +58,18 @@ def make_chaos(
     tied = bonds(play, actors)
     told = sentences(actors, tied, config.camera.fps)
     return Episode(
-        name, seed, config, conditions, layout, ground.ego, everything, (), tied, noises(play), told, category
+        name,
+        seed,
+        config,
+        conditions,
+        layout,
+        ground.ego,
+        everything,
+        (),
+        tied,
+        noises(play, actors),
+        told,
+        category,
     )
 
 

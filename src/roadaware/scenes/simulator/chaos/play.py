@@ -116,7 +116,7 @@ class Notes:
 
 
 class Play:
-    """A crowd in a street while it is played.
+    """A crowd in a street while it is played; `level` is how deep the water is.
 
     Args:
         ground: the street.
@@ -124,7 +124,7 @@ class Play:
         n_frames: of the scene.
         fps: frames per second.
         rng: where chance comes from.
-        posts: (m, 3) x, y and radius of what stands in the way.
+        posts: (m, 3) x, y and radius of what stands in the way for good.
     """
 
     def __init__(
@@ -140,6 +140,8 @@ class Play:
         self.ground, self.players, self.rng = ground, players, rng
         self.n_frames, self.fps, self.frame = n_frames, fps, 0
         self.things: list[Thing] = []
+        self.posts = posts
+        self.level = 0.0
         self.alarm: Floats | None = None
         self.focus: list[Player] = []
         low, high = np.array([-12.0, ground.right_m]), np.array([60.0, ground.left_m])
@@ -263,8 +265,23 @@ class Play:
                 x, y = thing.xy.tolist()
                 thing.track.append((f, x, y, thing.heading, thing.z))
 
+    def _block(self) -> None:
+        """Let bins, barriers and fires be in the way, wherever they are now."""
+        rows: list[tuple[float, float, float]] = []
+        owner = [-1] * len(self.posts)
+        for thing in self.things:
+            if thing.here and thing.kind in ("dustbin", "barrier", "debris") and thing.model != "flood":
+                turn, half = thing.heading + math.pi / 2, max(0.0, thing.size_m[1] / 2 - 0.3)
+                x, y = thing.xy.tolist()
+                for share in (-half, 0.0, half) if half > 0.2 else (0.0,):
+                    rows.append((x + share * math.cos(turn), y + share * math.sin(turn), 0.3))
+                    owner.append(-1 if thing.pushed_by is None else thing.pushed_by)
+        moved = np.array(rows, dtype=np.float64).reshape(-1, 3)
+        self.bodies.block(np.concatenate([self.posts, moved]), np.array(owner, dtype=np.int64))
+
     def step(self) -> None:
         """Go on to the next frame."""
+        self._block()
         parts = max(1, math.ceil(1.0 / (self.fps * _SUBSTEP_S)))
         for _ in range(parts):
             self.bodies.step(1.0 / (self.fps * parts))

@@ -77,11 +77,12 @@ def bonds(play: Play, actors: list[Actor]) -> tuple[Bond, ...]:
     return tuple(sorted(found, key=lambda bond: (bond.start, bond.subject, bond.object, bond.predicate)))
 
 
-def noises(play: Play) -> tuple[Noise, ...]:
-    """What is heard, by when it begins.
+def noises(play: Play, actors: list[Actor]) -> tuple[Noise, ...]:
+    """What is heard, by when it begins; of what is a deed too, as long as that is seen.
 
     Args:
         play: to its end.
+        actors: the people.
     """
     numbers: dict[int, int] = {}
     for thing in play.things:
@@ -94,11 +95,12 @@ def noises(play: Play) -> tuple[Noise, ...]:
         mask = _closed(mask, round(0.4 * play.fps))
         if kind == "person":
             mask &= play.notes.here[:, source]
+            mask &= _shown(label, actors[source], play.n_frames)
         elif source in numbers:
             first, last = play.things[source].track[0][0], play.things[source].track[-1][0]
             mask[:first], mask[last + 1 :] = False, False
         number = source if kind == "person" else numbers.get(source)
-        for start, end in _runs(mask, max(1, round(0.3 * play.fps))) if number is not None else []:
+        for start, end in _runs(mask, max(1, round(_SHORTEST_S * play.fps))) if number is not None else []:
             found.append(Noise(label, number, start / play.fps, end / play.fps, LEVELS[label]))
     return tuple(sorted(found, key=lambda noise: (noise.start_s, noise.label, noise.actor or 0)))
 
@@ -227,6 +229,17 @@ def _seen(play: Play, predicate: str, subject: int, other: int, actors: list[Act
     if predicate in ("running with", "running away from"):
         return _runs_if(True, actors[subject], play.n_frames)
     return np.ones(play.n_frames, dtype=np.bool_)
+
+
+def _shown(label: str, actor: Actor, n_frames: int) -> Bools:
+    """(F,) where somebody is seen to do what is heard; everywhere if it is no deed, or any may go with it."""
+    mask = np.ones(n_frames, dtype=np.bool_)
+    if label in ("arguing", "chanting/cheering", "clapping"):
+        mask[:] = False
+        on = actor.facts.get(PREFIX + label)
+        if on is not None:
+            mask[actor.first : actor.end] = on != 0
+    return mask
 
 
 def _runs_if(needed: bool, actor: Actor, n_frames: int) -> Bools:

@@ -94,8 +94,8 @@ def carried(play: Play, cast: list[Player], spot: Floats) -> Script:
             play.bond(who, "holding onto", hurt)
         play.noise("crying", hurt)
         yield
-    while hurt.lift > 0.0:
-        hurt.lift = max(0.0, hurt.lift - 0.6 / play.fps)
+    while hurt.lift > play.level:
+        hurt.lift = max(play.level, hurt.lift - 0.6 / play.fps)
         yield
     for who in (front, back):
         play.root(who, False)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from roadaware.scenes.simulator.actors import Floats, Pose
 from roadaware.scenes.simulator.chaos.cast import free_place
 from roadaware.scenes.simulator.chaos.director import Programme
 from roadaware.scenes.simulator.chaos.moves import unit
@@ -29,7 +30,8 @@ def furnish(play: Play, programme: Programme) -> None:
     if "dustbin" in programme.things:
         parked(play, -side)
     posts = posts_of(play.things)
-    play.bodies.posts = np.concatenate([play.bodies.posts, posts])
+    play.posts = np.concatenate([play.posts, posts])
+    play.bodies.block(play.posts, np.full(len(play.posts), -1))
     shop = play.ground.clamp(play.draw(11.0, 15.0), -side * 5.0)
     for kind, n in programme.things.items():
         for k in range(n):
@@ -47,14 +49,17 @@ def flow(play: Play) -> None:
     sheet = next((thing for thing in play.things if thing.model == "flood"), None)
     if sheet is None:
         return
-    sheet.z = -WATER_M + (0.06 + 0.2 * min(1.0, play.frame / play.fps / _RISES_S)) + 0.0
-    level = sheet.z + WATER_M
+    play.level = 0.06 + 0.2 * min(1.0, play.frame / play.fps / _RISES_S)
+    sheet.z = play.level - WATER_M
+    for who in play.players:
+        # Who lies in the water floats.
+        who.lift = max(who.lift, 0.8 * play.level) if who.pose == Pose.LIE else who.lift
     for thing in play.things:
         if thing.kind in ("tyre", "plastic_bag") or (thing.kind == "suitcase" and thing.pushed_by is None):
             drift = _CURRENT_MPS * min(1.0, play.frame / play.fps / 2.0)
             thing.xy = thing.xy - np.array([drift / play.fps, 0.0])
             thing.heading += 0.3 / play.fps
-            thing.z = max(0.0, level - 0.25 * thing.size_m[2])
+            thing.z = max(0.0, play.level - 0.25 * thing.size_m[2])
 
 
 def _water(play: Play) -> None:
@@ -76,7 +81,7 @@ def _burning(play: Play, number: int, side: int) -> None:
         kindle(play, add_thing(play, "dustbin", spot, play.draw(0.0, 6.28)))
 
 
-def _lone(play: Play, kind: str, near: np.ndarray[tuple[int], np.dtype[np.float64]] | None) -> Thing:
+def _lone(play: Play, kind: str, near: Floats | None) -> Thing:
     side = 1.0 if play.chance(0.5) else -1.0
     spot = play.ground.clamp(play.draw(9.0, 16.0), side * play.draw(2.5, 6.0)) if near is None else near
     away = play.draw(0.4, 1.8) if near is not None else 1.0
