@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -170,18 +169,3 @@ def test_shares_of_twenty_scenes_and_speed() -> None:
     assert np.mean(guesses[True]) > np.mean(guesses[False]) + 0.25
     assert np.max(guesses[False]) > 0.5
     assert np.min(guesses[True]) < 0.6
-
-
-@pytest.mark.slow
-def test_sixty_people_live_240_frames_in_a_second() -> None:
-    rng = np.random.default_rng(0)
-    starts = [
-        Start(somebody(wants=False), int(k % 2), float(rng.uniform(90, 210)), 1.2, 1 if k % 3 else -1)
-        for k in range(60)
-    ]
-    spent = []
-    for _ in range(2):
-        begin = time.process_time()
-        live(street(), starts, lambda s: [(150.0, 0.4)] * 20, seconds=24.0)
-        spent.append(time.process_time() - begin)
-    assert min(spent) < 1.0
