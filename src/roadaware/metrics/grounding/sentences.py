@@ -156,8 +156,8 @@ def _overlaps(true: pl.DataFrame, claim: pl.DataFrame, shift: int) -> tuple[Floa
         claim: the same.
         shift: added to the truth's frames before they meet the claims'.
     """
-    first = min(0, *(int(part["frame"].min() or 0) for part in (true, claim)))  # type: ignore[arg-type]
-    last = max(int(part["frame"].max() or 0) for part in (true, claim)) + shift + 1  # type: ignore[arg-type]
+    frames = np.concatenate([part["frame"].to_numpy() for part in (true, claim)])
+    first, last = int(frames.min(initial=0)), int(frames.max(initial=0)) + shift + 1
     wanted, held = (
         part["row"].to_numpy().astype(np.int64) * (last - first) + part["frame"].to_numpy() - first + added
         for part, added in ((true, shift), (claim, 0))
