@@ -34,11 +34,41 @@ def _run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_every_module_imports_without_torch() -> None:
-    names = [
-        ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
+def _needs_torch(path: Path) -> bool:
+    """Whether a module imports a network library as soon as it is imported; those are leaves of the house."""
+    heavy = {"torch", "transformers", "lightning", "safetensors"}
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    named = [alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names]
+    named += [node.module or "" for node in tree.body if isinstance(node, ast.ImportFrom)]
+    return any(name.split(".")[0] in heavy for name in named)
+
+
+def _module(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
+
+
+def test_networks_live_in_their_folders() -> None:
+    homes = ("roadaware.models.", "roadaware.training.", "roadaware.online.")
+    assert [
+        name for path in SOURCES if _needs_torch(path) and not (name := _module(path)).startswith(homes)
+    ] == []
+
+
+def test_every_other_module_imports_without_torch() -> None:
+    """A module above a network imports it inside the function that needs it."""
+    heavy = {_module(path) for path in SOURCES if _needs_torch(path)}
+    through = {
+        _module(path)
         for path in SOURCES
-        if path.name != "__main__.py"
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ImportFrom) and node.module in heavy
+    }
+    homes = ("roadaware.models.", "roadaware.training.", "roadaware.online.")
+    assert all(name.startswith(homes) for name in through)
+    names = [
+        _module(path)
+        for path in SOURCES
+        if path.name != "__main__.py" and _module(path) not in heavy | through
     ]
     done = _run("import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)", *names)
     assert done.returncode == 0, done.stderr

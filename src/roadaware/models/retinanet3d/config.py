@@ -1,0 +1,142 @@
+"""RetinaNetConfig: what a 3D-RetinaNet computes, each published quirk a named field."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from roadaware.errors import UsageError
+
+Backbone = Literal["c2d", "i3d", "slowfast", "rcn", "rclstm", "rcgru", "compact", "transformers"]
+PUBLISHED: tuple[Backbone, ...] = ("c2d", "i3d", "slowfast", "rcn", "rclstm", "rcgru")
+STRIDES_PX = (8, 16, 32, 64, 128)
+"""What the cells of P3 to P7 span."""
+
+
+@dataclass(frozen=True)
+class RetinaNetConfig:
+    """What the network is; the defaults are what `default` gives.
+
+    Trunk:
+        backbone: which features; `compact` is our small causal one, `transformers` a trunk of that library.
+        depth: 50 or 101 layers of a ResNet; SlowFast is published with 101.
+        time_pool: halve the frames behind the first stage and repeat the features above it, as published for
+            backbones with kernels over time.
+        stem_padding: pixels of padding of the first pooling; the published ResNet has none.
+        stage_widths, stage_blocks, trunk_time: channels and blocks of the stages with strides 4 to 32, and
+            the kernel over time of a stage's first block, of `compact`.
+        trunk: the configuration class of `transformers`, such as "ResNetConfig"; `trunk_fields` its fields.
+        causal: kernels, pools and repeats over time look back only: a stream gives what a clip gives.
+
+    Pyramid and heads:
+        width: channels of the pyramid.
+        head_layers: convolutions over space before the last one of each head.
+        head_width: channels inside the heads; None for those of the pyramid.
+        head_time: frames that the last convolution of each head spans, 1 or 3.
+        anchor_sizes_px, anchor_scales, anchor_ratios: of each level; ratios are height by width.
+        anchors: `retina`, or `kmeans`: three fixed shapes per level, as the release offers for UCF24.
+        prior: probability that the class scores start from.
+
+    Quirks:
+        slowfast_strides: the last stage keeps its stride of 16 and is dilated (`dilated`, as released: its
+            anchors then span twice the picture), or has the stride its anchors assume (`regular`).
+        dead_weights: keep parameters that take no part (the ResNet inside SlowFast, `ego_lateral`).
+        box_coding: with a pixel added to widths and taken from corners (`plus_one`), or without (`plain`).
+        empty_frames: frames without truth are left out of the loss (`ignore`, as released) or teach what is
+            background (`negative`).
+
+    Loss:
+        match_iou, ignore_iou: an anchor is positive from the first overlap on, background below the second.
+        force_best: the best anchor of each true box is positive whatever the overlap.
+        focal_alpha, focal_gamma, box_beta: of the focal loss and of the smooth L1 loss.
+        class_weight, av_weight: divisors of the two losses beside that of the boxes.
+
+    Pictures:
+        short_side_px: a picture is resized so that its short side has this length.
+        multiple_px: right and bottom are padded with zeros to a multiple.
+        mean, std: of the channels, red first, of pictures in [0, 1].
+
+    Raises:
+        UsageError: if a value is impossible.
+
+    Source: Singh et al., TPAMI 2022, section 4, and the released code of 3D-RetinaNet.
+    """
+
+    backbone: Backbone = "i3d"
+    depth: int = 50
+    time_pool: bool = True
+    stem_padding: int = 1
+    stage_widths: tuple[int, ...] = (32, 48, 96, 160)
+    stage_blocks: tuple[int, ...] = (1, 2, 2, 2)
+    trunk_time: int = 3
+    trunk: str = ""
+    trunk_fields: tuple[tuple[str, object], ...] = ()
+    causal: bool = False
+    width: int = 256
+    head_layers: int = 3
+    head_width: int | None = None
+    head_time: int = 3
+    anchor_sizes_px: tuple[float, ...] = (32.0, 64.0, 128.0, 256.0, 512.0)
+    anchor_scales: tuple[float, ...] = (1.0, 2 ** (1 / 3), 2 ** (2 / 3))
+    anchor_ratios: tuple[float, ...] = (0.5, 1.0, 2.0)
+    anchors: Literal["retina", "kmeans"] = "retina"
+    prior: float = 0.01
+    slowfast_strides: Literal["dilated", "regular"] = "regular"
+    dead_weights: bool = False
+    box_coding: Literal["plus_one", "plain"] = "plain"
+    empty_frames: Literal["ignore", "negative"] = "negative"
+    match_iou: float = 0.5
+    ignore_iou: float = 0.4
+    force_best: bool = True
+    focal_alpha: float = 0.25
+    focal_gamma: float = 2.0
+    box_beta: float = 1 / 9
+    class_weight: float = 8.0
+    av_weight: float = 4.0
+    short_side_px: int = 512
+    multiple_px: int = 32
+    mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
+    std: tuple[float, float, float] = (0.229, 0.224, 0.225)
+
+    def __post_init__(self) -> None:
+        """Refuse what no network can be made of."""
+        if self.backbone not in get_args(Backbone):
+            raise UsageError(
+                f"no backbone is called '{self.backbone}'; there are {', '.join(get_args(Backbone))}"
+            )
+        if self.backbone in PUBLISHED and self.depth not in (50, 101):
+            raise UsageError(f"a ResNet of {self.depth} layers is not known here; give depth 50 or 101")
+        if self.head_time not in (1, 3):
+            raise UsageError(f"heads span 1 or 3 frames, not {self.head_time}")
+        if self.backbone == "transformers" and not self.trunk:
+            raise UsageError("a trunk of transformers needs its configuration class in `trunk`")
+        if not self.anchor_sizes_px or len(self.anchor_sizes_px) > len(STRIDES_PX):
+            raise UsageError(f"{len(self.anchor_sizes_px)} anchor sizes: give one for each of up to 5 levels")
+        if self.width < 1 or self.head_layers < 0 or self.short_side_px < 32 or self.multiple_px < 1:
+            raise UsageError(
+                "width, head_layers, short_side_px and multiple_px must be at least 1, 0, 32 and 1"
+            )
+        if not 0 <= self.ignore_iou <= self.match_iou <= 1 or not 0 < self.prior < 1:
+            raise UsageError("needed: 0 <= ignore_iou <= match_iou <= 1, and prior between 0 and 1")
+
+    @property
+    def n_anchors(self) -> int:
+        """Anchors in a cell."""
+        return 3 if self.anchors == "kmeans" else len(self.anchor_scales) * len(self.anchor_ratios)
+
+
+def default(**fields: object) -> RetinaNetConfig:
+    """What we recommend: the quirks mended; `fields` replace others, such as `backbone` or `causal`."""
+    return RetinaNetConfig(**fields)  # type: ignore[arg-type]
+
+
+def reference(**fields: object) -> RetinaNetConfig:
+    """The released network, key for key; `fields` replace others, such as `backbone` or `depth`."""
+    released: dict[str, object] = {
+        "stem_padding": 0,
+        "slowfast_strides": "dilated",
+        "dead_weights": True,
+        "box_coding": "plus_one",
+        "empty_frames": "ignore",
+    }
+    return RetinaNetConfig(**{**released, **fields})  # type: ignore[arg-type]

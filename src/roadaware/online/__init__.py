@@ -1,0 +1,1 @@
+"""The same models and linker on a stream: sources of frames, latency, and events as they happen."""
