@@ -57,7 +57,7 @@ class TimeConv(nn.Conv3d, TimeLayer):
             dilation=dilation,
             bias=bias,
         )
-        self.causal, self.back = causal, 2 * padding[0]
+        self.causal, self.back, self.space = causal, 2 * padding[0], padding[1:]
         self.past: Tensor | None = None
         self.seen = 0
 
@@ -89,8 +89,7 @@ class TimeConv(nn.Conv3d, TimeLayer):
 
     def _valid(self, input: Tensor) -> Tensor:
         """Without padding over time."""
-        _, *over_space = self.padding
-        padding = [0, *(int(p) for p in over_space)]
+        padding = (0, *self.space)
         return functional.conv3d(
             input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
         )
