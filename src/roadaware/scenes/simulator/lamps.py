@@ -61,9 +61,10 @@ def _glowing(soup: Soup) -> Floats:
     outward = cross / np.maximum(2 * area, 1e-9)[:, None]
     high = middle[:, 2] > _HIGH_M
     side = np.where(high[:, None], 0.0, np.round(outward[:, :2]))
-    keys = np.concatenate([soup.instance[rows, None], np.floor(middle / 1.5), side], axis=1)
-    _, lamp = np.unique(keys.astype(np.int64), axis=0, return_inverse=True)
-    lamp = lamp.reshape(-1)
+    keys = np.concatenate([soup.instance[rows, None], np.floor(middle / 1.5), side], axis=1).astype(np.int64)
+    # One number for each row of keys, in the same order.
+    low = keys.min(axis=0)
+    _, lamp = np.unique(np.ravel_multi_index((keys - low).T, np.ptp(keys, axis=0) + 1), return_inverse=True)
     weight = np.maximum(area * soup.glow[rows], 1e-6)
     columns = np.concatenate([middle + 0.6 * outward * [1, 1, 0], soup.colour[rows]], axis=1)
     total = np.bincount(lamp, weight)

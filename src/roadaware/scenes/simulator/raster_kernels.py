@@ -25,7 +25,7 @@ def prepared(corners: Any, pose: Any, lens: Any, size: Any, work: Any) -> int:
     ax, ay, az = _moved(corners[0], pose)
     bx, by, bz = _moved(corners[1], pose)
     cx, cy, cz = _moved(corners[2], pose)
-    if az < NEAR_M and bz < NEAR_M and cz < NEAR_M:
+    if az < NEAR_M and bz < NEAR_M and cz < NEAR_M or _beside(ax, ay, az, bx, by, bz, cx, cy, cz, lens, size):
         return 0
     ux, uy, uz = by * cz - bz * cy, bz * cx - bx * cz, bx * cy - by * cx
     volume = ax * ux + ay * uy + az * uz
@@ -54,6 +54,28 @@ def _moved(point: Any, pose: Any) -> tuple[float, float, float]:
         pose[0, 0] * x + pose[0, 1] * y + pose[0, 2] * z + pose[0, 3],
         pose[1, 0] * x + pose[1, 1] * y + pose[1, 2] * z + pose[1, 3],
         pose[2, 0] * x + pose[2, 1] * y + pose[2, 2] * z + pose[2, 3],
+    )
+
+
+@inlined
+def _beside(ax: float, ay: float, az: float, bx: float, by: float, bz: float,
+            cx: float, cy: float, cz: float, lens: Any, size: Any) -> bool:  # fmt: skip
+    """Whether a triangle lies wholly on the far side of one of the planes through the eye and a picture's edge."""
+    left, above = -lens[2] / lens[0], -lens[3] / lens[1]
+    right, below = (size[1] - lens[2]) / lens[0], (size[0] - lens[3]) / lens[1]
+    return bool(
+        ax < left * az
+        and bx < left * bz
+        and cx < left * cz
+        or ax > right * az
+        and bx > right * bz
+        and cx > right * cz
+        or ay < above * az
+        and by < above * bz
+        and cy < above * cz
+        or ay > below * az
+        and by > below * bz
+        and cy > below * cz
     )
 
 
@@ -100,42 +122,61 @@ def span(work: Any, y: int, width: int) -> tuple[int, int]:
 
 
 @kernel
-def rasterise(corners: Any, material: Any, uv: Any, pose: Any, lens: Any, noise: Any,
-              inverse: Any, face: Any, planes: Any) -> None:  # fmt: skip
-    """Write for every pixel which triangle is nearest, and how near.
+def edges_of(corners: Any, pose: Any, lens: Any, size: Any, backs: bool, edges: Any, which: Any) -> int:
+    """Edges of the triangles that are in view, one after the other; returns how many there are.
 
     Args:
         corners: (t, 3, 3) f32 in the world.
-        material: (t,) u8.
-        uv: (t, 3, 2) f32.
         pose: (3, 4) f64 from the world to the camera.
         lens: (4,) f64 focal lengths and the middle, pixels.
+        size: (2,) i64 height and width of the picture.
+        backs: whether triangles seen from behind count.
+        edges: (t, 12) f64 whose first rows are filled.
+        which: (t,) i32 whose first rows become the triangles.
+    """
+    n = 0
+    for t in range(len(corners)):
+        side = prepared(corners[t], pose, lens, size, edges[n])
+        if side > 0 or (backs and side < 0):
+            which[n] = t
+            n += 1
+    return n
+
+
+@kernel
+def rasterise(edges: Any, which: Any, corners: Any, material: Any, uv: Any, noise: Any,
+              inverse: Any, face: Any, planes: Any) -> None:  # fmt: skip
+    """Write for every pixel which triangle in view is nearest, and how near.
+
+    Args:
+        edges: (k, 12) f64 of `edges_of`, fronts only.
+        which: (k,) i32 triangles that they are of.
+        corners: (t, 3, 3) f32 in the world.
+        material: (t,) u8.
+        uv: (t, 3, 2) f32.
         noise: (256, 256) f32 from 0 to 1.
         inverse: (h, w) f32 of zeros; becomes 1 / depth.
-        face: (h, w) i32 of -1; becomes the triangle.
-        planes: (t, 12) f64 of zeros; becomes, for triangles in view, 1 / depth, u / depth and v / depth
-            as functions of (x, y, 1) pixels, and the unit normal.
+        face: (h, w) i32 of -1; becomes the row of `edges`.
+        planes: (k, 12) f64; becomes 1 / depth, u / depth and v / depth as functions of (x, y, 1) pixels, and
+            the unit normal.
     """
-    work = np.empty(WORK)
-    size = np.array(inverse.shape)
-    for t in range(len(corners)):
-        if prepared(corners[t], pose, lens, size, work) <= 0:
-            continue
-        plane = planes[t]
+    width = inverse.shape[1]
+    for n in range(len(edges)):
+        work, plane, t = edges[n], planes[n], which[n]
         _attributes(work, uv[t], plane)
+        _normal(corners[t], plane)
         # Paint lies on the road, so that rounding alone would decide which of them is nearer.
         lift = 1.00002 if material[t] == MARKING else 1.0
         step = plane[0] * lift
         leafy = material[t] == FOLIAGE
         for y in range(int(work[ROWS]), int(work[ROWS + 1]) + 1):
-            start, end = span(work, y, size[1])
+            start, end = span(work, y, width)
             row = (plane[1] * (y + 0.5) + plane[2]) * lift
             for x in range(start, end):
                 near = step * (x + 0.5) + row
                 if inverse[y, x] < near < 1.0 / NEAR_M and not (leafy and _holed(plane, x, y, near, noise)):
                     inverse[y, x] = near
-                    face[y, x] = t
-        _normal(corners[t], plane)
+                    face[y, x] = n
 
 
 @inlined

@@ -14,7 +14,7 @@ from roadaware.scenes.simulator.camera import Camera
 from roadaware.scenes.simulator.config import Conditions
 from roadaware.scenes.simulator.lamps import lamps_of
 from roadaware.scenes.simulator.mesh import Semantic, Soup
-from roadaware.scenes.simulator.shading import footprints, light_pools, surfaces_of
+from roadaware.scenes.simulator.shading import footprints, light_pools, outlined, surfaces_of
 from roadaware.scenes.simulator.weather import Air, air_of, packed
 
 Floats = npt.NDArray[np.float64]
@@ -22,10 +22,12 @@ Singles = npt.NDArray[np.float32]
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
 
-_CASTS = (
-    Semantic.BUILDING, Semantic.WALL, Semantic.FENCE, Semantic.POLE, Semantic.VEGETATION,
-    Semantic.TRAFFIC_LIGHT, Semantic.TRAFFIC_SIGN, Semantic.OBJECT,
+_CASTS = np.isin(
+    np.arange(256),
+    (Semantic.BUILDING, Semantic.WALL, Semantic.FENCE, Semantic.POLE, Semantic.VEGETATION,
+     Semantic.TRAFFIC_LIGHT, Semantic.TRAFFIC_SIGN, Semantic.OBJECT),
 )  # fmt: skip
+"""(256,) whether what does not move casts shadows, by `Semantic`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +50,7 @@ class Picture:
 class _Seen(NamedTuple):
     inverse: Singles
     face: Ints
+    which: Ints
     planes: Floats
     shadow: Bytes
     contact: Singles
@@ -106,11 +109,12 @@ def render(
         np.zeros(size, np.uint8),
         np.empty(size, np.float32),
     )
-    surfaces = surfaces_of(soup, seen.planes[:, 9:], air)
+    record = packed(air)
+    surfaces = surfaces_of(soup, seen.which, seen.planes, record)
     pools = light_pools(lamps, view.eye, air.lamps)
-    shading_kernels.shade(surfaces, seen, view, packed(air), noise_field(), pools, shown)
+    shading_kernels.shade(surfaces, seen, view, record, noise_field(), pools, shown)
     if air.wet > 0:
-        weather_kernels.mirror_wet(shown.light, seen, surfaces.tints, view, packed(air), noise_field())
+        weather_kernels.mirror_wet(shown.light, seen, surfaces.tints, view, record, noise_field())
         weather_kernels.add_glints(shown.light, _glints(lamps, camera, air), seen, surfaces.tints)
     rgb = _developed(shown, seen, air, camera, np.random.default_rng([seed, frame, 3]))
     return Picture(rgb, shown.instance, shown.semantic, shown.depth)
@@ -143,32 +147,41 @@ def _seen(soup: Soup, camera: Camera, view: _View, air: Air) -> _Seen:
     from roadaware.scenes.simulator import raster_kernels, shadow_kernels
 
     size = (camera.height_px, camera.width_px)
-    pose = np.ascontiguousarray(camera.camera_SE3_world[:3])
-    seen = _Seen(
+    finder = _Finder(np.ascontiguousarray(camera.camera_SE3_world[:3]), view.lens, np.array(size))
+    edges, which = finder.edges(soup.corners)
+    inverse, face, planes = (
         np.zeros(size, np.float32),
         np.full(size, -1, np.int32),
-        np.zeros((len(soup), 12)),
-        np.zeros(size, np.uint8),
-        np.ones(size, np.float32),
+        np.empty((len(which), 12)),
     )
     raster_kernels.rasterise(
-        soup.corners,
-        soup.material,
-        soup.uv,
-        pose,
-        view.lens,
-        noise_field(),
-        seen.inverse,
-        seen.face,
-        seen.planes,
+        edges, which, soup.corners, soup.material, soup.uv, noise_field(), inverse, face, planes
     )
+    shadow, contact = np.zeros(size, np.uint8), np.ones(size, np.float32)
     if air.shadow > 0:
-        casts = np.flatnonzero((soup.instance > 0) | np.isin(soup.semantic, _CASTS))
-        shadow_kernels.cast_shadows(soup.corners, casts, air.sun, pose, view.lens, seen.shadow)
-    shadow_kernels.soft_shadows(
-        footprints(soup.corners, soup.instance), seen.inverse, air.contact, view, pose, seen.contact
-    )
-    return seen
+        casts, flat = (soup.instance > 0) | _CASTS[soup.semantic], np.empty_like(soup.corners)
+        count = shadow_kernels.flattened(soup.corners, casts, air.sun, flat)
+        shadow_kernels.darken(finder.edges(flat[:count], backs=True)[0], shadow)
+    found = footprints(soup.corners, soup.instance)
+    ends, whose = finder.edges(outlined(found), backs=True)
+    shadow_kernels.soft_shadows(found, ends, whose, inverse, air.contact, view, contact)
+    return _Seen(inverse, face, which, planes, shadow, contact)
+
+
+class _Finder(NamedTuple):
+    """Finds triangles that are in view."""
+
+    pose: Floats
+    lens: Floats
+    size: npt.NDArray[np.int64]
+
+    def edges(self, corners: Singles, *, backs: bool = False) -> tuple[Floats, Ints]:
+        """(k, 12) edges of the triangles in view, and (k,) which they are."""
+        from roadaware.scenes.simulator.raster_kernels import WORK, edges_of
+
+        edges, which = np.empty((len(corners), WORK)), np.empty(len(corners), np.int32)
+        count = edges_of(corners, self.pose, self.lens, self.size, backs, edges, which)
+        return edges[:count], which[:count]
 
 
 def _developed(shown: _Shown, seen: _Seen, air: Air, camera: Camera, rng: np.random.Generator) -> Bytes:

@@ -11,6 +11,7 @@ from roadaware.scenes.simulator.pattern_kernels import (
     ASPHALT,
     GLASS,
     GLOSSY,
+    LAMP,
     MARKING,
     WINDOWS,
     glow_of,
@@ -30,8 +31,8 @@ def shade(surfaces: Any, seen: Any, view: Any, air: Any, noise: Any, pools: Any,
     """Fill a picture.
 
     Args:
-        surfaces: kinds (t, 3) i32 and tints (t, 12) f32 as in `Surfaces`.
-        seen: inverse (h, w) f32, face (h, w) i32, planes (t, 12) f64, shadow (h, w) u8, contact (h, w) f32.
+        surfaces: kinds (k, 3) i32 and tints (k, 12) f32 as in `Surfaces`.
+        seen: inverse (h, w) f32, face (h, w) i32, planes (k, 12) f64, shadow (h, w) u8, contact (h, w) f32.
         view: turn (3, 3) f64 from the camera to the world, eye (3,) f64, lens (4,) f64.
         air: light and weather.
         noise: (256, 256) f32.
@@ -79,6 +80,38 @@ def shade(surfaces: Any, seen: Any, view: Any, air: Any, noise: Any, pools: Any,
                 i, j, t, depth, depth * long, x, y, z, kinds[t, 0], tints, planes, sunny, bare, beam, eye,
                 air, noise, pools, light,
             )  # fmt: skip
+
+
+@kernel
+def tinted(kinds: Any, looks: Any, planes: Any, air: Any, tints: Any) -> None:
+    """How triangles answer the light of a frame.
+
+    Args:
+        kinds: (k, 3) i32 material, semantic, instance.
+        looks: (k, 4) f32 colour and glow.
+        planes: (k, 12) f64 that end in unit normals.
+        air: light and weather.
+        tints: (k, 12) f32, filled as in `Surfaces`.
+    """
+    for t in range(len(kinds)):
+        material, mover = kinds[t, 0], kinds[t, 2] > 0
+        east, north, up = planes[t, 9], planes[t, 10], planes[t, 11]
+        ground, lamp, glow = up > 0.6 and not mover, material == LAMP, looks[t, 3]
+        facing = max(0.0, east * air.sun[0] + north * air.sun[1] + up * air.sun[2])
+        # Turned to the sun's side of the sky is a little lighter, so that upright faces differ under clouds too.
+        aside = 1.0 + 0.14 * (east * air.sun[0] + north * air.sun[1]) + 0.05 * east
+        sky, below = 0.5 * air.fill * (0.5 + 0.5 * up) * aside, 0.5 - 0.5 * up
+        # What a lamp that is out shows is darker than its colour, so that lit ones stand out.
+        share = 0.45 if lamp and glow <= 0.0 else 1.0
+        for k in range(3):
+            tints[t, k] = looks[t, k] * share
+            tints[t, 3 + k] = sky * (air.zenith[k] + air.horizon[k]) + below * air.bounce[k]
+            tints[t, 6 + k] = facing * air.sun_rgb[k]
+        tints[t, 9] = glow * air.glow
+        # Who moves keeps panes and bonnet clear, and carries snow on the roof.
+        bare = lamp or material == GLASS or up < (0.85 if mover else 0.3)
+        tints[t, 10] = 0.0 if bare else air.snow * (1.0 if ground else min(0.75, up))
+        tints[t, 11] = 1.0 if ground else 0.0
 
 
 @inlined
