@@ -1,0 +1,339 @@
+"""Road events: the truth of frames as arrays, what a detector found as claims, and how good these are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.errors import InputError, UsageError
+from roadaware.models.detector import FrameDetections
+from roadaware.scenes.dense import with_layout
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Meta, Scenes
+
+if TYPE_CHECKING:
+    from roadaware.linking.config import LinkerConfig
+
+AV_ACTION = "av_action"
+AGENTNESS = "agentness"
+ROAD_KINDS = ("agent", "action", "location", "duplex", "event")
+"""The kinds of ROAD, in the order in which the published network scores them."""
+
+Narrow = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Classes:
+    """What a detector tells apart.
+
+    Args:
+        kinds: kind of label of boxes to its labels, in the order of the scores.
+        av_labels: actions of the own vehicle; empty where there are none.
+    """
+
+    kinds: Mapping[str, tuple[str, ...]]
+    av_labels: tuple[str, ...] = ()
+
+    @property
+    def n_classes(self) -> int:
+        """Columns of the class scores: agentness, then all labels of all kinds."""
+        return 1 + sum(len(labels) for labels in self.kinds.values())
+
+    @property
+    def names(self) -> tuple[tuple[str, str], ...]:
+        """(kind, label) of each column, agentness first."""
+        return ((AGENTNESS, AGENTNESS), *((k, label) for k, held in self.kinds.items() for label in held))
+
+
+def classes_of(
+    scenes: Scenes, kinds: Sequence[str] = (), *, av_action: bool = True, only_used: bool = False
+) -> Classes:
+    """The classes that scenes have words for.
+
+    Args:
+        scenes: with vocabularies.
+        kinds: of labels, in the order of the scores; those of ROAD that there are unless told, or all others.
+        av_action: whether actions of the own vehicle are learnt, where there are any.
+        only_used: leave out labels that no box has.
+
+    Raises:
+        UsageError: if a kind has no vocabulary, or none is left.
+    """
+    known = {k: v for k, v in scenes.meta.vocabularies.items() if k not in (AGENTNESS, AV_ACTION)}
+    labelled = set(scenes.labels["kind"].cast(pl.String).unique().to_list())
+    found = list(kinds) or [k for k in ROAD_KINDS if k in known] or [k for k in known if k in labelled]
+    unknown = [kind for kind in found if kind not in known]
+    if unknown or not found or len(set(found)) < len(found):
+        raise UsageError(
+            f"no labels of {', '.join(unknown) or 'any kind'}: boxes have {', '.join(known) or 'no kind'}; "
+            "name each kind once"
+        )
+    held = {kind: known[kind] for kind in found}
+    if only_used:
+        held = {kind: _used(scenes, kind) for kind in found}
+    av = scenes.meta.vocabularies.get(AV_ACTION, ()) if av_action and len(scenes.frame_labels) else ()
+    return Classes(held, tuple(av))
+
+
+def _used(scenes: Scenes, kind: str) -> tuple[str, ...]:
+    rows = scenes.labels.filter(pl.col("kind").cast(pl.String) == kind)["label"].unique().sort()
+    return tuple(scenes.meta.vocabularies[kind][label] for label in rows.to_list())
+
+
+@dataclass(frozen=True, eq=False)
+class VideoTruth:
+    """What is true of the frames of one video.
+
+    Args:
+        boxes: (m, 4) x1, y1, x2, y2 in pixels of the video, by frame.
+        packed: (m, ceil(c / 8)) bits of the (m, c) classes that each has, agentness first.
+        n_classes: c.
+        starts: (n + 1) rows of `boxes` where each frame begins.
+        av: (n) action of the own vehicle in each frame, -1 where nobody said.
+        labelled: (n) whether somebody looked at the frame.
+    """
+
+    boxes: Narrow
+    packed: Bytes
+    n_classes: int
+    starts: Ints
+    av: Ints
+    labelled: Bools
+
+    def __len__(self) -> int:
+        return len(self.av)
+
+    def frame(self, frame: int) -> tuple[Narrow, Bools]:
+        """(k, 4) boxes and (k, c) classes of a frame; none of one that nobody looked at.
+
+        Args:
+            frame: counts from 0; behind the last one there is nothing.
+        """
+        rows = slice(0, 0)
+        if frame < len(self) and self.labelled[frame]:
+            rows = slice(int(self.starts[frame]), int(self.starts[frame + 1]))
+        return self.boxes[rows], self.hot(rows)
+
+    def hot(self, rows: slice) -> Bools:
+        """(k, c) which classes some of the boxes have."""
+        return np.unpackbits(self.packed[rows], axis=1, count=self.n_classes).astype(np.bool_)
+
+
+def truth_of(scenes: Scenes, classes: Classes) -> dict[str, VideoTruth]:
+    """Video to its truth, in the order of the videos; labels are found by name.
+
+    Boxes marked `ignore` are left out. A frame counts as looked at where `frames.annotated` says so, and
+    everywhere where the set does not say it of any frame.
+
+    Args:
+        scenes: truth.
+        classes: the columns.
+
+    Raises:
+        UsageError: if the scenes have no videos.
+    """
+    if scenes.videos.is_empty():
+        raise UsageError(f"{scenes.meta.dataset or 'this set'} has no videos to learn from")
+    names = scenes.videos["video"].cast(pl.String).to_list()
+    boxes = scenes.boxes
+    if "ignore" in boxes.columns:
+        boxes = boxes.filter(~pl.col("ignore").fill_null(False))
+    place = pl.Enum(names)
+    boxes = boxes.with_columns(v=pl.col("video").cast(pl.String).cast(place).to_physical())
+    boxes = boxes.sort("v", "frame", maintain_order=True)
+    packed = _packed(scenes, boxes["box"], classes)
+    corners = boxes.select(CORNERS).to_numpy().astype(np.float32).reshape(-1, 4)
+    video, frame = boxes["v"].to_numpy().astype(np.int64), boxes["frame"].to_numpy().astype(np.int64)
+    ends = np.searchsorted(video, np.arange(len(names) + 1))
+    lengths = _lengths(scenes, names)
+    looked = _looked_at(scenes, names, lengths)
+    av = _av(scenes, names, lengths, classes.av_labels)
+    found = {}
+    for v, name in enumerate(names):
+        rows = slice(int(ends[v]), int(ends[v + 1]))
+        starts = np.searchsorted(frame[rows], np.arange(lengths[v] + 1))
+        found[name] = VideoTruth(
+            corners[rows], packed[rows], classes.n_classes, starts, av[name], looked[name]
+        )
+    return found
+
+
+def _packed(scenes: Scenes, box: pl.Series, classes: Classes) -> Bytes:
+    """(m, bytes) bits of the classes of boxes, of many boxes piece by piece."""
+    column = {named: at for at, named in enumerate(classes.names)}
+    parts = []
+    for kind in classes.kinds:
+        words = scenes.meta.vocabularies.get(kind, ())
+        at = np.array([column.get((kind, word), -1) for word in words] or [-1], dtype=np.int64)
+        rows = scenes.labels.filter(pl.col("kind").cast(pl.String) == kind).select("box", "label")
+        parts.append(rows.with_columns(c=pl.Series(at[rows["label"].to_numpy()])))
+    places = pl.DataFrame({"box": box}).with_row_index("row")
+    rows = pl.concat(parts).filter(pl.col("c") >= 0).join(places, on="box").sort("row")
+    row, place = rows["row"].to_numpy().astype(np.int64), rows["c"].to_numpy()
+    pieces = [np.zeros((0, (classes.n_classes + 7) // 8), dtype=np.uint8)]
+    for start in range(0, len(box), 1 << 16):
+        some = slice(*np.searchsorted(row, [start, start + (1 << 16)]))
+        hot = np.zeros((min(1 << 16, len(box) - start), classes.n_classes), dtype=np.bool_)
+        hot[:, 0] = True
+        hot[row[some] - start, place[some]] = True
+        pieces.append(np.packbits(hot, axis=1))
+    return np.concatenate(pieces)
+
+
+def _lengths(scenes: Scenes, names: Sequence[str]) -> list[int]:
+    """Frames of each video: as the table says, else as far as frames and boxes go."""
+    known: dict[str, int | None] = {}
+    if "n_frames" in scenes.videos.columns:
+        known = dict(zip(names, scenes.videos["n_frames"].to_list(), strict=True))
+    far: dict[str, int] = {}
+    for table in (scenes.frames, scenes.boxes):
+        last = table.group_by(pl.col("video").cast(pl.String)).agg(pl.col("frame").max())
+        for name, frame in last.iter_rows():
+            far[name] = max(far.get(name, 0), int(frame) + 1)
+    return [far.get(name, 0) if (n := known.get(name)) is None else int(n) for name in names]
+
+
+def _looked_at(scenes: Scenes, names: Sequence[str], lengths: Sequence[int]) -> dict[str, Bools]:
+    frames = scenes.frames
+    said = "annotated" in frames.columns and frames["annotated"].null_count() < len(frames)
+    found = {name: np.full(n, not said) for name, n in zip(names, lengths, strict=True)}
+    if said:
+        kept = frames.filter(pl.col("annotated").fill_null(False))
+        for (name,), rows in kept.partition_by("video", as_dict=True).items():
+            found[str(name)][rows["frame"].to_numpy()] = True
+    return found
+
+
+def _av(
+    scenes: Scenes, names: Sequence[str], lengths: Sequence[int], labels: Sequence[str]
+) -> dict[str, Ints]:
+    """The first action of the own vehicle in each frame, -1 where there is none."""
+    found = {name: np.full(n, -1, dtype=np.int64) for name, n in zip(names, lengths, strict=True)}
+    words = scenes.meta.vocabularies.get(AV_ACTION, ())
+    place = np.array([labels.index(word) if word in labels else -1 for word in words] or [-1])
+    rows = scenes.frame_labels.filter(pl.col("kind").cast(pl.String) == AV_ACTION)
+    if labels and len(rows):
+        first = rows.unique(["video", "frame"], keep="first", maintain_order=True)
+        for (name,), part in first.partition_by("video", as_dict=True).items():
+            found[str(name)][part["frame"].to_numpy()] = place[part["label"].to_numpy()]
+    return found
+
+
+def claims_of(
+    found: Mapping[str, Sequence[FrameDetections]],
+    classes: Classes,
+    *,
+    videos: pl.DataFrame | None = None,
+    meta: Meta | None = None,
+    frame_step: int = 1,
+) -> Predictions:
+    """What a detector found, as tables that are linked and judged: boxes with dense scores, scores of frames.
+
+    Args:
+        found: video to its detections, in the order of its frames.
+        classes: of the detector.
+        videos: the videos table, where it is known; of its videos those that were looked at are kept.
+        meta: of the data; its composites and licence are kept where the vocabularies are the same.
+        frame_step: the detector was given every so manieth frame.
+
+    Raises:
+        InputError: if scores do not fit the classes.
+    """
+    width, av = classes.n_classes - 1, len(classes.av_labels)
+    flat = [(name, each) for name, frames in found.items() for each in frames]
+    if any(each.scores.shape != (len(each), width) or each.av.shape != (av,) for _, each in flat):
+        raise InputError(f"expected {width} scores of each box and {av} of each frame")
+    counts = [len(each) for _, each in flat]
+    names = pl.Series("video", [name for name, _ in flat], dtype=pl.String)
+    frame = np.array([each.frame * frame_step for _, each in flat], dtype=np.int64)
+    of = np.repeat(np.arange(len(flat)), counts)
+    corners = np.concatenate([np.zeros((0, 4), np.float32), *(each.boxes for _, each in flat)])
+    boxes = pl.DataFrame(
+        {
+            "box": np.arange(len(of)),
+            "video": names.gather(of),
+            "frame": frame[of],
+            **{side: corners[:, k] for k, side in enumerate(CORNERS)},
+            "score": _stacked([each.agentness[:, None] for _, each in flat], 1)[:, 0],
+            "scores": _dense(_stacked([each.scores for _, each in flat], width)),
+        }
+    )
+    frames: dict[str, Any] = {"video": names, "frame": frame}
+    if av:
+        frames["scores"] = _dense(_stacked([each.av[None] for _, each in flat], av))
+    kept = {} if videos is None else {"videos": _kept(videos, list(found))}
+    return Predictions(boxes=boxes, frames=pl.DataFrame(frames), meta=_meta(meta or Meta(), classes), **kept)
+
+
+def _stacked(parts: Sequence[npt.NDArray[Any]], width: int) -> Narrow:
+    return np.concatenate([np.zeros((0, width), np.float32), *parts]).astype(np.float32, copy=False)
+
+
+def _dense(scores: Narrow) -> pl.Series:
+    return pl.Series("scores", scores, dtype=pl.Array(pl.Float32, scores.shape[1]))
+
+
+def _kept(videos: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    return videos.filter(pl.col("video").cast(pl.String).is_in(list(names)))
+
+
+def _meta(meta: Meta, classes: Classes) -> Meta:
+    """The meta of claims: the detector's words, and what composites are made of where it uses the data's."""
+    words = {**classes.kinds, **({AV_ACTION: classes.av_labels} if classes.av_labels else {})}
+    same = {kind for kind in classes.kinds if meta.vocabularies.get(kind) == classes.kinds[kind]}
+    made = {k: of for k, of in meta.composites.items() if {k, *of} <= same}
+    children = {k: rows for k, rows in meta.notes.get("children", {}).items() if k in made}
+    bare = replace(meta, vocabularies=words, composites=made, rows_read={}, source_digest="", notes={})
+    if children:
+        bare = replace(bare, notes={"children": children})
+    told = with_layout(bare, "boxes", list(classes.kinds))
+    return with_layout(told, "frames", [AV_ACTION]) if classes.av_labels else told
+
+
+def figures(
+    claims: Predictions,
+    scenes: Scenes,
+    linker: LinkerConfig,
+    *,
+    frame_iou: float = 0.5,
+    video_iou: float = 0.2,
+) -> dict[str, float]:
+    """Metric to its value in [0, 1]: frame-mAP and video-mAP of each kind, AP of the own vehicle's actions.
+
+    Only the videos that were looked at are judged. What is undefined, as the AP of a kind that the truth
+    does not have, is not among them.
+
+    Args:
+        claims: detections, not linked.
+        scenes: truth.
+        linker: how detections become tubes.
+        frame_iou: overlap that a box needs.
+        video_iou: overlap that a tube needs.
+    """
+    from roadaware.linking.link import link
+    from roadaware.metrics.detection.config import DetectionConfig
+    from roadaware.metrics.detection.evaluate import evaluate
+
+    judged = scenes.only(claims.frames["video"].cast(pl.String).unique(maintain_order=True).to_list())
+    result = evaluate(
+        link(claims, linker),
+        judged,
+        DetectionConfig.default(),
+        frame_thresholds=(frame_iou,),
+        video_thresholds=(video_iou,) if len(judged.tubes) else (),
+    )
+    rows = result.of_group().filter(pl.col("label").is_null() & pl.col("value").is_not_null())
+    named = {"frame": f"frame_map@{frame_iou:g}", "video": f"video_map@{video_iou:g}"}
+    return {
+        f"{named[row['level']]}/{row['kind']}" if row["level"] in named else AV_ACTION: float(row["value"])
+        for row in rows.iter_rows(named=True)
+    }
