@@ -25,7 +25,9 @@ def prepared(corners: Any, pose: Any, lens: Any, size: Any, work: Any) -> int:
     ax, ay, az = _moved(corners[0], pose)
     bx, by, bz = _moved(corners[1], pose)
     cx, cy, cz = _moved(corners[2], pose)
-    if az < NEAR_M and bz < NEAR_M and cz < NEAR_M or _beside(ax, ay, az, bx, by, bz, cx, cy, cz, lens, size):
+    if az < NEAR_M and bz < NEAR_M and cz < NEAR_M:
+        return 0
+    if _beside(ax, ay, az, bx, by, bz, cx, cy, cz, lens, size):
         return 0
     ux, uy, uz = by * cz - bz * cy, bz * cx - bx * cz, bx * cy - by * cx
     volume = ax * ux + ay * uy + az * uz
@@ -60,22 +62,14 @@ def _moved(point: Any, pose: Any) -> tuple[float, float, float]:
 @inlined
 def _beside(ax: float, ay: float, az: float, bx: float, by: float, bz: float,
             cx: float, cy: float, cz: float, lens: Any, size: Any) -> bool:  # fmt: skip
-    """Whether a triangle lies wholly on the far side of one of the planes through the eye and a picture's edge."""
+    """Whether a triangle lies beyond a plane through the eye and an edge of the picture."""
     left, above = -lens[2] / lens[0], -lens[3] / lens[1]
     right, below = (size[1] - lens[2]) / lens[0], (size[0] - lens[3]) / lens[1]
     return bool(
-        ax < left * az
-        and bx < left * bz
-        and cx < left * cz
-        or ax > right * az
-        and bx > right * bz
-        and cx > right * cz
-        or ay < above * az
-        and by < above * bz
-        and cy < above * cz
-        or ay > below * az
-        and by > below * bz
-        and cy > below * cz
+        (ax < left * az and bx < left * bz and cx < left * cz)
+        or (ax > right * az and bx > right * bz and cx > right * cz)
+        or (ay < above * az and by < above * bz and cy < above * cz)
+        or (ay > below * az and by > below * bz and cy > below * cz)
     )
 
 

@@ -98,7 +98,7 @@ def tinted(kinds: Any, looks: Any, planes: Any, air: Any, tints: Any) -> None:
         east, north, up = planes[t, 9], planes[t, 10], planes[t, 11]
         ground, lamp, glow = up > 0.6 and not mover, material == LAMP, looks[t, 3]
         facing = max(0.0, east * air.sun[0] + north * air.sun[1] + up * air.sun[2])
-        # Turned to the sun's side of the sky is a little lighter, so that upright faces differ under clouds too.
+        # The sun's side of the sky is a little lighter, so that upright faces differ under clouds too.
         aside = 1.0 + 0.14 * (east * air.sun[0] + north * air.sun[1]) + 0.05 * east
         sky, below = 0.5 * air.fill * (0.5 + 0.5 * up) * aside, 0.5 - 0.5 * up
         # What a lamp that is out shows is darker than its colour, so that lit ones stand out.

@@ -61,8 +61,8 @@ def footprints_of(corners: Any, instance: Any, sums: Any, found: Any) -> None:
         corners: (t, 3, 3) f32 in the world.
         instance: (t,) i32, those of 0 are left out.
         sums: (n, 10) f64 of zeros, room to add up.
-        found: (n, 7) f64 of zeros; row i becomes that of instance i: x and y of the middle, the unit vector of
-            the axis, half the length and width, and the lowest height. Those without triangles have no axis.
+        found: (n, 7) f64 of zeros; row i becomes that of instance i: x and y of the middle, the unit vector
+            of the axis, half the length and width, and the lowest height; zeros for those without triangles.
     """
     for t in range(len(corners)):
         row = sums[instance[t]]
