@@ -45,14 +45,15 @@ class Held:
 
 
 def labelled(episode: Episode, seen: Seen) -> Seen:
-    """The rows of what gets a box: enough is seen of it, and it is active, a corner case, or a lit face.
+    """The rows of what gets a box: enough is seen of it near by, and it is active, a corner case, or a lit face.
 
     Args:
         episode: the scene.
         seen: all rows.
     """
     wanted = np.array([_wanted(episode, actor) for actor in episode.actors] + [True] * len(episode.signals))
-    kept = seen.enough & wanted[seen.instance] if len(wanted) else seen.enough
+    kept = seen.enough & seen.near(episode.config.camera.height_px)
+    kept &= wanted[seen.instance] if len(wanted) else True
     lights = np.flatnonzero(kept & (seen.instance >= len(episode.actors)))
     for row in lights:
         signal = episode.signals[int(seen.instance[row]) - len(episode.actors)]
