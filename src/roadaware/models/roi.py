@@ -1,0 +1,69 @@
+"""RoIAlign in torch: the mean of bilinear samples in each bin of a box, differentiable in the features."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+
+def roi_align(
+    features: Tensor,
+    boxes: Tensor,
+    picture: Tensor,
+    *,
+    size: tuple[int, int],
+    scale: float = 1.0,
+    samples: int = 2,
+    half_pixel: bool = True,
+) -> Tensor:
+    """Features of boxes, pooled to a grid of `size` each.
+
+    A sample more than one cell outside of the map is 0; one nearer to it takes the value at the border.
+
+    Args:
+        features: (B, C, H, W).
+        boxes: (n, 4) x1, y1, x2, y2 in pixels of the picture.
+        picture: (n,) which of the B each box lies in, int64.
+        size: rows and columns of bins.
+        scale: cells of the map in a pixel, 1 / stride.
+        samples: samples in each bin along each axis.
+        half_pixel: cell i spans i to i + 1, its centre at i + 0.5; otherwise its value stands at i, and
+            boxes are at least one cell wide and high.
+
+    Returns:
+        (n, C, rows, columns).
+
+    Source: He et al., Mask R-CNN, ICCV 2017, with the borders and both conventions of torchvision.
+    """
+    rows, columns = size
+    height, width = features.shape[2:]
+    shift = 0.5 if half_pixel else 0.0
+    corners = boxes.to(features.dtype) * scale - shift
+    span = corners[:, 2:] - corners[:, :2]
+    if not half_pixel:
+        span = span.clamp(min=1.0)
+    y, wy = _axis(corners[:, 1], span[:, 1], rows, samples, height)
+    x, wx = _axis(corners[:, 0], span[:, 0], columns, samples, width)
+    place = picture[:, None, None, None, None] * (height * width)
+    place = place + y[:, :, None, :, None] * width + x[:, None, :, None, :]
+    weight = wy[:, :, None, :, None] * wx[:, None, :, None, :]
+    bag = (2 * samples) ** 2
+    flat = features.permute(0, 2, 3, 1).reshape(-1, features.shape[1])
+    pooled = functional.embedding_bag(
+        place.reshape(-1, bag), flat, mode="sum", per_sample_weights=weight.reshape(-1, bag)
+    )
+    return pooled.reshape(len(boxes), rows, columns, -1).permute(0, 3, 1, 2)
+
+
+def _axis(start: Tensor, span: Tensor, bins: int, samples: int, cells: int) -> tuple[Tensor, Tensor]:
+    """Along one axis, the two cells of each sample of each bin, and what they weigh: (n, bins, 2 samples)."""
+    step = torch.arange(bins * samples, device=start.device, dtype=start.dtype) + 0.5
+    at = start[:, None] + step * (span[:, None] / (bins * samples))
+    seen = (at >= -1.0) & (at <= cells)
+    at = at.clamp(0.0, cells - 1.0)
+    low = at.floor()
+    share = at - low
+    weight = torch.stack([1.0 - share, share], dim=-1) * (seen / samples)[..., None]
+    cell = torch.stack([low, (low + 1).clamp(max=cells - 1)], dim=-1).long()
+    return cell.reshape(len(start), bins, -1), weight.reshape(len(start), bins, -1)
