@@ -74,7 +74,7 @@ _NIGHT = _DAY._replace(
     sun_rgb=(0.018, 0.021, 0.03), zenith=(0.0025, 0.004, 0.011), horizon=(0.014, 0.013, 0.018),
     bounce=(0.01, 0.009, 0.008), fill=1.5, dawn=(0.0, 0.0, 0.0), disc=0.2, cloud_rgb=(0.016, 0.015, 0.018),
     stars=1.0, fog=0.0016, fog_rgb=(0.012, 0.011, 0.014), shadow=0.6, contact=0.45, glow=4.0, lamps=0.42,
-    beams=1.0, windows=0.38, exposure=1.7, bloom=0.8,
+    beams=1.0, windows=0.38, exposure=1.7, bloom=0.55,
 )  # fmt: skip
 _TIMES = {"day": _DAY, "dusk": _DUSK, "night": _NIGHT}
 _HEIGHT_DEG = {"day": 47.0, "dusk": 7.0, "night": 38.0}
@@ -162,7 +162,7 @@ def _lowered(air: Air, time: str) -> Air:
     horizon = (0.95, 0.78, 0.55) if time == "day" else (0.5, 0.27, 0.16)
     return air._replace(
         sun_rgb=warm, horizon=horizon, fog_rgb=_scaled(horizon, 0.85), fog=0.003, clouds=0.15, disc=1.5,
-        dawn=_scaled(warm, 0.6), glare=1.0 if time == "day" else 0.6, exposure=air.exposure * 0.9,
+        dawn=_scaled(warm, 0.6), glare=0.3 if time == "day" else 0.28, exposure=air.exposure * 0.9,
     )  # fmt: skip
 
 

@@ -144,3 +144,23 @@ def test_nobody_has_joints_in_a_frame_they_are_not_in():
         joints(person(), 24)
     with pytest.raises(UsageError, match="not in -1"):
         body(person(), -1)
+
+
+@pytest.mark.parametrize(("signal", "wrist", "side"), [(1, 9, 1), (-1, 10, -1)])
+def test_cyclists_hold_out_the_arm_of_the_side_they_signal_and_others_never_do(signal, wrist, side):
+    told = {"signals": np.r_[np.zeros(8), np.full(16, signal)].astype(np.int8)}
+    rider = person("bicycle", Pose.RIDE, speed=4.0, facts=told)
+    before, after = joints(rider, 7), joints(rider, 20)
+    assert side * (after[wrist, 1] - after[wrist - 4, 1]) > 0.5
+    assert abs(after[wrist, 2] - after[wrist - 4, 2]) < 0.15
+    assert after[19 - wrist, 1] == pytest.approx(before[19 - wrist, 1], abs=0.05)
+    moped = person("scooter", Pose.RIDE, speed=4.0, facts=told)
+    assert abs(joints(moped, 20)[wrist, 1]) < 0.5
+
+
+def test_who_waits_to_cross_sets_a_foot_to_the_kerb_and_leans_out():
+    told = {"waiting": np.r_[np.zeros(8), np.ones(16)].astype(np.int8)}
+    waits = person(facts=told, gait=np.zeros(24))
+    idle, ready = joints(waits, 7), joints(waits, 20)
+    assert ready[15, 0] - ready[16, 0] > 0.25 > abs(idle[15, 0] - idle[16, 0])
+    assert ready[NOSE, 0] - idle[NOSE, 0] > 0.08

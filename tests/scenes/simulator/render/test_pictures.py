@@ -8,6 +8,7 @@ from roadaware.errors import UsageError
 from roadaware.scenes.simulator.actors import Ego
 from roadaware.scenes.simulator.camera import camera_of
 from roadaware.scenes.simulator.config import CameraConfig, Conditions, SceneConfig
+from roadaware.scenes.simulator.lamps import lamps_of
 from roadaware.scenes.simulator.mesh import Material, Semantic, placed, poured
 from roadaware.scenes.simulator.render import render
 from roadaware.scenes.simulator.weather import sun_of
@@ -82,6 +83,16 @@ def test_lamps_light_the_road_below_them_at_night_and_shine_by_day():
         assert strong == (glow > 0)
     with pytest.raises(UsageError, match="lights are rows"):
         grey(Conditions(), lights=[(1.0, 2.0)])
+
+
+def test_a_traffic_light_colours_the_road_less_than_a_head_lamp_of_the_same_glow():
+    def on_the_road(semantic, colour):
+        lamp = placed(box((0.1, 0.4, 0.4), colour, Material.LAMP, semantic, 2.0, 3.2), (9, -1.7, 0), 0, 1)
+        found = lamps_of(lamp, (), np.zeros(3))
+        return (found[:, 3:4] * found[:, 4:]).sum(0).max()
+
+    signal = on_the_road(Semantic.TRAFFIC_LIGHT, (1.0, 0.03, 0.02))
+    assert signal < 0.3 * on_the_road(Semantic.CAR, (1.0, 0.96, 0.86))
 
 
 def test_empty_soups_show_the_sky():

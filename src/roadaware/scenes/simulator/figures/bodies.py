@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from roadaware.scenes.simulator.figures.colours import GLASS, INK, SHADE
+from roadaware.scenes.simulator.figures.colours import GLASS, INK, SHADE, shaded
 from roadaware.scenes.simulator.figures.form import Form, Paint
 from roadaware.scenes.simulator.figures.parts import both, flank
 from roadaware.scenes.simulator.figures.shapes import Solid, box, loft, patch, window
@@ -151,20 +151,28 @@ def glasshouse(
 
 
 def seams(
-    form: Form, places: Sequence[float], half: float, low: float, high: float, sill: float = 0.95
+    form: Form,
+    paint: Paint,
+    places: Sequence[float],
+    half: float,
+    low: float,
+    high: float,
+    sill: float = 0.95,
 ) -> None:
-    """Gaps around doors on both sides.
+    """Gaps around doors on both sides, not so dark that pixels of them look like dirt from afar.
 
     Args:
         form: to put them on.
+        paint: of the body.
         places: x of each.
         half: half the width at the shoulders.
         low: height of the lower edge.
         high: of the shoulders.
         sill: half width at the lower edge, as a share.
     """
+    gap = shaded(paint, 0.4)
     for x in places:
-        both(form, flank(x + 0.014, x - 0.014, (sill * half, low), (half, high)), None, SHADE, 0.01)
+        both(form, flank(x + 0.014, x - 0.014, (sill * half, low), (half, high)), None, gap, 0.01)
 
 
 def _level(rear: float, front: float, half: float, height: float) -> list[tuple[float, float, float]]:

@@ -8,6 +8,8 @@ from roadaware.scenes.simulator.figures.bodies import block, hull, panes, row, s
 from roadaware.scenes.simulator.figures.colours import GLASS, INK, PLASTIC, SHADE, Colour, gloss, matt, shaded
 from roadaware.scenes.simulator.figures.form import Form, Paint, Size
 from roadaware.scenes.simulator.figures.parts import (
+    RED,
+    THIRD_BULB,
     End,
     both,
     far_lamps,
@@ -118,7 +120,9 @@ class _Bus:
         screen(
             form, self.face(1.02), self.face(min(high, 2.3) if self.model != "coach" else high), 0.03, coarse
         )
-        pane = self.rear.quad(0.8 * self.half, self.decks[-1][0], self.decks[-1][1])
+        # Smaller and higher than a windscreen, so that front and rear differ.
+        low, high = self.decks[-1]
+        pane = self.rear.quad(0.62 * self.half, low + 0.42 * (high - low), high + 0.06)
         form.add(patch(pane, lift=0.03), INK)
         form.add(patch(pane, window(0.05, 0.95, 0.06, 0.94), 0.038), GLASS)
 
@@ -146,10 +150,23 @@ class _Bus:
         self._door(form, self.front.x - 0.42, 1.1, high)
         if self.model != "coach":
             self._door(form, 0.3, 1.25, high)
-        grille = self.rear.quad(0.6 * self.half, 0.62, 1.05)
-        form.add(patch(grille, window(0, 1, 0.2, 1.0), 0.02), SHADE)
+        self._back(form)
         height = 1.95 if self.model == "coach" else 1.75
         mirrors(form, self.front.x - 0.05, 0.98 * self.half, height, (0.16, 0.24, 0.45))
+
+    def _back(self, form: Form) -> None:
+        """Slats of the engine's cover, an advertisement, and brake lamps below the roof."""
+        for low in (0.72, 0.86, 1.0):
+            form.add(patch(self.rear.quad(0.68 * self.half, low, low + 0.08), lift=0.02), SHADE)
+        low, high = self.decks[0]
+        board = self.rear.quad(0.6 * self.half, low + 0.06, low + 0.38 * (high - low))
+        form.add(patch(board, lift=0.02), self.trim)
+        for start, end in ((0.1, 0.34), (0.42, 0.9)):
+            form.add(patch(board, window(start, end, 0.35, 0.65), 0.026), INK)
+        top = self.height - 0.24
+        for side in (1, -1):
+            lamp = self.rear.block(side, 0.72, 0.98, top - 0.08, top + 0.02)
+            form.add(lamp, RED, bulb=THIRD_BULB)
 
     def _door(self, form: Form, front: float, wide: float, high: float) -> None:
         """A double door on the left, darker than the windows, with a frame in its middle."""

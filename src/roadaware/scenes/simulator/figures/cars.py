@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from roadaware.scenes.simulator.figures.bodies import block, cabin, glasshouse, hull, seams, underside
-from roadaware.scenes.simulator.figures.colours import GLASS, PLASTIC, SHADE, WHITE, car_paint, gloss
+from roadaware.scenes.simulator.figures.colours import GLASS, PLASTIC, SHADE, WHITE, car_paint, gloss, shaded
 from roadaware.scenes.simulator.figures.form import Form, Paint, Size
 from roadaware.scenes.simulator.figures.parts import (
     BEACONS,
@@ -16,6 +16,7 @@ from roadaware.scenes.simulator.figures.parts import (
     THIRD_BULB,
     End,
     both,
+    checked,
     chequers,
     far_beacons,
     far_lamps,
@@ -161,11 +162,11 @@ class _Body:
         underside(form, -0.46 * self.length, 0.46 * self.length, 0.62 * self.half, self.low, 2.1 * radius)
         cabin(form, self.paint, self.foot, self.roof, self.halves, shape.panes)
         belt = min(shape.back[1], shape.cowl[1]) * self.height - 0.09
-        seams(form, [self.x(place) for place in shape.seams], self.half, self.low + 0.06, belt)
+        seams(form, self.paint, [self.x(place) for place in shape.seams], self.half, self.low + 0.06, belt)
         for place in shape.seams[1:]:
             edge = self.x(place) + 0.1
             quad = flank(edge + 0.17, edge, (self.half, belt - 0.08), (self.half, belt - 0.045))
-            both(form, quad, None, PLASTIC, 0.014)
+            both(form, quad, None, shaded(self.paint, 0.5), 0.014)
         wheels(form, self.axles[0], self.half - 0.01, radius, 0.21, steers=True)
         wheels(form, self.axles[1], self.half - 0.01, radius, 0.21)
         self._ends(form)
@@ -221,3 +222,8 @@ def _police(form: Form, body: _Body, size: Size, coarse: bool) -> None:
     y = 0.952 * body.half
     quad = flank(body.axles[0] - 0.48, body.axles[1] + 0.48, (y, body.low + 0.14), (body.half, belt))
     chequers(form, quad, 7, 2, dark, light)
+    nose = body.shape.nose * body.height - 0.27
+    checked(form, body.front.quad(0.92 * body.front.half, body.low + 0.14, nose), 10, 2, dark, light)
+    boot = body.shape.boot * body.height
+    red = gloss((0.5, 0.03, 0.02))
+    checked(form, body.rear.quad(0.5 * body.rear.half, boot - 0.34, boot - 0.1), 6, 1, red, light)

@@ -13,7 +13,7 @@ _TONGUES = ((0.0, 0.0, 1.0), (0.55, 0.2, 0.72), (-0.5, 0.35, 0.62), (0.1, -0.55,
 """Where tongues of fire stand, in shares of the half width, and how high they are."""
 _HEIGHTS, _GIRTHS = (0.0, 0.28, 0.62, 1.0), (0.75, 1.0, 0.6, 0.04)
 _TIP, _MIDDLE, _FOOT = (1.0, 0.13, 0.015), (1.0, 0.36, 0.04), (1.0, 0.68, 0.2)
-_GLOWS = (1.3, 2.2, 3.0)
+_GLOWS = (0.8, 1.1, 1.4)
 
 
 def fire(size: Size, rng: np.random.Generator, coarse: bool) -> Form:

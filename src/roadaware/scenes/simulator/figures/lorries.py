@@ -23,6 +23,7 @@ from roadaware.scenes.simulator.figures.parts import (
     BLUE,
     End,
     both,
+    checked,
     chequers,
     drums,
     far_beacons,
@@ -91,7 +92,7 @@ class _Lorry:
             form.add(solid, paint, {0: SHADE})
             form.add(patch(self.front.quad(0.62 * half, 0.92, waist - 0.2)), SHADE)
             form.add(box((x - 0.14, -0.95 * half, 0.4), (x + 0.02, 0.95 * half, 0.62)), PLASTIC)
-            seams(form, [self.cab_rear + 0.12], half, 1.1, high - 0.2, 0.99)
+            seams(form, paint, [self.cab_rear + 0.12], half, 1.1, high - 0.2, 0.99)
             mirrors(form, x - 0.25, 0.97 * half, waist + 0.1, (0.14, 0.26, 0.62))
         screen(form, (x - 0.06, 0.93 * half, waist), (x - 0.42, 0.93 * half, high), 0.06, coarse)
         door = flank(x - 0.3, min(x - 1.25, self.cab_rear + 0.35), (half, waist), (half, high - 0.24))
@@ -255,6 +256,8 @@ def fire_engine(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     for column in range(8):
         stripe = body.rear.quad(y / 8, 1.1, high - 0.2, (column - 3.5) * y / 4)
         form.add(patch(stripe, lift=0.02), light if column % 2 else coat)
+    waist = 0.5 * body.cab_high + 0.12
+    checked(form, body.front.quad(0.94 * body.front.half, waist - 0.19, waist - 0.13), 8, 1, coat, light)
     _ladder(form, rear, back + 1.4, high, size[2])
     return form
 

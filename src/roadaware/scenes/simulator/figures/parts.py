@@ -28,11 +28,11 @@ AMBER = Paint((0.2, 0.075, 0.01), Material.LAMP)
 CLEAR = Paint((0.3, 0.31, 0.32), Material.LAMP)
 BLUE = Paint((0.02, 0.05, 0.25), Material.LAMP)
 
-BRAKE_BULB = Bulb(Lamp.BRAKE, (1.0, 0.02, 0.01), 2.2, tail=True)
-THIRD_BULB = Bulb(Lamp.BRAKE, (1.0, 0.02, 0.01), 2.2)
-HEAD_BULB = Bulb(Lamp.HEAD, (1.0, 0.96, 0.86), 4.0)
+BRAKE_BULB = Bulb(Lamp.BRAKE, (1.0, 0.02, 0.01), 1.6, tail=True)
+THIRD_BULB = Bulb(Lamp.BRAKE, (1.0, 0.02, 0.01), 1.6)
+HEAD_BULB = Bulb(Lamp.HEAD, (1.0, 0.96, 0.86), 2.6)
 REVERSE_BULB = Bulb(Lamp.REVERSE, (1.0, 0.97, 0.9), 2.5)
-BLINKERS = {1: Bulb(Lamp.LEFT, (1.0, 0.28, 0.01), 1.7), -1: Bulb(Lamp.RIGHT, (1.0, 0.28, 0.01), 1.7)}
+BLINKERS = {1: Bulb(Lamp.LEFT, (1.0, 0.34, 0.01), 2.4), -1: Bulb(Lamp.RIGHT, (1.0, 0.34, 0.01), 2.4)}
 """Indicators of the left (1) and the right (-1) side."""
 BEACONS = (
     Bulb(Lamp.BEACON, (0.06, 0.2, 1.0), 3.5, turn=0),
@@ -256,17 +256,17 @@ def lamps(
     """
     inner, outer, low, high = head
     for side in (1, -1):
-        form.add(front.block(side, inner, outer - 0.16, low, high), CLEAR, bulb=HEAD_BULB)
-        form.add(front.block(side, outer - 0.15, outer, low, high, 1.0), AMBER, bulb=BLINKERS[side])
+        form.add(front.block(side, inner, outer - 0.24, low, high), CLEAR, bulb=HEAD_BULB)
+        form.add(front.block(side, outer - 0.22, outer, low, high, 1.0), AMBER, bulb=BLINKERS[side])
     inner, outer, low, high = tail
     for side in (1, -1):
         if stacked:
-            cuts = low + (high - low) * np.array([0.0, 0.22, 0.5, 1.0])
+            cuts = low + (high - low) * np.array([0.0, 0.18, 0.54, 1.0])
             form.add(rear.block(side, inner, outer, cuts[0], cuts[1], 0.9), CLEAR, bulb=REVERSE_BULB)
             form.add(rear.block(side, inner, outer, cuts[1], cuts[2], 0.9), AMBER, bulb=BLINKERS[side])
             form.add(rear.block(side, inner, outer, cuts[2], cuts[3], 0.9), RED, bulb=BRAKE_BULB)
             continue
-        middle = low + 0.42 * (high - low)
+        middle = low + 0.48 * (high - low)
         form.add(rear.block(side, inner, outer, middle, high, 1.0), RED, bulb=BRAKE_BULB)
         cut = inner + 0.4 * (outer - inner)
         form.add(rear.block(side, inner, cut, low, middle), CLEAR, bulb=REVERSE_BULB)
@@ -286,14 +286,14 @@ def far_lamps(
         tail: of the tail lamps.
     """
     for side in (1, -1):
-        face = front.quad(0.17 * front.full, *head, side * 0.62 * front.full)
+        face = front.quad(0.16 * front.full, *head, side * 0.58 * front.full)
         form.add(patch(face), CLEAR, bulb=HEAD_BULB)
-        face = front.quad(0.09 * front.full, *head, side * 0.9 * front.full)
-        form.add(patch(face, [(0, 0), (1, 0), (0.5, 1)]), AMBER, bulb=BLINKERS[side])
-        face = rear.quad(0.15 * rear.full, *tail, side * 0.62 * rear.full)
+        face = front.quad(0.12 * front.full, *head, side * 0.88 * front.full)
+        form.add(patch(face), AMBER, bulb=BLINKERS[side])
+        face = rear.quad(0.14 * rear.full, *tail, side * 0.6 * rear.full)
         form.add(patch(face), RED, bulb=BRAKE_BULB)
-        face = rear.quad(0.09 * rear.full, *tail, side * 0.9 * rear.full)
-        form.add(patch(face, [(0, 0), (1, 0), (0.5, 1)]), AMBER, bulb=BLINKERS[side])
+        face = rear.quad(0.12 * rear.full, *tail, side * 0.88 * rear.full)
+        form.add(patch(face), AMBER, bulb=BLINKERS[side])
     low, high = tail
     face = rear.quad(0.2 * rear.full, low - 0.5 * (high - low), low)
     form.add(patch(face, [(0, 0), (1, 0), (0.5, 1)]), CLEAR, bulb=REVERSE_BULB)
@@ -316,3 +316,21 @@ def chequers(form: Form, quad: Floats, columns: int, rows: int, dark: Paint, lig
             if (column + row) % 2 == 0:
                 square = window(column / columns, (column + 1) / columns, row / rows, (row + 1) / rows)
                 both(form, quad, square, dark, 0.012)
+
+
+def checked(form: Form, quad: Floats, columns: int, rows: int, dark: Paint, light: Paint) -> None:
+    """The same on one face, such as a bonnet or a rear door.
+
+    Args:
+        form: to put them on.
+        quad: (4, 3) corners, counter-clockwise seen from outside.
+        columns: along it.
+        rows: above each other.
+        dark: of every second square.
+        light: of the whole below them.
+    """
+    form.add(patch(quad, lift=0.012), light)
+    for column in range(columns):
+        for row in range(column % 2, rows, 2):
+            square = window(column / columns, (column + 1) / columns, row / rows, (row + 1) / rows)
+            form.add(patch(quad, square, 0.02), dark)

@@ -63,9 +63,9 @@ def _head(height: float, for_walkers: bool) -> Figure:
     for place, light in enumerate(lenses):
         z = pitch * ((len(lenses) - 1) / 2 - place)
         red, green, blue = (0.06 * share for share in LIT[light])
-        lens = disc((0.012, 0.0, z), pitch * 0.41, (1.0, 0.0, 0.0), 10)
+        lens = disc((0.012, 0.0, z), pitch * 0.43, (1.0, 0.0, 0.0), 12)
         form.add(lens, Paint((red, green, blue), Material.LAMP), bulb=Bulb(1 << light, LIT[light], 2.0))
-        form.add(_visor(z, pitch * 0.46), PLASTIC)
+        form.add(_visor(z, pitch * 0.485), PLASTIC)
     if height > 0.5:
         pole = cylinder((-0.27, 0.0, -height), (-0.27, 0.0, half_high + 0.1), 0.06, 6)
         form.add(pole, STEEL, semantic=Semantic.POLE)
@@ -85,7 +85,7 @@ def _visor(z: float, radius: float) -> Solid:
     """A hood over the upper half of a lens."""
     rings = []
     for angle in np.radians(np.linspace(-15, 195, 6)).tolist():
-        deep = 0.18 if np.sin(angle) > 0 else 0.06
+        deep = 0.11 if np.sin(angle) > 0 else 0.03
         rings.append([(x, share * radius * np.cos(angle), z + share * radius * np.sin(angle))
                       for x, share in ((0.0, 0.92), (deep, 0.92), (deep, 1.0), (0.0, 1.0))])  # fmt: skip
     return loft(rings)

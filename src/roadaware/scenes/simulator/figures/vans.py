@@ -22,6 +22,7 @@ from roadaware.scenes.simulator.figures.parts import (
     BLUE,
     End,
     both,
+    checked,
     chequers,
     far_beacons,
     far_lamps,
@@ -122,7 +123,7 @@ class _Van:
             plate(form, end, 0.36 if end.sign > 0 else 0.72)
         mirrors(form, self.cowl[0] - 0.3, 0.98 * self.half, 0.53 * self.height, (0.12, 0.22, 0.3))
         doors = [self.roof + 0.38, self.roof - 0.5]
-        seams(form, doors, self.half, LOW_M + 0.06, 0.87 * self.height, 0.98)
+        seams(form, self.paint, doors, self.half, LOW_M + 0.06, 0.87 * self.height, 0.98)
 
     def seats(self) -> list[tuple[float, float]]:
         """Windows behind the front doors."""
@@ -147,7 +148,7 @@ def _cargo(form: Form, body: _Van, rng: np.random.Generator, coarse: bool) -> No
     gap = body.rear.quad(0.014, LOW_M + 0.2, 0.94 * body.height)
     form.add(patch(gap), SHADE)
     rear = body.roof - 1.62
-    seams(form, [rear], body.half, LOW_M + 0.06, 0.87 * body.height, 0.98)
+    seams(form, body.paint, [rear], body.half, LOW_M + 0.06, 0.87 * body.height, 0.98)
     rail = flank(
         rear, -body.length / 2 + 0.2, (body.half, 0.5 * body.height), (body.half, 0.515 * body.height)
     )
@@ -178,6 +179,9 @@ def _ambulance(form: Form, body: _Van, top: float, coarse: bool) -> None:
     chequers(
         form, flank(body.axles[0] - 0.55, body.axles[1] + 0.55, (y, 0.62), (y, 1.16)), 7, 2, green, light
     )
+    (x0, z0), (x1, z1) = (body.front.x - 0.14, 0.45 * high), (body.cowl[0] + 0.05, 0.52 * high)
+    bonnet = np.array([(x0, -0.8 * y, z0), (x0, 0.8 * y, z0), (x1, 0.84 * y, z1), (x1, -0.84 * y, z1)])
+    checked(form, bonnet, 8, 2, green, light)
     for long, tall in ((0.36, 0.12), (0.12, 0.36)):
         arm = flank(middle + long, middle - long, (y, 1.72 - tall), (y, 1.72 + tall))
         both(form, arm, None, red, 0.01)
@@ -230,7 +234,7 @@ def pickup(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
             near, far = sorted((end.x - end.sign * 0.1, end.x + end.sign * 0.03))
             form.add(box((near, -0.95 * end.half, low), (far, 0.95 * end.half, low + 0.18)), PLASTIC)
             plate(form, end, 0.5 if end.sign > 0 else 0.72)
-        seams(form, [cowl - 0.1, cowl - 1.0, back + 0.05, back - 0.06], half, low + 0.06, 0.55 * high)
+        seams(form, paint, [cowl - 0.1, cowl - 1.0, back + 0.05, back - 0.06], half, low + 0.06, 0.55 * high)
         mirrors(form, cowl - 0.35, 0.95 * half, 0.64 * high, (0.12, 0.22, 0.2))
     _bed(form, rear.x + 0.08, back - 0.05, 0.8 * half, rail, rng)
     return form

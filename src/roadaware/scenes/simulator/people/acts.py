@@ -101,7 +101,7 @@ def film(body: Stature, gait: float) -> Floats:
     bob = 0.02 * math.sin(gait)
     inward = _inward(body, 0.05)
     for side in (LEFT, RIGHT):
-        hand(wish, side, 0.62, inward, 0.2 + bob, (-0.1, 0.9, -1.0))
+        hand(wish, side, 0.78, inward, 0.3 + bob, (-0.1, 1.0, -0.8))
     return wish
 
 
@@ -201,14 +201,13 @@ def argue(body: Stature, gait: float) -> Floats:
 
 
 def shout(body: Stature, gait: float) -> Floats:
-    """Both hands round the mouth."""
+    """One hand beside the mouth, the other a fist that is pumped into the air."""
     wish = stand(body, 0.0)
     push = 0.5 + 0.5 * math.sin(2 * gait)
-    wish[place.BACK_TURN] = 0.0, body.stoop + 0.16 * push - 0.04, 0.0
-    wish[place.HEAD_TURN] = 0.0, -0.2, 0.0
-    inward = _inward(body, 0.065)
-    for side in (LEFT, RIGHT):
-        hand(wish, side, 0.3, inward, 0.17, (0.1, 1.0, -0.9))
+    wish[place.BACK_TURN] = 0.12, body.stoop + 0.16 * push - 0.06, 0.1 * push
+    wish[place.HEAD_TURN] = 0.0, -0.25, 0.0
+    hand(wish, LEFT, 0.3, _inward(body, 0.075), 0.16, (0.1, 1.0, -0.7))
+    hand(wish, RIGHT, 0.24, 0.16, 0.5 + 0.46 * push, (0.3, 1.0, -0.5))
     return wish
 
 

@@ -17,7 +17,7 @@ from roadaware.scenes.simulator.people.machines import Saddle, saddle_of
 from roadaware.scenes.simulator.people.outfits import Outfit, outfit
 from roadaware.scenes.simulator.people.rigs import landmarks, rig
 from roadaware.scenes.simulator.people.statures import Stature, age_of, figure_of, stature_of, stride_of
-from roadaware.scenes.simulator.people.steps import RIGHT, hand, ride
+from roadaware.scenes.simulator.people.steps import LEFT, RIGHT, at_ease, at_kerb, hand, hold_out, ride
 
 BLEND_FRAMES = 6
 """Frames in which one pose goes over into the next."""
@@ -166,10 +166,14 @@ def _bones(actor: Actor, row: int) -> Floats:
 def _wish(actor: Actor, row: int) -> Floats:
     looks, gait, speed = looks_of(actor), float(actor.gait[row]), float(actor.speed[row])
     if looks.saddle is not None:
-        return ride(looks.body, looks.saddle, gait, max(0.0, 1.0 - abs(speed)))
+        return _riding(actor, row, looks.body, looks.saddle)
     pose = Pose(int(actor.pose[row]))
     wish = act(Pose.STAND if pose == Pose.RIDE else pose, looks.body, gait, speed)
     item = item_of(actor, row)
+    if pose == Pose.STAND and actor.kind == "Ped":
+        if not item:
+            at_ease(wish, looks.body, actor.look % 5)
+        at_kerb(wish, looks.body, _eased(actor, "waiting", 1, row))
     if item == "umbrella":
         hand(wish, RIGHT, 0.42, -0.12, -0.12, (-0.5, 0.3, -1.0))
         wish[place.HELD_TURN] = 0.0, -0.12, 0.0
@@ -178,3 +182,22 @@ def _wish(actor: Actor, row: int) -> Floats:
     elif item == "flare" and pose not in (Pose.RUN, Pose.LIE):
         hand(wish, RIGHT, 0.3, 0.1 + 0.2 * float(np.sin(gait)), 0.88, (-0.1, 0.8, -0.6))
     return wish
+
+
+def _riding(actor: Actor, row: int, body: Stature, saddle: Saddle) -> Floats:
+    """What a rider wants; cyclists hold out the arm of the side that they signal."""
+    still = max(0.0, 1.0 - abs(float(actor.speed[row])))
+    wish = ride(body, saddle, float(actor.gait[row]), still)
+    for side, value in ((LEFT, 1), (RIGHT, -1)) if actor.kind == "Cyc" else ():
+        share = _eased(actor, "signals", value, row)
+        if share > 0:
+            hold_out(wish, side, share)
+    return wish
+
+
+def _eased(actor: Actor, fact: str, value: int, row: int) -> float:
+    """How far something has begun: from 0 to 1 over the frames of a blend after the fact took a value."""
+    if fact not in actor.facts:
+        return 0.0
+    share = float((actor.facts[fact][max(0, row - BLEND_FRAMES + 1) : row + 1] == value).mean())
+    return share * share * (3.0 - 2.0 * share)

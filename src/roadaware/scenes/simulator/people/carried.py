@@ -72,7 +72,7 @@ def _phone(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
 
 def _screen(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
     del body, outfit
-    return [_board(0.17, 0.085, 0.06, _DARK, Material.GLOSSY, 0.03, 0.014, not coarse)]
+    return [_board(0.21, 0.11, 0.06, _DARK, Material.GLOSSY, 0.03, 0.014, not coarse)]
 
 
 def _flag(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:

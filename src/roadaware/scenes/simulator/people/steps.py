@@ -9,7 +9,7 @@ import numpy as np
 from roadaware.scenes.simulator.actors import Floats
 from roadaware.scenes.simulator.people import skeleton as place
 from roadaware.scenes.simulator.people.machines import Saddle
-from roadaware.scenes.simulator.people.statures import RUNNING_STEP, THIGH, Stature
+from roadaware.scenes.simulator.people.statures import RUNNING_STEP, THIGH, UPPER_ARM, Stature
 
 SIDES = (1, -1)
 LEFT, RIGHT = 0, 1
@@ -58,6 +58,60 @@ def legs_of(wish: Floats, other: Floats, share: float) -> None:
     """Take a share of the hips and legs of another vector of wishes."""
     for part in (place.BASE, place.PELVIS_TURN, slice(15, 33)):
         wish[part] += share * (other[part] - wish[part])
+
+
+def at_kerb(wish: Floats, body: Stature, share: float) -> None:
+    """Let somebody who stands wait to cross: one foot set to the kerb's edge, leaning out over it.
+
+    Args:
+        wish: of somebody who stands, changed.
+        body: lengths of the bones.
+        share: 0 not at all, 1 all of it.
+    """
+    ready = stand(body, 0.0)
+    ready[place.BASE] = 0.045 * body.height, 0.0, 0.97 * body.hip
+    ready[place.PELVIS_TURN] = -0.1, 0.1, 0.0
+    ready[place.BACK_TURN] = 0.0, body.stoop + 0.16, 0.0
+    for side, ahead in ((LEFT, 0.13), (RIGHT, -0.09)):
+        ready[place.FEET[side]] = ahead * body.height, SIDES[side] * body.rest[THIGH[0], 1], body.ankle
+    hand(ready, LEFT, 0.36, 0.06, -0.82, (-1.0, 0.3, -0.1))
+    hand(ready, RIGHT, -0.1, 0.14, -0.92, (-1.0, 0.4, 0.0))
+    wish += share * (ready - wish)
+
+
+def at_ease(wish: Floats, body: Stature, habit: int) -> None:
+    """Give somebody who only stands a habit: arms folded, hands on the hips, or hands joined before them.
+
+    Args:
+        wish: of somebody who stands, changed.
+        body: lengths of the bones.
+        habit: 0 to 2 in this order; others for none.
+    """
+    shoulder = float(body.rest[UPPER_ARM[0], 1]) / body.arm
+    if habit == 0:
+        hand(wish, LEFT, 0.34, -1.5 * shoulder, -0.4, (-0.1, 1.0, -0.6))
+        hand(wish, RIGHT, 0.4, -1.5 * shoulder, -0.44, (-0.1, 1.0, -0.6))
+    elif habit == 1:
+        for side in (LEFT, RIGHT):
+            hand(wish, side, 0.02, 0.0, -0.76, (-1.0, 0.6, 0.0))
+    elif habit == 2:
+        for side in (LEFT, RIGHT):
+            hand(wish, side, 0.26, -0.92 * shoulder, -0.78, (-0.5, 0.8, 0.0))
+    if habit in (0, 1, 2):
+        wish[place.BASE][1] += 0.014 * body.height
+        wish[place.PELVIS_TURN][2] += 0.05
+
+
+def hold_out(wish: Floats, side: int, share: float) -> None:
+    """Let a rider stretch an arm out to a side, level and straight, as those do who are about to turn.
+
+    Args:
+        wish: of a rider, changed.
+        side: `LEFT` or `RIGHT`.
+        share: 0 the hand is on the handle, 1 the arm is out.
+    """
+    hand(wish, side, 0.1, 0.99, 0.1, (-0.4, 0.2, -1.0))
+    wish[place.GRIPPING[side]] = 1.0 - share
 
 
 def walk(body: Stature, gait: float) -> Floats:
