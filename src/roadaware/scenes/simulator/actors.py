@@ -117,8 +117,9 @@ class Actor:
         lane: (n,) number of the lane it is in, -1 where it is in none.
         active: whether it counts; parked vehicles do not.
         facts: what its behaviour knows of each frame, (n,) each: `turning` (-1 right, 0, 1 left), `shifting`
-            (lane changes, the same), `overtaking`, `waiting` (to cross), `crossing` (on the road, on foot),
-            `pushing` (an object), ...
+            (lane changes, the same), `signals` (the same, 2 for hazard lights; of cyclists the arm they hold
+            out), `overtaking`, `waiting` (to cross), `crossing` (on the road, on foot), `pushing` (an
+            object), ...
         mind: of a pedestrian near the road.
         with_object: number of the actor it pushes or carries; None for none.
     """

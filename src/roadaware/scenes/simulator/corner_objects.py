@@ -1,9 +1,9 @@
-"""Things that do not belong on a road, put on and beside the way of the own vehicle."""
+"""Things that do not belong on a road, put on and beside the way of the own vehicle before anybody drives."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,9 +11,11 @@ from roadaware.scenes.simulator.actors import Actor, Bools, Ego, Floats
 from roadaware.scenes.simulator.config import SceneConfig
 from roadaware.scenes.simulator.figures.models import MODELS
 from roadaware.scenes.simulator.layout import Layout, Line, Road
+from roadaware.scenes.simulator.strays import Dog
 from roadaware.scenes.simulator.town.regions import On, Regions
 
-NEAREST_M, FARTHEST_M = 8.0, 60.0
+NEAREST_M, FARTHEST_M = 15.0, 45.0
+"""From the bumper at the start to the first of them, and beyond where the own vehicle may get."""
 OWN_LENGTH_M, OWN_WIDTH_M, OWN_AHEAD_M = 4.6, 1.9, 1.35
 """The own vehicle, and how far its middle lies before its rear axle."""
 ROOM_M = 0.3
@@ -40,6 +42,21 @@ class Thing:
     track: Floats
     heading: Floats
     lift: Floats
+
+
+@dataclass(frozen=True)
+class Strewn:
+    """What is there before anybody drives.
+
+    Args:
+        lying: things that stay where they are, numbered from 0.
+        dogs: that will run over the road.
+        bags: plastic bags that the wind will blow about.
+    """
+
+    lying: tuple[Actor, ...] = ()
+    dogs: tuple[Dog, ...] = ()
+    bags: int = 0
 
 
 class Room:
@@ -101,39 +118,100 @@ class Room:
         return bool((gaps > self._reach + radius).all())
 
 
-def place_objects(
-    layout: Layout,
-    ego: Ego,
-    config: SceneConfig,
-    rng: np.random.Generator,
-    first_number: int,
-    others: Sequence[Actor] = (),
-) -> tuple[Actor, ...]:
-    """Things that do not belong there; those that lie in the own lane lie beyond where the own vehicle ends.
+def strew_objects(layout: Layout, config: SceneConfig, start_m: float, rng: np.random.Generator) -> Strewn:
+    """Things that do not belong there, along the planned way of the own vehicle; drivers see them.
 
     Args:
         layout: a town.
-        ego: the own vehicle.
         config: says how many; works count once.
+        start_m: metres along the own way at which the bumper of the own vehicle starts.
         rng: draws everything.
-        first_number: of the first of them.
-        others: who else is in the scene; nothing is put where one of them is, in any frame.
     """
-    path = own_path(layout)
-    regions, room = Regions(layout), Room(layout, ego, others)
+    path, regions = own_path(layout), Regions(layout)
+    reach = config.behaviour.ego_speed_kmh / 3.6 * config.seconds
+    span = (start_m + NEAREST_M, min(start_m + reach + FARTHEST_M, path.length - 5.0))
+    room = Room(layout, _own_start(path, start_m, config.n_frames), ())
     names = [name for name, _ in SCENES]
     shares = np.array([share for _, share in SCENES])
     things: list[Thing] = []
+    dogs: list[Dog] = []
+    bags = 0
     for _ in range(config.behaviour.objects):
         name = names[int(rng.choice(len(names), p=shares / shares.sum()))]
-        for _ in range(TRIES):
-            found = _arranged(name, path, ego, layout, config, rng)
+        bags += name == "plastic_bag"
+        if name == "dog":
+            found_dogs = (_running_dog(path, start_m, layout, config, rng) for _ in range(TRIES))
+            dogs += [dog for dog in found_dogs if _runs_free(dog, things, regions)][:1]
+        for _ in range(TRIES if name not in ("dog", "plastic_bag") else 0):
+            found = _arranged(name, path, float(rng.uniform(*span)), layout, config.n_frames, rng)
             if all(room.free(thing) and _on_ground(thing, regions) for thing in found):
                 for thing in found:
                     room.take(thing)
                 things += found
                 break
-    return tuple(_actor(thing, regions, first_number + k, config, rng) for k, thing in enumerate(things))
+    lying = [actor_of(thing, regions, k, config, rng) for k, thing in enumerate(things)]
+    return Strewn(tuple(lying), tuple(dogs), bags)
+
+
+def _own_start(path: Line, start_m: float, n: int) -> Ego:
+    """The own vehicle where it starts, as if it stood there."""
+    rear = start_m - OWN_LENGTH_M / 2 - OWN_AHEAD_M
+    position = np.tile([*path.at(rear).tolist(), 0.0], (n, 1))
+    none, whole = np.zeros(n), np.zeros(n, dtype=np.int64)
+    return Ego(position, np.full(n, float(path.heading(rear))), none, none, none, whole, whole)
+
+
+def blown_bags(
+    layout: Layout,
+    ego: Ego,
+    config: SceneConfig,
+    rng: np.random.Generator,
+    bags: int,
+    others: Sequence[Actor],
+) -> tuple[Actor, ...]:
+    """Plastic bags in the wind, where they touch nobody: drivers do not mind them; numbered after the others.
+
+    Args:
+        layout: a town.
+        ego: the own vehicle, in all frames.
+        config: of the scene.
+        rng: draws everything.
+        bags: how many, if there is room.
+        others: everybody and everything else.
+    """
+    path, regions, room = own_path(layout), Regions(layout), Room(layout, ego, others)
+    along, _ = path.project(ego.position[[0, -1], :2])
+    found: list[Actor] = []
+    for _ in range(bags):
+        for _ in range(TRIES):
+            bag = _bag(path, float(rng.uniform(along[0] + 8.0, along[1] + FARTHEST_M)), config, rng)
+            if room.free(bag) and _on_ground(bag, regions):
+                room.take(bag)
+                found.append(actor_of(bag, regions, len(others) + len(found), config, rng))
+                break
+    return tuple(found)
+
+
+def stray_dogs(
+    layout: Layout, tracks: Sequence[Floats], config: SceneConfig, rng: np.random.Generator, first_number: int
+) -> tuple[Actor, ...]:
+    """The dogs that ran over the road.
+
+    Args:
+        layout: a town.
+        tracks: (F, 3) x, y and heading of each.
+        config: of the scene.
+        rng: draws their looks.
+        first_number: of the first of them.
+    """
+    regions = Regions(layout)
+    things = [Thing("dog", t[:, :2], t[:, 2], np.zeros(len(t))) for t in tracks]
+    return tuple(actor_of(t, regions, first_number + k, config, rng) for k, t in enumerate(things))
+
+
+def renumbered(actors: Sequence[Actor], first_number: int) -> tuple[Actor, ...]:
+    """The same, numbered from another number on."""
+    return tuple(replace(actor, number=first_number + k) for k, actor in enumerate(actors))
 
 
 def own_path(layout: Layout) -> Line:
@@ -155,35 +233,31 @@ def own_path(layout: Layout) -> Line:
 
 
 def _arranged(
-    name: str, path: Line, ego: Ego, layout: Layout, config: SceneConfig, rng: np.random.Generator
+    name: str, path: Line, s: float, layout: Layout, n: int, rng: np.random.Generator
 ) -> list[Thing]:
-    """One thing, or a few that belong together, somewhere ahead."""
-    n = len(ego.heading)
-    along, _ = path.project(ego.position[[0, -1], :2])
-    s = float(rng.uniform(along[0] + NEAREST_M, along[1] + FARTHEST_M))
-    if name == "dog":
-        return [_running_dog(path, ego, layout, config, rng)]
+    """One thing, or a few that belong together, at a length of the own way."""
     if name == "works":
         return _works(path, s, n, rng)
     if name == "fallen_tree":
         return [_fallen_tree(path, s, n, layout, rng)]
-    if rng.random() < 0.6:
-        s = max(s, float(along[1] + rng.uniform(NEAREST_M, FARTHEST_M)))
     left = float(rng.normal(0.0, 1.6))
     if name in ("stroller", "cart", "dustbin"):
         left = float(rng.choice([-1.0, 1.0]) * rng.uniform(1.2, 4.5))
     turn = float(rng.uniform(-np.pi, np.pi))
-    track = np.tile(path.beside(s, left), (n, 1))
-    lift = np.zeros(n)
-    if name == "plastic_bag":
-        seconds = np.arange(n) / config.camera.fps
-        wind = float(path.heading(s)) + float(rng.choice([-1.0, 1.0]) * rng.uniform(0.9, 2.2))
-        gust = float(rng.uniform(0.4, 1.3))
-        way = gust * (seconds + 0.4 * np.sin(1.7 * seconds))
-        track = track + way[:, None] * np.array([np.cos(wind), np.sin(wind)])
-        lift = 0.25 * np.abs(np.sin(1.3 * seconds + turn))
-        return [Thing(name, track, turn + 1.4 * seconds, lift)]
-    return [Thing(name, track, np.full(n, turn), lift)]
+    return [Thing(name, np.tile(path.beside(s, left), (n, 1)), np.full(n, turn), np.zeros(n))]
+
+
+def _bag(path: Line, s: float, config: SceneConfig, rng: np.random.Generator) -> Thing:
+    """A plastic bag that the wind rolls and lifts over the road."""
+    turn = float(rng.uniform(-np.pi, np.pi))
+    seconds = np.arange(config.n_frames) / config.camera.fps
+    wind = float(path.heading(s)) + float(rng.choice([-1.0, 1.0]) * rng.uniform(0.9, 2.2))
+    gust = float(rng.uniform(0.4, 1.3))
+    way = gust * (seconds + 0.4 * np.sin(1.7 * seconds))
+    start = path.beside(s, float(rng.normal(0.0, 1.6)))
+    track = start + way[:, None] * np.array([np.cos(wind), np.sin(wind)])
+    lift = 0.25 * np.abs(np.sin(1.3 * seconds + turn))
+    return Thing("plastic_bag", track, turn + 1.4 * seconds, lift)
 
 
 def _still(kind: str, path: Line, s: float, left: float, turn: float, n: int) -> Thing:
@@ -227,21 +301,28 @@ def _fallen_tree(path: Line, s: float, n: int, layout: Layout, rng: np.random.Ge
 
 
 def _running_dog(
-    path: Line, ego: Ego, layout: Layout, config: SceneConfig, rng: np.random.Generator
-) -> Thing:
-    """A dog that runs over the road ahead of the own vehicle, from kerb to kerb."""
-    n, fps = len(ego.heading), config.camera.fps
-    begin = int(rng.integers(max(1, n // 2)))
-    at = float(path.project(ego.position[[begin], :2])[0][0])
-    road, along = _road_at(path, at + float(rng.uniform(12.0, 38.0)), layout)
+    path: Line, start_m: float, layout: Layout, config: SceneConfig, rng: np.random.Generator
+) -> Dog:
+    """A dog that wants to run over the road ahead of the own vehicle, from kerb to kerb."""
+    begin = float(rng.uniform(0.0, 0.5 * config.seconds))
+    usual = config.behaviour.ego_speed_kmh / 3.6
+    at = start_m + 0.6 * usual * begin + float(rng.uniform(12.0, 34.0))
+    road, along = _road_at(path, min(at, path.length - 5.0), layout)
     side = float(rng.choice([-1.0, 1.0]))
-    start, end = (k * side * (road.half_width_m + float(rng.uniform(0.4, 1.4))) for k in (1.0, -1.0))
-    pace = float(rng.uniform(3.0, 5.0))
-    gone = np.clip((np.arange(n) - begin) / fps * pace, 0.0, abs(end - start))
-    drift = float(rng.uniform(-0.25, 0.25))
-    track = road.line.beside(np.full(n, along) + drift * gone, start - side * gone)
-    across = float(road.line.heading(along)) - side * np.pi / 2
-    return Thing("dog", track, np.full(n, across + side * drift), np.zeros(n))
+    near, far = (road.half_width_m + float(rng.uniform(0.4, 1.4)) for _ in range(2))
+    pace, drift = float(rng.uniform(3.0, 5.0)), float(rng.uniform(-0.25, 0.25))
+    return Dog(road.line, along, side, near, far, road.half_width_m, begin, pace, drift)
+
+
+def _runs_free(dog: Dog, things: Sequence[Thing], regions: Regions) -> bool:
+    """Whether nothing lies in the way of a dog, and nobody parks there."""
+    way = np.stack([dog.at(gone) for gone in np.arange(0.0, dog.near_m + dog.far_m, 0.5)])
+    if (regions.at(way).on == On.PARKING).any():
+        return False
+    return all(
+        bool((np.hypot(*(way - thing.track[0]).T) > max(_size(thing.kind)[:2]) / 2 + 0.7).all())
+        for thing in things
+    )
 
 
 def _circles(thing: Thing) -> tuple[Floats, float]:
@@ -268,10 +349,18 @@ def _size(kind: str) -> tuple[float, float, float]:
     return MODELS[kind][0].size_m
 
 
-def _actor(
+def actor_of(
     thing: Thing, regions: Regions, number: int, config: SceneConfig, rng: np.random.Generator
 ) -> Actor:
-    """A thing as an actor of the whole scene."""
+    """A thing as an actor of the whole scene.
+
+    Args:
+        thing: with its track.
+        regions: the ground.
+        number: of the actor.
+        config: of the scene.
+        rng: draws its looks.
+    """
     n, fps = len(thing.heading), config.camera.fps
     where = regions.at(thing.track)
     position = np.concatenate([thing.track, (where.height_m + thing.lift)[:, None]], axis=1)

@@ -67,17 +67,29 @@ def _street(
     seed: int,
     streams: list[np.random.Generator],
 ) -> Episode:
-    from roadaware.scenes.simulator.corner_objects import place_objects
+    from roadaware.scenes.simulator.corner_objects import (
+        Strewn,
+        blown_bags,
+        renumbered,
+        stray_dogs,
+        strew_objects,
+    )
+    from roadaware.scenes.simulator.strays import Strays
     from roadaware.scenes.simulator.street_noises import street_noises
     from roadaware.scenes.simulator.town import make_layout
-    from roadaware.scenes.simulator.traffic import simulate
+    from roadaware.scenes.simulator.traffic import simulate, start_of
     from roadaware.scenes.simulator.walkers import Walkers
 
     layout = make_layout(config, streams[0])
-    walkers = Walkers(layout, config, streams[1], config.n_frames, config.camera.fps)
-    lived = simulate(layout, config, conditions, streams[2], walkers)
+    corner = config.preset == "corner-cases"
+    strewn = strew_objects(layout, config, start_of(layout), streams[3]) if corner else Strewn()
+    walkers = Walkers(layout, config, streams[1], config.n_frames, config.camera.fps, None, strewn.lying)
+    strays = Strays(walkers, strewn.dogs, config.camera.fps)
+    lived = simulate(layout, config, conditions, streams[2], strays, strewn.lying)
     actors: tuple[Actor, ...] = (*lived.vehicles, *walkers.actors(len(lived.vehicles)))
-    if config.preset == "corner-cases":
-        actors = (*actors, *place_objects(layout, lived.ego, config, streams[3], len(actors), actors))
+    if corner:
+        actors = (*actors, *renumbered(strewn.lying, len(actors)))
+        actors = (*actors, *stray_dogs(layout, strays.tracks(), config, streams[3], len(actors)))
+        actors = (*actors, *blown_bags(layout, lived.ego, config, streams[3], strewn.bags, actors))
     episode = Episode(name, seed, config, conditions, layout, lived.ego, actors, lived.signals)
     return replace(episode, noises=street_noises(episode))

@@ -1,4 +1,4 @@
-"""Things lie ahead of the own vehicle in nobody's way; streets sound like those who are there."""
+"""Things lie ahead of the own vehicle, dogs run before it; streets sound like those who are there."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from straight_street import comer, live, street
 
 from roadaware.scenes.simulator.actors import OBJECTS, Actor, Ego, Lamp
 from roadaware.scenes.simulator.config import Behaviour, CameraConfig, Conditions, SceneConfig
-from roadaware.scenes.simulator.corner_objects import own_path, place_objects
+from roadaware.scenes.simulator.corner_objects import Strewn, blown_bags, own_path, strew_objects
 from roadaware.scenes.simulator.episode import Episode
 from roadaware.scenes.simulator.presets import config_of
+from roadaware.scenes.simulator.strays import Dog, Strays
 from roadaware.scenes.simulator.street_noises import street_noises
 from roadaware.scenes.simulator.town import make_layout
 from roadaware.scenes.simulator.town.regions import On, Regions
+from roadaware.scenes.simulator.traffic import simulate, start_of
+from roadaware.scenes.simulator.view import TrafficView
 from roadaware.scenes.vocabularies import canonical
 
 FRAMES, FPS = 20, 5.0
@@ -47,34 +50,79 @@ def test_things_lie_ahead_on_the_ground_in_nobodys_way(seed: int) -> None:
     base = config_of("corner-cases")
     config = replace(base, behaviour=replace(base.behaviour, objects=12))
     layout = make_layout(config, np.random.default_rng(seed))
-    path = own_path(layout)
-    ego = own(path, 60.0, 8.0)
-    parked = vehicle(0, "Car", np.tile(path.at(75.0)[0], FRAMES), float(path.at(75.0)[1]), 0.0)
-    things = place_objects(layout, ego, config, np.random.default_rng(seed), 1, [parked])
-    again = place_objects(layout, ego, config, np.random.default_rng(seed), 1, [parked])
-    assert [a.kind for a in things] == [a.kind for a in again]
-    assert len(things) >= 8
+    path, start = own_path(layout), start_of(layout)
+    strewn = strew_objects(layout, config, start, np.random.default_rng(seed))
+    again = strew_objects(layout, config, start, np.random.default_rng(seed))
+    assert [a.kind for a in strewn.lying] == [a.kind for a in again.lying]
+    assert len(strewn.lying) + len(strewn.dogs) + strewn.bags >= 9
     regions = Regions(layout)
-    for number, thing in enumerate(things, 1):
+    for number, thing in enumerate(strewn.lying):
         assert thing.number == number
         assert thing.kind in OBJECTS
-        assert len(thing.heading) == FRAMES
-        where = regions.at(thing.position[:, :2])
+        assert len(thing.heading) == config.n_frames
+        assert np.ptp(thing.position, axis=0).max() == 0.0
+        where = regions.at(thing.position[:1, :2])
         assert where.on[0] != On.OFF
-        assert (thing.position[:, 2] - where.height_m >= -1e-9).all()
+        assert thing.position[0, 2] == pytest.approx(where.height_m[0])
         s = float(path.project(thing.position[[0], :2])[0][0])
-        assert 60.0 < s < 60.0 + 8.0 * 4 + 66.0
-        away = thing.position[:, :2] - ego.position[:, :2]
+        assert start + 8.0 < s < start + 33.4 + 60.0
+        away = np.hypot(*(thing.position[0, :2] - path.at(start)))
+        assert away > 5.0, "the own vehicle has room to brake"
+
+
+def test_bags_blow_where_they_touch_nobody() -> None:
+    config = config_of("corner-cases")
+    layout = make_layout(config, np.random.default_rng(1))
+    ego = own(own_path(layout), 60.0, 8.0)
+    bags = blown_bags(layout, ego, config, np.random.default_rng(2), 4, ())
+    assert [bag.number for bag in bags] == list(range(len(bags)))
+    assert bags
+    for bag in bags:
+        steps = np.hypot(*np.diff(bag.position[:, :2], axis=0).T) * FPS
+        assert 0.0 < steps.max() < 6.0
+        away = bag.position[:, :2] - ego.position[:, :2]
         ahead = away[:, 0] * np.cos(ego.heading) + away[:, 1] * np.sin(ego.heading)
         left = away[:, 1] * np.cos(ego.heading) - away[:, 0] * np.sin(ego.heading)
         assert not ((ahead > -1.0) & (ahead < 3.7) & (np.abs(left) < 1.0)).any()
-        assert np.hypot(*np.diff(thing.position[:, :2], axis=0).T).max() * FPS < 6.0
+
+
+class Nobody:
+    """Nobody on foot."""
+
+    def step(self, frame: int, view: TrafficView) -> None:
+        pass
+
+    def on_road(self):
+        return np.zeros((0, 2)), np.zeros((0, 2))
+
+    def waiting(self):
+        return np.zeros((0, 2))
+
+
+@pytest.mark.parametrize(("gap_m", "first"), [(16.0, True), (7.0, False)])
+def test_dogs_run_before_who_can_brake_and_wait_for_who_cannot(gap_m: float, first: bool) -> None:
+    layout = street()
+    line = layout.roads[0].line
+    dog = Dog(line, start_of(layout) + gap_m, 1.0, 4.5, 4.5, 3.3, 0.0, 4.0, 0.0)
+    config = SceneConfig(seconds=6.0, behaviour=Behaviour(vehicles=0.0, pedestrians=0.0, parked=0.0))
+    strays = Strays(Nobody(), [dog], config.camera.fps)
+    lived = simulate(layout, config, Conditions(), np.random.default_rng(0), strays)
+    (track,) = strays.tracks()
+    over = int(np.flatnonzero(track[:, 1] < -3.3)[0])
+    front = line.project(lived.ego.position[:, :2])[0] + 3.5
+    assert (front[over] < dog.along_m) == first
+    assert lived.ego.speed.min() < 8.0, "drivers brake for dogs"
+    for frame, (x, y, _) in enumerate(track):
+        heading = lived.ego.heading[frame]
+        away = np.array([x, y]) - lived.ego.position[frame, :2]
+        ahead = away @ np.array([np.cos(heading), np.sin(heading)])
+        left = away @ np.array([-np.sin(heading), np.cos(heading)])
+        assert not (-0.9 < ahead < 3.5 and abs(left) < 0.91)
 
 
 def test_no_objects_where_none_are_asked_for() -> None:
     config = SceneConfig(behaviour=Behaviour(objects=0))
-    layout = street()
-    assert place_objects(layout, own(own_path(layout), 60.0, 8.0), config, np.random.default_rng(0), 0) == ()
+    assert strew_objects(street(), config, 60.0, np.random.default_rng(0)) == Strewn()
 
 
 def heard(actors: tuple[Actor, ...], ego: Ego, fps: float = 10.0) -> list[tuple[str, int | None]]:

@@ -68,3 +68,14 @@ def simulate(
     rows = [(*o.position[0, :2], o.heading[0], *o.size_m[:2]) for o in objects if len(o.heading)]
     things = np.array(rows, dtype=np.float64).reshape(-1, 5)
     return live(layout, config, conditions, rng, walkers, things)
+
+
+def start_of(layout: Layout) -> float:
+    """Metres along the planned way at which the bumper of the own vehicle starts.
+
+    Args:
+        layout: with a route.
+    """
+    from roadaware.scenes.simulator.traffic.cast import EGO_SIZE_M, start_m
+
+    return start_m(layout.lanes[layout.route[0]]) + EGO_SIZE_M[0] / 2

@@ -6,19 +6,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Actor, Bools, Pose
+from roadaware.scenes.simulator.actors import Actor, Bools, Floats, Pose
 from roadaware.scenes.simulator.config import SceneConfig
 from roadaware.scenes.simulator.layout import Lane
 from roadaware.scenes.simulator.traffic.kinds import PARKED, Make, Manners, draw_kind, draw_make
 from roadaware.scenes.simulator.traffic.net import Net
 from roadaware.scenes.simulator.traffic.record import FACTS, actor_of
-from roadaware.scenes.simulator.traffic.spawn import Spawner, is_gone
+from roadaware.scenes.simulator.traffic.spawn import Spawner, free_m, is_gone, pace_before
 from roadaware.scenes.simulator.traffic.vehicle import Vehicle
 
 EGO_SIZE_M = (4.4, 1.82, 1.5)
 START_M = 60.0
 """Of road that lies behind the own vehicle at the start."""
 BAY_M = 5.8
+CLEAR_M = 8.0
+"""Nobody is parked nearer to something that lies about."""
 SEEN_M = 150.0
 """Within which parked vehicles are recorded."""
 RENEW_S = 0.5
@@ -68,11 +70,15 @@ class Cast:
         net: roads.
         config: of the scene.
         rng: draws everybody.
+        things: (k, 5) x, y, heading, length and width of what lies on the road.
     """
 
-    def __init__(self, net: Net, config: SceneConfig, rng: np.random.Generator) -> None:
+    def __init__(
+        self, net: Net, config: SceneConfig, rng: np.random.Generator, things: Floats | None = None
+    ) -> None:
         self.net, self.config, self.rng = net, config, rng
-        self.spawner = Spawner(net, config, rng)
+        self.things = np.zeros((0, 5)) if things is None else things
+        self.spawner = Spawner(net, config, rng, self.things)
         self.ego = self._ego()
         self.vehicles: list[Vehicle] = [self.ego]
         self.gone: list[Vehicle] = []
@@ -88,7 +94,7 @@ class Cast:
         steps = self.net.route()
         make = Make("Car", "own", EGO_SIZE_M, 0)
         lane = self.net.layout.lanes[steps[0][0]]
-        ego = self.spawner.make(make, steps, min(START_M, 0.3 * lane.line.length) + 1.3, 0.0, 0)
+        ego = self.spawner.make(make, steps, start_m(lane), 0.0, 0)
         speed = self.config.behaviour.ego_speed_kmh / 3.6
         ego.manners = Manners(max(speed, 0.5), 1.7, 2.2, 1.3, 6.0, self.config.behaviour.yielding)
         # Its rear axle keeps to the line and it points along it: acceleration and yaw rate are exact.
@@ -96,7 +102,8 @@ class Cast:
         ego.place()
         gaps = [e.s - ego.front for e in ego.path.events if e.s > ego.front and e.kind != "bay"]
         stop = np.sqrt(3.2 * max(min(gaps, default=np.inf) - 1.0, 0.0))
-        ego.v = float(min(speed, ego.path.limit(ego.front), stop))
+        seen = pace_before(free_m(ego, self.things))
+        ego.v = float(min(speed, ego.path.limit(ego.front), stop, seen))
         return ego
 
     def _row(self, lane: Lane) -> list[Parked]:
@@ -115,6 +122,8 @@ class Cast:
             reverse = 2.5 if goes and k > 0 and back < REVERSING else 0.0
             if reverse and taken[k - 1]:
                 found.pop()
+            if len(self.things) and np.hypot(*(self.things[:, :2] - (x, y)).T).min() < CLEAR_M:
+                continue
             found.append(Parked(make, x, y, heading, lane.number, goes, reverse))
         return found
 
@@ -254,6 +263,15 @@ class Cast:
             if 0 <= parked.first < end:
                 found.append(_still(parked, len(found), end))
         return tuple(found)
+
+
+def start_m(lane: Lane) -> float:
+    """Metres along its first lane at which the middle of the own vehicle starts.
+
+    Args:
+        lane: its first.
+    """
+    return min(START_M, 0.3 * lane.line.length) + 1.3
 
 
 def _still(parked: Parked, number: int, end: int) -> Actor:

@@ -34,6 +34,7 @@ class Bodies:
         width: (m,) metres.
         speed: (m,) m/s along the heading.
         passable: (m,) whether it stands or crawls for reasons of its own, so that others pass it.
+        lies: (m,) whether it is a thing that lies about, which faces nowhere.
     """
 
     x: Floats
@@ -43,6 +44,7 @@ class Bodies:
     width: Floats
     speed: Floats
     passable: npt.NDArray[np.bool_]
+    lies: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +76,8 @@ def bodies_of(vehicles: Sequence[Vehicle], things: Floats) -> Bodies:
     still = np.column_stack([things, np.zeros(len(things)), np.ones(len(things))])
     table = np.concatenate([table, still])
     x, y, heading, length, width, speed, passable = table.T
-    return Bodies(x, y, heading, length, width, speed, passable > 0)
+    lies = np.arange(len(table)) >= len(vehicles)
+    return Bodies(x, y, heading, length, width, speed, passable > 0, lies)
 
 
 def _is_passable(vehicle: Vehicle) -> bool:

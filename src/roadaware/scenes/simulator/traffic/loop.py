@@ -87,7 +87,7 @@ class World:
         self.zebras = Zebras(layout, rng)
         self.junctions = Junctions(self.net)
         self.rules = Rules(self.lights, self.zebras, self.junctions, rng)
-        self.cast = Cast(self.net, config, rng)
+        self.cast = Cast(self.net, config, rng, things)
         self.ego = self.cast.ego
         self.manoeuvres = Manoeuvres(self.net, rng, self.ego, self.lights)
         self.recorder = Recorder(self.net, conditions)

@@ -14,10 +14,14 @@ from roadaware.scenes.simulator.traffic.net import Net
 from roadaware.scenes.simulator.traffic.strips import Strip, is_free, people_free, strip_of
 from roadaware.scenes.simulator.traffic.vehicle import Passing, Shift, Vehicle
 
-CYCLIST_ROOM_M, OTHER_ROOM_M, URGENT_ROOM_M = 0.95, 0.55, 0.35
-"""Beside cyclists and others that are passed, and when it is urgent."""
+CYCLIST_ROOM_M, OTHER_ROOM_M, THING_ROOM_M, URGENT_ROOM_M = 0.95, 0.55, 0.4, 0.35
+"""Beside cyclists, others and things that are passed, and when it is urgent."""
 FARTHEST_M = 3.5
 """From the middle of the lane that one drives when one passes."""
+ROUND_M = 5.0
+"""The same round things that lie there."""
+LOOK_S = 2.0
+"""For which one stands before what lies there, if one has to cross the middle of the road."""
 WISH_S, GIVE_UP_S = 1.8, 6.0
 """Indicating before a lane change starts, and until it is given up."""
 SQUEEZE = 6.0
@@ -118,21 +122,22 @@ class Manoeuvres:
             return
         strip = strip_of(vehicle, bodies, row, 40.0, 150.0)
         chain = [lead, *self._next_ones(vehicle, lead, strip, bodies)]
-        side = self.net.inwards
-        edges = [side * strip.left[k] + strip.half[k] + self._room(vehicle, k, vehicles) for k in chain]
-        left = side * (max(edges) + vehicle.width / 2)
+        left = self._beside(vehicle, strip, chain, vehicles)
         last = chain[-1]
         moves = float(strip.onward[last])
         stands = moves < 0.5
         fast = min(SQUEEZE if stands else FASTEST * self.usual, vehicle.path.limit(vehicle.front + 10.0))
-        if abs(left) > FARTHEST_M or fast - moves < 1.0 or strip.along[last] > 60.0:
+        lying = bool(bodies.lies[chain].all())
+        if abs(left) > (ROUND_M if lying else FARTHEST_M) or fast - moves < 1.0 or strip.along[last] > 60.0:
             return
         until = float(strip.along[last] + strip.reach[last]) + vehicle.length / 2 + 1.5
         time = _time(until, max(vehicle.v, 0.0), fast, moves, vehicle.manners.accelerate)
         way = until + moves * time + max(9.0, 1.6 * fast)
-        if not self._road_is_plain(vehicle, way, left) or time > 12.0:
+        if time > 12.0 or not (
+            self._may_go_round(vehicle, until, left) if lying else self._road_is_plain(vehicle, way, left)
+        ):
             return
-        if self._somebody_passes(vehicle, vehicles, 100.0):
+        if self._somebody_passes(vehicle, vehicles, 100.0 if self._over(vehicle, left) > 0.0 else 20.0):
             return
         if not is_free(vehicle, strip, left, way, time + 2.0, chain):
             return
@@ -146,8 +151,20 @@ class Manoeuvres:
         least = float(np.sqrt(26.0 * abs(left - vehicle.left_m)))
         vehicle.go_beside(left, max(least, min(vehicle.leader_gap - 0.5, 2.0 * vehicle.v)))
 
+    def _beside(
+        self, vehicle: Vehicle, strip: Strip, chain: Sequence[int], vehicles: Sequence[Vehicle]
+    ) -> float:
+        """How far beside its path one drives to pass others: inwards, or outwards over lanes of its way."""
+        side, lane = self.net.inwards, self.net.layout.lanes[vehicle.lane]
+        room = [strip.half[k] + self._room(vehicle, k, vehicles) + vehicle.width / 2 for k in chain]
+        inner = max(side * strip.left[k] + free for k, free in zip(chain, room, strict=True))
+        outer = min(side * strip.left[k] - free for k, free in zip(chain, room, strict=True))
+        outside = lane.width_m / 2 + self.net.outside_m(lane)
+        fits = outer - vehicle.width / 2 > -outside
+        return float(side * (outer if fits and abs(outer) < abs(inner) else inner))
+
     def _passable(self, vehicle: Vehicle, lead: int, bodies: Bodies) -> bool:
-        facing = float(np.cos(bodies.heading[lead] - vehicle.heading))
+        facing = 1.0 if bodies.lies[lead] else float(np.cos(bodies.heading[lead] - vehicle.heading))
         slow = float(bodies.speed[lead]) < (0.3 if vehicle.kind == "Cyc" else SLOWER * vehicle.manners.speed)
         return bool(bodies.passable[lead]) and facing > 0.5 and slow and vehicle.hold != "bay"
 
@@ -169,16 +186,16 @@ class Manoeuvres:
     def _room(self, vehicle: Vehicle, place: int, vehicles: Sequence[Vehicle]) -> float:
         if vehicle.beacon:
             return URGENT_ROOM_M
-        cyclist = place < len(vehicles) and vehicles[place].kind == "Cyc"
-        return CYCLIST_ROOM_M if cyclist else OTHER_ROOM_M
+        if place >= len(vehicles):
+            return THING_ROOM_M
+        return CYCLIST_ROOM_M if vehicles[place].kind == "Cyc" else OTHER_ROOM_M
 
     def _road_is_plain(self, vehicle: Vehicle, way_m: float, left_m: float = 9.0) -> bool:
         """Whether nothing on the next metres forbids to drive beside the lane.
 
         Who all but stays out of the opposite lane may do so straight through junctions and past green lights.
         """
-        lane = self.net.layout.lanes[vehicle.lane]
-        over = self.net.inwards * left_m + vehicle.width / 2 - lane.width_m * (0.5 + lane.order)
+        over = self._over(vehicle, left_m)
         for event in vehicle.path.events:
             if event.kind == "bay" or not vehicle.front - 6.0 < event.s < vehicle.front + way_m + 2.0:
                 continue
@@ -189,6 +206,18 @@ class Manoeuvres:
             if event.kind == "junction" and vehicle.path.legs[event.leg].turn:
                 return False
         return over < MILD_M or vehicle.path.legs[vehicle.leg].end > vehicle.s + way_m + vehicle.length / 2
+
+    def _may_go_round(self, vehicle: Vehicle, way_m: float, left_m: float) -> bool:
+        """Whether one may drive round what lies there: on one's own side of the road, or after a look."""
+        if self._over(vehicle, left_m) < MILD_M:
+            return True
+        looked = vehicle.waiting_s > LOOK_S or self._road_is_plain(vehicle, way_m, left_m)
+        return looked and vehicle.path.legs[vehicle.leg].end > vehicle.front + way_m
+
+    def _over(self, vehicle: Vehicle, left_m: float) -> float:
+        """Metres into the opposite lane that a vehicle gets beside its path."""
+        lane = self.net.layout.lanes[vehicle.lane]
+        return self.net.inwards * left_m + vehicle.width / 2 - lane.width_m * (0.5 + lane.order)
 
     def _somebody_passes(self, vehicle: Vehicle, vehicles: Sequence[Vehicle], within_m: float) -> bool:
         """Whether somebody near is out of its lane already."""

@@ -168,6 +168,21 @@ class Net:
                 return other
         return None
 
+    def outside_m(self, lane: Lane) -> float:
+        """Metres of lanes of the same direction between a lane and the kerb or parking bays.
+
+        Args:
+            lane: of a road.
+        """
+        others = [self.layout.lanes[number] for number in self.layout.roads[lane.road].lanes]
+        return sum(
+            other.width_m
+            for other in others
+            if other.forward == lane.forward
+            and other.order > lane.order
+            and other.kind in ("vehicle", "bus", "cycle")
+        )
+
 
 def _joined(pieces: list[Floats]) -> Floats:
     """Lines one after the other, without points that repeat."""

@@ -17,6 +17,12 @@ STANDING = 0.1
 """m/s below which one stands."""
 INDICATE_S, INDICATE_M = 3.0, 5.0
 """Before a turn."""
+ARM_S, ARM_M = 2.6, 3.0
+"""Before a turn in which cyclists hold out an arm."""
+HANDS = 0.8
+"""Share of cyclists who do."""
+ROLLS = 0.8
+"""m/s below which they need both hands."""
 COLUMNS = (
     "x",
     "y",
@@ -87,6 +93,25 @@ def _turn_signal(vehicle: Vehicle, inwards: int) -> int:
     return 0
 
 
+def hand_signal(vehicle: Vehicle, inwards: int) -> int:
+    """Which arm a cyclist holds out: 1 left, -1 right, 0 none; in the turn itself they steer with both hands.
+
+    Args:
+        vehicle: with two wheels and pedals.
+        inwards: 1 where the middle of the road lies to the left.
+    """
+    leg = vehicle.path.legs[vehicle.leg]
+    if leg.lane < 0 or vehicle.v < ROLLS or vehicle.make.look % 100 >= 100 * HANDS:
+        return 0
+    if vehicle.passing is None and vehicle.pass_since >= 0:
+        return inwards
+    if vehicle.shifting():
+        begun = vehicle.s < vehicle.shift.start + 0.5 * vehicle.shift.length
+        return (1 if vehicle.shift.target_m > vehicle.shift.left_m else -1) if begun else 0
+    near = leg.end - vehicle.front < ARM_S * vehicle.v + ARM_M
+    return vehicle.path.legs[vehicle.leg + 1].turn if near and vehicle.leg + 1 < len(vehicle.path.legs) else 0
+
+
 class Recorder:
     """Writes down what happens.
 
@@ -106,11 +131,13 @@ class Recorder:
             vehicle: that moves.
             time_s: now.
         """
-        signals = signals_of(vehicle, self.net.inwards, time_s)
+        cyclist = vehicle.kind == "Cyc"
+        inwards = self.net.inwards
+        signals = hand_signal(vehicle, inwards) if cyclist else signals_of(vehicle, inwards, time_s)
         parked = vehicle.hazard or vehicle.hold == "kerb"
-        braking = not parked and (vehicle.a < -BRAKING or (vehicle.v < STANDING and vehicle.kind != "Cyc"))
+        braking = not parked and (vehicle.a < -BRAKING or (vehicle.v < STANDING and not cyclist))
         lamps = self.head
-        if vehicle.kind != "Cyc":
+        if not cyclist:
             lamps |= Lamp.BRAKE if braking else Lamp(0)
             if (time_s * BLINK_HZ) % 1.0 < 0.5:
                 lamps |= Lamp.LEFT if signals in (1, HAZARD) else Lamp(0)

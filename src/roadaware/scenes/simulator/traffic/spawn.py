@@ -9,6 +9,7 @@ import numpy as np
 from roadaware.scenes.simulator.actors import Floats
 from roadaware.scenes.simulator.config import SceneConfig
 from roadaware.scenes.simulator.layout import Lane
+from roadaware.scenes.simulator.traffic.following import BEHIND_OBSTACLE_M
 from roadaware.scenes.simulator.traffic.kinds import (
     LONGEST_TURNING_M,
     SHARES,
@@ -39,10 +40,11 @@ class Spawner:
         net: roads.
         config: how many, and how fast.
         rng: draws them.
+        things: (k, 5) x, y, heading, length and width of what lies on the road.
     """
 
-    def __init__(self, net: Net, config: SceneConfig, rng: np.random.Generator) -> None:
-        self.net, self.config, self.rng = net, config, rng
+    def __init__(self, net: Net, config: SceneConfig, rng: np.random.Generator, things: Floats) -> None:
+        self.net, self.config, self.rng, self.things = net, config, rng, things
         self.born = 0
         self.shares = dict(SHARES)
         places: list[tuple[float, ...]] = []
@@ -148,6 +150,7 @@ class Spawner:
             for e in path.events
             if e.s > s and (e.kind != "bay" or kind == "Bus")
         ]
+        limits.append(pace_before(free_m(vehicle, self.things)))
         vehicle.v = float(min(limits))
         return vehicle if self.fits(vehicle, vehicles) else None
 
@@ -181,6 +184,8 @@ class Spawner:
             vehicles: that are there.
         """
         c, s = float(np.cos(vehicle.heading)), float(np.sin(vehicle.heading))
+        if free_m(vehicle, self.things) < 3.0:
+            return False
         for other in vehicles:
             dx, dy = other.x - vehicle.x, other.y - vehicle.y
             lon, lat = dx * c + dy * s, dy * c - dx * s
@@ -191,6 +196,34 @@ class Spawner:
             if gap < 4.0 + 1.3 * max(behind.v, 0.0):
                 return False
         return True
+
+
+def free_m(vehicle: Vehicle, things: Floats) -> float:
+    """Metres on the way of a vehicle, from its bumper on, that are free of things; negative where it stands.
+
+    Args:
+        vehicle: that would drive.
+        things: (k, 5) x, y, heading, length and width of what lies on the road.
+    """
+    if not len(things):
+        return float(np.inf)
+    s = np.arange(vehicle.rear - 1.0, vehicle.front + 70.0, 0.5)
+    table = vehicle.path.many(s)
+    x = table[:, 0] - vehicle.left_m * np.sin(table[:, 2])
+    y = table[:, 1] + vehicle.left_m * np.cos(table[:, 2])
+    reach = np.hypot(things[:, 3], things[:, 4]) / 2
+    away = np.hypot(things[:, 0] - x[:, None], things[:, 1] - y[:, None])
+    hit = (away < reach + vehicle.width / 2 + 0.3).any(1)
+    return float(s[hit.argmax()] - vehicle.front) if hit.any() else float(np.inf)
+
+
+def pace_before(free: float) -> float:
+    """m/s at which one can stop behind what lies there without haste.
+
+    Args:
+        free: metres until there.
+    """
+    return float(np.sqrt(3.2 * max(free - BEHIND_OBSTACLE_M - 1.0, 0.0)))
 
 
 def is_gone(vehicle: Vehicle, ego: Vehicle) -> bool:

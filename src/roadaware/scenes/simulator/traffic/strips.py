@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Floats
+from roadaware.scenes.simulator.actors import Bools, Floats
 from roadaware.scenes.simulator.traffic.following import Bodies
 from roadaware.scenes.simulator.traffic.vehicle import Vehicle
 
@@ -25,9 +25,10 @@ class Strip:
         along: (m,) metres along the path before its vehicle's middle, `FAR_M` for who is elsewhere.
         left: (m,) metres to the left of the path.
         onward: (m,) m/s along the path.
-        facing: (m,) cosine of their heading against the path.
+        facing: (m,) cosine of their heading against the path; 1 for things that lie about.
         half: (m,) half of the room they take across the path.
         reach: (m,) half of the room they take along it.
+        lies: (m,) whether it is a thing that lies about.
     """
 
     along: Floats
@@ -36,6 +37,7 @@ class Strip:
     facing: Floats
     half: Floats
     reach: Floats
+    lies: Bools
 
 
 def strip_of(vehicle: Vehicle, bodies: Bodies, own: int, back_m: float, ahead_m: float) -> Strip:
@@ -64,7 +66,8 @@ def strip_of(vehicle: Vehicle, bodies: Bodies, own: int, back_m: float, ahead_m:
         along[own] = FAR_M
     half = bodies.width / 2 * np.abs(facing) + bodies.length / 2 * across
     reach = bodies.length / 2 * np.abs(facing) + bodies.width / 2 * across
-    return Strip(along, dy * c - dx * sn, bodies.speed * facing, facing, half, reach)
+    onward, facing = bodies.speed * facing, np.where(bodies.lies, 1.0, facing)
+    return Strip(along, dy * c - dx * sn, onward, facing, half, reach, bodies.lies)
 
 
 def is_free(
@@ -89,7 +92,7 @@ def is_free(
     comes = np.maximum(-strip.onward, 3.0) * time_s
     meets = oncoming & (strip.along > -own - 2) & (strip.along - strip.reach - comes < way_m + 8.0)
     faster = np.maximum(strip.onward - max(vehicle.v, 2.0), 0.0) * time_s
-    back = -own - strip.reach - 5.0 - faster
+    back = -own - strip.reach - np.where(strip.lies, 0.0, 5.0 + faster)
     meets |= ~oncoming & (strip.along > back) & (strip.along - strip.reach < way_m + 6.0)
     return not bool((meets & side).any())
 

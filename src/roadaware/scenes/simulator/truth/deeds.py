@@ -113,7 +113,14 @@ def _from_side(actor: Actor, view: View, crosses: Bools) -> Ints:
 
 
 def _lamps(found: Bools, actor: Actor, view: View, fps: float) -> None:
-    """Braking, where the rear lamps can be seen; indicators also in the dark moments between two flashes."""
+    """Braking, where the rear lamps can be seen; indicators also in the dark moments between two flashes.
+
+    Cyclists have no indicators: they hold out an arm.
+    """
+    if actor.kind == "Cyc":
+        found[:, _CODE["IncatLft"]] = _fact(actor, "signals") == 1
+        found[:, _CODE["IncatRht"]] = _fact(actor, "signals") == -1
+        return
     lamps = actor.lamps
     slower = np.gradient(actor.speed) * fps < -_BRAKING_MPS2 if len(actor.speed) > 1 else lamps < 0
     found[:, _CODE["Brake"]] = (lamps & Lamp.BRAKE > 0) & (actor.speed > STILL_MPS) & slower & view.faces_away

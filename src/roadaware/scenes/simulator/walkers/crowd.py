@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,6 +25,8 @@ LONGEST_STEP_S = 0.1
 GONE_M = 30.0
 """Beyond the distance at which people wake up, they are forgotten."""
 ABREAST_M = 0.65
+APART_M = 1.1
+"""Nobody starts nearer to something that lies about."""
 STANDING_IN_THE_WAY = ("tree", "lamp_post", "sign", "bin", "bollard", "bus_stop")
 
 
@@ -37,6 +40,7 @@ class Walkers:
         n_frames: of the scene.
         fps: frames per second.
         starts: who is about; None to make them up. Leaders stand before those who follow them.
+        things: that lie about; people walk round those on pavements.
     """
 
     def __init__(
@@ -47,9 +51,11 @@ class Walkers:
         n_frames: int,
         fps: float,
         starts: Sequence[Start] | None = None,
+        things: Sequence[Actor] = (),
     ) -> None:
         self._layout, self._config, self._rng, self._fps = layout, config, rng, fps
         self._ways = Ways(layout)
+        self._things = _spots(things)
         self._starts = None if starts is None else list(starts)
         self._steps = max(1, math.ceil(1.0 / fps / LONGEST_STEP_S - 1e-9))
         self._walkers: list[Walker] = []
@@ -107,13 +113,27 @@ class Walkers:
         if self._bodies is None or self._minds is None:
             self._setting = setting_of(self._layout, self._ways, self._config, view.position[0])
             if self._starts is None:
-                self._starts = set_stage(self._setting, self._rng)
+                self._starts = [self._beside(start) for start in set_stage(self._setting, self._rng)]
             self._walkers = [_walker(start, self._rng) for start in self._starts]
             for lead in sorted({start.leader for start in self._starts} - {-1}):
                 _side_by_side(self._walkers, lead)
-            self._bodies = _bodies(self._starts, self._walkers, self._ways, self._layout, self._config)
+            self._bodies = _bodies(self._starts, self._walkers, self._ways, self._obstacles(), self._config)
             self._minds = Minds(self._walkers, self._bodies, self._rng)
         return self._bodies, self._minds
+
+    def _beside(self, start: Start) -> Start:
+        """The same, a few steps on where something lies."""
+        for _ in range(6 if len(self._things) and start.s > 2.0 else 0):
+            here = self._ways.place(start.band, start.s, start.u)
+            if float(np.hypot(*(self._things - here).T).min()) > APART_M:
+                break
+            start = replace(start, s=start.s - 0.5 * start.way)
+        return start
+
+    def _obstacles(self) -> Floats:
+        """(k, 2) where things stand or lie that people walk round."""
+        props = [prop.position for prop in self._layout.props if prop.kind in STANDING_IN_THE_WAY]
+        return np.concatenate([np.array(props, dtype=np.float64).reshape(-1, 2), self._things])
 
     def _wake(self, bodies: Bodies, own: Floats) -> None:
         """Wake those whom the own vehicle nears, and forget those it has left behind."""
@@ -202,6 +222,18 @@ class Walkers:
         )  # fmt: skip
 
 
+def _spots(things: Sequence[Actor]) -> Floats:
+    """(k, 2) points that stand for things: one for small ones, three for long ones."""
+    found: list[Floats] = []
+    for thing in things:
+        turn = float(thing.heading[0]) + (np.pi / 2 if thing.size_m[1] > thing.size_m[0] else 0.0)
+        reach = 0.5 * abs(thing.size_m[0] - thing.size_m[1])
+        way = np.array([np.cos(turn), np.sin(turn)])
+        shares = (-reach, 0.0, reach) if reach > 0.2 else (0.0,)
+        found += [thing.position[0, :2] + share * way for share in shares]
+    return np.array(found, dtype=np.float64).reshape(-1, 2)
+
+
 def _edge(walker: Walker) -> float:
     """How far the pavement reaches into the road where somebody crosses."""
     if walker.place is None:
@@ -250,11 +282,10 @@ def _side_by_side(walkers: Sequence[Walker], lead: int) -> None:
 
 
 def _bodies(
-    starts: Sequence[Start], walkers: Sequence[Walker], ways: Ways, layout: Layout, config: SceneConfig
+    starts: Sequence[Start], walkers: Sequence[Walker], ways: Ways, obstacles: Floats, config: SceneConfig
 ) -> Bodies:
     """Everybody at their beginning, facing where they go."""
     party = [start.leader if start.leader >= 0 else k for k, start in enumerate(starts)]
-    props = [prop.position for prop in layout.props if prop.kind in STANDING_IN_THE_WAY]
     bodies = Bodies(
         ways,
         np.array([start.band for start in starts], dtype=np.int64),
@@ -262,7 +293,7 @@ def _bodies(
         np.array([start.u for start in starts], dtype=np.float64),
         np.array(party, dtype=np.int64),
         config.surroundings.drive_on == "left",
-        np.array(props, dtype=np.float64).reshape(-1, 2),
+        obstacles,
     )
     turn = ways.frame(bodies.band, bodies.s)[1]
     inward = turn - ways.side[bodies.band] * np.pi / 2
