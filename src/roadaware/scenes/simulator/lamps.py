@@ -8,13 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.errors import UsageError
-from roadaware.scenes.simulator.mesh import Material, Soup
+from roadaware.scenes.simulator.mesh import Material, Semantic, Soup
 
 Floats = npt.NDArray[np.float64]
 
 _WARM = (1.0, 0.78, 0.5)
 _RANGE_M = 90.0
 _HIGH_M = 2.8
+_MARK, _SIGNAL = 0.3, 0.2
+"""Shares of the light of coloured lamps and of traffic lights that fall on what is near: they are there to be
+seen, not to light the street."""
 
 
 def lamps_of(soup: Soup, lights: npt.ArrayLike | Sequence[object], eye: Floats) -> Floats:
@@ -59,16 +62,27 @@ def _glowing(soup: Soup) -> Floats:
     area = np.linalg.norm(cross, axis=1) / 2
     middle = corners.mean(1)
     outward = cross / np.maximum(2 * area, 1e-9)[:, None]
-    high = middle[:, 2] > _HIGH_M
+    # What stands high above the street and belongs to nobody is there to light it; others only shine.
+    high = (middle[:, 2] > _HIGH_M) & (soup.instance[rows] == 0)
     side = np.where(high[:, None], 0.0, np.round(outward[:, :2]))
     keys = np.concatenate([soup.instance[rows, None], np.floor(middle / 1.5), side], axis=1).astype(np.int64)
     # One number for each row of keys, in the same order.
     low = keys.min(axis=0)
     _, lamp = np.unique(np.ravel_multi_index((keys - low).T, np.ptp(keys, axis=0) + 1), return_inverse=True)
     weight = np.maximum(area * soup.glow[rows], 1e-6)
-    columns = np.concatenate([middle + 0.6 * outward * [1, 1, 0], soup.colour[rows]], axis=1)
+    marks = _marks(soup, rows)
+    columns = np.concatenate([middle + 0.6 * outward * [1, 1, 0], soup.colour[rows], marks], axis=1)
     total = np.bincount(lamp, weight)
     means = np.stack([np.bincount(lamp, weight * column) / total for column in columns.T], axis=1)
-    # A lamp high above the street is there to light it; others only shine.
-    power = np.where(means[:, 2] > _HIGH_M, 1.0, np.minimum(0.35, 4.0 * total))
-    return np.concatenate([means[:, :3], power[:, None], means[:, 3:]], axis=1)
+    power = np.where(np.bincount(lamp, high) > 0, 1.0, np.minimum(0.35, 4.0 * total))
+    return np.concatenate([means[:, :3], power[:, None] * means[:, 6:], means[:, 3:6]], axis=1)
+
+
+def _marks(soup: Soup, rows: npt.NDArray[np.intp]) -> Floats:
+    """(n, 1) share of the light of each glowing triangle that falls on what is near."""
+    colour, semantic = soup.colour[rows], soup.semantic[rows]
+    pure = colour.min(axis=1) < 0.07 * colour.max(axis=1)
+    driven = (semantic >= Semantic.CAR) & (semantic <= Semantic.BICYCLE)
+    signal = semantic == Semantic.TRAFFIC_LIGHT
+    share: Floats = np.where(signal, _SIGNAL, np.where(driven & pure, _MARK, 1.0))[:, None]
+    return share
