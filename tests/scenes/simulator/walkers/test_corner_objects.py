@@ -99,7 +99,7 @@ class Nobody:
         return np.zeros((0, 2))
 
 
-@pytest.mark.parametrize(("gap_m", "first"), [(16.0, True), (7.0, False)])
+@pytest.mark.parametrize(("gap_m", "first"), [(28.0, True), (7.0, False)])
 def test_dogs_run_before_who_can_brake_and_wait_for_who_cannot(gap_m: float, first: bool) -> None:
     layout = street()
     line = layout.roads[0].line
