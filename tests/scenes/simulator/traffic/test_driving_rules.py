@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from straight_road import FPS, LANE_M, People, junction, put, run, straight, world
@@ -10,11 +12,17 @@ from roadaware.scenes.simulator.actors import Lamp, Light
 from roadaware.scenes.simulator.config import Behaviour
 from roadaware.scenes.simulator.traffic.cast import Parked
 from roadaware.scenes.simulator.traffic.kinds import draw_make
-from roadaware.scenes.simulator.traffic.lights import READY
+from roadaware.scenes.simulator.traffic.lights import READY, Cycle
 from roadaware.scenes.simulator.traffic.record import ego_of
 from roadaware.scenes.simulator.traffic.vehicle import Shift
 
 H = LANE_M / 2
+
+
+def put_aside(there) -> None:
+    """The own vehicle stands off the road, near enough for all others to stay in the scene."""
+    there.ego.hazard = True
+    there.ego.x, there.ego.y = 200.0, 60.0
 
 
 def behaviour(**more) -> Behaviour:
@@ -114,11 +122,52 @@ def test_who_comes_out_of_a_side_road_gives_way_and_goes_in_a_gap():
 
 def test_a_turn_across_traffic_waits_for_it():
     there = world(junction())
-    there.ego.hazard = True
+    put_aside(there)
     oncoming = put(there, "Car", 0, 120.0, 8.0, [0])
     turning = put(there, "Car", 2, 130.0, 8.0, [3])
     run(there, lambda: turning.leg == 1 and turning.front > turning.path.legs[1].start + 4.0, seconds=20)
     assert oncoming.rear > 195.0
+
+
+@pytest.mark.parametrize("signals", [False, True])
+def test_a_turn_across_traffic_waits_inside_the_junction_for_a_gap(signals):
+    there = world(junction(signals))
+    if signals:
+        there.lights.cycles = {
+            0: Cycle(100.0, 0.0, (0.0, 12.0, 15.0), (2, 1, 0)),
+            1: Cycle(100.0, 0.0, (0.0,), (0,)),
+        }
+    put_aside(there)
+    stream = [put(there, "Car", 0, s, 8.0, [0]) for s in (80.0, 100.0, 120.0, 140.0, 160.0)]
+    turning = put(there, "Car", 2, 160.0, 8.0, [3], speed=8.0)
+    behind = put(there, "Car", 2, 130.0, 8.0, [2], speed=8.0)
+    run(there, lambda: turning.rear > turning.path.legs[1].end, seconds=25)
+    stood = [row for row in turning.trail if row[3] < 0.3]
+    assert stood
+    for row in stood:
+        front = turning.length / 2 * np.array([np.cos(row[2]), np.sin(row[2])]) + row[:2]
+        assert 200.0 < front[0] < 209.0, "it stands inside, beyond the line"
+        assert front[1] > 0.3, "and keeps clear of the oncoming lane"
+    assert all(car.front > 205.0 for car in stream)
+    assert turning.rear > turning.path.legs[1].end, "and it gets through"
+    assert behind.s < turning.path.legs[1].end
+
+
+def test_cyclists_hold_out_the_arm_before_a_turn_and_steer_with_both_hands_in_it():
+    there = world(junction())
+    put_aside(there)
+    cyclists = [put(there, "Cyc", 2, 150.0, 5.0, [3]), put(there, "Cyc", 0, 130.0, 5.0, [1])]
+    for cyclist, look in zip(cyclists, (7, 99), strict=True):
+        cyclist.make = replace(cyclist.make, look=look)
+    run(there, lambda: all(c.leg == 2 for c in cyclists), seconds=30)
+    arms = [np.array([int(row[10]) for row in c.trail]) for c in cyclists]
+    turns = [np.array([int(row[7]) for row in c.trail]) for c in cyclists]
+    assert set(arms[0]) == {0, 1}
+    assert (arms[0][turns[0] != 0] == 0).all()
+    assert np.flatnonzero(arms[0])[-1] > np.flatnonzero(turns[0])[0] - FPS
+    assert np.count_nonzero(arms[0]) > FPS
+    assert not arms[1].any(), "some never do"
+    assert not any(int(row[4]) & (Lamp.LEFT | Lamp.RIGHT) for row in cyclists[0].trail)
 
 
 def test_a_cyclist_is_overtaken_over_the_middle_line_with_indicators_out_and_back():

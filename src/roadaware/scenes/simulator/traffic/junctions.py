@@ -14,6 +14,12 @@ from roadaware.scenes.simulator.traffic.vehicle import Vehicle
 GAP_S = 1.3
 """Between two who cross, when nobody is impatient."""
 SIGHT_M = 60.0
+LONGEST_INSIDE_M = 7.5
+"""Longer vehicles wait at the line."""
+LEAST_INSIDE_M = 2.0
+"""Nobody drives on for less."""
+INSIDE_ROOM_M = 2.5
+"""Between the middles of the ways of who waits inside and who passes."""
 
 
 @dataclass(eq=False)
@@ -24,11 +30,15 @@ class Hold:
         vehicle: that drives.
         way: place of its connector.
         leg: the piece of its path.
+        event: its line.
+        until: metres along the way at which it waits inside for oncoming traffic; infinite once it may go on.
     """
 
     vehicle: Vehicle
     way: int
     leg: Leg
+    event: Event
+    until: float = np.inf
 
 
 class Junctions:
@@ -109,17 +119,83 @@ class Junctions:
             event: its line.
             coming: others on their ways to this junction who are not held up by a light.
         """
-        node = event.number
         leg = vehicle.path.legs[event.leg]
-        for hold in self.held[node]:
-            met = self.meets(node, leg.way, hold.way, _room(vehicle, hold.vehicle))
-            if met and hold.vehicle.rear - hold.leg.start < met[3]:
-                return False
-        for other, theirs in coming:
-            if other is not vehicle and not self._may_precede(vehicle, event, other, theirs):
-                return False
-        self.held[node].append(Hold(vehicle, leg.way, leg))
+        if self._is_clear(vehicle, event, coming):
+            self.held[event.number].append(Hold(vehicle, leg.way, leg, event))
+            return True
+        until = self._waiting_m(vehicle, event, coming)
+        if until is None:
+            return False
+        self.held[event.number].append(Hold(vehicle, leg.way, leg, event, until))
         return True
+
+    def inside(self, vehicle: Vehicle) -> Hold | None:
+        """The hold of a vehicle that waits inside a junction, or is on its way to there.
+
+        Args:
+            vehicle: that drives.
+        """
+        holds = (hold for each in self.held.values() for hold in each)
+        return next((hold for hold in holds if hold.vehicle is vehicle and np.isfinite(hold.until)), None)
+
+    def proceed(self, hold: Hold, coming: Sequence[tuple[Vehicle, Event]]) -> bool:
+        """Ask to go on from inside a junction: oncoming traffic goes first, everybody else waits.
+
+        Args:
+            hold: of who waits.
+            coming: others on their ways to this junction who are not held up by a light.
+        """
+        oncoming = [
+            (v, e) for v, e in coming if self._opposes(hold.event, hold.leg.way, v.path.legs[e.leg].way)
+        ]
+        if self._is_clear(hold.vehicle, hold.event, oncoming):
+            hold.until = float(np.inf)
+        return hold.until == np.inf
+
+    def _is_clear(self, vehicle: Vehicle, event: Event, coming: Sequence[tuple[Vehicle, Event]]) -> bool:
+        """Whether a vehicle can drive all through: no way that is driven meets its own, and none will."""
+        leg = vehicle.path.legs[event.leg]
+        for hold in self.held[event.number]:
+            if hold.vehicle is vehicle:
+                continue
+            met = self.meets(event.number, leg.way, hold.way, _room(vehicle, hold.vehicle))
+            waits = met and hold.until < met[2] and self._opposes(event, leg.way, hold.way)
+            if met and not waits and hold.vehicle.rear - hold.leg.start < met[3]:
+                return False
+        return all(
+            other is vehicle or self._may_precede(vehicle, event, other, theirs) for other, theirs in coming
+        )
+
+    def _waiting_m(
+        self, vehicle: Vehicle, event: Event, coming: Sequence[tuple[Vehicle, Event]]
+    ) -> float | None:
+        """Metres into a junction at which one who turns across oncoming traffic waits; None for at the line.
+
+        That far no way may meet its own but those of oncoming traffic, and nobody waits inside before it.
+        """
+        leg = vehicle.path.legs[event.leg]
+        ways = self.net.layout.junctions[event.number].connectors
+        if leg.turn != self.net.inwards or event.minor or vehicle.length > LONGEST_INSIDE_M:
+            return None
+        against = [k for k in range(len(ways)) if self._opposes(event, leg.way, k)]
+        met = [self.meets(event.number, leg.way, k, INSIDE_ROOM_M) for k in against]
+        until = min((each[0] for each in met if each), default=0.0) - 0.3
+        held, rest = self.held[event.number], [(v, e) for v, e in coming if v is not vehicle]
+        if until < LEAST_INSIDE_M or any(ways[h.way].start == ways[leg.way].start for h in held):
+            return None
+        for hold in held:
+            crossed = self.meets(event.number, leg.way, hold.way, _room(vehicle, hold.vehicle))
+            left = crossed is not None and hold.vehicle.rear - hold.leg.start >= crossed[3]
+            if hold.way not in against and crossed and not left:
+                return None
+        others = [(v, e) for v, e in rest if v.path.legs[e.leg].way not in against]
+        return until if all(self._may_precede(vehicle, event, v, e) for v, e in others) else None
+
+    def _opposes(self, event: Event, way: int, other: int) -> bool:
+        """Whether another way comes from the opposite side of a junction."""
+        ways = self.net.layout.junctions[event.number].connectors
+        one, two = (float(ways[k].line.heading(0.0)) for k in (way, other))
+        return float(np.cos(one - two)) < -0.7
 
     def _may_precede(self, vehicle: Vehicle, event: Event, other: Vehicle, theirs: Event) -> bool:
         """Whether a vehicle is through before another one comes, or goes first by the rules."""

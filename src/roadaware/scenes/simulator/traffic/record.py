@@ -105,9 +105,9 @@ def hand_signal(vehicle: Vehicle, inwards: int) -> int:
         return 0
     if vehicle.passing is None and vehicle.pass_since >= 0:
         return inwards
-    if vehicle.shifting():
+    if vehicle.passing is not None:
         begun = vehicle.s < vehicle.shift.start + 0.5 * vehicle.shift.length
-        return (1 if vehicle.shift.target_m > vehicle.shift.left_m else -1) if begun else 0
+        return inwards if begun and not vehicle.passing.back else 0
     near = leg.end - vehicle.front < ARM_S * vehicle.v + ARM_M
     return vehicle.path.legs[vehicle.leg + 1].turn if near and vehicle.leg + 1 < len(vehicle.path.legs) else 0
 

@@ -66,7 +66,7 @@ class Rules:
             time_s: now.
         """
         horizon = vehicle.v**2 / 3.0 + 12.0 + vehicle.v
-        found = np.inf
+        found = self._inside(vehicle, coming, others)
         for event in vehicle.path.events:
             gap = event.s - vehicle.front
             if gap < -PASSED_M:
@@ -77,6 +77,16 @@ class Rules:
                 found = min(found, halt(vehicle, gap))
                 break
         return found
+
+    def _inside(self, vehicle: Vehicle, coming: Coming, others: Sequence[Vehicle]) -> float:
+        """m/s2 of one who waits inside a junction for a gap."""
+        hold = self.junctions.inside(vehicle)
+        if hold is None:
+            return float(np.inf)
+        room = _room_beyond(vehicle, hold.event, others)
+        if room and self.junctions.proceed(hold, coming.get(hold.event.number, ())):
+            return float(np.inf)
+        return halt(vehicle, hold.leg.start + hold.until - vehicle.front)
 
     def _stops(
         self,
