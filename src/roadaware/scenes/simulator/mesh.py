@@ -130,6 +130,8 @@ def poured(parts: Sequence[Soup]) -> Soup:
     Args:
         parts: at least one.
     """
+    if len(parts) == 1:
+        return parts[0]
     names = ("corners", "colour", "material", "semantic", "glow", "uv", "instance")
     return Soup(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
-from roadaware.scenes.simulator.actors import Actor
+from roadaware.scenes.simulator.actors import Actor, Floats, Lamp
 from roadaware.scenes.simulator.episode import Episode
 from roadaware.scenes.simulator.mesh import Soup, placed, poured
 
@@ -29,6 +30,20 @@ class Stage:
         self.episode, self.range_m = episode, range_m
         self._spread = float(np.tan(np.radians(episode.config.camera.fov_deg / 2)))
         self.town = Town(episode.layout, episode.config, episode.conditions)
+        spans = np.array([(actor.first, actor.end) for actor in episode.actors], dtype=np.int64).reshape(
+            -1, 2
+        )
+        # Everybody's places one after the other, and where in them the frame 0 of each would be.
+        self._spans = spans
+        self._start = (
+            np.cumsum(np.concatenate([[0], spans[:-1, 1] - spans[:-1, 0]]))[: len(spans)] - spans[:, 0]
+        )
+        self._places = np.concatenate(
+            [np.zeros((0, 2)), *(actor.position[:, :2] for actor in episode.actors)]
+        )
+        self._posts = np.array([signal.position[:2] for signal in episode.signals]).reshape(-1, 2)
+        self._still = {actor.number for actor in episode.actors if _still(actor)}
+        self._kept: dict[int, tuple[tuple[int, bool], Soup]] = {}
 
     def soup(self, frame: int) -> Soup:
         """Everything that may be seen in a frame.
@@ -37,11 +52,8 @@ class Stage:
             frame: of the scene.
         """
         ego = self.episode.ego
-        place, heading = ego.position[frame], float(ego.heading[frame])
-        parts = [self.town.near(place, heading, self.range_m)]
-        parts += [self._actor(actor, frame) for actor in self.episode.actors if self._in_view(actor, frame)]
-        parts += self._signals(frame)
-        return poured(parts)
+        town = self.town.near(ego.position[frame], float(ego.heading[frame]), self.range_m)
+        return self._poured(town, frame, self.range_m, ahead=True)
 
     def around(self, frame: int, range_m: float) -> Soup:
         """Everything near the own vehicle in a frame, also behind it.
@@ -51,46 +63,64 @@ class Stage:
             range_m: how far.
         """
         ego = self.episode.ego
-        place, heading = ego.position[frame], float(ego.heading[frame])
-        parts = [self.town.near(place, heading, range_m, behind_m=range_m)]
-        parts += [self._actor(actor, frame) for actor in self.episode.actors if self._in_range(actor, frame)]
-        return poured([*parts, *self._signals(frame)])
+        town = self.town.near(ego.position[frame], float(ego.heading[frame]), range_m, behind_m=range_m)
+        return self._poured(town, frame, range_m, ahead=False)
 
-    def _in_view(self, actor: Actor, frame: int) -> bool:
-        """Whether it may be in the picture, or throw a shadow into it."""
-        if not self._in_range(actor, frame):
-            return False
-        ego = self.episode.ego
-        away = actor.position[frame - actor.first, :2] - ego.position[frame, :2]
-        heading = float(ego.heading[frame])
-        ahead = away @ np.array([np.cos(heading), np.sin(heading)])
-        aside = abs(away @ np.array([-np.sin(heading), np.cos(heading)]))
-        return bool(ahead > -_BESIDE_M and aside < _BESIDE_M + self._spread * max(ahead, 0.0))
-
-    def _in_range(self, actor: Actor, frame: int) -> bool:
-        row = actor.at(frame)
-        if row is None:
-            return False
-        away = actor.position[row, :2] - self.episode.ego.position[frame, :2]
-        return float(np.hypot(*away)) < self.range_m
-
-    def _actor(self, actor: Actor, frame: int) -> Soup:
-        row = frame - actor.first
-        away = np.hypot(*(actor.position[row, :2] - self.episode.ego.position[frame, :2]))
-        hue = self.episode.config.surroundings.hue
-        return actor_soup(actor, frame, coarse=bool(away > NEAR_M), hue=hue)
-
-    def _signals(self, frame: int) -> list[Soup]:
+    def _poured(self, town: Soup, frame: int, range_m: float, *, ahead: bool) -> Soup:
+        """Town, actors and signals in range, of which only those that may be in the picture if `ahead`."""
         from roadaware.scenes.simulator.figures import signal_soup
+        from roadaware.scenes.simulator.people import pose
 
-        first = len(self.episode.actors) + 1
-        place = self.episode.ego.position[frame]
-        near = [
-            signal
-            for signal in self.episode.signals
-            if np.hypot(*(signal.position[:2] - place[:2])) < self.range_m
-        ]
-        return [signal_soup(signal, frame, first + signal.number) for signal in near]
+        actors, signals = self.episode.actors, self.episode.signals
+        near, away = self._near(frame, range_m, ahead)
+        pose([actors[k] for k in near if actors[k].kind in _BODIES], frame)
+        parts = [town]
+        parts += [self._actor(actors[k], frame, far) for k, far in zip(near, away, strict=True)]
+        offset = self._posts - self.episode.ego.position[frame, :2]
+        kept = self._in_view(offset, frame) if ahead else np.ones(len(offset), dtype=np.bool_)
+        for k in np.flatnonzero(kept & (np.hypot(*offset.T) < range_m)).tolist():
+            parts.append(signal_soup(signals[k], frame, len(actors) + 1 + signals[k].number))
+        return poured(parts)
+
+    def _near(self, frame: int, range_m: float, ahead: bool) -> tuple[list[int], list[float]]:
+        """Actors in range, and how far away they are."""
+        here = np.flatnonzero((self._spans[:, 0] <= frame) & (frame < self._spans[:, 1]))
+        offset = self._places[self._start[here] + frame] - self.episode.ego.position[frame, :2]
+        away = np.hypot(*offset.T)
+        kept = away < range_m
+        if ahead:
+            kept &= self._in_view(offset, frame)
+        return here[kept].tolist(), away[kept].tolist()
+
+    def _in_view(self, offset: Floats, frame: int) -> npt.NDArray[np.bool_]:
+        """(n,) whether what stands at (n, 2) metres off the own vehicle may be in the picture.
+
+        So may be what throws a shadow into it.
+        """
+        heading = float(self.episode.ego.heading[frame])
+        c, s = np.cos(heading), np.sin(heading)
+        ahead, aside = offset @ (c, s), np.abs(offset @ (-s, c))
+        seen: npt.NDArray[np.bool_] = (ahead > -_BESIDE_M) & (
+            aside < _BESIDE_M + self._spread * np.maximum(ahead, 0.0)
+        )
+        return seen
+
+    def _actor(self, actor: Actor, frame: int, away_m: float) -> Soup:
+        """The triangles of an actor; those of what stands still are kept."""
+        coarse = away_m > NEAR_M
+        hue, lamps = self.episode.config.surroundings.hue, int(actor.lamps[frame - actor.first])
+        if actor.number not in self._still or lamps & Lamp.BEACON:
+            return actor_soup(actor, frame, coarse=coarse, hue=hue)
+        look = (lamps, coarse)
+        if actor.number not in self._kept or self._kept[actor.number][0] != look:
+            self._kept[actor.number] = (look, actor_soup(actor, frame, coarse=coarse, hue=hue))
+        return self._kept[actor.number][1]
+
+
+def _still(actor: Actor) -> bool:
+    """Whether nothing of it ever moves, but that its lamps may be lit."""
+    tracks = (actor.position, actor.heading, actor.gait, actor.speed)
+    return actor.kind not in _BODIES and all(bool((track == track[:1]).all()) for track in tracks)
 
 
 def actor_soup(actor: Actor, frame: int, *, coarse: bool = False, hue: float = 0.0) -> Soup:

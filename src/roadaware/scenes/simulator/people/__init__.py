@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roadaware.scenes.simulator.people.bodies import body, joints, stride_m
+from roadaware.scenes.simulator.people.bodies import body, joints, pose, stride_m
 from roadaware.scenes.simulator.people.machines import Saddle, saddle, saddle_of
 from roadaware.scenes.simulator.people.statures import PEOPLE_MODELS, PersonModel, height_m, stride_of
 from roadaware.scenes.simulator.people.telling import tell
@@ -14,6 +14,7 @@ __all__ = [
     "body",
     "height_m",
     "joints",
+    "pose",
     "saddle",
     "saddle_of",
     "stride_m",

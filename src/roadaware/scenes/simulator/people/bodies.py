@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
@@ -49,6 +50,7 @@ class Looks:
 
 
 _LOOKS: WeakKeyDictionary[Actor, Looks] = WeakKeyDictionary()
+_BONES: WeakKeyDictionary[Actor, tuple[int, Floats]] = WeakKeyDictionary()
 
 
 def body(actor: Actor, frame: int, coarse: bool = False) -> Mesh:
@@ -66,9 +68,22 @@ def body(actor: Actor, frame: int, coarse: bool = False) -> Mesh:
     looks = looks_of(actor)
     worn = looks.lying if actor.pose[row] == Pose.LIE and not rides(actor) else looks.outfit
     found = rig(looks.body, worn, item_of(actor, row), looks.saddle is not None, coarse)
-    bones = _bones(actor, row).reshape(-1, 3).astype(np.float32)
-    vertices = found.weights @ bones
+    vertices = found.weights @ _bones(actor, row).reshape(-1, 3).astype(np.float32)
     return Mesh(vertices, found.triangles, found.colour, found.material, found.semantic, found.glow, found.uv)
+
+
+def pose(actors: Sequence[Actor], frame: int) -> None:
+    """Work out the poses of several people at once, which `body` and `joints` then find done.
+
+    Args:
+        actors: people and riders.
+        frame: of the scene.
+
+    Raises:
+        UsageError: one of them is not in the scene in this frame.
+    """
+    if actors:
+        _pose(actors, [_row(actor, frame) for actor in actors])
 
 
 def joints(actor: Actor, frame: int) -> Floats:
@@ -148,6 +163,22 @@ def _told(actor: Actor, fact: str, row: int) -> bool:
 
 
 def _bones(actor: Actor, row: int) -> Floats:
+    """(17, 4, 3) transforms; those of the row asked for last are kept."""
+    known = _BONES.get(actor)
+    if known is None or known[0] != row:
+        _pose([actor], [row])
+        known = _BONES[actor]
+    return known[1]
+
+
+def _pose(actors: Sequence[Actor], rows: Sequence[int]) -> None:
+    wishes = np.array([_blended(actor, row) for actor, row in zip(actors, rows, strict=True)])
+    bones = place.bones_of(wishes, [looks_of(actor).body for actor in actors])
+    for actor, row, found in zip(actors, rows, bones, strict=True):
+        _BONES[actor] = (row, found)
+
+
+def _blended(actor: Actor, row: int) -> Floats:
     wish = _wish(actor, row)
     poses = actor.pose[max(0, row - BLEND_FRAMES + 1) : row + 1]
     changes = np.flatnonzero(poses[1:] != poses[:-1])
@@ -160,7 +191,7 @@ def _bones(actor: Actor, row: int) -> Floats:
         wish = before + share * (wish - before)
         wish[place.HELD_SIZE] = size
     wish[place.HEAD_TURN.start] += actor.gaze[row]
-    return place.bones_of(wish, looks_of(actor).body)
+    return wish
 
 
 def _wish(actor: Actor, row: int) -> Floats:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from roadaware.scenes.simulator.actors import Floats
@@ -63,58 +65,70 @@ def turned(angles: Floats) -> Floats:
     return axes
 
 
-def bones_of(wish: Floats, body: Stature) -> Floats:
-    """(17, 4, 3) the transforms of all bones in the actor's axes: `[x, y, z, 1] @ transform`.
+def bones_of(wishes: Floats, bodies: Sequence[Stature]) -> Floats:
+    """(n, 17, 4, 3) the transforms of all bones in each actor's axes: `[x, y, z, 1] @ transform`.
+
+    Each body comes out the same, whoever else is asked for.
 
     Args:
-        wish: (60,) what the pose wants.
-        body: lengths of its bones.
+        wishes: (n, 60) what the poses want.
+        bodies: lengths of their bones.
     """
-    angles = wish[_TURNED].reshape(9, 3)
-    angles[2] *= 0.5
-    angles[7:, 1:] = 0.0
-    angles[8, 0] += angles[7, 0]
-    turns = turned(angles)
-    base, half, feet = turns[0], turns[2], turns[4:6]
-    bones = np.empty((len(BONES), 4, 3))
-    rest = body.rest
-    bones[PELVIS, :3] = turns[1] @ base
-    bones[PELVIS, 3] = wish[BASE]
+    n = len(bodies)
+    angles = wishes[:, _TURNED].reshape(n, 9, 3)
+    angles[:, 2] *= 0.5
+    angles[:, 7:, 1:] = 0.0
+    angles[:, 8, 0] += angles[:, 7, 0]
+    turns = turned(angles.reshape(-1, 3)).reshape(n, 9, 3, 3)
+    base, half = turns[:, 0], turns[:, 2]
+    bones = np.empty((n, len(BONES), 4, 3))
+    rest = np.array([body.rest for body in bodies])
+    bones[:, PELVIS, :3] = turns[:, 1] @ base
+    bones[:, PELVIS, 3] = wishes[:, BASE]
     _hang(bones, SPINE, PELVIS, rest, half)
     _hang(bones, CHEST, SPINE, rest, half)
-    chest = bones[CHEST, :3]
-    bones[HEAD, :3] = turns[3] @ base
-    bones[HEAD, 3] = bones[CHEST, 3] + (rest[HEAD] - rest[CHEST]) @ chest
-    _limbs(bones, wish, body)
-    bones[FOOT, :3] = feet @ base
-    wrists = bones[FOREARM, 3] - body.fore * bones[FOREARM, 2]
-    turns[6] = turns[6] @ base
-    _hold(bones, wish, wrists, turns[6:], body)
+    bones[:, HEAD, :3] = turns[:, 3] @ base
+    bones[:, HEAD, 3] = _joined(bones, CHEST, rest, HEAD)
+    _limbs(bones, wishes, rest, bodies)
+    bones[:, FOOT, :3] = turns[:, 4:6] @ base[:, None]
+    turns[:, 6] = turns[:, 6] @ base
+    _hold(bones, wishes, turns[:, 6:], bodies)
     return bones
 
 
+def _joined(bones: Floats, parent: int, rest: Floats, bone: int) -> Floats:
+    """(n, 3) where a bone begins that is fixed to another one."""
+    offset = rest[:, None, bone] - rest[:, None, parent]
+    found: Floats = bones[:, parent, 3] + (offset @ bones[:, parent, :3])[:, 0]
+    return found
+
+
 def _hang(bones: Floats, bone: int, parent: int, rest: Floats, turn: Floats) -> None:
-    bones[bone, :3] = turn @ bones[parent, :3]
-    bones[bone, 3] = bones[parent, 3] + (rest[bone] - rest[parent]) @ bones[parent, :3]
+    bones[:, bone, :3] = turn @ bones[:, parent, :3]
+    bones[:, bone, 3] = _joined(bones, parent, rest, bone)
 
 
-def _limbs(bones: Floats, wish: Floats, body: Stature) -> None:
-    chest, pelvis, rest = bones[CHEST], bones[PELVIS], body.rest
-    root = np.empty((4, 3))
-    root[:2] = chest[3] + (rest[_LIMBS_ROOT[:2]] - rest[CHEST]) @ chest[:3]
-    root[2:] = pelvis[3] + (rest[_LIMBS_ROOT[2:]] - rest[PELVIS]) @ pelvis[:3]
-    target = wish[15:39].reshape(8, 3)[[6, 7, 0, 1]]
-    grip = wish[45:47, None]
-    loose = root[:2] + body.arm * target[:2] @ chest[:3]
-    target[:2] = loose + grip * (wish[39:45].reshape(2, 3) - loose)
-    pole = np.concatenate([wish[47:53].reshape(2, 3) @ chest[:3], wish[27:33].reshape(2, 3) @ pelvis[:3]])
-    upper, lower = body.limbs
+def _limbs(bones: Floats, wishes: Floats, rest: Floats, bodies: Sequence[Stature]) -> None:
+    n, chest, pelvis = len(bodies), bones[:, CHEST, :3], bones[:, PELVIS, :3]
+    parents = (CHEST, CHEST, PELVIS, PELVIS)
+    root = np.stack(
+        [_joined(bones, parent, rest, bone) for parent, bone in zip(parents, _LIMBS_ROOT, strict=True)],
+        axis=1,
+    )
+    target = wishes[:, 15:39].reshape(n, 8, 3)[:, [6, 7, 0, 1]]
+    grip = wishes[:, 45:47, None]
+    arms = np.array([body.arm for body in bodies])[:, None, None]
+    loose = root[:, :2] + arms * target[:, :2] @ chest
+    target[:, :2] = loose + grip * (wishes[:, 39:45].reshape(n, 2, 3) - loose)
+    elbows, knees = wishes[:, 47:53].reshape(n, 2, 3), wishes[:, 27:33].reshape(n, 2, 3)
+    pole = np.concatenate([elbows @ chest, knees @ pelvis], axis=1)
+    upper, lower = np.array([body.limbs for body in bodies]).swapaxes(0, 1)
     way = target - root
-    far = np.sqrt((way * way).sum(1, keepdims=True)) + 1e-9
+    far = np.sqrt(_square(way)) + 1e-9
     way /= far
     far = np.clip(far, 1.05 * np.abs(upper - lower) + 0.03 * upper, 0.9995 * (upper + lower))
-    pole -= (pole * way).sum(1, keepdims=True) * way
-    pole /= np.sqrt((pole * pole).sum(1, keepdims=True)) + 1e-9
+    pole -= (pole * way).sum(-1, keepdims=True) * way
+    pole /= np.sqrt(_square(pole)) + 1e-9
     cosine = (upper * upper + far * far - lower * lower) / (2.0 * upper * far)
     bent = upper * (cosine * way + np.sqrt(np.maximum(0.0, 1.0 - cosine * cosine)) * pole)
     hinge = _cross(pole, way) * _BEND
@@ -122,30 +136,37 @@ def _limbs(bones: Floats, wish: Floats, body: Stature) -> None:
         (_LIMBS_ROOT, root, -bent / upper),
         (_LIMBS_MIDDLE, root + bent, (bent - far * way) / lower),
     ):
-        bones[places, 0] = _cross(hinge, along)
-        bones[places, 1] = hinge
-        bones[places, 2] = along
-        bones[places, 3] = start
-    bones[FOOT, 3] = root[2:] + far[2:] * way[2:]
+        bones[:, places, 0] = _cross(hinge, along)
+        bones[:, places, 1] = hinge
+        bones[:, places, 2] = along
+        bones[:, places, 3] = start
+    bones[:, FOOT, 3] = root[:, 2:] + far[:, 2:] * way[:, 2:]
 
 
-def _hold(bones: Floats, wish: Floats, wrists: Floats, turns: Floats, body: Stature) -> None:
-    palms = wrists - 0.55 * body.hand * bones[FOREARM, 2]
-    held = wish[HELD_SIZE] * turns[0]
-    bones[HELD:, :3] = held
-    bones[CLOTH_NEAR, :3] = turns[1] @ held
-    bones[CLOTH_FAR, :3] = turns[2] @ held
-    bones[HELD:, 3] = palms[1] + wish[HELD_LEFT] * (palms[0] - palms[1])
-    bones[CLOTH_FAR, 3] -= (CLOTH_M / 2) * bones[CLOTH_NEAR, 0]
+def _hold(bones: Floats, wishes: Floats, turns: Floats, bodies: Sequence[Stature]) -> None:
+    reach = np.array([body.fore + 0.55 * body.hand for body in bodies])[:, None, None]
+    palms = bones[:, FOREARM, 3] - reach * bones[:, FOREARM, 2]
+    held = wishes[:, HELD_SIZE, None, None] * turns[:, 0]
+    bones[:, HELD:, :3] = held[:, None]
+    bones[:, CLOTH_NEAR, :3] = turns[:, 1] @ held
+    bones[:, CLOTH_FAR, :3] = turns[:, 2] @ held
+    left = wishes[:, HELD_LEFT, None]
+    bones[:, HELD:, 3] = (palms[:, 1] + left * (palms[:, 0] - palms[:, 1]))[:, None]
+    bones[:, CLOTH_FAR, 3] -= (CLOTH_M / 2) * bones[:, CLOTH_NEAR, 0]
 
 
 CLOTH_M = 0.95
 """Length of a flag's cloth, which trails behind the pole."""
 
 
+def _square(a: Floats) -> Floats:
+    found: Floats = (a * a).sum(-1, keepdims=True)
+    return found
+
+
 def _cross(a: Floats, b: Floats) -> Floats:
     found = np.empty_like(a)
-    found[:, 0] = a[:, 1] * b[:, 2] - a[:, 2] * b[:, 1]
-    found[:, 1] = a[:, 2] * b[:, 0] - a[:, 0] * b[:, 2]
-    found[:, 2] = a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
+    found[..., 0] = a[..., 1] * b[..., 2] - a[..., 2] * b[..., 1]
+    found[..., 1] = a[..., 2] * b[..., 0] - a[..., 0] * b[..., 2]
+    found[..., 2] = a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
     return found
