@@ -9,6 +9,8 @@ from roadaware.errors import UsageError
 
 Backbone = Literal["c2d", "i3d", "slowfast", "rcn", "rclstm", "rcgru", "compact", "transformers"]
 PUBLISHED: tuple[Backbone, ...] = ("c2d", "i3d", "slowfast", "rcn", "rclstm", "rcgru")
+BLOCKS = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3)}
+"""Blocks of the four stages of a ResNet by its depth."""
 STRIDES_PX = (8, 16, 32, 64, 128)
 """What the cells of P3 to P7 span."""
 
@@ -19,12 +21,16 @@ class RetinaNetConfig:
 
     Trunk:
         backbone: which features; `compact` is our small causal one, `transformers` a trunk of that library.
-        depth: 50 or 101 layers of a ResNet; SlowFast is published with 101.
+        depth: 50 or 101 layers of a ResNet.
+        slowfast_depth: layers of SlowFast, published with 101; `depth` is then that of its dead ResNet.
+        blocks: blocks of the four stages instead of those of `depth`, where not empty.
+        base_width: channels of the stem of a ResNet and of the slow way of SlowFast; stages are multiples.
         time_pool: halve the frames behind the first stage and repeat the features above it, as published for
             backbones with kernels over time.
         stem_padding: pixels of padding of the first pooling; the published ResNet has none.
         stage_widths, stage_blocks, trunk_time: channels and blocks of the stages with strides 4 to 32, and
             the kernel over time of a stage's first block, of `compact`.
+        depthwise: blocks of `compact` are separable: cheaper to count, not always to run.
         trunk: the configuration class of `transformers`, such as "ResNetConfig"; `trunk_fields` its fields.
         causal: kernels, pools and repeats over time look back only: a stream gives what a clip gives.
 
@@ -44,6 +50,8 @@ class RetinaNetConfig:
         box_coding: with a pixel added to widths and taken from corners (`plus_one`), or without (`plain`).
         empty_frames: frames without truth are left out of the loss (`ignore`, as released) or teach what is
             background (`negative`).
+        av_targets: each frame learns its own action of the own vehicle (`frame`), or those of all frames of
+            the batch (`batch`, as released).
 
     Loss:
         match_iou, ignore_iou: an anchor is positive from the first overlap on, background below the second.
@@ -64,11 +72,15 @@ class RetinaNetConfig:
 
     backbone: Backbone = "i3d"
     depth: int = 50
+    slowfast_depth: int = 101
+    blocks: tuple[int, ...] = ()
+    base_width: int = 64
     time_pool: bool = True
     stem_padding: int = 1
-    stage_widths: tuple[int, ...] = (32, 48, 96, 160)
-    stage_blocks: tuple[int, ...] = (1, 2, 2, 2)
+    stage_widths: tuple[int, int, int, int] = (32, 48, 96, 160)
+    stage_blocks: tuple[int, int, int, int] = (1, 2, 2, 2)
     trunk_time: int = 3
+    depthwise: bool = False
     trunk: str = ""
     trunk_fields: tuple[tuple[str, object], ...] = ()
     causal: bool = False
@@ -85,6 +97,7 @@ class RetinaNetConfig:
     dead_weights: bool = False
     box_coding: Literal["plus_one", "plain"] = "plain"
     empty_frames: Literal["ignore", "negative"] = "negative"
+    av_targets: Literal["batch", "frame"] = "frame"
     match_iou: float = 0.5
     ignore_iou: float = 0.4
     force_best: bool = True
@@ -104,8 +117,13 @@ class RetinaNetConfig:
             raise UsageError(
                 f"no backbone is called '{self.backbone}'; there are {', '.join(get_args(Backbone))}"
             )
-        if self.backbone in PUBLISHED and self.depth not in (50, 101):
-            raise UsageError(f"a ResNet of {self.depth} layers is not known here; give depth 50 or 101")
+        for depth in (self.depth, self.slowfast_depth):
+            if depth not in BLOCKS:
+                raise UsageError(f"a ResNet of {depth} layers is not known here; give depth 50 or 101")
+        if len(self.blocks) not in (0, 4) or len(self.stage_widths) != 4 or len(self.stage_blocks) != 4:
+            raise UsageError("blocks, stage_widths and stage_blocks have one entry for each of four stages")
+        if self.base_width < 1 or self.base_width % 8:
+            raise UsageError(f"base_width must be a multiple of 8, not {self.base_width}")
         if self.head_time not in (1, 3):
             raise UsageError(f"heads span 1 or 3 frames, not {self.head_time}")
         if self.backbone == "transformers" and not self.trunk:
@@ -120,6 +138,11 @@ class RetinaNetConfig:
             raise UsageError("needed: 0 <= ignore_iou <= match_iou <= 1, and prior between 0 and 1")
 
     @property
+    def levels(self) -> int:
+        """How many maps the pyramid has, P3 first."""
+        return len(self.anchor_sizes_px)
+
+    @property
     def n_anchors(self) -> int:
         """Anchors in a cell."""
         return 3 if self.anchors == "kmeans" else len(self.anchor_scales) * len(self.anchor_ratios)
@@ -130,6 +153,24 @@ def default(**fields: object) -> RetinaNetConfig:
     return RetinaNetConfig(**fields)  # type: ignore[arg-type]
 
 
+def compact(**fields: object) -> RetinaNetConfig:
+    """A small causal network for one CPU core and pictures of 320x240; `fields` replace others."""
+    small: dict[str, object] = {
+        "backbone": "compact",
+        "causal": True,
+        "stage_widths": (24, 48, 96, 128),
+        "stage_blocks": (1, 2, 2, 2),
+        "width": 64,
+        "head_layers": 2,
+        "head_time": 1,
+        "anchor_sizes_px": (16.0, 32.0, 64.0, 128.0),
+        "anchor_scales": (1.0, 2**0.5),
+        "short_side_px": 240,
+        "multiple_px": 32,
+    }
+    return RetinaNetConfig(**{**small, **fields})  # type: ignore[arg-type]
+
+
 def reference(**fields: object) -> RetinaNetConfig:
     """The released network, key for key; `fields` replace others, such as `backbone` or `depth`."""
     released: dict[str, object] = {
@@ -138,5 +179,7 @@ def reference(**fields: object) -> RetinaNetConfig:
         "dead_weights": True,
         "box_coding": "plus_one",
         "empty_frames": "ignore",
+        "av_targets": "batch",
+        "anchor_scales": (1.0, 1.25992, 1.58740),
     }
     return RetinaNetConfig(**{**released, **fields})  # type: ignore[arg-type]

@@ -30,7 +30,7 @@ class TimeConv(nn.Conv3d, TimeLayer):
     """A Conv3d padded over time on both sides, or, when causal, before the first frame only.
 
     Args:
-        in_channels, out_channels, kernel_size, stride, padding, dilation, bias: as of `nn.Conv3d`;
+        in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias: as of `nn.Conv3d`;
             `padding[0]` frames are padded before and after, or twice as many before when causal. Its
             stride over time is 1, or divides the stream: see `phase`.
         causal: kernels look back only.
@@ -45,6 +45,7 @@ class TimeConv(nn.Conv3d, TimeLayer):
         stride: tuple[int, int, int] = (1, 1, 1),
         padding: tuple[int, int, int] = (0, 0, 0),
         dilation: tuple[int, int, int] = (1, 1, 1),
+        groups: int = 1,
         bias: bool = True,
         causal: bool = False,
     ) -> None:
@@ -55,6 +56,7 @@ class TimeConv(nn.Conv3d, TimeLayer):
             stride=stride,
             padding=padding,
             dilation=dilation,
+            groups=groups,
             bias=bias,
         )
         self.causal, self.back, self.space = causal, 2 * padding[0], padding[1:]

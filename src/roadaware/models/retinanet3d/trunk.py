@@ -1,0 +1,47 @@
+"""A trunk of the transformers library under our pyramid, one picture at a time; imports torch."""
+
+from __future__ import annotations
+
+import transformers
+from torch import Tensor
+
+from roadaware.errors import UsageError
+from roadaware.models.retinanet3d.config import RetinaNetConfig
+from roadaware.models.retinanet3d.pyramid import Pyramid
+
+_STRIDES = 3
+
+
+class LibraryTrunk(Pyramid):
+    """The last three stages of a backbone of transformers, drawn at random; it mixes no frames.
+
+    Args:
+        config: `trunk` names its configuration class, such as "ResNetConfig"; `trunk_fields` its fields.
+
+    Raises:
+        UsageError: if there is no such configuration, it takes no such field, or no backbone goes with it.
+    """
+
+    def __init__(self, config: RetinaNetConfig) -> None:
+        found = getattr(transformers, config.trunk, None)
+        if not (isinstance(found, type) and issubclass(found, transformers.PretrainedConfig)):
+            raise UsageError(
+                f"transformers {transformers.__version__} has no configuration called '{config.trunk}'"
+            )
+        settings = found(**dict(config.trunk_fields))
+        names = getattr(settings, "stage_names", [])
+        if len(names) <= _STRIDES:
+            raise UsageError(f"{config.trunk} has no stages; give the configuration of a backbone")
+        settings.out_features = list(names[-_STRIDES:])
+        try:
+            trunk = transformers.AutoBackbone.from_config(settings)
+        except ValueError as error:
+            raise UsageError(f"transformers makes no backbone of {config.trunk}: {error}") from error
+        super().__init__(config, tuple(trunk.channels), pooled=False)
+        self.trunk = trunk
+
+    def stages(self, input: Tensor) -> list[Tensor]:
+        """(B, 3, T, H, W) to three maps (B, C, T, H', W') with strides 8, 16 and 32."""
+        batch, frames = input.shape[0], input.shape[2]
+        maps = self.trunk(input.transpose(1, 2).flatten(0, 1)).feature_maps
+        return [map.reshape(batch, frames, *map.shape[1:]).transpose(1, 2) for map in maps]
