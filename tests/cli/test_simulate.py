@@ -1,6 +1,7 @@
 """Simulating from the command line: the same scenes again, going on after a stop, and what is refused."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from roadaware.scenes.simulator.presets import DOMAINS, PRESETS, config_of
 from roadaware.scenes.simulator.studio import Order, produce
 
 TINY = ["--size", "64x48", "--fps", "4", "--seconds", "1.5", "--processes", "1"]
+SHORT = replace(config_of("road"), seconds=0.5)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -49,8 +51,7 @@ def test_the_same_seed_makes_the_same_bytes_in_two_processes(made: Path, tmp_pat
 
 
 def test_another_seed_makes_another_scene() -> None:
-    config = config_of("road")
-    one, other = make_episode(config, 0, 0), make_episode(config, 1, 0)
+    one, other = make_episode(SHORT, 0, 0), make_episode(SHORT, 1, 0)
     assert len(one.ego.position) == len(other.ego.position)
     assert not np.array_equal(one.ego.position, other.ego.position)
 
@@ -58,7 +59,7 @@ def test_another_seed_makes_another_scene() -> None:
 def test_a_stopped_run_goes_on_and_leaves_nothing_behind(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    order = Order(config_of("road"), 0, 2)
+    order = Order(SHORT, 0, 2)
     folder = tmp_path / "made"
     shots: list[str] = []
 
@@ -79,6 +80,32 @@ def test_a_stopped_run_goes_on_and_leaves_nothing_behind(
     assert (folder / "scenes" / "road-0001" / "done").read_text() == "road-0001"
 
 
+@pytest.mark.parametrize("ending", [KeyboardInterrupt, MemoryError, ValueError])
+def test_no_half_scene_is_left_however_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: type[BaseException]
+) -> None:
+    def shoot(episode, room, *, kept=None, progress=None):
+        (room / "half").write_text("")
+        raise ending
+
+    monkeypatch.setattr("roadaware.scenes.simulator.studio.shoot", shoot)
+    with pytest.raises(ending):
+        produce(Order(SHORT, 0, 1), tmp_path / "made")
+    assert list((tmp_path / "made" / "scenes").iterdir()) == []
+
+
+def test_what_another_run_finished_first_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def shoot(episode, room, *, kept=None, progress=None):
+        theirs = room.parent / episode.name
+        theirs.mkdir()
+        (theirs / "theirs").write_text("")
+        (room / "ours").write_text("")
+
+    monkeypatch.setattr("roadaware.scenes.simulator.studio.shoot", shoot)
+    assert produce(Order(SHORT, 0, 1), tmp_path / "made") == 1
+    assert [p.name for p in (tmp_path / "made" / "scenes").rglob("*")] == ["road-0000", "theirs"]
+
+
 def test_a_full_disk_keeps_the_finished_scenes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def shoot(episode, room, *, kept=None, progress=None):
         if episode.name.endswith("1"):
@@ -86,8 +113,8 @@ def test_a_full_disk_keeps_the_finished_scenes(tmp_path: Path, monkeypatch: pyte
         (room / "done").write_text("")
 
     monkeypatch.setattr("roadaware.scenes.simulator.studio.shoot", shoot)
-    with pytest.raises(DiskError):
-        produce(Order(config_of("road"), 0, 2), tmp_path / "made")
+    with pytest.raises(DiskError, match="1 of 2 scenes are finished and stay; the same command"):
+        produce(Order(SHORT, 0, 2), tmp_path / "made")
     assert [p.name for p in (tmp_path / "made" / "scenes").iterdir()] == ["road-0000"]
 
 
@@ -96,7 +123,12 @@ def test_other_things_and_other_scenes_are_not_touched(made: Path, tmp_path: Pat
     assert main(["simulate", "--out", str(tmp_path), *TINY]) == 2
     assert "holds other things (notes.txt)" in capsys.readouterr().err
     assert main(["simulate", "--out", str(made), "--seed", "7", "--scenes", "2", *TINY]) == 2
-    assert "holds scenes of another seed" in capsys.readouterr().err
+    assert "holds scenes of another seed (0 there, 7 here)" in capsys.readouterr().err
+    assert main(["simulate", "--out", str(made), "--depth", *TINY]) == 2
+    assert "holds scenes of other files (depth is False there, True here)" in capsys.readouterr().err
+    assert main(["simulate", "--out", str(made), *TINY, "--weather", "rain"]) == 2
+    assert "holds scenes of another config (conditions is None there" in capsys.readouterr().err
+    assert sorted(p.name for p in (made / "scenes").iterdir()) == ["road-0000", "road-0001"]
 
 
 @pytest.mark.parametrize(
@@ -109,6 +141,12 @@ def test_other_things_and_other_scenes_are_not_touched(made: Path, tmp_path: Pat
         (["--time", "noon"], "--time is one of day, dusk, night"),
         (["--weather", "hail"], "--weather is one of clear"),
         (["--seconds", "0"], "seconds should lie in"),
+        (["--seconds=-1"], "seconds should lie in"),
+        (["--seconds", "nan"], "seconds should lie in"),
+        (["--fps", "0"], "fps should lie in"),
+        (["--preset", "road@2"], "did you mean road@1"),
+        (["--domain", "city-a@2"], "did you mean city-a@1"),
+        (["--time", "night", "--weather", "low-sun"], "the sun is not low at night"),
         (["--scenes", "0"], "scenes"),
     ],
 )

@@ -20,6 +20,9 @@ _PRESET = "What is made up: road, crossing, corner-cases or chaos; a version may
 _DOMAIN = "The town: city-a, city-b, night-rain, snow-suburb, low-sun; the preset's own unless told."
 _OUT = "Where the scenes go: a new or empty folder, or one of the same command, which is continued."
 _SIZE = "Width and height of the pictures, even; the preset's unless told."
+_TIME = "Of the day: day, dusk or night; drawn for each scene unless it or --weather is told, then day."
+_WEATHER = "clear, overcast, rain, snow or low-sun; drawn unless it or --time is told, then clear."
+_LIDAR = "Sweep a LiDAR, or none; the preset's own choice unless told."
 _PROCESSES = "Scenes at a time; 0 for as many as there are cores."
 _MOST_SCENES = 100_000
 
@@ -34,9 +37,9 @@ def simulate(
     seconds: Annotated[float | None, Parameter(help="Length of each scene.")] = None,
     size: Annotated[str | None, Parameter(help=_SIZE)] = None,
     fps: Annotated[float | None, Parameter(help="Frames per second.")] = None,
-    time: Annotated[str | None, Parameter(help="Of the day: day, dusk or night; drawn unless told.")] = None,
-    weather: Annotated[str | None, Parameter(help="clear, overcast, rain, snow or low-sun.")] = None,
-    lidar: Annotated[bool, Parameter(help="Also sweep a LiDAR.", negative="--no-lidar")] = False,
+    time: Annotated[str | None, Parameter(help=_TIME)] = None,
+    weather: Annotated[str | None, Parameter(help=_WEATHER)] = None,
+    lidar: Annotated[bool | None, Parameter(help=_LIDAR, negative="--no-lidar")] = None,
     depth: Annotated[bool, Parameter(help="Also keep the distance of every pixel."), Switch] = False,
     no_masks: Annotated[bool, Parameter(help="Keep no masks."), Switch] = False,
     no_sound: Annotated[bool, Parameter(help="A film without sound."), Switch] = False,
@@ -64,7 +67,7 @@ def simulate(
     config = _with_sensors(config, lidar=lidar, sound=not no_sound)
     order = Order(config, seed, scenes, Kept(masks=not no_masks, depth=depth))
     with console.progress("simulating") as shown:
-        made = produce(order, out, processes=processes or os.cpu_count() or 1, progress=shown)
+        made = produce(order, out, processes=processes or len(os.sched_getaffinity(0)), progress=shown)
     console.note(f"wrote {out}")
     data = {"folder": str(out), "config": config.name, "seed": seed, "scenes": scenes, "made": made}
     return Outcome(_text(out, config, scenes, made), data)
@@ -102,13 +105,16 @@ def _conditions(config: SceneConfig, time: str | None, weather: str | None) -> A
             raise UsageError(f"{name} is one of {', '.join(get_args(known))}, not {said!r}")
     now = config.conditions or Conditions()
     told: dict[str, Any] = {"time": time, "weather": weather}
-    return replace(now, **{name: said for name, said in told.items() if said is not None})
+    then = replace(now, **{name: said for name, said in told.items() if said is not None})
+    if then.time == "night" and then.weather == "low-sun":
+        raise UsageError("the sun is not low at night: choose another --time or --weather")
+    return then
 
 
-def _with_sensors(config: SceneConfig, *, lidar: bool, sound: bool) -> SceneConfig:
+def _with_sensors(config: SceneConfig, *, lidar: bool | None, sound: bool) -> SceneConfig:
     from roadaware.scenes.simulator.config import LidarConfig
 
-    swept = config.lidar or (LidarConfig() if lidar else None)
+    swept = (config.lidar or LidarConfig()) if lidar else config.lidar if lidar is None else None
     return replace(config, lidar=swept, sound=sound and config.sound)
 
 
@@ -122,8 +128,8 @@ def _size(said: str) -> tuple[int, int]:
 def _text(out: Path, config: SceneConfig, scenes: int, made: int) -> str:
     camera = config.camera
     lines = [
-        f"{scenes} scenes of {config.name}, {config.seconds:g} s at {camera.fps:g} frames per second, "
-        f"{camera.width_px}x{camera.height_px}; {made} made now",
+        f"{scenes:,} scene{'s' * (scenes > 1)} of {config.name}, {config.seconds:g} s at {camera.fps:g} "
+        f"frames per second, {camera.width_px}x{camera.height_px}; {made:,} made now",
         f"  roadaware read simulator {text.cell(str(out))}",
         f"  roadaware draw {text.cell(str(out))}",
     ]

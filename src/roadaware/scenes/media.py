@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -67,8 +67,9 @@ class VideoWriter(Growing):
         self.size, self.n_frames, self.n_samples = (int(height_px), int(width_px)), 0, 0
         self._tick, self._rate = 1 / Fraction(fps).limit_denominator(1001), sound_rate or 0
         self._target = Unfinished(path)
+        self._sink = _Sink(self._target.file)
         try:
-            self._file: Any = av.open(self._target.file, "w", format="mp4")
+            self._file: Any = av.open(self._sink, "w", format="mp4")
             self._video = self._video_stream()
             self._sound: Any = None
             if sound_rate is not None:
@@ -136,6 +137,7 @@ class VideoWriter(Growing):
         try:
             for packet in stream.encode(frame):
                 self._file.mux(packet)
+            self._sink.check()
         except OSError as error:
             raise self._target.failure(error) from error
 
@@ -154,6 +156,7 @@ class VideoWriter(Growing):
                 if stream is not None:
                     self._mux(stream, None)
             self._file.close()
+            self._sink.check()
         except OSError as error:
             failure = self._target.failure(error)
             self.abandon()
@@ -166,6 +169,49 @@ class VideoWriter(Growing):
     def abandon(self) -> None:
         """Remove what was written."""
         self._target.abandon()
+
+
+class _Sink:
+    """A file as a container writes to it: keeps the first failure for `check`, and writes nothing after it.
+
+    The container keeps what is raised for later, and prints what is raised after that.
+
+    Args:
+        file: where to.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._failed: OSError | None = None
+
+    def write(self, data: bytes) -> int:
+        """Write, as files do."""
+        return self._tried(lambda: self._file.write(data), len(data))
+
+    def seek(self, place: int, whence: int = 0) -> int:
+        """Go to a place, as files do."""
+        return self._tried(lambda: self._file.seek(place, whence), 0)
+
+    def tell(self) -> int:
+        """The place, as files do."""
+        return self._tried(self._file.tell, 0)
+
+    def check(self) -> None:
+        """Nothing, where all was written.
+
+        Raises:
+            OSError: the first failure.
+        """
+        if self._failed is not None:
+            raise self._failed
+
+    def _tried(self, act: Callable[[], int], otherwise: int) -> int:
+        if self._failed is None:
+            try:
+                return act()
+            except OSError as error:
+                self._failed = error
+        return otherwise
 
 
 class VideoReader:

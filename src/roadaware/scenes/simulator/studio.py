@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import errno
 import json
-import multiprocessing
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from roadaware.config import to_dict
-from roadaware.errors import RoadawareError, UsageError
+from roadaware.errors import DiskError, UsageError
 from roadaware.scenes.disk import atomic_write, disk_error, sync_folder
 from roadaware.scenes.simulator.config import SceneConfig
+from roadaware.scenes.simulator.crew import side_by_side
 from roadaware.scenes.simulator.film import Kept, shoot
 from roadaware.scenes.simulator.make import make_episode, scene_name
 
 FORMAT, FORMAT_VERSION, MAIN, SCENES = "roadaware-simulation", 1, "simulation.json", "scenes"
+_TOLD = {
+    "version": "another version of the format",
+    "config": "another config",
+    "kept": "other files",
+    "seed": "another seed",
+}
 _UNFINISHED = re.compile(r"\.(?P<name>.+)\.unfinished-(?P<process>\d{1,10})")
 
 
@@ -74,40 +81,38 @@ def produce(
         The number of scenes made now.
 
     Raises:
-        UsageError: if the folder holds other things, or scenes of another order.
+        UsageError: if the folder holds other things, or scenes of another order, or a process died.
         DiskError: if the disk refuses; finished scenes stay.
     """
     _claim(order, folder)
-    _sweep(folder / SCENES)
-    due = [n for n, name in enumerate(order.names) if not (folder / SCENES / name).is_dir()]
+    room = folder / SCENES
+    _sweep(room)
+    due = [n for n, name in enumerate(order.names) if not (room / name).is_dir()]
     done = order.scenes - len(due)
     if progress is not None:
         progress(done, order.scenes)
-    for _ in _made(order, folder, due, processes):
-        done += 1
-        if progress is not None:
-            progress(done, order.scenes)
+    try:
+        with closing(_made(order, folder, due, processes)) as made:
+            for _ in made:
+                done += 1
+                if progress is not None:
+                    progress(done, order.scenes)
+    except DiskError as error:
+        stay = f"{done:,} of {order.scenes:,} scenes are finished and stay; the same command makes the rest"
+        raise DiskError(f"{error}\n  {stay}.") from error
+    finally:
+        _sweep(room)
     return len(due)
 
 
-def _made(order: Order, folder: Path, due: list[int], processes: int) -> Iterator[int]:
+def _made(order: Order, folder: Path, due: list[int], processes: int) -> Generator[int]:
     """The numbers of scenes as they get finished."""
-    if processes <= 1 or len(due) <= 1:
-        for number in due:
-            _make(order, folder, number)
-            yield number
+    if processes > 1 and len(due) > 1:
+        yield from side_by_side(partial(_make, order, folder), due, processes)
         return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(processes, len(due)), mp_context=context) as pool:
-        waiting: dict[Future[None], int] = {pool.submit(_make, order, folder, n): n for n in due}
-        try:
-            while waiting:
-                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                    future.result()
-                    yield waiting.pop(future)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    for number in due:
+        _make(order, folder, number)
+        yield number
 
 
 def _make(order: Order, folder: Path, number: int) -> None:
@@ -118,14 +123,28 @@ def _make(order: Order, folder: Path, number: int) -> None:
         shutil.rmtree(room, ignore_errors=True)
         room.mkdir(parents=True)
         shoot(make_episode(order.config, order.seed, number), room, kept=order.kept)
-        room.rename(target)
+        _name(room, target)
         sync_folder(target.parent)
     except OSError as error:
         shutil.rmtree(room, ignore_errors=True)
-        raise disk_error(target, 0, error) from error
-    except RoadawareError:
+        raise disk_error(target, 1, error) from error
+    except BaseException:
         shutil.rmtree(room, ignore_errors=True)
         raise
+
+
+def _name(room: Path, target: Path) -> None:
+    """Give a finished scene its name; where another run of the same order was faster, its scene stays.
+
+    Raises:
+        OSError: whatever the system says.
+    """
+    try:
+        room.rename(target)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        shutil.rmtree(room, ignore_errors=True)
 
 
 def _claim(order: Order, folder: Path) -> None:
@@ -138,6 +157,7 @@ def _claim(order: Order, folder: Path) -> None:
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "config": to_dict(order.config),
+        "kept": to_dict(order.kept),
         "seed": order.seed,
         "scenes": order.scenes,
     }
@@ -161,23 +181,36 @@ def _refuse_others(folder: Path, head: dict[str, object], found: list[str]) -> N
     if not isinstance(known, dict) or known.get("format") != FORMAT:
         held = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
         raise UsageError(f"{folder} holds other things ({held}); name a new or empty folder with --out")
-    for key in ("version", "config", "seed"):
+    for key, what in _TOLD.items():
         if known.get(key) != head[key]:
             raise UsageError(
-                f"{folder} holds scenes of another {key}; the same command goes on with them, "
-                "another one needs another folder"
+                f"{folder} holds scenes of {what}{_differing(known.get(key), head[key])}; the same command "
+                "goes on with them, another one needs another folder"
             )
 
 
+def _differing(there: object, asked: object, path: str = "") -> str:
+    """The first setting in which two differ, as it is there and as it is asked for."""
+    if isinstance(there, dict) and isinstance(asked, dict):
+        for key in sorted({*there, *asked}):
+            if there.get(key) != asked.get(key):
+                return _differing(there.get(key), asked.get(key), f"{path}.{key}".lstrip("."))
+    told = f"{path} is " if path else ""
+    return f" ({told}{str(there)[:60]} there, {str(asked)[:60]} here)"
+
+
 def _sweep(folder: Path) -> None:
-    """Remove what processes that are over left unfinished."""
-    for path in folder.iterdir():
-        match = _UNFINISHED.fullmatch(path.name)
-        if match and not _alive(int(match["process"])):
-            shutil.rmtree(path, ignore_errors=True)
+    """Remove what processes that are over, or this one between two scenes, left unfinished."""
+    with suppress(OSError):
+        for path in list(folder.iterdir()):
+            match = _UNFINISHED.fullmatch(path.name)
+            if match and not _at_work(int(match["process"])):
+                shutil.rmtree(path, ignore_errors=True)
 
 
-def _alive(process: int) -> bool:
+def _at_work(process: int) -> bool:
+    if process == os.getpid():
+        return False
     try:
         os.kill(process, 0)
     except ProcessLookupError:
