@@ -12,7 +12,7 @@ from roadaware.scenes.simulator.figures.colours import turned_colours
 from roadaware.scenes.simulator.figures.models import figure_of
 from roadaware.scenes.simulator.figures.shapes import volume
 from roadaware.scenes.simulator.mesh import Material, Mesh, Semantic
-from roadaware.scenes.simulator.people.machines import saddle
+from roadaware.scenes.simulator.people.machines import machine_size, saddle
 
 LAMP_PLACES = {
     Lamp.LEFT: (1, 1),
@@ -69,9 +69,11 @@ def test_every_kind_of_vehicle_and_object_has_models():
 def test_a_figure_fills_its_size_on_the_ground_around_its_origin(coarse):
     for kind, model in NAMED:
         for look in (0, 7):
-            size = sized(model, look)
-            assert np.allclose(size, model.size_m, rtol=0.03)
-            mesh = figure_of(kind, model.name, size, look, coarse).mesh
+            whole = sized(model, look)
+            assert np.allclose(whole, model.size_m, rtol=0.03)
+            mesh = figure_of(kind, model.name, whole, look, coarse).mesh
+            size = machine_size(model.name, whole)
+            assert (size[2] < whole[2]) == (kind in ("Cyc", "Mobike"))
             low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
             assert np.allclose(
                 [low[0], low[2], high[0], high[2]], [-size[0] / 2, 0, size[0] / 2, size[2]], atol=1e-4
@@ -130,7 +132,8 @@ def test_whoever_looks_from_outside_sees_fronts():
             angle = rng.uniform(0, 2 * np.pi, 40)
             away = 3 * max(model.size_m)
             eyes = np.column_stack([away * np.cos(angle), away * np.sin(angle), rng.uniform(1.0, 2.5, 40)])
-            targets = rng.uniform(-0.45, 0.45, (40, 3)) * model.size_m + [0, 0, model.size_m[2] / 2]
+            size = machine_size(model.name, model.size_m)
+            targets = rng.uniform(-0.45, 0.45, (40, 3)) * size + [0, 0, size[2] / 2]
             backs, hits = backs_seen(mesh, eyes, targets)
             # Boards and openings below may show a back now and then.
             assert hits > 5
@@ -209,7 +212,7 @@ def test_pedals_and_saddles_are_where_riders_touch_them():
     gait = np.full(6, 1.1)
     for model in ("bicycle", "cargo_bike"):
         size = next(item.size_m for item in MODELS["Cyc"] if item.name == model)
-        contact = saddle(model, size)
+        contact = saddle(model, machine_size(model, size))
         still, round_ = (
             mesh_of(an_actor("Cyc", model, gait=phase), 0).vertices for phase in (0 * gait, gait)
         )

@@ -7,10 +7,10 @@ from roadaware.scenes.simulator.people import PEOPLE_MODELS
 
 SIZES = {model.name: model.size_m for model in PEOPLE_MODELS}
 MACHINES = {
-    "bicycle": ("Cyc", (1.75, 0.6, 1.08)),
-    "cargo_bike": ("Cyc", (2.45, 0.72, 1.12)),
-    "motorbike": ("Mobike", (2.1, 0.78, 1.2)),
-    "scooter": ("Mobike", (1.85, 0.7, 1.15)),
+    "bicycle": ("Cyc", (1.75, 0.6, 1.83)),
+    "cargo_bike": ("Cyc", (2.45, 0.72, 1.92)),
+    "motorbike": ("Mobike", (2.1, 0.78, 1.76)),
+    "scooter": ("Mobike", (1.85, 0.7, 1.76)),
 }
 
 

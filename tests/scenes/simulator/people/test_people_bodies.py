@@ -24,7 +24,16 @@ def test_somebody_who_stands_fills_their_size(model):
         assert points[:, 2].min() == pytest.approx(0.0, abs=0.02)
         assert points[:, 2].max() == pytest.approx(height, abs=0.06 * height)
         assert np.ptp(points[:, 1]) == pytest.approx(width, abs=0.2)
-        assert np.ptp(points[:, 0]) < 1.6 * length
+        assert np.ptp(points[:, 0]) < length
+        strides = [body(person(model, Pose.WALK, look=look, speed=1.4), frame).vertices for frame in (0, 12)]
+        assert max(np.ptp(step[:, 0]) for step in strides) == pytest.approx(length, abs=0.14)
+
+
+@pytest.mark.parametrize("model", MACHINES)
+def test_riders_stay_below_the_height_of_their_size(model):
+    for look in LOOKS:
+        rider = person(model, Pose.RIDE, look=look, speed=4.0)
+        assert -0.2 < body(rider, 0).vertices[:, 2].max() - MACHINES[model][1][2] < 0.02
 
 
 def test_every_vertex_is_near_a_joint_and_joints_lie_in_the_bounds():

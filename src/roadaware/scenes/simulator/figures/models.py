@@ -18,6 +18,7 @@ from roadaware.scenes.simulator.figures.lorries import fire_engine, lorry
 from roadaware.scenes.simulator.figures.movers import cart, dog, stroller
 from roadaware.scenes.simulator.figures.objects import MAKERS, thing
 from roadaware.scenes.simulator.figures.vans import pickup, van
+from roadaware.scenes.simulator.people.machines import machine_size
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,8 @@ MODELS: Mapping[str, tuple[Model, ...]] = {
         Model("police_car", (4.7, 1.82, 1.62), 0.4),
         Model("fire_engine", (8.2, 2.5, 3.3), 0.15),
     ),
-    "Mobike": (Model("motorbike", (2.1, 0.78, 1.2), 0.6), Model("scooter", (1.85, 0.7, 1.15), 0.4)),
-    "Cyc": (Model("bicycle", (1.75, 0.6, 1.08), 0.9), Model("cargo_bike", (2.45, 0.72, 1.12), 0.1)),
+    "Mobike": (Model("motorbike", (2.1, 0.78, 1.76), 0.6), Model("scooter", (1.85, 0.7, 1.76), 0.4)),
+    "Cyc": (Model("bicycle", (1.75, 0.6, 1.83), 0.9), Model("cargo_bike", (2.45, 0.72, 1.92), 0.1)),
     "debris": (Model("debris", (1.5, 1.2, 0.45)),),
     "tyre": (Model("tyre", (0.68, 0.68, 0.24)),),
     "suitcase": (Model("suitcase", (0.5, 0.28, 0.78)),),
@@ -78,7 +79,7 @@ MODELS: Mapping[str, tuple[Model, ...]] = {
     "dustbin": (Model("dustbin", (0.72, 0.58, 1.08)),),
     "plastic_bag": (Model("plastic_bag", (0.42, 0.36, 0.34)),),
 }
-"""Kind to its models: vehicles, machines of riders, and the objects that do not belong on a road."""
+"""Kind to its models: vehicles, machines with the height of who rides them, and the objects that do not belong on a road."""
 ELEMENTS: Mapping[str, tuple[Model, ...]] = {
     "debris": (Model("fire", (0.9, 0.9, 1.3)), Model("flood", (60.0, 16.0, 0.3))),
 }
@@ -104,7 +105,7 @@ def figure_of(kind: str, model: str, size_m: Size, look: int, coarse: bool) -> F
     Args:
         kind: a key of `MODELS`.
         model: name of one of its models.
-        size_m: length, width and height it fills.
+        size_m: length, width and height it fills, but for the room of a rider above it.
         look: seed of its colours and details.
         coarse: whether a few triangles are enough.
 
@@ -117,7 +118,8 @@ def figure_of(kind: str, model: str, size_m: Size, look: int, coarse: bool) -> F
         names = ", ".join(item.name for item in MODELS[kind])
         raise UsageError(f"no model {model!r} of {kind}; there are {names}")
     rng = np.random.default_rng([look & 0xFFFFFFFF, 2])
-    return _built(kind, model, size_m, rng, coarse).figure(size_m)
+    size = machine_size(model, size_m)
+    return _built(kind, model, size, rng, coarse).figure(size)
 
 
 def _built(kind: str, model: str, size: Size, rng: np.random.Generator, coarse: bool) -> Form:

@@ -24,7 +24,7 @@ _WAYS: WeakKeyDictionary[Actor, tuple[Floats, Floats]] = WeakKeyDictionary()
 def mesh_of(actor: Actor, frame: int, coarse: bool = False) -> Mesh:
     """A vehicle, machine or object in a frame, in its own axes; riders come apart from it.
 
-    It fills the actor's size exactly, but for mirrors and steered wheels.
+    It fills the actor's size exactly, but for mirrors, steered wheels and the room of a rider.
 
     Args:
         actor: of a kind in `MODELS`.

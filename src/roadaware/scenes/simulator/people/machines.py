@@ -31,6 +31,13 @@ class Saddle:
     lean: float
 
 
+MACHINE_SHARE = {
+    "bicycle": 1.08 / 1.83,
+    "cargo_bike": 1.12 / 1.92,
+    "motorbike": 1.2 / 1.76,
+    "scooter": 1.15 / 1.76,
+}
+"""Share of the height of machine and rider that the machine has."""
 _SADDLES: dict[str, tuple[tuple[float, float, float], Saddle]] = {
     "bicycle": (
         (1.75, 0.6, 1.08),
@@ -54,7 +61,19 @@ _SADDLES: dict[str, tuple[tuple[float, float, float], Saddle]] = {
 def saddle_of(actor: Actor) -> Saddle:
     """The points of contact of a `Cyc` or `Mobike`, by its model and size."""
     usual = "motorbike" if actor.kind == "Mobike" else "bicycle"
-    return saddle(actor.model if actor.model in _SADDLES else usual, actor.size_m)
+    model = actor.model if actor.model in _SADDLES else usual
+    return saddle(model, machine_size(model, actor.size_m))
+
+
+def machine_size(model: str, size_m: tuple[float, float, float]) -> tuple[float, float, float]:
+    """Length, width and height in metres of what is ridden, without who rides it.
+
+    Args:
+        model: name of a machine, or of anything without a rider, whose size stays.
+        size_m: length, width and height, with the rider where it has one.
+    """
+    long, wide, high = size_m
+    return long, wide, high * MACHINE_SHARE.get(model, 1.0)
 
 
 @lru_cache(maxsize=256)
@@ -63,7 +82,7 @@ def saddle(model: str, size_m: tuple[float, float, float]) -> Saddle:
 
     Args:
         model: bicycle, cargo_bike, motorbike or scooter.
-        size_m: its length, width and height; the points stretch with it.
+        size_m: its length, width and height without a rider; the points stretch with it.
     """
     usual, found = _SADDLES[model]
     along, wide, high = (real / plain for real, plain in zip(size_m, usual, strict=True))

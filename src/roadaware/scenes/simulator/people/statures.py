@@ -38,7 +38,7 @@ class PersonModel:
 
     Args:
         name: as `Actor.model` has it.
-        size_m: length, width and height, standing.
+        size_m: length of a stride from toe to toe, width, and height, standing.
         weight: how often, relative to the others.
     """
 
@@ -48,13 +48,13 @@ class PersonModel:
 
 
 PEOPLE_MODELS = (
-    PersonModel("child", (0.45, 0.42, 1.22), 0.10),
-    PersonModel("young", (0.52, 0.50, 1.62), 0.18),
-    PersonModel("adult_a", (0.58, 0.58, 1.80), 0.20),
-    PersonModel("adult_b", (0.52, 0.50, 1.67), 0.18),
-    PersonModel("adult_c", (0.58, 0.60, 1.74), 0.12),
-    PersonModel("adult_d", (0.54, 0.52, 1.72), 0.12),
-    PersonModel("senior", (0.56, 0.54, 1.66), 0.10),
+    PersonModel("child", (0.74, 0.46, 1.22), 0.10),
+    PersonModel("young", (0.98, 0.60, 1.62), 0.18),
+    PersonModel("adult_a", (1.08, 0.66, 1.80), 0.20),
+    PersonModel("adult_b", (1.02, 0.62, 1.67), 0.18),
+    PersonModel("adult_c", (1.04, 0.68, 1.74), 0.12),
+    PersonModel("adult_d", (1.04, 0.64, 1.72), 0.12),
+    PersonModel("senior", (0.86, 0.60, 1.66), 0.10),
 )
 _RIDER_HEIGHTS = (1.68, 1.74, 1.80, 1.72)
 
