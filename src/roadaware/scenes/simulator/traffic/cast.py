@@ -9,11 +9,12 @@ import numpy as np
 from roadaware.scenes.simulator.actors import Actor, Bools, Floats, Pose
 from roadaware.scenes.simulator.config import SceneConfig
 from roadaware.scenes.simulator.layout import Lane
+from roadaware.scenes.simulator.traffic.berths import BESIDE_M, bays_beside, berth_beside, empty_bays
 from roadaware.scenes.simulator.traffic.kinds import PARKED, Make, Manners, draw_kind, draw_make
 from roadaware.scenes.simulator.traffic.net import Net
 from roadaware.scenes.simulator.traffic.record import FACTS, actor_of
 from roadaware.scenes.simulator.traffic.spawn import Spawner, free_m, is_gone, pace_before
-from roadaware.scenes.simulator.traffic.vehicle import Vehicle
+from roadaware.scenes.simulator.traffic.vehicle import Shift, Vehicle
 
 EGO_SIZE_M = (4.4, 1.82, 1.5)
 START_M = 60.0
@@ -32,6 +33,9 @@ CYCLIST_AHEAD, BUS_AHEAD = 0.35, 0.12
 """Shares of scenes in which one of them starts before the own vehicle."""
 LEAVING, AT_ONCE = 0.5, 2
 """Share of parked vehicles that would leave when the own vehicle comes, and how many do at a time."""
+PARKER, BACKING, OWN_PARKED = 0.4, 0.35, 0.03
+"""Shares of scenes in which somebody backs into a bay ahead, of those with hazard lights who back up first,
+and of scenes in which the own vehicle starts in a bay."""
 REVERSING = 0.7
 """Share of them that reverse first; nobody is parked behind them."""
 
@@ -82,6 +86,7 @@ class Cast:
         self.ego = self._ego()
         self.vehicles: list[Vehicle] = [self.ego]
         self.gone: list[Vehicle] = []
+        self.empty: dict[int, Floats] = {}
         self.parked = [p for lane in net.layout.lanes if lane.kind == "parking" for p in self._row(lane)]
         if config.behaviour.vehicles > 0:
             self._specials()
@@ -100,16 +105,38 @@ class Cast:
         # Its rear axle keeps to the line and it points along it: acceleration and yaw rate are exact.
         ego.tail_m, ego.base_m = 0.9, 0.3
         ego.place()
+        if self.rng.random() < OWN_PARKED and not len(self.things) and self._in_bay(ego, lane):
+            return ego
         gaps = [e.s - ego.front for e in ego.path.events if e.s > ego.front and e.kind != "bay"]
         stop = np.sqrt(3.2 * max(min(gaps, default=np.inf) - 1.0, 0.0))
         seen = pace_before(free_m(ego, self.things))
         ego.v = float(min(speed, ego.path.limit(ego.front), stop, seen))
         return ego
 
+    def _in_bay(self, ego: Vehicle, lane: Lane) -> bool:
+        """Let the own vehicle start in a parking bay, from where it backs a little and pulls out."""
+        lanes = [self.net.layout.lanes[number] for number in self.net.layout.roads[lane.road].lanes]
+        for row in lanes:
+            if row.kind != "parking" or row.forward != lane.forward or row.order != lane.order + 1:
+                continue
+            along, left = lane.line.project(row.line.at(row.line.length * np.array([0.3, 0.5])))
+            s = float(along[0])
+            if abs(float(left[0])) < BESIDE_M and 20.0 < s < lane.line.length - 40.0:
+                ego.s, ego.left_m, ego.v = s, float(left[0]), 0.0
+                ego.shift = Shift(-1e6, 1.0, ego.left_m, 0.0, ego.left_m)
+                ego.home_m, ego.hold, ego.reverse_m, ego.hold_until = 0.0, "kerb", 1.8, 3.0
+                ego.place()
+                return True
+        return False
+
     def _row(self, lane: Lane) -> list[Parked]:
         """Who is parked in a row of bays."""
         n = max(round(lane.line.length / BAY_M), 1)
         taken: Bools = self.rng.random(n) < self.config.behaviour.parked
+        if self.ego.hold:
+            middles = lane.line.at((np.arange(n) + 0.5) * lane.line.length / n)
+            taken &= np.hypot(*(middles - (self.ego.x, self.ego.y)).T) > CLEAR_M
+        self.empty[lane.number] = empty_bays(lane, taken)
         found: list[Parked] = []
         for k in np.flatnonzero(taken).tolist():
             make = draw_make(self.rng, draw_kind(self.rng, PARKED), lane.width_m, 5.45)
@@ -123,6 +150,7 @@ class Cast:
             if reverse and taken[k - 1]:
                 found.pop()
             if len(self.things) and np.hypot(*(self.things[:, :2] - (x, y)).T).min() < CLEAR_M:
+                taken[k] = False
                 continue
             found.append(Parked(make, x, y, heading, lane.number, goes, reverse))
         return found
@@ -134,11 +162,13 @@ class Cast:
 
     def _specials(self) -> None:
         """Somebody who stands in a lane with hazard lights, an emergency vehicle: now and then."""
-        ahead, elsewhere, emergency, cyclist, bus = self.rng.random(5)
+        ahead, elsewhere, emergency, cyclist, bus, parker = self.rng.random(6)
         for kind, chosen in (("Cyc", cyclist < CYCLIST_AHEAD), ("Bus", bus < BUS_AHEAD)):
             if chosen:
                 self._ahead(kind)
         own = [leg.lane for leg in self.ego.path.legs if leg.lane >= 0]
+        if parker < PARKER:
+            self._parker([self.net.layout.lanes[n] for n in own])
         if ahead < STOPPED_AHEAD:
             self._stop_somebody([self.net.layout.lanes[n] for n in own])
         if elsewhere < STOPPED_ELSEWHERE:
@@ -159,6 +189,29 @@ class Cast:
         for away in self.rng.uniform(14.0, 45.0, 4).tolist():
             made = self.spawner.placed(kind, lane, self.ego.s + away, self.vehicles, 0)
             if made is not None:
+                self.vehicles.append(made)
+                return
+
+    def _parker(self, own: list[Lane]) -> None:
+        """Let somebody come who backs into a bay ahead of the own vehicle, on either side of its roads."""
+        roads = {lane.road for lane in own}
+        chosen: list[tuple[Lane, tuple[float, float]]] = []
+        for lane in self.net.layout.lanes:
+            if lane.road not in roads or lane.kind != "vehicle":
+                continue
+            for bay in bays_beside(self.net.layout, lane, self.empty):
+                dx, dy = lane.line.at(bay[0]) - (self.ego.x, self.ego.y)
+                ahead = dx * np.cos(self.ego.heading) + dy * np.sin(self.ego.heading)
+                if 28.0 < ahead < 85.0 and bay[0] > 30.0:
+                    chosen.append((lane, bay))
+        for k in self.rng.permutation(len(chosen))[:6].tolist():
+            lane, bay = chosen[k]
+            made = self.spawner.placed(
+                "Car", lane, bay[0] - float(self.rng.uniform(2.0, 16.0)), self.vehicles, 0
+            )
+            if made is not None:
+                made.berth = berth_beside(made, bay)
+                made.v = min(made.v, float(np.sqrt(2.4 * (made.berth.stop_s - made.s))))
                 self.vehicles.append(made)
                 return
 
@@ -186,6 +239,8 @@ class Cast:
         steps = self.net.wander(lane.number, self.rng, 200.0)
         vehicle = self.spawner.make(make, steps, s, left, 0)
         vehicle.hazard = True
+        if self.rng.random() < BACKING:
+            vehicle.reverse_m = float(self.rng.uniform(3.0, 6.0))
         # Behind the own vehicle nobody would ever see it.
         ahead = (vehicle.x - self.ego.x) * np.cos(self.ego.heading)
         ahead += (vehicle.y - self.ego.y) * np.sin(self.ego.heading)

@@ -20,6 +20,8 @@ HARDEST = 6.0
 STANDING_M = 2.0
 """Room that is kept when everybody stands; more behind what one may want to pass."""
 BEHIND_OBSTACLE_M = 8.5
+MORE_M, NEAR_BERTH_M = 3.0, 16.0
+"""More room behind who reverses, and from where on before the bay it is kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +37,7 @@ class Bodies:
         speed: (m,) m/s along the heading.
         passable: (m,) whether it stands or crawls for reasons of its own, so that others pass it.
         lies: (m,) whether it is a thing that lies about, which faces nowhere.
+        backs: (m,) whether it is about to reverse or does, so that others keep back.
     """
 
     x: Floats
@@ -45,6 +48,7 @@ class Bodies:
     speed: Floats
     passable: npt.NDArray[np.bool_]
     lies: npt.NDArray[np.bool_]
+    backs: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,12 +81,21 @@ def bodies_of(vehicles: Sequence[Vehicle], things: Floats) -> Bodies:
     table = np.concatenate([table, still])
     x, y, heading, length, width, speed, passable = table.T
     lies = np.arange(len(table)) >= len(vehicles)
-    return Bodies(x, y, heading, length, width, speed, passable > 0, lies)
+    backs = np.array([_backs(v) for v in vehicles] + [False] * len(things))
+    return Bodies(x, y, heading, length, width, speed, passable > 0, lies, backs)
 
 
 def _is_passable(vehicle: Vehicle) -> bool:
     aside = vehicle.aside_for is not None
-    return vehicle.kind == "Cyc" or vehicle.hazard or vehicle.hold == "bay" or aside
+    stands = vehicle.hazard or vehicle.hold in ("bay", "berth", "parked")
+    return vehicle.kind == "Cyc" or stands or aside or _backs(vehicle)
+
+
+def _backs(vehicle: Vehicle) -> bool:
+    """Whether somebody reverses, or is nearly where they will."""
+    berth = vehicle.berth
+    nears = berth is not None and vehicle.hold != "parked" and berth.stop_s - vehicle.s < NEAR_BERTH_M
+    return nears or (vehicle.reverse_m > 0 and vehicle.hold != "kerb")
 
 
 def look(vehicles: Sequence[Vehicle], bodies: Bodies, people: Floats, velocity: Floats) -> Sight:
@@ -102,6 +115,7 @@ def look(vehicles: Sequence[Vehicle], bodies: Bodies, people: Floats, velocity: 
     headway = np.array([v.manners.headway_s for v in vehicles])
     small = np.array([v.kind == "Cyc" for v in vehicles])
     room = np.where(bodies.passable & ~small[:, None], BEHIND_OBSTACLE_M, STANDING_M)
+    room = room + np.where(bodies.backs, MORE_M, 0.0)
     found = _bound(speed[:, None], gap, along, room, accelerate[:, None], headway[:, None])
     leader = found.argmin(1) if found.shape[1] else np.zeros(len(vehicles), dtype=np.int64)
     rows = np.arange(len(vehicles))

@@ -29,8 +29,8 @@ STEP_S = 0.1
 DECIDE_S = 0.2
 EMERGENCY = -3.0
 """m/s2 beyond which nobody brakes gently."""
-REVERSE = 0.9
-"""m/s in reverse."""
+REVERSE, BACK_IN = 0.9, 1.5
+"""m/s in reverse, along the kerb and into a bay."""
 ASIDE_SPEED = 1.5
 """m/s of those who make way."""
 EXTEND_M = 120.0
@@ -143,7 +143,7 @@ class World:
         wanted = []
         for row, vehicle in enumerate(vehicles):
             seen = min(float(sight.bound[row]), float(sight.for_people[row]))
-            ruled = self.rules.bound(vehicle, coming, vehicles, time_s)
+            ruled = min(self.rules.bound(vehicle, coming, vehicles, time_s), to_berth(vehicle, time_s))
             wanted.append(min(seen, ruled, self._free(vehicle)))
         for vehicle, a in zip(vehicles, wanted, strict=True):
             drive(vehicle, a, dt)
@@ -194,10 +194,7 @@ def drive(vehicle: Vehicle, wanted: float, dt: float) -> None:
         wanted: m/s2.
         dt: seconds.
     """
-    if vehicle.hazard:
-        vehicle.a = vehicle.v = 0.0
-        return
-    if vehicle.hold == "kerb":
+    if vehicle.hold in ("kerb", "berth", "parked") or vehicle.hazard:
         _reverse(vehicle, dt)
         return
     a = float(np.clip(wanted, -HARDEST, vehicle.manners.accelerate))
@@ -217,14 +214,34 @@ def drive(vehicle: Vehicle, wanted: float, dt: float) -> None:
         vehicle.place()
 
 
+def to_berth(vehicle: Vehicle, time_s: float) -> float:
+    """m/s2 of one who stops beyond a bay to back into it.
+
+    Args:
+        vehicle: that drives.
+        time_s: now.
+    """
+    if vehicle.berth is None or vehicle.hold:
+        return float(np.inf)
+    gap = vehicle.berth.stop_s - vehicle.s
+    if gap < 1.5 and vehicle.v < 0.1:
+        vehicle.hold, vehicle.hold_until = "berth", time_s + 1.2
+    return halt(vehicle, gap)
+
+
 def _reverse(vehicle: Vehicle, dt: float) -> None:
-    """Back inside a parking bay, then stand."""
-    before = vehicle.v
-    stops = vehicle.reverse_m < before**2 / 2.0 + 0.02
-    vehicle.v = min(before + dt, 0.0) if stops else max(before - dt, -REVERSE)
+    """Back, as far as it wants to and may, then stand."""
+    before = min(vehicle.v, 0.0)
+    waits = vehicle.hold == "berth" and vehicle.reverse_m <= 0
+    stops = vehicle.blocked or waits or vehicle.reverse_m < before**2 / 2.0 + 0.02
+    fastest = BACK_IN if vehicle.hold == "berth" else REVERSE
+    vehicle.v = (
+        min(before + (2.5 if vehicle.blocked else 1.0) * dt, 0.0) if stops else max(before - dt, -fastest)
+    )
     vehicle.a = (vehicle.v - before) / dt
     way = (before + vehicle.v) / 2 * dt
-    vehicle.s += way
-    vehicle.reverse_m = vehicle.reverse_m + way if vehicle.v < 0 else 0.0
+    vehicle.s += way / vehicle.stretch()
+    going = vehicle.v < 0 or vehicle.blocked
+    vehicle.reverse_m = vehicle.reverse_m + way / vehicle.stretch() if going else 0.0
     if way:
         vehicle.place()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from roadaware.scenes.simulator.actors import Floats, Light
+from roadaware.scenes.simulator.traffic.berths import back_in, clear_behind
 from roadaware.scenes.simulator.traffic.following import Bodies, Sight
 from roadaware.scenes.simulator.traffic.kinds import FASTEST
 from roadaware.scenes.simulator.traffic.lights import Lights
@@ -75,7 +76,11 @@ class Manoeuvres:
         for row, vehicle in enumerate(vehicles):
             vehicle.leader, vehicle.leader_gap = int(sight.leader[row]), float(sight.gap[row])
             self._finish(vehicle)
-            if vehicle.hold == "kerb":
+            if vehicle.reverse_m > 0 or vehicle.hold == "berth":
+                vehicle.blocked = not clear_behind(vehicle, row, bodies, people)
+            if vehicle.hold == "berth":
+                back_in(vehicle, time_s)
+            elif vehicle.hold == "kerb":
                 self._leave_kerb(vehicle, row, bodies, people, time_s)
             elif vehicle.passing is not None:
                 self._go_back(vehicle, row, bodies)

@@ -59,6 +59,9 @@ def signals_of(vehicle: Vehicle, inwards: int, time_s: float) -> int:
     """
     if vehicle.hazard:
         return HAZARD
+    if vehicle.berth is not None:
+        near = vehicle.berth.stop_s - vehicle.s < 5.0 + INDICATE_S * max(vehicle.v, 0.0)
+        return -inwards if near and vehicle.hold != "parked" else 0
     if vehicle.hold == "kerb":
         return inwards if vehicle.reverse_m <= 0 else 0
     if vehicle.hold == "bay":
@@ -134,7 +137,7 @@ class Recorder:
         cyclist = vehicle.kind == "Cyc"
         inwards = self.net.inwards
         signals = hand_signal(vehicle, inwards) if cyclist else signals_of(vehicle, inwards, time_s)
-        parked = vehicle.hazard or vehicle.hold == "kerb"
+        parked = vehicle.hazard or vehicle.hold in ("kerb", "berth", "parked")
         braking = not parked and (vehicle.a < -BRAKING or (vehicle.v < STANDING and not cyclist))
         lamps = self.head
         if not cyclist:
@@ -142,7 +145,7 @@ class Recorder:
             if (time_s * BLINK_HZ) % 1.0 < 0.5:
                 lamps |= Lamp.LEFT if signals in (1, HAZARD) else Lamp(0)
                 lamps |= Lamp.RIGHT if signals in (-1, HAZARD) else Lamp(0)
-            lamps |= Lamp.REVERSE if vehicle.reverse_m > 0 else Lamp(0)
+            lamps |= Lamp.REVERSE if vehicle.reverse_m > 0 and vehicle.v <= 0 else Lamp(0)
             lamps |= Lamp.BEACON if vehicle.beacon else Lamp(0)
         leg = vehicle.path.legs[vehicle.leg]
         passing = vehicle.passing
@@ -226,7 +229,7 @@ def ego_of(ego: Vehicle, fps: float) -> Ego:
     speed = _speed(position, heading, fps, column["speed"])
     action = np.select(
         [
-            column["speed"] < STANDING,
+            np.abs(column["speed"]) < STANDING,
             column["turning"] < 0,
             column["turning"] > 0,
             column["overtaking"] > 0,

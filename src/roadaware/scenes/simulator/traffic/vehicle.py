@@ -89,6 +89,23 @@ class Passing:
     back: bool = False
 
 
+@dataclass(frozen=True)
+class Berth:
+    """A parking bay that is backed into.
+
+    Args:
+        stop_s: along the path, where the middle stands before.
+        bay_s: along the path, where the middle stands in the bay.
+        left_m: of the bay, to the left of the path.
+        length_m: of the path over which it moves sideways.
+    """
+
+    stop_s: float
+    bay_s: float
+    left_m: float
+    length_m: float
+
+
 @dataclass(eq=False)
 class Vehicle:
     """One that moves.
@@ -131,6 +148,8 @@ class Vehicle:
     hold: str = ""
     hold_until: float = -1.0
     reverse_m: float = 0.0
+    blocked: bool = False
+    berth: Berth | None = None
     gone_s: float = -1e9
     served: float = -1e9
     waiting_s: float = 0.0
