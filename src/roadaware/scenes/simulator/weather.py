@@ -68,13 +68,13 @@ _DUSK = _DAY._replace(
     sun_rgb=(0.26, 0.15, 0.09), zenith=(0.035, 0.06, 0.17), horizon=(0.3, 0.22, 0.24),
     bounce=(0.05, 0.045, 0.05), fill=0.85, dawn=(0.75, 0.3, 0.08), disc=0.25, cloud_rgb=(0.26, 0.17, 0.2),
     stars=0.15, fog=0.0014, fog_rgb=(0.2, 0.16, 0.2), shadow=0.7, contact=0.4, glow=3.6, lamps=0.22,
-    beams=0.3, windows=0.3, exposure=1.7, bloom=0.5,
+    beams=0.3, windows=0.3, exposure=1.7, bloom=0.3,
 )  # fmt: skip
 _NIGHT = _DAY._replace(
     sun_rgb=(0.018, 0.021, 0.03), zenith=(0.0025, 0.004, 0.011), horizon=(0.014, 0.013, 0.018),
     bounce=(0.01, 0.009, 0.008), fill=1.5, dawn=(0.0, 0.0, 0.0), disc=0.2, cloud_rgb=(0.016, 0.015, 0.018),
     stars=1.0, fog=0.0016, fog_rgb=(0.012, 0.011, 0.014), shadow=0.6, contact=0.45, glow=4.0, lamps=0.42,
-    beams=1.0, windows=0.38, exposure=1.7, bloom=0.55,
+    beams=1.0, windows=0.38, exposure=1.7, bloom=0.35,
 )  # fmt: skip
 _TIMES = {"day": _DAY, "dusk": _DUSK, "night": _NIGHT}
 _HEIGHT_DEG = {"day": 47.0, "dusk": 7.0, "night": 38.0}

@@ -79,7 +79,8 @@ MODELS: Mapping[str, tuple[Model, ...]] = {
     "dustbin": (Model("dustbin", (0.72, 0.58, 1.08)),),
     "plastic_bag": (Model("plastic_bag", (0.42, 0.36, 0.34)),),
 }
-"""Kind to its models: vehicles, machines with the height of who rides them, and the objects that do not belong on a road."""
+"""Kind to its models: vehicles, machines with the height of who rides them, and objects that do not belong on
+a road."""
 ELEMENTS: Mapping[str, tuple[Model, ...]] = {
     "debris": (Model("fire", (0.9, 0.9, 1.3)), Model("flood", (60.0, 16.0, 0.3))),
 }

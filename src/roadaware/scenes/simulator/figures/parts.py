@@ -28,10 +28,10 @@ AMBER = Paint((0.2, 0.075, 0.01), Material.LAMP)
 CLEAR = Paint((0.3, 0.31, 0.32), Material.LAMP)
 BLUE = Paint((0.02, 0.05, 0.25), Material.LAMP)
 
-BRAKE_BULB = Bulb(Lamp.BRAKE, (1.0, 0.02, 0.01), 1.6, tail=True)
-THIRD_BULB = Bulb(Lamp.BRAKE, (1.0, 0.02, 0.01), 1.6)
+BRAKE_BULB = Bulb(Lamp.BRAKE, (1.0, 0.02, 0.01), 1.4, tail=True)
+THIRD_BULB = Bulb(Lamp.BRAKE, (1.0, 0.02, 0.01), 1.4)
 HEAD_BULB = Bulb(Lamp.HEAD, (1.0, 0.96, 0.86), 2.6)
-REVERSE_BULB = Bulb(Lamp.REVERSE, (1.0, 0.97, 0.9), 2.5)
+REVERSE_BULB = Bulb(Lamp.REVERSE, (1.0, 0.97, 0.9), 3.2)
 BLINKERS = {1: Bulb(Lamp.LEFT, (1.0, 0.34, 0.01), 2.4), -1: Bulb(Lamp.RIGHT, (1.0, 0.34, 0.01), 2.4)}
 """Indicators of the left (1) and the right (-1) side."""
 BEACONS = (
@@ -261,7 +261,7 @@ def lamps(
     inner, outer, low, high = tail
     for side in (1, -1):
         if stacked:
-            cuts = low + (high - low) * np.array([0.0, 0.18, 0.54, 1.0])
+            cuts = low + (high - low) * np.array([0.0, 0.24, 0.56, 1.0])
             form.add(rear.block(side, inner, outer, cuts[0], cuts[1], 0.9), CLEAR, bulb=REVERSE_BULB)
             form.add(rear.block(side, inner, outer, cuts[1], cuts[2], 0.9), AMBER, bulb=BLINKERS[side])
             form.add(rear.block(side, inner, outer, cuts[2], cuts[3], 0.9), RED, bulb=BRAKE_BULB)

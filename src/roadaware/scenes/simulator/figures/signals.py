@@ -64,7 +64,7 @@ def _head(height: float, for_walkers: bool) -> Figure:
         z = pitch * ((len(lenses) - 1) / 2 - place)
         red, green, blue = (0.06 * share for share in LIT[light])
         lens = disc((0.012, 0.0, z), pitch * 0.43, (1.0, 0.0, 0.0), 12)
-        form.add(lens, Paint((red, green, blue), Material.LAMP), bulb=Bulb(1 << light, LIT[light], 2.0))
+        form.add(lens, Paint((red, green, blue), Material.LAMP), bulb=Bulb(1 << light, LIT[light], 1.5))
         form.add(_visor(z, pitch * 0.485), PLASTIC)
     if height > 0.5:
         pole = cylinder((-0.27, 0.0, -height), (-0.27, 0.0, half_high + 0.1), 0.06, 6)

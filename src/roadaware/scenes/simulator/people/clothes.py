@@ -25,6 +25,7 @@ from roadaware.scenes.simulator.people.statures import (
 OTHER_SIDE = (0, 1, 2, 3, 6, 7, 4, 5, 11, 12, 13, 8, 9, 10, 14, 15, 16)
 _BULK = {"shirt": 1.0, "t-shirt": 0.98, "hoodie": 1.1, "jacket": 1.12, "coat": 1.16, "dress": 0.97}
 _EYES: Colour = (0.01, 0.01, 0.01)
+_BRIGHT: Colour = (0.85, 0.2, 0.02)
 
 
 def dressed(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
@@ -123,6 +124,7 @@ def _arm(body: Stature, outfit: Outfit, coarse: bool) -> Piece:
     elbow, wrist = shoulder - body.upper, shoulder - body.arm
     sleeve = outfit.top_colour
     lower = outfit.skin if outfit.top in ("t-shirt", "dress") else sleeve
+    lower, cuff = (_BRIGHT, 0.027) if outfit.cuffs else (lower, 0.018)
     if coarse:
         rings: list[Ring] = [
             (0.0, y, wrist - 0.8 * body.hand, 0.02 * size, 0.016 * size, {fore: 1.0}),
@@ -138,7 +140,7 @@ def _arm(body: Stature, outfit: Outfit, coarse: bool) -> Piece:
         ]
         return loft(rings, [lower, sleeve], 3, closed=(False, False))
     rows: tuple[tuple[float, float, float, float, Weights], ...] = (
-        (y, wrist, 0.018, 0.018, {fore: 1.0}),
+        (y, wrist, cuff, cuff, {fore: 1.0}),
         (y, elbow, 0.029, 0.028, {fore: 0.5, upper: 0.5}),
         (y, shoulder - 0.45 * body.upper, 0.031, 0.03, {upper: 1.0}),
         (y - 0.004 * size, shoulder - 0.03 * size, 0.037, 0.034, {upper: 0.85, CHEST: 0.15}),
@@ -151,13 +153,14 @@ def _arm(body: Stature, outfit: Outfit, coarse: bool) -> Piece:
 def _hand(body: Stature, outfit: Outfit) -> Piece:
     _, y, shoulder = body.rest[UPPER_ARM[0]]
     wrist, bone = shoulder - body.arm, {FOREARM[0]: 1.0}
-    wide, long = 0.02 * body.body, body.hand
+    wide, long = (0.03 if outfit.cuffs else 0.02) * body.body, body.hand
     rings: list[Ring] = [
         (0.1 * long, y, wrist - 0.95 * long, 0.9 * wide, 0.45 * wide, bone),
         (0.08 * long, y, wrist - 0.5 * long, 1.25 * wide, 0.65 * wide, bone),
         (0.0, y, wrist + 0.05 * long, 0.7 * wide, 0.7 * wide, bone),
     ]
-    return loft(rings, [outfit.skin], 4, Material.MATT, closed=(True, False))
+    colour = _BRIGHT if outfit.cuffs else outfit.skin
+    return loft(rings, [colour], 4, Material.MATT, closed=(True, False))
 
 
 def _shoe(body: Stature, outfit: Outfit) -> Piece:

@@ -93,6 +93,7 @@ class Outfit:
         bag_colour: of it.
         vest: whether a high-visibility vest is worn.
         stick: whether a walking stick is used.
+        cuffs: whether bright gloves and sleeves show the arms, as cyclists wear them to signal.
     """
 
     figure: Figure
@@ -111,6 +112,7 @@ class Outfit:
     bag_colour: Colour
     vest: bool
     stick: bool
+    cuffs: bool = False
 
 
 @lru_cache(maxsize=1024)
@@ -157,6 +159,7 @@ def outfit(look: int, age: Age, figure: Figure, rides: str = "") -> Outfit:
         bag_colour=_varied(rng, _CLOTH[rng.integers(len(_CLOTH))]),
         vest=bool(rng.random() < (0.3 if rides else 0.05)) and age != "child",
         stick=age == "senior" and not rides and rng.random() < 0.5,
+        cuffs=rides == "Cyc",
     )
 
 

@@ -103,14 +103,14 @@ def at_ease(wish: Floats, body: Stature, habit: int) -> None:
 
 
 def hold_out(wish: Floats, side: int, share: float) -> None:
-    """Let a rider stretch an arm out to a side, level and straight, as those do who are about to turn.
+    """Let a rider stretch an arm out to a side, straight and a little raised, before they turn.
 
     Args:
         wish: of a rider, changed.
         side: `LEFT` or `RIGHT`.
         share: 0 the hand is on the handle, 1 the arm is out.
     """
-    hand(wish, side, 0.1, 0.99, 0.1, (-0.4, 0.2, -1.0))
+    hand(wish, side, 0.1, 0.96, 0.26, (-0.4, 0.2, -1.0))
     wish[place.GRIPPING[side]] = 1.0 - share
 
 
