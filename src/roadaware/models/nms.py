@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 _BLOCK = 256
-"""Boxes that are compared with each other at once; more of them are looked at only while some may still stay."""
+"""Boxes that are compared with each other at once."""
 
 
 def nms(boxes: Tensor, scores: Tensor, iou: float, *, top: int | None = None) -> Tensor:

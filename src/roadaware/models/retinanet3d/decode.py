@@ -1,0 +1,165 @@
+"""From what the network says to the boxes that are kept, on a short way and on the plain one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from roadaware.models.nms import grown
+from roadaware.models.retinanet3d.coding import decode
+from roadaware.models.retinanet3d.last import wide
+from roadaware.models.retinanet3d.lazy import LazyHeads, Read
+from roadaware.models.retinanet3d.network import RetinaNet3D
+from roadaware.models.retinanet3d.pyramid import Features
+from roadaware.models.retinanet3d.rule import Clip, DetectRule, clips
+
+__all__ = ["Clip", "DetectRule", "RawDetections", "clips", "detect", "lazy_heads", "told"]
+
+_BLOCK = 256
+"""Boxes of a frame whose offsets are computed at once; more only while too few of them are kept."""
+
+
+class RawDetections(NamedTuple):
+    """The boxes kept in one frame, by falling agentness, in pixels of the network's picture.
+
+    Args:
+        boxes: (n, 4) corners, not clipped.
+        agentness: (n,) in [0, 1].
+        scores: (n, C - 1) in [0, 1], all classes but agentness.
+        av: (V,) in [0, 1].
+    """
+
+    boxes: Tensor
+    agentness: Tensor
+    scores: Tensor
+    av: Tensor
+
+
+@torch.inference_mode()
+def detect(
+    network: RetinaNet3D, x: Tensor, rule: DetectRule | None = None, *, lazy: bool = True
+) -> list[list[RawDetections]]:
+    """What is detected in every frame of some clips; of equal agentness the earlier anchor comes first.
+
+    Args:
+        network: in `eval` mode; not a streaming copy, which has memories of its own (`StreamDetector`).
+        x: (B, 3, T, H, W) float, normalised and padded.
+        rule: which boxes are kept.
+        lazy: compute boxes where agentness passes and classes of kept boxes, not all everywhere. Both give
+            the same up to rounding.
+
+    Returns:
+        Of each clip, of each frame.
+    """
+    rule = rule or DetectRule()
+    if lazy:
+        features = network.features(x)
+        return told(network, features, lazy_heads(network).read(features.maps), rule)
+    outputs = network(x)
+    n_frames, n_anchors = x.shape[0] * x.shape[2], len(outputs.anchors)
+    boxes = wide(outputs.boxes.reshape(n_frames, n_anchors, 4))
+    logits = wide(outputs.class_logits.reshape(n_frames, n_anchors, -1))
+    agentness = logits[..., 0].sigmoid()
+    frames, places, kept = kept_boxes(agentness, lambda frames, places: boxes[frames, places], rule)
+    scores = logits[frames, places, 1:].sigmoid()
+    found = agentness[frames, places]
+    return _by_frame(frames, kept, found, scores, wide(outputs.av_logits).sigmoid())
+
+
+def lazy_heads(network: RetinaNet3D, *, streaming: bool = False) -> LazyHeads:
+    """The heads of a network, to be read lazily; `streaming` for a causal network, frame by frame."""
+    return LazyHeads(
+        network.cls_heads,
+        network.reg_heads,
+        network.config.n_anchors,
+        paired=network.backbone.repeats is not None,
+        streaming=streaming,
+    )
+
+
+@torch.inference_mode()
+def told(network: RetinaNet3D, features: Features, read: Read, rule: DetectRule) -> list[list[RawDetections]]:
+    """What heads that were read say of the frames of these features, frame by frame of each clip.
+
+    Args:
+        network: whose features they are.
+        features: of B clips with T frames.
+        read: what `LazyHeads.read` gave of their maps.
+        rule: which boxes are kept.
+    """
+    anchors = wide(network.anchors_for(features.maps))
+
+    def boxes(frames: Tensor, places: Tensor) -> Tensor:
+        return decode(read.offsets(frames, places), anchors[places], network.config)
+
+    agentness = read.agentness.sigmoid()
+    frames, places, kept = kept_boxes(agentness, boxes, rule)
+    scores = read.scores(frames, places).sigmoid()
+    av = wide(network.av_logits(features.ego)).sigmoid()
+    return _by_frame(frames, kept, agentness[frames, places], scores, av)
+
+
+def kept_boxes(
+    agentness: Tensor, boxes: Callable[[Tensor, Tensor], Tensor], rule: DetectRule
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The boxes that pass, are not suppressed and are among the best of their frame.
+
+    Args:
+        agentness: (F, N) in [0, 1].
+        boxes: gives the (n, 4) corners of some anchors of some frames.
+        rule: which are kept.
+
+    Returns:
+        (n,) their frames, rising; (n,) their anchors; (n, 4) their corners.
+    """
+    order, ends = _candidates(agentness, rule)
+    corners = agentness.new_zeros(*order.shape, 4)
+    kept = [order.new_zeros(0) for _ in ends]
+    for start in range(0, order.shape[1], _BLOCK):
+        rank = torch.arange(start, min(start + _BLOCK, order.shape[1]), device=order.device)
+        asked = [n for n, end in enumerate(ends) if start < end and len(kept[n]) < rule.top]
+        if not asked:
+            break
+        frames = torch.cat([torch.full_like(rank[: max(0, ends[n] - start)], n) for n in asked])
+        ranks = torch.cat([rank[: max(0, ends[n] - start)] for n in asked])
+        corners[frames, ranks] = boxes(frames, order[frames, ranks])
+        for n in asked:
+            block = slice(start, min(start + _BLOCK, ends[n]))
+            if rule.nms_iou is None:
+                kept[n] = torch.cat([kept[n], rank[: block.stop - start]])
+            else:
+                kept[n] = grown(kept[n], corners[n], block, rule.nms_iou)
+    kept = [ranks[: rule.top] for ranks in kept]
+    frames = torch.cat([torch.full_like(ranks, n) for n, ranks in enumerate(kept)])
+    ranks = torch.cat(kept)
+    return frames, order[frames, ranks], corners[frames, ranks]
+
+
+def _candidates(agentness: Tensor, rule: DetectRule) -> tuple[Tensor, list[int]]:
+    """Of each frame the anchors that pass, by falling agentness, (F, n) filled up at the end; how many."""
+    passes = agentness > rule.min_agentness
+    ends: list[int] = passes.sum(dim=1).tolist()
+    order = torch.zeros(len(agentness), max(ends, default=0), dtype=torch.int64, device=agentness.device)
+    for n, end in enumerate(ends):
+        places = torch.nonzero(passes[n]).flatten()
+        order[n, :end] = places[torch.sort(agentness[n, places], descending=True, stable=True).indices]
+    return order, ends
+
+
+def _by_frame(
+    frames: Tensor, boxes: Tensor, agentness: Tensor, scores: Tensor, av: Tensor
+) -> list[list[RawDetections]]:
+    """Rows of frames that stand one after another, as lists of each clip; `av` is (B, T, V)."""
+    counts = torch.bincount(frames, minlength=av.shape[0] * av.shape[1]).tolist()
+    rows = zip(*(torch.split(part, counts) for part in (boxes, agentness, scores)), strict=True)
+    answers = []
+    for of_clip in av:
+        of_frames = []
+        for of_frame in of_clip:
+            box, ness, score = next(rows)
+            of_frames.append(RawDetections(box, ness, score, of_frame))
+        answers.append(of_frames)
+    return answers
