@@ -33,6 +33,7 @@ from roadaware.cli.reproduce import reproduce
 from roadaware.cli.simulate import simulate
 from roadaware.cli.stats import stats
 from roadaware.cli.text import paragraphs
+from roadaware.cli.train import train
 from roadaware.errors import RoadawareError
 
 USAGE, DISK, INTERNAL, PIPE, INTERRUPTED, TERMINATED = 2, 4, 70, 141, 130, 143
@@ -63,6 +64,7 @@ _COMMANDS: tuple[Callable[..., Any] | App, ...] = (
     check,
     doctor,
     baseline,
+    train,
     link,
     evaluate,
     compare,

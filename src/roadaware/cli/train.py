@@ -1,0 +1,73 @@
+"""`roadaware train`: a recipe becomes a trained detector."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from roadaware.cli import console, output, text
+from roadaware.cli.interrupts import Terminated
+from roadaware.cli.options import USUAL, Common, Outcome, Several, Switch
+
+if TYPE_CHECKING:
+    from roadaware.training.loop import Trained
+
+_RECIPE = "The recipe: a YAML file, such as those in configs/."
+_OUT = "Folder of the run; runs/<name of the recipe> unless told."
+_RESUME = "Go on from the folder's last checkpoint."
+_SET = "Fields of the recipe with other values, such as schedule.lr=0.001 data.roots=[a,b]."
+_SIGTERM = 15
+
+
+def train(
+    recipe: Annotated[Path, Parameter(help=_RECIPE)],
+    /,
+    *,
+    out: Annotated[Path | None, Parameter(name=["--out", "-o", "--output"], help=_OUT)] = None,
+    resume: Annotated[bool, Parameter(help=_RESUME), Switch] = False,
+    changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
+    common: Common = USUAL,
+) -> Outcome:
+    """Train a detector of road events on the films and annotations that a recipe names.
+
+    Writes checkpoints, a log of every step and, in the end, the detector as model.safetensors with its card.
+    Ctrl-C saves and ends; the same command with --resume goes on as if nothing had happened.
+
+    For example:
+
+        roadaware train configs/simulator.yaml --out runs/compact --set data.roots=made-up
+
+        roadaware train configs/simulator.yaml --out runs/compact --set data.roots=made-up --resume
+    """
+    from roadaware.training.recipe import read_recipe
+
+    chosen = read_recipe(recipe, changes or ())
+    folder = out or Path("runs") / chosen.name
+    output.check_folder(folder)
+    from roadaware.training.loop import train as trained
+
+    with console.progress("training") as progress:
+        came = trained(chosen, folder, resume=resume, progress=progress)
+    if came.stopped is not None:
+        console.note(f"saved step {came.step:,} of {came.steps:,}; the same command with --resume goes on")
+        raise Terminated if came.stopped == _SIGTERM else KeyboardInterrupt
+    return Outcome(_text(came), _data(came))
+
+
+def _text(came: Trained) -> str:
+    lines = [f"{came.steps:,} steps; {text.cell(str(came.model))}"]
+    if came.metrics:
+        rows = [(name, f"{100 * value:.1f}") for name, value in came.metrics.items()]
+        lines += ["", text.table(["", "per cent"], rows)]
+    return "\n".join(lines)
+
+
+def _data(came: Trained) -> dict[str, Any]:
+    return {
+        "folder": str(came.folder),
+        "steps": came.steps,
+        "model": str(came.model),
+        "metrics": came.metrics,
+    }

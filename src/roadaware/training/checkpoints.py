@@ -1,0 +1,146 @@
+"""Checkpoints: everything a run needs to go on, in one file that is whole or not there."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from roadaware import __version__
+from roadaware.config import to_dict
+from roadaware.errors import DamagedError, InputError, UsageError
+from roadaware.models.retinanet3d.config import RetinaNetConfig
+from roadaware.scenes.disk import atomic_write
+from roadaware.tasks.road_events import Classes
+from roadaware.training.recipe import Recipe
+
+FORMAT, VERSION = "roadaware-training", 1
+LAST = "last.ckpt"
+_MAY_CHANGE = ("name", "machine", "validation")
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """The state of a run behind a step.
+
+    Args:
+        step: steps done.
+        seconds: that they took.
+        network: its state.
+        average: running mean of that, or None.
+        optimizer: its state.
+        chance: state of torch's generator.
+    """
+
+    step: int
+    seconds: float
+    network: dict[str, Tensor]
+    average: dict[str, Tensor] | None
+    optimizer: dict[str, Any]
+    chance: Tensor
+
+
+def save_checkpoint(
+    path: Path, checkpoint: Checkpoint, recipe: Recipe, config: RetinaNetConfig, classes: Classes
+) -> None:
+    """Write a checkpoint with all that says what it belongs to; the one before stands until then.
+
+    Args:
+        path: the file; its folder must exist.
+        checkpoint: the state.
+        recipe, config, classes: of the run.
+
+    Raises:
+        DiskError: if it cannot be written; what stood there before still stands.
+    """
+    data = {
+        "format": FORMAT,
+        "version": VERSION,
+        "code": __version__,
+        "recipe": to_dict(recipe),
+        "config": to_dict(config),
+        "kinds": {kind: list(labels) for kind, labels in classes.kinds.items()},
+        "av_labels": list(classes.av_labels),
+        **checkpoint.__dict__,
+    }
+    file = io.BytesIO()
+    torch.save(data, file)
+    atomic_write(path, file.getvalue())
+
+
+def open_checkpoint(
+    path: Path, recipe: Recipe, config: RetinaNetConfig, classes: Classes
+) -> tuple[Checkpoint, list[str]]:
+    """The state of a run that goes on, and which parts of its recipe have changed since.
+
+    Args:
+        path: the file.
+        recipe, config, classes: of the run as it is now.
+
+    Raises:
+        InputError: if it is no checkpoint of ours (DamagedError if it is broken).
+        UsageError: if it is of another network or other labels.
+    """
+    data = _opened(path)
+    told = f"{path} belongs to another run"
+    ways = "Name another folder with --out, or the recipe of that run (it stands in recipe.json beside it)."
+    now = to_dict(config)
+    if differ := sorted(k for k in {*now, *data["config"]} if now.get(k) != data["config"].get(k)):
+        was = ", ".join(f"{k}={data['config'].get(k)!r} (now {now.get(k)!r})" for k in differ[:3])
+        raise UsageError(f"{told}: its network has {was}.\n  {ways}")
+    labels = {kind: list(held) for kind, held in classes.kinds.items()}
+    if data["kinds"] != labels or list(data["kinds"]) != list(labels):
+        raise UsageError(f"{told}: {_differing(data['kinds'], labels)}.\n  {ways}")
+    if data["av_labels"] != list(classes.av_labels):
+        raise UsageError(f"{told}: its actions of the own vehicle are {data['av_labels']}.\n  {ways}")
+    changed = _changed(data["recipe"], to_dict(recipe))
+    return Checkpoint(**{name: data[name] for name in Checkpoint.__dataclass_fields__}), changed
+
+
+def _opened(path: Path) -> dict[str, Any]:
+    try:
+        data = torch.load(path, map_location="cpu", weights_only=True)
+    except (RuntimeError, EOFError, pickle.UnpicklingError, ValueError) as error:
+        hint = "It was cut off or changed; take another, or begin again in another folder."
+        raise DamagedError("is no whole checkpoint", where=str(path), hint=hint) from error
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise InputError(
+            "is no checkpoint of a training run",
+            where=str(path),
+            hint="Weights to begin with go into `model.weights` of the recipe.",
+        )
+    if data.get("version") != VERSION:
+        raise InputError(f"has version {data.get('version')}; this program reads {VERSION}", where=str(path))
+    return data
+
+
+def _differing(was: Mapping[str, list[str]], now: Mapping[str, list[str]]) -> str:
+    """What differs between two vocabularies, in words."""
+    if list(was) != list(now):
+        return f"its kinds of labels are {', '.join(was)}, not {', '.join(now)}"
+    kind = next(kind for kind in was if was[kind] != now[kind])
+    only = [label for label in was[kind] if label not in now[kind]]
+    extra = [label for label in now[kind] if label not in was[kind]]
+    return f"its labels of {kind} differ (only there: {only[:3]}; only here: {extra[:3]}; or their order)"
+
+
+def _changed(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Fields that differ, but for those that do not change what is learnt."""
+    found = []
+    for part in now:
+        if part in _MAY_CHANGE or was.get(part) == now[part]:
+            continue
+        if not isinstance(now[part], dict):
+            found.append(part)
+            continue
+        held = was.get(part) or {}
+        found += [f"{part}.{key}" for key in now[part] if held.get(key) != now[part][key]]
+    return found

@@ -1,0 +1,202 @@
+"""Footage: pictures of videos by frame number, decoded in order and resized; as many as fit are kept."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import torch
+from torch.nn import functional
+
+from roadaware.errors import InputError
+from roadaware.scenes.media import VideoReader
+from roadaware.scenes.sensors import video_path
+from roadaware.scenes.tables import Scenes
+
+Picture = npt.NDArray[np.uint8]
+_OPEN = 8
+"""So many films stay open at a time."""
+_log = logging.getLogger("roadaware")
+
+
+@dataclass(frozen=True)
+class Film:
+    """Where the pictures of a video are.
+
+    Args:
+        video: its name.
+        path: a film; or, where its name holds `{number` or `{frame`, one picture per frame.
+        n_frames: that can be opened.
+        height, width: of its pictures.
+    """
+
+    video: str
+    path: str
+    n_frames: int
+    height: int
+    width: int
+
+    @property
+    def is_pictures(self) -> bool:
+        """Whether every frame is a file."""
+        return "{number" in self.path or "{frame" in self.path
+
+    def picture(self, frame: int) -> Path:
+        """Where the picture of a frame lies."""
+        return Path(self.path.format(number=frame + 1, frame=frame))
+
+
+def films_of(scenes: Scenes, root: Path, pattern: str = "") -> tuple[list[Film], dict[str, str]]:
+    """The films of videos that can be opened, and of each other video why not.
+
+    Args:
+        scenes: whose videos they are.
+        root: folder that paths start from.
+        pattern: of paths, with `{video}` and for pictures `{number}` or `{frame}`; those of the tables
+            unless told.
+
+    Raises:
+        InputError: if none can be opened.
+    """
+    found, refused = [], {}
+    counts = scenes.videos["n_frames"].to_list() if "n_frames" in scenes.videos.columns else []
+    names = scenes.videos["video"].cast(pl.String).to_list()
+    for place, name in enumerate(names):
+        try:
+            film = _film(scenes, root, pattern, name)
+        except InputError as error:
+            refused[name] = str(error)
+            continue
+        promised = counts[place] if counts else None
+        if promised is not None and promised > film.n_frames:
+            _log.warning("%s has %d frames of %d: the others are not used", name, film.n_frames, promised)
+        found.append(film)
+    if not found:
+        reason = next(iter(refused.values()), "there is no video")
+        raise InputError(
+            f"none of {len(names)} videos can be opened; the first: {reason}",
+            where=str(root),
+            hint="`data.media` is the folder that paths start from, `data.films` says where films lie in it",
+        )
+    return found, refused
+
+
+def _film(scenes: Scenes, root: Path, pattern: str, video: str) -> Film:
+    """One film, opened to see how long and large it is."""
+    if "{number" in pattern or "{frame" in pattern:
+        return _pictures(root, pattern, video)
+    path = root / pattern.format(video=video) if pattern else video_path(scenes, root, video)
+    with VideoReader(path) as reader:
+        return Film(video, str(path), len(reader), reader.height_px, reader.width_px)
+
+
+def _pictures(root: Path, pattern: str, video: str) -> Film:
+    from PIL import Image
+
+    path = str(root / pattern).replace("{video}", video)
+    film = Film(video, path, 0, 0, 0)
+    first = film.picture(0)
+    if not first.is_file():
+        raise InputError("the picture of the first frame is not there", where=str(first))
+    low, high = 0, 1
+    while film.picture(high).is_file():
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if film.picture(middle).is_file() else (low, middle)
+    with Image.open(first) as image:
+        return Film(video, path, low + 1, image.height, image.width)
+
+
+def resized(picture: Picture, size: tuple[int, int]) -> Picture:
+    """A picture of another size, as detectors resize it: bilinear, with antialiasing.
+
+    Args:
+        picture: (H, W, 3) uint8.
+        size: height and width.
+    """
+    if picture.shape[:2] == size:
+        return picture
+    tensor = torch.from_numpy(np.ascontiguousarray(picture)).permute(2, 0, 1)[None]
+    small = functional.interpolate(tensor, size=size, mode="bilinear", antialias=True)[0]
+    return np.ascontiguousarray(small.permute(1, 2, 0).numpy())
+
+
+class Footage:
+    """Opens pictures of films; a clip costs one jump to a key frame, or nothing where it is kept.
+
+    Args:
+        films: by number.
+        sizes: (height, width) that the pictures of each film are brought to.
+        cache_bytes: of pictures kept in memory: the first ones that are asked for.
+    """
+
+    def __init__(self, films: Sequence[Film], sizes: Sequence[tuple[int, int]], cache_bytes: int = 0) -> None:
+        self.films, self.sizes, self._room = list(films), list(sizes), cache_bytes
+        self._kept: dict[tuple[int, int], Picture] = {}
+        self._open: OrderedDict[int, VideoReader] = OrderedDict()
+
+    def pictures(self, film: int, frames: Sequence[int]) -> list[Picture]:
+        """(h, w, 3) uint8 of each frame.
+
+        Args:
+            film: its number.
+            frames: rising.
+
+        Raises:
+            InputError: if one cannot be decoded; it names film and frame.
+        """
+        return [self._picture(film, frame) for frame in frames]
+
+    def _picture(self, film: int, frame: int) -> Picture:
+        kept = self._kept.get((film, frame))
+        if kept is not None:
+            return kept
+        picture = resized(self._decoded(film, frame), self.sizes[film])
+        if picture.nbytes <= self._room:
+            self._room -= picture.nbytes
+            self._kept[film, frame] = picture
+        return picture
+
+    def _decoded(self, number: int, frame: int) -> Picture:
+        film = self.films[number]
+        if not film.is_pictures:
+            return self._reader(number).frame(frame)
+        from PIL import Image
+
+        try:
+            with Image.open(film.picture(frame)) as image:
+                found = np.asarray(image.convert("RGB"))
+        except OSError as error:
+            raise InputError(f"cannot be read: {error}", where=str(film.picture(frame))) from error
+        if found.shape[:2] != (film.height, film.width):
+            message = (
+                f"expected {film.width}x{film.height} as in frame 0, found {found.shape[1]}x{found.shape[0]}"
+            )
+            raise InputError(message, where=str(film.picture(frame)))
+        return found
+
+    def _reader(self, number: int) -> VideoReader:
+        if number not in self._open:
+            if len(self._open) >= _OPEN:
+                self._open.popitem(last=False)[1].close()
+            self._open[number] = VideoReader(Path(self.films[number].path))
+        self._open.move_to_end(number)
+        return self._open[number]
+
+    def __getstate__(self) -> dict[str, object]:
+        """Everything but open files and what is kept: each process opens its own."""
+        return {**self.__dict__, "_kept": {}, "_open": OrderedDict()}
+
+    def close(self) -> None:
+        """Let go of the files and the pictures."""
+        for reader in self._open.values():
+            reader.close()
+        self._open.clear()
+        self._kept.clear()

@@ -1,0 +1,355 @@
+"""The loop: a recipe becomes a trained detector; it can be stopped or killed at any step and goes on."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from lightning.fabric import Fabric
+from torch import Tensor, nn
+
+from roadaware.config import to_dict
+from roadaware.errors import DiskError, RoadawareError, UsageError
+from roadaware.models.retinanet3d.config import RetinaNetConfig
+from roadaware.models.retinanet3d.loss import losses
+from roadaware.models.retinanet3d.pictures import Fit
+from roadaware.training.batches import Batch, loader, prepared
+from roadaware.training.build import config_of, network_of
+from roadaware.training.checkpoints import LAST, Checkpoint, open_checkpoint, save_checkpoint
+from roadaware.training.clips import Draws, Share
+from roadaware.training.journal import Journal
+from roadaware.training.material import Material, material_of
+from roadaware.training.product import save_product
+from roadaware.training.recipe import Recipe
+from roadaware.training.schedule import Average, freeze, optimizer_of, rate, set_rate, steps_of
+from roadaware.training.stopping import Stop, stoppable
+from roadaware.training.validation import judge
+
+Progress = Callable[[int, int, str], None]
+_log = logging.getLogger("roadaware")
+_PARTS = ("boxes", "classes", "av")
+
+
+class DivergedError(RoadawareError):
+    """The loss is no number any more."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What came of a run.
+
+    Args:
+        folder: of the run.
+        step: steps done.
+        steps: of the whole run.
+        stopped: number of the signal that ended it early, or None.
+        model: the detector, if it was written.
+        metrics: of the last judgement.
+    """
+
+    folder: Path
+    step: int
+    steps: int
+    stopped: int | None = None
+    model: Path | None = None
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+def train(recipe: Recipe, out: Path, *, resume: bool = False, progress: Progress | None = None) -> Trained:
+    """Train a detector, and write it with its log and checkpoints into a folder.
+
+    Args:
+        recipe: everything the run is made of.
+        out: its folder.
+        resume: go on from the folder's last checkpoint, if it has one.
+        progress: told steps done, of how many.
+
+    Raises:
+        UsageError: if the recipe cannot be run, or the folder holds a run and `resume` is not asked for.
+        InputError: if data or checkpoint cannot be read.
+        DiskError: if the folder cannot be written to.
+        DivergedError: if the loss is no number any more.
+    """
+    if (out / LAST).exists() and not resume:
+        raise UsageError(f"{out} holds a run: go on with --resume, or name another folder with --out")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DiskError(f"{out} could not be made: {error.strerror or error}") from error
+    fabric = _fabric(recipe)
+    with stoppable():
+        # What is launched in processes of its own answers through them; they are told of signals as well.
+        return cast(Trained, fabric.launch(_run, recipe, out, progress))
+
+
+def _fabric(recipe: Recipe) -> Fabric:
+    machine = recipe.machine
+    several = machine.devices != 1 or machine.nodes > 1
+    strategy = machine.strategy
+    if strategy == "auto" and several and machine.accelerator == "cpu":
+        strategy = "ddp_spawn"
+    return Fabric(
+        accelerator=machine.accelerator,
+        devices=machine.devices or "auto",
+        num_nodes=machine.nodes,
+        strategy=strategy,
+        precision=cast(Any, machine.precision),
+    )
+
+
+def _run(fabric: Fabric, recipe: Recipe, out: Path, progress: Progress | None) -> Trained:
+    if recipe.machine.threads:
+        torch.set_num_threads(recipe.machine.threads)
+    with stoppable() as stop:
+        return Run(fabric, recipe, out, progress if fabric.is_global_zero else None).go(stop)
+
+
+class Run:
+    """One process of a run, from its first step or the one behind the last checkpoint.
+
+    Args:
+        fabric: devices and processes.
+        recipe: everything the run is made of.
+        out: its folder.
+        progress: told steps done, of how many.
+    """
+
+    def __init__(self, fabric: Fabric, recipe: Recipe, out: Path, progress: Progress | None) -> None:
+        self.fabric, self.recipe, self.out, self.progress = fabric, recipe, out, progress
+        self.material: Material = material_of(recipe)
+        self.config: RetinaNetConfig = config_of(recipe.model)
+        self.fit = Fit.of(self.config)
+        clips = recipe.clips
+        self.clips = self.material.clips(recipe, self.fit)
+        self.share = Share(clips.batch, clips.accumulate, fabric.global_rank, fabric.world_size)
+        self.steps = steps_of(recipe.schedule, len(self.clips), self.share.step)
+        self.network = network_of(recipe, self.config, self.material.classes)
+        self.still = freeze(self.network, recipe)
+        self.step, self.seconds, self.saved = 0, 0.0, 0
+        self._set_up(out / LAST)
+
+    def _set_up(self, last: Path) -> None:
+        """Network and optimizer on their devices, as the last checkpoint has them where there is one."""
+        recipe, fabric = self.recipe, self.fabric
+        found = None
+        if last.exists():
+            found, changed = open_checkpoint(last, recipe, self.config, self.material.classes)
+            if changed:
+                _log.warning("goes on with another recipe than it began with: %s", ", ".join(changed))
+            self.network.load_state_dict(found.network)
+            self.step, self.seconds, self.saved = found.step, found.seconds, found.step
+        network: nn.Module = self.network
+        if recipe.machine.channels_last:
+            network = network.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]
+        optimizer = optimizer_of(network, recipe.schedule)
+        if found is not None:
+            optimizer.load_state_dict(found.optimizer)
+            torch.set_rng_state(found.chance)
+        if recipe.machine.compile:
+            network = cast(nn.Module, torch.compile(network))
+        self.model, self.optimizer = fabric.setup(network, optimizer)
+        self.average: Average | None = None
+        if recipe.schedule.ema:
+            self.average = Average(self.network.state_dict(), recipe.schedule.ema)
+            if found is not None and found.average is not None:
+                self.average.load(found.average)
+
+    def go(self, stop: Stop) -> Trained:
+        """Take all steps, or as many as there is time for."""
+        first, recipe = self.fabric.is_global_zero, self.recipe
+        journal = None
+        if first:
+            self._tell()
+            journal = Journal(self.out, self.step, tensorboard=recipe.machine.tensorboard)
+        metrics: dict[str, float] = {}
+        try:
+            batches = self._batches()
+            self._train_mode()
+            written = time.monotonic()
+            while self.step < self.steps:
+                self._one(batches, journal)
+                every = recipe.validation.every_steps
+                if every and self.step % every == 0 and self.step < self.steps:
+                    metrics = self._judged(journal)
+                    self._product(metrics)
+                if self._all_agree(bool(stop)):
+                    self._save()
+                    return Trained(self.out, self.step, self.steps, stop.number or 2, None, metrics)
+                if time.monotonic() - written >= 60 * recipe.machine.checkpoint_minutes:
+                    self._save(patient=True)
+                    written = time.monotonic()
+            self._save()
+            if recipe.validation.at_end:
+                metrics = self._judged(journal)
+            model = self._product(metrics)
+        finally:
+            if journal is not None:
+                journal.close()
+        return Trained(self.out, self.step, self.steps, None, model, metrics)
+
+    def _tell(self) -> None:
+        """What the run is made of, beside what comes of it."""
+        import json
+
+        from roadaware.scenes.disk import atomic_write
+
+        text = json.dumps(to_dict(self.recipe), indent=2) + "\n"
+        atomic_write(self.out / "recipe.json", text.encode())
+        _log.info(
+            "%d clips of %d videos, %d classes, %d parameters; step %d of %d",
+            len(self.clips),
+            len(self.material.films),
+            self.material.classes.n_classes,
+            sum(p.numel() for p in self.network.parameters()),
+            self.step,
+            self.steps,
+        )
+
+    def _batches(self) -> Iterator[Batch]:
+        return iter(loader(self.clips, Draws(self.share, self.step, self.steps), self.recipe.machine.workers))
+
+    def _train_mode(self) -> None:
+        self.model.train()
+        for norm in self.still:
+            norm.eval()
+
+    def _one(self, batches: Iterator[Batch], journal: Journal | None) -> None:
+        """One step of the optimizer."""
+        started = time.monotonic()
+        schedule, accumulate = self.recipe.schedule, self.recipe.clips.accumulate
+        now = rate(schedule, self.step, self.steps)
+        set_rate(self.optimizer, now)
+        sums = dict.fromkeys(("loss", *_PARTS), 0.0)
+        for part in range(accumulate):
+            batch = next(batches)
+            with self.fabric.no_backward_sync(self.model, enabled=part + 1 < accumulate):
+                found = self._losses(batch)
+                self.fabric.backward(found["loss"] / accumulate)
+            self._check(found["loss"], batch)
+            for name in sums:
+                sums[name] += float(found[name].detach()) / accumulate
+        norm = self._clipped()
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        if self.average is not None:
+            self.average.follow(self.network.state_dict(), self.step)
+        self.step += 1
+        taken = time.monotonic() - started
+        self.seconds += taken
+        if journal is not None and (
+            self.step % self.recipe.machine.log_steps == 0 or self.step == self.steps
+        ):
+            values = {**sums, "lr": now, **({} if norm is None else {"norm": norm})}
+            speed = {"clips_per_s": self.share.step / taken}
+            epoch = self.step * self.share.step / len(self.clips)
+            line = {**values, "epoch": round(epoch, 4), "seconds": round(self.seconds, 3), **speed}
+            journal.write(self.step, line, scalars={f"train/{k}": v for k, v in (values | speed).items()})
+        if self.progress is not None:
+            self.progress(self.step, self.steps, f"steps, loss {sums['loss']:.3f}")
+
+    def _losses(self, batch: Batch) -> dict[str, Tensor]:
+        """The loss and its parts; means go over the boxes and frames of all processes."""
+        x, targets = prepared(
+            batch, self.fit, self.fabric.device, channels_last=self.recipe.machine.channels_last
+        )
+        found = losses(self.model(x), targets, self.config)
+        matched = found["matched"].to(x.device)
+        known = (targets.av >= 0).sum().to(matched)
+        boxes, frames = self._shared(matched), self._shared(known)
+        parts = {
+            "boxes": found["boxes"] * boxes,
+            "classes": found["classes"] * boxes,
+            "av": found["av"] * frames,
+        }
+        total = parts["boxes"] + parts["classes"] / self.config.class_weight
+        return {**parts, "loss": total + parts["av"] / self.config.av_weight}
+
+    def _shared(self, count: Tensor) -> Tensor | float:
+        """Factor of a mean over `count` by which the mean of all processes is the mean over everything."""
+        if self.share.world == 1:
+            return 1.0
+        whole = cast(Tensor, self.fabric.all_reduce(count.clone(), reduce_op="sum"))
+        return self.share.world * count.clamp(min=1) / whole.clamp(min=1)
+
+    def _clipped(self) -> float | None:
+        """Shorten long gradients, where that is asked for, and say how long they were."""
+        if not self.recipe.schedule.clip_norm:
+            return None
+        limit = self.recipe.schedule.clip_norm
+        norm = self.fabric.clip_gradients(
+            self.model, self.optimizer, max_norm=limit, error_if_nonfinite=False
+        )
+        return None if norm is None else float(norm)
+
+    def _check(self, loss: Tensor, batch: Batch) -> None:
+        """Raise where the loss of any process is no number."""
+        value = float(loss.detach())
+        if self._all_agree(not math.isfinite(value)):
+            last = self.out / LAST
+            good = f"{last} holds step {self.saved}" if self.saved else "there is no checkpoint yet"
+            raise DivergedError(
+                f"the loss is {value} at step {self.step + 1}, with the clips {batch.names}.\n"
+                f"  The last good state: {good}. Lower schedule.lr, raise schedule.warmup_steps or set "
+                "schedule.clip_norm,\n  then go on with --resume; look at those clips if it happens again."
+            )
+
+    def _all_agree(self, here: bool) -> bool:
+        """Whether anything is so in any process; the same answer in all of them."""
+        if self.share.world == 1:
+            return here
+        flag = torch.tensor(float(here), device=self.fabric.device)
+        return bool(cast(Tensor, self.fabric.all_reduce(flag, reduce_op="sum")) > 0)
+
+    def _save(self, *, patient: bool = False) -> None:
+        """Write a checkpoint; where the disk refuses, say so and try again later if `patient`."""
+        if not self.fabric.is_global_zero:
+            return
+        state = Checkpoint(
+            self.step,
+            self.seconds,
+            self.network.state_dict(),
+            self.average.state if self.average is not None else None,
+            self.optimizer.state_dict(),
+            torch.get_rng_state(),
+        )
+        try:
+            save_checkpoint(self.out / LAST, state, self.recipe, self.config, self.material.classes)
+            self.saved = self.step
+        except DiskError as error:
+            if not patient:
+                raise
+            _log.warning("no checkpoint at step %d: %s", self.step, error)
+
+    def _judged(self, journal: Journal | None) -> dict[str, float]:
+        """How good it is now; the first process judges, the others wait."""
+        metrics: dict[str, float] = {}
+        if journal is not None:
+            started = time.monotonic()
+            mean = self.average.state if self.average is not None else None
+            metrics = judge(self.network, mean, self.material, self.recipe)
+            line = {"validation": metrics, "took_s": round(time.monotonic() - started, 2)}
+            if metrics:
+                journal.write(self.step, line, scalars={f"validation/{k}": v for k, v in metrics.items()})
+        self.fabric.barrier()
+        return metrics
+
+    def _product(self, metrics: dict[str, float]) -> Path | None:
+        """The detector as it is now, beside its card."""
+        if not self.fabric.is_global_zero:
+            return None
+        return save_product(
+            self.out,
+            self.network,
+            self.average.state if self.average is not None else None,
+            self.material,
+            self.recipe,
+            {"step": self.step, "steps": self.steps, "seconds": round(self.seconds, 1), "metrics": metrics},
+        )

@@ -1,0 +1,400 @@
+"""Recipe: everything that a training run is made of, from a YAML file whose every key must be known."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from roadaware.errors import InputError, UsageError
+
+T = TypeVar("T")
+Given = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ModelRecipe:
+    """What is trained.
+
+    Args:
+        name: in the registry.
+        base: `default` as we recommend, `compact` for one CPU core, or `reference` as published.
+        fields: of the config of the network.
+        weights: file with weights to begin with: published ones, or a model of ours; none unless told.
+        freeze_batch_norm: keep the statistics and factors that batch norms begin with.
+        freeze: beginnings of the names of parameters that stay as they are, such as `backbone.conv1`.
+    """
+
+    name: str = "retinanet3d-i3d"
+    base: Literal["default", "compact", "reference"] = "default"
+    fields: dict[str, Any] = field(default_factory=dict)
+    weights: str = ""
+    freeze_batch_norm: bool = False
+    freeze: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DataRecipe:
+    """What it learns from.
+
+    Args:
+        reader: of the annotations.
+        roots: folders (or files) of annotations; several are put together.
+        options: of the reader.
+        split: the videos to learn from, such as `train_1`; all unless told.
+        validation_roots: other roots whose videos are judged; the same roots unless told.
+        validation_split: the videos that are judged; none are without roots or split of their own.
+        media: folder that `films` and the tables' paths start from; where the annotations lie unless told.
+        films: where a video's film lies, such as `videos/{video}.mp4`, or its pictures, such as
+            `rgb-images/{video}/{number:05d}.jpg` with numbers from 1 (`{frame}` from 0); as the tables say
+            unless told.
+        kinds: of labels, in the order of the scores; those of ROAD that there are unless told.
+        only_used_labels: leave out labels that no box to learn from has.
+        av_action: learn the actions of the own vehicle, where there are any.
+        min_box_px: boxes with a shorter side in the picture of the network are not learnt.
+    """
+
+    reader: str = "simulator"
+    roots: tuple[str, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+    split: str = ""
+    validation_roots: tuple[str, ...] = ()
+    validation_split: str = ""
+    media: str = ""
+    films: str = ""
+    kinds: tuple[str, ...] = ()
+    only_used_labels: bool = False
+    av_action: bool = True
+    min_box_px: float = 0.0
+
+
+@dataclass(frozen=True)
+class ClipsRecipe:
+    """How videos are cut.
+
+    Args:
+        frames: of a clip.
+        frame_step: a clip holds every so manieth frame.
+        stride: frames between the beginnings of two clips of a video; the length of a clip unless told.
+        shift: begin the clips of a pass up to a stride later, by chance.
+        batch: clips in a step, on each device.
+        accumulate: steps backwards before each step of the optimizer.
+        balance: how often clips with rare labels are drawn: `none`, or `repeat`: a clip counts as often as
+            its rarest label asks for, sqrt(balance_share / share of clips with the label), at least once.
+        balance_kinds: whose labels count; all unless told.
+        balance_share: a label that this share of the clips has counts as common.
+        balance_most: no clip counts more often.
+    """
+
+    frames: int = 8
+    frame_step: int = 1
+    stride: int = 0
+    shift: bool = False
+    batch: int = 4
+    accumulate: int = 1
+    balance: Literal["none", "repeat"] = "none"
+    balance_kinds: tuple[str, ...] = ()
+    balance_share: float = 0.05
+    balance_most: float = 8.0
+
+
+@dataclass(frozen=True)
+class ScheduleRecipe:
+    """How the weights move.
+
+    Args:
+        epochs: passes over the clips; `steps` counts instead where it is given.
+        steps: of the optimizer.
+        optimizer: sgd (with momentum) or adamw.
+        lr: rate of learning after the warm-up.
+        momentum, nesterov: of sgd.
+        betas: of adamw.
+        weight_decay: of weights; and of biases and norms too if `decay_all`, as published.
+        decay_all: see `weight_decay`.
+        bias_lr: factor of the rate of biases.
+        warmup_steps: steps over which the rate rises to `lr`.
+        warmup_from: share of `lr` that it begins with.
+        decay: `steps` multiplies by `gamma` at each of `milestones`; `cosine` falls to `final` of `lr`;
+            `none` stays.
+        milestones: in epochs, or in steps where `steps` is given.
+        gamma, final: see `decay`.
+        clip_norm: gradients longer than this are shortened; 0 for as they are.
+        ema: decay of a running mean of the weights, which then is what is judged and kept; 0 for none.
+    """
+
+    epochs: float = 30.0
+    steps: int = 0
+    optimizer: Literal["sgd", "adamw"] = "sgd"
+    lr: float = 0.0041
+    momentum: float = 0.9
+    nesterov: bool = False
+    betas: tuple[float, float] = (0.9, 0.999)
+    weight_decay: float = 1e-4
+    decay_all: bool = True
+    bias_lr: float = 2.0
+    warmup_steps: int = 0
+    warmup_from: float = 0.1
+    decay: Literal["steps", "cosine", "none"] = "steps"
+    milestones: tuple[float, ...] = (20.0, 25.0)
+    gamma: float = 0.1
+    final: float = 0.0
+    clip_norm: float = 0.0
+    ema: float = 0.0
+
+
+@dataclass(frozen=True)
+class AugmentRecipe:
+    """How pictures vary; everything is drawn once for a clip, so that its frames stay together.
+
+    Args:
+        flip: chance of a mirror image; sides in the names of labels change with it.
+        colour: chance of other brightness, contrast, saturation and hue.
+        brightness, contrast, saturation: largest share that each is raised or lowered by.
+        hue: largest turn of the colours, in shares of a circle.
+        zoom: smallest and largest factor; the picture keeps its size.
+        shift: largest move, in shares of the picture.
+        min_visible: boxes of which less stays in the picture are not learnt.
+    """
+
+    flip: float = 0.0
+    colour: float = 0.0
+    brightness: float = 0.3
+    contrast: float = 0.3
+    saturation: float = 0.3
+    hue: float = 0.02
+    zoom: tuple[float, float] = (1.0, 1.0)
+    shift: float = 0.0
+    min_visible: float = 0.25
+
+
+@dataclass(frozen=True)
+class ValidationRecipe:
+    """How it is judged on the way, by the detector that `predict` uses and by our evaluators.
+
+    Args:
+        every_steps: steps between two judgements; 0 for at the end alone.
+        videos: how many are judged, spread over those there are; 0 for all.
+        at_end: judge at the end.
+        min_agentness, nms_iou, top: of detections, see `DetectRule`.
+    """
+
+    every_steps: int = 0
+    videos: int = 0
+    at_end: bool = True
+    min_agentness: float = 0.025
+    nms_iou: float = 0.5
+    top: int = 100
+
+
+@dataclass(frozen=True)
+class MachineRecipe:
+    """What it runs on; none of it changes what is learnt but by rounding.
+
+    Args:
+        accelerator: cpu, gpu, ... or `auto`.
+        devices: on each machine; 0 for all.
+        nodes: machines.
+        strategy: `auto`, or one of Lightning's, such as `ddp` or `ddp_spawn`.
+        precision: `32`, `bf16-mixed` or another of Lightning's.
+        workers: processes that decode, beside each device; 0 decodes between the steps.
+        threads: of each device's process, on a CPU; 0 for as many as torch takes.
+        cache_gb: decoded pictures kept in memory, by all processes of a machine together.
+        channels_last: lay out weights and clips so.
+        compile: compile the network first.
+        checkpoint_minutes: between two checkpoints.
+        log_steps: steps between two lines of the log.
+        tensorboard: also log for TensorBoard.
+    """
+
+    accelerator: str = "auto"
+    devices: int = 1
+    nodes: int = 1
+    strategy: str = "auto"
+    precision: str = "32"
+    workers: int = 0
+    threads: int = 0
+    cache_gb: float = 1.0
+    channels_last: bool = True
+    compile: bool = False
+    checkpoint_minutes: float = 10.0
+    log_steps: int = 1
+    tensorboard: bool = True
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A training run, whole.
+
+    Args:
+        name: of what comes out.
+        seed: of the first weights, the order of clips and all that is drawn by chance.
+        model, data, clips, schedule, augment, validation, machine: its parts.
+
+    Raises:
+        UsageError: if a value is impossible.
+
+    Source: Singh et al., TPAMI 2022, section 5, and the released code of 3D-RetinaNet.
+    """
+
+    name: str = "road-events"
+    seed: int = 123
+    model: ModelRecipe = field(default_factory=ModelRecipe)
+    data: DataRecipe = field(default_factory=DataRecipe)
+    clips: ClipsRecipe = field(default_factory=ClipsRecipe)
+    schedule: ScheduleRecipe = field(default_factory=ScheduleRecipe)
+    augment: AugmentRecipe = field(default_factory=AugmentRecipe)
+    validation: ValidationRecipe = field(default_factory=ValidationRecipe)
+    machine: MachineRecipe = field(default_factory=MachineRecipe)
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be run."""
+        clips, schedule, augment, machine = self.clips, self.schedule, self.augment, self.machine
+        for holds, wanted in (
+            (bool(self.data.roots), "data.roots names at least one folder"),
+            (min(clips.frames, clips.frame_step, clips.batch, clips.accumulate) >= 1, _SIZES),
+            (clips.stride >= 0, "clips.stride is 0 or more"),
+            (schedule.steps > 0 or schedule.epochs > 0, "schedule.steps or schedule.epochs is above 0"),
+            (schedule.lr > 0, "schedule.lr is above 0"),
+            (0 <= schedule.ema < 1, "schedule.ema lies in [0, 1)"),
+            (sorted(schedule.milestones) == list(schedule.milestones), "schedule.milestones rise"),
+            (all(0 <= p <= 1 for p in (augment.flip, augment.colour)), "chances lie in [0, 1]"),
+            (0 < augment.zoom[0] <= augment.zoom[1], "augment.zoom is a smaller and a larger factor"),
+            (0 <= augment.shift < 1, "augment.shift lies in [0, 1)"),
+            (machine.devices >= 0 and machine.nodes >= 1, "machine.devices and nodes count"),
+            (machine.workers >= 0 and machine.threads >= 0, "machine.workers and threads are 0 or more"),
+            (machine.cache_gb >= 0 and machine.log_steps >= 1, "machine.cache_gb and log_steps count"),
+            (0 <= self.seed < 2**32, "seed lies in [0, 2^32)"),
+        ):
+            if not holds:
+                raise UsageError(f"the recipe cannot be run: {wanted}")
+
+
+_SIZES = "clips.frames, frame_step, batch and accumulate are at least 1"
+
+
+def read_recipe(path: Path, changes: Sequence[str] = ()) -> Recipe:
+    """The recipe in a YAML file.
+
+    Args:
+        path: the file.
+        changes: such as `schedule.lr=0.01`, which replace what the file says; values are YAML.
+
+    Raises:
+        InputError: if the file cannot be read.
+        UsageError: if a key is unknown or a value is of the wrong kind; each names where.
+    """
+    import yaml
+
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"is no YAML: {error}", where=str(path)) from error
+    if not isinstance(found, dict):
+        raise InputError("a recipe is a list of keys with values", where=str(path))
+    for change in changes:
+        key, sign, value = change.partition("=")
+        if not sign or not key.strip():
+            raise UsageError(f"--set takes FIELD=VALUE, such as schedule.lr=0.01, not {change!r}")
+        try:
+            _put(found, key.strip().split("."), yaml.safe_load(value))
+        except yaml.YAMLError as error:
+            raise UsageError(f"--set {key}: {value!r} is no YAML value") from error
+    return recipe_of(found)
+
+
+def recipe_of(given: Given) -> Recipe:
+    """The recipe that plain data says.
+
+    Raises:
+        UsageError: if a key is unknown or a value is of the wrong kind; each names where.
+    """
+    return _made(Recipe, given, "")
+
+
+def _put(found: dict[str, Any], keys: Sequence[str], value: Any) -> None:
+    for key in keys[:-1]:
+        found = found.setdefault(key, {})
+        if not isinstance(found, dict):
+            raise UsageError(f"--set {'.'.join(keys)}: {key} holds no fields")
+    found[keys[-1]] = value
+
+
+def _made(kind: type[T], given: Any, where: str) -> T:
+    """A dataclass from plain data."""
+    if not isinstance(given, Mapping):
+        raise UsageError(f"{where or 'the recipe'} holds fields, not {given!r}")
+    known = {each.name: each for each in fields(kind)}  # type: ignore[arg-type]
+    for key in given:
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known, n=1)
+            meant = f"; did you mean '{near[0]}'?" if near else ""
+            there = f"{where}.{key}" if where else str(key)
+            raise UsageError(f"a recipe has no field '{there}'{meant} There are {', '.join(known)}")
+    hints = get_type_hints(kind)
+    values = {
+        str(key): _value(hints[str(key)], value, f"{where}.{key}" if where else str(key))
+        for key, value in given.items()
+    }
+    missing = [
+        name
+        for name, each in known.items()
+        if name not in values and each.default is MISSING and each.default_factory is MISSING
+    ]
+    if missing:
+        raise UsageError(f"{where or 'the recipe'} lacks {', '.join(missing)}")
+    return kind(**values)
+
+
+def _value(hint: Any, value: Any, where: str) -> Any:
+    """A value of the type that a field has.
+
+    Raises:
+        UsageError: if it is of another.
+    """
+    if is_dataclass(hint):
+        return _made(hint, {} if value is None else value, where)  # type: ignore[arg-type]
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        if value not in inner:
+            raise UsageError(f"{where} is one of {', '.join(map(str, inner))}, not {value!r}")
+        return value
+    if origin in (Union, types.UnionType):
+        kinds = [kind for kind in inner if kind is not type(None)]
+        return None if value is None else _value(kinds[0], value, where)
+    if origin is tuple:
+        return _row(inner, value, where)
+    if origin is dict:
+        if not isinstance(value, Mapping):
+            raise UsageError(f"{where} holds fields, not {value!r}")
+        return dict(value)
+    return _plain(hint, value, where)
+
+
+def _row(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
+    """A list of values, or one by itself."""
+    items = list(value) if isinstance(value, list | tuple) else [value]
+    if inner[-1] is Ellipsis:
+        return tuple(_value(inner[0], item, where) for item in items)
+    if len(items) != len(inner):
+        raise UsageError(f"{where} holds {len(inner)} values, not {value!r}")
+    return tuple(_value(kind, item, where) for kind, item in zip(inner, items, strict=True))
+
+
+def _plain(hint: type, value: Any, where: str) -> Any:
+    words = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+    if hint is str and isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    if hint is float and isinstance(value, str | int) and not isinstance(value, bool):
+        try:
+            value = float(value)  # YAML takes 1e-4 for a text
+        except ValueError:
+            value = None
+    if type(value) is not hint or (hint is float and not math.isfinite(value)):
+        raise UsageError(f"{where} is {words[hint]}, not {value!r}")
+    return value

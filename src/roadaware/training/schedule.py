@@ -1,0 +1,141 @@
+"""Schedule: the rate of learning at each step, groups of parameters, and a running mean of the weights."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from roadaware.errors import UsageError
+from roadaware.training.recipe import Recipe, ScheduleRecipe
+
+
+def steps_of(schedule: ScheduleRecipe, clips: int, per_step: int) -> int:
+    """Steps of a whole run.
+
+    Args:
+        schedule: in steps or epochs.
+        clips: of a pass.
+        per_step: clips of a step of all processes.
+    """
+    return schedule.steps or max(1, math.ceil(schedule.epochs * clips / per_step))
+
+
+def rate(schedule: ScheduleRecipe, step: int, steps: int) -> float:
+    """The rate of a step.
+
+    Args:
+        schedule: how it moves.
+        step: from 0.
+        steps: of the whole run.
+    """
+    if step < schedule.warmup_steps:
+        rising = (step + 1) / schedule.warmup_steps
+        return schedule.lr * (schedule.warmup_from + (1 - schedule.warmup_from) * rising)
+    if schedule.decay == "cosine":
+        past = (step - schedule.warmup_steps) / max(1, steps - schedule.warmup_steps)
+        low = schedule.final
+        return schedule.lr * (low + (1 - low) * 0.5 * (1 + math.cos(math.pi * min(1.0, past))))
+    if schedule.decay == "steps":
+        now = float(step) if schedule.steps else step * schedule.epochs / steps
+        return schedule.lr * float(schedule.gamma ** bisect.bisect_right(schedule.milestones, now))
+    return schedule.lr
+
+
+def freeze(network: nn.Module, recipe: Recipe) -> list[nn.Module]:
+    """Stop parameters that stay as they are, and answer the batch norms that are not to be trained.
+
+    Args:
+        network: is changed.
+        recipe: says which.
+
+    Raises:
+        UsageError: if no parameter has a name that is given.
+    """
+    names = [name for name, _ in network.named_parameters()]
+    for beginning in recipe.model.freeze:
+        if not any(name.startswith(beginning) for name in names):
+            parts = sorted({".".join(name.split(".")[:2]) for name in names})
+            raise UsageError(
+                f"model.freeze: no parameter begins with '{beginning}'; there are {', '.join(parts)}"
+            )
+    for name, parameter in network.named_parameters():
+        if any(name.startswith(beginning) for beginning in recipe.model.freeze):
+            parameter.requires_grad_(False)
+    norms: list[nn.Module] = []
+    for name, module in network.named_modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm) and (
+            recipe.model.freeze_batch_norm
+            or any(f"{name}.".startswith(beginning) for beginning in recipe.model.freeze)
+        ):
+            norms.append(module)
+            for parameter in module.parameters():
+                parameter.requires_grad_(False)
+    return norms
+
+
+def optimizer_of(network: nn.Module, schedule: ScheduleRecipe) -> torch.optim.Optimizer:
+    """The optimizer; each group says in `times` what its rate is multiplied by.
+
+    Args:
+        network: its parameters that learn.
+        schedule: which, and how.
+    """
+    groups: dict[tuple[float, float], list[Tensor]] = {}
+    for name, parameter in network.named_parameters():
+        if parameter.requires_grad:
+            bias = name.endswith("bias")
+            bare = parameter.ndim <= 1 and not schedule.decay_all
+            key = (schedule.bias_lr if bias else 1.0, 0.0 if bare else schedule.weight_decay)
+            groups.setdefault(key, []).append(parameter)
+    rows = [
+        {"params": held, "weight_decay": decay, "times": times}
+        for (times, decay), held in sorted(groups.items(), key=lambda item: item[0])
+    ]
+    if schedule.optimizer == "adamw":
+        return torch.optim.AdamW(rows, lr=schedule.lr, betas=schedule.betas, fused=True)
+    return torch.optim.SGD(
+        rows, lr=schedule.lr, momentum=schedule.momentum, nesterov=schedule.nesterov, fused=True
+    )
+
+
+def set_rate(optimizer: torch.optim.Optimizer, value: float) -> None:
+    """Let an optimizer of `optimizer_of` take its next step at a rate."""
+    for group in optimizer.param_groups:
+        group["lr"] = value * group["times"]
+
+
+class Average:
+    """A running mean of weights; it follows faster at the beginning.
+
+    Args:
+        state: of the network, floating point or not.
+        decay: share of the mean that stays at each step.
+    """
+
+    def __init__(self, state: Mapping[str, Tensor], decay: float) -> None:
+        self.decay = decay
+        self.state = {name: value.detach().clone() for name, value in state.items()}
+
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        """Be as a checkpoint has it."""
+        for name, mean in self.state.items():
+            mean.copy_(state[name])
+
+    @torch.no_grad()
+    def follow(self, state: Mapping[str, Tensor], step: int) -> None:
+        """Take in the weights behind a step.
+
+        Args:
+            state: of the network.
+            step: from 0.
+        """
+        share = 1 - min(self.decay, (1 + step) / (10 + step))
+        for name, mean in self.state.items():
+            if mean.is_floating_point():
+                mean.lerp_(state[name].detach(), share)
+            else:
+                mean.copy_(state[name])

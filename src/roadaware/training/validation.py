@@ -1,0 +1,87 @@
+"""Validation: videos through the detector that `predict` uses, judged by our evaluators."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from roadaware.linking.config import LinkerConfig
+from roadaware.models.detector import Detector, FrameDetections
+from roadaware.models.retinanet3d.rule import DetectRule
+from roadaware.tasks.road_events import Classes, claims_of, figures
+from roadaware.training.footage import Film, Footage
+from roadaware.training.material import Material
+from roadaware.training.recipe import Recipe
+
+
+def spread(films: Sequence[Film], wanted: int) -> list[Film]:
+    """Some of the films, evenly spread; all where 0 are wanted."""
+    if not wanted or wanted >= len(films):
+        return list(films)
+    return [films[place * len(films) // wanted] for place in range(wanted)]
+
+
+def judge(
+    network: nn.Module, weights: Mapping[str, Tensor] | None, material: Material, recipe: Recipe
+) -> dict[str, float]:
+    """Metric to its value, of the videos that are judged; nothing where there are none.
+
+    Args:
+        network: as it is trained; it is left alone.
+        weights: a running mean of its weights, which then is judged.
+        material: scenes to be judged on.
+        recipe: how many, and which boxes count.
+    """
+    if material.judged is None:
+        return {}
+    judged = copy.deepcopy(network).eval()
+    if weights is not None:
+        judged.load_state_dict(dict(weights))
+    asked, classes = recipe.validation, material.classes
+    rule = DetectRule(min_agentness=asked.min_agentness, nms_iou=asked.nms_iou, top=asked.top)
+    detector = detector_of(judged, classes, rule)
+    films = spread(material.judged_films, asked.videos)
+    footage = Footage(films, [(film.height, film.width) for film in films])
+    with torch.no_grad():
+        found = {
+            film.video: detected(detector, footage, number, recipe.clips.frame_step)
+            for number, film in enumerate(films)
+        }
+    footage.close()
+    scenes = material.judged.only(list(found))
+    claims = claims_of(
+        found, classes, videos=scenes.videos, meta=scenes.meta, frame_step=recipe.clips.frame_step
+    )
+    return figures(claims, scenes, LinkerConfig.default(_parameters(recipe.data.reader)))
+
+
+def detector_of(network: nn.Module, classes: Classes, rule: DetectRule) -> Detector:
+    """The detector that a trained network becomes: frame by frame if it is causal, else by windows."""
+    from roadaware.models.retinanet3d.detector import StreamDetector, WindowDetector
+
+    kind = StreamDetector if network.config.causal else WindowDetector  # type: ignore[union-attr]
+    return kind(network, dict(classes.kinds), classes.av_labels, rule)  # type: ignore[arg-type]
+
+
+def detected(detector: Detector, footage: Footage, film: int, step: int) -> list[FrameDetections]:
+    """What a detector finds in a film.
+
+    Args:
+        detector: begins anew.
+        footage: pictures at their own size.
+        film: its number.
+        step: it is given every so manieth frame.
+    """
+    detector.reset()
+    found: list[FrameDetections] = []
+    for frame in range(0, footage.films[film].n_frames, step):
+        found += detector.step(footage.pictures(film, [frame])[0])
+    return [*found, *detector.finish()]
+
+
+def _parameters(reader: str) -> str:
+    """Whose parameters tubes are built with."""
+    return "ucf24" if reader == "ucf24" else "road"
