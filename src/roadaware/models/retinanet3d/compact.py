@@ -53,8 +53,9 @@ class CompactBlock(nn.Module):
 class Compact(Pyramid):
     """Two convolutions to stride 4, then residual stages with strides 4, 8, 16 and 32.
 
-    Frames mix in the first block of the stages from stride 8 on. Use `config.compact()`: about 1.7 million
-    parameters with 150 classes.
+    Frames mix in the first block of the stages from stride 8 on. Use `config.compact()`: 1.75 million
+    parameters with 150 classes, of which the trunk and pyramid have 1.26, and 0.95 GFLOP a frame of
+    320x256 before the heads.
     """
 
     def __init__(self, config: RetinaNetConfig) -> None:

@@ -158,9 +158,10 @@ def compact(**fields: object) -> RetinaNetConfig:
     small: dict[str, object] = {
         "backbone": "compact",
         "causal": True,
-        "stage_widths": (24, 48, 96, 128),
+        "stage_widths": (32, 48, 96, 128),
         "stage_blocks": (1, 2, 2, 2),
         "width": 64,
+        "head_width": 48,
         "head_layers": 2,
         "head_time": 1,
         "anchor_sizes_px": (16.0, 32.0, 64.0, 128.0),

@@ -15,12 +15,12 @@ class LevelConv(Conv):
 
     def __init__(self, *args: int | tuple[int, int, int], **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
-        self.pasts: dict[int, Tensor | None] = {}
+        self.kept_of: dict[int, tuple[Tensor, ...]] = {}
 
     def forget(self) -> None:
         """Begin a new stream at every level."""
         super().forget()
-        self.pasts = {}
+        self.kept_of = {}
 
     def forward(self, input: Tensor, level: int = 0) -> Tensor:
         """(B, C, T, H, W) to (B, C', T, H, W).
@@ -31,9 +31,9 @@ class LevelConv(Conv):
         """
         if not self.streaming:
             return super().forward(input)
-        self.past = self.pasts.get(level)
+        self.kept = self.kept_of.get(level, ())
         shown = super().forward(input)
-        self.pasts[level] = self.past
+        self.kept_of[level] = self.kept
         return shown
 
 

@@ -11,34 +11,74 @@ from torch.nn import functional
 from roadaware.models.retinanet3d.temporal import TimeConv, TimeLayer
 
 
+def folded(frames: Tensor) -> Tensor:
+    """(B, T, C, H, W) as pictures (B * T, C, H, W); a view, with channels last where they were.
+
+    Axes of length one are dropped rather than merged: a merged one gets strides that hide the layout.
+    """
+    if frames.shape[1] == 1:
+        return frames.squeeze(1)
+    return frames.squeeze(0) if frames.shape[0] == 1 else frames.flatten(0, 1)
+
+
+def unfolded(pictures: Tensor, frames: Tensor) -> Tensor:
+    """Pictures (B * T, C', H', W') as (B, T, C', H', W'), as many as `frames` (B, T, ...) has."""
+    if frames.shape[1] == 1:
+        return pictures.unsqueeze(1)
+    if frames.shape[0] == 1:
+        return pictures.unsqueeze(0)
+    return pictures.reshape(*frames.shape[:2], *pictures.shape[1:])
+
+
 def over_frames(function: Callable[[Tensor], Tensor], input: Tensor) -> Tensor:
     """Apply a function of pictures (N, C, H, W) to every frame of (B, C, T, H, W)."""
-    batch, frames = input.shape[0], input.shape[2]
-    pictures = function(input.transpose(1, 2).flatten(0, 1))
-    return pictures.reshape(batch, frames, *pictures.shape[1:]).transpose(1, 2)
+    frames = input.transpose(1, 2)
+    return unfolded(function(folded(frames)), frames).transpose(1, 2)
 
 
 class Conv(TimeConv):
     """A TimeConv that runs as convolutions of pictures, one for each tap over time, which CPUs do faster.
 
-    Frames of padding are zeros and take no part, so they are not computed.
+    Frames of padding are zeros and take no part, so they are not computed. On a stream it keeps the frames
+    it was given as they are: nobody may write into them.
     """
+
+    kept: tuple[Tensor, ...] = ()
+
+    def forget(self) -> None:
+        """Begin a new stream."""
+        super().forget()
+        self.kept = ()
 
     def forward(self, input: Tensor) -> Tensor:
         """(B, C, T, H, W) to (B, C', T', H', W')."""
-        if self.causal and self.back and self.streaming:
-            return super().forward(input)
-        pad = self.back // 2
-        return self._taps(input, self.back if self.causal else pad)
+        if not (self.causal and self.back and self.streaming and input.shape[2]):
+            return self._taps(input, self.back if self.causal else self.back // 2)
+        begin, frames = self.seen, [*self.kept, *input.split(1, dim=2)]
+        missing = self.kernel_size[0] - 1 - len(self.kept)
+        self.kept, self.seen = tuple(frames[-self.back :]), begin + input.shape[2]
+        skip = -begin % self.stride[0]
+        if skip >= input.shape[2]:
+            return self._taps(input[:, :, :0], self.back)
+        if input.shape[2] == 1:
+            return self._newest(frames)
+        return self._taps(
+            torch.cat(frames[max(0, skip - missing) :], dim=2), max(0, missing - skip), self.back
+        )
 
-    def _valid(self, input: Tensor) -> Tensor:
-        """Without padding over time."""
-        return self._taps(input, 0, self.kernel_size[0] - 1)
+    def _newest(self, frames: list[Tensor]) -> Tensor:
+        """The output of the last of the frames (B, C, 1, H, W), in one convolution of all that it sees."""
+        weight = self.weight[:, :, self.kernel_size[0] - len(frames) :]
+        stacked = weight.transpose(1, 2).flatten(1, 2)
+        seen = torch.cat([frame.squeeze(2) for frame in frames], dim=1)
+        return functional.conv2d(
+            seen, stacked, self.bias, self.stride[1:], self.space, self.dilation[1:]
+        ).unsqueeze(2)
 
     def _picture(self, input: Tensor, tap: int, bias: Tensor | None) -> Tensor:
         """(B, T, C, H, W) through the kernel of one tap."""
         pictures = functional.conv2d(
-            input.flatten(0, 1),
+            folded(input),
             self.weight[:, :, tap],
             bias,
             self.stride[1:],
@@ -46,37 +86,38 @@ class Conv(TimeConv):
             self.dilation[1:],
             self.groups,
         )
-        return pictures.reshape(*input.shape[:2], *pictures.shape[1:])
+        return unfolded(pictures, input)
 
-    def _taps(self, input: Tensor, before: int, first: int | None = None) -> Tensor:
+    def _taps(self, input: Tensor, before: int, whole: int | None = None) -> Tensor:
         """The sum over taps; output j sees frames j * stride - before and on.
 
         Args:
             input: (B, C, T, H, W).
             before: frames of zeros before the first.
-            first: the tap that meets a frame at every output; `before` where padded as much as the kernel.
+            whole: the tap that meets a frame at every output, which is `before` if no frame was cut off.
         """
         taps, stride = self.kernel_size[0], self.stride[0]
         frames = input.transpose(1, 2)
         last = frames.shape[1] - 1
-        whole = before if first is None else first
+        whole = before if whole is None else whole
         outputs = (last + before - whole) // stride + 1
-        start = whole - before
-        total = self._picture(
-            frames[:, start : start + (outputs - 1) * stride + 1 : stride], whole, self.bias
-        )
+        total = self._picture(_every(frames, whole - before, outputs, stride), whole, self.bias)
         for tap in range(taps):
             begin = max(0, -((tap - before) // stride))
             end = min(outputs, (last + before - tap) // stride + 1)
             if tap == whole or begin >= end:
                 continue
-            start = begin * stride + tap - before
-            part = frames[:, start : start + (end - begin - 1) * stride + 1 : stride]
+            part = _every(frames, begin * stride + tap - before, end - begin, stride)
             if end - begin == outputs:
                 total = total + self._picture(part, tap, None)
             else:
                 total[:, begin:end] += self._picture(part, tap, None)
         return total.transpose(1, 2)
+
+
+def _every(frames: Tensor, start: int, count: int, stride: int) -> Tensor:
+    """`count` frames of (B, T, ...) from `start` on, `stride` apart."""
+    return frames[:, start : start + max(0, (count - 1) * stride + 1) : stride]
 
 
 class Norm(nn.BatchNorm3d):

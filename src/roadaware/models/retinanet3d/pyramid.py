@@ -1,4 +1,4 @@
-"""The feature pyramid P3 to P7 over the three maps of a trunk, with the feature of the own vehicle; imports torch."""
+"""The feature pyramid over a trunk, with the feature of the own vehicle; imports torch."""
 
 from __future__ import annotations
 
@@ -79,9 +79,8 @@ class Pyramid(nn.Module):
         if self.levels > 4:
             maps.append(self.conv7(functional.relu(maps[3])))
         ego = maps[-1].mean(dim=(3, 4), keepdim=True)
-        if self.repeats is not None:
-            shown = [
-                repeat(map, input.shape[2]) for repeat, map in zip(self.repeats, [*maps, ego], strict=True)
-            ]
-            maps, ego = shown[:-1], shown[-1]
-        return Features(maps, ego.flatten(2))
+        if self.repeats is None:
+            return Features(maps, ego.flatten(2))
+        frames = input.shape[2]
+        shown = [repeat(map, frames) for repeat, map in zip(self.repeats, [*maps, ego], strict=True)]
+        return Features(shown[:-1], shown[-1].flatten(2))

@@ -1,4 +1,4 @@
-"""Units that carry a state from frame to frame in place of a kernel over time; they are causal; imports torch."""
+"""Units that carry a state from frame to frame in place of a kernel over time; imports torch."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _EVERY_SECOND = 2
 
 
 def over_time(stage: int, block: int) -> bool:
-    """Whether a block looks over time: all of the first stage, every second one of the next two, two of the last."""
+    """Whether a block looks over time: all of the first stage, every second of two more, two of the last."""
     return stage == 0 or (stage in (1, 2) and block % _EVERY_SECOND == 0) or (stage == 3 and block < 2)
 
 

@@ -1,4 +1,4 @@
-"""SlowFast: a slow way with many channels and a fast one with few, which tells the slow one; imports torch."""
+"""SlowFast: a slow way of many channels that a fast one of few informs; imports torch."""
 
 from __future__ import annotations
 
@@ -96,6 +96,7 @@ class Ways(nn.Module):
 
     def forward(self, input: Tensor) -> list[Tensor]:
         """(B, 3, T, H, W) to three maps (B, C, T, H', W')."""
+        input = input.clone()  # a stream keeps it, and it is the caller's
         fast = functional.relu(self.fast_bn1(self.fast_conv1(input)), inplace=True)
         fast = space_pool(fast, 1)
         slow = functional.relu(self.slow_bn1(self.slow_conv1(self.every_second(input))), inplace=True)
@@ -112,7 +113,7 @@ class Ways(nn.Module):
 
 
 class SlowFast(Pyramid):
-    """SlowFast under a pyramid; beside it lies, where asked for, the ResNet that nothing uses, as released."""
+    """SlowFast under a pyramid, and beside it, where asked for, the ResNet that nothing uses."""
 
     def __init__(self, config: RetinaNetConfig) -> None:
         base = config.base_width * EXPANSION
