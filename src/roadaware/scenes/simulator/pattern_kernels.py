@@ -54,9 +54,13 @@ def tone_of(material: int, u: float, v: float, foot: float, noise: Any) -> float
         noise: (256, 256) f32.
     """
     if material == ASPHALT:
-        fine = grain_of(noise, u * 42.0, v * 42.0) - 0.5
+        if foot > 1.7:
+            return 1.0
         worn = waves_of(noise, u * 0.45, v * 0.45) + 0.6 * waves_of(noise, u * 1.7 + 31.0, v * 1.7) - 0.8
-        return 1.0 + 0.42 * fine * _seen(0.024, foot) + 0.22 * worn * _seen(1.0, foot)
+        tone = 1.0 + 0.22 * worn * _seen(1.0, foot)
+        if foot < 0.04:
+            tone += 0.42 * (grain_of(noise, u * 42.0, v * 42.0) - 0.5) * _seen(0.024, foot)
+        return float(tone)
     if material == PAVING:
         return _slabs(u, v, foot, noise)
     if material == BRICK:
@@ -70,6 +74,8 @@ def tone_of(material: int, u: float, v: float, foot: float, noise: Any) -> float
         leaves = waves_of(noise, u * 9.0, v * 9.0) - 0.5
         return 1.0 + 1.1 * leaves * _seen(0.12, foot) + 0.9 * (waves_of(noise, u * 2.6, v * 2.6) - 0.5)
     if material == CLOTH:
+        if foot > 0.17:
+            return 1.0
         folds = waves_of(noise, u * 13.0 + 1.5 * v, v * 3.0) - 0.5
         return 1.0 + 0.4 * folds * _seen(0.1, foot)
     if material == MARKING:

@@ -12,7 +12,8 @@ from roadaware.scenes.simulator.pattern_kernels import waves_of
 SHRINK = 4
 """By how much the picture is smaller that bloom is made of."""
 # Depths, over that of the wet ground, at which a mirrored ray is compared with what stands there.
-_STEPS = (1.19, 1.41, 1.67, 1.97, 2.31, 2.71, 3.17, 3.71, 4.33)
+_STEPS = np.array((1.19, 1.41, 1.67, 1.97, 2.31, 2.71, 3.17, 3.71, 4.33))
+_RISES = 2.0 / _STEPS - 1.0
 
 
 @kernel
@@ -79,12 +80,12 @@ def _mix_mirrored(light: Any, i: int, j: int, depth: float, share: float, ripple
     below = i + 0.5 - horizon
     side = min(columns - 1, max(0, int(j + ripple)))
     row = 0
-    for further in _STEPS:
-        row = int(horizon + below * (2.0 / further - 1.0))
+    for step in range(len(_STEPS)):
+        row = int(horizon + below * _RISES[step])
         if row < 0 or row >= rows:
             break
-        hit = inverse[row, side]
-        if 1.0 / 1.12 < hit * depth * further < 1.0 / 0.72:
+        hit = inverse[row, side] * depth * _STEPS[step]
+        if 1.0 / 1.12 < hit < 1.0 / 0.72:
             break
     row = min(rows - 1, max(0, row))
     for k in range(3):
@@ -178,32 +179,37 @@ def expose(
         seed: of the noise.
         rgb: (h, w, 3) u8, filled.
     """
-    last = len(tones) - 1
+    last, wide = len(tones) - 1, light.shape[1]
     steps = exposure * last / 4.0
     lit = glare[3] + glare[4] + glare[5] > 0.0
     veil = 0.0
+    cells, shares, bloom = np.empty(wide, np.int64), np.empty(wide), np.empty((small.shape[1], 3))
+    for j in range(wide):
+        cells[j], shares[j] = _between(j, small.shape[1])
     for i in range(light.shape[0]):
         y, a = _between(i, small.shape[0])
-        for j in range(light.shape[1]):
+        for x in range(small.shape[1]):
+            for k in range(3):
+                bloom[x, k] = small[y, x, k] * (1.0 - a) + small[y + 1, x, k] * a
+        for j in range(wide):
             if lit:
                 away = np.hypot(j - glare[0], i - glare[1]) / glare[2]
                 veil = 0.16 / (0.08 + away * away) + 0.28 * np.exp(-2.5 * away)
             # A hash of the pixel (after Wang), whose four bytes add up to about a bell curve.
-            h = (seed ^ ((i * light.shape[1] + j) * 2654435761)) & 0xFFFFFFFF
+            h = (seed ^ ((i * wide + j) * 2654435761)) & 0xFFFFFFFF
             h = ((h ^ 61) ^ (h >> 16)) * 9 & 0xFFFFFFFF
             h = (h ^ (h >> 4)) * 668265261 & 0xFFFFFFFF
             h = h ^ (h >> 15)
-            noise = grain * ((h & 255) + ((h >> 8) & 255) + ((h >> 16) & 255) + (h >> 24) - 510) / 147.8
-            x, b = _between(j, small.shape[1])
-            w00, w01, w10, w11 = (1.0 - a) * (1.0 - b), (1.0 - a) * b, a * (1.0 - b), a * b
+            noise = grain * ((h & 255) + ((h >> 8) & 255) + ((h >> 16) & 255) + (h >> 24) - 510) / 147.8 + 0.5
+            x, b = cells[j], shares[j]
             for k in range(3):
-                level = light[i, j, k] + veil * glare[3 + k]
-                level += small[y, x, k] * w00 + small[y, x + 1, k] * w01
-                level += small[y + 1, x, k] * w10 + small[y + 1, x + 1, k] * w11
+                level = (
+                    light[i, j, k] + veil * glare[3 + k] + bloom[x, k] + (bloom[x + 1, k] - bloom[x, k]) * b
+                )
                 tone = tones[min(last, int(max(0.0, level * steps) + 0.5))]
                 # Each colour has a little noise of its own.
                 tint = 0.004 * grain * (((h >> (8 * k)) & 255) - 127.5)
-                rgb[i, j, k] = np.uint8(min(255.0, max(0.0, tone + noise + tint + 0.5)))
+                rgb[i, j, k] = np.uint8(min(255.0, max(0.0, tone + noise + tint)))
 
 
 @inlined
