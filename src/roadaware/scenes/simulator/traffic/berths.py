@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Bools, Floats
+from roadaware.scenes.simulator.actors import Floats
 from roadaware.scenes.simulator.layout import Lane, Layout
 from roadaware.scenes.simulator.traffic.following import Bodies
 from roadaware.scenes.simulator.traffic.strips import strip_of
 from roadaware.scenes.simulator.traffic.vehicle import Berth, Shift, Vehicle
 
+BAY_M = 5.8
+"""Length of a bay."""
 SIDEWAYS_M = 7.0
 """Of the path over which one moves into a bay."""
 PATIENCE_S = 12.0
@@ -29,36 +31,31 @@ def berth_beside(vehicle: Vehicle, bay: tuple[float, float]) -> Berth:
     return Berth(along + vehicle.base_m + SIDEWAYS_M + 0.2, along, left, SIDEWAYS_M)
 
 
-def bays_beside(layout: Layout, lane: Lane, empty: dict[int, Floats]) -> list[tuple[float, float]]:
+def bays_beside(layout: Layout, lane: Lane) -> list[tuple[float, float]]:
     """Bays beside a lane that one can back into, metres along and to the left of it.
 
     Args:
         layout: roads.
         lane: of vehicles.
-        empty: number of a row of bays to (k, 2) the middles of bays that are empty, as the next one is.
     """
     found: list[tuple[float, float]] = []
     for number in layout.roads[lane.road].lanes:
         row = layout.lanes[number]
-        if row.forward == lane.forward and row.order == lane.order + 1 and len(empty.get(number, ())):
-            along, left = lane.line.project(empty[number])
-            found += [
-                (float(s), float(x)) for s, x in zip(along, left, strict=True) if abs(float(x)) < BESIDE_M
-            ]
+        if row.kind == "parking" and row.forward == lane.forward and row.order == lane.order + 1:
+            along, left = lane.line.project(bays_of(row))
+            places = zip(along.tolist(), left.tolist(), strict=True)
+            found += [(s, x) for s, x in places if abs(x) < BESIDE_M]
     return found
 
 
-def empty_bays(lane: Lane, taken: Bools) -> Floats:
-    """(k, 2) middles of the bays of a row that are empty, as are those before and behind them.
+def bays_of(row: Lane) -> Floats:
+    """(k, 2) the middles of the bays of a row.
 
     Args:
-        lane: the row.
-        taken: (n,) whether somebody is parked there.
+        row: of parking bays.
     """
-    n = len(taken)
-    free = ~np.concatenate([[True], taken, [True]])
-    rows = np.flatnonzero(free[1:-1] & free[2:])
-    found: Floats = lane.line.at((rows + 0.5) * lane.line.length / max(n, 1)).reshape(-1, 2)
+    n = max(round(row.line.length / BAY_M), 1)
+    found: Floats = row.line.at((np.arange(n) + 0.5) * row.line.length / n)
     return found
 
 
@@ -111,4 +108,5 @@ def clear_behind(vehicle: Vehicle, row: int, bodies: Bodies, people: Floats) -> 
     ahead, left = dx * c + dy * s, dy * c - dx * s
     tail = -vehicle.length / 2
     behind = (ahead < tail + 0.5) & (ahead > tail - min(way, 4.0) - 1.2)
-    return not bool((behind & (np.abs(left) < vehicle.width / 2 + 0.9)).any())
+    left = left + vehicle.left_m
+    return not bool((behind & (left > low - 0.6) & (left < high + 0.6)).any())

@@ -9,7 +9,7 @@ import numpy as np
 from roadaware.scenes.simulator.actors import Actor, Bools, Floats, Pose
 from roadaware.scenes.simulator.config import SceneConfig
 from roadaware.scenes.simulator.layout import Lane
-from roadaware.scenes.simulator.traffic.berths import BESIDE_M, bays_beside, berth_beside, empty_bays
+from roadaware.scenes.simulator.traffic.berths import BAY_M, BESIDE_M, bays_beside, bays_of, berth_beside
 from roadaware.scenes.simulator.traffic.kinds import PARKED, Make, Manners, draw_kind, draw_make
 from roadaware.scenes.simulator.traffic.net import Net
 from roadaware.scenes.simulator.traffic.record import FACTS, actor_of
@@ -19,7 +19,6 @@ from roadaware.scenes.simulator.traffic.vehicle import Shift, Vehicle
 EGO_SIZE_M = (4.4, 1.82, 1.5)
 START_M = 60.0
 """Of road that lies behind the own vehicle at the start."""
-BAY_M = 5.8
 CLEAR_M = 8.0
 """Nobody is parked nearer to something that lies about."""
 SEEN_M = 150.0
@@ -33,7 +32,7 @@ CYCLIST_AHEAD, BUS_AHEAD = 0.35, 0.12
 """Shares of scenes in which one of them starts before the own vehicle."""
 LEAVING, AT_ONCE = 0.5, 2
 """Share of parked vehicles that would leave when the own vehicle comes, and how many do at a time."""
-PARKER, BACKING, OWN_PARKED = 0.4, 0.35, 0.03
+PARKER, BACKING, OWN_PARKED = 0.5, 0.35, 0.03
 """Shares of scenes in which somebody backs into a bay ahead, of those with hazard lights who back up first,
 and of scenes in which the own vehicle starts in a bay."""
 REVERSING = 0.7
@@ -86,7 +85,6 @@ class Cast:
         self.ego = self._ego()
         self.vehicles: list[Vehicle] = [self.ego]
         self.gone: list[Vehicle] = []
-        self.empty: dict[int, Floats] = {}
         self.parked = [p for lane in net.layout.lanes if lane.kind == "parking" for p in self._row(lane)]
         if config.behaviour.vehicles > 0:
             self._specials()
@@ -131,12 +129,11 @@ class Cast:
 
     def _row(self, lane: Lane) -> list[Parked]:
         """Who is parked in a row of bays."""
-        n = max(round(lane.line.length / BAY_M), 1)
+        middles = bays_of(lane)
+        n = len(middles)
         taken: Bools = self.rng.random(n) < self.config.behaviour.parked
         if self.ego.hold:
-            middles = lane.line.at((np.arange(n) + 0.5) * lane.line.length / n)
             taken &= np.hypot(*(middles - (self.ego.x, self.ego.y)).T) > CLEAR_M
-        self.empty[lane.number] = empty_bays(lane, taken)
         found: list[Parked] = []
         for k in np.flatnonzero(taken).tolist():
             make = draw_make(self.rng, draw_kind(self.rng, PARKED), lane.width_m, 5.45)
@@ -199,7 +196,7 @@ class Cast:
         for lane in self.net.layout.lanes:
             if lane.road not in roads or lane.kind != "vehicle":
                 continue
-            for bay in bays_beside(self.net.layout, lane, self.empty):
+            for bay in bays_beside(self.net.layout, lane):
                 dx, dy = lane.line.at(bay[0]) - (self.ego.x, self.ego.y)
                 ahead = dx * np.cos(self.ego.heading) + dy * np.sin(self.ego.heading)
                 if 28.0 < ahead < 85.0 and bay[0] > 30.0:
@@ -213,6 +210,8 @@ class Cast:
                 made.berth = berth_beside(made, bay)
                 made.v = min(made.v, float(np.sqrt(2.4 * (made.berth.stop_s - made.s))))
                 self.vehicles.append(made)
+                x, y = lane.line.beside(*bay).tolist()
+                self.parked = [p for p in self.parked if np.hypot(p.x - x, p.y - y) > 1.6 * BAY_M]
                 return
 
     def _stop_somebody(self, lanes: list[Lane]) -> None:

@@ -140,12 +140,13 @@ class Recorder:
         parked = vehicle.hazard or vehicle.hold in ("kerb", "berth", "parked")
         braking = not parked and (vehicle.a < -BRAKING or (vehicle.v < STANDING and not cyclist))
         lamps = self.head
+        backs = vehicle.v < -0.02 or (vehicle.reverse_m > 0 and vehicle.v <= 0)
         if not cyclist:
             lamps |= Lamp.BRAKE if braking else Lamp(0)
             if (time_s * BLINK_HZ) % 1.0 < 0.5:
                 lamps |= Lamp.LEFT if signals in (1, HAZARD) else Lamp(0)
                 lamps |= Lamp.RIGHT if signals in (-1, HAZARD) else Lamp(0)
-            lamps |= Lamp.REVERSE if vehicle.reverse_m > 0 and vehicle.v <= 0 else Lamp(0)
+            lamps |= Lamp.REVERSE if backs else Lamp(0)
             lamps |= Lamp.BEACON if vehicle.beacon else Lamp(0)
         leg = vehicle.path.legs[vehicle.leg]
         passing = vehicle.passing
