@@ -14,9 +14,13 @@ if TYPE_CHECKING:
     from roadaware.cli.options import ConfigName
     from roadaware.scenes.tables import Scenes
 
+MADE_UP = "simulator"
+
 
 def opened(dataset: str, path: Path, **options: Any) -> Scenes:
     """A dataset's tables: read from its files, or opened from a folder that `read -o` wrote.
+
+    Made-up scenes stand for any dataset: what is asked of them then says whether they are fit for it.
 
     Args:
         dataset: name of a reader.
@@ -33,15 +37,16 @@ def opened(dataset: str, path: Path, **options: Any) -> Scenes:
     if is_saved(path):
         with console.working(f"opening {path}"):
             scenes = open_scenes(path)
-        named = reader_named(dataset).datasets
+        named = (*reader_named(dataset).datasets, *reader_named(MADE_UP).datasets)
         if scenes.meta.dataset not in named:
             found = scenes.meta.dataset or "no named set"
             raise InputError(
-                f"expected tables of {' or '.join(named)}, found those of {found}",
+                f"expected tables of {' or '.join(named[:-1])}, found those of {found}",
                 where=str(path),
                 hint="name the dataset that was saved there, or point at the release",
             )
         return scenes
+    dataset = MADE_UP if is_made_up(path) else dataset
     with console.progress(f"reading {dataset.upper()}") as progress, console.working(f"reading {path}"):
         return read(dataset, path, progress=progress, **options)
 
@@ -49,6 +54,11 @@ def opened(dataset: str, path: Path, **options: Any) -> Scenes:
 def is_saved(path: Path) -> bool:
     """Whether a folder holds tables that `read -o` wrote."""
     return (path / "meta.json").is_file()
+
+
+def is_made_up(path: Path) -> bool:
+    """Whether a folder holds scenes that `simulate` made up."""
+    return (path / "simulation.json").is_file()
 
 
 def sampled(

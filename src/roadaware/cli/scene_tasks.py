@@ -63,7 +63,7 @@ TASKS: dict[str, SceneTask] = {
         SceneTask(
             "actions",
             "actions of persons",
-            ("ava", "chaotic_world", "label_studio"),
+            ("ava", "chaotic_world", "label_studio", "simulator"),
             ("roadaware.scenes.formats.action_claims", "read_action_claims"),
             ("roadaware.metrics.actions.state", "JudgedActions"),
             "csv with video, time, corners, action and score",
@@ -74,7 +74,7 @@ TASKS: dict[str, SceneTask] = {
         SceneTask(
             "relations",
             "behaviour graphs",
-            ("vidvrd", "label_studio"),
+            ("vidvrd", "label_studio", "simulator"),
             ("roadaware.scenes.formats.relation_claims", "read_relation_claims"),
             ("roadaware.metrics.relations.state", "JudgedRelations"),
             "JSON with the triplets of each video",
@@ -85,7 +85,7 @@ TASKS: dict[str, SceneTask] = {
         SceneTask(
             "grounding",
             "events found by sentences",
-            ("hcstvg", "vidstg", "label_studio"),
+            ("hcstvg", "vidstg", "label_studio", "simulator"),
             ("roadaware.scenes.formats.grounding_claims", "read_grounding_claims"),
             ("roadaware.metrics.grounding.evaluate", "GroundedSentences"),
             "JSON with the span and the boxes of each sentence",
@@ -96,7 +96,7 @@ TASKS: dict[str, SceneTask] = {
         SceneTask(
             "sound",
             "sounds found in pictures",
-            ("vggss", "flickr_soundnet", "chaotic_world", "label_studio"),
+            ("vggss", "flickr_soundnet", "chaotic_world", "label_studio", "simulator"),
             ("roadaware.scenes.formats.sound_maps", "read_sound_maps"),
             ("roadaware.metrics.sound.evaluate", "LocalisedSounds"),
             "a folder of .npy maps, an .npz archive, or JSON with a map for each name",

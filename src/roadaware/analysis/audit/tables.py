@@ -74,7 +74,10 @@ def boxes_without_area(context: Context) -> Finding:
 
 def repeated_names(context: Context) -> Finding:
     """Tracks that share video and identifier with another."""
-    named = context.scenes.tubes.with_columns(pl.col("video", "name").cast(pl.String))
+    tubes = context.scenes.tubes
+    # What is cut out of a track by its labels has the track's name.
+    tubes = tubes.filter(pl.col("parent").is_null()) if "parent" in tubes.columns else tubes
+    named = tubes.with_columns(pl.col("video", "name").cast(pl.String))
     twice = named.filter(pl.struct("video", "name").is_duplicated())
     return Finding(
         name="repeated-names",

@@ -18,6 +18,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
+_NOT_OF_BOXES = ("agentness", "av_action", "predicate", "sound")
 _LEAST_AGENTNESS, _MOST_PER_FRAME = 0.025, 100
 
 
@@ -98,7 +99,7 @@ def perturbed(scenes: Scenes, *, seed: int = 0, detector: Detector | None = None
     _check(scenes)
     rng = np.random.default_rng([seed, 24])
     found = _seen(rng, scenes, detector)
-    kinds = [kind for kind in scenes.meta.vocabularies if kind not in ("agentness", "av_action")]
+    kinds = [kind for kind in scenes.meta.vocabularies if kind not in _NOT_OF_BOXES]
     truth = {kind: _truth(scenes, kind) for kind in kinds}
     agentness = _sigmoid(found.quality)
     dense = np.concatenate(_scored(rng, scenes, detector, found, truth), axis=1)

@@ -24,6 +24,7 @@ _HEADER = re.compile(rb"[A-Za-z_]")
 # own evaluation have one form, so such a file is taken for annotations where these are asked for.
 # Any of these groups of keys, all of them present, tells the reader; the first that fits counts.
 _KEYS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
+    ("simulator", (("roadaware-simulation",),)),
     ("label_studio", (("from_name", "result"), ("data", "annotations", "result"), ("data", "predictions"))),
     ("vidstg", (("used_segment",), ("temporal_gt",), ("videos", "trajectories"), ("qtype", "trajectories"))),
     ("vidvrd", (("relation_instances",), ("subject/objects",))),
@@ -56,7 +57,7 @@ def sniff(path: Path) -> str:
         f"expected annotations of a known format, found {seen or 'no .json, .csv or .xml file'}",
         where=shown(str(path)),
         hint="AVA and Chaotic World csv, VidVRD, VidOR, HC-STVG, VidSTG, VGG-SS and Label Studio JSON, and "
-        "Flickr-SoundNet XML are known by what is in them; `--reader NAME` says which it is",
+        "Flickr-SoundNet XML and made-up scenes are known by what is in them; `--reader NAME` says which it is",
     )
 
 
