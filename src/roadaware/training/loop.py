@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from roadaware.config import to_dict
 from roadaware.errors import DiskError, RoadawareError, UsageError
 from roadaware.models.retinanet3d.config import RetinaNetConfig
-from roadaware.models.retinanet3d.loss import losses
+from roadaware.models.retinanet3d.lean import Trainee
 from roadaware.models.retinanet3d.pictures import Fit
 from roadaware.training.batches import Batch, loader, prepared
 from roadaware.training.build import config_of, network_of
@@ -146,16 +146,16 @@ class Run:
                 _log.warning("goes on with another recipe than it began with: %s", ", ".join(changed))
             self.network.load_state_dict(found.network)
             self.step, self.seconds, self.saved = found.step, found.seconds, found.step
-        network: nn.Module = self.network
         if recipe.machine.channels_last:
-            network = network.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]
-        optimizer = optimizer_of(network, recipe.schedule)
+            self.network.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]
+        optimizer = optimizer_of(self.network, recipe.schedule)
         if found is not None:
             optimizer.load_state_dict(found.optimizer)
             torch.set_rng_state(found.chance)
+        trainee: nn.Module = Trainee(self.network, recipe.model.likeliest or None)
         if recipe.machine.compile:
-            network = cast(nn.Module, torch.compile(network))
-        self.model, self.optimizer = fabric.setup(network, optimizer)
+            trainee = cast(nn.Module, torch.compile(trainee))
+        self.model, self.optimizer = fabric.setup(trainee, optimizer)
         self.average: Average | None = None
         if recipe.schedule.ema:
             self.average = Average(self.network.state_dict(), recipe.schedule.ema)
@@ -260,7 +260,7 @@ class Run:
         x, targets = prepared(
             batch, self.fit, self.fabric.device, channels_last=self.recipe.machine.channels_last
         )
-        found = losses(self.model(x), targets, self.config)
+        found = self.model(x, targets)
         matched = found["matched"].to(x.device)
         known = (targets.av >= 0).sum().to(matched)
         boxes, frames = self._shared(matched), self._shared(known)

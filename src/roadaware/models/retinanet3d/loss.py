@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from roadaware.models.retinanet3d.coding import encode
 from roadaware.models.retinanet3d.config import RetinaNetConfig
+from roadaware.models.retinanet3d.focal import focal, focal_sum
 from roadaware.models.retinanet3d.matching import BACKGROUND, IGNORED, match
 from roadaware.models.retinanet3d.targets import Targets
 
@@ -34,19 +35,19 @@ class Predicted(Protocol):
         """(B, T, N, 4)."""
 
 
-def focal(logits: Tensor, truth: Tensor, alpha: float, gamma: float) -> Tensor:
-    """The focal loss of each logit: -a (1 - p)^gamma log p of the probability p of what is true.
+class Matches(NamedTuple):
+    """Which anchors stand for what.
 
     Args:
-        logits: of any shape.
-        truth: of the same shape, 0 or 1.
-        alpha, gamma: the weight of ones (1 - alpha that of zeros), and how much easy ones are discounted.
-
-    Source: Lin et al., ICCV 2017, eq. 5.
+        assigned: (B T, N) as `match` gives it; -1 also where a frame teaches nothing.
+        frame, anchor: (k) the anchors that stand for a box.
+        row: (k) that box, among all boxes of the batch.
     """
-    crossed = functional.binary_cross_entropy_with_logits(logits, truth, reduction="none")
-    wrong = torch.sigmoid(logits * (1 - 2 * truth))
-    return (alpha * truth + (1 - alpha) * (1 - truth)) * wrong**gamma * crossed
+
+    assigned: Tensor
+    frame: Tensor
+    anchor: Tensor
+    row: Tensor
 
 
 def losses(outputs: Predicted, targets: Targets, config: RetinaNetConfig) -> dict[str, Tensor]:
@@ -66,64 +67,78 @@ def losses(outputs: Predicted, targets: Targets, config: RetinaNetConfig) -> dic
 
     Source: released code, modules/detection_loss.py.
     """
-    matched = _matched(targets, outputs.anchors, config)
-    frame, anchor = (matched > BACKGROUND).nonzero(as_tuple=True)
-    starts = torch.tensor([0, *targets.counts], device=frame.device).cumsum(0)
-    row = starts[frame] + matched[frame, anchor] - 1
-    count = max(1, len(row))
-    box_loss = _box_loss(outputs, targets, config, frame, anchor, row) / (4 * count)
-    class_loss = _class_loss(outputs, targets, config, matched, frame, anchor, row) / count
-    av_loss = _av_loss(outputs.av_logits, targets.av, config)
-    total = box_loss + class_loss / config.class_weight + av_loss / config.av_weight
+    matches = matches_of(targets, outputs.anchors, config)
+    classes = _class_loss(outputs.class_logits, targets, matches, config)
+    return summed(outputs.offsets, classes, outputs.av_logits, outputs.anchors, targets, matches, config)
+
+
+def summed(
+    offsets: Tensor,
+    classes: Tensor,
+    av_logits: Tensor,
+    anchors: Tensor,
+    targets: Targets,
+    matches: Matches,
+    config: RetinaNetConfig,
+) -> dict[str, Tensor]:
+    """The loss as `losses` gives it, of a sum of the classes' loss that is at hand.
+
+    Args:
+        offsets: (B, T, N, 4).
+        classes: scalar, not yet divided.
+        av_logits: (B, T, V).
+        anchors: (N, 4).
+        targets: the truth.
+        matches: of anchors and truth.
+        config: of the network.
+    """
+    count = max(1, len(matches.row))
+    box_loss = _box_loss(offsets, anchors, targets, matches, config) / (4 * count)
+    class_loss, av_loss = classes / count, _av_loss(av_logits, targets.av, config)
     return {
-        "total": total,
+        "total": box_loss + class_loss / config.class_weight + av_loss / config.av_weight,
         "boxes": box_loss,
         "classes": class_loss,
         "av": av_loss,
-        "matched": torch.tensor(float(len(row))),
+        "matched": torch.tensor(float(len(matches.row))),
     }
 
 
-def _matched(targets: Targets, anchors: Tensor, config: RetinaNetConfig) -> Tensor:
-    """(B * T, N) as `match`, with the frames left out that teach nothing."""
-    matched = match([boxes for clip in targets.boxes for boxes in clip], anchors, config)
+def matches_of(targets: Targets, anchors: Tensor, config: RetinaNetConfig) -> Matches:
+    """Which anchors stand for which boxes of a batch.
+
+    Args:
+        targets: the truth.
+        anchors: (N, 4) in pixels.
+        config: thresholds, and what frames without boxes teach.
+    """
+    assigned = match([boxes for clip in targets.boxes for boxes in clip], anchors, config)
     empty = torch.tensor([not count for count in targets.counts], device=anchors.device)
     unknown = empty if config.empty_frames == "ignore" else empty & ~targets.labelled.flatten()
-    return matched.masked_fill_(unknown[:, None], IGNORED)
+    assigned.masked_fill_(unknown[:, None], IGNORED)
+    frame, anchor = (assigned > BACKGROUND).nonzero(as_tuple=True)
+    starts = torch.tensor([0, *targets.counts], device=frame.device).cumsum(0)
+    return Matches(assigned, frame, anchor, starts[frame] + assigned[frame, anchor] - 1)
 
 
 def _box_loss(
-    outputs: Predicted, targets: Targets, config: RetinaNetConfig, frame: Tensor, anchor: Tensor, row: Tensor
+    offsets: Tensor, anchors: Tensor, targets: Targets, matches: Matches, config: RetinaNetConfig
 ) -> Tensor:
     """Smooth L1 summed over matched anchors."""
-    offsets = outputs.offsets.flatten(0, 1)[frame, anchor]
-    if not len(row):
-        return offsets.sum()
-    boxes = torch.cat([boxes for clip in targets.boxes for boxes in clip])[row]
-    wanted = encode(boxes.to(offsets.dtype), outputs.anchors[anchor].to(offsets.dtype), config)
-    return functional.smooth_l1_loss(offsets, wanted, beta=config.box_beta, reduction="sum")
+    found = offsets.flatten(0, 1)[matches.frame, matches.anchor]
+    if not len(matches.row):
+        return found.sum()
+    boxes = torch.cat([boxes for clip in targets.boxes for boxes in clip])[matches.row]
+    wanted = encode(boxes.to(found.dtype), anchors[matches.anchor].to(found.dtype), config)
+    return functional.smooth_l1_loss(found, wanted, beta=config.box_beta, reduction="sum")
 
 
-def _class_loss(
-    outputs: Predicted,
-    targets: Targets,
-    config: RetinaNetConfig,
-    matched: Tensor,
-    frame: Tensor,
-    anchor: Tensor,
-    row: Tensor,
-) -> Tensor:
-    """Focal loss summed over anchors that are not ignored: all as background, matched ones put right."""
-    logits = outputs.class_logits.flatten(0, 1)
-    alpha, gamma = config.focal_alpha, config.focal_gamma
-    background = (1 - alpha) * functional.softplus(logits) * torch.sigmoid(logits) ** gamma
-    total = (background.sum(-1) * (matched != IGNORED)).sum()
-    if not len(row):
-        return total
-    truth = torch.cat([classes for clip in targets.classes for classes in clip])[row].to(logits.dtype)
-    chosen = logits[frame, anchor]
-    right = focal(chosen, truth, alpha, gamma) - focal(chosen, torch.zeros_like(truth), alpha, gamma)
-    return total + right.sum()
+def _class_loss(logits: Tensor, targets: Targets, matches: Matches, config: RetinaNetConfig) -> Tensor:
+    """Focal loss summed over anchors that are not ignored: background, but for those that are matched."""
+    truth = torch.cat([classes for clip in targets.classes for classes in clip])[matches.row]
+    rows = matches.frame * matches.assigned.shape[1] + matches.anchor
+    counts = (matches.assigned != IGNORED).flatten()
+    return focal_sum(logits.flatten(0, 2), counts, rows, truth, config.focal_alpha, config.focal_gamma)
 
 
 def _av_loss(logits: Tensor, actions: Tensor, config: RetinaNetConfig) -> Tensor:
