@@ -16,30 +16,58 @@ MODELS: dict[str, str] = {
     "boosting": "roadaware.models.crossing.boosting:Boosting",
     "constant-velocity": "roadaware.models.crossing.constant_velocity:ConstantVelocity",
 }
+"""Models on hand features: a class that is created with the fields of its config."""
+NETWORKS: dict[str, str] = {
+    "retinanet3d-c2d": "roadaware.models.retinanet3d.cards:C2D",
+    "retinanet3d-i3d": "roadaware.models.retinanet3d.cards:I3D",
+    "retinanet3d-slowfast": "roadaware.models.retinanet3d.cards:SLOWFAST",
+    "retinanet3d-rcn": "roadaware.models.retinanet3d.cards:RCN",
+    "retinanet3d-rclstm": "roadaware.models.retinanet3d.cards:RCLSTM",
+    "retinanet3d-rcgru": "roadaware.models.retinanet3d.cards:RCGRU",
+    "retinanet3d-compact": "roadaware.models.retinanet3d.cards:COMPACT",
+    "retinanet3d-transformers": "roadaware.models.retinanet3d.cards:TRANSFORMERS",
+}
+"""Networks: the card of each; the last part of the name is the backbone."""
 
 
 def model_class(name: str) -> type[TabularModel]:
-    """The class behind a name.
+    """The class behind the name of a model on hand features.
 
     Raises:
-        UsageError: if no model has that name.
+        UsageError: if no such model has that name.
     """
     if name not in MODELS:
         raise UsageError(f"no model is called '{name}'; there are {', '.join(MODELS)}")
-    module, _, attribute = MODELS[name].partition(":")
-    found: type[TabularModel] = getattr(import_module(module), attribute)
+    found: type[TabularModel] = _named(MODELS[name])
     return found
 
 
-def create(name: str, **config: Any) -> TabularModel:
-    """An unfitted model from its name and the fields of its config.
+def create(name: str, **config: Any) -> Any:
+    """An unfitted model, or a network with random weights.
+
+    Args:
+        name: in the registry.
+        config: the fields of a model's config; of a network `config` (a `RetinaNetConfig`; what is
+            recommended where not given), `n_classes` (agentness and all labels) and `n_av` (actions of the
+            own vehicle).
 
     Raises:
         UsageError: if the name or a field of the config is unknown.
     """
-    return model_class(name).create(**config)
+    if name in MODELS:
+        return model_class(name).create(**config)
+    if name not in NETWORKS:
+        raise UsageError(f"no model is called '{name}'; there are {', '.join([*MODELS, *NETWORKS])}")
+    return _named("roadaware.models.retinanet3d.cards:create")(NETWORKS[name].split(":")[1], **config)
 
 
 def cards() -> dict[str, ModelCard]:
     """The card of every model, in the order of the registry."""
-    return {name: model_class(name).card for name in MODELS}
+    fitted = {name: model_class(name).card for name in MODELS}
+    return {**fitted, **{name: _named(where) for name, where in NETWORKS.items()}}
+
+
+def _named(where: str) -> Any:
+    """What `module:name` stands for."""
+    module, _, name = where.partition(":")
+    return getattr(import_module(module), name)

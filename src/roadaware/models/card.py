@@ -16,7 +16,7 @@ class ModelCard:
         name: its name in the registry.
         paper: where it is described, or where it comes from if nowhere.
         family: network (trained by gradient), tabular (fitted on features) or rule (nothing but constants).
-        tasks: the questions it answers: action, intention, risk.
+        tasks: the questions it answers: action, intention, risk, road.
         diagram: its block diagram in words.
         parameters: how many numbers are fitted, or the rule that gives them.
         inputs: what it sees and how that is normalised.

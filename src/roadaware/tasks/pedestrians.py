@@ -13,7 +13,7 @@ import polars as pl
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.pedestrians import PedestrianConfig, Task, evaluate
 from roadaware.metrics.result import MetricResult
-from roadaware.models import cards, create
+from roadaware.models import cards, model_class
 from roadaware.models.crossing.features import VEHICLE_ACTIONS
 from roadaware.models.crossing.tabular import TabularModel
 from roadaware.scenes.moments import at_frames
@@ -174,7 +174,7 @@ def fit(scenes: Scenes, task: Task, name: str, **config: Any) -> TabularModel:
         fitting = [other for other, card in known.items() if task in card.tasks]
         raise UsageError(f"{name} does not answer {task}; {', '.join(fitting)} do")
     fields = {"labels": _n_labels(scenes, task), **TRIED[task].get(name, {}), **config}
-    return create(name, **fields).fit(examples(scenes, "train"), examples(scenes, "val"))
+    return model_class(name).create(**fields).fit(examples(scenes, "train"), examples(scenes, "val"))
 
 
 def predict(model: TabularModel, scenes: Scenes, split: str = "test") -> Predictions:

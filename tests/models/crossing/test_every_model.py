@@ -16,7 +16,7 @@ from roadaware.models import MODELS, cards, create, model_class
 from roadaware.models.crossing.tabular import TabularModel
 
 LABELS = {"action": 2, "intention": 3, "risk": 12}
-CASES = [(name, task) for name, card in cards().items() for task in card.tasks]
+CASES = [(name, task) for name in MODELS for task in cards()[name].tasks]
 SMALL = {"boosting": {"rounds": 12, "step": 4, "leaves": (3, 5)}}
 
 

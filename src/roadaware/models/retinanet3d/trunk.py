@@ -34,7 +34,7 @@ class LibraryTrunk(Pyramid):
             raise UsageError(f"{config.trunk} has no stages; give the configuration of a backbone")
         settings.out_features = list(names[-_STRIDES:])
         try:
-            trunk = transformers.AutoBackbone.from_config(settings)
+            trunk = transformers.AutoBackbone.from_config(settings, trust_remote_code=False)
         except ValueError as error:
             raise UsageError(f"transformers makes no backbone of {config.trunk}: {error}") from error
         super().__init__(config, tuple(trunk.channels), pooled=False)

@@ -1,0 +1,302 @@
+"""Weights of detectors: released checkpoints into a network, and files of our own; imports torch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import torch
+from safetensors.torch import load as tensors_of
+from safetensors.torch import save as bytes_of
+from torch import Tensor
+
+from roadaware import __version__
+from roadaware import config as configs
+from roadaware.errors import DamagedError, InputError, UsageError
+from roadaware.models.foreign import read_tensors
+from roadaware.models.retinanet3d.config import RetinaNetConfig
+from roadaware.models.retinanet3d.detector import StreamDetector, WindowDetector
+from roadaware.models.retinanet3d.network import RetinaNet3D
+from roadaware.models.retinanet3d.rule import DetectRule
+from roadaware.scenes.disk import atomic_write
+
+_FORMAT = 1
+_FACTS = "roadaware"
+_HEADS = ("reg_heads.", "cls_heads.", "ego_head.", "anchors.")
+_PYRAMID = ("lateral_layer", "corr_layer", "conv6.", "conv7.", "ego_lateral.")
+_RECURRENT = ("rcu.", "clstm.", "cgru.")
+_COUNTERS = "num_batches_tracked"
+
+
+@dataclass(frozen=True)
+class KeyReport:
+    """What became of each name when weights were loaded.
+
+    Args:
+        matched: the network's names that were filled.
+        missing: the network's names that the file does not have; they keep their values.
+        unused: the file's names that the network has no place for.
+        inflated: those of `matched` whose kernel was repeated over time and divided by how often.
+    """
+
+    matched: tuple[str, ...]
+    missing: tuple[str, ...]
+    unused: tuple[str, ...]
+    inflated: tuple[str, ...]
+
+    def __str__(self) -> str:
+        counts = (
+            f"{len(self.matched)} matched ({len(self.inflated)} inflated over time), "
+            f"{len(self.missing)} missing, {len(self.unused)} unused"
+        )
+        named = [("missing", self.missing), ("unused", self.unused), ("inflated", self.inflated)]
+        return "\n".join([counts, *(f"{what}: {name}" for what, names in named for name in names)])
+
+
+def load_published(network: RetinaNet3D, path: Path | str) -> KeyReport:
+    """Fill a network from a released 3D-RetinaNet checkpoint, or its trunk from a Kinetics one.
+
+    A file with heads must have all that the network uses; a file without is taken for a trunk, whose names
+    have no `backbone.` before them. Nothing is changed if the file does not fit.
+
+    Args:
+        network: is changed in place.
+        path: of a `.pth` or `.safetensors` file.
+
+    Raises:
+        UsageError: if the file is for another number of classes or another architecture; says which.
+        InputError: if the file cannot be read.
+    """
+    path = Path(path)
+    held = read_tensors(path)
+    own = network.state_dict()
+    source = _sources(own, held)
+    whole = any(name.startswith(_HEADS[:2]) for name in held)
+    ready: dict[str, Tensor] = {}
+    inflated, differ = [], []
+    for name, theirs in source.items():
+        tensor, grown = _fitting(held[theirs], own[name].shape)
+        if tensor is None:
+            differ.append(f"{name} {tuple(held[theirs].shape)} for {tuple(own[name].shape)}")
+            continue
+        ready[name] = tensor
+        inflated += [name] * grown
+    missing = tuple(name for name in own if name not in source)
+    lacking = [name for name in missing if _needed(name, whole, network)]
+    if differ or lacking or not source:
+        raise _unfit(path, held, network, differ, lacking)
+    network.load_state_dict({**own, **ready})
+    used = set(source.values())
+    return KeyReport(tuple(ready), missing, tuple(name for name in held if name not in used), tuple(inflated))
+
+
+def save_detector(
+    path: Path | str,
+    network: RetinaNet3D,
+    kinds: Mapping[str, tuple[str, ...]],
+    av_labels: tuple[str, ...] = (),
+    notes: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a network with all that watching needs as one safetensors file.
+
+    Args:
+        path: of the file; `.safetensors` by custom.
+        network: what is saved: its config and its weights as they are.
+        kinds: the labels of its classes, kind after kind, without agentness.
+        av_labels: the actions of the own vehicle.
+        notes: JSON-ready, such as how it was trained.
+
+    Raises:
+        UsageError: if the labels are not as many as the network tells.
+        DiskError: if the file cannot be written; what stood there before still stands.
+    """
+    labels = sum(len(names) for names in kinds.values())
+    if labels + 1 != network.n_classes or len(av_labels) != network.n_av:
+        raise UsageError(
+            f"the network tells {network.n_classes - 1} labels and {network.n_av} actions of the own "
+            f"vehicle; named are {labels} and {len(av_labels)}"
+        )
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
+    facts = {
+        "format": _FORMAT,
+        "version": __version__,
+        "config": configs.to_dict(network.config),
+        "kinds": {kind: list(names) for kind, names in kinds.items()},
+        "av_labels": list(av_labels),
+        "digest": _digest(tensors),
+        "notes": dict(notes or {}),
+    }
+    atomic_write(Path(path), bytes_of(tensors, {_FACTS: json.dumps(facts, sort_keys=True)}))
+
+
+def open_detector(
+    path: Path | str, rule: DetectRule | None = None, device: torch.device | str = "cpu"
+) -> StreamDetector | WindowDetector:
+    """The detector that `save_detector` wrote: on a stream if its network is causal, else in windows.
+
+    Args:
+        path: of the file.
+        rule: which boxes are told.
+        device: where it runs.
+
+    Raises:
+        InputError: if there is no such file, it is none of ours, or of a later version.
+        DamagedError: if it is not whole.
+    """
+    network, facts = open_network(path)
+    kinds = {kind: tuple(names) for kind, names in facts["kinds"].items()}
+    kind = StreamDetector if network.config.causal else WindowDetector
+    return kind(network.to(device), kinds, tuple(facts["av_labels"]), rule)
+
+
+def open_network(path: Path | str) -> tuple[RetinaNet3D, dict[str, Any]]:
+    """The network of such a file, ready to infer, and what the file says of it.
+
+    Returns:
+        The network, and `kinds`, `av_labels`, `version`, `notes` and the rest of what was saved.
+
+    Raises:
+        InputError: as `open_detector`.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError("expected the file of a detector and found none", where=str(path))
+    tensors, facts = _opened(path)
+    if facts.get("format") != _FORMAT:
+        raise InputError(
+            f"a detector of format {facts.get('format')!r}, and this version reads {_FORMAT}",
+            where=str(path),
+            hint=f"open it with roadaware {facts.get('version', 'of its time')}",
+        )
+    try:
+        config = configs.from_dict(RetinaNetConfig, facts["config"])
+        labels = sum(len(names) for names in facts["kinds"].values())
+        with torch.device("meta"):
+            network = RetinaNet3D(config, labels + 1, len(facts["av_labels"]))
+        network.load_state_dict(tensors, assign=True)
+        whole = facts["digest"] == _digest(tensors)
+    except (KeyError, TypeError, AttributeError, RuntimeError, ValueError, UsageError) as error:
+        raise DamagedError(f"what the file says does not fit: {error}", where=str(path)) from error
+    if not whole:
+        raise DamagedError("the weights are not those that were saved", where=str(path), hint="copy it again")
+    return network.eval(), facts
+
+
+def _opened(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors and facts of a file of ours."""
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            said = (file.metadata() or {}).get(_FACTS)
+        tensors = tensors_of(path.read_bytes())
+    except (safetensors.SafetensorError, OSError, ValueError) as error:
+        hint = "copy or download it again"
+        raise DamagedError(f"not a whole safetensors file: {error}", where=str(path), hint=hint) from error
+    if said is None:
+        raise InputError(
+            "the file has weights but does not say of which network",
+            where=str(path),
+            hint="load a released checkpoint with load_published, and save it with save_detector",
+        )
+    try:
+        facts = json.loads(said)
+    except ValueError as error:
+        raise DamagedError(f"what the file says cannot be read: {error}", where=str(path)) from error
+    return tensors, facts if isinstance(facts, dict) else {}
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> str:
+    """Of names, types, shapes and bytes of all tensors."""
+    whole = hashlib.blake2b(digest_size=16)
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        whole.update(f"{name} {tensor.dtype} {tuple(tensor.shape)};".encode())
+        whole.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return whole.hexdigest()
+
+
+def _sources(own: Mapping[str, Tensor], held: Mapping[str, Tensor]) -> dict[str, str]:
+    """For each of our names the file's name of the same thing."""
+    whole = any(name.startswith(_HEADS[:2]) for name in held)
+    found = {}
+    for name in own:
+        tries = [name]
+        if not whole and name.startswith("backbone."):
+            bare = name.removeprefix("backbone.")
+            inner = bare.removeprefix("backbone.module.")
+            tries = [bare, inner, f"backbone.{inner}"] if inner != bare else [bare, name]
+        theirs = next((other for other in tries if other in held), None)
+        if theirs is not None:
+            found[name] = theirs
+    return found
+
+
+def _fitting(theirs: Tensor, shape: torch.Size) -> tuple[Tensor | None, bool]:
+    """The tensor in our shape, and whether it was inflated over time; None if it does not fit."""
+    if theirs.shape == shape:
+        return theirs, False
+    if len(shape) != 5:
+        return None, False
+    flat = theirs.unsqueeze(2) if theirs.dim() == 4 else theirs
+    if flat.dim() != 5 or flat.shape[2] != 1 or flat.shape[:2] != shape[:2] or flat.shape[3:] != shape[3:]:
+        return None, False
+    return flat.repeat(1, 1, shape[2], 1, 1) / shape[2], shape[2] > 1
+
+
+def _needed(name: str, whole: bool, network: RetinaNet3D) -> bool:
+    """Whether a network cannot do without a name that a file lacks."""
+    if name.endswith(_COUNTERS) or "ego_lateral" in name or name.startswith("anchors."):
+        return False
+    if network.config.backbone == "slowfast" and not name.startswith("backbone.backbone."):
+        bare = name.removeprefix("backbone.")
+        if bare.startswith(("conv1.", "bn1.", "layer")):
+            return False  # the ResNet that nothing uses
+    if whole:
+        return True
+    apart = name.startswith(_HEADS) or name.removeprefix("backbone.").startswith(_PYRAMID)
+    return not apart and not any(unit in name for unit in _RECURRENT)
+
+
+def _unfit(
+    path: Path, held: Mapping[str, Tensor], network: RetinaNet3D, differ: list[str], lacking: list[str]
+) -> UsageError:
+    """What does not fit, and which network the file is for."""
+    shown = [*differ, *(f"{name} is not in the file" for name in lacking)]
+    if not shown:
+        shown = [f"none of its {len(held)} names is one of the network's"]
+    more = f" (and {len(shown) - 3} more)" if len(shown) > 3 else ""
+    config = network.config
+    ours = f"{config.backbone} of depth {config.depth}, {network.n_classes} classes, {network.n_av} actions"
+    return UsageError(
+        f"{path} does not fit this network ({ours}): {'; '.join(shown[:3])}{more}\n"
+        f"  The file looks like {_described(held)}; create that network, or take another file."
+    )
+
+
+def _described(held: Mapping[str, Tensor]) -> str:
+    """Which network a file is for, from its names and shapes."""
+    names = " ".join(held)
+    marks = {"fast_conv1": "slowfast", "rcu.": "rcn", "clstm.": "rclstm", "cgru.": "rcgru"}
+    kind = next((backbone for mark, backbone in marks.items() if mark in names), "")
+    first = next((tensor for name, tensor in held.items() if name.endswith("layer1.0.conv1.weight")), None)
+    if not kind and first is not None:
+        kind = "i3d" if first.dim() == 5 and first.shape[2] == 3 else "c2d"
+    if not kind:
+        return "no 3D-RetinaNet and no ResNet"
+    depth = 101 if "layer3.22." in names else 50
+    said = [f"retinanet3d-{kind} with depth={depth}"]
+    boxes, classes = _last_bias(held, "reg_heads."), _last_bias(held, "cls_heads.")
+    if boxes and classes:
+        said.append(f"n_classes={classes * 4 // boxes}")
+        said.append(f"n_av={_last_bias(held, 'ego_head.')}")
+    return ", ".join(said)
+
+
+def _last_bias(held: Mapping[str, Tensor], head: str) -> int:
+    """How many numbers the last layer of a head gives; 0 if there is no such head."""
+    counts = [len(tensor) for name, tensor in held.items() if name.startswith(head) and name.endswith("bias")]
+    return counts[-1] if counts else 0
