@@ -66,6 +66,11 @@ class Pose(IntEnum):
     PHONE = 17
     CLAP = 18
     FLINCH = 19
+    KICK = 20
+    THREATEN = 21
+    DANCE = 22
+    FALL = 23
+    HANDS_UP = 24
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from roadaware.scenes.simulator.people.bodies import looks_of
 from roadaware.scenes.simulator.people.carried import carried
 from roadaware.scenes.simulator.people.clothes import dressed
 
-HOLDING = (Pose.FILM, Pose.THROW, Pose.HOLD_FLAG, Pose.HOLD_SIGN, Pose.PHONE)
+HOLDING = (Pose.FILM, Pose.THROW, Pose.HOLD_FLAG, Pose.HOLD_SIGN, Pose.PHONE, Pose.THREATEN)
 LOOKS = range(20, 32)
 
 

@@ -10,9 +10,10 @@ import numpy as np
 from roadaware.scenes.simulator.actors import Floats, Pose
 from roadaware.scenes.simulator.chaos.moves import (
     WALK_MPS,
+    fall_down,
+    get_up,
     keep,
     leave,
-    lie_down,
     pull_along,
     push_along,
     reach,
@@ -262,15 +263,11 @@ def panic(play: Play, cast: list[Player], spot: Floats) -> Script:
 def knocked_down(play: Play, cast: list[Player], spot: Floats) -> Script:
     """Somebody is thrown to the ground, lies there, and after a while gets on their knees."""
     who = cast[0]
-    lie_down(play, who, play.bearing(who, spot) + math.pi + play.draw(-0.6, 0.6))
+    yield from fall_down(play, who, play.bearing(who, spot) + play.draw(-0.6, 0.6))
     for _ in play.wait(play.draw(4.0, 8.0)):
         play.noise("crying", who)
         yield
-    play.bodies.wide[who.number] = 0.0
-    play.act(who, Pose.KNEEL, "kneeling")
-    for _ in play.wait(play.draw(2.0, 4.0)):
-        yield
-    play.rest(who)
+    yield from get_up(play, who)
     yield from leave(play, who, WALK_MPS)
 
 

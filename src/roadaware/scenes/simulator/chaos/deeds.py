@@ -13,7 +13,7 @@ PREFIX = "action:"
 
 _UPRIGHT = (
     Pose.STAND, Pose.WALK, Pose.WAVE, Pose.FILM, Pose.HOLD_FLAG, Pose.HOLD_SIGN, Pose.ARGUE, Pose.SHOUT,
-    Pose.PHONE, Pose.CLAP,
+    Pose.PHONE, Pose.CLAP, Pose.THREATEN, Pose.HANDS_UP,
 )  # fmt: skip
 DEEDS: Mapping[str, tuple[Pose, ...]] = {
     "arguing": (Pose.ARGUE, Pose.SHOUT),
@@ -25,14 +25,16 @@ DEEDS: Mapping[str, tuple[Pose, ...]] = {
     "chasing": (Pose.RUN, Pose.WALK, Pose.STAND),
     "clapping": (Pose.CLAP,),
     "creating barricade": (Pose.PUSH_OBJECT,),
+    "dancing": (Pose.DANCE,),
     "destroying": (Pose.PUNCH, Pose.THROW),
     "extinguishing fire": (Pose.PUSH_OBJECT,),
-    "fighting": (Pose.PUNCH, Pose.SHOVE, Pose.FLINCH),
+    "fighting": (Pose.PUNCH, Pose.SHOVE, Pose.KICK, Pose.FLINCH),
     "guarding": (Pose.STAND,),
     "hitting an object/smashing": (Pose.PUNCH,),
     "holding a burning stick": (Pose.STAND, Pose.WALK, Pose.RUN),
     "holding flag": (Pose.HOLD_FLAG,),
     "holding signage": (Pose.HOLD_SIGN,),
+    "holding weapon": (Pose.THREATEN,),
     "hugging": (Pose.HUG,),
     "injured": (Pose.LIE,),
     "kneeling": (Pose.KNEEL,),
@@ -41,6 +43,7 @@ DEEDS: Mapping[str, tuple[Pose, ...]] = {
     "punching": (Pose.PUNCH,),
     "pushing": (Pose.SHOVE,),
     "raising fist": (Pose.WAVE,),
+    "raising hands": (Pose.HANDS_UP,),
     "recording": (Pose.FILM,),
     "retreating": (Pose.FLINCH, Pose.WALK, Pose.STAND),
     "running/escaping": (Pose.RUN,),
@@ -76,18 +79,23 @@ CYCLES_S: Mapping[Pose, float] = {
     Pose.PHONE: 5.0,
     Pose.CLAP: 0.95,
     Pose.FLINCH: 2.6,
+    Pose.KICK: 1.2,
+    Pose.THREATEN: 1.5,
+    Pose.DANCE: 1.3,
+    Pose.FALL: 1.6,
+    Pose.HANDS_UP: 4.0,
 }
 """Seconds in which the gait of somebody on one spot goes round."""
 FLARE_S = 1.4
 """The same of somebody who swings a flare."""
 RAISED = -0.5 * math.pi
 """Phase of a wave in which the arm points straight up, as a raised fist does."""
-FRESH = (Pose.PUNCH, Pose.SHOVE, Pose.THROW)
+FRESH = (Pose.PUNCH, Pose.SHOVE, Pose.THROW, Pose.KICK, Pose.FALL)
 """Poses that begin at their beginning."""
 MOVING = (*_UPRIGHT, Pose.RUN, Pose.PUSH_OBJECT)
 """Poses in which legs walk or run where somebody moves."""
 
-CONTACT = ("fighting", "pushing", "pulling", "grabbing", "holding onto", "hugging", "arresting")
+CONTACT = ("fighting", "kicking", "pushing", "pulling", "grabbing", "holding onto", "hugging", "arresting")
 """Predicates that need arms to reach."""
 REACH_M = 2.0
 """How far apart two may be while one does such a thing to the other."""

@@ -53,6 +53,8 @@ PLOTS: Mapping[str, Plot] = {
     "brawl": Plot(quarrels.brawl, 2, 2, (0.9, 0.9)),
     "parted brawl": Plot(quarrels.brawl, 3, 3, (0.9, 0.9, 3.0), 2.5),
     "chase": Plot(quarrels.chase, 2, 2, (2.2, 0.6), 1.5),
+    "threat": Plot(quarrels.threat, 2, 2, (1.2, 1.2), 2.0),
+    "dance": Plot(quarrels.dance, 2, 4, (1.2,), 2.0),
     "quarrel": Plot(quarrels.quarrel, 2, 2, (0.8, 0.8), 1.6),
     "reunion": Plot(quarrels.reunion, 2, 2, (2.8, 2.8), 1.5, hot=False),
     "chat": Plot(quarrels.chat, 2, 2, (0.8, 0.8), 1.2, hot=False),
@@ -99,18 +101,18 @@ class Programme:
 _CURIOUS = {"watch": 3, "film": 3, "phone": 1, "shout": 1, "clap": 0.3, "wave": 0.5, "stroll": 1}
 PROGRAMMES: Mapping[str, Programme] = {
     "fight": Programme(
-        ("brawl", "parted brawl", "rescue", "chase", "arrest"),
-        ("brawl", "quarrel", "throwing", "chase"),
+        ("brawl", "parted brawl", "rescue", "threat", "chase", "arrest"),
+        ("brawl", "quarrel", "throwing", "threat", "chase"),
         _CURIOUS, 1, ("police_car",), {"dustbin": 1},
     ),
     "protest_riot": Programme(
-        ("march", "throwing", "flares", "guard", "barricade", "smash", "arrest"),
-        ("flares", "arrest", "arson", "smash", "barricade", "throwing"),
+        ("march", "throwing", "flares", "dance", "guard", "barricade", "smash", "arrest"),
+        ("flares", "arrest", "arson", "smash", "barricade", "threat", "dance", "throwing"),
         {"watch": 1, "film": 3, "clap": 2, "shout": 1, "chant": 3, "wave": 1, "stroll": 0.5},
         2, ("police_car",), {"dustbin": 2, "barrier": 2},
     ),
     "quarrel": Programme(
-        ("quarrel", "quarrel", "reunion", "chat", "chat"), ("quarrel", "chat", "reunion", "brawl"),
+        ("quarrel", "quarrel", "reunion", "chat", "dance"), ("quarrel", "chat", "reunion", "brawl", "dance"),
         _CURIOUS | {"phone": 2, "stroll": 2}, 0, (), {"suitcase": 1},
     ),
     "fires": Programme(

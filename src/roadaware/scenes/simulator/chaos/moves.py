@@ -80,6 +80,29 @@ def lie_down(play: Play, who: Player, turn: float | None = None) -> None:
     play.act(who, Pose.LIE, "injured")
 
 
+def fall_down(play: Play, who: Player, turn: float) -> Script:
+    """Let somebody tumble on the back, and lie there injured.
+
+    Args:
+        play: the scene.
+        who: falls.
+        turn: where their front points.
+    """
+    play.halt(who)
+    play.bodies.face[who.number] = turn
+    play.act(who, Pose.FALL)
+    yield from play.wait(0.8)
+    lie_down(play, who)
+
+
+def get_up(play: Play, who: Player) -> Script:
+    """Let somebody who lies get on their knees, and then on their feet."""
+    play.bodies.wide[who.number] = 0.0
+    play.act(who, Pose.KNEEL, "kneeling")
+    yield from play.wait(play.draw(1.2, 2.0))
+    play.rest(who)
+
+
 def beside(play: Play, lying: Player, who: Player, away_m: float = 0.62) -> Floats:
     """(2,) the place at the side of somebody who lies, on the side of who comes."""
     turn = float(play.bodies.heading[lying.number])

@@ -9,9 +9,9 @@ from roadaware.scenes.simulator.chaos.moves import (
     RUN_MPS,
     WALK_MPS,
     close_in,
+    fall_down,
     keep,
     leave,
-    lie_down,
     meet,
     reach,
     unit,
@@ -28,13 +28,16 @@ def brawl(play: Play, cast: list[Player], spot: Floats) -> Script:
     for turn in range(int(play.rng.integers(3, 6))):
         if play.chance(0.5):
             one, other = other, one
-        yield from shoves(play, one, other) if play.chance(0.4 if turn else 0.6) else blows(play, one, other)
+        kind = play.draw(0.0, 1.0)
+        shoved = 0.3 if turn else 0.5
+        act = shoves if kind < shoved else kicks if kind < shoved + 0.25 else blows
+        yield from act(play, one, other)
     if len(cast) > 2:
         yield from _parted(play, one, other, cast[2])
         return
     end = play.chance(0.5)
     if end and play.left_s > 3.0:
-        lie_down(play, other, play.bearing(one, other) + np.pi)
+        yield from fall_down(play, other, play.bearing(other, one))
         yield from _over(play, one, other)
     else:
         yield from chase(play, [one, other], spot)
@@ -53,6 +56,61 @@ def blows(play: Play, one: Player, other: Player) -> Script:
         play.bond(other, "fighting", one)
         if loud:
             play.noise("shouting", other)
+        yield
+
+
+def kicks(play: Play, one: Player, other: Player) -> Script:
+    """One kicks, the other covers up and gives way."""
+    play.act(one, Pose.KICK, "fighting")
+    play.act(other, Pose.FLINCH, "fighting")
+    for _ in play.wait(play.draw(1.2, 2.4)):
+        keep(play, one, other, 0.92)
+        back = play.at(other) + unit(play.bearing(one, other)) * 0.4
+        play.go(other, play.ground.clamp(*back.tolist()), 0.35, one)
+        play.bond(one, "kicking", other)
+        play.bond(one, "fighting", other)
+        play.bond(other, "fighting", one)
+        play.noise("shouting", other)
+        yield
+
+
+def threat(play: Play, cast: list[Player], spot: Floats) -> Script:
+    """One raises a club against another one, who puts the hands up, backs off and runs."""
+    one, other = cast[:2]
+    yield from meet(play, one, other, spot, 2.0, 1.8)
+    play.act(one, Pose.THREATEN, "holding weapon")
+    for turn in range(2):
+        play.act(
+            other, Pose.HANDS_UP if turn == 0 else Pose.FLINCH, "raising hands" if turn == 0 else "retreating"
+        )
+        for _ in play.wait(play.draw(2.0, 3.5)):
+            goal = play.at(other) + unit(play.bearing(one, other)) * 0.6
+            play.go(other, play.ground.clamp(*goal.tolist()), 0.5, one)
+            keep(play, one, other, 1.7, 0.9)
+            play.bond(one, "shouting at", other)
+            play.noise("shouting", one)
+            yield
+    yield from chase(play, [one, other], spot)
+
+
+def dance(play: Play, cast: list[Player], spot: Floats) -> Script:
+    """Several dance in a ring."""
+    angles = {who.number: 2 * np.pi * k / len(cast) + 0.7 for k, who in enumerate(cast)}
+    ring = 0.9 if len(cast) > 1 else 0.0
+    for who in cast:
+        play.act(who, None)
+    for _ in range(round(4.0 * play.fps)):
+        goals = {who.number: spot + ring * unit(angles[who.number]) for who in cast}
+        if all(np.hypot(*(play.at(who) - goals[who.number])) < 0.3 for who in cast):
+            break
+        for who in cast:
+            play.go(who, goals[who.number], WALK_MPS)
+        yield
+    for who in cast:
+        play.halt(who, spot + 1e-3)
+        play.act(who, Pose.DANCE, "dancing")
+    for _ in play.wait(play.draw(3.5, 7.0)):
+        play.noise("chanting/cheering", cast[0])
         yield
 
 

@@ -11,10 +11,12 @@ from roadaware.scenes.simulator.chaos.moves import (
     RUN_MPS,
     beside,
     close_in,
+    get_up,
     kneel_by,
     lie_down,
     reach,
     unit,
+    way_out,
 )
 from roadaware.scenes.simulator.chaos.play import Play, Player, Script
 from roadaware.scenes.simulator.chaos.things import nearest
@@ -32,7 +34,9 @@ def rescue(play: Play, cast: list[Player], spot: Floats) -> Script:
     for _ in _coming(play, helper, hurt):
         yield
     yield from _tended(play, helper, hurt)
-    if len(cast) > 2 and play.left_s > 3.0:
+    if len(cast) == 2 and play.chance(0.5):
+        yield from helped_up(play, helper, hurt)
+    elif len(cast) > 2 and play.left_s > 3.0:
         yield from carried(play, cast, spot)
     else:
         while play.left_s > 0.2:
@@ -62,6 +66,26 @@ def _tended(play: Play, helper: Player, hurt: Player) -> Script:
             play.noise("shouting for help", helper)
             yield
         play.act(helper, Pose.KNEEL, "kneeling")
+
+
+def helped_up(play: Play, helper: Player, hurt: Player) -> Script:
+    """One pulls another one who lies to their feet, and leads them away."""
+    play.act(helper, Pose.PUSH_OBJECT, "walking")
+    play.bodies.touch(helper.number, hurt.number, 0.5)
+    for _ in get_up(play, hurt):
+        play.halt(helper, hurt)
+        play.bond(helper, "pulling", hurt)
+        yield
+    play.root(helper, False)
+    helper.eyes = None
+    play.act(helper, None)
+    goal = way_out(play, hurt)
+    for _ in range(round(min(8.0, max(0.2, play.left_s)) * play.fps)):
+        play.go(hurt, goal, 0.8)
+        side = unit(play.bearing(hurt, goal) + math.pi / 2)
+        play.go(helper, play.at(hurt) + 0.6 * side, 1.3)
+        play.bond(helper, "holding onto", hurt)
+        yield
 
 
 def carried(play: Play, cast: list[Player], spot: Floats) -> Script:

@@ -243,6 +243,83 @@ def flinch(body: Stature, gait: float) -> Floats:
     return wish
 
 
+def kick(body: Stature, gait: float) -> Floats:
+    """The right leg swung up in front once in a cycle, arms out for balance."""
+    wish = stand(body, 0.0)
+    swing = math.sin(gait)
+    out, back = max(0.0, swing) ** 1.3, max(0.0, -swing)
+    _stance(wish, body, 0.05, 0.1, 0.25 * swing)
+    wish[place.BASE.start] = 0.05 * body.height * out
+    wish[place.PELVIS_TURN] = 0.3 * out, -0.12 * out, 0.0
+    wish[place.BACK_TURN] = -0.2 * out, 0.12 - 0.34 * out + 0.1 * back, 0.0
+    hips = body.rest[THIGH[0], 1]
+    ahead, up = -0.12 - 0.1 * back + 0.58 * out, 0.06 * back + 0.42 * out
+    wish[place.FEET[RIGHT]] = ahead * body.height, -hips, body.ankle + up * body.height
+    wish[place.FOOT_TURNS[RIGHT]] = 0.0, 0.5 * back - 0.7 * out, 0.0
+    hand(wish, RIGHT, 0.1 - 0.35 * out, 0.55 + 0.2 * out, -0.2, (-0.6, 0.7, -0.3))
+    hand(wish, LEFT, 0.45, 0.35 + 0.2 * out, 0.0, (-0.2, 0.8, -0.6))
+    return wish
+
+
+def threaten(body: Stature, gait: float) -> Floats:
+    """A club raised over the shoulder and brought down a little, the other hand out at somebody."""
+    wish = stand(body, 0.0)
+    down = 0.5 - 0.5 * math.cos(gait)
+    _stance(wish, body, 0.07, 0.16)
+    wish[place.PELVIS_TURN] = -0.15, 0.06, 0.0
+    wish[place.BACK_TURN] = -0.25 + 0.2 * down, 0.06 + 0.16 * down, 0.0
+    wish[place.HEAD_TURN] = 0.25, 0.05, 0.0
+    hand(wish, RIGHT, -0.05 + 0.4 * down, 0.34, 0.72 - 0.12 * down, (-0.4, 1.0, -0.1))
+    hand(wish, LEFT, 0.7, 0.12, 0.05, (-0.2, 0.8, -0.7))
+    wish[place.HELD_TURN] = 0.0, -0.75 + 1.1 * down, 0.15
+    return wish
+
+
+def dance(body: Stature, gait: float) -> Floats:
+    """Both arms up and swaying, hips from side to side, knees lifted in turn."""
+    wish = stand(body, 0.0)
+    sway, beat = math.sin(gait), abs(math.sin(gait))
+    wish[place.BASE] = 0.0, 0.045 * sway * body.height, (0.95 + 0.03 * beat) * body.hip
+    wish[place.PELVIS_TURN] = 0.3 * sway, 0.04, 0.12 * sway
+    wish[place.BACK_TURN] = -0.4 * sway, body.stoop - 0.02, -0.2 * sway
+    wish[place.HEAD_TURN] = 0.2 * sway, 0.0, -0.1 * sway
+    hips = 1.3 * body.rest[THIGH[0], 1]
+    for side, foot in enumerate(SIDES):
+        lift = max(0.0, -foot * sway)
+        wish[place.FEET[side]] = (
+            0.07 * lift * body.height,
+            foot * hips,
+            body.ankle + 0.13 * lift * body.height,
+        )
+        wish[place.FOOT_TURNS[side]] = 0.0, 0.5 * lift, 0.0
+        hand(wish, side, 0.25, 0.45 + 0.25 * foot * sway, 0.68 + 0.16 * foot * sway, (-0.1, 1.0, -0.4))
+    return wish
+
+
+def fall(body: Stature, gait: float) -> Floats:
+    """Tumbling on the back in half a cycle, arms flung out."""
+    share = min(1.0, (gait % (2 * math.pi)) / math.pi)
+    share *= share * (3.0 - 2.0 * share)
+    start, end = stand(body, 0.0), lie(body, 0.0)
+    wish = start + share * (end - start)
+    arms = math.sin(math.pi * share)
+    wish[place.BACK_TURN] = 0.0, 0.5 * arms, 0.0
+    wish[place.HEAD_TURN] = 0.35 * share, 0.1 + 0.4 * arms, 0.0
+    if share < 0.98:
+        for side in (LEFT, RIGHT):
+            hand(wish, side, 0.5 - 0.6 * share, 0.62, 0.45 * arms, (-0.3, 0.8, -0.5))
+    return wish
+
+
+def hands_up(body: Stature, gait: float) -> Floats:
+    """Both hands up beside the head, palms forward."""
+    wish = stand(body, 0.3 * gait)
+    tremble = 0.02 * math.sin(3 * gait)
+    for side in (LEFT, RIGHT):
+        hand(wish, side, 0.16, 0.34, 0.74 + tremble, (-0.2, 1.0, -0.8))
+    return wish
+
+
 def _inward(body: Stature, apart: float) -> float:
     """How far out, in lengths of the arm, a wrist must be to lie beside the middle.
 
@@ -273,11 +350,16 @@ ACTS: Mapping[Pose, Act] = {
     Pose.PHONE: phone,
     Pose.CLAP: clap,
     Pose.FLINCH: flinch,
+    Pose.KICK: kick,
+    Pose.THREATEN: threaten,
+    Pose.DANCE: dance,
+    Pose.FALL: fall,
+    Pose.HANDS_UP: hands_up,
 }
 """All poses but riding, which hangs on the machine."""
 _ON_FOOT = (
     Pose.STAND, Pose.WAVE, Pose.FILM, Pose.HOLD_FLAG, Pose.HOLD_SIGN, Pose.ARGUE, Pose.SHOUT,
-    Pose.PHONE, Pose.CLAP,
+    Pose.PHONE, Pose.CLAP, Pose.THREATEN, Pose.HANDS_UP,
 )  # fmt: skip
 
 

@@ -28,7 +28,9 @@ _ITEMS: dict[Pose, Item] = {
     Pose.THROW: "stone",
     Pose.HOLD_FLAG: "flag",
     Pose.HOLD_SIGN: "sign",
+    Pose.THREATEN: "club",
 }
+_ON_BACK = (Pose.LIE, Pose.FALL)
 _STROLLING = (Pose.STAND, Pose.WALK)
 
 
@@ -39,7 +41,7 @@ class Looks:
     Args:
         body: lengths of the bones.
         outfit: what is worn.
-        lying: what is worn while they lie on the back, where a bag would sink into the ground.
+        lying: what is worn while they fall or lie on the back, where a bag would sink into the ground.
         saddle: what a rider touches; None on foot.
     """
 
@@ -66,7 +68,7 @@ def body(actor: Actor, frame: int, coarse: bool = False) -> Mesh:
     """
     row = _row(actor, frame)
     looks = looks_of(actor)
-    worn = looks.lying if actor.pose[row] == Pose.LIE and not rides(actor) else looks.outfit
+    worn = looks.lying if actor.pose[row] in _ON_BACK and not rides(actor) else looks.outfit
     found = rig(looks.body, worn, item_of(actor, row), looks.saddle is not None, coarse)
     vertices = found.weights @ _bones(actor, row).reshape(-1, 3).astype(np.float32)
     return Mesh(vertices, found.triangles, found.colour, found.material, found.semantic, found.glow, found.uv)

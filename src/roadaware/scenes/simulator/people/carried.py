@@ -13,7 +13,9 @@ from roadaware.scenes.simulator.people.outfits import Colour, Outfit
 from roadaware.scenes.simulator.people.skeleton import CLOTH_M
 from roadaware.scenes.simulator.people.statures import CLOTH_FAR, CLOTH_NEAR, HELD, Stature
 
-Item = Literal["", "phone", "screen", "flag", "sign", "stone", "flare", "umbrella", "stick", "shopping"]
+Item = Literal[
+    "", "phone", "screen", "flag", "sign", "stone", "flare", "umbrella", "stick", "shopping", "club"
+]
 _WOOD: Colour = (0.30, 0.19, 0.10)
 _DARK: Colour = (0.012, 0.012, 0.014)
 _PAPER: Colour = (0.80, 0.79, 0.74)
@@ -39,6 +41,7 @@ def carried(item: Item, body: Stature, outfit: Outfit, coarse: bool) -> list[Pie
         "umbrella": _umbrella,
         "stick": _stick,
         "shopping": _shopping,
+        "club": _club,
     }
     return makers[item](body, outfit, coarse) if item else []
 
@@ -126,6 +129,13 @@ def _umbrella(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
 def _stick(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
     del outfit, coarse
     return [_rod(-0.44 * body.height, 0.0, 0.014, _WOOD)]
+
+
+def _club(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
+    del outfit
+    size = body.body
+    rows = ((-0.12 * size, 0.017, 0.017), (0.2 * size, 0.021, 0.021), (0.56 * size, 0.034, 0.034))
+    return [loft(_column(rows, coarse), [_WOOD], 4, Material.MATT)]
 
 
 def _shopping(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:

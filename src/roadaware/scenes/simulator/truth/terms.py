@@ -53,6 +53,10 @@ CROWD_ACTIONS: dict[Pose, str] = {
     Pose.PHONE: "speaking/talking",
     Pose.CLAP: "clapping",
     Pose.FLINCH: "retreating",
+    Pose.KICK: "fighting",
+    Pose.THREATEN: "holding weapon",
+    Pose.DANCE: "dancing",
+    Pose.HANDS_UP: "raising hands",
 }
 """The official action that a pose shows; standing alone is none, unless they watch somebody."""
 SOUND_WORDS = {
