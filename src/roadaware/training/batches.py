@@ -74,7 +74,7 @@ def loader(clips: ClipSet, draws: Draws, workers: int) -> DataLoader[Sample]:
     """
     return DataLoader(
         clips,
-        batch_sampler=draws,  # type: ignore[arg-type]
+        batch_sampler=draws,
         num_workers=workers,
         collate_fn=_together,
         worker_init_fn=_alone if workers else None,

@@ -87,7 +87,7 @@ def train(recipe: Recipe, out: Path, *, resume: bool = False, progress: Progress
     fabric = _fabric(recipe)
     with stoppable():
         # What is launched in processes of its own answers through them; they are told of signals as well.
-        return cast(Trained, fabric.launch(_run, recipe, out, progress))
+        return cast(Trained, fabric.launch(cast(Any, _run), recipe, out, progress))
 
 
 def _fabric(recipe: Recipe) -> Fabric:

@@ -91,7 +91,8 @@ def material_of(recipe: Recipe) -> Material:
     train = _chosen(parts, data.split)
     scenes, films, refused = _joined(train, data)
     classes = classes_of(scenes, data.kinds, av_action=data.av_action, only_used=data.only_used_labels)
-    judged, judged_films = None, []
+    judged: Scenes | None = None
+    judged_films: list[Film] = []
     if data.validation_roots or data.validation_split:
         others = _parts(data, data.validation_roots) if data.validation_roots else parts
         chosen = _chosen(others, data.validation_split)

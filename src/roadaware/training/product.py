@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from roadaware import __version__
 from roadaware.config import digest
+from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.scenes.disk import atomic_write
 from roadaware.training.material import Material
 from roadaware.training.recipe import Recipe
@@ -20,7 +21,7 @@ MODEL, CARD = "model.safetensors", "model.md"
 
 def save_product(
     folder: Path,
-    network: nn.Module,
+    network: RetinaNet3D,
     average: Mapping[str, Tensor] | None,
     material: Material,
     recipe: Recipe,
@@ -59,7 +60,7 @@ def save_product(
     return path
 
 
-def _card(network: nn.Module, material: Material, recipe: Recipe, facts: Mapping[str, Any]) -> str:
+def _card(network: RetinaNet3D, material: Material, recipe: Recipe, facts: Mapping[str, Any]) -> str:
     """What the detector is, for people."""
     classes, meta = material.classes, material.scenes.meta
     labels = ", ".join(f"{len(held)} of {kind}" for kind, held in classes.kinds.items())

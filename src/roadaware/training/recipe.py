@@ -398,6 +398,6 @@ def _plain(hint: type, value: Any, where: str) -> Any:
             value = float(value)  # YAML takes 1e-4 for a text
         except ValueError:
             value = None
-    if type(value) is not hint or (hint is float and not math.isfinite(value)):
+    if type(value) is not hint or (isinstance(value, float) and not math.isfinite(value)):
         raise UsageError(f"{where} is {words[hint]}, not {value!r}")
     return value

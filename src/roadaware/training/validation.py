@@ -6,10 +6,12 @@ import copy
 from collections.abc import Mapping, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from roadaware.linking.config import LinkerConfig
-from roadaware.models.detector import Detector, FrameDetections
+from roadaware.models.detector import FrameDetections
+from roadaware.models.retinanet3d.detector import StreamDetector, WindowDetector
+from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.retinanet3d.rule import DetectRule
 from roadaware.tasks.road_events import Classes, claims_of, figures
 from roadaware.training.footage import Film, Footage
@@ -25,7 +27,7 @@ def spread(films: Sequence[Film], wanted: int) -> list[Film]:
 
 
 def judge(
-    network: nn.Module, weights: Mapping[str, Tensor] | None, material: Material, recipe: Recipe
+    network: RetinaNet3D, weights: Mapping[str, Tensor] | None, material: Material, recipe: Recipe
 ) -> dict[str, float]:
     """Metric to its value, of the videos that are judged; nothing where there are none.
 
@@ -55,18 +57,19 @@ def judge(
     claims = claims_of(
         found, classes, videos=scenes.videos, meta=scenes.meta, frame_step=recipe.clips.frame_step
     )
-    return figures(claims, scenes, LinkerConfig.default(_parameters(recipe.data.reader)))
+    return figures(claims, scenes, LinkerConfig.default("ucf24" if recipe.data.reader == "ucf24" else "road"))
 
 
-def detector_of(network: nn.Module, classes: Classes, rule: DetectRule) -> Detector:
+def detector_of(network: RetinaNet3D, classes: Classes, rule: DetectRule) -> StreamDetector | WindowDetector:
     """The detector that a trained network becomes: frame by frame if it is causal, else by windows."""
-    from roadaware.models.retinanet3d.detector import StreamDetector, WindowDetector
+    if network.config.causal:
+        return StreamDetector(network, dict(classes.kinds), classes.av_labels, rule)
+    return WindowDetector(network, dict(classes.kinds), classes.av_labels, rule)
 
-    kind = StreamDetector if network.config.causal else WindowDetector  # type: ignore[union-attr]
-    return kind(network, dict(classes.kinds), classes.av_labels, rule)  # type: ignore[arg-type]
 
-
-def detected(detector: Detector, footage: Footage, film: int, step: int) -> list[FrameDetections]:
+def detected(
+    detector: StreamDetector | WindowDetector, footage: Footage, film: int, step: int
+) -> list[FrameDetections]:
     """What a detector finds in a film.
 
     Args:
@@ -80,8 +83,3 @@ def detected(detector: Detector, footage: Footage, film: int, step: int) -> list
     for frame in range(0, footage.films[film].n_frames, step):
         found += detector.step(footage.pictures(film, [frame])[0])
     return [*found, *detector.finish()]
-
-
-def _parameters(reader: str) -> str:
-    """Whose parameters tubes are built with."""
-    return "ucf24" if reader == "ucf24" else "road"

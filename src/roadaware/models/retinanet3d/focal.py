@@ -73,7 +73,7 @@ class _FocalSum(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
         (slope,) = ctx.saved_tensors
         return slope.mul_(above), None, None, None, None, None
 

@@ -14,6 +14,7 @@ from roadaware.models.retinanet3d.loss import losses, matches_of, summed
 from roadaware.models.retinanet3d.matching import BACKGROUND, IGNORED
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.retinanet3d.targets import Targets
+from roadaware.models.retinanet3d.temporal import TimeConv
 
 
 class Trainee(nn.Module):
@@ -93,11 +94,13 @@ class ClassesWhereAsked:
 
     def __init__(self, head: Head, maps: list[Tensor], config: RetinaNetConfig) -> None:
         last = head[len(head) - 1]
-        self.last, self.n_anchors = last, config.n_anchors
+        if not isinstance(last, TimeConv) or last.bias is None:
+            raise TypeError(f"the last layer of a head is a TimeConv with bias, not {type(last).__name__}")
+        self.taps, self.n_anchors = int(last.weight.shape[2]), config.n_anchors
         self.before = last.back if last.causal else last.back // 2
         self.inner = [head.inner(level) for level in maps]
-        weight = last.weight.unflatten(0, (config.n_anchors, -1))
-        bias = last.bias.unflatten(0, (config.n_anchors, -1))
+        weight = last.weight.reshape(config.n_anchors, -1, *last.weight.shape[1:])
+        bias = last.bias.reshape(config.n_anchors, -1)
         self.weight, self.bias = weight[:, 1:], bias[:, 1:]
         levels = [self._agentness(level, weight[:, 0], bias[:, 0]) for level in self.inner]
         self.agentness = wide(torch.cat(levels, dim=1))
@@ -105,12 +108,11 @@ class ClassesWhereAsked:
 
     def _agentness(self, inner: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         """(B T, cells anchors) of one level."""
-        taps = weight.shape[2]
-        seen = functional.pad(inner, (0, 0, 0, 0, self.before, taps - 1 - self.before))
-        if taps == 1:
-            pictures = seen.transpose(1, 2).flatten(0, 1)
+        if self.taps == 1:
+            pictures = inner.transpose(1, 2).flatten(0, 1)
             found = functional.conv2d(pictures, weight[:, :, 0], bias, padding=1)
             return found.permute(0, 2, 3, 1).flatten(1)
+        seen = functional.pad(inner, (0, 0, 0, 0, self.before, self.taps - 1 - self.before))
         found = functional.conv3d(seen, weight, bias, padding=(0, 1, 1))
         return found.permute(0, 2, 3, 4, 1).flatten(0, 1).flatten(1)
 
@@ -150,8 +152,7 @@ class ClassesWhereAsked:
     def _patches(self, inner: Tensor, frames: Tensor, cells: Tensor) -> Tensor:
         """(k, C taps 3 3) what the last kernel sees of some cells, in the order of its weights."""
         _, channels, length, height, width = inner.shape
-        taps = self.last.weight.shape[2]
-        device = inner.device
+        taps, device = self.taps, inner.device
         # One row of zeros behind all others stands for what lies outside of clip and picture.
         rows = inner.permute(0, 2, 3, 4, 1).reshape(-1, channels)
         rows = torch.cat([rows, rows.new_zeros(1, channels)])
