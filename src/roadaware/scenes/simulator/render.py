@@ -111,7 +111,7 @@ def render(
     )
     record = packed(air)
     surfaces = surfaces_of(soup, seen.which, seen.planes, record)
-    pools = light_pools(lamps, view.eye, air.lamps)
+    pools = light_pools(lamps, view.eye, view.turn[:, 2], air.lamps)
     shading_kernels.shade(surfaces, seen, view, record, noise_field(), pools, shown)
     if air.wet > 0:
         weather_kernels.mirror_wet(shown.light, seen, surfaces.tints, view, record, noise_field())

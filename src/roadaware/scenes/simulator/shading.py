@@ -48,12 +48,15 @@ def surfaces_of(soup: Soup, which: npt.NDArray[np.int32], planes: Floats, air: n
     return Surfaces(kinds, tints)
 
 
-def light_pools(lamps: Floats, eye: Floats, gain: float) -> Singles:
+def light_pools(lamps: Floats, eye: Floats, ahead: Floats, gain: float) -> Singles:
     """(m, m, 3) light of lamps on the ground around the eye, in cells of `CELL_M`, rows along y.
+
+    Lamps that light only what lies behind the eye are left out.
 
     Args:
         lamps: (n, 7) x, y, z in metres, intensity, colour.
         eye: (3,) in the middle of the map.
+        ahead: (3,) where it looks.
         gain: of all lamps; 0 for none.
     """
     from roadaware.scenes.simulator.weather_kernels import add_pools
@@ -61,7 +64,10 @@ def light_pools(lamps: Floats, eye: Floats, gain: float) -> Singles:
     pools = np.zeros((_CELLS, _CELLS, 3), np.float32)
     if gain > 0 and len(lamps):
         # Places in cells of the map; the light of a lamp ends at a few times its height.
-        height = np.clip(lamps[:, 2], 0.7, 7.0) / CELL_M
+        high = np.clip(lamps[:, 2], 0.7, 7.0)
+        far = (lamps[:, :2] - eye[:2]) @ ahead[:2] / np.hypot(*ahead[:2])
+        kept = far + 3.2 * high + 3.0 > -1.0
+        lamps, height = lamps[kept], high[kept] / CELL_M
         place = (lamps[:, :2] - eye[:2]) / CELL_M + 0.5 * _CELLS
         reach = 3.2 * height + 3.0 / CELL_M
         colour = gain * lamps[:, 3:4] * lamps[:, 4:]
@@ -79,13 +85,27 @@ def footprints(corners: Singles, instance: npt.NDArray[np.int32]) -> Floats:
         corners: (t, 3, 3) in the world.
         instance: (t,), those of 0 are left out.
     """
-    from roadaware.scenes.simulator.shadow_kernels import footprints_of
-
-    sums = np.zeros((int(instance.max(initial=0)) + 1, 10))
-    found = np.zeros((len(sums), 7))
-    footprints_of(corners, instance, sums, found)
-    known: Floats = found[sums[:, 0] > 0]
-    return known
+    rows = np.flatnonzero(instance > 0)
+    if not len(rows):
+        return np.zeros((0, 7))
+    rows = rows[np.argsort(instance[rows], kind="stable")]
+    numbers = np.repeat(instance[rows], 3)
+    first = np.flatnonzero(np.concatenate([[True], numbers[1:] != numbers[:-1]]))
+    count = np.diff(first, append=len(numbers))
+    x, y, z = corners[rows].reshape(-1, 3).astype(np.float64).T.copy()
+    middle_x, middle_y = (np.add.reduceat(part, first) / count for part in (x, y))
+    x, y = x - np.repeat(middle_x, count), y - np.repeat(middle_y, count)
+    xx, yy, xy = (np.add.reduceat(part, first) for part in (x * x, y * y, x * y))
+    turn = 0.5 * np.arctan2(2.0 * xy, xx - yy)
+    c, s = np.cos(turn), np.sin(turn)
+    each_c, each_s = np.repeat(c, count), np.repeat(s, count)
+    along, aside = x * each_c + y * each_s, y * each_c - x * each_s
+    back, right = (np.minimum.reduceat(part, first) for part in (along, aside))
+    front, left = (np.maximum.reduceat(part, first) for part in (along, aside))
+    shift, lift = 0.5 * (back + front), 0.5 * (right + left)
+    middle_x, middle_y = middle_x + shift * c - lift * s, middle_y + shift * s + lift * c
+    low = np.minimum.reduceat(z, first)
+    return np.stack([middle_x, middle_y, c, s, 0.5 * (front - back), 0.5 * (left - right), low], axis=1)
 
 
 def outlined(found: Floats) -> Singles:

@@ -133,49 +133,30 @@ def _surface(i: int, j: int, t: int, depth: float, away: float, x: float, y: flo
         pane = max(0.0, pane)
         if pane > 0.0 and air.windows > 0.0:
             lit = pane * _lit(u, v, tints[t, 0], tints[t, 1], air.windows, noise)
-    paint, snow = keep * (1.0 - white), 0.88 * white
+    row, below, column, right, dim = 0, 0.0, 0, 0.0, 0.0
+    if air.lamps > 0.0:
+        row, below = _cell(y * away, len(pools))
+        column, right = _cell(x * away, len(pools))
+        # Lamps hang above what they light; little of it goes up.
+        dim = 1.0 / (1.0 + 0.5 * max(0.0, eye[2] + z * away - 2.5))
     # About exp(-thick), and cheaper.
     thick = air.fog * away
     through = 1.0 / (1.0 + thick * (1.0 + thick * (0.5 + 0.167 * thick)))
     share, flash, red, green, blue = 0.0, 0.0, 0.0, 0.0, 0.0
     if material in (GLOSSY, GLASS) or pane > 0.0:
         share, flash, red, green, blue = _mirrored(x, y, z, planes, t, material, pane, air)
-    near_red, near_green, near_blue = beam, 0.95 * beam, 0.82 * beam
-    if air.lamps > 0.0:
-        row, below = _cell(y * away, len(pools))
-        column, right = _cell(x * away, len(pools))
-        # Lamps hang above what they light; little of it goes up.
-        dim = 1.0 / (1.0 + 0.5 * max(0.0, eye[2] + z * away - 2.5))
-        near_red += dim * _pooled(pools, row, column, 0, below, right)
-        near_green += dim * _pooled(pools, row, column, 1, below, right)
-        near_blue += dim * _pooled(pools, row, column, 2, below, right)
-    red, green, blue = (
-        _sent(tints, t, 0, bare, sunny, near_red, paint, snow) + share * (red + flash * air.sun_rgb[0]) + lit,
-        _sent(tints, t, 1, bare, sunny, near_green, paint, snow)
-        + share * (green + flash * air.sun_rgb[1]) + 0.72 * lit,
-        _sent(tints, t, 2, bare, sunny, near_blue, paint, snow)
-        + share * (blue + flash * air.sun_rgb[2]) + 0.4 * lit,
-    )  # fmt: skip
-    light[i, j, 0] = air.fog_rgb[0] + (red - air.fog_rgb[0]) * through
-    light[i, j, 1] = air.fog_rgb[1] + (green - air.fog_rgb[1]) * through
-    light[i, j, 2] = air.fog_rgb[2] + (blue - air.fog_rgb[2]) * through
-
-
-@kernel
-def _sent(tints: Any, t: int, k: int, bare: float, sunny: float, near: float, paint: float,
-          snow: float) -> float:  # fmt: skip
-    """What a surface sends back of the light of one colour, and what it gives off."""
-    colour = tints[t, k]
-    fall = tints[t, 3 + k] * bare + tints[t, 6 + k] * sunny + near
-    return float((colour * paint + snow) * fall + colour * colour * tints[t, 9])
-
-
-@kernel
-def _pooled(pools: Any, row: int, column: int, k: int, below: float, right: float) -> float:
-    """Light of lamps of one colour between four cells of their map."""
-    near = pools[row, column, k] * (1.0 - right) + pools[row, column + 1, k] * right
-    far = pools[row + 1, column, k] * (1.0 - right) + pools[row + 1, column + 1, k] * right
-    return float(near * (1.0 - below) + far * below)
+    for k in range(3):
+        fall = tints[t, 3 + k] * bare + tints[t, 6 + k] * sunny + beam * (1.0, 0.95, 0.82)[k]
+        if dim > 0.0:
+            near = pools[row, column, k] * (1.0 - right) + pools[row, column + 1, k] * right
+            far = pools[row + 1, column, k] * (1.0 - right) + pools[row + 1, column + 1, k] * right
+            fall += dim * (near * (1.0 - below) + far * below)
+        colour = tints[t, k]
+        base = colour * keep * (1.0 - white) + 0.88 * white
+        mirrored = (red, green, blue)[k] + flash * air.sun_rgb[k]
+        out = base * fall + share * mirrored + colour * colour * tints[t, 9] + lit * (1.0, 0.72, 0.4)[k]
+        haze = air.fog_rgb[k]
+        light[i, j, k] = haze + (out - haze) * through
 
 
 @kernel
@@ -186,7 +167,7 @@ def _cell(away: float, cells: int) -> tuple[int, float]:
     return before, place - before
 
 
-@kernel
+@inlined
 def _place(planes: Any, t: int, i: int, j: int, depth: float) -> tuple[float, float, float]:
     """Where on the surface a pixel lies, in metres, and how much of the surface it covers."""
     x, y = j + 0.5, i + 0.5
@@ -197,7 +178,7 @@ def _place(planes: Any, t: int, i: int, j: int, depth: float) -> tuple[float, fl
     return u, v, max(across, along) * depth
 
 
-@kernel
+@inlined
 def _snow(cover: float, ground: bool, material: int, px: float, py: float, noise: Any) -> float:
     """Share of a surface that snow covers; wheels wear it off the road."""
     if not ground:
@@ -210,7 +191,7 @@ def _snow(cover: float, ground: bool, material: int, px: float, py: float, noise
     return cover * min(0.95, 0.68 + 0.25 * patches)
 
 
-@kernel
+@inlined
 def _beam(planes: Any, t: int, x: float, y: float, z: float, ahead_x: float, ahead_y: float) -> float:
     """Light of the own dipped head lamps, which sit 0.75 m below the camera and 2 m before it.
 
@@ -231,7 +212,7 @@ def _beam(planes: Any, t: int, x: float, y: float, z: float, ahead_x: float, ahe
     return float(light * max(0.22, min(1.0, facing + 0.15)))
 
 
-@kernel
+@inlined
 def _mirrored(x: float, y: float, z: float, planes: Any, t: int, material: int, pane: float,
               air: Any) -> tuple[float, float, float, float, float]:  # fmt: skip
     """How much a glossy surface mirrors, a flash of the sun in it, and the sky or ground that it shows."""
@@ -256,7 +237,7 @@ def _mirrored(x: float, y: float, z: float, planes: Any, t: int, material: int, 
     return share, flash, r * shown, g * shown, b * shown
 
 
-@kernel
+@inlined
 def _lit(u: float, v: float, red: float, green: float, share: float, noise: Any) -> float:
     """Light from within a window; which ones are lit differs between houses of different colours."""
     house = np.floor(red * 977.0) + np.floor(green * 613.0)

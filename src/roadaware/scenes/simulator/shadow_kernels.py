@@ -54,57 +54,12 @@ def darken(edges: Any, mask: Any) -> None:
 
 
 @kernel
-def footprints_of(corners: Any, instance: Any, sums: Any, found: Any) -> None:
-    """Rectangles around instances, turned along the longer axis of where their corners lie.
-
-    Args:
-        corners: (t, 3, 3) f32 in the world.
-        instance: (t,) i32, those of 0 are left out.
-        sums: (n, 10) f64 of zeros, room to add up.
-        found: (n, 7) f64 of zeros; row i becomes that of instance i: x and y of the middle, the unit vector
-            of the axis, half the length and width, and the lowest height; zeros for those without triangles.
-    """
-    for t in range(len(corners)):
-        row = sums[instance[t]]
-        for k in range(3 if instance[t] > 0 else 0):
-            x, y, z = corners[t, k, 0], corners[t, k, 1], corners[t, k, 2]
-            row[9] = z if row[0] == 0.0 else min(row[9], z)
-            row[0], row[1], row[2] = row[0] + 1.0, row[1] + x, row[2] + y
-    for t in range(len(corners)):
-        row = sums[instance[t]]
-        for k in range(3 if instance[t] > 0 else 0):
-            x, y = corners[t, k, 0] - row[1] / row[0], corners[t, k, 1] - row[2] / row[0]
-            row[3], row[4], row[5] = row[3] + x * x, row[4] + y * y, row[5] + x * y
-    for i in range(len(sums)):
-        row = sums[i]
-        if row[0] > 0.0:
-            turn = 0.5 * np.arctan2(2.0 * row[5], row[3] - row[4])
-            found[i, 2], found[i, 3] = np.cos(turn), np.sin(turn)
-            row[1], row[2] = row[1] / row[0], row[2] / row[0]
-            row[5], row[6], row[7], row[8] = np.inf, -np.inf, np.inf, -np.inf
-    for t in range(len(corners)):
-        row, c, s = sums[instance[t]], found[instance[t], 2], found[instance[t], 3]
-        for k in range(3 if instance[t] > 0 else 0):
-            x, y = corners[t, k, 0] - row[1], corners[t, k, 1] - row[2]
-            along, aside = x * c + y * s, y * c - x * s
-            row[5], row[6], row[7], row[8] = (
-                min(row[5], along), max(row[6], along), min(row[7], aside), max(row[8], aside)
-            )  # fmt: skip
-    for i in range(len(sums)):
-        row, c, s = sums[i], found[i, 2], found[i, 3]
-        if row[0] > 0.0:
-            shift, lift = 0.5 * (row[5] + row[6]), 0.5 * (row[7] + row[8])
-            found[i, 0], found[i, 1] = row[1] + shift * c - lift * s, row[2] + shift * s + lift * c
-            found[i, 4], found[i, 5], found[i, 6] = 0.5 * (row[6] - row[5]), 0.5 * (row[8] - row[7]), row[9]
-
-
-@kernel
 def soft_shadows(found: Any, edges: Any, which: Any, depth_of: Any, dark: float, view: Any,
                  contact: Any) -> None:  # fmt: skip
     """Darken the ground below things.
 
     Args:
-        found: (n, 7) f64 of `footprints_of`.
+        found: (n, 7) f64 of `footprints`.
         edges: (k, 12) f64 of triangles, two of each rectangle, that are a little larger than it.
         which: (k,) i32 numbers of the triangles.
         depth_of: (h, w) f32 1 / depth of what is seen.

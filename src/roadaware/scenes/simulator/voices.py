@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-RATE = 16000
-"""Samples per second."""
+from roadaware.scenes.simulator.filters import RATE, Fading, Filtered, Floats
+
 Chance = np.random.Generator
 
 
@@ -24,31 +22,6 @@ class Voice(Protocol):
         Args:
             speed: (m,) of whoever makes it, m/s.
         """
-
-
-class Filtered:
-    """A filter of second-order sections that goes on where it stopped.
-
-    Args:
-        kind: bandpass, lowpass or highpass.
-        hertz: its edges.
-        order: its steepness.
-    """
-
-    def __init__(
-        self, kind: Literal["bandpass", "lowpass", "highpass"], hertz: float | Sequence[float], order: int = 2
-    ) -> None:
-        from scipy import signal
-
-        self._run: Any = signal.sosfilt
-        self._sections = signal.butter(order, hertz, kind, output="sos", fs=RATE)
-        self._state = np.zeros((len(self._sections), 2))
-
-    def __call__(self, block: Floats) -> Floats:
-        """(m,) samples that come after those before."""
-        found: Floats
-        found, self._state = self._run(self._sections, block, zi=self._state)
-        return found
 
 
 class Tones:
@@ -115,12 +88,9 @@ class Bursts:
         rng: Chance,
         fade_s: float = np.inf,
     ) -> None:
-        from scipy import signal
-
-        self._filter: Any = signal.lfilter
         self._gap = RATE / per_second if per_second else np.inf
         self._jitter, self._gain, self._rng, self._ring = jitter, gain, rng, ring
-        self._fall, self._env = float(np.exp(-1.0 / (decay_s * RATE))), np.zeros(1)
+        self._fading = Fading(float(np.exp(-1.0 / (decay_s * RATE))))
         self._noise = Filtered("bandpass", band)
         self._phase = rng.random(len(ring))
         self._done, self._next, self._fade = 0, 0.0, fade_s * RATE
@@ -133,7 +103,7 @@ class Bursts:
             strength = max(float(np.exp(-self._next / self._fade)), 0.15)
             hits[max(0, int(self._next) - self._done)] += strength * self._rng.uniform(0.7, 1.0)
             self._next += self._gap * (1 + self._jitter * self._rng.uniform(-0.7, 1.0))
-        loud, self._env = self._filter([1.0], [1.0, -self._fall], hits, zi=self._env)
+        loud = self._fading(hits)
         found = self._noise(self._rng.standard_normal(m)) * (2.0 if not len(self._ring) else 0.7)
         t = (self._done + np.arange(m)) / RATE
         for hertz, phase in zip(self._ring, self._phase, strict=True):

@@ -30,8 +30,10 @@ def add_pools(lamps: Any, pools: Any) -> None:
         for i in range(max(0, int(v - reach)), min(n, int(v + reach) + 1)):
             for j in range(max(0, int(u - reach)), min(n, int(u + reach) + 1)):
                 square = (i + 0.5 - v) ** 2 + (j + 0.5 - u) ** 2
+                if square >= reach * reach:
+                    continue
                 fall = square_height / (square_height + square)
-                light = max(0.0, 1.0 - square / (reach * reach)) * fall * np.sqrt(fall)
+                light = (1.0 - square / (reach * reach)) * fall * np.sqrt(fall)
                 for k in range(3):
                     pools[i, j, k] += light * lamp[4 + k]
 

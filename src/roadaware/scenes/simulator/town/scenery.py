@@ -191,8 +191,6 @@ def town_lights(layout: Layout, conditions: Conditions) -> Floats:
 
 def _chunks(layout: Layout) -> list[Chunk]:
     """Roads in pieces of about 40 m, junctions whole, and to each what stands nearest to it."""
-    from scipy.spatial import cKDTree
-
     bare: list[Chunk] = []
     for road in layout.roads:
         n = max(1, round(road.line.length / CHUNK_M))
@@ -204,7 +202,8 @@ def _chunks(layout: Layout) -> list[Chunk]:
     if not layout.props:
         return bare
     places = np.array([prop.position for prop in layout.props])
-    nearest = np.asarray(cKDTree(np.array([chunk.middle for chunk in bare])).query(places)[1])
+    away = places[:, None] - np.array([chunk.middle for chunk in bare])
+    nearest = np.argmin((away * away).sum(-1), axis=1)
     order = np.argsort(nearest, kind="stable")
     bounds = np.searchsorted(nearest[order], np.arange(len(bare) + 1))
     return [

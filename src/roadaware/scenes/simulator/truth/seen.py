@@ -189,7 +189,8 @@ def projected(camera: Camera, soups: Sequence[Soup], count: int) -> Floats:
         soups: triangles marked by instance.
         count: number of instances.
     """
-    from roadaware.scenes.simulator.truth.seen_kernels import measure
+    from roadaware.scenes.simulator.raster_kernels import WORK, edges_of
+    from roadaware.scenes.simulator.truth import seen_kernels
 
     corners = np.concatenate([soup.corners[soup.instance > 0] for soup in soups])
     instance = np.concatenate([soup.instance[soup.instance > 0] for soup in soups])
@@ -198,7 +199,11 @@ def projected(camera: Camera, soups: Sequence[Soup], count: int) -> Floats:
     mark = np.full((camera.height_px, camera.width_px), -1, dtype=np.int32)
     pose, lens = pose_of(camera)
     triangles = np.require(corners[order], np.float32, ("C", "W"))
-    measure(triangles, (instance[order] - 1).astype(np.int64), pose, lens, mark, found)
+    group = instance[order].astype(np.int64) - 1
+    seen_kernels.measure(triangles, group, pose, lens, found)
+    edges, which = np.empty((len(group), WORK)), np.empty(len(group), np.int32)
+    k = edges_of(triangles, pose, lens, np.array(mark.shape), False, edges, which)
+    seen_kernels.count(edges[:k], group[which[:k]], mark, found)
     found[~np.isfinite(found).all(1)] = 0.0
     return found
 

@@ -14,21 +14,17 @@ _SCALE = 11
 
 
 @kernel
-def measure(corners: Any, group: Any, pose: Any, lens: Any, mark: Any, found: Any) -> None:
-    """The box of each group of triangles in the picture's plane, and how many pixels it covers.
+def measure(corners: Any, group: Any, pose: Any, lens: Any, found: Any) -> None:
+    """The box of each group of triangles in the picture's plane.
 
     Args:
         corners: (t, 3, 3) f32 in the world.
-        group: (t,) i64 from 0, ascending.
+        group: (t,) i64 from 0.
         pose: (3, 4) f64 from the world to the camera.
         lens: (4,) f64 focal lengths and the middle, pixels.
-        mark: (h, w) i32 of -1; room to note what was counted.
         found: (n, 9) f64; row i becomes x1, y1, x2, y2 of the part before the camera, which may reach out of
-            the picture, the same of its pixels inside, and their number. Rows come as inf, inf, -inf, -inf,
-            inf, inf, -inf, -inf, 0.
+            the picture. Rows come as inf, inf, -inf, -inf, inf, inf, -inf, -inf, 0.
     """
-    work = np.empty(WORK)
-    size = np.array(mark.shape)
     local = np.empty((3, 3))
     for t in range(len(corners)):
         row = found[group[t]]
@@ -44,17 +40,29 @@ def measure(corners: Any, group: Any, pose: Any, lens: Any, mark: Any, found: An
             if (a[2] >= NEAR_M) != (b[2] >= NEAR_M):
                 share = (NEAR_M - a[2]) / (b[2] - a[2])
                 _take(a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1]), NEAR_M, lens, row)
-        # Fronts alone are drawn, so fronts alone are counted.
-        if prepared(corners[t], pose, lens, size, work) > 0:
-            for y in range(int(work[ROWS]), int(work[ROWS + 1]) + 1):
-                start, end = span(work, y, size[1])
-                if start < end:
-                    row[4], row[5] = min(row[4], start), min(row[5], y)
-                    row[6], row[7] = max(row[6], end), max(row[7], y + 1)
-                for x in range(start, end):
-                    if mark[y, x] != group[t]:
-                        mark[y, x] = group[t]
-                        row[8] += 1
+
+
+@kernel
+def count(edges: Any, group: Any, mark: Any, found: Any) -> None:
+    """How many pixels each group of triangles covers, and their box.
+
+    Args:
+        edges: (k, 12) f64 of `edges_of`: fronts alone are drawn, so fronts alone are counted.
+        group: (k,) i64 from 0, ascending.
+        mark: (h, w) i32 of -1; room to note what was counted.
+        found: (n, 9) f64 of `measure`, of which the rest becomes x1, y1, x2, y2 of pixels and their number.
+    """
+    for n in range(len(edges)):
+        work, row = edges[n], found[group[n]]
+        for y in range(int(work[ROWS]), int(work[ROWS + 1]) + 1):
+            start, end = span(work, y, mark.shape[1])
+            if start < end:
+                row[4], row[5] = min(row[4], start), min(row[5], y)
+                row[6], row[7] = max(row[6], end), max(row[7], y + 1)
+            for x in range(start, end):
+                if mark[y, x] != group[n]:
+                    mark[y, x] = group[n]
+                    row[8] += 1
 
 
 @kernel
