@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,7 +51,9 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 def _read(path: Path) -> object:
     if path.suffix == ".safetensors":
         return load_file(path)
-    return torch.load(path, map_location="cpu", weights_only=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch warns of old protocols before it refuses or reads them
+        return torch.load(path, map_location="cpu", weights_only=True)
 
 
 def _refused(path: Path, error: pickle.UnpicklingError) -> InputError:

@@ -61,8 +61,9 @@ class KeyReport:
 def load_published(network: RetinaNet3D, path: Path | str) -> KeyReport:
     """Fill a network from a released 3D-RetinaNet checkpoint, or its trunk from a Kinetics one.
 
-    A file with heads must have all that the network uses; a file without is taken for a trunk, whose names
-    have no `backbone.` before them. Nothing is changed if the file does not fit.
+    A file with heads must have all that the network uses, in its shapes; a file without is taken for a
+    trunk, whose names have no `backbone.` before them, and its kernels are inflated over time where the
+    network's are longer. Nothing is changed if the file does not fit.
 
     Args:
         network: is changed in place.
@@ -80,7 +81,7 @@ def load_published(network: RetinaNet3D, path: Path | str) -> KeyReport:
     ready: dict[str, Tensor] = {}
     inflated, differ = [], []
     for name, theirs in source.items():
-        tensor, grown = _fitting(held[theirs], own[name].shape)
+        tensor, grown = _fitting(held[theirs], own[name].shape, inflate=not whole)
         if tensor is None:
             differ.append(f"{name} {tuple(held[theirs].shape)} for {tuple(own[name].shape)}")
             continue
@@ -235,11 +236,11 @@ def _sources(own: Mapping[str, Tensor], held: Mapping[str, Tensor]) -> dict[str,
     return found
 
 
-def _fitting(theirs: Tensor, shape: torch.Size) -> tuple[Tensor | None, bool]:
+def _fitting(theirs: Tensor, shape: torch.Size, *, inflate: bool) -> tuple[Tensor | None, bool]:
     """The tensor in our shape, and whether it was inflated over time; None if it does not fit."""
     if theirs.shape == shape:
         return theirs, False
-    if len(shape) != 5:
+    if len(shape) != 5 or not inflate:
         return None, False
     flat = theirs.unsqueeze(2) if theirs.dim() == 4 else theirs
     if flat.dim() != 5 or flat.shape[2] != 1 or flat.shape[:2] != shape[:2] or flat.shape[3:] != shape[3:]:
@@ -266,19 +267,22 @@ def _unfit(
 ) -> UsageError:
     """What does not fit, and which network the file is for."""
     shown = [*differ, *(f"{name} is not in the file" for name in lacking)]
-    if not shown:
-        shown = [f"none of its {len(held)} names is one of the network's"]
+    kind = _described(held)
+    if not kind:
+        return UsageError(
+            f"{path} holds neither a 3D-RetinaNet nor a ResNet: its names begin with {', '.join(list(held)[:3])}"
+        )
     more = f" (and {len(shown) - 3} more)" if len(shown) > 3 else ""
     config = network.config
     ours = f"{config.backbone} of depth {config.depth}, {network.n_classes} classes, {network.n_av} actions"
     return UsageError(
         f"{path} does not fit this network ({ours}): {'; '.join(shown[:3])}{more}\n"
-        f"  The file looks like {_described(held)}; create that network, or take another file."
+        f"  The file looks like {kind}; create that network, or take another file."
     )
 
 
 def _described(held: Mapping[str, Tensor]) -> str:
-    """Which network a file is for, from its names and shapes."""
+    """Which network a file is for, from its names and shapes; empty where it is for none."""
     names = " ".join(held)
     marks = {"fast_conv1": "slowfast", "rcu.": "rcn", "clstm.": "rclstm", "cgru.": "rcgru"}
     kind = next((backbone for mark, backbone in marks.items() if mark in names), "")
@@ -286,7 +290,7 @@ def _described(held: Mapping[str, Tensor]) -> str:
     if not kind and first is not None:
         kind = "i3d" if first.dim() == 5 and first.shape[2] == 3 else "c2d"
     if not kind:
-        return "no 3D-RetinaNet and no ResNet"
+        return ""
     depth = 101 if "layer3.22." in names else 50
     said = [f"retinanet3d-{kind} with depth={depth}"]
     boxes, classes = _last_bias(held, "reg_heads."), _last_bias(held, "cls_heads.")
