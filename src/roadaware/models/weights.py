@@ -270,7 +270,8 @@ def _unfit(
     kind = _described(held)
     if not kind:
         return UsageError(
-            f"{path} holds neither a 3D-RetinaNet nor a ResNet: its names begin with {', '.join(list(held)[:3])}"
+            f"{path} holds neither a 3D-RetinaNet nor a ResNet: "
+            f"its names begin with {', '.join(list(held)[:3])}"
         )
     more = f" (and {len(shown) - 3} more)" if len(shown) > 3 else ""
     config = network.config

@@ -52,8 +52,16 @@ class Head(nn.Sequential):
 
     def last(self, input: Tensor, level: int = 0) -> Tensor:
         """The last convolution."""
-        shown: Tensor = self[len(self) - 1](input, level)
+        shown: Tensor = self.end(input, level)
         return shown
+
+    @property
+    def end(self) -> LevelConv:
+        """The layer that tells."""
+        layer = self[len(self) - 1]
+        if not isinstance(layer, LevelConv):
+            raise TypeError(f"a head ends in a LevelConv, not {type(layer).__name__}")
+        return layer
 
 
 def head(config: RetinaNetConfig, outputs: int) -> Head:

@@ -54,7 +54,7 @@ class Conv(TimeConv):
         """(B, C, T, H, W) to (B, C', T', H', W')."""
         if not (self.causal and self.back and self.streaming and input.shape[2]):
             return self._taps(input, self.back if self.causal else self.back // 2)
-        begin, frames = self.seen, [*self.kept, *input.split(1, dim=2)]
+        begin, frames = self.seen, [*self.kept, *torch.split(input, 1, dim=2)]
         missing = self.kernel_size[0] - 1 - len(self.kept)
         self.kept, self.seen = tuple(frames[-self.back :]), begin + input.shape[2]
         skip = -begin % self.stride[0]

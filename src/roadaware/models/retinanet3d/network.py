@@ -67,7 +67,7 @@ class RetinaNet3D(nn.Module):
         self.backbone: Pyramid = getattr(import_module(module), name)(config)
         self.reg_heads = head(config, 4)
         self.cls_heads = head(config, n_classes)
-        start_at(self.cls_heads[len(self.cls_heads) - 1], config.prior)
+        start_at(self.cls_heads.end, config.prior)
         self.ego_head = ego_head(config, n_av) if n_av else None
 
     def forward(self, x: Tensor) -> Outputs:

@@ -16,8 +16,10 @@ Unit = Literal["rcn", "rclstm", "rcgru"]
 class Recurrent(TimeLayer):
     """A unit whose `_next` makes one frame and the state after it of a frame and the state before it."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: int) -> None:
+        """A unit whose frames have `width` channels; a subclass adds what it learns."""
         super().__init__()
+        self.width = width
         self.state: tuple[Tensor, ...] | None = None
 
     def forget(self) -> None:
@@ -44,7 +46,7 @@ class RecurrentConv(Recurrent):
     """RCN: half of the frame and half of the last state through a matrix; the first frame as it is."""
 
     def __init__(self, width: int) -> None:
-        super().__init__()
+        super().__init__(width)
         self.conv_whh = space(width, width, 1)
         with torch.no_grad():
             self.conv_whh.weight.copy_(torch.eye(width)[:, :, None, None, None])
@@ -59,7 +61,7 @@ class RecurrentLstm(Recurrent):
     """RC-LSTM: gates in the order input, forget, output, new; begins with zeros."""
 
     def __init__(self, width: int) -> None:
-        super().__init__()
+        super().__init__(width)
         self.recurrent_conv = nn.Conv2d(2 * width, 4 * width, 1)
 
     def _next(self, frame: Tensor, state: tuple[Tensor, ...] | None) -> tuple[Tensor, ...]:
@@ -73,7 +75,7 @@ class RecurrentGru(Recurrent):
     """RC-GRU: gates in the order update, reset; begins with the first frame."""
 
     def __init__(self, width: int) -> None:
-        super().__init__()
+        super().__init__(width)
         self.recurrent_conv_gates = nn.Conv2d(2 * width, 2 * width, 1)
         self.recurrent_conv_out = nn.Conv2d(2 * width, width, 1)
 

@@ -116,10 +116,11 @@ class ResNet(Pyramid):
 
     def stages(self, input: Tensor) -> list[Tensor]:
         """(B, 3, T, H, W) to three maps (B, C, T', H', W') with strides 8, 16 and 32."""
-        map = functional.relu(self.bn1(self.conv1(input)), inplace=True)
-        map = self.layer1(space_pool(map, self.stem_padding))
+        layer = self.get_submodule
+        map = functional.relu(layer("bn1")(layer("conv1")(input)), inplace=True)
+        map = layer("layer1")(space_pool(map, self.stem_padding))
         if self.pool2 is not None:
             map = self.pool2(map)
-        fine = self.layer2(map)
-        middle = self.layer3(fine)
-        return [fine, middle, self.layer4(middle)]
+        fine = layer("layer2")(map)
+        middle = layer("layer3")(fine)
+        return [fine, middle, layer("layer4")(middle)]

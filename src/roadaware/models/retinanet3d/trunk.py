@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import transformers
 from torch import Tensor
 
@@ -28,13 +30,15 @@ class LibraryTrunk(Pyramid):
             raise UsageError(
                 f"transformers {transformers.__version__} has no configuration called '{config.trunk}'"
             )
-        settings = found(**dict(config.trunk_fields))
+        fields: dict[str, Any] = dict(config.trunk_fields)
+        settings = found(**fields)
         names = getattr(settings, "stage_names", [])
         if len(names) <= _STRIDES:
             raise UsageError(f"{config.trunk} has no stages; give the configuration of a backbone")
         settings.out_features = list(names[-_STRIDES:])
+        make: Any = transformers.AutoBackbone.from_config
         try:
-            trunk = transformers.AutoBackbone.from_config(settings, trust_remote_code=False)
+            trunk = make(settings, trust_remote_code=False)
         except ValueError as error:
             raise UsageError(f"transformers makes no backbone of {config.trunk}: {error}") from error
         super().__init__(config, tuple(trunk.channels), pooled=False)
