@@ -53,7 +53,7 @@ def train(
     if came.stopped is not None:
         console.note(f"saved step {came.step:,} of {came.steps:,}; the same command with --resume goes on")
         raise Terminated if came.stopped == _SIGTERM else KeyboardInterrupt
-    return Outcome(_text(came), _data(came))
+    return Outcome(_text(came), _data(came)) if came.first else Outcome("")
 
 
 def _text(came: Trained) -> str:

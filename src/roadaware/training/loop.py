@@ -7,11 +7,13 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 from lightning.fabric import Fabric
+from lightning.fabric.strategies.single_device import SingleDeviceStrategy
 from torch import Tensor, nn
 
 from roadaware.config import to_dict
@@ -53,6 +55,7 @@ class Trained:
         stopped: number of the signal that ended it early, or None.
         model: the detector, if it was written.
         metrics: of the last judgement.
+        first: whether this process is the one that writes.
     """
 
     folder: Path
@@ -61,6 +64,7 @@ class Trained:
     stopped: int | None = None
     model: Path | None = None
     metrics: dict[str, float] = field(default_factory=dict)
+    first: bool = True
 
 
 def train(recipe: Recipe, out: Path, *, resume: bool = False, progress: Progress | None = None) -> Trained:
@@ -85,9 +89,12 @@ def train(recipe: Recipe, out: Path, *, resume: bool = False, progress: Progress
     except OSError as error:
         raise DiskError(f"{out} could not be made: {error.strerror or error}") from error
     fabric = _fabric(recipe)
+    if not isinstance(fabric.strategy, SingleDeviceStrategy):
+        progress = None  # what shows it cannot go along into other processes
     with stoppable():
-        # What is launched in processes of its own answers through them; they are told of signals as well.
-        return cast(Trained, fabric.launch(cast(Any, _run), recipe, out, progress))
+        # Lightning looks into arguments and results, and does not want dataclasses that are frozen.
+        came = fabric.launch(partial(_run, recipe=recipe, out=out, progress=progress))
+    return Trained(**came)
 
 
 def _fabric(recipe: Recipe) -> Fabric:
@@ -105,11 +112,11 @@ def _fabric(recipe: Recipe) -> Fabric:
     )
 
 
-def _run(fabric: Fabric, recipe: Recipe, out: Path, progress: Progress | None) -> Trained:
+def _run(fabric: Fabric, recipe: Recipe, out: Path, progress: Progress | None) -> dict[str, Any]:
     if recipe.machine.threads:
         torch.set_num_threads(recipe.machine.threads)
     with stoppable() as stop:
-        return Run(fabric, recipe, out, progress if fabric.is_global_zero else None).go(stop)
+        return vars(Run(fabric, recipe, out, progress if fabric.is_global_zero else None).go(stop))
 
 
 class Run:
@@ -182,7 +189,7 @@ class Run:
                     self._product(metrics)
                 if self._all_agree(bool(stop)):
                     self._save()
-                    return Trained(self.out, self.step, self.steps, stop.number or 2, None, metrics)
+                    return Trained(self.out, self.step, self.steps, stop.number or 2, None, metrics, first)
                 if time.monotonic() - written >= 60 * recipe.machine.checkpoint_minutes:
                     self._save(patient=True)
                     written = time.monotonic()
@@ -193,7 +200,7 @@ class Run:
         finally:
             if journal is not None:
                 journal.close()
-        return Trained(self.out, self.step, self.steps, None, model, metrics)
+        return Trained(self.out, self.step, self.steps, None, model, metrics, first)
 
     def _tell(self) -> None:
         """What the run is made of, beside what comes of it."""
@@ -236,6 +243,7 @@ class Run:
             self._check(found["loss"], batch)
             for name in sums:
                 sums[name] += float(found[name].detach()) / accumulate
+        sums = self._mean(sums)
         norm = self._clipped()
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
@@ -260,7 +268,7 @@ class Run:
         x, targets = prepared(
             batch, self.fit, self.fabric.device, channels_last=self.recipe.machine.channels_last
         )
-        found = self.model(x, targets)
+        found = self.model(x, targets.boxes, targets.classes, targets.av, targets.labelled)
         matched = found["matched"].to(x.device)
         known = (targets.av >= 0).sum().to(matched)
         boxes, frames = self._shared(matched), self._shared(known)
@@ -278,6 +286,14 @@ class Run:
             return 1.0
         whole = cast(Tensor, self.fabric.all_reduce(count.clone(), reduce_op="sum"))
         return self.share.world * count.clamp(min=1) / whole.clamp(min=1)
+
+    def _mean(self, sums: dict[str, float]) -> dict[str, float]:
+        """The losses of all processes."""
+        if self.share.world == 1:
+            return sums
+        values = torch.tensor(list(sums.values()), device=self.fabric.device)
+        mean = cast(Tensor, self.fabric.all_reduce(values, reduce_op="mean"))
+        return dict(zip(sums, mean.tolist(), strict=True))
 
     def _clipped(self) -> float | None:
         """Shorten long gradients, where that is asked for, and say how long they were."""

@@ -34,13 +34,21 @@ class Trainee(nn.Module):
         super().__init__()
         self.network, self.likeliest = network, likeliest
 
-    def forward(self, x: Tensor, targets: Targets) -> dict[str, Tensor]:
-        """The loss as `losses` gives it.
+    def forward(
+        self,
+        x: Tensor,
+        boxes: list[list[Tensor]],
+        classes: list[list[Tensor]],
+        av: Tensor,
+        labelled: Tensor,
+    ) -> dict[str, Tensor]:
+        """The loss as `losses` gives it; whoever spreads the network over devices passes on plain tensors.
 
         Args:
             x: (B, 3, T, H, W) normalised and padded.
-            targets: the truth.
+            boxes, classes, av, labelled: the fields of `Targets`.
         """
+        targets = Targets(boxes, classes, av, labelled)
         if self.likeliest is None:
             return losses(self.network(x), targets, self.network.config)
         return self._lean(x, targets, self.likeliest)

@@ -1,0 +1,98 @@
+"""Recipes: files say everything, and what they may not say is refused by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from roadaware.config import digest, from_dict, to_dict
+from roadaware.errors import InputError, UsageError
+from roadaware.training.recipe import MachineRecipe, Recipe, read_recipe, recipe_of
+
+CONFIGS = sorted(Path(__file__).parents[2].joinpath("configs").glob("*.yaml"))
+LEAST = {"data": {"roots": ["somewhere"]}}
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_every_config_that_ships_is_a_recipe(path: Path) -> None:
+    recipe = read_recipe(path)
+    assert recipe.name
+    assert recipe.data.roots
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"shedule": {}}, "did you mean 'schedule'?"),
+        ({"schedule": {"learning_rate": 1}}, "no field 'schedule.learning_rate'"),
+        ({"clips": {"frame": 8}}, "did you mean 'frames'?"),
+        ({"clips": {"frames": "eight"}}, "clips.frames is a whole number, not 'eight'"),
+        ({"clips": {"frames": True}}, "clips.frames is a whole number"),
+        ({"clips": {"shift": 1}}, "clips.shift is true or false"),
+        ({"schedule": {"optimizer": "adam"}}, "one of sgd, adamw"),
+        ({"schedule": {"betas": [0.9]}}, "schedule.betas holds 2 values"),
+        ({"schedule": {"lr": "fast"}}, "schedule.lr is a number"),
+        ({"schedule": {"lr": float("nan")}}, "schedule.lr is a number"),
+        ({"schedule": {"lr": 0}}, "schedule.lr is above 0"),
+        ({"schedule": {"milestones": [3, 2]}}, "schedule.milestones rise"),
+        ({"clips": {"batch": 0}}, "at least 1"),
+        ({"augment": {"flip": 2}}, "chances"),
+        ({"clips": []}, "clips holds fields"),
+    ],
+)
+def test_what_a_recipe_may_not_say_is_refused_by_name(given: dict[str, object], says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        recipe_of({**LEAST, **given})
+    assert says in str(caught.value)
+
+
+def test_a_recipe_without_data_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"data\.roots"):
+        Recipe()
+
+
+def test_numbers_are_read_as_people_write_them(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text("data: {roots: here}\nschedule: {lr: 1e-3, betas: [0, 1], milestones: 6}\nname: 7\n")
+    recipe = read_recipe(file)
+    assert recipe.schedule.lr == 0.001
+    assert recipe.schedule.betas == (0.0, 1.0)
+    assert recipe.schedule.milestones == (6.0,)
+    assert (recipe.data.roots, recipe.name) == (("here",), "7")
+
+
+def test_changes_replace_what_the_file_says(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text("data: {roots: [a]}\nclips: {batch: 2}\n")
+    recipe = read_recipe(file, ["clips.batch=3", "data.roots=[b,c]", "model.fields.width=32", "seed=5"])
+    assert (recipe.clips.batch, recipe.data.roots, recipe.seed) == (3, ("b", "c"), 5)
+    assert recipe.model.fields == {"width": 32}
+
+
+@pytest.mark.parametrize("change", ["clips.batch", "=3", "clips.batch=[", "seed.x=1", "clips.bach=1"])
+def test_changes_that_mean_nothing_are_refused(tmp_path: Path, change: str) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text("data: {roots: [a]}\nseed: 1\n")
+    with pytest.raises(UsageError):
+        read_recipe(file, [change])
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"a: [", b"- 1\n", b""])
+def test_files_that_are_no_recipe_are_refused(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_recipe(file)
+    assert str(file) in str(caught.value)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_recipe(tmp_path / "none.yaml")
+
+
+def test_a_recipe_survives_being_written() -> None:
+    recipe = recipe_of({**LEAST, "machine": {"workers": 2}})
+    written = to_dict(recipe)
+    written.pop("type")
+    assert recipe_of(written) == recipe
+    assert from_dict(MachineRecipe, written["machine"]) == recipe.machine
+    assert digest(recipe) != digest(recipe_of(LEAST))
