@@ -8,22 +8,34 @@ import signal
 import subprocess
 import sys
 import time
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 from small_files import Command
 
-from roadaware.cli import main
+from roadaware.cli import demo_scenes, main
 from roadaware.cli.demo_folder import claim
+from roadaware.cli.demo_scenes import Shooting
 from roadaware.errors import DiskError
 from roadaware.scenes.demo import DemoFacts, write_demo
 from roadaware.scenes.readers import read
 
 REAL = os.environ.get("ROADAWARE_DATA_DIR")
-demo_module = import_module("roadaware.cli.demo")
+SMALL = {
+    "road": Shooting(2, 1.5, (160, 120), 6.0),
+    "crossing": Shooting(2, 1.0, (64, 48), 6.0, bare=True),
+    "chaos": Shooting(2, 1.0, (160, 90), 6.0),
+}
 
 
+@pytest.fixture
+def small_shootings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scenes so short and small that they are made at once, without further processes."""
+    monkeypatch.setattr(demo_scenes, "SHOOTINGS", SMALL)
+    monkeypatch.setattr(demo_scenes, "_processes", lambda: 1)
+
+
+@pytest.mark.usefixtures("small_shootings")
 def test_the_demo_finds_what_it_planted(roadaware: Command, tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     done = roadaware("demo", "-o", folder, "--draws", "20", "--json", tmp_path / "demo.json")
@@ -31,7 +43,8 @@ def test_the_demo_finds_what_it_planted(roadaware: Command, tmp_path: Path) -> N
     assert "MISSED" not in done.out
     assert f"The report: {folder / 'report.html'}" in done.out
     assert (folder / "report.html").stat().st_size > 50_000
-    for command in ("read", "audit", "baseline", "evaluate"):
+    assert "too little was made up for that" in done.out
+    for command in ("simulate", "read", "audit", "baseline", "link", "evaluate"):
         assert f"$ roadaware {command}" in done.out
     words = ["evaluate", "pedestrians", "--scores", folder / "scores.csv"]
     words += ["--samples", folder / "samples.csv", "--task", "action", "--config", "reference", "--json"]
@@ -81,18 +94,17 @@ def test_an_interrupted_demo_starts_over(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    while not (folder / "data" / "annotations").is_dir() and process.poll() is None:
+    while not (folder / "made-up" / "road" / "scenes").is_dir() and process.poll() is None:
         time.sleep(0.005)
     process.send_signal(number)
     assert process.wait(20) in (128 + number, -number)
     assert not (folder / "report.html").exists()
     (folder / "notes.txt").write_text("dear")
     (folder / ".roadaware-999999999-0123abcd.tmp").write_text("half")
-    monkeypatch.setattr(demo_module, "_baselines", lambda *_: ended())
+    monkeypatch.setattr(demo_scenes, "make_up", lambda *_: ended())
     assert main(["demo", "-o", str(folder)]) == 4
-    assert len(read("jaad", folder / "data", cache=False).videos) == 30
     assert (folder / "notes.txt").read_text() == "dear"
-    assert {path.name for path in folder.iterdir()} == {"data", "demo.json", "notes.txt"}
+    assert {path.name for path in folder.iterdir()} == {"demo.json", "notes.txt"}
 
 
 def ended() -> None:

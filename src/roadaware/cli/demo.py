@@ -1,4 +1,4 @@
-"""`roadaware demo`: every step once, on a data set made on the spot or on real annotations."""
+"""`roadaware demo`: every step once, on scenes made up on the spot or on real annotations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, text
-from roadaware.cli.options import USUAL, WHOLE_SEED, Common, ConfigName, Draws, Outcome, OutputFolder, Switch
+from roadaware.cli.options import (
+    USUAL,
+    WHOLE_SEED,
+    Common,
+    ConfigName,
+    Draws,
+    Outcome,
+    OutputFolder,
+    Switch,
+    TaskName,
+)
+from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from roadaware.cli.runs import Run
@@ -19,13 +30,12 @@ if TYPE_CHECKING:
 
 _Trained = dict[str, dict[str, "Baseline"]]
 
-_TASKS = ("action", "risk")
 _HEADLINES = ("accuracy", "balanced_accuracy", "f1", "average_precision", "auc", "soft_f1", "hard_f1")
 _WHERE: dict[ConfigName, str] = {"reference": "", "default": " where the labels are honest"}
-_DATA, _EVENTS, _CHAOS, _PAGE = "data", "events", "chaos", "report.html"
+_DATA, _EVENTS, _CHAOS, _MADE_UP, _PAGE = "data", "events", "chaos", "made-up", "report.html"
 _SCORES, _SAMPLES = "scores.csv", "samples.csv"
 _FOLDER = "Where data set, runs and report go; an earlier demo there, finished or not, is replaced."
-_SEED = "Seed of the data set and of the resamples."
+_SEED = "Seed of what is made up and of the resamples."
 _OVERWRITE = "Not needed: an earlier demo is replaced anyway, and nothing else ever."
 
 
@@ -40,11 +50,11 @@ def demo(
 ) -> Outcome:
     """Run every step once: read, audit, train, link, evaluate, report. Takes about a minute.
 
-    Without --data it first writes a small data set in the format of JAAD, with known defects, and shows
-    that the audit finds them; then road events in the format of ROAD with detections, which it links to
-    tubes and scores; then a crowd, whose actions, relations, sentences and sounds it scores in every
-    published way. With --data it takes the real annotations in DIR/jaad (and DIR/pie), and ends with the
-    published tables, obtained beside printed.
+    Without --data it first makes up short scenes that nobody has filmed: traffic, people at crossings and
+    a crowd. On them it audits and trains, links detections to tubes and scores them, and scores actions,
+    relations, sentences and sounds in every published way. Then it writes a small data set in the format
+    of JAAD, with known defects, and shows that the audit finds them. With --data it takes the real
+    annotations in DIR/jaad (and DIR/pie), and ends with the published tables, obtained beside printed.
 
     For example:
 
@@ -54,7 +64,7 @@ def demo(
     """
     from roadaware.cli.demo_folder import claim
 
-    claim(folder, (_DATA, _EVENTS, _CHAOS, _SCORES, _SAMPLES, _PAGE) if data is None else (_PAGE,))
+    claim(folder, (_DATA, _EVENTS, _CHAOS, _MADE_UP, _SCORES, _SAMPLES, _PAGE) if data is None else (_PAGE,))
     show = _Show(aloud=str(common.json) != "-")
     found = _made_up(folder, show, draws, seed) if data is None else _real(data, folder, show, draws, seed)
     page = folder / _PAGE
@@ -87,38 +97,64 @@ class _Show:
 
 
 def _made_up(output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]:
-    """The demo on a data set of our own."""
+    """The demo on scenes and a data set of our own."""
     from roadaware.cli.demo_chaos import chaos
     from roadaware.cli.demo_events import events
+    from roadaware.cli.demo_folder import clear
+    from roadaware.cli.demo_scenes import FOLDER, make_up, scenes_section
+    from roadaware.cli.pages import data_section_of
+
+    clear(output, (_MADE_UP, _EVENTS, _CHAOS))
+    made = make_up(output, show, seed)
+    where = {preset: output / FOLDER / preset for preset in made}
+    wanted, of_wishes = _wishes(made["crossing"], where["crossing"], show, draws, seed)
+    on_road, of_road = events(output, where["road"], made["road"], show, draws, seed)
+    on_crowd, of_crowd = chaos(output, where["chaos"], made["chaos"], show, draws, seed)
+    planted, of_planted = _planted(output, show, draws, seed)
+    shown = [scenes_section(output, made), *(data_section_of(scenes) for scenes in made.values())]
+    _write_report(output, [*shown, *of_wishes, *of_road, *of_crowd, *of_planted], "Demo")
+    sizes = {
+        preset: {name: len(rows) for name, rows in each.filled().items()} for preset, each in made.items()
+    }
+    return {"made_up": sizes, "intention": wanted, "events": on_road, "chaos": on_crowd, **planted}
+
+
+def _wishes(
+    scenes: Scenes, root: Path, show: _Show, draws: int, seed: int
+) -> tuple[dict[str, Any], list[Section]]:
+    """Do they want to cross? An audit and baselines, where the made-up crossings have samples enough."""
+    show.step("Audit the made-up crossings", f"audit pie {root}")
+    sections: list[Section] = []
+    try:
+        sections.append(_audit(scenes, show, "pie-intention@iv2024")[1])
+        trained = _baselines(scenes, show, root, draws, seed, dataset="pie", tasks=("intention",))
+    except (InputError, UsageError) as error:
+        show.say(f"   too little was made up for that: {error}")
+        return {}, sections
+    return _values(_runs(trained, draws, seed)), [*sections, *_sections(trained, draws, seed)]
+
+
+def _planted(output: Path, show: _Show, draws: int, seed: int) -> tuple[dict[str, Any], list[Section]]:
+    """A data set in the form of JAAD with known defects: are they found, and what do baselines make of it?"""
     from roadaware.cli.demo_findings import findings_text, planted_and_found
     from roadaware.cli.pages import data_section_of
     from roadaware.scenes.demo import write_demo
 
     root = output / _DATA
-    with console.progress("writing the demo's data set") as progress:
+    with console.progress("writing a data set") as progress:
         facts = write_demo(root, seed=seed, progress=progress)
-    show.step("Read", f"read jaad {root}")
+    show.step("Read annotations with planted defects", f"read jaad {root}")
     scenes = _read(root, show)
     show.step("Audit: does it find what was planted?", f"audit jaad {root}")
-    audit, audited = _audit(scenes, show)
+    audit, audited = _audit(scenes, None)
     checks = planted_and_found(facts, audit, scenes)
     show.say(findings_text(checks))
-    trained = _baselines(scenes, show, root, draws, seed)
+    trained = _baselines(scenes, show, root, draws, seed, tasks=("action",))
     found = _runs(trained, draws, seed)
     _own_scores(output, found[0], show)
-    on_road, of_road = events(output, show, draws, seed)
-    on_crowd, of_crowd = chaos(output, show, draws, seed)
-    own = _sections(trained, draws, seed)
-    sections = [data_section_of(scenes), audited, *own, *of_road, *of_crowd]
-    _write_report(output, sections, "Demo")
-    return {
-        "planted": [check.as_dict() for check in checks],
-        "models": _values(found),
-        "pedestrians": facts.pedestrians,
-        "boxes": facts.boxes,
-        "events": on_road,
-        "chaos": on_crowd,
-    }
+    sections = [data_section_of(scenes), audited, *_sections(trained, draws, seed)]
+    told = {"pedestrians": facts.pedestrians, "boxes": facts.boxes, "models": _values(found)}
+    return {"planted": [check.as_dict() for check in checks], **told}, sections
 
 
 def _real(data: Path, output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]:
@@ -166,28 +202,37 @@ def _read(root: Path, show: _Show) -> Scenes:
     return scenes
 
 
-def _audit(scenes: Scenes, show: _Show) -> tuple[Any, Section]:
+def _audit(scenes: Scenes, show: _Show | None, protocol: str = "jaad-action@iv2024") -> tuple[Any, Section]:
     from roadaware.cli.audit import audited
     from roadaware.cli.pages import audit_section_of
 
-    found = audited(scenes, "jaad-action@iv2024", "reference")
+    found = audited(scenes, protocol, "reference")
     rows = [(item.severity, item.name, item.count, item.out_of) for item in found.findings]
-    show.say(text.table(["severity", "finding", "count", "of"], rows, left=2))
+    if show is not None:
+        show.say(text.table(["severity", "finding", "count", "of"], rows, left=2))
     return found, audit_section_of(found)
 
 
 def _baselines(
-    scenes: Scenes, show: _Show, root: Path, draws: int, seed: int, config: ConfigName = "reference"
+    scenes: Scenes,
+    show: _Show,
+    root: Path,
+    draws: int,
+    seed: int,
+    config: ConfigName = "reference",
+    *,
+    dataset: str = "jaad",
+    tasks: tuple[TaskName, ...] = ("action", "risk"),
 ) -> _Trained:
-    """Both tasks' baselines, trained and judged, by protocol."""
+    """The baselines of some tasks, trained and judged, by protocol."""
     from roadaware.cli.baseline import compared, train
     from roadaware.cli.tables import headline_text, runs_text
     from roadaware.scenes.sampling import protocol_named, sample
 
     trained: _Trained = {}
-    for task in _TASKS:
-        protocol = f"jaad-{task}@iv2024"
-        command = f"baseline jaad {root} --task {task} --config {config}"
+    for task in tasks:
+        protocol = f"{dataset}-{task}@iv2024"
+        command = f"baseline {dataset} {root} --task {task} --config {config}"
         show.step(f"Baselines without pixels{_WHERE[config]}: {task}", command)
         cut = sample(scenes, protocol_named(protocol, config))
         trained[protocol] = train(cut, task, config, draws=draws, seed=seed)

@@ -1,4 +1,4 @@
-"""The demo on road events: detections linked to tubes by both builders, and judged."""
+"""The demo on road events: detections in made-up films linked to tubes by both builders, and judged."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from roadaware.analysis.compare_detection import DetectionComparison
     from roadaware.cli.event_runs import EventRun
     from roadaware.reports.page import Section
+    from roadaware.scenes.tables import Scenes
 
-FOLDER = "events"
-_VIDEOS, _FRAMES = 6, 100
+FOLDER, DETECTIONS = "events", "detections"
 _CONFIGS: tuple[ConfigName, ...] = ("reference", "default")
 _NAMES: dict[ConfigName, str] = {"reference": "published builder", "default": "mended builder"}
 _THRESHOLDS: dict[str, Any] = {"frame_thresholds": ("0.5",), "video_thresholds": ("0.2", "0.5")}
 _SIZE = (682, 512)
+"""Of images in detection files; tables have pixels of the films."""
 
 
 class Shows(Protocol):
@@ -31,14 +32,18 @@ class Shows(Protocol):
         """A part of the result."""
 
 
-def events(output: Path, show: Shows, draws: int, seed: int) -> tuple[dict[str, Any], list[Section]]:
-    """Make up road events and a detector that sees them badly; link, judge, compare.
+def events(
+    output: Path, truth: Path, scenes: Scenes, show: Shows, draws: int, seed: int
+) -> tuple[dict[str, Any], list[Section]]:
+    """Make up a detector that sees the films badly; link, judge, compare.
 
     Args:
         output: the demo's folder.
+        truth: where the films lie.
+        scenes: what is true of them.
         show: prints the steps.
         draws: resamples of videos.
-        seed: of the made-up set and of the resamples.
+        seed: of the detector and of the resamples.
 
     Returns:
         What was found, JSON-ready, and its sections of the report.
@@ -47,14 +52,22 @@ def events(output: Path, show: Shows, draws: int, seed: int) -> tuple[dict[str, 
     from roadaware.cli.event_pages import run_section
     from roadaware.cli.event_tables import runs_text
     from roadaware.reports.events import event_comparison_section
-    from roadaware.scenes.demo.road_files import ANNOTATIONS, DETECTIONS, write_road_demo
+    from roadaware.scenes.demo.detector import Detector, perturbed
+    from roadaware.scenes.store import save
 
     root = output / FOLDER
-    with console.working("road events"):
-        facts = write_road_demo(root, seed=seed, videos=_VIDEOS, frames=_FRAMES)
-    truth, detections = root / ANNOTATIONS, root / DETECTIONS
+    detections = root / DETECTIONS
+    with console.working("a detector"):
+        claims = perturbed(scenes, seed=seed, detector=Detector(size=None))
+        save(claims, detections, overwrite=True)
+    facts = {
+        "videos": len(scenes.videos),
+        "boxes": len(scenes.boxes),
+        "tracks": scenes.boxes["tube"].n_unique(),
+        "detections": len(claims.boxes),
+    }
     show.step("Link detections to tubes", f"link {detections} --truth {truth} --config default --out TUBES")
-    show.say(f"   {facts.detections:,} detections of {facts.boxes:,} boxes of {facts.tracks:,} road users")
+    show.say("   {detections:,} detections of {boxes:,} boxes of {tracks:,} road users".format(**facts))
     runs = [_linked_and_judged(root, truth, detections, config, draws, seed) for config in _CONFIGS]
     command = f"evaluate road --truth {truth} --predictions {root / 'default'} --draws {draws}"
     show.step("Score road events: the published tube builder beside the mended one", command)
@@ -65,7 +78,7 @@ def events(output: Path, show: Shows, draws: int, seed: int) -> tuple[dict[str, 
     found = compare(*matches, first.config, draws=max(draws, 1), seed=seed, names=names)
     show.say("\n" + _gains(found))
     values = {run.name: _means(run) for run in runs}
-    return {"facts": vars(facts), "runs": values}, [run_section(first), event_comparison_section(found)]
+    return {"facts": facts, "runs": values}, [run_section(first), event_comparison_section(found)]
 
 
 def _linked_and_judged(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 from roadaware.cli.folders import marked, vacant
 from roadaware.cli.output import check_folder, json_text, write_text
 from roadaware.errors import UsageError
+from roadaware.scenes.disk import disk_error
 
 FORMAT = "roadaware-demo"
 MARKER = "demo.json"
@@ -40,3 +42,21 @@ def claim(folder: Path, names: Sequence[str]) -> None:
                 f"{folder / name} was not written by a demo; move it, or name another folder with -o"
             )
     write_text(folder / MARKER, json_text({"format": FORMAT, "files": sorted({*ours, *names})}))
+
+
+def clear(folder: Path, names: Sequence[str]) -> None:
+    """Remove folders of an earlier demo, which `claim` has found to be its own.
+
+    Args:
+        folder: of the demo.
+        names: folders right in it.
+
+    Raises:
+        DiskError: if the disk refuses.
+    """
+    for name in names:
+        try:
+            if (folder / name).exists():
+                shutil.rmtree(folder / name)
+        except OSError as error:
+            raise disk_error(folder / name, 1, error) from error

@@ -77,7 +77,7 @@ def repeated_names(context: Context) -> Finding:
     tubes = context.scenes.tubes
     # What is cut out of a track by its labels has the track's name.
     tubes = tubes.filter(pl.col("parent").is_null()) if "parent" in tubes.columns else tubes
-    named = tubes.with_columns(pl.col("video", "name").cast(pl.String))
+    named = tubes.with_columns(pl.col("video", "name").cast(pl.String)).drop_nulls("name")
     twice = named.filter(pl.struct("video", "name").is_duplicated())
     return Finding(
         name="repeated-names",

@@ -77,19 +77,18 @@ def _grounding(scenes: Scenes, meta: Meta, rng: np.random.Generator, blur: float
 
 
 def _sound(scenes: Scenes, meta: Meta, rng: np.random.Generator, blur: float) -> Predictions:
-    """Hills as wide and high as those who are heard; the ground is rough where the model hears badly."""
+    """Hills as wide and high as those who are heard, in all of their frames, on rough ground."""
     sizes = scenes.videos.select(pl.col("video").cast(pl.String), "width_px", "height_px")
-    sources = scenes.boxes.select("sound", pl.col("video").cast(pl.String), "frame", *CORNERS)
-    moments = scenes.sounds.select("sound", "frame")
-    sources = sources.join(moments, on=["sound", "frame"], how="semi", maintain_order="left")
+    sources = scenes.boxes.select("sound", pl.col("video").cast(pl.String), *CORNERS).drop_nulls("sound")
     sources = sources.join(sizes, on="video", maintain_order="left")
     whole = sources.select("width_px", "height_px").to_numpy()
     boxes = sources.select(CORNERS).to_numpy() / np.tile(whole, 2) * _CELLS
     maps = []
     for sound in scenes.sounds["sound"].to_list():
-        level = 0.6 * blur * rng.random((_CELLS, _CELLS))
-        for box in boxes[(sources["sound"] == sound).to_numpy()]:
-            level = np.maximum(level, _hill(box, rng, blur))
+        off = rng.normal(0, 0.4 * blur, 2)
+        hills = [_hill(box, off) for box in boxes[(sources["sound"] == sound).to_numpy()]]
+        level = np.max(hills, axis=0) if hills else np.zeros((_CELLS, _CELLS))
+        level = level + 0.6 * blur * rng.random(level.shape)
         maps.append(level.astype(np.float32).ravel())
     named = scenes.sounds.select("sound", pl.col("video").cast(pl.String), "name")
     claimed = named.with_columns(
@@ -107,10 +106,10 @@ _TASKS: dict[str, Callable[[Scenes, Meta, np.random.Generator, float], Predictio
 }
 
 
-def _hill(box: Floats, rng: np.random.Generator, blur: float) -> Floats:
+def _hill(box: Floats, off: Floats) -> Floats:
     """(cells, cells) high about where a box lies, corners in cells; half as high where the box ends."""
     sides = np.maximum(box[2:] - box[:2], 1.0)
-    x, y = (box[:2] + box[2:]) / 2 + rng.normal(0, 0.4 * blur, 2) * sides
+    x, y = (box[:2] + box[2:]) / 2 + off * sides
     rows, columns = np.mgrid[0:_CELLS, 0:_CELLS] + 0.5
     wide, high = sides / 2
     level: Floats = np.exp2(-(((columns - x) / wide) ** 8) - ((rows - y) / high) ** 8)
