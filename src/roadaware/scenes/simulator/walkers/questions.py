@@ -16,6 +16,8 @@ from roadaware.scenes.simulator.walkers.ways import Ways
 VIEW_M = 55.0
 PASSING_M = 3.0
 """The own vehicle passes somebody who is less than this ahead of its middle."""
+IN_THE_WAY_M = 1.6
+"""To both sides of its middle one is in the way of the own vehicle."""
 NEAR_KERB_M = 1.8
 SHORTEST_S, LONGEST_S = 0.5, 6.0
 ASKED_ANYWAY = 0.2
@@ -117,10 +119,15 @@ def _in_view(part: dict[str, Floats], past: Past) -> Bools:
 
 
 def _before_own(part: dict[str, Floats], past: Past, step: int) -> bool:
-    """Whether somebody steps on a road that the own vehicle will still come along."""
+    """Whether somebody crosses the way of the own vehicle before it comes by, as far as the scene shows it."""
     road = past.ways.bands[int(part["band"][step])].road
     roads = {past.layout.lanes[number].road for number in past.layout.route}
-    return road in roads and bool(_ahead(part, past)[0][step] > PASSING_M)
+    ahead, left = _ahead(part, past)
+    on = np.flatnonzero(part["over"][step:] >= 0.0)
+    end = step + int(on[0]) if len(on) else len(ahead)
+    met = np.flatnonzero(np.abs(left[step:end]) < IN_THE_WAY_M)
+    row = step + int(met[0]) if len(met) else max(end - 1, step)
+    return road in roads and bool(ahead[step] > PASSING_M) and bool(ahead[row] > PASSING_M)
 
 
 def _signalized(walker: Walker, part: dict[str, Floats], past: Past, row: int) -> str:
