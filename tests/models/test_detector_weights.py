@@ -124,6 +124,17 @@ def test_flat_weights_are_repeated_over_time_and_divided(tmp_path: Path) -> None
     torch.testing.assert_close(*maps)
 
 
+@pytest.mark.parametrize("prefix", ["", "module.", "backbone.", "module.backbone."])
+def test_kinetics_weights_of_slowfast_are_found_under_their_names(prefix: str, tmp_path: Path) -> None:
+    source, target = network_of("slowfast", seed=1), network_of("slowfast", seed=2)
+    inside = "backbone.backbone.module."
+    ways = {name for name in source.state_dict() if name.startswith(inside)}
+    state = {prefix + name.removeprefix(inside): source.state_dict()[name] for name in ways}
+    report = load_published(target, saved(state, tmp_path / "SLOWFAST_R101_K700.pth.tar"))
+    assert set(report.matched) == ways
+    assert all(torch.equal(target.state_dict()[name], source.state_dict()[name]) for name in ways)
+
+
 def test_recurrent_units_may_be_missing_from_a_trunk(tmp_path: Path) -> None:
     report = load_published(
         network_of("rcn"), saved(_trunk(network_of("c2d"), flat=True), tmp_path / "r.pth")

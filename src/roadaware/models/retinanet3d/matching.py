@@ -8,17 +8,19 @@ from torch import Tensor
 from roadaware.models.retinanet3d.config import RetinaNetConfig
 
 IGNORED, BACKGROUND = -1, 0
-_CHUNK = 1 << 24
+_CHUNK = 1 << 19
+"""Overlaps in memory at once: small enough to stay in a cache."""
 
 
 def overlaps(boxes: Tensor, anchors: Tensor) -> Tensor:
     """Intersection over union (..., n, N) of boxes (..., n, 4) with anchors (N, 4), no pixel added."""
-    first = torch.maximum(boxes[..., None, :2], anchors[:, :2])
-    last = torch.minimum(boxes[..., None, 2:], anchors[:, 2:])
-    shared = (last - first).clamp_(min=0).prod(dim=-1)
-    area = (boxes[..., 2:] - boxes[..., :2]).prod(dim=-1)[..., None]
-    anchor_area = (anchors[:, 2:] - anchors[:, :2]).prod(dim=-1)
-    return shared / (area + anchor_area - shared)
+    x1, y1, x2, y2 = boxes[..., None].unbind(-2)
+    left, top, right, bottom = anchors.T.contiguous()
+    wide = torch.minimum(x2, right).sub_(torch.maximum(x1, left)).clamp_(min=0)
+    high = torch.minimum(y2, bottom).sub_(torch.maximum(y1, top)).clamp_(min=0)
+    shared = wide.mul_(high)
+    both = ((x2 - x1) * (y2 - y1) + (right - left) * (bottom - top)).sub_(shared)
+    return shared.div_(both)
 
 
 def match(boxes: list[Tensor], anchors: Tensor, config: RetinaNetConfig) -> Tensor:
