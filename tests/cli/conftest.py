@@ -8,7 +8,8 @@ import pytest
 from event_files import Events, write_events
 from small_files import Command, Done, Files, write_files
 
-from roadaware.cli import main
+from roadaware.cli import demo_scenes, main
+from roadaware.cli.demo_scenes import Shooting
 from roadaware.scenes.demo import DemoFacts, write_demo
 from roadaware.scenes.demo.chaos import write_chaos
 
@@ -59,3 +60,15 @@ def chaos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("chaos")
     write_chaos(root, videos=4)
     return root
+
+
+@pytest.fixture
+def small_shootings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The demo's scenes are so short and small that they are made at once, without further processes."""
+    small = {
+        "road": Shooting(2, 1.5, (160, 120), 6.0),
+        "crossing": Shooting(1, 0.5, (32, 32), 4.0, bare=True),
+        "chaos": Shooting(2, 1.0, (160, 90), 6.0),
+    }
+    monkeypatch.setattr(demo_scenes, "SHOOTINGS", small)
+    monkeypatch.setattr(demo_scenes, "_processes", lambda: 1)

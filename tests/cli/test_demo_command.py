@@ -15,24 +15,11 @@ from small_files import Command
 
 from roadaware.cli import demo_scenes, main
 from roadaware.cli.demo_folder import claim
-from roadaware.cli.demo_scenes import Shooting
 from roadaware.errors import DiskError
 from roadaware.scenes.demo import DemoFacts, write_demo
 from roadaware.scenes.readers import read
 
 REAL = os.environ.get("ROADAWARE_DATA_DIR")
-SMALL = {
-    "road": Shooting(2, 1.5, (160, 120), 6.0),
-    "crossing": Shooting(2, 1.0, (64, 48), 6.0, bare=True),
-    "chaos": Shooting(2, 1.0, (160, 90), 6.0),
-}
-
-
-@pytest.fixture
-def small_shootings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scenes so short and small that they are made at once, without further processes."""
-    monkeypatch.setattr(demo_scenes, "SHOOTINGS", SMALL)
-    monkeypatch.setattr(demo_scenes, "_processes", lambda: 1)
 
 
 @pytest.mark.usefixtures("small_shootings")

@@ -20,6 +20,7 @@ def shown() -> list[list[str]]:
     return [shlex.split(line)[2:] for line in lines]
 
 
+@pytest.mark.usefixtures("small_shootings")
 def test_the_commands_of_the_page_run(
     roadaware: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -32,7 +33,7 @@ def test_the_commands_of_the_page_run(
             assert "nothing found that looks wrong" in done.out
     assert {path.name for path in (tmp_path / "runs").iterdir()} == {
         *("demo", "tables", "audit.html", "audit.json", "risk", "mine", "difference.html", "report.html"),
-        *("counts", "linked", "trimmed", "long", "val_3.json", "events", "published", "rounds", "checked"),
+        *("counts", "linked", "trimmed", "long", "test.json", "events", "published", "rounds", "checked"),
         *("actions.json", "relations", "grounding.html"),
     }
 
