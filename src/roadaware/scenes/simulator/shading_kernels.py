@@ -24,6 +24,7 @@ from roadaware.scenes.simulator.pattern_kernels import (
 from roadaware.scenes.simulator.shading import CELL_M
 
 _SKY = 11
+_CELLS_PER_M = 1.0 / CELL_M
 
 
 @kernel
@@ -56,11 +57,12 @@ def shade(surfaces: Any, seen: Any, view: Any, air: Any, noise: Any, pools: Any,
             across = (j + 0.5 - lens[2]) * narrow
             x, y, z = x0 + turn[0, 0] * across, y0 + turn[1, 0] * across, z0 + turn[2, 0] * across
             long = np.sqrt(x * x + y * y + z * z)
-            short = 1.0 / long
-            x, y, z = x * short, y * short, z * short
             t = face[i, j]
             if t < 0:
-                light[i, j, 0], light[i, j, 1], light[i, j, 2] = sky_of(x, y, z, air, noise)
+                short = 1.0 / long
+                light[i, j, 0], light[i, j, 1], light[i, j, 2] = sky_of(
+                    x * short, y * short, z * short, air, noise
+                )  # fmt: skip
                 semantic[i, j] = _SKY
                 depths[i, j] = np.inf
                 continue
@@ -74,11 +76,10 @@ def shade(surfaces: Any, seen: Any, view: Any, air: Any, noise: Any, pools: Any,
                 sunny = bare * (1.0 - air.shadow * shadow[i, j])
             beam = 0.0
             if air.beams > 0.0:
-                away = depth * long
-                beam = air.beams * _beam(planes, t, x * away, y * away, z * away, ahead_x, ahead_y)
+                beam = air.beams * _beam(planes, t, x * depth, y * depth, z * depth, ahead_x, ahead_y)
             _surface(
-                i, j, t, depth, depth * long, x, y, z, kinds[t, 0], tints, planes, sunny, bare, beam, eye,
-                air, noise, pools, light,
+                i, j, t, depth, long, x, y, z, kinds[t, 0], tints, planes, sunny, bare, beam, eye, air, noise,
+                pools, light,
             )  # fmt: skip
 
 
@@ -115,7 +116,7 @@ def tinted(kinds: Any, looks: Any, planes: Any, air: Any, tints: Any) -> None:
 
 
 @inlined
-def _surface(i: int, j: int, t: int, depth: float, away: float, x: float, y: float, z: float, material: int,
+def _surface(i: int, j: int, t: int, depth: float, long: float, x: float, y: float, z: float, material: int,
              tints: Any, planes: Any, sunny: float, bare: float, beam: float, eye: Any, air: Any, noise: Any,
              pools: Any, light: Any) -> None:  # fmt: skip
     """Light that a surface sends to the camera, through the fog."""
@@ -125,7 +126,7 @@ def _surface(i: int, j: int, t: int, depth: float, away: float, x: float, y: flo
     if ground:
         keep *= 1.0 - 0.42 * air.wet
     if tints[t, 10] > 0.0:
-        white = _snow(tints[t, 10], ground, material, eye[0] + x * away, eye[1] + y * away, noise)
+        white = _snow(tints[t, 10], ground, material, eye[0] + x * depth, eye[1] + y * depth, noise)
     pane, lit = 0.0, 0.0
     if material == WINDOWS:
         pane = pane_of(u, v, foot)
@@ -133,24 +134,28 @@ def _surface(i: int, j: int, t: int, depth: float, away: float, x: float, y: flo
         pane = max(0.0, pane)
         if pane > 0.0 and air.windows > 0.0:
             lit = pane * _lit(u, v, tints[t, 0], tints[t, 1], air.windows, noise)
-    row, below, column, right, dim = 0, 0.0, 0, 0.0, 0.0
+    row, column, dim, w00, w01, w10, w11 = 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0
     if air.lamps > 0.0:
-        row, below = _cell(y * away, len(pools))
-        column, right = _cell(x * away, len(pools))
+        row, below = _cell(y * depth, len(pools))
+        column, right = _cell(x * depth, len(pools))
         # Lamps hang above what they light; little of it goes up.
-        dim = 1.0 / (1.0 + 0.5 * max(0.0, eye[2] + z * away - 2.5))
+        dim = 1.0 / (1.0 + 0.5 * max(0.0, eye[2] + z * depth - 2.5))
+        w00, w01 = dim * (1.0 - below) * (1.0 - right), dim * (1.0 - below) * right
+        w10, w11 = dim * below * (1.0 - right), dim * below * right
     # About exp(-thick), and cheaper.
-    thick = air.fog * away
+    thick = air.fog * depth * long
     through = 1.0 / (1.0 + thick * (1.0 + thick * (0.5 + 0.167 * thick)))
     share, flash, red, green, blue = 0.0, 0.0, 0.0, 0.0, 0.0
     if material in (GLOSSY, GLASS) or pane > 0.0:
-        share, flash, red, green, blue = _mirrored(x, y, z, planes, t, material, pane, air)
+        short = 1.0 / long
+        share, flash, red, green, blue = _mirrored(
+            x * short, y * short, z * short, planes, t, material, pane, air
+        )  # fmt: skip
     for k in range(3):
         fall = tints[t, 3 + k] * bare + tints[t, 6 + k] * sunny + beam * (1.0, 0.95, 0.82)[k]
         if dim > 0.0:
-            near = pools[row, column, k] * (1.0 - right) + pools[row, column + 1, k] * right
-            far = pools[row + 1, column, k] * (1.0 - right) + pools[row + 1, column + 1, k] * right
-            fall += dim * (near * (1.0 - below) + far * below)
+            fall += w00 * pools[row, column, k] + w01 * pools[row, column + 1, k]
+            fall += w10 * pools[row + 1, column, k] + w11 * pools[row + 1, column + 1, k]
         colour = tints[t, k]
         base = colour * keep * (1.0 - white) + 0.88 * white
         mirrored = (red, green, blue)[k] + flash * air.sun_rgb[k]
@@ -162,7 +167,7 @@ def _surface(i: int, j: int, t: int, depth: float, away: float, x: float, y: flo
 @kernel
 def _cell(away: float, cells: int) -> tuple[int, float]:
     """The cell of the map of lamp light before a place, and how far the place is on its way to the next."""
-    place = min(cells - 2.0, max(0.0, away / CELL_M + 0.5 * cells - 0.5))
+    place = min(cells - 2.0, max(0.0, away * _CELLS_PER_M + 0.5 * cells - 0.5))
     before = int(place)
     return before, place - before
 
@@ -203,11 +208,11 @@ def _beam(planes: Any, t: int, x: float, y: float, z: float, ahead_x: float, ahe
     each = 1.0 / far
     side = (y * ahead_x - x * ahead_y) * each
     rise = (z + 0.75) * each
-    wide = 1.0 + 2.5 * side * side
+    wide, high = 1.0 + 2.5 * side * side, max(0.0, rise)
+    cut = 900.0 * high * high
     # The lamps look ahead: the road right before them gets less than their light would give.
-    light = 17.0 * min(1.0, 0.25 + far / 9.0) / (wide * wide * (20.0 + far * far))
-    if rise > 0.0:
-        light *= 0.12 + 0.88 / (1.0 + 900.0 * rise * rise)
+    light = 17.0 * min(1.0, 0.25 + 0.111 * far) * (1.0 + 0.12 * cut)
+    light /= wide * wide * (20.0 + far * far) * (1.0 + cut)
     facing = -(planes[t, 9] * ahead_x + planes[t, 10] * ahead_y + planes[t, 11] * rise)
     return float(light * max(0.22, min(1.0, facing + 0.15)))
 

@@ -55,6 +55,7 @@ def mirror_wet(light: Any, seen: Any, tints: Any, view: Any, air: Any, noise: An
     rows, columns = face.shape
     horizon = lens[3] + lens[1] * turn[2, 2]
     for i in range(rows - 1, -1, -1):
+        until, wet, ripple = 0, 0.0, 0.0
         for j in range(columns):
             t = face[i, j]
             if t < 0 or tints[t, 11] == 0.0:
@@ -65,12 +66,16 @@ def mirror_wet(light: Any, seen: Any, tints: Any, view: Any, air: Any, noise: An
             ground = eye[2] + drop * depth
             if drop >= -1e-3 or ground > 0.5:
                 continue
-            x = eye[0] + (turn[0, 0] * a + turn[0, 1] * b + turn[0, 2]) * depth
-            y = eye[1] + (turn[1, 0] * a + turn[1, 1] * b + turn[1, 2]) * depth
-            pond = waves_of(noise, x * 0.55, y * 0.55) + 0.4 * waves_of(noise, x * 2.1, y * 2.1)
+            if j >= until:
+                # Ponds and ripples are wide: one look at them does for two pixels.
+                until = j + 2
+                x = eye[0] + (turn[0, 0] * a + turn[0, 1] * b + turn[0, 2]) * depth
+                y = eye[1] + (turn[1, 0] * a + turn[1, 1] * b + turn[1, 2]) * depth
+                pond = waves_of(noise, x * 0.55, y * 0.55) + 0.4 * waves_of(noise, x * 2.1, y * 2.1)
+                wet = air.wet * min(1.0, max(0.35, 2.4 * pond - 0.9))
+                ripple = (waves_of(noise, x * 6.0, y * 6.0) - 0.5) * 0.012 * columns
             edge = 1.0 + drop / np.sqrt(a * a + b * b + 1.0)
-            share = air.wet * (0.03 + 0.5 * edge**4) * min(1.0, max(0.35, 2.4 * pond - 0.9))
-            ripple = (waves_of(noise, x * 6.0, y * 6.0) - 0.5) * 0.012 * columns
+            share = wet * (0.03 + 0.5 * edge**4)
             _mix_mirrored(light, i, j, depth, share, ripple, inverse, horizon)
 
 
