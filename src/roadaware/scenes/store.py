@@ -136,7 +136,7 @@ def encode(tables: TableSet) -> tuple[dict[str, bytes], bytes]:
         "meta": asdict(tables.meta),
         "tables": listed,
     }
-    text = json.dumps({**content, "blake2b": _digest(content)}, indent=1, allow_nan=False)
+    text = json.dumps({**content, "blake2b": content_digest(content)}, indent=1, allow_nan=False)
     return files, text.encode()
 
 
@@ -324,7 +324,7 @@ def _parsed(path: Path, content: bytes) -> dict[str, Any]:
             hint="open it with the roadaware that wrote it, or a later one",
         )
     written = parsed.pop("blake2b", None)
-    found = _digest(parsed)
+    found = content_digest(parsed)
     if written != found:
         told = f"expected digest {str(written)[:64]}, found {found}"
         raise DamagedError(told, where=str(path), hint=_AGAIN)
@@ -395,5 +395,6 @@ def _parquet(name: str, frame: pl.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
-def _digest(content: dict[str, Any]) -> str:
+def content_digest(content: dict[str, Any]) -> str:
+    """The digest that meta.json holds of itself, of all its other fields."""
     return hashlib.blake2b(json.dumps(content).encode(), digest_size=32).hexdigest()

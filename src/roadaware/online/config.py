@@ -1,0 +1,65 @@
+"""WatchConfig: how a stream is watched."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+from roadaware.errors import UsageError
+from roadaware.linking.config import LinkerConfig
+from roadaware.online.labels import LabelRule
+
+
+@dataclass(frozen=True)
+class WatchConfig:
+    """How a stream is watched.
+
+    Args:
+        linker: how detections become tubes; without `tube_nms`, which compares tubes of a whole video.
+        jump_gap_s: a path may miss frames for so long, where that is more than the linker's `jump_gap` frames:
+            cameras differ in their rate.
+        begin_after: detections that a tube needs before it is told.
+        begin_score: mean agentness that it needs.
+        labels: which labels are told.
+        budget_s: of a live source, a frame that could not be answered within so many seconds of its arrival is
+            passed over for a newer one; None for always the newest.
+        seconds: of the stream, after which the watch ends; None for all of it.
+        rescale: scale pictures of another size to that of the first; otherwise they end the watch.
+
+    Raises:
+        UsageError: if a number has no meaning.
+    """
+
+    linker: LinkerConfig = field(default_factory=LinkerConfig.default)
+    jump_gap_s: float = 1 / 3
+    begin_after: int = 3
+    begin_score: float = 0.2
+    labels: LabelRule = field(default_factory=LabelRule)
+    budget_s: float | None = None
+    seconds: float | None = None
+    rescale: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what has no meaning."""
+        if self.linker.tube_nms is not None:
+            raise UsageError(
+                "tube_nms compares the tubes of a whole video, and a stream has no end: set it to None"
+            )
+        if self.begin_after < 1 or not 0 <= self.begin_score <= 1:
+            raise UsageError("a tube is told after at least one detection, with a mean agentness from 0 to 1")
+        for name in ("jump_gap_s", "budget_s", "seconds"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < math.inf:
+                raise UsageError(f"{name} should be a number of seconds, not {value!r}")
+
+    def linker_at(self, fps: float | None) -> LinkerConfig:
+        """The linker for a rate.
+
+        Args:
+            fps: frames per second of the source; None where it is not known.
+
+        >>> WatchConfig().linker_at(12.0).jump_gap, WatchConfig().linker_at(30.0).jump_gap
+        (4, 10)
+        """
+        gap = round(self.jump_gap_s * fps) if fps else 0
+        return replace(self.linker, jump_gap=max(self.linker.jump_gap, min(gap, 10_000)))

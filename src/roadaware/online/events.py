@@ -1,0 +1,192 @@
+"""events.jsonl: one JSON object per change, written as it happens, and read back."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from roadaware.errors import DamagedError, DiskError, InputError
+from roadaware.online.clock import Clock
+from roadaware.online.labels import Told
+from roadaware.online.outcomes import Happening
+from roadaware.online.tubes import LiveTube
+from roadaware.scenes.disk import disk_error
+
+Event = dict[str, Any]
+_SYNC_S = 1.0
+
+
+def tube_event(event: str, tube: LiveTube, frame: int, t_s: float, ready_s: float, **more: Any) -> Event:
+    """What became known of a tube.
+
+    Args:
+        event: begin, update or end.
+        tube: which.
+        frame: the newest frame.
+        t_s: its time.
+        ready_s: when this was known, in seconds of the stream.
+        more: further fields.
+    """
+    said = {**more, **({"notes": _rounded(tube.notes)} if tube.notes else {})}
+    return {
+        "event": event,
+        "tube": tube.number,
+        "frame": frame,
+        "t_s": round(t_s, 4),
+        "ready_s": round(ready_s, 4),
+        "labels": tube.labels.told(),
+        "score": round(tube.score, 4),
+        "box": [round(float(side), 1) for side in tube.box],
+        "first_frame": tube.first_frame,
+        "last_frame": tube.last_frame,
+        **said,
+    }
+
+
+def vehicle_event(event: str, labels: Told, frame: int, t_s: float, ready_s: float) -> Event:
+    """What the own vehicle does.
+
+    Args:
+        event: begin, update or end.
+        labels: its action.
+        frame, t_s, ready_s: as of `tube_event`.
+    """
+    scores = [score for held in labels.values() for score in held.values()]
+    return {
+        "event": event,
+        "tube": None,
+        "frame": frame,
+        "t_s": round(t_s, 4),
+        "ready_s": round(ready_s, 4),
+        "labels": labels,
+        "score": max(scores, default=0.0),
+        "box": None,
+    }
+
+
+def source_event(happening: Happening, frame: int, t_s: float, ready_s: float) -> Event:
+    """What happened to the source.
+
+    Args:
+        happening: what.
+        frame, t_s, ready_s: as of `tube_event`.
+    """
+    return {
+        "event": "source",
+        "tube": None,
+        "frame": frame,
+        "t_s": round(t_s, 4),
+        "ready_s": round(ready_s, 4),
+        "what": happening.what,
+        "count": happening.count,
+        "message": happening.message,
+    }
+
+
+def _rounded(notes: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(float(value), 4) for name, value in notes.items()}
+
+
+class EventWriter:
+    """Appends events to a file, each line in one write: a process killed at any moment leaves whole lines.
+
+    A loss of power takes at most the last second: that often the file is flushed to the disk.
+
+    Args:
+        path: a new file.
+        clock: says when a second is over.
+
+    Raises:
+        DiskError: if it cannot be made.
+    """
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self.path, self._clock, self.written, self._size = path, clock, 0, 0
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+        try:
+            self._handle = os.open(path, flags, 0o666)
+        except OSError as error:
+            raise disk_error(path, 1, error) from error
+        self._synced_s, self._dirty = clock.now_s(), False
+
+    def write(self, events: Sequence[Event]) -> None:
+        """Append events.
+
+        Raises:
+            DiskError: if the disk refuses.
+        """
+        for event in events:
+            line = json.dumps(event, allow_nan=False, ensure_ascii=False).encode() + b"\n"
+            try:
+                if os.write(self._handle, line) != len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            except OSError as error:
+                with suppress(OSError):  # a part of a line would spoil the next one
+                    os.ftruncate(self._handle, self._size)
+                raise _lost(self.path, error) from error
+            self._size += len(line)
+            self.written, self._dirty = self.written + 1, True
+        if self._dirty and self._clock.now_s() - self._synced_s >= _SYNC_S:
+            self._sync()
+
+    def close(self) -> None:
+        """Flush and close.
+
+        Raises:
+            DiskError: if the disk refuses.
+        """
+        if self._handle < 0:
+            return
+        try:
+            if self._dirty:
+                self._sync()
+        finally:
+            os.close(self._handle)
+            self._handle = -1
+
+    def _sync(self) -> None:
+        try:
+            os.fsync(self._handle)
+        except OSError as error:
+            raise _lost(self.path, error) from error
+        self._synced_s, self._dirty = self._clock.now_s(), False
+
+
+def _lost(path: Path, error: OSError) -> DiskError:
+    said = error.strerror or str(error)
+    return DiskError(f"cannot go on writing {path}: {said}\n  What was written before stands there.")
+
+
+def read_events(path: Path) -> Iterator[Event]:
+    """The events of a file, one after the other; a last line that was cut off is passed over.
+
+    Args:
+        path: of an events.jsonl, also of one that is being written.
+
+    Raises:
+        InputError: if there is none.
+        DamagedError: if a line before the last is no JSON object.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if not line.endswith(b"\n"):
+                    return
+                yield _parsed(line, f"{path}:{number}")
+    except OSError as error:
+        raise InputError(f"expected events, found: {error.strerror}", where=str(path)) from error
+
+
+def _parsed(line: bytes, where: str) -> Event:
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DamagedError(f"expected a JSON object: {error}", where=where) from error
+    if not isinstance(event, dict):
+        raise DamagedError("expected a JSON object", where=where)
+    return event

@@ -1,0 +1,143 @@
+"""The film of a watch: drawn frames at the pace of the stream, with the sound of the file that is watched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.errors import InputError
+from roadaware.scenes.media import VideoWriter, read_sound
+
+if TYPE_CHECKING:
+    from roadaware.online.frames import Picture
+
+_BLOCK_S = 2.0
+_STILL_S = 10.0
+_FPS = 25.0
+
+
+class Film:
+    """Writes frames of uneven times at an even pace: one stands until the next, but not longer than 10 s.
+
+    Args:
+        path: of the mp4.
+        fps: of the film; 25 where the source's is not known.
+        sound: file with the sound, None for a silent film; a file without sound gives a silent film too.
+        start_s: time of frame 0 on that file's clock.
+
+    Raises:
+        DiskError: if it cannot be written.
+    """
+
+    def __init__(
+        self, path: Path, fps: float | None, sound: Path | None = None, start_s: float = 0.0
+    ) -> None:
+        self.path, self._fps = path, min(fps or _FPS, 120.0)
+        self._sound, self._start_s = sound, start_s
+        self._rate = _rate_of(sound)
+        self._writer: VideoWriter | None = None
+        self._last: Picture | None = None
+        self._t_s = 0.0
+        self._owed = 0.0
+        self._heard_s = 0.0
+
+    def write(self, picture: Picture, t_s: float) -> None:
+        """Add a frame.
+
+        Args:
+            picture: (H, W, 3), of one size.
+            t_s: when it is shown; later than before.
+
+        Raises:
+            DiskError: if the disk refuses.
+        """
+        picture = even(picture)
+        if self._writer is None:
+            size = picture.shape[1], picture.shape[0]
+            self._writer = VideoWriter(self.path, *size, self._fps, sound_rate=self._rate)
+            self._t_s = t_s
+            self._heard_s = t_s
+        self._hold(t_s)
+        self._last, self._t_s = picture, t_s
+
+    def close(self) -> bool:
+        """Complete the film; whether there is one.
+
+        Raises:
+            DiskError: if the disk refuses; there is no film then.
+        """
+        if self._writer is None or self._last is None:
+            return False
+        self._hold(self._t_s + 1 / self._fps)
+        self._hear(self._t_s + 1 / self._fps)
+        self._writer.close()
+        return True
+
+    def abandon(self) -> None:
+        """Remove what was written."""
+        if self._writer is not None:
+            self._writer.abandon()
+
+    def _hold(self, t_s: float) -> None:
+        """Show the last frame until a time."""
+        if self._writer is None or self._last is None:
+            return
+        still_s = t_s - self._t_s
+        if still_s > _STILL_S:  # the sound of what is left out is left out too
+            self._hear(self._t_s + _STILL_S)
+            self._heard_s, still_s = t_s, _STILL_S
+        self._owed += still_s * self._fps
+        while self._owed >= 0.5:
+            self._writer.write(self._last)
+            self._owed -= 1.0
+        if t_s - self._heard_s >= _BLOCK_S:
+            self._hear(t_s)
+
+    def _hear(self, t_s: float) -> None:
+        """Write the sound up to a time."""
+        if self._writer is None or self._sound is None or self._rate is None or t_s <= self._heard_s:
+            return
+        begin_s, self._heard_s = self._heard_s, t_s
+        wanted = round(t_s * self._rate) - round(begin_s * self._rate)
+        self._writer.write_sound(_heard(self._sound, self._start_s + begin_s, wanted, self._rate))
+
+
+def even(picture: Picture) -> Picture:
+    """The picture with its last row and column doubled where its sides are odd, as films want it.
+
+    >>> even(np.zeros((3, 4, 3), np.uint8)).shape
+    (4, 4, 3)
+    """
+    rows, columns = (side % 2 for side in picture.shape[:2])
+    if not rows and not columns:
+        return picture
+    return np.pad(picture, ((0, rows), (0, columns), (0, 0)), mode="edge")
+
+
+def _rate_of(sound: Path | None) -> int | None:
+    """Samples per second; None where there is no sound that can be read."""
+    if sound is None:
+        return None
+    try:
+        rate = read_sound(sound, 0.0, 0.05)[1]
+    except InputError:
+        return None
+    return rate if 8000 <= rate <= 96000 else None
+
+
+def _heard(sound: Path, start_s: float, wanted: int, rate: int) -> npt.NDArray[np.float32]:
+    """(wanted, 2) samples from a time on; silence where there are none."""
+    block = np.zeros((wanted, 2), np.float32)
+    begin_s = max(0.0, start_s)
+    skipped = round((begin_s - start_s) * rate)
+    if wanted <= skipped:
+        return block
+    try:
+        found = read_sound(sound, begin_s, begin_s + (wanted - skipped) / rate)[0][: wanted - skipped]
+    except InputError:
+        return block
+    block[skipped : skipped + len(found)] = found
+    return block

@@ -1,0 +1,64 @@
+"""Frames of a source with their real numbers and times, and what every source answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.online.outcomes import Ending, Outcomes
+
+Picture = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class SourceFrame:
+    """A picture of a source.
+
+    Args:
+        number: counts from 0; numbers that are missing belong to frames that did not arrive.
+        t_s: when it is shown, in seconds after the first frame; later than that of the frame before.
+        picture: (H, W, 3) uint8, red first.
+        arrived_s: when it came, on the clock of the watch.
+    """
+
+    number: int
+    t_s: float
+    picture: Picture
+    arrived_s: float
+
+
+class Source(Protocol):
+    """Where frames come from.
+
+    `name` is for people and tables; `live` says that frames come by themselves and are lost if nobody takes
+    them; `fps` is the rate that its times show, None where that is not known; `n_frames` is how many there
+    are; `path` is the file, None where it is none; `start_s` is the time of the first frame on the file's own
+    clock; `outcomes` counts what happened to frames.
+    """
+
+    name: str
+    live: bool
+    fps: float | None
+    n_frames: int | None
+    path: str | None
+    start_s: float
+    outcomes: Outcomes
+
+    def next(self, patience_s: float, wait_s: float) -> SourceFrame | None:
+        """The next frame to look at; None if none came in time, or none will come (see `ending`).
+
+        Args:
+            patience_s: of a live source's waiting frames those older than this are dropped, but for the
+                newest; others ignore it.
+            wait_s: how long to wait for one.
+        """
+
+    @property
+    def ending(self) -> Ending | None:
+        """Why no more frames come; None while some may."""
+
+    def close(self) -> None:
+        """Let go of the source."""

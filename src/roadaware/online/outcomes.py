@@ -1,0 +1,116 @@
+"""What can happen to frames on their way, by name: counted always, told when it is news."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+OUTCOMES = MappingProxyType(
+    {
+        "dropped": "frames passed over because a newer one was there",
+        "thinned": "frames passed over because fewer a second were asked for",
+        "lost": "frames that never arrived",
+        "undecodable": "frames that could not be decoded",
+        "doubtful": "frames decoded from damaged data, or after it up to the next key frame",
+        "late": "frames left out because they came out of order",
+        "duplicate": "frames left out because they had the time of the one before",
+        "untimed": "frames that came without a time and got one",
+        "rescaled": "frames of another size, scaled to that of the first",
+        "rate": "the source states another rate than its times show",
+        "clock": "jumps of the source's clock",
+        "reconnected": "times the connection was made anew",
+    }
+)
+"""Each outcome with its meaning."""
+
+Reason = Literal["end", "time", "stopped", "short", "broken", "gone", "resized", "empty", "disk", "failed"]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Why no more frames come.
+
+    Args:
+        reason: `end`: all was seen; `time`: as long as asked; `stopped`: somebody stopped it; the others are
+            faults: the file ends before its content does (`short`) or is broken (`broken`), the camera is
+            `gone`, pictures changed their size (`resized`), there was none (`empty`), the output could not be
+            written (`disk`), the program `failed`.
+        message: for people.
+    """
+
+    reason: Reason
+    message: str = ""
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing went wrong."""
+        return self.reason in ("end", "time", "stopped")
+
+
+@dataclass(frozen=True)
+class Happening:
+    """News of a source.
+
+    Args:
+        what: one of `OUTCOMES`.
+        count: of frames or times.
+        message: for people.
+    """
+
+    what: str
+    count: int
+    message: str
+
+
+class Outcomes:
+    """Counts of what happened; may be told from any thread.
+
+    >>> outcomes = Outcomes()
+    >>> outcomes.tell("lost", 3, "3 frames did not arrive")
+    >>> outcomes.counts(), [happening.count for happening in outcomes.news()], outcomes.news()
+    ({'lost': 3}, [3], [])
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: dict[str, int] = {}
+        self._news: deque[Happening] = deque(maxlen=256)
+
+    def count(self, what: str, n: int = 1) -> None:
+        """Count, and tell only of the first time.
+
+        Args:
+            what: one of `OUTCOMES`.
+            n: how many more.
+        """
+        with self._lock:
+            if what not in self._counts:
+                self._news.append(Happening(what, n, OUTCOMES[what]))
+            self._counts[what] = self._counts.get(what, 0) + n
+
+    def tell(self, what: str, n: int, message: str) -> None:
+        """Count, and tell of it.
+
+        Args:
+            what: one of `OUTCOMES`.
+            n: how many more.
+            message: for people.
+        """
+        with self._lock:
+            self._counts[what] = self._counts.get(what, 0) + n
+            self._news.append(Happening(what, n, message))
+
+    def counts(self) -> dict[str, int]:
+        """How often each has happened so far, in the order of `OUTCOMES`."""
+        with self._lock:
+            return {what: self._counts[what] for what in OUTCOMES if what in self._counts}
+
+    def news(self) -> list[Happening]:
+        """What was told since the last call."""
+        with self._lock:
+            told = list(self._news)
+            self._news.clear()
+        return told

@@ -1,0 +1,113 @@
+"""Pictures of a folder or a glob as a source, in the natural order of their names."""
+
+from __future__ import annotations
+
+import glob
+import re
+from pathlib import Path
+
+import numpy as np
+
+from roadaware.errors import InputError
+from roadaware.online.clock import Clock
+from roadaware.online.frames import Picture, SourceFrame
+from roadaware.online.outcomes import Ending, Outcomes
+from roadaware.scenes.media import MAX_PIXELS
+from roadaware.scenes.readers.source import shown
+
+USUAL_FPS = 12.0
+"""Pictures per second where nobody says: as many as ROAD has."""
+_ENDINGS = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".tif", ".tiff"}
+_DIGITS = re.compile(r"(\d+)")
+
+
+def picture_paths(name: str) -> list[Path]:
+    """The pictures that a folder or a glob names, in natural order.
+
+    Args:
+        name: of a folder, or with *, ? or [ in it.
+
+    Raises:
+        InputError: if there are none.
+    """
+    folder = Path(name)
+    if folder.is_dir():
+        found = [path for path in folder.iterdir() if path.suffix.lower() in _ENDINGS]
+    else:
+        found = [Path(path) for path in glob.glob(name) if Path(path).suffix.lower() in _ENDINGS]
+    found = [path for path in found if path.is_file()]
+    if not found:
+        hint = f"pictures end in {', '.join(sorted(_ENDINGS))}; for a video name its file"
+        raise InputError("expected pictures, found none", where=shown(name), hint=hint)
+    return sorted(found, key=lambda path: natural(path.name))
+
+
+def natural(name: str) -> list[tuple[int, int | str]]:
+    """A key that sorts numbers by their value.
+
+    >>> sorted(["10.png", "9.png", "a2.png"], key=natural)
+    ['9.png', '10.png', 'a2.png']
+    """
+    parts = _DIGITS.split(name)
+    return [(0, int(part)) if part.isdecimal() else (1, part) for part in parts if part]
+
+
+class PictureFiles:
+    """The pictures of a folder or a glob; one that cannot be read leaves its number out.
+
+    Args:
+        name: of the folder or glob.
+        clock: says when a frame came.
+        fps: pictures per second; 12 unless told.
+
+    Raises:
+        InputError: if there are no pictures.
+    """
+
+    live = False
+    path = None
+    start_s = 0.0
+
+    def __init__(self, name: str, clock: Clock, fps: float | None = None) -> None:
+        self._paths = picture_paths(name)
+        self.name = Path(name).name or "pictures"
+        self.fps, self.n_frames = fps or USUAL_FPS, len(self._paths)
+        self.outcomes = Outcomes()
+        self._clock, self._at, self._taken = clock, 0, 0
+        self._ending: Ending | None = None
+
+    def next(self, patience_s: float, wait_s: float) -> SourceFrame | None:
+        """The next frame; None if none is left."""
+        while self._at < len(self._paths):
+            number, self._at = self._at, self._at + 1
+            picture = _read(self._paths[number])
+            if picture is not None:
+                self._taken += 1
+                return SourceFrame(number, number / self.fps, picture, self._clock.now_s())
+            said = f"{shown(str(self._paths[number]))} is no picture that can be read"
+            self.outcomes.tell("undecodable", 1, said)
+        if self._ending is None:
+            said = f"none of {len(self._paths):,} pictures could be read"
+            self._ending = Ending("end") if self._taken else Ending("empty", said)
+        return None
+
+    @property
+    def ending(self) -> Ending | None:
+        """Why no more frames come; None while some may."""
+        return self._ending
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def _read(path: Path) -> Picture | None:
+    """(H, W, 3) of a picture file, upright; None if it is none or too large."""
+    from PIL import Image, ImageOps
+
+    try:
+        with Image.open(path) as image:
+            if image.width * image.height > MAX_PIXELS:
+                return None
+            return np.array(ImageOps.exif_transpose(image).convert("RGB"))
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return None

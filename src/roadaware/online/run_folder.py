@@ -1,0 +1,235 @@
+"""The folder of a watch: events as they happen, tables, film and a summary, each whole or not there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from roadaware import __version__
+from roadaware.config import digest, to_dict
+from roadaware.errors import DiskError, UsageError
+from roadaware.models.detector import Detector
+from roadaware.online.clock import Clock
+from roadaware.online.config import WatchConfig
+from roadaware.online.events import Event, EventWriter
+from roadaware.online.film import Film
+from roadaware.online.frames import Picture, Source
+from roadaware.online.outcomes import OUTCOMES
+from roadaware.online.tables import TableWriter
+from roadaware.online.watch import Progress
+from roadaware.online.watcher import Last, Seen
+from roadaware.scenes.disk import atomic_write, disk_error, is_temporary
+from roadaware.tasks.road_events import Classes
+
+EVENTS, TABLES, PARTS = "events.jsonl", "predictions", "predictions.parts"
+FILM, SUMMARY = "video.mp4", "summary.json"
+_OURS = {EVENTS, TABLES, PARTS, FILM, SUMMARY}
+Drawing = Callable[[Seen], Picture]
+
+
+class RunFolder:
+    """An output of `watch` that keeps everything in a folder.
+
+    Args:
+        folder: made; must be empty or new (see `prepare`).
+        source: that is watched.
+        detector: that looks.
+        config: of the watch.
+        clock: of the watch.
+        draw: makes a frame of the film; None for no film.
+
+    Raises:
+        DiskError: if it cannot be written to.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        source: Source,
+        detector: Detector,
+        config: WatchConfig,
+        clock: Clock,
+        draw: Drawing | None = None,
+    ) -> None:
+        self.folder, self._source, self._config, self._draw = folder, source, config, draw
+        classes = Classes(dict(detector.kinds), tuple(detector.av_labels))
+        self._delay = detector.delay
+        linker = config.linker_at(source.fps)
+        self._events = EventWriter(folder / EVENTS, clock)
+        self._tables = TableWriter(folder / PARTS, classes, video_name(source), linker, clock)
+        self._film: Film | None = None
+        if draw is not None:
+            sound = Path(source.path) if source.path is not None else None
+            self._film = Film(folder / FILM, source.fps, sound, source.start_s)
+        self.problems: list[str] = []
+        self._size: tuple[int, int] | None = None
+        self._last_number = -1
+
+    @property
+    def files(self) -> list[str]:
+        """What stands in the folder now, in the order in which it came."""
+        return [name for name in (EVENTS, TABLES, PARTS, FILM, SUMMARY) if (self.folder / name).exists()]
+
+    @property
+    def n_events(self) -> int:
+        """Events written."""
+        return self._events.written
+
+    def add(self, seen: Seen) -> None:
+        """What a frame brought: events first, for somebody may wait for them.
+
+        Raises:
+            DiskError: if it cannot be written.
+        """
+        self._events.write(seen.events)
+        self._tables.add(seen)
+        height, width = seen.frame.picture.shape[:2]
+        self._size, self._last_number = (height, width), seen.frame.number
+        if self._film is not None and self._draw is not None:
+            try:
+                self._film.write(self._draw(seen), seen.frame.t_s)
+            except DiskError:
+                self._drop_film()
+                raise
+
+    def add_events(self, events: Sequence[Event]) -> None:
+        """Events that belong to no frame.
+
+        Raises:
+            DiskError: if they cannot be written.
+        """
+        self._events.write(events)
+
+    def end(self, last: Last) -> None:
+        """Complete everything; what cannot be completed does not keep the rest from it.
+
+        Raises:
+            DiskError: if something could not be completed; `problems` says what.
+        """
+        steps: list[Callable[[], object]] = [
+            lambda: self._tables.close_paths(last.ended),
+            lambda: self._events.write(last.events),
+            self._events.close,
+            self._close_film,
+            self._finish_tables,
+        ]
+        for step in steps:
+            try:
+                step()
+            except DiskError as error:
+                self.problems.append(str(error))
+        if self.problems:
+            raise DiskError("\n  ".join(self.problems))
+
+    def summarise(self, progress: Progress) -> dict[str, Any]:
+        """Write what came of the watch; returns it.
+
+        Args:
+            progress: when it was over.
+
+        Raises:
+            DiskError: if it cannot be written.
+        """
+        found = {
+            "format": "roadaware-watch",
+            "version": __version__,
+            **_figures(progress, self._source),
+            "delay_frames": self._delay,
+            "events": self._events.written,
+            "files": self.files + ([SUMMARY] if SUMMARY not in self.files else []),
+            "config": to_dict(self._config),
+            "config_digest": digest(self._config),
+        }
+        atomic_write(self.folder / SUMMARY, json.dumps(found, indent=1, allow_nan=False).encode() + b"\n")
+        return found
+
+    def _close_film(self) -> None:
+        if self._film is not None:
+            try:
+                self._film.close()
+            except DiskError:
+                self._drop_film()
+                raise
+
+    def _drop_film(self) -> None:
+        """Give its room to what matters more."""
+        if self._film is not None:
+            self._film.abandon()
+            self._film = None
+
+    def _finish_tables(self) -> None:
+        height, width = self._size or (None, None)
+        facts = {
+            "width_px": width,
+            "height_px": height,
+            "fps": self._source.fps,
+            "n_frames": self._source.n_frames or self._last_number + 1,
+            "path": Path(self._source.path).name if self._source.path else None,
+        }
+        self._tables.finish(self.folder / TABLES, facts)
+
+
+def prepare(folder: Path, *, overwrite: bool = False) -> None:
+    """Make a folder that a watch can write to; of an earlier watch only what it wrote is removed.
+
+    Raises:
+        UsageError: if an earlier watch is there and may not be replaced, or something else is there.
+        DiskError: if it cannot be made.
+    """
+    import shutil
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        held = [path for path in folder.iterdir() if is_temporary(path.name) is None]
+        foreign = [path.name for path in held if path.name not in _OURS]
+        if foreign:
+            raise UsageError(
+                f"{folder} holds other things ({', '.join(sorted(foreign)[:3])}); name another folder"
+            )
+        if held and not overwrite:
+            raise UsageError(
+                f"{folder} holds an earlier watch; say --overwrite to replace it, or name another"
+            )
+        for path in held:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+    except OSError as error:
+        raise disk_error(folder, 1, error) from error
+
+
+def video_name(source: Source) -> str:
+    """What the tables call the stream: the name of its file without the ending, else its own."""
+    return Path(source.path).stem if source.path else source.name
+
+
+def _figures(progress: Progress, source: Source) -> dict[str, Any]:
+    counts, latency, ending = source.outcomes.counts(), progress.latency, progress.ending
+    with suppress(ZeroDivisionError):
+        fps = progress.frames / progress.spent_s
+    return {
+        "source": source.name,
+        "video": video_name(source),
+        "ended": {"reason": ending.reason if ending else None, "message": ending.message if ending else ""},
+        "frames": progress.frames,
+        "frames_of_source": source.n_frames,
+        "stream_s": round(progress.t_s, 4),
+        "source_fps": round(source.fps, 3) if source.fps else None,
+        "watched_s": round(progress.spent_s, 3),
+        "fps": round(fps, 2) if progress.spent_s > 0 else None,
+        "latency_ms": {
+            "p50": _ms(latency.percentile_s(50)),
+            "p99": _ms(latency.percentile_s(99)),
+            "longest": _ms(latency.longest_s),
+        },
+        "tubes": progress.begun,
+        "outcomes": {what: {"count": count, "meaning": OUTCOMES[what]} for what, count in counts.items()},
+    }
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1e3, 2)

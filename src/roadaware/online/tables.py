@@ -1,0 +1,232 @@
+"""The tables of a watch: spilled to disk while it runs, joined to saved Predictions when it is over."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from roadaware.config import from_dict, to_dict
+from roadaware.errors import InputError
+from roadaware.linking.closing import ClosedPath, closed
+from roadaware.linking.config import LinkerConfig
+from roadaware.linking.link import link
+from roadaware.linking.linker import Path as AgentPath
+from roadaware.online.clock import Clock
+from roadaware.online.joining import join_parts, video_row
+from roadaware.online.parts import Parts, scanned
+from roadaware.online.watcher import Seen
+from roadaware.scenes.dense import Layout
+from roadaware.scenes.disk import atomic_write, disk_error
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.schema import CORNERS
+from roadaware.tasks.road_events import Classes, claims_of
+
+_ABOUT = "about.json"
+_ROWS, _FRAMES, _EVERY_S = 1 << 14, 1 << 12, 30.0
+
+
+class TableWriter:
+    """Writes what is seen, part by part, and in the end joins the parts to tables as `link` would make them.
+
+    Args:
+        folder: of the parts; made, must not exist.
+        classes: of the detector.
+        video: name of the stream.
+        linker: that made the paths.
+        clock: parts are written now and then, also when little happens.
+
+    Raises:
+        DiskError: if the disk refuses.
+    """
+
+    def __init__(
+        self, folder: Path, classes: Classes, video: str, linker: LinkerConfig, clock: Clock
+    ) -> None:
+        self.folder, self.video, self._classes, self._linker, self._clock = (
+            folder,
+            video,
+            classes,
+            linker,
+            clock,
+        )
+        self._kinds, self._flushed_s = Layout(classes.kinds), clock.now_s()
+        self._begin_folder()
+        scored = {"scores": pl.Array(pl.Float32, self._kinds.width)} if self._kinds.width else {}
+        av = {"scores": pl.Array(pl.Float32, len(classes.av_labels))} if classes.av_labels else {}
+        schemas = _SCHEMAS | {"boxes": _BOX | scored, "made": _MADE | scored, "frames": _FRAME | av}
+        labelled = {f"kind{place}": _LABELLED for place in range(len(classes.kinds))}
+        self.parts = {name: Parts(folder, name, schema) for name, schema in (schemas | labelled).items()}
+        self._last_frame: dict[int, int] = {}
+        self._gaps: dict[int, dict[int, float]] = {}
+
+    def add(self, seen: Seen) -> None:
+        """Take what a frame brought.
+
+        Raises:
+            DiskError: if the disk refuses.
+        """
+        found, n, frame = seen.found, len(seen.found), seen.frame.number
+        columns: dict[str, Any] = {
+            "box": self.parts["boxes"].rows + np.arange(n),
+            "frame": np.full(n, frame),
+            "score": found.agentness,
+            "scores": found.scores,
+            "ready_s": np.full(n, seen.ready_s, np.float32),
+            "path": seen.numbers,
+            **{side: found.boxes[:, k] for k, side in enumerate(CORNERS)},
+        }
+        self.parts["boxes"].add(columns)
+        moment = {"frame": np.array([frame]), "t_s": np.array([seen.time_s], np.float32)}
+        self.parts["frames"].add({**moment, "scores": found.av[None]})
+        self._note_gaps(seen)
+        self.close_paths(seen.ended)
+        self._flush_now_and_then()
+
+    def close_paths(self, paths: Sequence[AgentPath]) -> None:
+        """Take paths that are over."""
+        for path in closed(paths, self._linker, self._kinds):
+            self._close(path)
+        for gone in paths:
+            self._last_frame.pop(gone.number, None)
+            self._gaps.pop(gone.number, None)
+
+    def finish(self, target: Path, facts: dict[str, Any]) -> None:
+        """Join everything to saved Predictions and remove the parts.
+
+        Args:
+            target: folder of the set; must not hold one.
+            facts: of the video: width_px, height_px, fps, n_frames, path.
+
+        Raises:
+            DiskError: if the disk refuses; the parts are still there.
+        """
+        for parts in self.parts.values():
+            parts.flush()
+        meta = claims_of({}, self._classes).meta
+        join_parts(self.parts, target, self.video, facts, meta, self._linker, self._classes)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _begin_folder(self) -> None:
+        try:
+            self.folder.mkdir()
+        except OSError as error:
+            raise disk_error(self.folder, 1, error) from error
+        about = {
+            "video": self.video,
+            "kinds": {kind: list(labels) for kind, labels in self._classes.kinds.items()},
+            "av_labels": list(self._classes.av_labels),
+            "linker": to_dict(self._linker),
+        }
+        atomic_write(self.folder / _ABOUT, json.dumps(about).encode())
+
+    def _note_gaps(self, seen: Seen) -> None:
+        """When each path came back after missing frames: what is interpolated there was known then."""
+        frame = seen.frame.number
+        for number in seen.numbers[seen.numbers >= 0].tolist():
+            if frame - self._last_frame.get(number, frame) > 1:
+                self._gaps.setdefault(number, {})[frame] = seen.ready_s
+            self._last_frame[number] = frame
+
+    def _close(self, path: ClosedPath) -> None:
+        tube = self.parts["paths"].rows
+        whole = {
+            "path": path.number,
+            "tube": tube,
+            "start_frame": path.start_frame,
+            "end_frame": path.end_frame,
+            "score": path.score,
+        }
+        self.parts["paths"].add({name: np.array([value]) for name, value in whole.items()})
+        for place, kind in enumerate(self._classes.kinds):
+            rows = [
+                (tube, t.label, t.start_frame, t.end_frame, (t.span,), t.score)
+                for t in path.tubes
+                if t.kind == kind
+            ]
+            if rows:
+                columns = zip(_LABELLED, zip(*rows, strict=True), strict=True)
+                self.parts[f"kind{place}"].add({name: np.array(values) for name, values in columns})
+        made = np.flatnonzero(path.rows < 0)
+        if len(made):
+            self._make(path, made, tube)
+
+    def _make(self, path: ClosedPath, made: Any, tube: int) -> None:
+        """The interpolated boxes of a path."""
+        found = np.flatnonzero(path.rows >= 0)
+        after = path.frames[found[np.searchsorted(found, made)]]
+        gaps = self._gaps[path.number]
+        self.parts["made"].add(
+            {
+                "frame": path.frames[made],
+                "tube": np.full(len(made), tube),
+                "score": path.agentness[made].astype(np.float32),
+                "scores": path.scores[made],
+                "ready_s": np.array([gaps[frame] for frame in after.tolist()], np.float32),
+                **{side: path.boxes[made, k].astype(np.float32) for k, side in enumerate(CORNERS)},
+            }
+        )
+
+    def _flush_now_and_then(self) -> None:
+        now_s = self._clock.now_s()
+        full = self.parts["boxes"].waiting >= _ROWS or self.parts["frames"].waiting >= _FRAMES
+        if full or now_s - self._flushed_s >= _EVERY_S:
+            for parts in self.parts.values():
+                parts.flush()
+            self._flushed_s = now_s
+
+
+_SIDES = dict.fromkeys(CORNERS, pl.Float32)
+_BOX = {
+    "box": pl.Int64,
+    "frame": pl.Int64,
+    **_SIDES,
+    "score": pl.Float32,
+    "ready_s": pl.Float32,
+    "path": pl.Int64,
+}
+_MADE = {"frame": pl.Int64, "tube": pl.Int64, **_SIDES, "score": pl.Float32, "ready_s": pl.Float32}
+_FRAME = {"frame": pl.Int64, "t_s": pl.Float32}
+_LABELLED = {
+    **dict.fromkeys(("parent", "label", "start_frame", "end_frame"), pl.Int64),
+    "spans": pl.Array(pl.Int64, (1, 2)),
+    "score": pl.Float64,
+}
+_SCHEMAS: dict[str, Any] = {
+    "paths": {
+        **dict.fromkeys(("path", "tube", "start_frame", "end_frame"), pl.Int64),
+        "score": pl.Float64,
+    }
+}
+
+
+def recovered(folder: Path) -> Predictions:
+    """The linked tables out of the parts that a watch left behind that was killed.
+
+    Args:
+        folder: of the parts.
+
+    Raises:
+        InputError: if there are no parts.
+    """
+    try:
+        about = json.loads((folder / _ABOUT).read_bytes())
+    except (OSError, ValueError) as error:
+        raise InputError("expected what a watch left behind", where=str(folder)) from error
+    kinds = {kind: tuple(labels) for kind, labels in about["kinds"].items()}
+    classes = Classes(kinds, tuple(about["av_labels"]))
+    boxes = scanned(folder, "boxes", _BOX).drop("path").collect()
+    frames = scanned(folder, "frames", _FRAME).collect()
+    video = pl.lit(about["video"]).alias("video")
+    claims = Predictions(
+        videos=video_row(about["video"], {"n_frames": int(frames["frame"].max() or 0) + 1}),
+        boxes=boxes.with_columns(video),
+        frames=frames.with_columns(video),
+        meta=claims_of({}, classes).meta,
+    )
+    return link(claims, from_dict(LinkerConfig, about["linker"]))

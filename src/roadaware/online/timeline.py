@@ -1,0 +1,105 @@
+"""Numbers and times for the frames of a live source, from the times it states and the moments they came."""
+
+from __future__ import annotations
+
+import statistics
+from collections import deque
+
+from roadaware.online.outcomes import Outcomes
+
+_SPAN = 31
+_ENOUGH = 5
+_BACK_S = 1.0
+_JUMP_S = 10.0
+_USUAL_S = 1 / 25
+
+
+class Timeline:
+    """Places frames one after the other; gaps become missing numbers.
+
+    The rate is the median of the last steps, so that neither jitter nor a camera that states a wrong rate or
+    changes it in the dark lets frames seem lost for long.
+
+    Args:
+        outcomes: is told.
+    """
+
+    def __init__(self, outcomes: Outcomes) -> None:
+        self._outcomes = outcomes
+        self._steps: deque[float] = deque(maxlen=_SPAN)
+        self._number, self._t_s = -1, 0.0
+        self._stated_s: float | None = None
+        self._arrived_s = 0.0
+
+    @property
+    def period_s(self) -> float | None:
+        """Seconds between frames; None until a few were seen."""
+        return statistics.median(self._steps) if len(self._steps) >= _ENOUGH else None
+
+    def broke(self) -> None:
+        """The connection was lost: the times of the next one say nothing beside those before."""
+        self._stated_s = None
+
+    def place(self, stated_s: float | None, arrived_s: float) -> tuple[int, float] | None:
+        """Number and time of the next frame; None where it is to be left out.
+
+        Args:
+            stated_s: when it is shown, as the source says.
+            arrived_s: when it came.
+        """
+        waited_s = arrived_s - self._arrived_s
+        if stated_s is None:
+            self._outcomes.count("untimed")
+        if self._number < 0:
+            return self._placed(0, 0.0, stated_s, arrived_s)
+        if stated_s is None or self._stated_s is None:
+            return self._later(max(waited_s, 1e-3), stated_s, arrived_s)
+        step_s = stated_s - self._stated_s
+        if step_s == 0:
+            self._outcomes.count("duplicate")
+            return None
+        if -_BACK_S < step_s < 0:
+            self._outcomes.count("late")
+            return None
+        if step_s < 0 or abs(step_s - waited_s) > _JUMP_S:
+            said = f"the clock of the source jumped by {step_s - waited_s:+.1f} s; times go on as frames came"
+            self._outcomes.tell("clock", 1, said)
+            return self._later(max(waited_s, self.period_s or _USUAL_S), stated_s, arrived_s)
+        self._steps.append(step_s)
+        return self._later(step_s, stated_s, arrived_s)
+
+    def _later(self, step_s: float, stated_s: float | None, arrived_s: float) -> tuple[int, float]:
+        missed = max(0, round(step_s / self.period_s) - 1) if self.period_s else 0
+        if missed:
+            what = "a frame" if missed == 1 else f"{missed:,} frames"
+            self._outcomes.tell("lost", missed, f"{what} did not arrive")
+        return self._placed(self._number + 1 + missed, self._t_s + step_s, stated_s, arrived_s)
+
+    def _placed(self, number: int, t_s: float, stated_s: float | None, arrived_s: float) -> tuple[int, float]:
+        self._number, self._t_s, self._stated_s, self._arrived_s = number, t_s, stated_s, arrived_s
+        return number, t_s
+
+
+class Thinning:
+    """Which frames are taken where at most so many a second are asked for, evenly by their times.
+
+    Args:
+        fps: at most so many; None for all.
+
+    >>> thinning = Thinning(10.0)
+    >>> [n for n in range(12) if thinning.takes(n / 30)]
+    [0, 3, 6, 9]
+    """
+
+    def __init__(self, fps: float | None) -> None:
+        self._period_s = 1 / fps if fps else 0.0
+        self._due_s = 0.0
+
+    def takes(self, t_s: float) -> bool:
+        """Whether a frame is taken; asked of one after the other."""
+        if not self._period_s:
+            return True
+        if t_s < self._due_s - 1e-6:
+            return False
+        self._due_s = max(self._due_s + self._period_s, t_s)
+        return True

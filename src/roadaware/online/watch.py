@@ -1,0 +1,217 @@
+"""The watch: frames from a source through the watcher to the outputs, until there are no more or time is up."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from roadaware.errors import DiskError, InputError
+from roadaware.models.detector import Detector
+from roadaware.online.clock import Clock
+from roadaware.online.config import WatchConfig
+from roadaware.online.events import Event
+from roadaware.online.frames import Picture, Source, SourceFrame
+from roadaware.online.latency import Latency
+from roadaware.online.outcomes import Ending
+from roadaware.online.tubes import Annotator
+from roadaware.online.watcher import Last, Seen, Watcher
+
+_LOG = logging.getLogger("roadaware")
+_WAIT_S = 0.25
+_FOREVER_S = 1e9
+
+
+class Output(Protocol):
+    """Takes what is seen, in order."""
+
+    def add(self, seen: Seen) -> None:
+        """What a frame brought.
+
+        Raises:
+            DiskError: if it cannot be written.
+        """
+
+    def add_events(self, events: Sequence[Event]) -> None:
+        """Events that belong to no frame.
+
+        Raises:
+            DiskError: if they cannot be written.
+        """
+
+    def end(self, last: Last) -> None:
+        """What remained when the stream ended; nothing follows.
+
+        Raises:
+            DiskError: if it cannot be written.
+        """
+
+
+@dataclass(eq=False)
+class Progress:
+    """How far a watch is.
+
+    Args:
+        frames: that were looked at.
+        t_s: time of the newest.
+        size: (height, width) of the first.
+        last_number: of the newest.
+        spent_s: since the watch began.
+        busy_s: of those in the detector and behind it.
+        latency: of its frames.
+        tubes: that live.
+        begun: tubes that were told.
+        ending: why it is over; None while it goes on.
+    """
+
+    frames: int = 0
+    t_s: float = 0.0
+    size: tuple[int, int] | None = None
+    last_number: int = -1
+    spent_s: float = 0.0
+    busy_s: float = 0.0
+    latency: Latency = field(default_factory=Latency)
+    tubes: int = 0
+    begun: int = 0
+    ending: Ending | None = None
+
+
+def watch(
+    source: Source,
+    detector: Detector,
+    config: WatchConfig,
+    output: Output,
+    *,
+    clock: Clock,
+    stopped: Callable[[], bool] = lambda: False,
+    tick: Callable[[Progress], None] | None = None,
+    annotators: Sequence[Annotator] = (),
+) -> Progress:
+    """Watch a source to its end; whatever ends it, what was seen is given to the output.
+
+    Args:
+        source: is not closed.
+        detector: is reset.
+        config: how.
+        output: is ended, but where it fails itself.
+        clock: of the source too.
+        stopped: asked between frames whether to stop.
+        tick: told after each frame, and while none comes.
+        annotators: say more of live tubes.
+
+    Returns:
+        How far it came, and why it ended; faults of source and disk are told there, not raised.
+    """
+    linker = config.linker_at(source.fps)
+    run = _Run(source, Watcher(detector, config, linker, clock, annotators), output, clock)
+    begin_s = clock.now_s()
+    while run.progress.ending is None:
+        ending = _asked_to_end(run.progress, config, stopped)
+        run.progress.ending = ending or run.step(config)
+        run.progress.spent_s = clock.now_s() - begin_s
+        if tick is not None:
+            tick(run.progress)
+    run.end()
+    return run.progress
+
+
+def _asked_to_end(progress: Progress, config: WatchConfig, stopped: Callable[[], bool]) -> Ending | None:
+    if stopped():
+        return Ending("stopped")
+    if config.seconds is not None and max(progress.t_s, 0.0) >= config.seconds > 0:
+        return Ending("time")
+    return None
+
+
+class _Run:
+    """One watch while it goes on."""
+
+    def __init__(self, source: Source, watcher: Watcher, output: Output, clock: Clock) -> None:
+        self.source, self.watcher, self.output, self.clock = source, watcher, output, clock
+        self.progress = Progress()
+        self._usual_s = 0.0
+
+    def step(self, config: WatchConfig) -> Ending | None:
+        """One frame, or a short wait; why there are no more."""
+        try:
+            return self._step(config)
+        except DiskError as error:
+            return Ending("disk", str(error))
+        except InputError as error:
+            return Ending("failed", str(error))
+
+    def end(self) -> None:
+        """Give what remains to the output."""
+        ending = self.progress.ending
+        broken = ending is not None and ending.reason == "disk"
+        try:
+            if not broken:
+                for seen in self.watcher.rest():
+                    self._take(seen)
+                self._tell()
+        except (DiskError, InputError) as error:
+            self.progress.ending = Ending("disk" if isinstance(error, DiskError) else "failed", str(error))
+        try:
+            self.output.end(self.watcher.end())
+        except DiskError as error:
+            self.progress.ending = Ending("disk", str(error))
+
+    def _step(self, config: WatchConfig) -> Ending | None:
+        frame = self.source.next(self._patience_s(config), _WAIT_S)
+        self._tell()
+        if frame is None:
+            return self.source.ending
+        fitted = self._fitted(frame, config)
+        if fitted is None:
+            was, now = self.progress.size or (0, 0), frame.picture.shape
+            said = f"pictures of {was[1]}x{was[0]} are followed by one of {now[1]}x{now[0]} at frame {frame.number}"
+            return Ending("resized", said)
+        begin_s = self.clock.now_s()
+        for seen in self.watcher.step(fitted):
+            self._take(seen)
+        spent_s = self.clock.now_s() - begin_s
+        self._usual_s = spent_s if not self.progress.frames else 0.8 * self._usual_s + 0.2 * spent_s
+        self.progress.busy_s += spent_s
+        self.progress.frames += 1
+        self.progress.t_s, self.progress.last_number = frame.t_s, frame.number
+        return None
+
+    def _patience_s(self, config: WatchConfig) -> float:
+        """How old a waiting frame may be: so that it can be answered within the budget."""
+        if not self.source.live:
+            return _FOREVER_S
+        return 0.0 if config.budget_s is None else max(0.0, config.budget_s - self._usual_s)
+
+    def _fitted(self, frame: SourceFrame, config: WatchConfig) -> SourceFrame | None:
+        """The frame in the size of the first; None if it has another and that is not asked for."""
+        size = frame.picture.shape[:2]
+        if self.progress.size is None:
+            self.progress.size = (size[0], size[1])
+        if size == self.progress.size:
+            return frame
+        if not config.rescale:
+            return None
+        self.source.outcomes.count("rescaled")
+        return replace(frame, picture=_resized(frame.picture, self.progress.size))
+
+    def _take(self, seen: Seen) -> None:
+        self.output.add(seen)
+        self.progress.latency.add(seen.latency_s)
+        self.progress.tubes, self.progress.begun = len(self.watcher.tubes), self.watcher.begun
+
+    def _tell(self) -> None:
+        """Log what happened to the source, and write it into the events."""
+        news = self.source.outcomes.news()
+        for happening in news:
+            _LOG.warning("%s: %s", self.source.name, happening.message)
+        if news:
+            self.output.add_events(self.watcher.told_of_source(news))
+
+
+def _resized(picture: Picture, size: tuple[int, int]) -> Picture:
+    import numpy as np
+    from PIL import Image
+
+    image = Image.fromarray(picture).resize((size[1], size[0]), Image.Resampling.BILINEAR)
+    return np.asarray(image)

@@ -1,0 +1,192 @@
+"""Watcher: pictures go through detector and linker, and what changed comes out as events."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.linking.config import LinkerConfig
+from roadaware.linking.linker import Linker, Path
+from roadaware.models.detector import Detector, FrameDetections
+from roadaware.online.clock import Clock
+from roadaware.online.config import WatchConfig
+from roadaware.online.events import Event, source_event, tube_event, vehicle_event
+from roadaware.online.frames import SourceFrame
+from roadaware.online.labels import Smoothed
+from roadaware.online.outcomes import Happening
+from roadaware.online.tubes import Annotator, LiveTube, LiveTubes
+from roadaware.scenes.dense import Layout
+from roadaware.tasks.road_events import AV_ACTION
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What a frame brought.
+
+    Args:
+        frame: the frame.
+        time_s: its time as the tables and the linker have it, in single precision.
+        found: its detections.
+        numbers: (n,) number of the tube that each belongs to, -1 for none.
+        ended: the paths that closed.
+        tubes: those found in it and told of, by their numbers.
+        vehicle: all actions of the own vehicle with their smoothed scores; empty where there are none.
+        doing: those of them that are told.
+        events: in order.
+        ready_s: when all this was known, in seconds of the stream.
+    """
+
+    frame: SourceFrame
+    time_s: float
+    found: FrameDetections
+    numbers: npt.NDArray[np.int64]
+    ended: tuple[Path, ...]
+    tubes: Sequence[LiveTube]
+    vehicle: Mapping[str, float]
+    doing: Sequence[str]
+    events: Sequence[Event]
+    ready_s: float
+
+    @property
+    def latency_s(self) -> float:
+        """From the time of the frame until its events were known, as the stream saw it."""
+        return self.ready_s - self.frame.t_s
+
+
+@dataclass(eq=False)
+class Last:
+    """What remained when the stream ended.
+
+    Args:
+        ended: the paths that lived.
+        events: the ends of tubes.
+    """
+
+    ended: tuple[Path, ...] = ()
+    events: list[Event] = field(default_factory=list)
+
+
+class Watcher:
+    """Watches one stream.
+
+    Args:
+        detector: is reset.
+        config: how.
+        linker: the linker's config, which depends on the rate of the source.
+        clock: tells how long the detector took.
+        annotators: say more of live tubes.
+    """
+
+    def __init__(
+        self,
+        detector: Detector,
+        config: WatchConfig,
+        linker: LinkerConfig,
+        clock: Clock,
+        annotators: Sequence[Annotator] = (),
+    ) -> None:
+        self.detector, self.config, self.linker_config = detector, config, linker
+        self._clock, self._annotators = clock, annotators
+        kinds = Layout(dict(detector.kinds))
+        first = len(next(iter(kinds.kinds.values()), ()))
+        self._linker = Linker(linker, kinds.width, l2_columns=first)
+        self.tubes = LiveTubes(kinds, config.labels)
+        actions = {AV_ACTION: detector.av_labels} if detector.av_labels else {}
+        self._vehicle, self._vehicle_told = Smoothed(Layout(actions), config.labels), False
+        self._given: deque[SourceFrame] = deque()
+        self._time_s: float | None = None
+        self._now: tuple[int, float, float] = (0, 0.0, 0.0)
+        self.begun = 0
+        detector.reset()
+
+    def step(self, frame: SourceFrame) -> list[Seen]:
+        """Give a picture to the detector; what became known by it, frame by frame.
+
+        Args:
+            frame: later than all before, of the same size.
+
+        Raises:
+            InputError: as the detector.
+        """
+        self._given.append(frame)
+        answers = self.detector.step(frame.picture)
+        return [self._seen(found, frame) for found in answers]
+
+    def rest(self) -> list[Seen]:
+        """The frames that the detector still owes; none follow."""
+        newest = self._given[-1] if self._given else None
+        return [self._seen(found, newest) for found in self.detector.finish()] if newest else []
+
+    def end(self) -> Last:
+        """Close every tube."""
+        paths = self._linker.finish()
+        events = [self._end(tube, "ended") for tube in self.tubes.end(p.number for p in paths) if tube.told]
+        if self._vehicle_told:
+            events.append(vehicle_event("end", self._vehicle.told(), *self._now))
+        return Last(paths, events)
+
+    def told_of_source(self, happenings: Sequence[Happening]) -> list[Event]:
+        """Events of what happened to the source, at the newest frame."""
+        return [source_event(happening, *self._now) for happening in happenings]
+
+    def _seen(self, found: FrameDetections, newest: SourceFrame) -> Seen:
+        frame = self._given.popleft()
+        time_s = self._single(frame.t_s)
+        update = self._linker.update(frame.number, found.boxes, found.agentness, found.scores, t_s=time_s)
+        seen, over = self.tubes.update(frame, found, update)
+        for tube, _ in seen:
+            for annotator in self._annotators:
+                tube.notes.update(annotator(tube, frame))
+        # Taken as late as can be, so that it holds everything but writing the events down.
+        ready_s = newest.t_s + max(0.0, self._clock.now_s() - newest.arrived_s)
+        self._now = (frame.number, frame.t_s, ready_s)
+        events = [self._end(tube, "lost") for tube in over if tube.told]
+        events += [event for tube, changed in seen if (event := self._tube(tube, changed)) is not None]
+        events += self._drive(found)
+        return Seen(
+            frame=frame,
+            time_s=time_s,
+            found=found,
+            numbers=update.numbers,
+            ended=update.ended,
+            tubes=[tube for tube, _ in seen if tube.told],
+            vehicle=self._vehicle.every(AV_ACTION) if len(found.av) else {},
+            doing=list(self._vehicle.told().get(AV_ACTION, ())),
+            events=events,
+            ready_s=ready_s,
+        )
+
+    def _single(self, t_s: float) -> float:
+        """A time in single precision, as tables hold it, but later than the one before: so a linker that
+        reads the tables does the same, and a stream of days still goes on.
+        """
+        time = np.float32(t_s)
+        if self._time_s is not None and time <= np.float32(self._time_s):
+            time = np.nextafter(np.float32(self._time_s), np.float32(np.inf))
+        self._time_s = float(time)
+        return self._time_s
+
+    def _tube(self, tube: LiveTube, changed: bool) -> Event | None:
+        if tube.told:
+            return tube_event("update", tube, *self._now) if changed else None
+        if tube.count < self.config.begin_after or tube.score < self.config.begin_score:
+            return None
+        tube.told, self.begun = True, self.begun + 1
+        return tube_event("begin", tube, *self._now)
+
+    def _end(self, tube: LiveTube, why: str) -> Event:
+        return tube_event("end", tube, *self._now, why=why)
+
+    def _drive(self, found: FrameDetections) -> list[Event]:
+        """Events of the own vehicle."""
+        if not len(found.av):
+            return []
+        changed = self._vehicle.add(found.av, self._now[1])
+        if not self._vehicle_told:
+            self._vehicle_told = bool(self._vehicle.told())
+            return [vehicle_event("begin", self._vehicle.told(), *self._now)] if self._vehicle_told else []
+        return [vehicle_event("update", self._vehicle.told(), *self._now)] if changed else []
