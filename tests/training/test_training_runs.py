@@ -332,15 +332,8 @@ def test_a_process_that_is_killed_goes_on(made: Path, tmp_path: Path) -> None:
     recipe = made_recipe(made, schedule={"steps": 60}, machine={"checkpoint_minutes": 0, "workers": 1})
     plain = {k: v for k, v in to_dict(recipe).items() if k != "type"}
     (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(plain))
-    command = [
-        sys.executable,
-        "-m",
-        "roadaware.cli",
-        "train",
-        str(tmp_path / "recipe.yaml"),
-        "--resume",
-        "-o",
-    ]
+    program = str(Path(sys.executable).with_name("roadaware"))
+    command = [program, "train", str(tmp_path / "recipe.yaml"), "--resume", "-o"]
     assert subprocess.run([*command, str(tmp_path / "whole")], check=False).returncode == 0
     for length in (15, 40):
         process = subprocess.Popen([*command, str(tmp_path / "cut")])
