@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from roadaware import config as configs
 from roadaware.errors import UsageError
 from roadaware.models import MODELS, NETWORKS, cards, create
-from roadaware.models.retinanet3d import RetinaNetConfig, compact, default, reference
+from roadaware.models.retinanet3d.config import RetinaNetConfig, compact, default, reference
 from roadaware.models.retinanet3d.loss import losses
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.retinanet3d.targets import Targets
