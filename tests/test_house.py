@@ -97,12 +97,18 @@ def test_modules_are_small_and_say_what_they_are_for(path: Path) -> None:
             assert (node.end_lineno or 0) - node.lineno < 60, f"{node.name} is longer than 60 lines"
 
 
+def _loads_weights_only(call: ast.Call) -> bool:
+    """torch refuses to run anything where it is told, in so many words, to load weights alone."""
+    told = [word.value for word in call.keywords if word.arg == "weights_only"]
+    return ast.unparse(call.func) == "torch.load" and len(told) == 1 and ast.unparse(told[0]) == "True"
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "src")))
 def test_nothing_runs_code_from_data(path: Path) -> None:
     calls = {
         ast.unparse(node.func)
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Call)
+        if isinstance(node, ast.Call) and not _loads_weights_only(node)
     }
     forbidden = {
         "eval",
