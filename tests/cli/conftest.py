@@ -72,3 +72,13 @@ def small_shootings(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     monkeypatch.setattr(demo_scenes, "SHOOTINGS", small)
     monkeypatch.setattr(demo_scenes, "_processes", lambda: 1)
+
+
+@pytest.fixture(scope="session")
+def made_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with made-up scenes in `road` and `chaos`; nobody writes into them."""
+    root = tmp_path_factory.mktemp("made-up")
+    for preset, more in (("road", ["--size", "160x120"]), ("chaos", ["--size", "160x90"])):
+        words = ["--preset", preset, "--scenes", "2", "--seconds", "1.5", "--fps", "6", "--seed", "3", *more]
+        assert main(["simulate", *words, "--processes", "1", "--out", str(root / preset), "-q"]) == 0
+    return root
