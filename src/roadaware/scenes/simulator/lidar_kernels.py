@@ -136,4 +136,18 @@ def _slopes_between(e0: float, e1: float, e2: float, planes: Any, slopes: Any) -
             return 0, 0
     if low > high:
         return 0, 0
-    return np.searchsorted(slopes, low), np.searchsorted(slopes, high, side="right")
+    return _steeper(slopes, low, False), _steeper(slopes, high, True)
+
+
+@kernel
+def _steeper(slopes: Any, least: float, over: bool) -> int:
+    """The first of rising slopes that is at least so steep, or steeper."""
+    # numpy's own search also knows of complex numbers and NaN, which takes most of a second to compile.
+    first, end = 0, len(slopes)
+    while first < end:
+        middle = (first + end) // 2
+        if slopes[middle] < least or (over and slopes[middle] == least):
+            first = middle + 1
+        else:
+            end = middle
+    return first

@@ -31,7 +31,7 @@ def prepared(corners: Any, pose: Any, lens: Any, size: Any, work: Any) -> int:
         return 0
     ux, uy, uz = by * cz - bz * cy, bz * cx - bx * cz, bx * cy - by * cx
     volume = ax * ux + ay * uy + az * uz
-    if volume == 0.0 or not _bounded(ax, ay, az, bx, by, bz, cx, cy, cz, lens, size, work):
+    if volume == 0.0 or not _bounded(ay, az, by, bz, cy, cz, lens, size, work):
         return 0
     side = -1.0 if volume < 0.0 else 1.0
     at = 0
@@ -74,26 +74,18 @@ def _beside(ax: float, ay: float, az: float, bx: float, by: float, bz: float,
 
 
 @inlined
-def _bounded(ax: float, ay: float, az: float, bx: float, by: float, bz: float,
-             cx: float, cy: float, cz: float, lens: Any, size: Any, work: Any) -> bool:  # fmt: skip
-    """Rows between which the near part of a triangle lies; False if it is off the picture."""
-    low_x, high_x, low_y, high_y = np.inf, -np.inf, np.inf, -np.inf
-    for x0, y0, z0, x1, y1, z1 in (
-        (ax, ay, az, bx, by, bz), (bx, by, bz, cx, cy, cz), (cx, cy, cz, ax, ay, az)
-    ):  # fmt: skip
-        if z0 >= NEAR_M:
-            x, y = lens[0] * x0 / z0 + lens[2], lens[1] * y0 / z0 + lens[3]
-            low_x, high_x, low_y, high_y = min(low_x, x), max(high_x, x), min(low_y, y), max(high_y, y)
-        if (z0 >= NEAR_M) != (z1 >= NEAR_M):
-            share = (NEAR_M - z0) / (z1 - z0)
-            x = lens[0] * (x0 + share * (x1 - x0)) / NEAR_M + lens[2]
-            y = lens[1] * (y0 + share * (y1 - y0)) / NEAR_M + lens[3]
-            low_x, high_x, low_y, high_y = min(low_x, x), max(high_x, x), min(low_y, y), max(high_y, y)
-    if high_x < 0.5 or low_x > size[1] - 0.5:
-        return False
-    # A pixel of slack: the edges decide, these are only bounds.
-    work[ROWS] = max(0.0, np.ceil(low_y - 0.5 - 1e-6))
-    work[ROWS + 1] = min(size[0] - 1.0, np.floor(high_y - 0.5 + 1e-6))
+def _bounded(ay: float, az: float, by: float, bz: float, cy: float, cz: float, lens: Any, size: Any,
+             work: Any) -> bool:  # fmt: skip
+    """Rows between which a triangle lies; False if there are none.
+
+    The edges decide, these are only bounds: for a triangle that is partly behind the camera, all rows.
+    """
+    work[ROWS], work[ROWS + 1] = 0.0, size[0] - 1.0
+    if az >= NEAR_M and bz >= NEAR_M and cz >= NEAR_M:
+        a, b, c = ay / az, by / bz, cy / cz
+        top, bottom = lens[1] * min(a, b, c) + lens[3] - 0.5, lens[1] * max(a, b, c) + lens[3] - 0.5
+        work[ROWS] = max(work[ROWS], np.ceil(top - 1e-6))
+        work[ROWS + 1] = min(work[ROWS + 1], np.floor(bottom + 1e-6))
     return bool(work[ROWS] <= work[ROWS + 1])
 
 
