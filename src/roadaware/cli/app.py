@@ -34,6 +34,7 @@ from roadaware.cli.simulate import simulate
 from roadaware.cli.stats import stats
 from roadaware.cli.text import paragraphs
 from roadaware.cli.train import train
+from roadaware.cli.watch import watch
 from roadaware.errors import RoadawareError
 
 USAGE, DISK, INTERNAL, PIPE, INTERRUPTED, TERMINATED = 2, 4, 70, 141, 130, 143
@@ -65,6 +66,7 @@ _COMMANDS: tuple[Callable[..., Any] | App, ...] = (
     doctor,
     baseline,
     train,
+    watch,
     link,
     evaluate,
     compare,

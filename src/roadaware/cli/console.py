@@ -85,6 +85,16 @@ def verbosity() -> int:
     return _State.verbosity
 
 
+def is_quiet() -> bool:
+    """Whether --quiet was given."""
+    return _State.quiet
+
+
+def on_terminal() -> bool:
+    """Whether a line on standard error can be written over again."""
+    return _bars_wanted()
+
+
 @contextlib.contextmanager
 def progress(what: str) -> Iterator[Progress]:
     """Show how far a step is: a bar on a terminal, a line now and then elsewhere, nothing under --quiet."""

@@ -26,8 +26,8 @@ _FORMATS = {"linux": "v4l2", "darwin": "avfoundation", "win32": "dshow"}
 
 
 class Shot(NamedTuple):
-    """A frame as a connection gives it: the time it states, its picture (None where it cannot be decoded), and
-    whether its data was damaged.
+    """A frame as a connection gives it: the time it states, its picture (None where it cannot be
+    decoded), and whether its data was damaged.
     """
 
     stated_s: float | None

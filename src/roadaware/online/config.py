@@ -16,13 +16,13 @@ class WatchConfig:
 
     Args:
         linker: how detections become tubes; without `tube_nms`, which compares tubes of a whole video.
-        jump_gap_s: a path may miss frames for so long, where that is more than the linker's `jump_gap` frames:
-            cameras differ in their rate.
+        jump_gap_s: a path may miss frames for so long, where that is more than the linker's `jump_gap`
+            frames: cameras differ in their rate.
         begin_after: detections that a tube needs before it is told.
         begin_score: mean agentness that it needs.
         labels: which labels are told.
-        budget_s: of a live source, a frame that could not be answered within so many seconds of its arrival is
-            passed over for a newer one; None for always the newest.
+        budget_s: of a live source, a frame that could not be answered within so many seconds of its arrival
+            is passed over for a newer one; None for always the newest.
         seconds: of the stream, after which the watch ends; None for all of it.
         rescale: scale pictures of another size to that of the first; otherwise they end the watch.
 

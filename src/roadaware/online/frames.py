@@ -31,21 +31,35 @@ class SourceFrame:
 
 
 class Source(Protocol):
-    """Where frames come from.
+    """Where frames come from."""
 
-    `name` is for people and tables; `live` says that frames come by themselves and are lost if nobody takes
-    them; `fps` is the rate that its times show, None where that is not known; `n_frames` is how many there
-    are; `path` is the file, None where it is none; `start_s` is the time of the first frame on the file's own
-    clock; `outcomes` counts what happened to frames.
-    """
+    @property
+    def name(self) -> str:
+        """For people and tables."""
 
-    name: str
-    live: bool
-    fps: float | None
-    n_frames: int | None
-    path: str | None
-    start_s: float
-    outcomes: Outcomes
+    @property
+    def live(self) -> bool:
+        """Whether frames come by themselves, and are lost if nobody takes them."""
+
+    @property
+    def fps(self) -> float | None:
+        """Frames per second as their times show; None where that is not known."""
+
+    @property
+    def n_frames(self) -> int | None:
+        """How many there are; None where that is not known."""
+
+    @property
+    def path(self) -> str | None:
+        """The file; None where it is none."""
+
+    @property
+    def start_s(self) -> float:
+        """Time of the first frame on the file's own clock."""
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """What happened to frames."""
 
     def next(self, patience_s: float, wait_s: float) -> SourceFrame | None:
         """The next frame to look at; None if none came in time, or none will come (see `ending`).

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import re
 from pathlib import Path
 
@@ -34,12 +33,19 @@ def picture_paths(name: str) -> list[Path]:
     if folder.is_dir():
         found = [path for path in folder.iterdir() if path.suffix.lower() in _ENDINGS]
     else:
-        found = [Path(path) for path in glob.glob(name) if Path(path).suffix.lower() in _ENDINGS]
+        found = [path for path in _globbed(folder) if path.suffix.lower() in _ENDINGS]
     found = [path for path in found if path.is_file()]
     if not found:
         hint = f"pictures end in {', '.join(sorted(_ENDINGS))}; for a video name its file"
         raise InputError("expected pictures, found none", where=shown(name), hint=hint)
     return sorted(found, key=lambda path: natural(path.name))
+
+
+def _globbed(pattern: Path) -> list[Path]:
+    """What a glob finds, from its first part with a mark on."""
+    parts = pattern.parts
+    plain = next((n for n, part in enumerate(parts) if any(mark in part for mark in "*?[")), len(parts) - 1)
+    return list(Path(*parts[:plain]).glob(str(Path(*parts[plain:]))))
 
 
 def natural(name: str) -> list[tuple[int, int | str]]:

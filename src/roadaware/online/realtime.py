@@ -50,20 +50,21 @@ class Realtime:
 
     def _arrive(self) -> None:
         """Let all frames come in whose time has come."""
-        while self._ahead is not None or self._more():
-            assert self._ahead is not None
-            if self._due_s(self._ahead) > self._clock.now_s():
+        while (frame := self._ahead or self._more()) is not None:
+            due_s = self._due_s(frame)
+            self._ahead = frame
+            if due_s > self._clock.now_s():
                 return
-            self._waiting.put(replace(self._ahead, arrived_s=self._due_s(self._ahead)))
+            self._waiting.put(replace(frame, arrived_s=due_s))
             self._ahead = None
 
-    def _more(self) -> bool:
-        self._ahead = self._source.next(0.0, 0.0)
-        if self._ahead is None:
+    def _more(self) -> SourceFrame | None:
+        frame = self._source.next(0.0, 0.0)
+        if frame is None:
             self._waiting.end(self._source.ending or Ending("end"))
         elif self._begin_s is None:
-            self._begin_s = self._clock.now_s() - self._ahead.t_s
-        return self._ahead is not None
+            self._begin_s = self._clock.now_s() - frame.t_s
+        return frame
 
     def _due_s(self, frame: SourceFrame) -> float:
         return (self._begin_s or 0.0) + frame.t_s

@@ -1,4 +1,4 @@
-"""open_source: a video file, a folder of pictures, a glob, a camera or an address becomes a source of frames."""
+"""open_source: a video file, a folder of pictures, a glob, a camera or an address as a source of frames."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ def recovered(folder: Path) -> Predictions:
     frames = scanned(folder, "frames", _FRAME).collect()
     video = pl.lit(about["video"]).alias("video")
     claims = Predictions(
-        videos=video_row(about["video"], {"n_frames": int(frames["frame"].max() or 0) + 1}),
+        videos=video_row(about["video"], {"n_frames": max(frames["frame"].to_list(), default=-1) + 1}),
         boxes=boxes.with_columns(video),
         frames=frames.with_columns(video),
         meta=claims_of({}, classes).meta,

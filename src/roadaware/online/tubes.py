@@ -96,7 +96,8 @@ class LiveTubes:
             update: what the linker made of them.
 
         Returns:
-            The tubes found in it by their numbers, each with whether its labels changed; and those that ended.
+            The tubes found in it by their numbers, each with whether its labels changed;
+            and those that ended.
         """
         seen = []
         for row in np.flatnonzero(update.numbers >= 0).tolist():

@@ -1,4 +1,4 @@
-"""Video files as a source: every frame that can be decoded, with its number and time, whatever befalls others."""
+"""Video files as a source: every frame that can be decoded, with its number and its time."""
 
 from __future__ import annotations
 
@@ -225,9 +225,12 @@ def _index(path: Path, where: str) -> tuple[npt.NDArray[np.int64], str]:
     broken = ""
     with file:
         try:
-            for packet in file.demux(stream):
-                if packet.size and packet.pts is not None and not packet.is_discard:
-                    times.append(packet.pts)
+            # `extend` keeps what it was given until the file breaks.
+            times.extend(
+                packet.pts
+                for packet in file.demux(stream)
+                if packet.size and packet.pts is not None and not packet.is_discard
+            )
         except BROKEN as error:
             broken = str(error)
     if not times:

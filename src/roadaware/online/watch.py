@@ -1,4 +1,4 @@
-"""The watch: frames from a source through the watcher to the outputs, until there are no more or time is up."""
+"""The watch: frames from a source through the watcher to an output, until there are no more."""
 
 from __future__ import annotations
 
@@ -165,8 +165,8 @@ class _Run:
         fitted = self._fitted(frame, config)
         if fitted is None:
             was, now = self.progress.size or (0, 0), frame.picture.shape
-            said = f"pictures of {was[1]}x{was[0]} are followed by one of {now[1]}x{now[0]} at frame {frame.number}"
-            return Ending("resized", said)
+            sizes = f"{was[1]}x{was[0]} are followed by one of {now[1]}x{now[0]}"
+            return Ending("resized", f"pictures of {sizes} at frame {frame.number}")
         begin_s = self.clock.now_s()
         for seen in self.watcher.step(fitted):
             self._take(seen)

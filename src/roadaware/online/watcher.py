@@ -94,6 +94,7 @@ class Watcher:
         kinds = Layout(dict(detector.kinds))
         first = len(next(iter(kinds.kinds.values()), ()))
         self._linker = Linker(linker, kinds.width, l2_columns=first)
+        _warmed_up(linker, kinds.width)
         self.tubes = LiveTubes(kinds, config.labels)
         actions = {AV_ACTION: detector.av_labels} if detector.av_labels else {}
         self._vehicle, self._vehicle_told = Smoothed(Layout(actions), config.labels), False
@@ -190,3 +191,11 @@ class Watcher:
             self._vehicle_told = bool(self._vehicle.told())
             return [vehicle_event("begin", self._vehicle.told(), *self._now)] if self._vehicle_told else []
         return [vehicle_event("update", self._vehicle.told(), *self._now)] if changed else []
+
+
+def _warmed_up(config: LinkerConfig, width: int) -> None:
+    """Load the compiled steps now: the first frame of a camera should not wait for them."""
+    linker = Linker(config, width)
+    for frame in range(2):
+        linker.update(frame, [[0.0, 0.0, 9.0, 9.0]], [0.9], np.full((1, width), 0.5), t_s=float(frame))
+    linker.finish()

@@ -16,7 +16,7 @@ from roadaware.scenes.tables import Scenes
 Picture = npt.NDArray[np.uint8]
 
 _SHOWN_KINDS = ("agent", "action", "location", "corner")
-_COLOURS = (
+COLOURS = (
     (255, 214, 10),
     (64, 224, 208),
     (255, 99, 132),
@@ -65,7 +65,7 @@ def marks_of(scenes: Scenes, video: str) -> dict[int, list[Marked]]:
         first = labels[kinds[0]][0] if kinds else (0, "")
         text = " ".join("+".join(name for _, name in labels[kind][:_MOST_WORDS]) for kind in kinds)
         corners = (row[CORNERS[0]], row[CORNERS[1]], row[CORNERS[2]], row[CORNERS[3]])
-        found.setdefault(row["frame"], []).append(Marked(corners, text, _COLOURS[first[0] % len(_COLOURS)]))
+        found.setdefault(row["frame"], []).append(Marked(corners, text, COLOURS[first[0] % len(COLOURS)]))
     return found
 
 
@@ -86,7 +86,7 @@ def drawn(picture: Picture, marks: Sequence[Marked], *, title: str = "", scale: 
     image = Image.fromarray(picture)
     if scale > 1:
         image = image.resize((image.width * scale, image.height * scale), Image.Resampling.BICUBIC)
-    pen, font = ImageDraw.Draw(image), _font(max(10, image.height // 48))
+    pen, font = ImageDraw.Draw(image), font_of(max(10, image.height // 48))
     for mark in marks:
         corners = [float(edge) * scale for edge in mark.corners]
         if corners[2] - corners[0] < 1 or corners[3] - corners[1] < 1:
@@ -145,7 +145,8 @@ def _words(scenes: Scenes, boxes: pl.Series) -> dict[int, dict[str, list[tuple[i
     return found
 
 
-def _font(size: int) -> Any:
+def font_of(size: int) -> Any:
+    """The font of drawings, of a height in pixels."""
     from PIL import ImageFont
 
     return ImageFont.load_default(size)

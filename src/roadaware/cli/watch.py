@@ -1,0 +1,217 @@
+"""`roadaware watch`: from a camera or a film to road events, as they happen."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from roadaware.cli import console, text
+from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, Switch
+from roadaware.cli.patience import patient
+from roadaware.cli.watch_line import LiveLine
+from roadaware.errors import DiskError, InputError, UsageError
+
+if TYPE_CHECKING:
+    from roadaware.models.detector import Detector
+    from roadaware.online.clock import Clock
+    from roadaware.online.config import WatchConfig
+    from roadaware.online.frames import Source
+    from roadaware.online.outcomes import Ending
+    from roadaware.online.run_folder import Drawing
+
+_SOURCE = (
+    "A video or GIF, a folder of pictures, a glob in quotes, the number of a camera (0), or an address "
+    "(rtsp://, http://)."
+)
+_WEIGHTS = (
+    "The detector, as `train` writes it (model.safetensors); the one that came with roadaware unless told."
+)
+_OUT = "Folder of the run; runs/watch-<name of the source> unless told."
+_FPS = (
+    "Pictures per second of a folder (12 unless told); of others, look at no more frames a second than this."
+)
+_BUDGET = (
+    "Of a camera, pass over frames that would be answered later than this; always the newest unless told."
+)
+_REALTIME = "Treat a film as if a camera filmed it now: frames are lost to a detector that is too slow."
+_SECONDS = "Of the stream, after which to stop."
+_THRESHOLD = "Mean agentness that a tube needs to be told and drawn."
+_LABEL = "Score at which a label begins to be told; below two thirds of it, it no longer is."
+_RESCALE = "Scale pictures to the size of the first where a source changes it, instead of ending."
+
+
+def watch(
+    source: Annotated[str, Parameter(help=_SOURCE)],
+    /,
+    *,
+    weights: Annotated[Path | None, Parameter(help=_WEIGHTS)] = None,
+    out: Annotated[Path | None, Parameter(name=["--out", "-o", "--output"], help=_OUT)] = None,
+    no_video: Annotated[
+        bool, Parameter(help="Write no annotated film.", negative="", show_default=False)
+    ] = False,
+    fps: Annotated[float | None, Parameter(help=_FPS)] = None,
+    budget_ms: Annotated[float | None, Parameter(help=_BUDGET)] = None,
+    realtime: Annotated[bool, Parameter(help=_REALTIME), Switch] = False,
+    seconds: Annotated[float | None, Parameter(help=_SECONDS)] = None,
+    threshold: Annotated[float, Parameter(help=_THRESHOLD)] = 0.2,
+    label_threshold: Annotated[float, Parameter(help=_LABEL)] = 0.3,
+    rescale: Annotated[bool, Parameter(help=_RESCALE), Switch] = False,
+    overwrite: Overwrite = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Watch a film or a camera: agents, what they do and where, as tubes, and what the own vehicle does.
+
+    Writes events.jsonl as things happen, one JSON object per change, and at the end the tables `evaluate`
+    takes (predictions/), an annotated film with the sound of the source (video.mp4) and summary.json. Ctrl-C
+    ends it with everything saved.
+
+    For example:
+
+        roadaware watch drive.mp4 --out runs/drive
+
+        roadaware watch rtsp://camera/1 --budget-ms 200 --seconds 600 --no-video --out runs/camera
+    """
+    from roadaware.online.clock import SystemClock
+    from roadaware.online.realtime import Realtime
+    from roadaware.online.run_folder import prepare
+    from roadaware.online.sources import open_source
+
+    config = _config(budget_ms, seconds, threshold, label_threshold, rescale=rescale)
+    file = installed_weights() if weights is None else weights
+    clock = SystemClock()
+    with closing(open_source(source, fps, clock=clock)) as opened:
+        detector = _detector(file)
+        watched: Source = Realtime(opened, clock) if realtime and not opened.live else opened
+        folder = out or Path("runs") / f"watch-{_stem(opened)}"
+        _apart(folder, opened)
+        prepare(folder, overwrite=overwrite)
+        draw = None if no_video else _drawing(detector)
+        found = _watched(watched, detector, config, folder, clock, draw)
+    return Outcome(_text(found, folder), {"folder": str(folder), **found})
+
+
+def installed_weights() -> Path:
+    """The detector that came with roadaware.
+
+    Raises:
+        UsageError: if none came with it, or there are several.
+    """
+    folder = Path(__file__).resolve().parent.parent / "weights"
+    found = sorted(folder.glob("*.safetensors"))
+    if not found:
+        raise UsageError(
+            "no detector came with this installation; name one with --weights\n  `roadaware train "
+            "configs/simulator.yaml` makes one from made-up scenes, model.safetensors in its folder"
+        )
+    if len(found) > 1:
+        names = ", ".join(path.name for path in found)
+        raise UsageError(
+            f"several detectors came with this installation ({names}); choose one with --weights"
+        )
+    return found[0]
+
+
+def _config(
+    budget_ms: float | None, seconds: float | None, threshold: float, label: float, *, rescale: bool
+) -> WatchConfig:
+    from roadaware.online.config import WatchConfig
+    from roadaware.online.labels import LabelRule
+
+    for name, value in (("--threshold", threshold), ("--label-threshold", label)):
+        if not 0 <= value <= 1:
+            raise UsageError(f"{name} is a score from 0 to 1, not {value:g}")
+    for name, given in (("--budget-ms", budget_ms), ("--seconds", seconds)):
+        if given is not None and not 0 < given < 1e9:
+            raise UsageError(f"{name} is more than 0, not {given:g}")
+    return replace(
+        WatchConfig(),
+        budget_s=None if budget_ms is None else budget_ms / 1e3,
+        seconds=seconds,
+        begin_score=threshold,
+        labels=LabelRule(on=label, off=label * 2 / 3),
+        rescale=rescale,
+    )
+
+
+def _detector(file: Path) -> Detector:
+    from roadaware.models.weights import open_detector
+
+    with console.working("opening the detector"):
+        return open_detector(file)
+
+
+def _drawing(detector: Detector) -> Drawing:
+    from roadaware.reports.live_drawing import LiveDrawing
+
+    return LiveDrawing(detector.kinds.get("agent", ()))
+
+
+def _stem(source: Source) -> str:
+    from roadaware.online.run_folder import video_name
+
+    kept = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in video_name(source))
+    return kept.strip("-.")[:60] or "source"
+
+
+def _apart(folder: Path, source: Source) -> None:
+    """A folder of pictures must not be written into, nor the watched file be replaced."""
+    if source.path is not None and Path(source.path).resolve().is_relative_to(folder.resolve()):
+        raise UsageError(f"{folder} holds the source; name another folder with --out")
+
+
+def _watched(
+    source: Source,
+    detector: Detector,
+    config: WatchConfig,
+    folder: Path,
+    clock: Clock,
+    draw: Drawing | None,
+) -> dict[str, Any]:
+    """What came of it.
+
+    Raises:
+        KeyboardInterrupt, Terminated: if it was stopped; everything is saved.
+        InputError: if the source failed before its end; everything until then is saved.
+        DiskError: if something could not be written; all else is saved.
+    """
+    from roadaware.online.run_folder import RunFolder
+    from roadaware.online.watch import watch as run
+
+    with patient() as asked, LiveLine(source) as line:
+        kept = RunFolder(folder, source, detector, config, clock, draw)
+        done = run(source, detector, config, kept, clock=clock, stopped=asked, tick=line.show)
+        line.close()
+        found = kept.summarise(done)
+    if asked():
+        console.note(_text(found, folder))
+        asked.end()
+    if done.ending is not None and not done.ending.whole:
+        raise _fault(done.ending, folder, kept.files)
+    return found
+
+
+def _fault(ending: Ending, folder: Path, files: list[str]) -> Exception:
+    """The error that a watch ends with."""
+    saved = f"what was seen until then is saved in {folder}: {', '.join(files)}"
+    if ending.reason == "disk":
+        return DiskError(f"{ending.message}\n  {saved}")
+    return InputError(ending.message, hint=saved)
+
+
+def _text(found: dict[str, Any], folder: Path) -> str:
+    latency = found["latency_ms"]
+    rows = [
+        ("frames", f"{found['frames']:,}"),
+        ("seconds of the stream", f"{found['stream_s']:.1f}"),
+        ("frames per second", "–" if found["fps"] is None else f"{found['fps']:.1f}"),
+        ("latency p50 and p99, ms", f"{latency['p50'] or 0:.0f}, {latency['p99'] or 0:.0f}"),
+        ("tubes", f"{found['tubes']:,}"),
+        ("events", f"{found['events']:,}"),
+    ]
+    rows += [(each["meaning"], f"{each['count']:,}") for each in found["outcomes"].values()]
+    lines = [f"watched {text.cell(found['source'])}", "", text.table(["", "found"], rows), ""]
+    return "\n".join([*lines, f"wrote {text.cell(str(folder))}: {', '.join(found['files'])}"])

@@ -1,0 +1,191 @@
+"""What a watch sees, drawn on its frame: tubes with their labels, and what the own vehicle does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.reports.drawing import COLOURS, font_of
+
+if TYPE_CHECKING:
+    from roadaware.online.tubes import LiveTube
+    from roadaware.online.watcher import Seen
+
+Picture = npt.NDArray[np.uint8]
+Area = tuple[float, float, float, float]
+_INK, _WHITE, _FAINT = (16, 16, 16), (255, 255, 255), (150, 150, 150)
+_SMALL, _PAD = 480, 2
+_FAR_PX = 24
+_SECOND = ("action", "location")
+_WHOLE = ("event", "duplex")
+
+
+@dataclass(frozen=True)
+class _Sign:
+    """Lines of words with their ground.
+
+    Args:
+        lines: to write.
+        widths: of each in pixels.
+        step: from line to line.
+    """
+
+    lines: tuple[str, ...]
+    widths: tuple[int, ...]
+    step: int
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height."""
+        return max(self.widths) + 2 * _PAD, self.step * len(self.lines) + 2 * _PAD
+
+
+class LiveDrawing:
+    """Draws frames of one stream; the colour of a tube is that of its agent.
+
+    Small pictures are drawn larger, so that words can be read: 320x240 at twice its size.
+
+    Args:
+        agents: the labels of agents, which have colours.
+    """
+
+    def __init__(self, agents: Sequence[str] = ()) -> None:
+        self._colours = {name: COLOURS[k % len(COLOURS)] for k, name in enumerate(agents)}
+
+    def __call__(self, seen: Seen) -> Picture:
+        """The frame with everything on it.
+
+        Args:
+            seen: what a watch saw in a frame.
+
+        Returns:
+            (H * scale, W * scale, 3).
+        """
+        from PIL import Image, ImageDraw
+
+        image = Image.fromarray(seen.frame.picture)
+        scale = max(1, -(-_SMALL // max(1, min(image.size)))) if min(image.size) < _SMALL else 1
+        if scale > 1:
+            image = image.resize((image.width * scale, image.height * scale), Image.Resampling.BILINEAR)
+        pen, font = ImageDraw.Draw(image), font_of(max(11, min(image.size) // 42))
+        bar = _bar(pen, seen, image.size, font)
+        taken: list[Area] = [bar] if bar else []
+        # Those that are near are drawn last, over the others, but choose the place of their words first.
+        tubes = sorted(seen.tubes, key=lambda tube: _area(tube.box))
+        for tube in tubes:
+            _frame_of(pen, tube, self._colour(tube), scale, image.size)
+        for tube in reversed(tubes):
+            self._sign(pen, tube, scale, image.size, font, taken)
+        _title(pen, seen, font)
+        return np.asarray(image)
+
+    def _colour(self, tube: LiveTube) -> tuple[int, int, int]:
+        agent = next(iter(tube.labels.told().get("agent", {})), "")
+        return self._colours.get(agent, COLOURS[-1])
+
+    def _sign(
+        self, pen: Any, tube: LiveTube, scale: int, size: tuple[int, int], font: Any, taken: list[Area]
+    ) -> None:
+        """Write what a tube is, little of a far one, where that covers no other words."""
+        lines = words_of(tube)
+        far = max(tube.box[2] - tube.box[0], tube.box[3] - tube.box[1]) * scale < _FAR_PX
+        sign = _sign_of(pen, lines[:1] if far else lines, font)
+        at = _place(tube, sign, scale, size, taken)
+        taken.append(at)
+        pen.rectangle(at, fill=_INK)
+        colour = self._colour(tube)
+        for place, line in enumerate(sign.lines):
+            ink = colour if place == 0 else _WHITE
+            pen.text((at[0] + _PAD, at[1] + place * sign.step), line, fill=ink, font=font)
+
+
+def words_of(tube: LiveTube) -> tuple[str, ...]:
+    """What is written on a tube: number, agent and score; actions and locations; event; notes.
+
+    Args:
+        tube: which.
+    """
+    told = tube.labels.told()
+    agent = " ".join(f"{name} {100 * score:.0f}" for name, score in told.get("agent", {}).items())
+    lines = [f"#{tube.number} {agent}".rstrip()]
+    second = [" ".join(told[kind]) for kind in _SECOND if told.get(kind)]
+    lines += [" · ".join(second)] if second else []
+    whole = next((name for kind in _WHOLE for name in told.get(kind, {})), None)
+    lines += [whole] if whole else []
+    lines += [f"{name} {value:.2f}" for name, value in tube.notes.items()]
+    return tuple(lines)
+
+
+def _sign_of(pen: Any, lines: tuple[str, ...], font: Any) -> _Sign:
+    ascent, descent = font.getmetrics()
+    return _Sign(lines, tuple(round(pen.textlength(line, font=font)) for line in lines), ascent + descent)
+
+
+def _place(tube: LiveTube, sign: _Sign, scale: int, size: tuple[int, int], taken: Sequence[Area]) -> Area:
+    """Above the box, below it, at its top or beside it: the first place that covers no other words."""
+    x1, y1, x2, y2 = (float(side) * scale for side in tube.box)
+    wide, high = sign.size
+    tried = [(x1, y1 - high), (x1, y2), (x1, y1), (x2, y1), (x1 - wide, y1), (x2 - wide, y1 - 2 * high)]
+    places = [_inside(x, y, wide, high, size) for x, y in tried]
+    return next((place for place in places if not any(_cross(place, other) for other in taken)), places[0])
+
+
+def _inside(x: float, y: float, wide: int, high: int, size: tuple[int, int]) -> Area:
+    x, y = max(0.0, min(x, size[0] - wide)), max(0.0, min(y, size[1] - high))
+    return x, y, x + wide, y + high
+
+
+def _cross(a: Area, b: Area) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def _area(box: npt.NDArray[np.float64]) -> float:
+    return float((box[2] - box[0]) * (box[3] - box[1]))
+
+
+def _frame_of(
+    pen: Any, tube: LiveTube, colour: tuple[int, int, int], scale: int, size: tuple[int, int]
+) -> None:
+    x1, y1, x2, y2 = (float(side) * scale for side in tube.box)
+    if x2 - x1 < 1 or y2 - y1 < 1:
+        return
+    line = max(1, min(size) // 240)
+    pen.rectangle((x1, y1, x2, y2), outline=_INK, width=line + 1)
+    pen.rectangle((x1, y1, x2, y2), outline=colour, width=line)
+
+
+def _title(pen: Any, seen: Seen, font: Any) -> None:
+    """Number and time of the frame, in the corner."""
+    words = f"{seen.frame.number}  {seen.frame.t_s:.2f} s"
+    ascent, descent = font.getmetrics()
+    pen.rectangle((0, 0, pen.textlength(words, font=font) + 2 * _PAD, ascent + descent), fill=_INK)
+    pen.text((_PAD, 0), words, fill=_WHITE, font=font)
+
+
+def _bar(pen: Any, seen: Seen, size: tuple[int, int], font: Any) -> Area | None:
+    """A cell for each action of the own vehicle along the lower edge, filled as far as its score goes."""
+    if not seen.vehicle:
+        return None
+    ascent, descent = font.getmetrics()
+    high = ascent + descent + 2 * _PAD
+    top, wide = size[1] - high, size[0] / len(seen.vehicle)
+    for place, (name, score) in enumerate(seen.vehicle.items()):
+        left, right = place * wide, (place + 1) * wide - 1
+        told = name in seen.doing
+        pen.rectangle((left, top, right, size[1]), fill=_INK)
+        ground = (0, 96, 160) if told else (56, 56, 56)
+        pen.rectangle((left, top, left + (right - left) * min(1.0, max(0.0, score)), size[1]), fill=ground)
+        words = _cut(pen, name.removeprefix("AV-"), right - left - 2 * _PAD, font)
+        pen.text((left + _PAD, top + _PAD), words, fill=_WHITE if told else _FAINT, font=font)
+    return 0.0, float(top), float(size[0]), float(size[1])
+
+
+def _cut(pen: Any, words: str, most: float, font: Any) -> str:
+    """As many letters as there is room for."""
+    while words and pen.textlength(words, font=font) > most:
+        words = words[:-1]
+    return words
