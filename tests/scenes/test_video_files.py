@@ -102,9 +102,10 @@ def test_a_film_is_there_whole_or_not_at_all(tmp_path) -> None:
         pass
     assert path.read_bytes() == old
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.mp4"]
+    assert capfd.readouterr().err == ""
 
 
-def test_a_full_disk_is_an_error_of_ours_and_leaves_what_stood_there(tmp_path) -> None:
+def test_a_full_disk_is_an_error_of_ours_and_leaves_what_stood_there(tmp_path, capfd) -> None:
     path = film(tmp_path / "a.mp4", 3, sound=False)
     old, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))

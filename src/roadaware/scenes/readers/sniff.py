@@ -56,8 +56,8 @@ def sniff(path: Path) -> str:
     raise InputError(
         f"expected annotations of a known format, found {seen or 'no .json, .csv or .xml file'}",
         where=shown(str(path)),
-        hint="AVA and Chaotic World csv, VidVRD, VidOR, HC-STVG, VidSTG, VGG-SS and Label Studio JSON, and "
-        "Flickr-SoundNet XML and made-up scenes are known by what is in them; `--reader NAME` says which it is",
+        hint="AVA and Chaotic World csv, VidVRD, VidOR, HC-STVG, VidSTG, VGG-SS and Label Studio JSON, "
+        "Flickr-SoundNet XML and made-up scenes are known by what is in them; `--reader NAME` says which",
     )
 
 
