@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from roadaware.scenes.simulator.actors import Actor
 from roadaware.scenes.simulator.episode import Episode, Noise
-from roadaware.scenes.simulator.voices import RATE, Floats, Voice, voice
+from roadaware.scenes.simulator.filters import RATE, Floats
+from roadaware.scenes.simulator.voices import Voice, voice
 
 BLOCK = 3200
 """Samples that are made at a time."""
