@@ -12,7 +12,8 @@ import polars as pl
 from roadaware.scenes.media import VideoWriter
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Meta, Scenes
-from roadaware.training.recipe import Recipe, recipe_of
+from roadaware.training.recipe import Recipe
+from roadaware.training.recipe_files import recipe_of
 
 WIDTH, HEIGHT, FRAMES = 64, 64, 12
 WORDS = {

@@ -8,7 +8,8 @@ import pytest
 
 from roadaware.config import digest, from_dict, to_dict
 from roadaware.errors import InputError, UsageError
-from roadaware.training.recipe import MachineRecipe, Recipe, read_recipe, recipe_of
+from roadaware.training.recipe import MachineRecipe, Recipe
+from roadaware.training.recipe_files import read_recipe, recipe_of
 
 CONFIGS = sorted(Path(__file__).parents[2].joinpath("configs").glob("*.yaml"))
 LEAST = {"data": {"roots": ["somewhere"]}}

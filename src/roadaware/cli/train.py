@@ -41,7 +41,7 @@ def train(
 
         roadaware train configs/simulator.yaml --out runs/compact --set data.roots=made-up --resume
     """
-    from roadaware.training.recipe import read_recipe
+    from roadaware.training.recipe_files import read_recipe
 
     chosen = read_recipe(recipe, changes or ())
     folder = out or Path("runs") / chosen.name

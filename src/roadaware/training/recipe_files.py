@@ -1,0 +1,134 @@
+"""Recipe files: YAML whose every key must be known, and whose every value must be of its kind."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from roadaware.errors import InputError, UsageError
+from roadaware.training.recipe import Recipe
+
+T = TypeVar("T")
+Given = Mapping[str, Any]
+
+
+def read_recipe(path: Path, changes: Sequence[str] = ()) -> Recipe:
+    """The recipe in a YAML file.
+
+    Args:
+        path: the file.
+        changes: such as `schedule.lr=0.01`, which replace what the file says; values are YAML.
+
+    Raises:
+        InputError: if the file cannot be read.
+        UsageError: if a key is unknown or a value is of the wrong kind; each names where.
+    """
+    import yaml
+
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"is no YAML: {error}", where=str(path)) from error
+    if not isinstance(found, dict):
+        raise InputError("a recipe is a list of keys with values", where=str(path))
+    for change in changes:
+        key, sign, value = change.partition("=")
+        if not sign or not key.strip():
+            raise UsageError(f"--set takes FIELD=VALUE, such as schedule.lr=0.01, not {change!r}")
+        try:
+            _put(found, key.strip().split("."), yaml.safe_load(value))
+        except yaml.YAMLError as error:
+            raise UsageError(f"--set {key}: {value!r} is no YAML value") from error
+    return recipe_of(found)
+
+
+def recipe_of(given: Given) -> Recipe:
+    """The recipe that plain data says.
+
+    Raises:
+        UsageError: if a key is unknown or a value is of the wrong kind; each names where.
+    """
+    return _made(Recipe, given, "")
+
+
+def _put(found: dict[str, Any], keys: Sequence[str], value: Any) -> None:
+    for key in keys[:-1]:
+        found = found.setdefault(key, {})
+        if not isinstance(found, dict):
+            raise UsageError(f"--set {'.'.join(keys)}: {key} holds no fields")
+    found[keys[-1]] = value
+
+
+def _made(kind: type[T], given: Any, where: str) -> T:
+    """A dataclass from plain data."""
+    if not isinstance(given, Mapping):
+        raise UsageError(f"{where or 'the recipe'} holds fields, not {given!r}")
+    known = {each.name: each for each in fields(kind)}  # type: ignore[arg-type]
+    for key in given:
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known, n=1)
+            meant = f"; did you mean '{near[0]}'?" if near else ""
+            there = f"{where}.{key}" if where else str(key)
+            raise UsageError(f"a recipe has no field '{there}'{meant} There are {', '.join(known)}")
+    hints = get_type_hints(kind)
+    values = {
+        str(key): _value(hints[str(key)], value, f"{where}.{key}" if where else str(key))
+        for key, value in given.items()
+    }
+    return kind(**values)
+
+
+def _value(hint: Any, value: Any, where: str) -> Any:
+    """A value of the type that a field has.
+
+    Raises:
+        UsageError: if it is of another.
+    """
+    if is_dataclass(hint):
+        return _made(hint, {} if value is None else value, where)  # type: ignore[arg-type]
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        if value not in inner:
+            raise UsageError(f"{where} is one of {', '.join(map(str, inner))}, not {value!r}")
+        return value
+    if origin in (Union, types.UnionType):
+        kinds = [kind for kind in inner if kind is not type(None)]
+        return None if value is None else _value(kinds[0], value, where)
+    if origin is tuple:
+        return _row(inner, value, where)
+    if origin is dict:
+        if not isinstance(value, Mapping):
+            raise UsageError(f"{where} holds fields, not {value!r}")
+        return dict(value)
+    return _plain(hint, value, where)
+
+
+def _row(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
+    """A list of values, or one by itself."""
+    items = list(value) if isinstance(value, list | tuple) else [value]
+    if inner[-1] is Ellipsis:
+        return tuple(_value(inner[0], item, where) for item in items)
+    if len(items) != len(inner):
+        raise UsageError(f"{where} holds {len(inner)} values, not {value!r}")
+    return tuple(_value(kind, item, where) for kind, item in zip(inner, items, strict=True))
+
+
+def _plain(hint: type, value: Any, where: str) -> Any:
+    words = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+    if hint is str and isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    if hint is float and isinstance(value, str | int) and not isinstance(value, bool):
+        try:
+            value = float(value)  # YAML takes 1e-4 for a text
+        except ValueError:
+            value = None
+    if type(value) is not hint or (isinstance(value, float) and not math.isfinite(value)):
+        raise UsageError(f"{where} is {words[hint]}, not {value!r}")
+    return value
