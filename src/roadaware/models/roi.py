@@ -48,12 +48,12 @@ def roi_align(
     place = picture[:, None, None, None, None] * (height * width)
     place = place + y[:, :, None, :, None] * width + x[:, None, :, None, :]
     weight = wy[:, :, None, :, None] * wx[:, None, :, None, :]
-    bag = (2 * samples) ** 2
+    bags = (len(boxes) * rows * columns, (2 * samples) ** 2)
     flat = features.permute(0, 2, 3, 1).reshape(-1, features.shape[1])
     pooled = functional.embedding_bag(
-        place.reshape(-1, bag), flat, mode="sum", per_sample_weights=weight.reshape(-1, bag)
+        place.reshape(bags), flat, mode="sum", per_sample_weights=weight.reshape(bags)
     )
-    return pooled.reshape(len(boxes), rows, columns, -1).permute(0, 3, 1, 2)
+    return pooled.reshape(len(boxes), rows, columns, features.shape[1]).permute(0, 3, 1, 2)
 
 
 def _axis(start: Tensor, span: Tensor, bins: int, samples: int, cells: int) -> tuple[Tensor, Tensor]:
@@ -66,4 +66,5 @@ def _axis(start: Tensor, span: Tensor, bins: int, samples: int, cells: int) -> t
     share = at - low
     weight = torch.stack([1.0 - share, share], dim=-1) * (seen / samples)[..., None]
     cell = torch.stack([low, (low + 1).clamp(max=cells - 1)], dim=-1).long()
-    return cell.reshape(len(start), bins, -1), weight.reshape(len(start), bins, -1)
+    shape = (len(start), bins, 2 * samples)
+    return cell.reshape(shape), weight.reshape(shape)

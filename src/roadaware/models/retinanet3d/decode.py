@@ -11,12 +11,13 @@ from torch import Tensor
 from roadaware.models.nms import grown
 from roadaware.models.retinanet3d.coding import decode
 from roadaware.models.retinanet3d.last import wide
-from roadaware.models.retinanet3d.lazy import LazyHeads, Read
+from roadaware.models.retinanet3d.lazy import LazyHeads
 from roadaware.models.retinanet3d.network import RetinaNet3D
-from roadaware.models.retinanet3d.pyramid import Features
 from roadaware.models.retinanet3d.rule import Clip, DetectRule, clips
+from roadaware.models.retinanet3d.swift import swift
+from roadaware.models.retinanet3d.temporal import forget, streaming_copy
 
-__all__ = ["Clip", "DetectRule", "RawDetections", "clips", "detect", "lazy_heads", "told"]
+__all__ = ["Clip", "DetectRule", "LazyNetwork", "RawDetections", "clips", "detect"]
 
 _BLOCK = 256
 """Boxes of a frame whose offsets are computed at once; more only while too few of them are kept."""
@@ -56,8 +57,7 @@ def detect(
     """
     rule = rule or DetectRule()
     if lazy:
-        features = network.features(x)
-        return told(network, features, lazy_heads(network).read(features.maps), rule)
+        return LazyNetwork(network).detect(x, rule)
     outputs = network(x)
     n_frames, n_anchors = x.shape[0] * x.shape[2], len(outputs.anchors)
     boxes = wide(outputs.boxes.reshape(n_frames, n_anchors, 4))
@@ -69,37 +69,52 @@ def detect(
     return _by_frame(frames, kept, found, scores, wide(outputs.av_logits).sigmoid())
 
 
-def lazy_heads(network: RetinaNet3D, *, streaming: bool = False) -> LazyHeads:
-    """The heads of a network, to be read lazily; `streaming` for a causal network, frame by frame."""
-    return LazyHeads(
-        network.cls_heads,
-        network.reg_heads,
-        network.config.n_anchors,
-        paired=network.backbone.repeats is not None,
-        streaming=streaming,
-    )
-
-
-@torch.inference_mode()
-def told(network: RetinaNet3D, features: Features, read: Read, rule: DetectRule) -> list[list[RawDetections]]:
-    """What heads that were read say of the frames of these features, frame by frame of each clip.
+class LazyNetwork:
+    """A network that computes no more than detection needs, on clips or on a stream.
 
     Args:
-        network: whose features they are.
-        features: of B clips with T frames.
-        read: what `LazyHeads.read` gave of their maps.
-        rule: which boxes are kept.
+        network: with its weights, in `eval` mode.
+        streaming: `detect` continues a stream of one video; the network must be causal. Weights are then
+            taken as they are now.
     """
-    anchors = wide(network.anchors_for(features.maps))
 
-    def boxes(frames: Tensor, places: Tensor) -> Tensor:
-        return decode(read.offsets(frames, places), anchors[places], network.config)
+    def __init__(self, network: RetinaNet3D, *, streaming: bool = False) -> None:
+        self.network = streaming_copy(network) if streaming else network
+        self.heads = LazyHeads(
+            network.cls_heads,
+            network.reg_heads,
+            network.config.n_anchors,
+            paired=network.backbone.repeats is not None,
+            streaming=streaming,
+        )
+        self.trunk = swift(network.backbone, causal=network.config.causal, streaming=streaming)
 
-    agentness = read.agentness.sigmoid()
-    frames, places, kept = kept_boxes(agentness, boxes, rule)
-    scores = read.scores(frames, places).sigmoid()
-    av = wide(network.av_logits(features.ego)).sigmoid()
-    return _by_frame(frames, kept, agentness[frames, places], scores, av)
+    def forget(self) -> None:
+        """Begin a new stream."""
+        forget(self.network)
+        self.heads.forget()
+        if self.trunk is not None:
+            self.trunk.forget()
+
+    @torch.inference_mode()
+    def detect(self, x: Tensor, rule: DetectRule) -> list[list[RawDetections]]:
+        """The boxes kept in every frame of (B, 3, T, H, W), of each clip; B is 1 in a stream."""
+        if self.trunk is None:
+            maps, ego = self.network.features(x)
+            read = self.heads.read(maps)
+        else:
+            maps, ego = self.trunk.read(x)
+            read = self.heads.read_distinct(maps, x.shape[0], x.shape[2])
+        anchors = wide(self.network.anchors_for(maps))
+
+        def boxes(frames: Tensor, places: Tensor) -> Tensor:
+            return decode(read.offsets(frames, places), anchors[places], self.network.config)
+
+        agentness = read.agentness.sigmoid()
+        frames, places, kept = kept_boxes(agentness, boxes, rule)
+        scores = read.scores(frames, places).sigmoid()
+        av = wide(self.network.av_logits(ego)).sigmoid()
+        return _by_frame(frames, kept, agentness[frames, places], scores, av)
 
 
 def kept_boxes(

@@ -11,11 +11,10 @@ from torch import Tensor
 
 from roadaware.errors import UsageError
 from roadaware.models.detector import FrameDetections, Picture
-from roadaware.models.retinanet3d.decode import RawDetections, detect, lazy_heads, told
+from roadaware.models.retinanet3d.decode import LazyNetwork, RawDetections, detect
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.retinanet3d.pictures import Fit, checked
 from roadaware.models.retinanet3d.rule import DetectRule
-from roadaware.models.retinanet3d.temporal import forget, streaming_copy
 
 
 class _NetworkDetector:
@@ -64,8 +63,7 @@ class StreamDetector(_NetworkDetector):
     from the first picture on, however long the stream is, and no later picture changes them.
 
     Args:
-        network: causal, with its weights; they are shared, not copied. Only reads them in the form they
-            have when this is made.
+        network: causal, with its weights, which are taken as they are when this is made.
         kinds: the labels that the columns of the scores stand for, in order, of each kind.
         av_labels: the actions of the own vehicle.
         rule: which boxes are kept.
@@ -86,25 +84,20 @@ class StreamDetector(_NetworkDetector):
         if not network.config.causal:
             raise UsageError("this network looks ahead: a WindowDetector answers with its delay")
         super().__init__(network, kinds, av_labels, rule)
-        self.network = streaming_copy(network)
-        self.heads = lazy_heads(network, streaming=True)
+        self.network = LazyNetwork(network, streaming=True)
 
     def reset(self) -> None:
         """Forget the stream."""
-        forget(self.network)
-        self.heads.forget()
+        self.network.forget()
         self._shape, self._frame = None, 0
 
-    @torch.inference_mode()
     def step(self, picture: Picture) -> list[FrameDetections]:
         """The frame of this picture.
 
         Raises:
             InputError: if it is no picture, or of another size than the one before.
         """
-        features = self.network.features(self._fitted(picture)[None])
-        read = self.heads.read(features.maps)
-        return [self._answer(told(self.network, features, read, self.rule)[0][0])]
+        return [self._answer(self.network.detect(self._fitted(picture)[None], self.rule)[0][0])]
 
     def finish(self) -> list[FrameDetections]:
         """Nothing is owed; forgets the stream."""

@@ -48,20 +48,30 @@ class LazyHeads:
         self.seen = 0
         self.levels: list[_Level] = []
 
-    @torch.inference_mode()
     def read(self, maps: Sequence[Tensor]) -> Read:
         """What the heads say of these frames, to be asked for.
 
         Args:
             maps: (B, width, T, H, W) of each level; in a stream B is 1.
         """
-        batch, frames = maps[0].shape[0], maps[0].shape[2]
+        first = self.seen % self.every if self.streaming else 0
+        new = [level[:, :, first :: self.every].transpose(1, 2).flatten(0, 1) for level in maps]
+        return self.read_distinct(new, maps[0].shape[0], maps[0].shape[2])
+
+    @torch.inference_mode()
+    def read_distinct(self, new: Sequence[Tensor], batch: int, frames: int) -> Read:
+        """As `read`, of maps whose frames are not repeated.
+
+        Args:
+            new: (B J, width, H, W) of each level, J distinct frames of each video.
+            batch: B.
+            frames: T, of each video.
+        """
         begin = self.seen if self.streaming else 0
-        new = [level[:, :, begin % self.every :: self.every] for level in maps]
-        levels = [self._level(level.transpose(1, 2).flatten(0, 1)) for level in new]
+        levels = [self._level(level) for level in new]
         shown = torch.arange(begin, begin + frames)
         if not self.streaming:
-            return Read(self, levels, self._table(shown, 0, new[0].shape[2], batch))
+            return Read(self, levels, self._table(shown, 0, len(new[0]) // batch, batch))
         if self.levels:
             levels = [was.followed(now) for was, now in zip(self.levels, levels, strict=True)]
         slots = len(levels[0].classes)

@@ -111,7 +111,7 @@ class PartMap:
         """(S, C', H, W), all of it computed."""
         missing = ~self.done.flatten(1).all(dim=1)
         if missing.all():
-            self.out = self.tower(self.frames)
+            self.out.copy_(self.tower(self.frames))  # in place, since later slots may be views of it
         elif missing.any():
             self.out[missing] = self.tower(self.frames[missing])
         self.done.fill_(True)
