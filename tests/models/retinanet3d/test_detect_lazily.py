@@ -80,6 +80,10 @@ def _passing(network: RetinaNet3D, x: torch.Tensor, share: float) -> RetinaNet3D
     return network
 
 
+def _all(found: list[list[RawDetections]]) -> list[RawDetections]:
+    return [frame for clip in found for frame in clip]
+
+
 def _same(one: RawDetections, other: RawDetections) -> None:
     for found, wanted in zip(one, other, strict=True):
         torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
@@ -95,9 +99,9 @@ def test_the_short_way_detects_what_the_plain_one_does(fields: dict[str, Any]) -
     for share in SHARES:
         _passing(network, x, share)
         short, plain = (detect(network, x, rule, lazy=lazy) for lazy in (True, False))
-        for one, other in zip(sum(short, []), sum(plain, []), strict=True):
+        for one, other in zip(_all(short), _all(plain), strict=True):
             _same(one, other)
-        counts.append(sum(len(frame.boxes) for frame in sum(plain, [])))
+        counts.append(sum(len(frame.boxes) for frame in _all(plain)))
     assert counts[0] == 0
     assert counts[-1] == 8 * 30
 
@@ -105,7 +109,7 @@ def test_the_short_way_detects_what_the_plain_one_does(fields: dict[str, Any]) -
 def test_the_short_way_is_the_plain_one_in_single_precision_too() -> None:
     """There other kernels run, which add and rectify in one pass; maps agree up to rounding."""
     for fields in CLIPS[:3]:
-        network = _network(**fields).float()
+        network = _network(**fields).float().requires_grad_(False)
         x = torch.randn(1, 3, 4, 64, 96)
         lazy = LazyNetwork(network)
         assert lazy.trunk is not None
@@ -213,17 +217,14 @@ def test_a_stream_gives_what_the_causal_clip_gives(fields: dict[str, Any]) -> No
         lazy.forget()
     detector = StreamDetector(network, KINDS, AV, rule)
     later = pictures[:4] + [255 - picture for picture in pictures[4:]]
-    given = [
-        [detector.step(picture)[0] for picture in film] for film in (pictures, later) if not detector.reset()
-    ]
+    given = []
+    for film in (pictures, later):
+        given.append([detector.step(picture)[0] for picture in film])
+        assert detector.finish() == []
     for frame in range(4):
         for field in ("boxes", "agentness", "scores", "av"):
             assert np.array_equal(getattr(given[0][frame], field), getattr(given[1][frame], field))
-    assert any(
-        len(one) != len(other) or not np.array_equal(one.av, other.av)
-        for one, other in zip(*given, strict=True)
-    )
-    assert detector.finish() == []
+    assert not np.array_equal(given[0][6].av, given[1][6].av)
 
 
 def test_a_long_stream_keeps_no_more_than_a_short_one() -> None:
@@ -281,7 +282,7 @@ def test_a_window_answers_each_frame_once_and_in_time(count: int, keep: range | 
 
 
 def test_a_window_gives_what_its_clip_gives() -> None:
-    """Nine pictures, clips of four: the last clip is the last four; three pictures are filled up with a copy."""
+    """Nine pictures, clips of four: the last clip is the last four; three pictures get a copy of the last."""
     network = _network()
     pictures = _pictures(9)
     fit = Fit.of(network.config)
