@@ -24,7 +24,7 @@ from roadaware.scenes.simulator.walkers.ways import Ways
 LONGEST_STEP_S = 0.1
 GONE_M = 30.0
 """Beyond the distance at which people wake up, they are forgotten."""
-ABREAST_M = 0.65
+ABREAST_M, PUSHED_M = 0.65, 1.0
 APART_M = 1.1
 """Nobody starts nearer to something that lies about."""
 STANDING_IN_THE_WAY = ("tree", "lamp_post", "sign", "bin", "bollard", "bus_stop")
@@ -87,11 +87,16 @@ class Walkers:
         self._record(frame, view, bodies)
 
     def on_road(self) -> tuple[Floats, Floats]:
-        """(m, 2) positions in metres and (m, 2) velocities in m/s of those on foot on the road."""
+        """(m, 2) places on the road of people and what they push, in metres, and (m, 2) velocities."""
         if self._bodies is None:
             return np.zeros((0, 2)), np.zeros((0, 2))
         rows = self._who[self._out(self._bodies)]
-        return self._bodies.xy[rows], self._bodies.velocity[rows]
+        place, velocity = self._bodies.xy[rows], self._bodies.velocity[rows]
+        # What somebody pushes is as much in the way as they are.
+        push = np.array([self._walkers[k].person.pushes is not None for k in rows.tolist()], dtype=np.bool_)
+        turn = self._bodies.heading[rows][push]
+        before = place[push] + PUSHED_M * np.stack([np.cos(turn), np.sin(turn)], axis=1)
+        return np.concatenate([place, before]), np.concatenate([velocity, velocity[push]])
 
     def waiting(self) -> Floats:
         """(k, 2) positions of those who wait to cross, or reach the kerb of a marked crossing to do so."""

@@ -119,7 +119,7 @@ def _in_view(part: dict[str, Floats], past: Past) -> Bools:
 
 
 def _before_own(part: dict[str, Floats], past: Past, step: int) -> bool:
-    """Whether somebody crosses the way of the own vehicle before it comes by, as far as the scene shows it."""
+    """Whether somebody crosses the way of the own vehicle before it comes by, as far as the scene shows."""
     road = past.ways.bands[int(part["band"][step])].road
     roads = {past.layout.lanes[number].road for number in past.layout.route}
     ahead, left = _ahead(part, past)

@@ -89,7 +89,7 @@ def set_stage(setting: Setting, rng: np.random.Generator) -> list[Start]:
     for band in range(len(ways.bands)):
         _along(setting, band, starts, rng)
     for band, s in stop_places(layout):
-        for _ in range(rng.poisson(0.4 * config.behaviour.pedestrians)):
+        for _ in range(rng.poisson(0.2 * config.behaviour.pedestrians)):
             _wait_for_bus(setting, band, s, starts, rng)
     return starts
 
