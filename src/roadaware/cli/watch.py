@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from cyclopts import Parameter
 
@@ -141,7 +141,7 @@ def _detector(file: Path) -> Detector:
     from roadaware.models.weights import open_detector
 
     with console.working("opening the detector"):
-        return open_detector(file)
+        return cast("Detector", open_detector(file))
 
 
 def _drawing(detector: Detector) -> Drawing:

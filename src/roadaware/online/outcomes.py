@@ -26,6 +26,8 @@ OUTCOMES = MappingProxyType(
 )
 """Each outcome with its meaning."""
 
+_ASKED = {"thinned", "rescaled"}
+
 Reason = Literal["end", "time", "stopped", "short", "broken", "gone", "resized", "empty", "disk", "failed"]
 
 
@@ -80,14 +82,14 @@ class Outcomes:
         self._news: deque[Happening] = deque(maxlen=256)
 
     def count(self, what: str, n: int = 1) -> None:
-        """Count, and tell only of the first time.
+        """Count, and tell only of the first time; not at all of what was asked for.
 
         Args:
             what: one of `OUTCOMES`.
             n: how many more.
         """
         with self._lock:
-            if what not in self._counts:
+            if what not in self._counts and what not in _ASKED:
                 self._news.append(Happening(what, n, OUTCOMES[what]))
             self._counts[what] = self._counts.get(what, 0) + n
 

@@ -1,0 +1,228 @@
+"""`roadaware watch`: with a real network, and as a process that is stopped, killed or out of disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_files import Command
+
+from roadaware.cli import watch as command
+from roadaware.models.detector import FrameDetections
+from roadaware.online.events import read_events
+from roadaware.scenes.media import VideoReader, VideoWriter
+from roadaware.scenes.store import open_predictions
+
+STUB = """
+import time
+import numpy as np
+from roadaware.cli import watch
+from roadaware.models.detector import FrameDetections
+
+class Slow:
+    kinds, av_labels, delay = {"agent": ("Ped", "Car")}, ("AV-Stop", "AV-Mov"), 0
+    def reset(self):
+        self.frame = 0
+    def step(self, picture):
+        time.sleep(0.02)
+        self.frame += 1
+        box = np.array([[5, 5, 40, 40]], np.float32)
+        many = np.array([[0.9, 0.1]], np.float32)
+        on = self.frame // 4 % 2
+        return [FrameDetections(self.frame - 1, box, many[0, :1], many, np.array([on, 1 - on], np.float32))]
+    def finish(self):
+        return []
+
+watch._detector = lambda file: Slow()
+"""
+RUN = STUB + "import sys\nfrom roadaware.cli import main\nsys.exit(main(sys.argv[1:]))\n"
+
+
+class Stub:
+    """Finds the same car in every picture."""
+
+    kinds, av_labels, delay = {"agent": ("Ped", "Car")}, (), 0
+
+    def __init__(self) -> None:
+        self.frame = 0
+
+    def reset(self) -> None:
+        self.frame = 0
+
+    def step(self, picture: object) -> list[FrameDetections]:
+        self.frame += 1
+        box, score = np.array([[5, 5, 40, 30]], np.float32), np.array([[0.1, 0.9]], np.float32)
+        return [FrameDetections(self.frame - 1, box, score[0, 1:], score, np.zeros(0, np.float32))]
+
+    def finish(self) -> list[FrameDetections]:
+        return []
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "_detector", lambda file: Stub())
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("watched") / "drive.mp4"
+    with VideoWriter(path, 96, 64, 12.0) as writer:
+        for number in range(48):
+            picture = np.full((64, 96, 3), 90, np.uint8)
+            picture[20:40, number : number + 30] = 200
+            writer.write(picture)
+    return path
+
+
+def test_a_network_watches_a_film(roadaware: Command, film: Path, tmp_path: Path) -> None:
+    import torch
+
+    from roadaware.models import create
+    from roadaware.models.retinanet3d.config import default
+    from roadaware.models.weights import save_detector
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    kinds = {"agent": ("Ped", "Car"), "action": ("Stop", "Mov")}
+    small = {"stage_widths": (8, 8, 8, 8), "stage_blocks": (1, 1, 1, 1), "width": 8, "head_layers": 1}
+    config = default(backbone="compact", causal=True, short_side_px=64, prior=0.1, **small)
+    network = create("retinanet3d-compact", config=config, n_classes=5, n_av=2)
+    save_detector(tmp_path / "tiny.safetensors", network, kinds, ("AV-Stop", "AV-Mov"))
+    out = tmp_path / "run"
+    words = ["watch", film, "--weights", tmp_path / "tiny.safetensors", "--out", out, "--threshold", "0"]
+    done = roadaware(*words, "--fps", "6", "--seconds", "1.5")
+    assert done.code == 0, done.err
+    assert "wrote" in done.out
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["ended"]["reason"] == "time"
+    assert summary["frames"] == 10
+    tables = open_predictions(out / "predictions")
+    assert tables.frames["frame"].to_list() == list(range(0, 20, 2))
+    assert tables.meta.vocabularies == {**kinds, "av_action": ("AV-Stop", "AV-Mov")}
+    assert len(tables.boxes)
+    with VideoReader(out / "video.mp4") as drawn:
+        assert drawn.height_px >= 480
+    assert roadaware(*words).code == 2
+    assert roadaware(*words, "--overwrite", "--no-video").code == 0
+    assert not (out / "video.mp4").exists()
+
+
+def test_without_a_detector_it_says_where_one_comes_from(
+    roadaware: Command, film: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(command, "__file__", str(tmp_path / "cli" / "watch.py"))
+    done = roadaware("watch", film, "--out", tmp_path / "run")
+    assert done.code == 2
+    assert "roadaware train" in done.err
+    (tmp_path / "weights").mkdir()
+    for name in ("one", "two"):
+        (tmp_path / "weights" / f"{name}.safetensors").write_bytes(b"")
+    assert "one.safetensors, two.safetensors" in roadaware("watch", film).err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.usefixtures("stub")
+def test_wrong_requests_write_nothing(roadaware: Command, film: Path, tmp_path: Path) -> None:
+    weights = ["--weights", film, "--out", tmp_path / "run"]
+    for wrong, code in (
+        (["--budget-ms", "0"], 2),
+        (["--threshold", "1.5"], 2),
+        (["--seconds", "-1"], 2),
+        (["--fps", "0"], 2),
+    ):
+        assert roadaware("watch", film, *weights, *wrong).code == code
+    assert roadaware("watch", tmp_path / "absent.mp4", *weights).code == 3
+    assert roadaware("watch", film, "--weights", film, "--out", film.parent).code == 2
+    assert not (tmp_path / "run").exists()
+    help_ = roadaware("watch", "--help").out
+    assert "roadaware watch" in help_.split("For example:")[1]
+
+
+@pytest.mark.usefixtures("stub")
+def test_a_source_that_fails_is_exit_3_with_what_was_seen_saved(roadaware: Command, tmp_path: Path) -> None:
+    from PIL import Image
+
+    (tmp_path / "pictures").mkdir()
+    for number in range(8):
+        size = (64, 48) if number < 6 else (32, 24)
+        Image.new("RGB", size, (number, 90, 90)).save(tmp_path / "pictures" / f"{number}.png")
+    out = tmp_path / "run"
+    done = roadaware("watch", tmp_path / "pictures", "--weights", "x", "--out", out)
+    assert done.code == 3
+    assert "64x48 are followed by one of 32x24" in done.err
+    assert "predictions, video.mp4, summary.json" in done.err
+    assert open_predictions(out / "predictions").frames["frame"].to_list() == list(range(6))
+    assert (
+        roadaware(
+            "watch", tmp_path / "pictures", "--weights", "x", "--out", out, "--rescale", "--overwrite"
+        ).code
+        == 0
+    )
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["outcomes"]["rescaled"]["count"] == 2
+
+
+@pytest.mark.usefixtures("stub")
+def test_a_full_disk_is_exit_4_with_the_rest_saved(roadaware: Command, film: Path, tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (9000, before[1]))
+    try:
+        done = roadaware("watch", film, "--weights", "x", "--out", tmp_path / "run")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert done.code == 4, done.err
+    assert "events.jsonl, predictions, summary.json" in done.err
+    assert not list((tmp_path / "run").glob(".roadaware*"))
+    assert len(open_predictions(tmp_path / "run" / "predictions").frames) > 0
+
+
+def _started(film: Path, out: Path, *more: str) -> subprocess.Popen[str]:
+    """A watch as a process that has written its first events; it repeats the film as a camera would."""
+    words = ["watch", str(film), "--weights", "x", "--out", str(out), *more]
+    child = subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", RUN, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "NO_COLOR": "1"},
+    )
+    end_s = time.monotonic() + 60
+    while time.monotonic() < end_s and child.poll() is None:
+        path = out / "events.jsonl"
+        if path.exists() and path.stat().st_size > 600:
+            break
+        time.sleep(0.02)
+    return child
+
+
+def test_ctrl_c_ends_it_with_everything_saved(film: Path, tmp_path: Path) -> None:
+    child = _started(film, tmp_path / "run", "--realtime")
+    child.send_signal(signal.SIGINT)
+    err = child.communicate(timeout=60)[1]
+    assert child.returncode == 130, err
+    assert "Traceback" not in err
+    assert "wrote" in err
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["ended"]["reason"] == "stopped"
+    assert 0 < summary["frames"] < 48
+    assert len(open_predictions(tmp_path / "run" / "predictions").frames) == summary["frames"]
+    events = list(read_events(tmp_path / "run" / "events.jsonl"))
+    assert len(events) == summary["events"]
+    assert events[-1]["event"] == "end"
+    assert VideoReader(tmp_path / "run" / "video.mp4").fps
+
+
+def test_events_of_a_killed_watch_can_be_read(film: Path, tmp_path: Path) -> None:
+    child = _started(film, tmp_path / "run", "--realtime")
+    child.kill()
+    child.communicate(timeout=60)
+    events = list(read_events(tmp_path / "run" / "events.jsonl"))
+    assert [event["event"] for event in events][:2] == ["begin", "begin"]

@@ -1,0 +1,467 @@
+"""Watching: what is told of tubes, when, and that tables are what the offline linker makes of the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from online_stubs import AV, KINDS, FakeClock, Listed, Scripted, answer, crowd, one_car, picture, write_film
+
+from roadaware.errors import DamagedError, DiskError, InputError, UsageError
+from roadaware.linking.config import LinkerConfig
+from roadaware.linking.link import link
+from roadaware.models.detector import FrameDetections
+from roadaware.online.config import WatchConfig
+from roadaware.online.events import Event, EventWriter, read_events
+from roadaware.online.film import Film
+from roadaware.online.frames import Source, SourceFrame
+from roadaware.online.labels import LabelRule, Smoothed
+from roadaware.online.realtime import Realtime
+from roadaware.online.run_folder import RunFolder, prepare
+from roadaware.online.sources import open_source
+from roadaware.online.tables import TableWriter, recovered
+from roadaware.online.tubes import LiveTube
+from roadaware.online.watch import Progress, watch
+from roadaware.online.watcher import Last, Seen
+from roadaware.scenes.dense import Layout
+from roadaware.scenes.media import VideoReader, read_sound
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.store import open_predictions
+from roadaware.tasks.road_events import claims_of
+
+QUICK = LabelRule(on=0.5, off=0.3, margin=0.1, smooth_s=0.0)
+
+
+class Kept:
+    """An output that keeps everything."""
+
+    def __init__(self) -> None:
+        self.seen: list[Seen] = []
+        self.events: list[Event] = []
+        self.last: Last | None = None
+
+    def add(self, seen: Seen) -> None:
+        self.seen.append(seen)
+        self.events += seen.events
+
+    def add_events(self, events: Sequence[Event]) -> None:
+        self.events += events
+
+    def end(self, last: Last) -> None:
+        self.last = last
+        self.events += last.events
+
+
+def watched(
+    detector: Scripted, numbers: Sequence[int], config: WatchConfig | None = None, **more: object
+) -> tuple[Kept, Progress]:
+    clock, kept = FakeClock(), Kept()
+    config = config or WatchConfig(labels=QUICK)
+    source = Listed(numbers, clock)
+    return kept, watch(source, detector, config, kept, clock=clock, **more)  # type: ignore[arg-type]
+
+
+def told(kept: Kept, kind: str = "tube") -> list[tuple[str, int, object]]:
+    """(event, frame, tube) of tubes, or (event, frame, labels) of the own vehicle."""
+    tubes = [event for event in kept.events if event["event"] != "source"]
+    if kind == "tube":
+        return [(e["event"], e["frame"], e["tube"]) for e in tubes if e["tube"] is not None]
+    return [(e["event"], e["frame"], list(*e["labels"].values())) for e in tubes if e["tube"] is None]
+
+
+# Events ----------------------------------------------------------------------------------------------------
+
+
+def test_a_tube_begins_once_it_has_proven_itself_and_ends_once_it_is_lost() -> None:
+    """A car in frames 0 to 9: told at its third detection, over once it can no longer be continued."""
+
+    def car(frame: int) -> FrameDetections:
+        return one_car(frame) if frame < 10 else answer(frame, [], [])
+
+    kept, progress = watched(Scripted(car), range(20))
+    assert told(kept) == [("begin", 2, 0), ("end", 14, 0)]
+    begin, end = (event for event in kept.events if event["tube"] == 0)
+    assert begin["labels"] == {"agent": {"Car": 0.8}, "action": {"Mov": 0.6}}
+    assert begin["box"] == [8.0, 10.0, 48.0, 30.0]
+    assert (begin["first_frame"], begin["last_frame"], begin["score"]) == (0, 2, 0.9)
+    assert (end["first_frame"], end["last_frame"], end["why"]) == (0, 9, "lost")
+    assert progress.begun == 1
+    assert progress.tubes == 0
+
+
+def test_a_glimpse_is_not_told_and_what_lives_at_the_end_ends_there() -> None:
+    def found(frame: int) -> FrameDetections:
+        glimpse = [[100.0, 100, 120, 120]] if frame in (3, 4) else []
+        boxes = [[10.0, 10, 50, 50], *glimpse]
+        return answer(frame, boxes, [[0.9, 0, 0.9, 0, 0]] * len(boxes))
+
+    kept, _ = watched(Scripted(found), range(8))
+    assert told(kept) == [("begin", 2, 0), ("end", 7, 0)]
+    assert kept.events[-1]["why"] == "ended"
+
+
+def test_missing_frames_are_gaps_and_numbers_are_never_used_again() -> None:
+    near, far = [*range(10), *range(13, 24)], [*range(10), *range(300, 310)]
+    assert told(watched(Scripted(lambda n: one_car(near[n])), near)[0]) == [("begin", 2, 0), ("end", 23, 0)]
+    kept, _ = watched(Scripted(lambda n: answer(n, [[10, 10, 50, 50]], [[1, 0, 0, 0, 0]])), far)
+    assert told(kept) == [("begin", 2, 0), ("end", 300, 0), ("begin", 302, 1), ("end", 309, 1)]
+
+
+def test_a_label_that_changes_is_told_and_one_that_wavers_is_not() -> None:
+    stop, move, waver = [0.9, 0.1, 0.8, 0.1, 0.0], [0.9, 0.1, 0.1, 0.8, 0.0], [0.9, 0.1, 0.45, 0.52, 0.0]
+    once = LabelRule(on=0.5, off=0.3, margin=0.1, smooth_s=0.0, most=1)
+
+    def found(scores: list[list[float]]) -> list[tuple[str, int, object]]:
+        detector = Scripted(lambda n: answer(n, [[10, 10, 50, 50]], [scores[n]]))
+        return told(watched(detector, range(len(scores)), WatchConfig(labels=once))[0])
+
+    assert found([stop] * 5 + [move] * 5) == [("begin", 2, 0), ("update", 5, 0), ("end", 9, 0)]
+    assert found([stop] * 5 + [waver, stop] * 5) == [("begin", 2, 0), ("end", 14, 0)]
+
+
+def test_smoothing_needs_time_not_frames() -> None:
+    """After as long as `smooth_s`, a score that jumped from 0 to 1 stands at 1 - 1/e, at any rate."""
+    for steps in (1, 5, 50):
+        smoothed = Smoothed(Layout({"agent": ("Ped",)}), LabelRule(smooth_s=0.5))
+        smoothed.add(np.zeros(1, np.float32), 0.0)
+        for step in range(1, steps + 1):
+            smoothed.add(np.ones(1, np.float32), 0.5 * step / steps)
+        assert smoothed.scores[0] == pytest.approx(1 - np.exp(-1), abs=1e-5)
+
+
+def test_the_own_vehicle_has_events_of_its_own() -> None:
+    def found(frame: int) -> FrameDetections:
+        return answer(frame, [], [], [0.9, 0.1] if frame < 5 else [0.1, 0.9])
+
+    kept, _ = watched(Scripted(found), range(8))
+    stop, move = ["AV-Stop"], ["AV-Mov"]
+    assert told(kept, "vehicle") == [("begin", 0, stop), ("update", 5, move), ("end", 7, move)]
+    assert [seen.doing for seen in kept.seen] == [stop] * 5 + [move] * 3
+
+
+def test_a_detector_that_answers_late_is_asked_for_the_rest_and_its_delay_is_told() -> None:
+    clock, kept = FakeClock(), Kept()
+    late, prompt = Scripted(one_car, delay=3), Scripted(one_car)
+    watch(Listed(range(12), clock), late, WatchConfig(labels=QUICK), kept, clock=clock)
+    plain, _ = watched(prompt, range(12))
+    assert told(kept) == told(plain)
+    assert [seen.frame.number for seen in kept.seen] == list(range(12))
+    assert [round(12 * seen.latency_s) for seen in kept.seen] == [3] * 9 + [2, 1, 0]
+    assert [seen.latency_s for seen in plain.seen] == [0.0] * 12
+
+
+def test_an_annotator_is_asked_of_every_tube_in_every_frame() -> None:
+    asked: list[tuple[int, int]] = []
+
+    def crossing(tube: LiveTube, frame: SourceFrame) -> dict[str, float]:
+        asked.append((tube.number, frame.number))
+        return {"crossing": frame.number / 10}
+
+    kept, _ = watched(Scripted(one_car), range(5), annotators=[crossing])
+    assert asked == [(0, number) for number in range(5)]
+    assert [event["notes"] for event in kept.events if event["tube"] == 0] == [
+        {"crossing": 0.2},
+        {"crossing": 0.4},
+    ]
+
+
+# Live sources ----------------------------------------------------------------------------------------------
+
+
+def _live(takes_s: float, budget_s: float | None = None, frames: int = 200) -> tuple[Progress, Source]:
+    clock = FakeClock()
+    source = Realtime(Listed(range(frames), clock, fps=10.0), clock)
+    detector = Scripted(lambda n: answer(n, [], []), clock=clock, takes_s=takes_s)
+    return watch(source, detector, WatchConfig(budget_s=budget_s), Kept(), clock=clock), source
+
+
+def test_a_model_three_times_too_slow_does_not_fall_behind() -> None:
+    progress, source = _live(0.3)
+    assert progress.frames + source.outcomes.counts()["dropped"] == 200
+    assert progress.frames == pytest.approx(200 / 3, abs=2)
+    p99 = progress.latency.percentile_s(99)
+    assert p99 is not None
+    assert 0.3 <= p99 < 2 * 0.3
+    assert progress.spent_s < 20 + 1
+
+
+def test_a_model_that_is_fast_enough_drops_nothing() -> None:
+    progress, source = _live(0.06)
+    assert progress.frames == 200
+    assert source.outcomes.counts() == {}
+    assert progress.latency.longest_s == pytest.approx(0.06)
+
+
+def test_a_hiccup_within_the_budget_loses_nothing() -> None:
+    """One answer in twenty takes 0.25 s: frames wait meanwhile, and a budget of 0.4 s lets them."""
+
+    def run(budget_s: float | None) -> int:
+        clock = FakeClock()
+        source = Realtime(Listed(range(100), clock, fps=10.0), clock)
+
+        def found(frame: int) -> FrameDetections:
+            clock.sleep(0.25 if frame % 20 == 10 else 0.02)
+            return answer(frame, [], [])
+
+        config = WatchConfig(budget_s=budget_s)
+        return watch(source, Scripted(found), config, Kept(), clock=clock).frames
+
+    assert run(0.4) == 100
+    assert run(None) < 100
+
+
+def test_seconds_and_a_stop_end_it_as_asked() -> None:
+    _, progress = watched(Scripted(one_car), range(100), WatchConfig(seconds=2.0))
+    assert progress.ending is not None
+    assert progress.ending.reason == "time"
+    assert progress.t_s == pytest.approx(2.0)
+    asked = iter([False] * 5 + [True])
+    kept, progress = watched(Scripted(one_car), range(100), stopped=lambda: next(asked))
+    assert progress.ending is not None
+    assert progress.ending.reason == "stopped"
+    assert [seen.frame.number for seen in kept.seen] == list(range(5))
+    assert told(kept)[-1] == ("end", 4, 0)
+
+
+class _Growing(Listed):
+    """Its pictures become larger."""
+
+    def next(self, patience_s: float, wait_s: float) -> SourceFrame | None:
+        frame = super().next(patience_s, wait_s)
+        return (
+            frame and replace(frame, picture=picture(0, 128, 96)) if (frame and frame.number > 5) else frame
+        )
+
+
+def test_pictures_of_another_size_end_the_watch_or_are_scaled() -> None:
+    for rescale, frames, reason in ((False, 6, "resized"), (True, 10, "end")):
+        clock, kept, detector = FakeClock(), Kept(), Scripted(one_car)
+        source = _Growing(range(10), clock)
+        progress = watch(source, detector, WatchConfig(rescale=rescale), kept, clock=clock)
+        assert progress.ending is not None
+        assert progress.ending.reason == reason
+        assert len(kept.seen) == frames
+        assert {made.shape for made in detector.pictures} == {(48, 64, 3)}
+        assert source.outcomes.counts().get("rescaled", 0) == (4 if rescale else 0)
+        assert kept.last is not None
+
+
+def test_times_of_a_stream_of_weeks_still_increase() -> None:
+    """In single precision neighbouring frames then have the same time."""
+    clock, kept = FakeClock(), Kept()
+    numbers = range(25_000_000, 25_000_012)
+    progress = watch(Listed(numbers, clock, fps=30.0), Scripted(one_car), WatchConfig(), kept, clock=clock)
+    assert progress.ending is not None
+    assert progress.ending.reason == "end"
+    times = [seen.time_s for seen in kept.seen]
+    assert all(np.diff(times) > 0)
+    assert times == [float(np.float32(time)) for time in times]
+
+
+def test_configs_that_make_no_sense_are_refused() -> None:
+    for wrong in ({"linker": replace(LinkerConfig(), tube_nms=0.5)}, {"begin_after": 0}, {"seconds": -1.0}):
+        with pytest.raises(UsageError):
+            WatchConfig(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(UsageError):
+        LabelRule(on=0.2, off=0.3)
+    assert WatchConfig().linker_at(12.0) == LinkerConfig.default()
+    assert WatchConfig().linker_at(30.0).jump_gap == 10
+
+
+# The folder ------------------------------------------------------------------------------------------------
+
+
+def _run(
+    folder: Path, source: Source, detector: Scripted, clock: FakeClock, config: WatchConfig | None = None
+) -> tuple[RunFolder, Progress]:
+    config = config or WatchConfig()
+    prepare(folder)
+    kept = RunFolder(folder, source, detector, config, clock, draw=lambda seen: seen.frame.picture)
+    return kept, watch(source, detector, config, kept, clock=clock)
+
+
+@pytest.mark.parametrize(
+    ("config", "delay"),
+    [
+        (LinkerConfig.default(), 0),
+        (LinkerConfig.reference(), 0),
+        (replace(LinkerConfig.default("ucf24"), gaps="keep", cost="ioul2"), 3),
+    ],
+    ids=["default", "reference", "trimmed"],
+)
+def test_tables_are_those_of_the_offline_linker_on_the_frames_that_arrived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: LinkerConfig, delay: int
+) -> None:
+    monkeypatch.setattr("roadaware.online.tables._ROWS", 97)
+    clock, rng = FakeClock(), np.random.default_rng(0)
+    numbers = np.flatnonzero(rng.random(140) < 0.85)
+    numbers = numbers[(numbers < 60) | (numbers > 75)].tolist()
+    detector = Scripted(crowd(3), delay=delay)
+    watching = WatchConfig(linker=config)
+    _run(tmp_path / "run", Listed(numbers, clock), detector, clock, watching)
+    tables = open_predictions(tmp_path / "run" / "predictions")
+    plain = claims_of({"listed": [crowd(3)(n) for n in range(len(numbers))]}, _classes())
+    real = pl.Series(numbers)
+    claims = Predictions(
+        boxes=plain.boxes.with_columns(
+            frame=real.gather(plain.boxes["frame"]), ready_s=tables.boxes["ready_s"][: len(plain.boxes)]
+        ),
+        frames=plain.frames.with_columns(frame=real, t_s=(real / 12.0).cast(pl.Float32)),
+        meta=plain.meta,
+    )
+    expected = link(claims, watching.linker_at(12.0))
+    assert len(expected.tubes) > 20
+    for name in ("boxes", "tubes", "tube_labels"):
+        ours, theirs = getattr(tables, name), getattr(expected, name)
+        assert ours.select(theirs.columns).equals(theirs), name
+    assert tables.meta.notes["linker"] == expected.meta.notes["linker"]
+    assert tables.frames.select(expected.frames.columns).equals(expected.frames)
+    # The number of a tube in the events is the name of the path in the tables.
+    paths = tables.tubes.filter(pl.col("parent").is_null())
+    ends = {
+        event["tube"]: event
+        for event in read_events(tmp_path / "run" / "events.jsonl")
+        if event["tube"] is not None
+    }
+    for row in paths.iter_rows(named=True):
+        if int(row["name"]) in ends:
+            assert ends[int(row["name"])]["first_frame"] == row["start_frame"]
+
+
+def _classes() -> object:
+    from roadaware.tasks.road_events import Classes
+
+    return Classes(KINDS, AV)
+
+
+def test_a_run_holds_events_tables_film_and_summary(tmp_path: Path) -> None:
+    clock = FakeClock()
+    path = write_film(tmp_path / "drive.mp4", frames=60, sound_rate=8000)
+    source = open_source(path, clock=clock)
+    kept, progress = _run(tmp_path / "run", source, Scripted(one_car), clock)
+    summary = kept.summarise(progress)
+    assert summary["files"] == ["events.jsonl", "predictions", "video.mp4", "summary.json"]
+    assert summary == json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert (summary["frames"], summary["tubes"], summary["ended"]["reason"]) == (60, 1, "end")
+    assert [event["event"] for event in read_events(tmp_path / "run" / "events.jsonl")][-1] == "end"
+    tables = open_predictions(tmp_path / "run" / "predictions")
+    row = tables.videos.row(0, named=True)
+    assert (row["video"], row["width_px"], row["height_px"], row["n_frames"]) == ("drive", 64, 48, 60)
+    assert row["path"] == "drive.mp4"
+    with VideoReader(tmp_path / "run" / "video.mp4") as film:
+        assert len(film) == 60
+        assert np.abs(film.frame(30).astype(int) - picture(30)).mean() < 6
+    given, ours = read_sound(path, 0, 4.9)[0], read_sound(tmp_path / "run" / "video.mp4", 0, 4.9)[0]
+    n = min(len(given), len(ours))
+    assert n > 4.8 * 8000
+    # In step to within a millisecond: the best lag of one to the other is none.
+    lags = range(-40, 41, 8)
+    fits = [
+        float(np.corrcoef(given[4000 : n - 4000, 0], ours[4000 + lag : n - 4000 + lag, 0])[0, 1])
+        for lag in lags
+    ]
+    assert lags[int(np.argmax(fits))] == 0
+    assert max(fits) > 0.9
+
+
+def test_a_film_keeps_the_pace_of_its_stream(tmp_path: Path) -> None:
+    """Frames that did not arrive are filled by the one before; a pause of an hour is not."""
+    film = Film(tmp_path / "a.mp4", 10.0)
+    for time in (0.0, 0.1, 0.6, 0.7, 3600.7, 3600.8):
+        film.write(picture(round(time * 10) % 100), time)
+    assert film.close()
+    with VideoReader(tmp_path / "a.mp4") as reader:
+        assert len(reader) == 1 + 5 + 1 + 100 + 1 + 1
+        assert np.abs(reader.frame(4).astype(int) - picture(1)).mean() < 6
+
+
+def test_a_folder_is_taken_over_only_where_all_in_it_is_ours(tmp_path: Path) -> None:
+    clock = FakeClock()
+    _run(tmp_path / "run", Listed(range(5), clock), Scripted(one_car), clock)
+    with pytest.raises(UsageError, match="--overwrite"):
+        prepare(tmp_path / "run")
+    (tmp_path / "run" / "mine.txt").write_text("mine")
+    with pytest.raises(UsageError, match=r"mine\.txt"):
+        prepare(tmp_path / "run", overwrite=True)
+    (tmp_path / "run" / "mine.txt").unlink()
+    prepare(tmp_path / "run", overwrite=True)
+    assert not list((tmp_path / "run").iterdir())
+
+
+class _Full:
+    """A disk that takes no more after so many writes."""
+
+    def __init__(self, writes: int) -> None:
+        self.left = writes
+
+    def __call__(self, *_: object) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise DiskError("no space left")
+
+
+@pytest.mark.parametrize("part", ["film", "events"])
+def test_a_full_disk_ends_the_watch_and_keeps_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    clock, full = FakeClock(), _Full(6)
+    name = {"film": "roadaware.online.film.Film.write", "events": "roadaware.online.events.EventWriter.write"}
+    monkeypatch.setattr(name[part], full)
+    kept, progress = _run(tmp_path / "run", Listed(range(40), clock), Scripted(one_car), clock)
+    assert progress.ending is not None
+    assert progress.ending.reason == "disk"
+    tables = open_predictions(tmp_path / "run" / "predictions")
+    assert len(tables.frames) in (6, 7)
+    summary = kept.summarise(progress)
+    assert summary["ended"]["reason"] == "disk"
+    assert ("video.mp4" in summary["files"]) == (part == "events")
+
+
+def test_what_a_killed_watch_left_can_be_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("roadaware.online.tables._FRAMES", 10)
+    clock, kept = FakeClock(), Kept()
+    watch(Listed(range(35), clock), Scripted(one_car), WatchConfig(), kept, clock=clock)
+    tables = TableWriter(tmp_path / "parts", _classes(), "drive", WatchConfig().linker, clock)  # type: ignore[arg-type]
+    for seen in kept.seen:
+        tables.add(seen)
+    found = recovered(tmp_path / "parts")  # nothing was finished
+    assert found.frames["frame"].to_list() == list(range(30))
+    assert len(found.tubes.filter(pl.col("parent").is_null())) == 1
+    with pytest.raises(InputError):
+        recovered(tmp_path)
+
+
+def test_a_last_line_that_was_cut_off_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    writer = EventWriter(path, FakeClock())
+    writer.write([{"event": "begin", "tube": n} for n in range(3)])
+    writer.close()
+    whole = path.read_bytes()
+    for cut in range(len(whole)):
+        path.write_bytes(whole[:cut])
+        assert len(list(read_events(path))) == whole[:cut].count(b"\n")
+    path.write_bytes(b'{"event": "be\n' + whole)
+    with pytest.raises(DamagedError, match=":1"):
+        list(read_events(path))
+    with pytest.raises(InputError):
+        list(read_events(tmp_path / "absent"))
+
+
+def test_events_are_flushed_to_the_disk_once_a_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[float] = []
+    clock = FakeClock()
+    monkeypatch.setattr("os.fsync", lambda _: synced.append(clock.now))
+    writer = EventWriter(tmp_path / "events.jsonl", clock)
+    for _ in range(40):
+        clock.sleep(0.1)
+        writer.write([{"event": "update"}])
+    assert len(synced) == pytest.approx(4, abs=1)
+    writer.close()
+    assert clock.now - synced[-1] < 1e-9
