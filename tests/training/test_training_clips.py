@@ -109,6 +109,15 @@ def test_a_clip_has_the_pictures_of_its_frames_and_their_boxes(made: Path) -> No
     assert sample.av.tolist() == [1] * 4
 
 
+def test_boxes_are_in_pixels_of_the_picture_of_the_network(made: Path) -> None:
+    recipe = made_recipe(made, augment=PLAIN, clips={"shift": False})
+    sample = material_of(recipe).clips(recipe, Fit(short_side_px=32)).clip(1, 0)
+    assert sample.pictures.shape == (4, 32, 32, 3)
+    assert sample.boxes[1].tolist() == [[9.5, 4, 19.5, 14], [15, 20, 23, 28]]
+    large = made_recipe(made, augment=PLAIN, clips={"shift": False}, data={"min_box_px": 9})
+    assert len(material_of(large).clips(large, Fit(short_side_px=32)).clip(1, 0).boxes[1]) == 1
+
+
 def test_frames_that_nobody_looked_at_teach_nothing(made: Path) -> None:
     clips = clips_of(made_recipe(made, augment=PLAIN, clips={"shift": False}))
     sample = clips.clip(2, 0)

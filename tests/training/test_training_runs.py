@@ -7,6 +7,7 @@ import math
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -300,6 +301,19 @@ def test_a_mean_of_weights_follows_them() -> None:
     first = Average(state, 0.9)
     first.follow({"w": torch.ones(2), "n": torch.tensor(1)}, 0)
     assert torch.allclose(first.state["w"], torch.full((2,), 0.9))
+
+
+def test_mixed_precision_and_accumulation_learn_too(made: Path, tmp_path: Path) -> None:
+    recipe = made_recipe(
+        made,
+        machine={"precision": "bf16-mixed"},
+        clips={"batch": 1, "accumulate": 2},
+        schedule={"steps": 2},
+    )
+    for likeliest in (0, 8):
+        out = tmp_path / str(likeliest)
+        train(replace(recipe, model=replace(recipe.model, likeliest=likeliest)), out)
+        assert all(math.isfinite(line["loss"]) for line in lines(out))
 
 
 @pytest.mark.slow

@@ -153,8 +153,6 @@ class Run:
                 _log.warning("goes on with another recipe than it began with: %s", ", ".join(changed))
             self.network.load_state_dict(found.network)
             self.step, self.seconds, self.saved = found.step, found.seconds, found.step
-        if recipe.machine.channels_last:
-            self.network.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]
         optimizer = optimizer_of(self.network, recipe.schedule)
         if found is not None:
             optimizer.load_state_dict(found.optimizer)

@@ -198,7 +198,7 @@ class MachineRecipe:
         workers: processes that decode, beside each device; 0 decodes between the steps.
         threads: of each device's process, on a CPU; 0 for as many as torch takes.
         cache_gb: decoded pictures kept in memory, by all processes of a machine together.
-        channels_last: lay out weights and clips so.
+        channels_last: lay out clips so, as convolutions on most devices like them.
         compile: compile the network first.
         checkpoint_minutes: between two checkpoints.
         log_steps: steps between two lines of the log.

@@ -50,7 +50,14 @@ class Trainee(nn.Module):
         """
         targets = Targets(boxes, classes, av, labelled)
         if self.likeliest is None:
-            return losses(self.network(x), targets, self.network.config)
+            said = self.network(x)
+            # Under mixed precision the network answers in half of it, which is too little for sums.
+            said = said._replace(
+                class_logits=wide(said.class_logits),
+                av_logits=wide(said.av_logits),
+                offsets=wide(said.offsets),
+            )
+            return losses(said, targets, self.network.config)
         return self._lean(x, targets, self.likeliest)
 
     def _lean(self, x: Tensor, targets: Targets, likeliest: int) -> dict[str, Tensor]:
