@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from straight_street import comer, live, street
 
-from roadaware.scenes.simulator.actors import OBJECTS, Actor, Ego, Lamp
+from roadaware.scenes.simulator.actors import OBJECTS, VEHICLES, Actor, Ego, Lamp
 from roadaware.scenes.simulator.config import Behaviour, CameraConfig, Conditions, SceneConfig
 from roadaware.scenes.simulator.corner_objects import Strewn, blown_bags, own_path, strew_objects
 from roadaware.scenes.simulator.episode import Episode
+from roadaware.scenes.simulator.make import make_episode
 from roadaware.scenes.simulator.presets import config_of
 from roadaware.scenes.simulator.strays import Dog, Strays
 from roadaware.scenes.simulator.street_noises import street_noises
@@ -118,6 +119,43 @@ def test_dogs_run_before_who_can_brake_and_wait_for_who_cannot(gap_m: float, fir
         ahead = away @ np.array([np.cos(heading), np.sin(heading)])
         left = away @ np.array([-np.sin(heading), np.cos(heading)])
         assert not (-0.9 < ahead < 3.5 and abs(left) < 0.91)
+
+
+def inside(points: np.ndarray, xy: np.ndarray, heading: np.ndarray, size) -> np.ndarray:
+    """(n,) whether any of (k, 2) points lies in a rectangle, in each of its places."""
+    away = points[:, None] - xy
+    c, s = np.cos(heading), np.sin(heading)
+    along, left = away[..., 0] * c + away[..., 1] * s, away[..., 1] * c - away[..., 0] * s
+    return ((np.abs(along) < size[0] / 2) & (np.abs(left) < size[1] / 2)).any(0)
+
+
+@pytest.mark.slow
+def test_nobody_drives_over_what_lies_there_and_some_go_round_it() -> None:
+    around = stopped = 0
+    for number in range(16):
+        episode = make_episode(config_of("corner-cases"), 0, number)
+        ego, lying = (
+            episode.ego,
+            [a for a in episode.actors if a.kind in OBJECTS and not np.ptp(a.position, 0).any()],
+        )
+        middle = ego.position[:, :2] + 1.3 * np.stack([np.cos(ego.heading), np.sin(ego.heading)], axis=1)
+        moving = [a for a in episode.actors if a.active and a.kind in VEHICLES]
+        for thing in lying:
+            turn, (long, wide, _) = thing.heading[0], thing.size_m
+            grid = np.array([(x, y) for x in (-0.5, 0.0, 0.5) for y in (-0.5, 0.0, 0.5)]) * (long, wide)
+            points = thing.position[0, :2] + grid @ [
+                [np.cos(turn), np.sin(turn)],
+                [-np.sin(turn), np.cos(turn)],
+            ]
+            assert not inside(points, middle, ego.heading, (4.4, 1.8)).any(), (number, thing.kind)
+            for vehicle in moving:
+                hit = inside(points, vehicle.position[:, :2], vehicle.heading, vehicle.size_m)
+                assert not hit.any(), (number, thing.kind, vehicle.kind)
+        aside = np.abs(own_path(episode.layout).project(middle)[1]).max()
+        around += aside > 0.4
+        stopped += ego.speed[-1] < 0.6 * ego.speed[0]
+    assert around >= 2
+    assert stopped >= 2
 
 
 def test_no_objects_where_none_are_asked_for() -> None:
