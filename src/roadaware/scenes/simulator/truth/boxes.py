@@ -45,7 +45,7 @@ class Held:
 
 
 def labelled(episode: Episode, seen: Seen) -> Seen:
-    """The rows of what gets a box: enough is seen of it near by, and it is active, a corner case, or a lit face.
+    """The rows of what gets a box: near, seen well enough, and active, a corner case, or a lit face.
 
     Args:
         episode: the scene.
