@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 from event_files import Events, write_events
+from small_demo import Demo
 from small_files import Command, Done, Files, write_files
 
-from roadaware.cli import demo_scenes, main
-from roadaware.cli.demo_scenes import Shooting
+import torchless
+from roadaware.cli import main
 from roadaware.scenes.demo import DemoFacts, write_demo
 from roadaware.scenes.demo.chaos import write_chaos
 
@@ -62,16 +63,15 @@ def chaos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture
-def small_shootings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The demo's scenes are so short and small that they are made at once, without further processes."""
-    small = {
-        "road": Shooting(2, 1.5, (160, 120), 6.0),
-        "crossing": Shooting(1, 0.5, (32, 32), 4.0, bare=True),
-        "chaos": Shooting(2, 1.0, (160, 90), 6.0),
-    }
-    monkeypatch.setattr(demo_scenes, "SHOOTINGS", small)
-    monkeypatch.setattr(demo_scenes, "_processes", lambda: 1)
+@pytest.fixture(scope="session")
+def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    """The demo in a process that has no torch; nobody writes into its folder."""
+    place = tmp_path_factory.mktemp("demo-run")
+    words = ("demo", "-o", "runs/demo", "--draws", "50")
+    code = "import sys; sys.path.insert(0, sys.argv.pop(1)); import small_demo; small_demo.run()"
+    home = {"ROADAWARE_HOME": str(place / "cache"), "NO_COLOR": "1"}
+    done = torchless.run(code, str(Path(__file__).parent), *words, folder=place, **home)
+    return Demo(place, words, Done(done.returncode, done.stdout, done.stderr))
 
 
 @pytest.fixture(scope="session")

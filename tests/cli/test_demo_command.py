@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from small_demo import Demo
 from small_files import Command
 
 from roadaware.cli import demo_scenes, main
@@ -22,13 +23,11 @@ from roadaware.scenes.readers import read
 REAL = os.environ.get("ROADAWARE_DATA_DIR")
 
 
-@pytest.mark.usefixtures("small_shootings")
-def test_the_demo_finds_what_it_planted(roadaware: Command, tmp_path: Path) -> None:
-    folder = tmp_path / "demo"
-    done = roadaware("demo", "-o", folder, "--draws", "20", "--json", tmp_path / "demo.json")
-    assert done.code == 0
+def test_the_demo_finds_what_it_planted_and_needs_no_torch(demo_run: Demo, roadaware: Command) -> None:
+    folder, done = demo_run.place / "runs" / "demo", demo_run.done
+    assert done.code == 0, done.err
     assert "MISSED" not in done.out
-    assert f"The report: {folder / 'report.html'}" in done.out
+    assert "The report: runs/demo/report.html" in done.out
     assert (folder / "report.html").stat().st_size > 50_000
     assert "too little was made up for that" in done.out
     for command in ("simulate", "read", "audit", "baseline", "link", "evaluate"):

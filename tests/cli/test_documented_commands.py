@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
+from small_demo import Demo
 from small_files import Command
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "command_line.md"
@@ -20,12 +22,14 @@ def shown() -> list[list[str]]:
     return [shlex.split(line)[2:] for line in lines]
 
 
-@pytest.mark.usefixtures("small_shootings")
 def test_the_commands_of_the_page_run(
-    roadaware: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    demo_run: Demo, roadaware: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for words in shown():
+    demo, *others = shown()
+    assert tuple(demo) == demo_run.words
+    shutil.copytree(demo_run.place / "runs", tmp_path / "runs")
+    for words in others:
         done = roadaware(*words)
         assert done.code == 0, f"roadaware {' '.join(words)}: {done.err}"
         assert done.out
