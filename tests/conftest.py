@@ -1,3 +1,51 @@
-"""What holds for every test: kernels are compiled once on a machine, not for each test's own cache."""
+"""What holds for every test: kernels compile once on a machine, and of a `spread` cross a part is fast."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import defaultdict
+
+import numba
+import pytest
 
 import roadaware.geometry.compiled  # noqa: F401, it takes its cache folder when it is imported
+
+# Processes that tests start find the kernels and the modules that others have compiled.
+os.environ.setdefault("NUMBA_CACHE_DIR", numba.config.CACHE_DIR)
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of the cross of parameters of a test marked `spread(n)`, leave about every n-th cell in the fast suite.
+
+    These are every n-th diagonal, which of two parameters meets each value where the other has n values or
+    more, and the first cell of each value that they miss.
+    """
+    crosses: dict[str, list[pytest.Function]] = defaultdict(list)
+    for item in items:
+        if isinstance(item, pytest.Function) and item.get_closest_marker("spread"):
+            crosses[item.nodeid.split("[")[0]].append(item)
+    for cross in crosses.values():
+        _spread(cross)
+
+
+def _spread(cross: list[pytest.Function]) -> None:
+    mark = cross[0].get_closest_marker("spread")
+    assert mark is not None
+    orders: dict[str, dict[int, int]] = defaultdict(dict)
+    places = [
+        {
+            name: orders[name].setdefault(id(value), len(orders[name]))
+            for name, value in i.callspec.params.items()
+        }
+        for i in cross
+    ]
+    diagonal = [sum(place.values()) % mark.args[0] == 0 for place in places]
+    met = {each for place, fast in zip(places, diagonal, strict=True) if fast for each in place.items()}
+    for item, place, fast in zip(cross, places, diagonal, strict=True):
+        if not fast and met >= place.items():
+            item.add_marker("slow")
+        met |= place.items()

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import pickletools
 import struct
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from sets import SETS
+from sets import SETS, NativeSet
 
 from roadaware.errors import InputError
 from roadaware.scenes.pickles import load
@@ -257,25 +255,17 @@ def test_the_published_file_uses_four_names_only(tmp_path: Path) -> None:
     assert SETS["ucf24"].read(root).rejected.is_empty()
 
 
-def test_all_attacks_on_a_reader_cost_little_and_are_seen_by_nobody(tmp_path: Path) -> None:
+def test_all_attacks_on_a_reader_cost_little_and_are_seen_by_nobody(
+    tmp_path: Path, watched: Callable[[NativeSet, list[Path]], list[dict[str, Any]]]
+) -> None:
     """In a process that watches itself: nothing run, opened or connected to, in bounded time and memory."""
     each = SETS["ucf24"]
-    jobs = [[each.name, str(each.make(tmp_path / "warm")), {}]]
     canary = tmp_path / "canary"
+    places = []
     for name, (make, _) in ATTACKS.items():
-        root = each.make(tmp_path / name)
-        (root / each.main).write_bytes(make(f"touch {canary}"))
-        jobs.append([each.name, str(root), {}])
-    script = Path(sys.modules["sets"].__file__ or "").with_name("watched.py")
-    done = subprocess.run(
-        [sys.executable, str(script), json.dumps(jobs)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    answers = json.loads(done.stdout)
+        places.append(each.make(tmp_path / name))
+        (places[-1] / each.main).write_bytes(make(f"touch {canary}"))
+    answers = watched(each, places)
     assert len(answers) == len(ATTACKS)
     for name, answer in zip(ATTACKS, answers, strict=True):
         assert answer["ended"] == "InputError", name

@@ -1,7 +1,8 @@
 """Reads sets in a process that watches itself: what it opened, ran or connected to, its time and its memory.
 
-`python watched.py JOBS`: JOBS is a JSON list of [reader, path, options]; the first is read before the watch
-begins, so that what the reader imports is there. Prints a JSON list with one answer for each further job.
+`python watched.py JOBS`: JOBS is a JSON object of two lists of [reader, path, options]. Those of `warm` are
+read before the watch begins, so that what the readers import is there; for each of `watched` the printed JSON
+list has one answer.
 """
 
 from __future__ import annotations
@@ -77,11 +78,12 @@ def answer(watch: Watch, name: str, path: str, options: dict[str, Any]) -> dict[
 
 def main() -> None:
     """Read all jobs, print the answers."""
-    (name, path, options), *jobs = json.loads(sys.argv[1])
-    read(name, Path(path), cache=False, processes=1, **options)
+    jobs = json.loads(sys.argv[1])
+    for name, path, options in jobs["warm"]:
+        read(name, Path(path), cache=False, processes=1, **options)
     watch = Watch()
     sys.addaudithook(watch)
-    print(json.dumps([answer(watch, *job) for job in jobs]))
+    print(json.dumps([answer(watch, *job) for job in jobs["watched"]]))
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def changes(kinds: Iterable[str]) -> st.SearchStrategy[list[Change]]:
 CHANGES = changes(KINDS)
 CHANGES_OF = {"json": changes(JSON_KINDS), "plain xml": changes(PLAIN_XML_KINDS), "csv": changes(CSV_KINDS)}
 _QUIET = settings(deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
-FAST = settings(_QUIET, max_examples=75)
+FAST = settings(_QUIET, max_examples=60)
 SLOW = settings(_QUIET, max_examples=2000)
 
 
@@ -111,20 +111,29 @@ def test_two_thousand_mutants_of_files(
     assert set(ended) == ENDS or (native.sole and set(ended) <= ENDS)
 
 
-def test_mutants_of_the_archive(native: NativeSet, tmp_path: Path) -> None:
-    root = native.alone(native.make(tmp_path / "set", frames=4))
-    clean = native.read(root)
-    archive = damage.packed(root, tmp_path / "set.zip")
+def fuzz_archive(each: NativeSet, folder: Path, count: settings) -> None:
+    root = each.alone(each.make(folder / "set", frames=4))
+    clean = each.read(root)
+    archive = damage.packed(root, folder / "set.zip")
     original = archive.read_bytes()
     shutil.rmtree(root)
 
-    @settings(FAST, max_examples=40)
+    @count
     @given(CHANGES)
     def run(changes: list[Change]) -> None:
         archive.write_bytes(mutated(original, changes))
-        assert judge(native, archive, "", clean) in ENDS
+        assert judge(each, archive, "", clean) in ENDS
 
     run()
+
+
+def test_mutants_of_the_archive(native: NativeSet, tmp_path: Path) -> None:
+    fuzz_archive(native, tmp_path, settings(FAST, max_examples=15))
+
+
+@pytest.mark.slow
+def test_more_mutants_of_the_archive(native: NativeSet, tmp_path: Path) -> None:
+    fuzz_archive(native, tmp_path, settings(SLOW, max_examples=200))
 
 
 def records_of(each: NativeSet, root: Path) -> dict[str, tuple[Record, str]]:

@@ -79,6 +79,7 @@ SAME = [
 ]
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("case", FILES, ids=lambda case: case.name)
 def test_damaged_file(native: NativeSet, root: Path, clean: Scenes, case: Case) -> None:
     edit(root / native.main, case.change)
@@ -124,6 +125,7 @@ NUMBERS = {
 }
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("name", NUMBERS)
 def test_bad_number(native: NativeSet, root: Path, name: str) -> None:
     """A coordinate that is none costs its box, in the set and in the count."""

@@ -351,6 +351,7 @@ NAMES = {
 }
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_case_11_hostile_name(native: NativeSet, root: Path, clean: Scenes, name: str) -> None:
     if hasattr(native.maker, "with_video"):
@@ -402,6 +403,7 @@ ZIPS: dict[str, tuple[Callable[[Path, NativeSet], Any], str]] = {
 }
 
 
+@pytest.mark.spread(4)
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize("case", ZIPS)
 def test_bad_zip(native: NativeSet, root: Path, tmp_path: Path, case: str) -> None:
