@@ -25,14 +25,14 @@ SEEN_M = 150.0
 """Within which parked vehicles are recorded."""
 RENEW_S = 0.5
 """Between looks at whether somebody should come."""
-STOPPED_AHEAD, STOPPED_ELSEWHERE, EMERGENCY = 0.4, 0.2, 0.06
+STOPPED_AHEAD, STOPPED_ELSEWHERE, EMERGENCY = 0.26, 0.14, 0.06
 """Shares of scenes in which somebody stands in the own lane with hazard lights, in another, and in which an
 emergency vehicle comes."""
-CYCLIST_AHEAD, BUS_AHEAD = 0.35, 0.12
+CYCLIST_AHEAD, BUS_AHEAD = 0.24, 0.12
 """Shares of scenes in which one of them starts before the own vehicle."""
 LEAVING, AT_ONCE = 0.5, 2
 """Share of parked vehicles that would leave when the own vehicle comes, and how many do at a time."""
-PARKER, BACKING, OWN_PARKED = 0.5, 0.35, 0.03
+PARKER, BACKING, OWN_PARKED = 0.5, 0.3, 0.03
 """Shares of scenes in which somebody backs into a bay ahead, of those with hazard lights who back up first,
 and of scenes in which the own vehicle starts in a bay."""
 REVERSING = 0.7

@@ -156,7 +156,8 @@ class Places:
         on, raised = On(int(ground.where.on[row])), bool(ground.where.height_m[row] > 0)
         if on == On.CROSSING and (actor.kind == "Ped" or _crosses(actor, row)):
             return "xing"
-        if on == On.BUS_STOP and (raised or (actor.kind == "Bus" and abs(actor.speed[row]) < _SLOW_MPS)):
+        # Who walks past a bus stop is on the pavement, and a bus that passes it is in its lane.
+        if on == On.BUS_STOP and (raised or actor.kind == "Bus") and abs(actor.speed[row]) < _SLOW_MPS:
             return "BusStop"
         if on == On.PAVEMENT or raised:
             return self._pavement(view, ground, row)
