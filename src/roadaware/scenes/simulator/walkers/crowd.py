@@ -18,7 +18,7 @@ from roadaware.scenes.simulator.walkers.minds import Minds
 from roadaware.scenes.simulator.walkers.persons import Start
 from roadaware.scenes.simulator.walkers.records import Records, actors_of
 from roadaware.scenes.simulator.walkers.staging import WAKE_M, Setting, place_near, set_stage, setting_of
-from roadaware.scenes.simulator.walkers.states import Stage, Walker, aim, built_out
+from roadaware.scenes.simulator.walkers.states import AT_KERB_M, PUSHER_M, Stage, Walker, aim, built_out
 from roadaware.scenes.simulator.walkers.ways import Ways
 
 LONGEST_STEP_S = 0.1
@@ -270,7 +270,8 @@ def _walker(start: Start, rng: np.random.Generator) -> Walker:
         return walker
     aim(walker, start.place, stray)
     if start.errand == "bus":
-        walker.target_s, walker.target_u = start.s, start.u
+        back = AT_KERB_M + PUSHER_M if start.person.pushes is not None else 0.0
+        walker.target_s, walker.target_u = start.s, max(start.u, back)
     if abs(start.s - walker.target_s) < 1.0:
         walker.stage = Stage.APPROACH
     return walker

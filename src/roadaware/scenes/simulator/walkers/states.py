@@ -10,6 +10,8 @@ from roadaware.scenes.simulator.walkers.places import Place
 
 AT_KERB_M = 0.35
 """From the kerb to the middle of somebody who waits."""
+PUSHER_M = 1.05
+"""By how much farther back those wait who push something, which stays on the pavement."""
 
 
 class Stage(IntEnum):
@@ -106,6 +108,6 @@ def aim(walker: Walker, place: Place, stray: float) -> None:
     walker.target_s = place.s + stray * place.spread_m
     walker.target_u = AT_KERB_M - place.near_m
     if walker.person.pushes is not None:
-        walker.target_u += 0.9
+        walker.target_u += PUSHER_M
     if place.kind == "signalled":
         walker.patience_s *= 2.5
