@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks import pedestrians, road, scenes, simulator, tables
+from benchmarks import online, pedestrians, road, scenes, simulator, tables
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,13 @@ def main() -> int:
 def _rows(data: Path | None, only: str) -> Iterator[Row]:
     benchmarks: dict[str, Callable[[], tuple[str, str, str]]] = {
         b.__name__: b
-        for b in (*tables.BENCHMARKS, *road.BENCHMARKS, *scenes.BENCHMARKS, *simulator.BENCHMARKS)
+        for b in (
+            *tables.BENCHMARKS,
+            *road.BENCHMARKS,
+            *scenes.BENCHMARKS,
+            *simulator.BENCHMARKS,
+            *online.BENCHMARKS,
+        )
     }
     if data is not None:
         benchmarks |= {b.__name__: partial(b, data) for b in (*pedestrians.BENCHMARKS, *road.ON_DATA)}

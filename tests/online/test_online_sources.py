@@ -298,9 +298,11 @@ def test_the_first_connection_must_succeed() -> None:
 
 def test_a_camera_does_not_wait_for_whoever_looks() -> None:
     """Frames that nobody takes are dropped, the oldest first; two wait."""
-    gate = threading.Event()
-    script: list[object] = [*_shots(0, 50), gate.set, lambda: threading.Event().wait(0.01)]
+    go, gate = threading.Event(), threading.Event()
+    script: list[object] = [go.wait, *_shots(0, 50), gate.set]
     camera = Camera("front", lambda: Connection(script), SystemClock(), backoff=Backoff(attempts=0))
+    assert camera.next(10.0, 0.0) is None  # from now on it is read
+    go.set()
     assert gate.wait(10)
     taken = [camera.next(10.0, 1.0), camera.next(10.0, 1.0)]
     assert [frame.number for frame in taken if frame is not None] == [48, 49]
@@ -355,3 +357,33 @@ def _ages(patience_s: float) -> list[int]:
 
 def test_with_patience_a_frame_that_waited_is_not_dropped_at_once() -> None:
     assert len(_ages(0.15)) >= len(_ages(0.0))
+
+
+def test_a_film_behind_an_address_is_watched_as_it_comes(film: Path) -> None:
+    """It may read from the network, and never a file of this machine."""
+    import functools
+    import http.server
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    handler = functools.partial(Quiet, directory=str(film.parent))
+    (film.parent / "list.m3u8").write_text(f"#EXTM3U\n#EXTINF:4,\nfile://{film}\n#EXT-X-ENDLIST\n")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        root = f"http://me:secret@127.0.0.1:{server.server_address[1]}"
+        source = open_source(f"{root}/drive.mp4")
+        numbers = []
+        while source.ending is None:
+            if (frame := source.next(10.0, 1.0)) is not None:
+                numbers.append(frame.number)
+        source.close()
+        assert source.ending.reason == "end"
+        assert numbers == sorted(numbers)
+        assert len(numbers) + source.outcomes.counts().get("dropped", 0) == 48
+        assert "secret" not in source.name
+        with pytest.raises(InputError) as refused:
+            open_source(f"{root}/list.m3u8")
+        assert "secret" not in str(refused.value)
+        server.shutdown()

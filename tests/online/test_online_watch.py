@@ -228,6 +228,28 @@ def test_seconds_and_a_stop_end_it_as_asked() -> None:
     assert told(kept)[-1] == ("end", 4, 0)
 
 
+def test_a_detector_that_fails_takes_nothing_of_what_was_seen_with_it(tmp_path: Path) -> None:
+    def found(frame: int) -> FrameDetections:
+        if frame == 7:
+            raise RuntimeError("out of memory")
+        return one_car(frame)
+
+    clock = FakeClock()
+    with pytest.raises(RuntimeError, match="out of memory"):
+        _run(tmp_path / "run", Listed(range(20), clock), Scripted(found), clock)
+    assert len(open_predictions(tmp_path / "run" / "predictions").frames) == 7
+    assert list(read_events(tmp_path / "run" / "events.jsonl"))[-1]["event"] == "end"
+
+    def nonsense(frame: int) -> FrameDetections:
+        return answer(frame, [[float("nan"), 0, 1, 1]] if frame == 7 else [], [[0] * 5] * (frame == 7))
+
+    kept, progress = watched(Scripted(nonsense), range(20))
+    assert len(kept.seen) == 7
+    assert progress.ending is not None
+    assert progress.ending.reason == "failed"
+    assert "not finite" in progress.ending.message
+
+
 class _Growing(Listed):
     """Its pictures become larger."""
 

@@ -82,7 +82,7 @@ class Camera:
         clock: says when a frame came.
         fps: take at most so many frames a second; None for all.
         backoff: between connections.
-        threaded: read in a thread; without, call `run`.
+        threaded: read in a thread, from the first `next` on; without, call `run`.
 
     Raises:
         InputError: if the first connection fails.
@@ -111,8 +111,6 @@ class Camera:
         self._stream: Stream | None = connect()
         self._stated_fps = self._stream.fps
         self._thread = threading.Thread(target=self.run, name="camera", daemon=True) if threaded else None
-        if self._thread:
-            self._thread.start()
 
     @property
     def fps(self) -> float | None:
@@ -122,6 +120,8 @@ class Camera:
 
     def next(self, patience_s: float, wait_s: float) -> SourceFrame | None:
         """The next frame to look at; None if none came in time, or none will come."""
+        if self._thread and self._thread.ident is None:
+            self._thread.start()
         return self._waiting.take(patience_s, wait_s)
 
     @property
@@ -132,8 +132,10 @@ class Camera:
     def close(self) -> None:
         """Let the thread end; it may take as long as a read waits."""
         self._closed.set()
-        if self._thread:
+        if self._thread and self._thread.ident is not None:
             self._thread.join(1.0)
+        elif self._stream is not None:
+            self._stream.close()
 
     def run(self) -> None:
         """Fill the queue until the camera is gone or closed."""
@@ -156,7 +158,7 @@ class Camera:
                     return Ending("end")
                 why = "the stream ended"
             except (*BROKEN, InputError) as error:
-                why = shown(str(error)).splitlines()[0]
+                why = _reason(error)
             finally:
                 if stream is not None:
                     with suppress(*BROKEN):
@@ -214,7 +216,7 @@ class NetworkStream:
     ) -> None:
         import av
 
-        options = {"rtsp_transport": "tcp", "protocol_whitelist": _NETWORK, "fflags": "nobuffer"}
+        options = {"rtsp_transport": "tcp", "protocol_whitelist": _NETWORK}
         if form is not None:
             options = {"framerate": f"{fps:g}"} if fps else {}
         self._where = without_password(url)
@@ -222,7 +224,7 @@ class NetworkStream:
             self._file: Any = av.open(url, format=form, options=options, timeout=wait_s)
         except BROKEN as error:
             hint = "check that it is on and that the address is right"
-            said = f"it cannot be reached: {shown(str(error))}"
+            said = f"it cannot be reached: {_reason(error)}"
             raise InputError(said, where=self._where, hint=hint) from error
         if not self._file.streams.video:
             self._file.close()
@@ -248,6 +250,13 @@ class NetworkStream:
         self._file.close()
 
 
+def _reason(error: Exception) -> str:
+    """Why something failed; without the address, which may hold a password."""
+    if isinstance(error, InputError):
+        return error.message
+    return str(getattr(error, "strerror", None) or type(error).__name__)
+
+
 def camera_device(index: int) -> tuple[str, str]:
     """What PyAV opens for the camera of a number on this system, and by which format.
 
@@ -259,12 +268,12 @@ def camera_device(index: int) -> tuple[str, str]:
 
 
 def without_password(url: str) -> str:
-    """A URL as it may be shown and written.
+    """A URL as it may be shown and written: without what may be secret.
 
-    >>> without_password("rtsp://me:secret@camera/1")
+    >>> without_password("rtsp://me:secret@camera/1?token=secret")
     'rtsp://camera/1'
     """
     parts = urlsplit(url)
     if not parts.scheme:
         return shown(url)
-    return shown(parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl())
+    return shown(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl())

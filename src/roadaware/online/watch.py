@@ -101,17 +101,23 @@ def watch(
         annotators: say more of live tubes.
 
     Returns:
-        How far it came, and why it ended; faults of source and disk are told there, not raised.
+        How far it came, and why it ended; faults of source and disk are told there. Any other fault is raised
+        once the output is ended.
     """
     linker = config.linker_at(source.fps)
     run = _Run(source, Watcher(detector, config, linker, clock, annotators), output, clock)
     begin_s = clock.now_s()
-    while run.progress.ending is None:
-        ending = _asked_to_end(run.progress, config, stopped)
-        run.progress.ending = ending or run.step(config)
-        run.progress.spent_s = clock.now_s() - begin_s
-        if tick is not None:
-            tick(run.progress)
+    try:
+        while run.progress.ending is None:
+            ending = _asked_to_end(run.progress, config, stopped)
+            run.progress.ending = ending or run.step(config)
+            run.progress.spent_s = clock.now_s() - begin_s
+            if tick is not None:
+                tick(run.progress)
+    except Exception as error:
+        run.progress.ending = Ending("failed", f"{type(error).__name__}: {error}")
+        run.end(owed=False)
+        raise
     run.end()
     return run.progress
 
@@ -141,12 +147,16 @@ class _Run:
         except InputError as error:
             return Ending("failed", str(error))
 
-    def end(self) -> None:
-        """Give what remains to the output."""
+    def end(self, *, owed: bool = True) -> None:
+        """Give what remains to the output.
+
+        Args:
+            owed: ask the detector for the frames that it still owes.
+        """
         ending = self.progress.ending
-        broken = ending is not None and ending.reason == "disk"
+        faulty = ending is not None and ending.reason in ("disk", "failed")
         try:
-            if not broken:
+            if owed and not faulty:
                 for seen in self.watcher.rest():
                     self._take(seen)
                 self._tell()
