@@ -20,7 +20,7 @@ from roadaware.models.weights import load_published, open_detector, open_network
 
 torch.set_num_threads(1)
 SMALL = {"base_width": 8, "blocks": (1, 2, 2, 1), "width": 8, "head_layers": 1}
-KINDS = {"agent": ("car", "person"), "action": ("stop",)}
+KINDS = {"agent": ("car", "person"), "action": ("stop",)}  # not in the order of the alphabet
 AV = ("go", "wait")
 State = dict[str, Tensor]
 
@@ -245,6 +245,7 @@ def test_a_causal_network_streams_and_another_needs_a_window(tmp_path: Path) -> 
         detector = open_detector(path)
         assert isinstance(detector, kind)
         assert (detector.kinds, detector.av_labels) == (KINDS, AV)
+        assert list(detector.kinds) == list(KINDS)  # the order of the columns
 
 
 def test_labels_must_be_as_many_as_the_network_tells(tmp_path: Path) -> None:

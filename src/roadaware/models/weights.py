@@ -25,7 +25,8 @@ from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.retinanet3d.rule import DetectRule
 from roadaware.scenes.disk import atomic_write
 
-_FORMAT = 1
+_FORMAT = 2
+"""Files of format 1 held their kinds sorted by name, which are not the columns of the scores."""
 _FACTS = "roadaware"
 _HEADS = ("reg_heads.", "cls_heads.", "ego_head.", "anchors.")
 _PYRAMID = ("lateral_layer", "corr_layer", "conv6.", "conv7.", "ego_lateral.")
@@ -132,7 +133,7 @@ def save_detector(
         "digest": _digest(tensors),
         "notes": dict(notes or {}),
     }
-    atomic_write(Path(path), bytes_of(tensors, {_FACTS: json.dumps(facts, sort_keys=True)}))
+    atomic_write(Path(path), bytes_of(tensors, {_FACTS: json.dumps(facts)}))
 
 
 def open_detector(
