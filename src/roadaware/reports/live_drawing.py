@@ -72,8 +72,8 @@ class LiveDrawing:
         if scale > 1:
             image = image.resize((image.width * scale, image.height * scale), Image.Resampling.BILINEAR)
         pen, font = ImageDraw.Draw(image), font_of(max(11, min(image.size) // 42))
-        bar = _bar(pen, seen, image.size, font)
-        taken: list[Area] = [bar] if bar else []
+        bar = _bar_area(image.size, font)
+        taken: list[Area] = [bar] if seen.vehicle else []
         # Those that are near are drawn last, over the others, but choose the place of their words first.
         tubes = sorted(seen.tubes, key=lambda tube: _area(tube.box))
         for tube in tubes:
@@ -81,6 +81,7 @@ class LiveDrawing:
         for tube in reversed(tubes):
             self._sign(pen, tube, scale, image.size, font, taken)
         _title(pen, seen, font)
+        _bar(pen, seen, bar, font)
         return np.asarray(image)
 
     def _colour(self, tube: LiveTube) -> tuple[int, int, int]:
@@ -166,22 +167,23 @@ def _title(pen: Any, seen: Seen, font: Any) -> None:
     pen.text((_PAD, 0), words, fill=_WHITE, font=font)
 
 
-def _bar(pen: Any, seen: Seen, size: tuple[int, int], font: Any) -> Area | None:
-    """A cell for each action of the own vehicle along the lower edge, filled as far as its score goes."""
-    if not seen.vehicle:
-        return None
+def _bar_area(size: tuple[int, int], font: Any) -> Area:
     ascent, descent = font.getmetrics()
-    high = ascent + descent + 2 * _PAD
-    top, wide = size[1] - high, size[0] / len(seen.vehicle)
+    return 0.0, float(size[1] - ascent - descent - 2 * _PAD), float(size[0]), float(size[1])
+
+
+def _bar(pen: Any, seen: Seen, area: Area, font: Any) -> None:
+    """A cell for each action of the own vehicle along the lower edge, filled as far as its score goes."""
+    _, top, right_most, bottom = area
+    wide = right_most / max(1, len(seen.vehicle))
     for place, (name, score) in enumerate(seen.vehicle.items()):
         left, right = place * wide, (place + 1) * wide - 1
         told = name in seen.doing
-        pen.rectangle((left, top, right, size[1]), fill=_INK)
+        pen.rectangle((left, top, right, bottom), fill=_INK)
         ground = (0, 96, 160) if told else (56, 56, 56)
-        pen.rectangle((left, top, left + (right - left) * min(1.0, max(0.0, score)), size[1]), fill=ground)
+        pen.rectangle((left, top, left + (right - left) * min(1.0, max(0.0, score)), bottom), fill=ground)
         words = _cut(pen, name.removeprefix("AV-"), right - left - 2 * _PAD, font)
         pen.text((left + _PAD, top + _PAD), words, fill=_WHITE if told else _FAINT, font=font)
-    return 0.0, float(top), float(size[0]), float(size[1])
 
 
 def _cut(pen: Any, words: str, most: float, font: Any) -> str:
