@@ -317,6 +317,32 @@ def test_mixed_precision_and_accumulation_learn_too(made: Path, tmp_path: Path) 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("likeliest", [0, 16])
+def test_what_is_seen_often_enough_is_found(made: Path, tmp_path: Path, likeliest: int) -> None:
+    recipe = made_recipe(
+        made,
+        model={
+            "likeliest": likeliest,
+            "fields": {
+                "stage_widths": [16, 16, 24, 24],
+                "stage_blocks": [1, 1, 1, 1],
+                "width": 16,
+                "head_layers": 1,
+                "anchor_sizes_px": [16, 32],
+                "short_side_px": 64,
+            },
+        },
+        data={"validation_roots": [str(made / "tables")]},
+        clips={"batch": 4},
+        schedule={"steps": 300, "lr": 4e-3, "warmup_steps": 20, "clip_norm": 5},
+        augment={"flip": 0, "colour": 0.3, "zoom": [0.9, 1.1], "shift": 0.05},
+    )
+    found = train(recipe, tmp_path).metrics
+    assert len(found) == 6
+    assert min(found.values()) > 0.95
+
+
+@pytest.mark.slow
 def test_two_processes_learn_what_one_learns_with_twice_the_batch(made: Path, tmp_path: Path) -> None:
     common: dict[str, Any] = {
         "model": {"freeze_batch_norm": True},
