@@ -9,12 +9,19 @@ from collections import defaultdict
 import numba
 import pytest
 
+import example_counts
 import roadaware.geometry.compiled  # noqa: F401, it takes its cache folder when it is imported
 
 # Processes that tests start find the kernels and the modules that others have compiled.
 os.environ.setdefault("NUMBA_CACHE_DIR", numba.config.CACHE_DIR)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Try properties on fewer examples where the slow tests are left out, in the workers too."""
+    if config.option.markexpr == "not slow":
+        os.environ[example_counts.VARIABLE] = "yes"
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -9,9 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 from detection_sets import frames, predictions
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from example_counts import tried
 from roadaware.errors import UsageError
 from roadaware.linking.closing import ClosedPath, closed
 from roadaware.linking.config import LinkerConfig
@@ -100,7 +101,7 @@ def _same(streamed: list[ClosedPath], linked: Predictions) -> int:
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-@settings(max_examples=8, deadline=None)
+@tried(8)
 @given(seed=st.integers(0, 10**6), tied=st.booleans())
 def test_a_stream_closed_path_by_path_is_the_whole_set_linked(name: str, seed: int, tied: bool) -> None:
     config, kinds = CONFIGS[name]

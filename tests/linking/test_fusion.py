@@ -4,9 +4,10 @@ import numpy as np
 import polars as pl
 import pytest
 from claim_sets import SIDES, claims, plain_iou, rows, rows_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from example_counts import tried
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.fusion import FusionConfig, fused
 from roadaware.scenes.dense import matrix
@@ -111,7 +112,7 @@ def test_frame_scores_are_the_mean_over_those_that_have_the_frame() -> None:
     assert found.frames["scores"].to_list() == [[0.25, 0.375], [0.5, 0.5]]
 
 
-@settings(max_examples=120, deadline=None)
+@tried(120)
 @given(
     st.lists(rows, min_size=1, max_size=3),
     st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=3, max_size=3),
@@ -135,7 +136,7 @@ def test_fusion_equals_a_loop(models, weights, iou) -> None:
             assert mine[2] == pytest.approx(plain[2], abs=1e-6)
 
 
-@settings(max_examples=50, deadline=None)
+@tried(50)
 @given(rows)
 def test_a_detector_fused_with_itself_is_suppressed_and_no_more(found) -> None:
     apart = [
@@ -148,7 +149,7 @@ def test_a_detector_fused_with_itself_is_suppressed_and_no_more(found) -> None:
     assert twice.boxes["score"].to_list() == pytest.approx(alone.boxes["score"].to_list(), abs=1e-12)
 
 
-@settings(max_examples=50, deadline=None)
+@tried(50)
 @given(st.lists(rows, min_size=2, max_size=3))
 def test_the_order_of_frames_in_the_tables_does_not_matter(models) -> None:
     sets = [claims(model) for model in models]

@@ -6,9 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 from claim_sets import SIDES, claims
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from example_counts import tried
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.interpolation import InterpolationConfig, interpolated
 from roadaware.scenes.dense import matrix
@@ -86,7 +87,7 @@ def test_short_paths_and_tubes_go_and_their_detections_stay() -> None:
     assert just.tubes["tube"].to_list() == [0, 1, 100, 102], "filled boxes count"
 
 
-@settings(max_examples=100, deadline=None)
+@tried(100)
 @given(
     st.lists(st.sets(st.integers(0, 12), min_size=1), max_size=4),
     st.sampled_from([None, 0, 1, 3]),

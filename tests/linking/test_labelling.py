@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from plain_linker import runs
 from plain_linker import viterbi as plain_viterbi
 
+from example_counts import tried
 from roadaware.errors import UsageError
 from roadaware.linking.arithmetic import pairwise_mean, pairwise_sum
 from roadaware.linking.config import UCF24_ALPHAS, LinkerConfig
@@ -41,7 +42,7 @@ def test_sums_are_those_of_numpy_to_the_last_bit(n: int) -> None:
         assert pairwise_mean(narrow.astype(np.float64), 1, n, True) == np.mean(narrow[1:].copy())
 
 
-@settings(max_examples=100, deadline=None)
+@tried(100)
 @given(st.lists(st.integers(0, 5), max_size=60))
 def test_values_are_sorted_falling(values: list[int]) -> None:
     found = np.array([*values, 99.0])
@@ -49,7 +50,7 @@ def test_values_are_sorted_falling(values: list[int]) -> None:
     assert found.tolist() == [*sorted(values, reverse=True), 99]
 
 
-@settings(max_examples=200, deadline=None)
+@tried(200)
 @given(seed=st.integers(0, 10**6), alpha=st.sampled_from([0.0, 0.3, 1.0, 16.0]), lag=st.booleans())
 def test_dynamic_programming_equals_the_plain_one(seed: int, alpha: float, lag: bool) -> None:
     r = np.random.default_rng(seed)

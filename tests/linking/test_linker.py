@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from detection_sets import frames
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from plain_linker import PlainLinker, class_scores, filled
 
+from example_counts import tried
 from roadaware.errors import InputError
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.linker import Linker, Path
@@ -67,7 +68,7 @@ def test_equals_the_plain_linker(name: str, tied: bool) -> None:
             assert np.array_equal(path.scores, plain.scores)
 
 
-@settings(max_examples=60, deadline=None)
+@tried(60)
 @given(
     seed=st.integers(0, 10**6),
     agents=st.integers(1, 14),

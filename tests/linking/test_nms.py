@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from claim_sets import claims, plain_iou, rows, rows_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from example_counts import tried
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.nms import NmsConfig, suppressed
 from roadaware.scenes.dense import matrix
@@ -77,7 +78,7 @@ def test_by_class_a_box_loses_only_the_scores_that_a_better_one_has() -> None:
     assert matrix(only.boxes["scores"], 3).tolist() == kept.tolist()
 
 
-@settings(max_examples=150, deadline=None)
+@tried(150)
 @given(rows, st.sampled_from([0.0, 0.3, 0.5, 1.0]), st.sampled_from([None, 1, 3]))
 def test_by_agentness_equals_a_loop(found, iou, top) -> None:
     kept = plain_kept([r[2] for r in found], [r[3] for r in found], [r[:2] for r in found], iou, 0.2)
@@ -91,7 +92,7 @@ def test_by_agentness_equals_a_loop(found, iou, top) -> None:
     assert got.boxes["box"].to_list() == expected
 
 
-@settings(max_examples=150, deadline=None)
+@tried(150)
 @given(rows, st.sampled_from([0.0, 0.3, 0.5]))
 def test_by_class_equals_a_loop(found, iou) -> None:
     given_claims = claims(found)
@@ -106,7 +107,7 @@ def test_by_class_equals_a_loop(found, iou) -> None:
     assert got.boxes.drop("scores").equals(given_claims.boxes.drop("scores"))
 
 
-@settings(max_examples=50, deadline=None)
+@tried(50)
 @given(rows)
 def test_suppressing_twice_changes_nothing_more(found) -> None:
     once = suppressed(claims(found))

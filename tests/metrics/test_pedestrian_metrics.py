@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from plain_metrics import plain_metrics
 from sample_sets import TASKS, random_set, sample_sets
 
+from example_counts import tried
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.pedestrians import (
     METRIC_NAMES,
@@ -52,13 +53,14 @@ def test_every_metric_equals_the_plain_version(task, config, ties):
 @pytest.mark.parametrize("config", CONFIGS)
 @pytest.mark.parametrize("task", TASKS)
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@tried(25)
 def test_every_metric_equals_the_plain_version_on_any_set(task, config, data):
     state = data.draw(sample_sets(task))
     result = evaluate_samples(state, CONFIGS[config](task))
     assert_same(result.values(), plain(state, CONFIGS[config](task)))
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("unit", ["pedestrian", "video"])
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("config", ["reference", "default"])
@@ -194,7 +196,7 @@ def test_perfect_scores_have_the_best_value(task):
 
 @pytest.mark.parametrize("task", TASKS)
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@tried(25)
 def test_any_split_merges_to_the_whole_exactly(task, data):
     whole = data.draw(sample_sets(task))
     part = np.array(data.draw(st.lists(st.booleans(), min_size=len(whole), max_size=len(whole))))
@@ -208,7 +210,7 @@ def test_any_split_merges_to_the_whole_exactly(task, data):
 
 @pytest.mark.parametrize("task", TASKS)
 @given(data=st.data())
-@settings(max_examples=20, deadline=None)
+@tried(20)
 def test_the_order_of_pedestrians_does_not_matter(task, data):
     state = data.draw(sample_sets(task))
     names = np.unique(state.pedestrian)

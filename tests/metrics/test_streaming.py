@@ -5,10 +5,11 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from stream_sets import SIDES, moving, plain_holding, plain_schedule
 
+from example_counts import tried
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
@@ -69,7 +70,7 @@ def test_an_answer_after_just_so_many_frames_is_just_in_time(fps, frames) -> Non
     assert held(claims, truth, EVERY, late)[frames] is None
 
 
-@settings(max_examples=120, deadline=None)
+@tried(120)
 @given(
     st.sampled_from([Fraction(10), Fraction(12), Fraction(30000, 1001)]),
     st.lists(st.integers(0, 700), min_size=25, max_size=25),

@@ -7,9 +7,10 @@ import numpy as np
 import polars as pl
 import pytest
 from event_sets import COMPOSITES, WORDS, plain_stretches, road_set, tracks, tubes_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from example_counts import tried
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes import composites, stretches
 from roadaware.scenes.composites import derive_composites, product_of_marginals
@@ -64,7 +65,7 @@ def test_products_are_taken_from_left_to_right_in_single_precision() -> None:
         assert claimed[8] == (row[2] * row[4]) * row[5]
 
 
-@settings(max_examples=60, deadline=None)
+@tried(60)
 @given(st.data())
 def test_any_composition_of_kinds_equals_a_loop(data) -> None:
     kinds = {f"k{i}": tuple("abcd"[: data.draw(st.integers(1, 4))]) for i in range(3)}
@@ -213,7 +214,7 @@ def test_events_without_location_are_location_invariant() -> None:
     assert fewer.meta.notes["children"]["event"] == [[0, 0], [1, 1]]
 
 
-@settings(max_examples=50, deadline=None)
+@tried(50)
 @given(tracks, st.sampled_from(["children", "occurrence"]), st.data())
 def test_labels_and_tubes_equal_those_of_a_loop_over_frames(found, by, data) -> None:
     every = list(itertools.product(range(2), range(3), range(2)))

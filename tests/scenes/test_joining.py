@@ -2,10 +2,11 @@
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from table_sets import LOOK, scenes_sets, small_scenes
 
+from example_counts import tried
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.joining import concat
 from roadaware.scenes.schema import TABLES
@@ -146,13 +147,13 @@ def test_rejections_that_parts_share_are_taken_once_and_repeats_in_one_part_kept
     assert concat([first, second]).rejected["line"].to_list() == [3, 3, 4]
 
 
-@settings(max_examples=15, deadline=None)
+@tried(15)
 @given(scenes_sets())
 def test_one_part_is_the_whole(scenes):
     assert concat([scenes]) == scenes
 
 
-@settings(max_examples=15, deadline=None)
+@tried(15)
 @given(scenes_sets(), st.data())
 def test_slices_joined_in_order_are_the_whole_up_to_numbering(scenes, data):
     names = scenes.videos["video"].to_list()
@@ -163,7 +164,7 @@ def test_slices_joined_in_order_are_the_whole_up_to_numbering(scenes, data):
     assert by_drive(joined) == by_drive(whole)
 
 
-@settings(max_examples=15, deadline=None)
+@tried(15)
 @given(scenes_sets(), st.data())
 def test_joining_does_not_depend_on_grouping(scenes, data):
     names = scenes.videos["video"].to_list()
@@ -173,7 +174,7 @@ def test_joining_does_not_depend_on_grouping(scenes, data):
     assert concat([concat([a, b]), c]) == concat([a, concat([b, c])]) == concat([a, b, c])
 
 
-@settings(max_examples=15, deadline=None)
+@tried(15)
 @given(scenes_sets(), st.data())
 def test_the_order_of_parts_is_the_order_of_rows_only(scenes, data):
     names = scenes.videos["video"].to_list()

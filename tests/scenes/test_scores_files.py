@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from example_counts import tried
 from roadaware.errors import InputError
 from roadaware.scenes import csvfiles
 from roadaware.scenes.csvfiles import MAX_LINE
@@ -254,7 +255,7 @@ def test_different_numbers_of_rows_are_refused() -> None:
         check_same_length(6, 7, Path("scores.csv"), "s.csv")
 
 
-@settings(max_examples=60, deadline=None)
+@tried(60)
 @given(
     st.lists(
         st.tuples(*[st.floats(0, 1, allow_subnormal=True)] * 3),
@@ -272,7 +273,7 @@ def test_scores_are_read_as_they_were_written(rows: list[tuple[float, ...]]) -> 
         assert np.array_equal(read_scores(path, 3).values, values)
 
 
-@settings(max_examples=300, deadline=None)
+@tried(300)
 @given(st.integers(0, 2**32 - 1))
 def test_damaged_files_give_numbers_or_a_typed_error(seed: int) -> None:
     import tempfile

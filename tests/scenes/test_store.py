@@ -5,10 +5,11 @@ import json
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from saved_sets import files_of, forged, names
 from table_sets import scenes_sets, small_predictions, small_scenes
 
+from example_counts import tried
 from roadaware.errors import DamagedError, DatasetNotFoundError, InputError, UsageError
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.store import encode, open_predictions, open_scenes, save
@@ -21,7 +22,7 @@ def saved(tmp_path):
     return tmp_path / "set"
 
 
-@settings(max_examples=20, deadline=None)
+@tried(20)
 @given(scenes=scenes_sets())
 def test_what_is_saved_comes_back_equal(tmp_path_factory, scenes):
     folder = tmp_path_factory.mktemp("sets") / "set"

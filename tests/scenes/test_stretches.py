@@ -3,9 +3,10 @@
 import polars as pl
 import pytest
 from event_sets import plain_stretches, road_set, tracks, tubes_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from example_counts import tried
 from roadaware.errors import InputError
 from roadaware.scenes.demo.road_world import road_world
 from roadaware.scenes.stretches import with_stretches
@@ -72,7 +73,7 @@ def test_a_negative_hole_is_refused() -> None:
         with_stretches(road_set([]), ["action"], max_hole=-1)
 
 
-@settings(max_examples=80, deadline=None)
+@tried(80)
 @given(tracks, st.sampled_from([None, 0, 1, 3]))
 def test_stretches_equal_those_of_a_loop_over_frames(found, max_hole) -> None:
     scenes = with_stretches(road_set(found), ["action", "location"], max_hole=max_hole)
@@ -81,7 +82,7 @@ def test_stretches_equal_those_of_a_loop_over_frames(found, max_hole) -> None:
         assert tubes_of(scenes, kind) == {t: tubes for t, tubes in plain.items() if tubes}
 
 
-@settings(max_examples=50, deadline=None)
+@tried(50)
 @given(tracks)
 def test_the_order_of_boxes_and_labels_changes_no_tube(found) -> None:
     scenes = road_set(found)

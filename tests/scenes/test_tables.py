@@ -7,10 +7,11 @@ from multiprocessing.reduction import ForkingPickler
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from table_sets import scenes_sets, small_predictions, small_scenes
 
+from example_counts import tried
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import TABLES
@@ -84,14 +85,14 @@ def test_equality_takes_undefined_numbers_for_equal():
     assert first == second
 
 
-@settings(max_examples=15, deadline=None)
+@tried(15)
 @given(scenes_sets())
 def test_a_copy_is_equal(scenes):
     assert ForkingPickler.loads(ForkingPickler.dumps(scenes)) == scenes  # how workers hand it over
     assert copy.deepcopy(scenes) == scenes
 
 
-@settings(max_examples=15, deadline=None)
+@tried(15)
 @given(scenes_sets(), st.data())
 def test_a_slice_has_the_rows_of_its_videos_and_no_others(scenes, data):
     names = scenes.videos["video"].to_list()

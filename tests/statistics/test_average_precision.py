@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
+from example_counts import tried
 from roadaware.statistics.average_precision import (
     AP_RULES,
     average_precision,
@@ -61,7 +62,7 @@ def defined(hits: list[bool], n: int, rule: str) -> float:
     return float(np.mean([r[0] if len(r) else 0.0 for r in reached]))
 
 
-@settings(max_examples=150, deadline=None)
+@tried(150)
 @given(st.lists(st.booleans(), max_size=40), st.integers(1, 30), st.sampled_from(AP_RULES))
 def test_every_rule_is_what_it_says(hits: list[bool], more: int, rule: str) -> None:
     n = sum(hits) + more - 1
@@ -70,7 +71,7 @@ def test_every_rule_is_what_it_says(hits: list[bool], more: int, rule: str) -> N
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=40).filter(any))
-@settings(max_examples=40, deadline=None)
+@tried(40)
 def test_raw_is_what_scikit_learn_computes_without_ties(hits: list[bool]) -> None:
     expected = average_precision_score(hits, -np.arange(len(hits)))
     assert average_precision(hits, sum(hits), "raw") == pytest.approx(expected, abs=1e-12)

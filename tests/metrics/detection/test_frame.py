@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from plain_frame import frame_ap
 from random_events import KINDS, event_set
 
+from example_counts import tried
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.frame import falling_order, frame_matches
@@ -41,7 +42,7 @@ def test_the_fast_path_equals_plain_loops(name: str, tied: bool, seed: int) -> N
     assert np.nanmax(table) > 0.2
 
 
-@settings(max_examples=60, deadline=None)
+@tried(60)
 @given(
     st.lists(st.sampled_from([0.0, -0.0, 0.25, 1.0, -3.5, 1e-300, 0.1, float(np.float32(0.1))]), max_size=30)
 )

@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from plain_video import trapezoid, tube_overlap, tubes_of, video_hits
 from random_tubes import KINDS, tube_set
 
+from example_counts import tried
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import evaluate
@@ -48,7 +49,7 @@ def assert_plain(scenes: Scenes, claims: Predictions, config: DetectionConfig, o
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 @pytest.mark.parametrize("overlap", ["stiou", "siou", "tiou"])
-@settings(max_examples=8, deadline=None)
+@tried(8)
 @given(
     seed=st.integers(0, 10_000),
     tied=st.booleans(),

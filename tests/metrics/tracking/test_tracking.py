@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from random_tracks import tables, track_set
 
+from example_counts import tried
 from roadaware.errors import UsageError
 from roadaware.geometry.boxes import iou
 from roadaware.metrics.tracking.config import TrackingConfig
@@ -84,7 +85,7 @@ def assert_same(found: dict[str, Any], wanted: dict[str, Any], metric: Any) -> N
             assert found[name] == pytest.approx(np.mean(wanted[theirs]), abs=1e-12), name
 
 
-@settings(max_examples=25, deadline=None)
+@tried(25)
 @given(
     seed=st.integers(0, 10_000),
     crowd=st.sampled_from([0.0, 0.5, 0.9, 1.0]),

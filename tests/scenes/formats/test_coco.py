@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from example_counts import tried
 from roadaware.errors import DatasetNotFoundError, FindingsError, InputError, RoadawareError, UsageError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import evaluate
@@ -307,7 +308,7 @@ junk = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@tried(150)
 @given(
     st.lists(
         st.one_of(
@@ -348,7 +349,7 @@ CHANGES = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@tried(200)
 @given(CHANGES)
 def test_damaged_files_give_whole_tables_or_an_error_of_ours(tmp_path_factory, changes) -> None:
     folder = tmp_path_factory.mktemp("coco")

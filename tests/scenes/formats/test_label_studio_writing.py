@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from lxml import etree
 
+from example_counts import tried
 from roadaware.errors import UsageError
 from roadaware.scenes.formats.label_studio import read_predictions, write_label_studio
 from roadaware.scenes.predictions import Predictions
@@ -24,13 +25,7 @@ from roadaware.scenes.tables import Meta, Scenes
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 CORNERS = ("x1_px", "y1_px", "x2_px", "y2_px")
-_QUIET = settings(
-    deadline=None,
-    database=None,
-    derandomize=True,
-    max_examples=60,
-    suppress_health_check=list(HealthCheck),
-)
+_QUIET = tried(60, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 def maker(name: str) -> ModuleType:

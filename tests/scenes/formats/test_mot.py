@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from example_counts import tried
 from roadaware.errors import DatasetNotFoundError, FindingsError, InputError, RoadawareError, UsageError
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
@@ -175,7 +176,7 @@ def test_folders_without_sequences_are_refused(tmp_path) -> None:
         read_sequences(tmp_path, strict=True)
 
 
-@settings(max_examples=150, deadline=None)
+@tried(150)
 @given(st.lists(st.text(alphabet="0123456789.,-+eE nainf\t;", max_size=30), max_size=6))
 def test_any_text_is_taken_or_refused_line_by_line(tmp_path_factory, lines) -> None:
     path = text_file(tmp_path_factory.mktemp("mot"), "\n".join(lines))
@@ -190,7 +191,7 @@ CHANGES = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@tried(150)
 @given(CHANGES, CHANGES)
 def test_damaged_files_give_whole_tables_or_an_error_of_ours(tmp_path_factory, of_text, of_info) -> None:
     root = tmp_path_factory.mktemp("mot")

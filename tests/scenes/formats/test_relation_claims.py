@@ -10,8 +10,10 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+
+from example_counts import tried
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "data"))
 
@@ -26,7 +28,6 @@ TRUTH = Scenes(
     videos=pl.DataFrame({"video": ["v1", "v2", "v3"], "n_frames": [8, 8, 8]}),
     meta=Meta(vocabularies={"category": ("dog", "person"), "predicate": ("bite", "chase")}),
 )
-_QUIET = settings(deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
 _UNIT = st.floats(0, 1, exclude_max=True, allow_nan=False)
 CHANGES = st.lists(st.tuples(st.sampled_from(sorted(JSON_KINDS)), _UNIT, _UNIT), min_size=1, max_size=3)
 
@@ -206,7 +207,7 @@ def test_mutants_are_read_or_refused(tmp_path: Path) -> None:
     path = tmp_path / "claims.json"
     ended: Counter[str] = Counter()
 
-    @settings(_QUIET, max_examples=300)
+    @tried(300, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(CHANGES)
     def run(changes: list[Change]) -> None:
         path.write_bytes(mutated(original, changes))

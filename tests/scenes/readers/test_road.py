@@ -13,10 +13,11 @@ import damage
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sets import SETS, edit, maker, rows_add_up
 
+from example_counts import tried
 from roadaware.errors import DatasetNotFoundError, InputError
 from roadaware.scenes.readers.source import FolderSource
 from roadaware.scenes.tables import Scenes
@@ -558,7 +559,7 @@ def test_one_name_for_all_joins_what_it_can(tmp_path: Path, content: Content) ->
 
 
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=120, deadline=None)
+@tried(120)
 def test_tubes_are_exact_however_names_and_tubes_disagree(
     tmp_path_factory: pytest.TempPathFactory, rng: random.Random
 ) -> None:

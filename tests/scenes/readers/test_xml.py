@@ -346,7 +346,7 @@ def fixture_texts(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, R
     return [((root / name).read_text(), record, top) for name, record, top in files]
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in (1, 2, 3))])
 def test_mutants_scan_as_lxml_reads_them(fixture_texts: list[tuple[str, Record, str]], part: int) -> None:
     rng = random.Random(part)  # noqa: S311 - mutants, not secrets
     fates = {"scanned": 0, "handed over": 0, "refused": 0}

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from made import Pedestrian, scenes
 from plain_sampling import Row, labelled, plain
 
+from example_counts import tried
 from roadaware.errors import InputError
 from roadaware.scenes.sampling import EventProtocol, Iv2024, Wacv2021, sample
 
@@ -72,7 +73,7 @@ def configs() -> st.SearchStrategy[EventProtocol]:
     return newer | asked | older
 
 
-@settings(max_examples=150, deadline=None)
+@tried(150)
 @given(st.tuples(*[tracks(number) for number in range(4)]), configs())
 def test_arrays_and_loops_cut_the_same_samples(pedestrians, protocol):
     assume(any(pedestrian.frames for pedestrian in pedestrians))
