@@ -261,14 +261,14 @@ def test_files_that_are_not_ours_say_so(tmp_path: Path) -> None:
         open_detector(plain)
     save_file({"a": torch.zeros(1)}, later, {"roadaware": json.dumps({"format": 9, "version": "7.0"})})
     with pytest.raises(
-        InputError, match=r"format 9, and this version reads 1\n.*open it with roadaware 7\.0"
+        InputError, match=r"format 9, and this version reads 2\n.*open it with roadaware 7\.0"
     ):
         open_network(later)
     with pytest.raises(InputError, match="found none"):
         open_network(tmp_path / "absent.safetensors")
 
 
-@pytest.mark.parametrize("facts", ["[]", "{", '{"format": 1}', '{"format": 1, "config": {"width": -1}}'])
+@pytest.mark.parametrize("facts", ["[]", "{", '{"format": 2}', '{"format": 2, "config": {"width": -1}}'])
 def test_facts_that_do_not_fit_are_damage(facts: str, tmp_path: Path) -> None:
     save_file({"a": torch.zeros(1)}, tmp_path / "a.safetensors", {"roadaware": facts})
     with pytest.raises(InputError):

@@ -27,6 +27,7 @@ from roadaware.cli.evaluate import evaluate
 from roadaware.cli.interrupts import Terminated, end_children, interruptible
 from roadaware.cli.link import link
 from roadaware.cli.options import USUAL, Common, Outcome
+from roadaware.cli.predict import predict
 from roadaware.cli.read import read
 from roadaware.cli.report import report
 from roadaware.cli.reproduce import reproduce
@@ -66,6 +67,7 @@ _COMMANDS: tuple[Callable[..., Any] | App, ...] = (
     doctor,
     baseline,
     train,
+    predict,
     watch,
     link,
     evaluate,

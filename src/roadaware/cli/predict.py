@@ -1,0 +1,270 @@
+"""`roadaware predict`: the detections of videos, as tables that are linked and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from roadaware.cli import console, output, text
+from roadaware.cli.interrupts import Terminated
+from roadaware.cli.options import (
+    USUAL,
+    Common,
+    ConfigName,
+    Outcome,
+    Overwrite,
+    Several,
+    Switch,
+    between,
+)
+from roadaware.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from roadaware.cli.predict_videos import Asked
+    from roadaware.models.detector import FrameDetections
+    from roadaware.models.retinanet3d.rule import DetectRule
+    from roadaware.models.videos import VideoDetector
+    from roadaware.scenes.tables import Meta
+    from roadaware.tasks.prediction_runs import PredictionRun, VideoFacts
+    from roadaware.training.footage import Film
+
+_WEIGHTS = (
+    "The detector, as `train` writes it (model.safetensors); several with the same anchors are averaged. Or "
+    "the folder of an object detector of transformers."
+)
+_VIDEOS = "Films, folders of films, or one data set: its release with --reader, saved tables, made-up scenes."
+_OUT = "Folder of the run; runs/predict-<name of the weights> unless told."
+_READER = "Which data set it is, such as road or ucf24."
+_MEDIA = "Folder that the films of the data set lie below; the data set's unless told."
+_FILMS = (
+    "Where films lie below it, such as videos/{video}.mp4 or rgb-images/{video}/{number:05d}.jpg; as its "
+    "tables say unless told."
+)
+_CONFIG = "Clips as released (`reference`: from the end, the last two frames left to the next), or `default`."
+_CLIP = "Frames of a clip, 8 or 32 as published; 8 unless told. A causal network needs none."
+_BATCH = "Clips, or frames of a causal network, that are looked at together."
+_OBJECTS = "Folder of an object detector of transformers: its boxes, scored by the network."
+_MEAN = "What is averaged of several networks."
+_USUAL = "model.safetensors"
+_DEVICE = "auto, cpu, cuda or cuda:N."
+
+
+def predict(
+    weights: Annotated[list[Path], Parameter(help=_WEIGHTS)],
+    /,
+    *,
+    videos: Annotated[list[Path], Parameter(help=_VIDEOS), Several],
+    reader: Annotated[str | None, Parameter(help=_READER)] = None,
+    split: Annotated[str | None, Parameter(help="Of the data set; all videos unless told.")] = None,
+    media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
+    films: Annotated[str, Parameter(help=_FILMS, show_default=False)] = "",
+    out: Annotated[Path | None, Parameter(name=["--out", "-o", "--output"], help=_OUT)] = None,
+    threshold: Annotated[float, Parameter(help="Agentness that a box needs.")] = 0.025,
+    nms: Annotated[float, Parameter(help="Overlap above which the weaker box goes; 1 keeps all.")] = 0.5,
+    top: Annotated[int, Parameter(help="Boxes that a frame keeps.", validator=between(1, 10_000))] = 100,
+    clip: Annotated[int | None, Parameter(help=_CLIP)] = None,
+    config: Annotated[ConfigName, Parameter(help=_CONFIG)] = "default",
+    batch: Annotated[int, Parameter(help=_BATCH, validator=between(1, 4096))] = 1,
+    objects: Annotated[Path | None, Parameter(help=_OBJECTS)] = None,
+    mean: Annotated[Literal["logits", "probabilities"], Parameter(help=_MEAN)] = "logits",
+    device: Annotated[str, Parameter(help=_DEVICE)] = "auto",
+    overwrite: Overwrite = False,
+    strict: Annotated[bool, Parameter(help="Exit with 1 if a video was refused."), Switch] = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Detect road events in every frame of videos; `link` makes tubes of them, `evaluate road` judges them.
+
+    A video is kept as soon as it is whole. After Ctrl-C, a full disk or a crash the same command goes on with
+    the next one. A damaged video is named and left out, and looked at again the next time.
+
+    For example:
+
+        roadaware predict model.safetensors --videos made-up --out runs/found
+
+        roadaware predict model.safetensors --videos road_trainval_v1.0.json --reader road \\
+            --films "videos/{video}.mp4" --split val_1 --clip 8 --batch 4 --out runs/road
+
+        roadaware link runs/found/predictions --out runs/found/tubes
+    """
+    from roadaware.cli.predict_videos import asked_videos
+    from roadaware.tasks.prediction_runs import check_folder
+
+    rule = _rule(config, threshold, nms, top)
+    folder = out or Path("runs") / f"predict-{_stem(weights[0])}"
+    check_folder(folder, overwrite=overwrite)
+    output.check_folder(folder)
+    with console.working("opening the detector"):
+        detector = _opened(weights, rule, objects, mean, clip, batch, device)
+    with console.working("opening the videos"):
+        asked = asked_videos(videos, reader, split, media, films)
+    settings = _settings(weights, rule, objects, mean, detector)
+    run = _begun(folder, settings, detector, asked.scenes.meta if asked.scenes else None, overwrite)
+    looked = _looked(run, detector, asked)
+    run.finish(asked.order)
+    data = _data(folder, run, looked)
+    failed = f"--strict: {len(run.failed)} videos were refused" if strict and run.failed else None
+    return Outcome(_text(data, detector), data, failed)
+
+
+def _rule(config: ConfigName, threshold: float, nms: float, top: int) -> DetectRule:
+    from dataclasses import replace
+
+    from roadaware.models.retinanet3d.rule import DetectRule
+
+    for name, value in (("--threshold", threshold), ("--nms", nms)):
+        if not 0 <= value <= 1:
+            raise UsageError(f"{name} lies from 0 to 1, not {value:g}")
+    base = DetectRule.reference() if config == "reference" else DetectRule()
+    return replace(base, min_agentness=threshold, nms_iou=None if nms == 1 else nms, top=top)
+
+
+def _opened(
+    weights: Sequence[Path],
+    rule: DetectRule,
+    objects: Path | None,
+    mean: Literal["logits", "probabilities"],
+    clip: int | None,
+    batch: int,
+    device: str,
+) -> VideoDetector:
+    import torch
+
+    from roadaware.models.opening import open_videos
+
+    if clip is not None and not 1 <= clip <= 1024:
+        raise UsageError(f"--clip is a number of frames, 8 or 32 as published, not {clip}")
+    chosen = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    try:
+        place = torch.device(chosen)
+        torch.zeros(1, device=place)
+    except (RuntimeError, AssertionError) as error:
+        why = (str(error).splitlines() or [""])[0]
+        raise UsageError(f"--device {device} cannot be used: {why}") from error
+    found = open_videos(
+        weights, rule, objects=objects, mean=mean, window=clip or 8, batch=batch, device=place
+    )
+    if clip is not None and found.causal:
+        raise UsageError("--clip is for networks that look ahead; this detector answers frame by frame")
+    return found
+
+
+def _settings(
+    weights: Sequence[Path],
+    rule: DetectRule,
+    objects: Path | None,
+    mean: str,
+    detector: VideoDetector,
+) -> dict[str, Any]:
+    """What the detections depend on; where and how many at a time they are made is not among it."""
+    from roadaware.config import to_dict
+    from roadaware.models.opening import digest_of
+
+    found: dict[str, Any] = {"weights": [digest_of(path) for path in weights], "rule": to_dict(rule)}
+    if objects is not None:
+        found["objects"] = digest_of(objects)
+    if len(weights) > 1:
+        found["mean"] = mean
+    if not detector.causal:
+        found["clip"] = detector.window
+    return found
+
+
+def _begun(
+    folder: Path, settings: dict[str, Any], detector: VideoDetector, meta: Meta | None, overwrite: bool
+) -> PredictionRun:
+    from roadaware.tasks.prediction_runs import PredictionRun
+    from roadaware.tasks.road_events import Classes
+
+    classes = Classes(dict(detector.kinds), detector.av_labels)
+    return PredictionRun(folder, settings, classes, meta, overwrite=overwrite)
+
+
+def _looked(run: PredictionRun, detector: VideoDetector, asked: Asked) -> int:
+    """Look at the videos that are still to be looked at; how many were kept.
+
+    Raises:
+        KeyboardInterrupt, Terminated: if it was stopped; what is whole is kept.
+    """
+    films = {film.video: film for film in asked.films}
+    wanted = run.wanted(asked.facts)
+    for video, reason in asked.refused.items():
+        _refuse(run, video, reason)
+    if len(wanted) < len(asked.facts):
+        console.note(f"{len(asked.facts) - len(wanted)} of {len(asked.facts)} videos are there already")
+    total, before, kept = sum(films[each.video].n_frames for each in wanted), 0, 0
+    try:
+        with console.progress("detecting") as progress:
+            for facts in wanted:
+                film = films[facts.video]
+                kept += _one(run, detector, film, facts, partial(_moved, progress, before, total))
+                before += film.n_frames
+    except (KeyboardInterrupt, Terminated):
+        console.note(f"{len(run.done)} of {len(asked.order)} videos are kept; the same command goes on")
+        raise
+    return kept
+
+
+def _moved(progress: console.Progress, before: int, total: int, done: int) -> None:
+    progress(before + done, total, "frames")
+
+
+def _one(
+    run: PredictionRun, detector: VideoDetector, film: Film, facts: VideoFacts, moved: Callable[[int], None]
+) -> bool:
+    """Look at a video; whether it was kept."""
+    from roadaware.cli.predict_videos import pictures_of
+
+    found: list[FrameDetections] = []
+    try:
+        with pictures_of(film) as pictures:
+            for each in detector.detections(pictures, film.n_frames):
+                found.append(each)
+                moved(len(found))
+    except InputError as error:
+        _refuse(run, film.video, str(error))
+        return False
+    run.keep(facts, found)
+    return True
+
+
+def _refuse(run: PredictionRun, video: str, reason: str) -> None:
+    console.complain(f"{text.cell(video)} is left out: {reason}")
+    run.refuse(video, reason)
+
+
+def _stem(weights: Path) -> str:
+    """A name for the run: that of the weights, or of their folder where they have the usual one."""
+    whole = weights.absolute()
+    name = whole.parent.name if whole.name == _USUAL else whole.stem
+    kept = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name)
+    return kept.strip("-.")[:60] or "detector"
+
+
+def _data(folder: Path, run: PredictionRun, looked: int) -> dict[str, Any]:
+    return {
+        "folder": str(folder),
+        "predictions": str(folder / "predictions"),
+        "videos": len(run.done),
+        "looked_at_now": looked,
+        "frames": sum(part["frames"] for part in run.done.values()),
+        "boxes": sum(part["boxes"] for part in run.done.values()),
+        "refused": dict(run.failed),
+    }
+
+
+def _text(data: dict[str, Any], detector: VideoDetector) -> str:
+    names = ("videos", "frames", "boxes")
+    rows = [(name, f"{data[name]:,}") for name in names]
+    if data["refused"]:
+        rows.append(("videos refused", f"{len(data['refused']):,}"))
+    kinds = ", ".join(f"{len(labels)} of {kind}" for kind, labels in detector.kinds.items())
+    lines = [f"labels: {kinds}", "", text.table(["", "found"], rows)]
+    if data["refused"]:
+        lines += ["", "refused, and tried again by the same command:"]
+        lines.append(text.bullets([f"{video}: {why}" for video, why in data["refused"].items()]))
+    shown = text.cell(data["predictions"])
+    return "\n".join([*lines, "", f"wrote {shown}", f"  roadaware link {shown} --out TUBES"])

@@ -1,0 +1,168 @@
+"""The videos that `predict` looks at: of data sets, of folders of films, or films themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.cli import datasets
+from roadaware.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from roadaware.scenes.tables import Scenes
+    from roadaware.tasks.prediction_runs import VideoFacts
+    from roadaware.training.footage import Film
+
+_FILMS = (".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v", ".mpg", ".mpeg", ".ts")
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What is to be looked at.
+
+    Args:
+        films: that can be opened, in order.
+        facts: of each of them.
+        refused: video to why it cannot be opened.
+        order: of all videos.
+        scenes: the set that they belong to, if any.
+    """
+
+    films: list[Film] = field(default_factory=list)
+    facts: list[VideoFacts] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    order: list[str] = field(default_factory=list)
+    scenes: Scenes | None = None
+
+
+def asked_videos(
+    paths: Sequence[Path], reader: str | None, split: str | None, media: Path | None, pattern: str
+) -> Asked:
+    """The videos behind some paths.
+
+    Args:
+        paths: one data set, or films and folders of films.
+        reader: of the data set; films where None, unless the path holds saved tables or made-up scenes.
+        split: of the data set.
+        media: folder that its films lie below; the data set's unless told.
+        pattern: of their paths, as `data.films` of a recipe; those of its tables unless told.
+
+    Raises:
+        UsageError: if a path is of no use, or two films have the same name.
+        InputError: if the data set cannot be read, or none of its films opened.
+    """
+    first = paths[0]
+    if reader or datasets.is_saved(first) or datasets.is_made_up(first):
+        if len(paths) > 1:
+            raise UsageError("--videos takes one data set, or any number of films and folders of films")
+        return _of_set(first, reader or datasets.MADE_UP, split, media, pattern)
+    if split or media or pattern:
+        raise UsageError("--split, --media and --films belong to a data set: name it with --reader")
+    found: dict[str, Path] = {}
+    for path in (each for given in paths for each in _films(given)):
+        if path.stem in found:
+            raise UsageError(f"{path} and {found[path.stem]} have the same name: look at them one by one")
+        found[path.stem] = path
+    return _of_films(found)
+
+
+@contextmanager
+def pictures_of(film: Film) -> Iterator[Iterator[npt.NDArray[np.uint8]]]:
+    """The pictures of a film, in order.
+
+    Args:
+        film: as `asked_videos` found it.
+    """
+    from roadaware.training.footage import Footage
+
+    footage = Footage([film], [(film.height, film.width)])
+    try:
+        yield (footage.pictures(0, [frame])[0] for frame in range(film.n_frames))
+    finally:
+        footage.close()
+
+
+def _of_set(path: Path, reader: str, split: str | None, media: Path | None, pattern: str) -> Asked:
+    from roadaware.tasks.prediction_runs import VideoFacts
+    from roadaware.training.footage import films_of
+
+    if datasets.is_saved(path):
+        from roadaware.scenes.store import open_scenes
+
+        scenes = open_scenes(path)
+    else:
+        scenes = datasets.opened(reader, path)
+    scenes = scenes if split is None else scenes.split(split)
+    root = media or (path if path.is_dir() else path.parent)
+    try:
+        films, refused = films_of(scenes, root, pattern)
+    except InputError as error:
+        hint = "--media is the folder that paths start from, --films says where films lie in it"
+        raise InputError(error.message, where=error.where, hint=hint) from error
+    rows = {str(row["video"]): row for row in scenes.videos.iter_rows(named=True)}
+    known = ("video", "scene", "width_px", "height_px", "fps", "n_frames", "path", "splits")
+    facts = []
+    for film in films:
+        row = {name: rows[film.video].get(name) for name in known}
+        facts.append(VideoFacts(film.video, _stamp(film), row))
+    return Asked(films, facts, refused, list(rows), scenes)
+
+
+def _of_films(paths: dict[str, Path]) -> Asked:
+    from roadaware.scenes.media import VideoReader
+    from roadaware.tasks.prediction_runs import VideoFacts
+    from roadaware.training.footage import Film
+
+    found = Asked(order=list(paths))
+    for name, path in paths.items():
+        try:
+            with VideoReader(path) as reader:
+                film = Film(name, str(path), len(reader), reader.height_px, reader.width_px)
+                fps = reader.fps
+        except InputError as error:
+            found.refused[name] = str(error)
+            continue
+        row = {
+            "video": name,
+            "width_px": film.width,
+            "height_px": film.height,
+            "fps": fps,
+            "n_frames": film.n_frames,
+            "path": path.name,
+        }
+        found.films.append(film)
+        found.facts.append(VideoFacts(name, _stamp(film), row))
+    return found
+
+
+def _films(path: Path) -> list[Path]:
+    """A film, or those of a folder.
+
+    Raises:
+        InputError: if nothing is there, or no film in the folder.
+    """
+    if not path.exists():
+        raise InputError("there is no such file or folder", where=str(path), hint="Check the path.")
+    if not path.is_dir():
+        return [path]
+    found = sorted(each for each in path.iterdir() if each.suffix.lower() in _FILMS)
+    if not found:
+        raise InputError(
+            "expected films, or a data set, and found neither",
+            where=str(path),
+            hint=f"films end in {', '.join(_FILMS)}; name the reader of a data set with --reader",
+        )
+    return found
+
+
+def _stamp(film: Film) -> str:
+    """Changes when the film, or its first picture, does."""
+    path = film.picture(0) if film.is_pictures else Path(film.path)
+    found = path.stat()
+    return f"{film.n_frames}-{found.st_size}-{found.st_mtime_ns}"

@@ -1,0 +1,112 @@
+"""A detector of whole videos from what lies on the disk: one network, several, or an object detector."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from roadaware.errors import InputError, UsageError
+from roadaware.models.ensemble import Ensemble, Mean, MeanNetwork
+from roadaware.models.retinanet3d.network import RetinaNet3D
+from roadaware.models.retinanet3d.rule import DetectRule
+from roadaware.models.retinanet3d.videos import NetworkVideos
+from roadaware.models.videos import VideoDetector
+from roadaware.models.weights import open_network
+
+_CHUNK = 1 << 22
+_CONFIG = "config.json"
+
+
+def open_videos(
+    weights: Sequence[Path],
+    rule: DetectRule | None = None,
+    *,
+    objects: Path | None = None,
+    mean: Mean = "logits",
+    window: int = 8,
+    batch: int = 1,
+    device: torch.device | str = "cpu",
+) -> VideoDetector:
+    """The detector that some files make.
+
+    Args:
+        weights: files of ours; several of them are averaged. Or one folder of an object detector.
+        rule: which boxes are kept, and how clips are laid.
+        objects: folder of an object detector whose boxes the network scores.
+        mean: of several networks.
+        window: frames of a clip where the network is not causal.
+        batch: clips or frames that are looked at together.
+        device: where it runs.
+
+    Raises:
+        UsageError: if what is given does not go together.
+        InputError: if a file cannot be read, or is none of ours.
+    """
+    more: dict[str, Any] = {"window": window, "batch": batch}
+    if len(weights) == 1 and weights[0].is_dir():
+        if objects is not None:
+            raise UsageError(
+                f"{weights[0]} is an object detector itself; the boxes of another need a network"
+            )
+        return _objects(weights[0], rule, batch, device)
+    opened = [open_network(path) for path in weights]
+    kinds, av_labels = _words(weights, [facts for _, facts in opened])
+    networks: list[RetinaNet3D] = [network.to(device) for network, _ in opened]
+    if objects is not None:
+        from roadaware.models.union import Union
+
+        if len(networks) > 1:
+            raise UsageError("boxes of an object detector are scored by one network, not by several")
+        return Union(networks[0], _objects(objects, rule, batch, device), kinds, av_labels, rule, **more)
+    if len(networks) == 1:
+        return NetworkVideos(networks[0], kinds, av_labels, rule, **more)
+    return Ensemble(MeanNetwork(networks, mean), kinds, av_labels, rule, **more)
+
+
+def _objects(folder: Path, rule: DetectRule | None, batch: int, device: torch.device | str) -> Any:
+    from roadaware.models.object_detectors import open_objects
+
+    return open_objects(folder, rule, batch=batch, device=device)
+
+
+def _words(
+    paths: Sequence[Path], facts: Sequence[dict[str, Any]]
+) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
+    """The labels, which all files must share.
+
+    Raises:
+        UsageError: if they do not.
+    """
+    if not facts:
+        raise UsageError("name at least one file of weights")
+    for path, said in zip(paths[1:], facts[1:], strict=True):
+        for what in ("kinds", "av_labels"):
+            if said[what] != facts[0][what]:
+                raise UsageError(f"{path} and {paths[0]} tell other labels apart ({what})")
+        if list(said["kinds"]) != list(facts[0]["kinds"]):
+            raise UsageError(f"{path} and {paths[0]} tell their kinds in another order")
+    kinds = {kind: tuple(names) for kind, names in facts[0]["kinds"].items()}
+    return kinds, tuple(facts[0]["av_labels"])
+
+
+def digest_of(path: Path) -> str:
+    """Of a file, or of what an object detector is read from: 24 hexadecimal digits.
+
+    Raises:
+        InputError: if it cannot be read.
+    """
+    files = sorted([path / _CONFIG, *path.glob("*.safetensors")]) if path.is_dir() else [path]
+    whole = hashlib.blake2b(digest_size=12)
+    for each in files:
+        try:
+            with each.open("rb") as file:
+                while chunk := file.read(_CHUNK):
+                    whole.update(chunk)
+        except OSError as error:
+            what = error.strerror or str(error)
+            raise InputError(f"expected weights and could not read them: {what}", where=str(each)) from error
+    return whole.hexdigest()

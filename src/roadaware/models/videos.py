@@ -1,0 +1,180 @@
+"""Detectors of whole videos: many frames or clips at a time, each frame answered once; torch-free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from roadaware.errors import InputError, UsageError
+from roadaware.models.detector import Detector, FrameDetections, Picture
+from roadaware.models.retinanet3d.rule import Clip, DetectRule, clips
+
+
+class VideoDetector:
+    """Base of detectors that look at some frames together; it is a `Detector` as well.
+
+    A subclass answers pictures in the order in which they come (`follow`, where `causal`), or clips
+    (`look`). As a `Detector` a causal one answers each picture at once; another one waits for a whole clip,
+    and at the end of the stream looks at the last `window` frames.
+
+    Args:
+        kinds: the labels that the columns of the scores stand for, in order, of each kind.
+        av_labels: the actions of the own vehicle.
+        rule: which boxes are kept, and how clips are laid.
+        causal: no frame needs later ones.
+        window: frames of a clip; without meaning for a causal detector.
+        batch: frames, or clips, that are looked at together: more need more memory and are faster on a GPU.
+
+    Raises:
+        UsageError: if `window` or `batch` is below 1, or the rule drops all of a clip.
+    """
+
+    def __init__(
+        self,
+        kinds: Mapping[str, tuple[str, ...]],
+        av_labels: tuple[str, ...] = (),
+        rule: DetectRule | None = None,
+        *,
+        causal: bool,
+        window: int = 8,
+        batch: int = 1,
+    ) -> None:
+        if window < 1 or batch < 1:
+            raise UsageError(f"a clip and a batch hold 1 or more, not {window} and {batch}")
+        self.kinds = {kind: tuple(names) for kind, names in kinds.items()}
+        self.av_labels, self.rule = tuple(av_labels), rule or DetectRule()
+        self.causal, self.window, self.batch = causal, window, batch
+        if not causal:
+            clips(0, window, self.rule)
+        self.delay = 0 if causal else window - 1
+        self._held: list[Picture] = []
+        self._given = self._answered = 0
+
+    def follow(self, pictures: Sequence[Picture]) -> Sequence[FrameDetections]:
+        """What is detected in the next pictures of a stream; `frame` is set by the caller.
+
+        Args:
+            pictures: of (H, W, 3) uint8, all of one size.
+        """
+        raise NotImplementedError
+
+    def look(self, pictures: Sequence[Sequence[Picture]]) -> Sequence[Sequence[FrameDetections]]:
+        """What is detected in every frame of some clips; `frame` is set by the caller.
+
+        Args:
+            pictures: of each clip `window` of (H, W, 3) uint8, all of one size.
+        """
+        raise NotImplementedError
+
+    def forget(self) -> None:
+        """Begin a new stream in what `follow` remembers."""
+
+    def reset(self) -> None:
+        """Forget the stream: the next picture is frame 0 of another video."""
+        self.forget()
+        self._held, self._given, self._answered = [], 0, 0
+
+    def step(self, picture: Picture) -> list[FrameDetections]:
+        """The frames that became known by one more picture.
+
+        Raises:
+            InputError: if it is no picture, or of another size than the one before.
+        """
+        if self._held and picture.shape != self._held[-1].shape:
+            raise InputError(
+                f"a picture of {picture.shape} follows one of {self._held[-1].shape}",
+                hint="all pictures of a stream have one size: resize them, or begin another stream",
+            )
+        self._held = [*self._held, picture][-self.window :]
+        self._given += 1
+        if self.causal:
+            self._held = [picture]
+            return self._counted(self.follow([picture]))
+        if self._given < self._answered + self.window:
+            return []
+        return self._counted(self.look([self._held])[0])
+
+    def finish(self) -> list[FrameDetections]:
+        """The frames still owed; forgets the stream."""
+        owed = self._given - self._answered
+        found: list[FrameDetections] = []
+        if owed and not self.causal:
+            shown = len(self._held)
+            filled = [*self._held, *[self._held[-1]] * (self.window - shown)]
+            found = self._counted(self.look([filled])[0][shown - owed : shown])
+        self.reset()
+        return found
+
+    def detections(self, pictures: Iterable[Picture], n_frames: int) -> Iterator[FrameDetections]:
+        """What is detected in all frames of a video, in order.
+
+        Args:
+            pictures: of the frames.
+            n_frames: as many as there are.
+
+        Raises:
+            InputError: if pictures differ in size, or are fewer than `n_frames`.
+        """
+        self.reset()
+        if self.causal:
+            yield from self._followed(iter(pictures), n_frames)
+        else:
+            yield from self._in_clips(iter(pictures), clips(n_frames, self.window, self.rule))
+        self.reset()
+
+    def _followed(self, pictures: Iterator[Picture], n_frames: int) -> Iterator[FrameDetections]:
+        for start in range(0, n_frames, self.batch):
+            yield from self._counted(self.follow(_taken(pictures, min(self.batch, n_frames - start))))
+
+    def _in_clips(self, pictures: Iterator[Picture], asked: Sequence[Clip]) -> Iterator[FrameDetections]:
+        """The answers of clips that begin ever later; only frames that clips to come need are held."""
+        held: list[Picture] = []
+        first = 0  # the frame that `held` begins with
+        for place in range(0, len(asked), self.batch):
+            together = asked[place : place + self.batch]
+            held, first = held[together[0].start - first :], together[0].start
+            end = max(max(clip.start + self.window for clip in together), 0)
+            last = asked[-1].answers.stop
+            held += _taken(pictures, min(end, last) - first - len(held))
+            shown = [held[clip.start - first : clip.start - first + self.window] for clip in together]
+            filled = [[*clip, *[clip[-1]] * (self.window - len(clip))] for clip in shown]
+            for clip, found in zip(together, self.look(filled), strict=True):
+                inside = slice(clip.answers.start - clip.start, clip.answers.stop - clip.start)
+                yield from self._counted(found[inside])
+
+    def _counted(self, found: Sequence[FrameDetections]) -> list[FrameDetections]:
+        """With the numbers of the frames."""
+        begin = self._answered
+        self._answered += len(found)
+        return [replace(each, frame=begin + place) for place, each in enumerate(found)]
+
+
+class Stepwise:
+    """Any `Detector` on whole videos, one picture after another.
+
+    Args:
+        detector: is reset before each video.
+    """
+
+    def __init__(self, detector: Detector) -> None:
+        self.detector, self.kinds, self.av_labels = detector, detector.kinds, detector.av_labels
+
+    def detections(self, pictures: Iterable[Picture], n_frames: int) -> Iterator[FrameDetections]:
+        """As of `VideoDetector`."""
+        self.detector.reset()
+        source = iter(pictures)
+        for _ in range(n_frames):
+            yield from self.detector.step(_taken(source, 1)[0])
+        yield from self.detector.finish()
+
+
+def _taken(pictures: Iterator[Picture], count: int) -> list[Picture]:
+    """The next pictures.
+
+    Raises:
+        InputError: if there are fewer, or their sizes differ.
+    """
+    found = [picture for _, picture in zip(range(count), pictures, strict=False)]
+    if len(found) < count:
+        raise InputError(f"a video ends {count - len(found)} or more frames early")
+    return found

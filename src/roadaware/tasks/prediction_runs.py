@@ -1,0 +1,255 @@
+"""Detections of many videos in a folder: a part per video, kept as soon as it is whole, joined in the end."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from roadaware import __version__
+from roadaware.errors import DiskError, RoadawareError, UsageError
+from roadaware.models.detector import FrameDetections
+from roadaware.scenes.disk import atomic_write, disk_error, read_regular, temporary_beside
+from roadaware.scenes.store import open_predictions, save
+from roadaware.scenes.store_files import adopt
+from roadaware.scenes.tables import Meta
+from roadaware.tasks.road_events import Classes, claims_of
+
+FORMAT = "roadaware-predictions"
+TABLES, PARTS, RECORD = "predictions", "parts", "run.json"
+_LIMIT = 1 << 28
+
+
+@dataclass(frozen=True, eq=False)
+class VideoFacts:
+    """What is known of a video whose detections are kept.
+
+    Args:
+        video: its name.
+        stamp: changes when its file does.
+        row: its row of the videos table.
+    """
+
+    video: str
+    stamp: str
+    row: Mapping[str, Any]
+
+
+class PredictionRun:
+    """The folder of a run: `run.json`, `parts/` while it is not over, and `predictions/` once it is.
+
+    A part is a saved set of one video, written at once, then listed in `run.json`. The same settings go on
+    from the parts that are there.
+
+    Args:
+        folder: new, empty, or of an earlier run.
+        settings: JSON-ready; what the detections depend on.
+        classes: of the detector.
+        meta: of the data, as of `claims_of`.
+        overwrite: begin anew where an earlier run is.
+
+    Raises:
+        UsageError: if the folder holds other things, or a run with other settings.
+        DiskError: if it cannot be written to.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: Mapping[str, Any],
+        classes: Classes,
+        meta: Meta | None = None,
+        *,
+        overwrite: bool = False,
+    ) -> None:
+        check_folder(folder, overwrite=overwrite)
+        self.folder, self.classes, self.meta = folder, classes, meta or Meta()
+        self.settings = json.loads(json.dumps(dict(settings)))
+        self.done: dict[str, dict[str, Any]] = {}
+        self.failed: dict[str, str] = {}
+        self._finished = False
+        found = None if overwrite else _record(folder)
+        if found is not None:
+            self._resume(found)
+            return
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for name in (TABLES, PARTS):
+                shutil.rmtree(folder / name, ignore_errors=True)
+        except OSError as error:
+            raise disk_error(folder, 1, error) from error
+        self._write()
+
+    def _resume(self, found: Mapping[str, Any]) -> None:
+        before = found["settings"]
+        differ = sorted(
+            name for name in {*before, *self.settings} if before.get(name) != self.settings.get(name)
+        )
+        if differ:
+            raise UsageError(
+                f"{self.folder} holds detections of a run with other settings ({', '.join(differ)}); name "
+                "another folder, or say --overwrite to begin anew"
+            )
+        self.done, self._finished = dict(found["videos"]), bool(found["finished"])
+
+    def wanted(self, videos: Sequence[VideoFacts]) -> list[VideoFacts]:
+        """The videos that are still to be looked at; parts of files that have changed no longer count."""
+        if self._finished and {v.video: v.stamp for v in videos} == {
+            name: part["stamp"] for name, part in self.done.items()
+        }:
+            return []
+        return [each for each in videos if not self._stands(each)]
+
+    def _stands(self, facts: VideoFacts) -> bool:
+        part = self.done.get(facts.video)
+        if part is None or part["stamp"] != facts.stamp:
+            return False
+        try:
+            return len(open_predictions(self.folder / PARTS / part["part"]).frames) == part["frames"]
+        except RoadawareError:
+            return False
+
+    def keep(self, facts: VideoFacts, found: Sequence[FrameDetections]) -> None:
+        """Write the part of a video and list it.
+
+        Args:
+            facts: of the video.
+            found: of all its frames.
+
+        Raises:
+            DiskError: if the disk refuses; the other parts are kept.
+        """
+        row = pl.DataFrame({name: [value] for name, value in facts.row.items() if value is not None})
+        claims = claims_of({facts.video: found}, self.classes, videos=row, meta=self.meta)
+        taken = {part["part"] for name, part in self.done.items() if name != facts.video}
+        part = next(name for n in range(len(taken) + 1) if (name := f"{n:05d}") not in taken)
+        shutil.rmtree(self.folder / PARTS / part, ignore_errors=True)
+        save(claims, self.folder / PARTS / part)
+        self.done[facts.video] = {
+            "part": part,
+            "stamp": facts.stamp,
+            "frames": len(claims.frames),
+            "boxes": len(claims.boxes),
+        }
+        self.failed.pop(facts.video, None)
+        self._finished = False
+        self._write()
+
+    def refuse(self, video: str, reason: str) -> None:
+        """Note that a video cannot be taken.
+
+        Raises:
+            DiskError: if the disk refuses.
+        """
+        self.failed[video] = reason
+        self.done.pop(video, None)
+        self._finished = False
+        self._write()
+
+    def finish(self, videos: Sequence[str]) -> None:
+        """Join the parts to one saved set, and remove them where every video was taken.
+
+        Args:
+            videos: their order in the set; those that were refused are passed over.
+
+        Raises:
+            UsageError: if no video was taken.
+            DiskError: if the disk refuses; the parts are still there.
+        """
+        if self._finished:
+            return
+        names = [name for name in videos if name in self.done]
+        self.done = {name: self.done[name] for name in names}
+        if not names:
+            first = next(iter(self.failed.values()), "there is no video")
+            raise UsageError(f"none of {len(videos)} videos could be taken; the first: {first}")
+        self._join([self.done[name] for name in names])
+        self._finished = not self.failed
+        self._write()
+        if self._finished:
+            shutil.rmtree(self.folder / PARTS, ignore_errors=True)
+
+    def _join(self, parts: Sequence[Mapping[str, Any]]) -> None:
+        """One set of all parts, in little memory: tables are streamed from file to file."""
+        target = self.folder / TABLES
+        meta = claims_of({}, self.classes, meta=self.meta).meta
+        path = target
+        try:
+            shutil.rmtree(target, ignore_errors=True)
+            target.mkdir(parents=True)
+            files = {}
+            for table in ("videos", "frames", "boxes"):
+                rows, count = _rows(self.folder / PARTS, parts, table)
+                if count:
+                    path = temporary_beside(target / table)
+                    rows.sink_parquet(path, compression="zstd", maintain_order=True)
+                    files[table] = (path, count)
+        except (OSError, pl.exceptions.ComputeError) as error:
+            shutil.rmtree(target, ignore_errors=True)
+            if not isinstance(error, OSError) and "os error" not in str(error):
+                raise
+            raise disk_error(path, 1, error) from error
+        adopt(target, meta, files)
+
+    def _write(self) -> None:
+        record = {
+            "format": FORMAT,
+            "version": __version__,
+            "settings": self.settings,
+            "videos": self.done,
+            "failed": self.failed,
+            "finished": self._finished,
+        }
+        atomic_write(self.folder / RECORD, (json.dumps(record, indent=1) + "\n").encode())
+
+
+def check_folder(folder: Path, *, overwrite: bool) -> None:
+    """Fail early where a run cannot be written.
+
+    Raises:
+        UsageError: if the folder is a file, or holds other things than a run of ours.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; name a folder to write into")
+    if not folder.is_dir() or _record(folder) is not None:
+        return
+    try:
+        others = sorted(path.name for path in folder.iterdir())
+    except OSError as error:
+        raise DiskError(f"{folder} cannot be looked into: {error.strerror}; name another folder") from error
+    if others:
+        what = f"{folder} holds other things ({', '.join(others[:5])})"
+        raise UsageError(f"{what}; name a new or empty folder")
+
+
+def _record(folder: Path) -> dict[str, Any] | None:
+    """What the record of a run says; None where there is none of ours."""
+    with suppress(RoadawareError, OSError, ValueError, RecursionError):
+        found = json.loads(read_regular(folder / RECORD, limit=_LIMIT))
+        if isinstance(found, dict) and found.get("format") == FORMAT:
+            whole = isinstance(found.get("settings"), dict) and isinstance(found.get("videos"), dict)
+            return found if whole else {**found, "settings": {}, "videos": {}, "finished": False}
+    return None
+
+
+def _rows(folder: Path, parts: Sequence[Mapping[str, Any]], table: str) -> tuple[pl.LazyFrame, int]:
+    """The rows of a table in all parts, boxes numbered anew, and how many there are."""
+    frames, begin = [], 0
+    for part in parts:
+        rows = 1 if table == "videos" else part[table]
+        if not rows:
+            continue
+        paths = sorted((folder / part["part"]).glob(f"{table}-*.parquet"))
+        frame = pl.scan_parquet(paths)
+        if table == "boxes":
+            frame = frame.with_columns(pl.col("box") + begin)
+        frames.append(frame)
+        begin += rows
+    joined = pl.concat(frames, how="diagonal_relaxed") if frames else pl.LazyFrame()
+    return joined, begin
