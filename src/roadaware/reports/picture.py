@@ -82,10 +82,13 @@ class Picture:
 
     def svg(self, key: str = "figure") -> str:
         """The drawing as an `<svg>` element with title and description; ids start with `key`."""
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+
         with styled():
             buffer = io.BytesIO()
             _settle(self.figure)
-            self.figure.savefig(buffer, format="svg", metadata={"Date": None})
+            # `savefig` would go through the whole drawing once more, for a layout that is settled here.
+            FigureCanvasSVG(self.figure).print_svg(buffer, metadata={"Date": None})
         return _accessible(buffer.getvalue(), inert(self.title), inert(self.caption), key)
 
     def png(self, dpi: int = 120) -> bytes:
