@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from roadaware.scenes.containers import (
     opened,
 )
 from roadaware.scenes.readers.source import shown
+from roadaware.scenes.sinks import Sink
 from roadaware.scenes.unfinished import Growing, Unfinished
 
 Picture = npt.NDArray[np.uint8]
@@ -67,7 +68,7 @@ class VideoWriter(Growing):
         self.size, self.n_frames, self.n_samples = (int(height_px), int(width_px)), 0, 0
         self._tick, self._rate = 1 / Fraction(fps).limit_denominator(1001), sound_rate or 0
         self._target = Unfinished(path)
-        self._sink = _Sink(self._target.file)
+        self._sink = Sink(self._target.file)
         try:
             self._file: Any = av.open(self._sink, "w", format="mp4")
             self._video = self._video_stream()
@@ -169,49 +170,6 @@ class VideoWriter(Growing):
     def abandon(self) -> None:
         """Remove what was written."""
         self._target.abandon()
-
-
-class _Sink:
-    """A file as a container writes to it: keeps the first failure for `check`, and writes nothing after it.
-
-    The container keeps what is raised for later, and prints what is raised after that.
-
-    Args:
-        file: where to.
-    """
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._failed: OSError | None = None
-
-    def write(self, data: bytes) -> int:
-        """Write, as files do."""
-        return self._tried(lambda: self._file.write(data), len(data))
-
-    def seek(self, place: int, whence: int = 0) -> int:
-        """Go to a place, as files do."""
-        return self._tried(lambda: self._file.seek(place, whence), 0)
-
-    def tell(self) -> int:
-        """The place, as files do."""
-        return self._tried(self._file.tell, 0)
-
-    def check(self) -> None:
-        """Nothing, where all was written.
-
-        Raises:
-            OSError: the first failure.
-        """
-        if self._failed is not None:
-            raise self._failed
-
-    def _tried(self, act: Callable[[], int], otherwise: int) -> int:
-        if self._failed is None:
-            try:
-                return act()
-            except OSError as error:
-                self._failed = error
-        return otherwise
 
 
 class VideoReader:
