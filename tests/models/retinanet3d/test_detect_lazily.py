@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from roadaware.errors import InputError, UsageError  # noqa: E402, behind the check for torch
-from roadaware.models.retinanet3d import default  # noqa: E402
+from roadaware.models.retinanet3d import default, lazy  # noqa: E402
 from roadaware.models.retinanet3d.decode import (  # noqa: E402
     Clip,
     DetectRule,
@@ -90,15 +90,18 @@ def _same(one: RawDetections, other: RawDetections) -> None:
 
 
 @pytest.mark.parametrize("fields", CLIPS, ids=str)
-def test_the_short_way_detects_what_the_plain_one_does(fields: dict[str, Any]) -> None:
+def test_the_short_way_detects_what_the_plain_one_does(
+    fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever share of the anchors passes, borders and all levels included."""
+    monkeypatch.setattr(lazy, "_SMALL", 0)  # these maps are small; those that matter are not
     network = _network(**fields)
     x = torch.randn(2, 3, 4, 64, 96, dtype=torch.float64)
     rule = DetectRule(top=30)
     counts = []
     for share in SHARES:
         _passing(network, x, share)
-        short, plain = (detect(network, x, rule, lazy=lazy) for lazy in (True, False))
+        short, plain = (detect(network, x, rule, lazy=way) for way in (True, False))
         for one, other in zip(_all(short), _all(plain), strict=True):
             _same(one, other)
         counts.append(sum(len(frame.boxes) for frame in _all(plain)))
@@ -111,13 +114,22 @@ def test_the_short_way_is_the_plain_one_in_single_precision_too() -> None:
     for fields in CLIPS[:3]:
         network = _network(**fields).float().requires_grad_(False)
         x = torch.randn(1, 3, 4, 64, 96)
-        lazy = LazyNetwork(network)
-        assert lazy.trunk is not None
-        found, wanted = lazy.trunk.read(x), network.features(x)
+        trunk = LazyNetwork(network).trunk
+        assert trunk is not None
+        found, wanted = trunk.read(x), network.features(x)
         every = 1 if network.backbone.repeats is None else 2
         for level, plain in zip(found.maps, wanted.maps, strict=True):
             plain = plain[0, :, ::every].transpose(0, 1)
             torch.testing.assert_close(level, plain, rtol=0, atol=1e-5 * float(plain.abs().max()))
+        if network.config.causal:
+            stream = LazyNetwork(network, streaming=True).trunk
+            assert stream is not None
+            for frame in range(4):
+                shown = stream.read(x[:, :, frame : frame + 1])
+                for level, whole in zip(shown.maps, found.maps, strict=True):
+                    wanted = whole[frame // every :][: len(level)]
+                    assert len(level) == (frame % every == 0)
+                    torch.testing.assert_close(level, wanted, rtol=0, atol=1e-5 * float(whole.abs().max()))
 
 
 def test_tiles_are_what_everything_is() -> None:
@@ -202,19 +214,22 @@ def _pictures(count: int, height: int = 64, width: int = 96) -> list[np.ndarray]
 
 
 @pytest.mark.parametrize("fields", STREAMS, ids=str)
-def test_a_stream_gives_what_the_causal_clip_gives(fields: dict[str, Any]) -> None:
+def test_a_stream_gives_what_the_causal_clip_gives(
+    fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also after a reset, and whatever comes later: the clip of all pictures is that of the first ones."""
+    monkeypatch.setattr(lazy, "_SMALL", 0)
     network = _network(seed=1, causal=True, **fields)
     pictures = _pictures(7)
     x = Fit.of(network.config).fit_all(pictures)[0][None].double()
     _passing(network, x, 0.05)
     rule = DetectRule(top=25)
     wanted = detect(network, x, rule, lazy=False)[0]
-    lazy = LazyNetwork(network, streaming=True)
+    stream = LazyNetwork(network, streaming=True)
     for _ in range(2):
         for frame in range(len(pictures)):
-            _same(lazy.detect(x[:, :, frame : frame + 1], rule)[0][0], wanted[frame])
-        lazy.forget()
+            _same(stream.detect(x[:, :, frame : frame + 1], rule)[0][0], wanted[frame])
+        stream.forget()
     detector = StreamDetector(network, KINDS, AV, rule)
     later = pictures[:4] + [255 - picture for picture in pictures[4:]]
     given = []
@@ -229,12 +244,12 @@ def test_a_stream_gives_what_the_causal_clip_gives(fields: dict[str, Any]) -> No
 
 def test_a_long_stream_keeps_no_more_than_a_short_one() -> None:
     network = _network(causal=True)
-    lazy = LazyNetwork(network, streaming=True)
+    stream = LazyNetwork(network, streaming=True)
     sizes = []
     for frame in range(12):
-        lazy.detect(torch.randn(1, 3, 1, 64, 96, dtype=torch.float64), DetectRule())
+        stream.detect(torch.randn(1, 3, 1, 64, 96, dtype=torch.float64), DetectRule())
         if frame in (3, 11):
-            sizes.append([tuple(level.classes.shape) for level in lazy.heads.levels])
+            sizes.append([tuple(level.classes.shape) for level in stream.heads.levels])
     assert sizes[0] == sizes[1]
 
 

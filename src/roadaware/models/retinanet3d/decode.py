@@ -87,6 +87,8 @@ class LazyNetwork:
             paired=network.backbone.repeats is not None,
             streaming=streaming,
         )
+        self._sizes: list[torch.Size] = []
+        self._anchors = torch.empty(0, 4)
         self.trunk = swift(network.backbone, causal=network.config.causal, streaming=streaming)
 
     def forget(self) -> None:
@@ -95,6 +97,13 @@ class LazyNetwork:
         self.heads.forget()
         if self.trunk is not None:
             self.trunk.forget()
+
+    def _anchors_for(self, maps: list[Tensor]) -> Tensor:
+        """(N, 4), made once for pictures of one size."""
+        sizes = [map.shape[-2:] for map in maps]
+        if sizes != self._sizes:
+            self._sizes, self._anchors = sizes, wide(self.network.anchors_for(maps))
+        return self._anchors
 
     @torch.inference_mode()
     def detect(self, x: Tensor, rule: DetectRule) -> list[list[RawDetections]]:
@@ -105,7 +114,7 @@ class LazyNetwork:
         else:
             maps, ego = self.trunk.read(x)
             read = self.heads.read_distinct(maps, x.shape[0], x.shape[2])
-        anchors = wide(self.network.anchors_for(maps))
+        anchors = self._anchors_for(maps)
 
         def boxes(frames: Tensor, places: Tensor) -> Tensor:
             return decode(read.offsets(frames, places), anchors[places], self.network.config)

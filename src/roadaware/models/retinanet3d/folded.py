@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from roadaware.models.retinanet3d.layers import Conv, Norm
-from roadaware.models.retinanet3d.products import add_product, product, rows
+from roadaware.models.retinanet3d.products import add_product, convolved, fused, packed, product, rows
 
 _LAST = torch.channels_last
 _CHUNK_BYTES = 24_000_000
@@ -24,8 +23,8 @@ class Folded:
         conv: with a kernel over space, or one over time alone.
         norm: behind it, or None.
         active: a rectifier follows.
-        keep: keep the folded weights, which then no longer follow those of the network; otherwise they are
-            made at each call, which is cheap beside a clip and needs no second copy in memory.
+        keep: keep the folded weights, also as oneDNN wants them; they then no longer follow those of the
+            network. Otherwise they are made at each call, which is cheap beside a clip and saves the memory.
         streaming: a kernel over time continues a stream.
     """
 
@@ -35,52 +34,63 @@ class Folded:
         self.over_time = conv.kernel_size[0] > 1
         self.before = conv.back if conv.causal else conv.back // 2
         self.pointwise = conv.kernel_size[1:] == (1, 1) and conv.groups == 1
-        self._made: tuple[list[Tensor], Tensor] | None = None
+        self._kept: tuple[list[Tensor], Tensor] | None = None
+        self._packed: list[Tensor] = []
+        self._packed_for: torch.Size | None = None
         self.forget()
 
     def forget(self) -> None:
         """Begin a new stream."""
         self.owed: list[Tensor] = []
 
-    def weights(self) -> tuple[list[Tensor], Tensor]:
-        """Of each part of the kernel over time the weights, (C', C) or a kernel over space; the bias."""
-        if self._made is not None:
-            return self._made
+    def weights(self, frames: Tensor) -> tuple[list[Tensor], Tensor]:
+        """The weights (C', C, h, w) of each part of the kernel over time, best for such frames; the bias."""
+        if not self.keep:
+            return self._made()
+        if self._kept is None:
+            self._kept = self._made()
+        parts, bias = self._kept
+        if not fused(frames):
+            return parts, bias
+        if self._packed_for != frames.shape:
+            self._packed = [packed(part, frames, None if self.pointwise else self.conv) for part in parts]
+            self._packed_for = frames.shape
+        return self._packed, bias
+
+    def _made(self) -> tuple[list[Tensor], Tensor]:
+        """The weights of each part of the kernel over time, and the bias, with the norm in both."""
         weight, bias = self.conv.weight.detach(), self.conv.bias
         bias = weight.new_zeros(len(weight)) if bias is None else bias.detach()
         if self.norm is not None and self.norm.running_var is not None and self.norm.running_mean is not None:
             scale = self.norm.weight * torch.rsqrt(self.norm.running_var + self.norm.eps)
             bias = (bias - self.norm.running_mean) * scale + self.norm.bias
             weight = weight * scale[:, None, None, None, None]
-        parts = [
-            part.flatten(1) if self.pointwise else part.contiguous(memory_format=_LAST)
-            for part in weight.unbind(2)
-        ]
-        if self.keep:
-            self._made = parts, bias
-        return parts, bias
+        return [part.contiguous(memory_format=_LAST) for part in weight.unbind(2)], bias.detach()
 
     def __call__(self, frames: Tensor) -> Tensor:
         """(n, C, H, W), consecutive, to (n, C', H', W'), both with channels last."""
-        parts, bias = self.weights()
         if self.over_time:
-            return self._in_time(frames, parts, bias)
-        if self.pointwise:
-            return product(self._strided(frames), parts[0], bias, active=self.active)
-        made = self._in_space(frames, parts[0], bias)
-        return made.relu_() if self.active else made
+            return self._in_time(frames)
+        if not self.pointwise:
+            (weight,), bias = self.weights(frames)
+            return convolved(frames, weight, bias, self.conv, active=self.active)
+        frames = self._strided(frames)
+        (weight,), bias = self.weights(frames)
+        return product(frames, weight, bias, active=self.active)
 
     def write(self, frames: Tensor, out: Tensor) -> None:
         """The same into (n, C', H', W'), of a kernel of one cell without rectifier."""
-        parts, bias = self.weights()
-        torch.addmm(bias, rows(self._strided(frames)), parts[0].T, out=rows(out))
+        (weight,), bias = self._made() if self._kept is None else self._kept
+        torch.addmm(bias, rows(self._strided(frames)), weight.flatten(1).T, out=rows(out))
 
     def added(self, frames: Tensor, into: Tensor, *, active: bool = False) -> Tensor:
         """Add what it makes of (n, C, H, W) to (n, C', H', W') in place, and rectify the sum if asked to."""
-        parts, bias = self.weights()
-        if self.pointwise and not self.over_time:
-            return add_product(into, self._strided(frames), parts[0], bias, active=active)
-        into.add_(self._in_space(frames, parts[0], bias))
+        if self.pointwise:
+            frames = self._strided(frames)
+            (weight,), bias = self.weights(frames)
+            return add_product(into, frames, weight, bias, active=active)
+        (weight,), bias = self.weights(frames)
+        into.add_(convolved(frames, weight, bias, self.conv))
         return into.relu_() if active else into
 
     def shape(self, frames: Tensor) -> tuple[int, ...]:
@@ -90,23 +100,17 @@ class Folded:
         )
         return (len(frames), self.conv.out_channels, *size)
 
-    def _in_space(self, frames: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        conv = self.conv
-        made = functional.conv2d(
-            frames, weight, bias, conv.stride[1:], conv.space, conv.dilation[1:], conv.groups
-        )
-        return made.contiguous(memory_format=_LAST)
-
     def _strided(self, frames: Tensor) -> Tensor:
         if self.conv.stride[1:] == (1, 1):
             return frames
         return frames[:, :, :: self.conv.stride[1], :: self.conv.stride[2]].contiguous(memory_format=_LAST)
 
-    def _in_time(self, frames: Tensor, parts: list[Tensor], bias: Tensor) -> Tensor:
+    def _in_time(self, frames: Tensor) -> Tensor:
         """The sum over the kernel over time."""
         if self.streaming:
-            made = [self._next(frame, parts, bias) for frame in torch.split(frames, 1)]
+            made = [self._next(frame) for frame in torch.split(frames, 1)]
             return torch.cat(made) if len(made) > 1 else made[0]
+        parts, bias = self.weights(frames)
         count = len(frames)
         total = product(frames, parts[self.before], bias)
         for tap, part in enumerate(parts):
@@ -116,18 +120,22 @@ class Folded:
                 add_product(total[first:last], frames[first + ahead : last + ahead], part, None)
         return total.relu_() if self.active else total
 
-    def _next(self, frame: Tensor, parts: list[Tensor], bias: Tensor) -> Tensor:
+    def _next(self, frame: Tensor) -> Tensor:
         """The sum for the next frame of a stream.
 
         What this frame gives to later ones is added up at once, since it has fewer channels than the frame.
         """
-        zero = torch.zeros_like(bias)
-        owed = self.owed or [product(frame, torch.zeros_like(parts[0]), zero) for _ in parts[1:]]
+        parts, bias = self.weights(frame)
+        if not self.owed:
+            shape = (len(frame), len(bias), *frame.shape[2:])
+            self.owed = [frame.new_zeros(shape).contiguous(memory_format=_LAST) for _ in parts[1:]]
         later = [
-            add_product(sum, frame, part, None) for sum, part in zip(owed[1:], parts[-2:0:-1], strict=True)
+            add_product(owed, frame, part, None)
+            for owed, part in zip(self.owed[1:], parts[-2:0:-1], strict=True)
         ]
-        self.owed = [*later, product(frame, parts[0], zero)]
-        return add_product(owed[0], frame, parts[-1], bias, active=self.active)
+        shown = add_product(self.owed[0], frame, parts[-1], bias, active=self.active)
+        self.owed = [*later, product(frame, parts[0], None)]
+        return shown
 
 
 class Block:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
+from roadaware.models.retinanet3d.products import convolved
 from roadaware.models.retinanet3d.temporal import TimeConv
 from roadaware.models.retinanet3d.towers import Tower
 
@@ -29,6 +29,7 @@ class Head:
         bias = last.weight.new_zeros(len(last.weight)) if last.bias is None else last.bias
         self.weight, self.bias = last.weight.detach(), bias.detach()
         self.n_anchors, self.each = n_anchors, last.weight.shape[0] // n_anchors
+        self._kernels: dict[bool, Tensor] = {}
         self.taps, self.side = last.weight.shape[2:4]
         self.before = last.back if last.causal else last.back // 2
 
@@ -42,14 +43,24 @@ class Head:
         Returns:
             (S, taps, H W, anchors, rows), without bias.
         """
-        rows = self.weight.reshape(self.n_anchors, self.each, *self.weight.shape[1:])[:, row].flatten(0, -5)
+        kernel = self._kernel(row)
         slots, _, height, width = tower.shape
         if not slots:
-            return tower.new_empty(0, self.taps, height * width, self.n_anchors, len(rows) // self.n_anchors)
-        kernel = rows.transpose(1, 2).transpose(0, 1).flatten(0, 1)
-        kernel = kernel.contiguous(memory_format=torch.channels_last)
-        made = functional.conv2d(tower, kernel, padding=self.side // 2).permute(0, 2, 3, 1)
+            each = len(kernel) // self.taps // self.n_anchors
+            return tower.new_empty(0, self.taps, height * width, self.n_anchors, each)
+        made = convolved(tower, kernel, None).permute(0, 2, 3, 1)
         return made.reshape(slots, height * width, self.taps, self.n_anchors, -1).transpose(1, 2)
+
+    def _kernel(self, row: int | slice) -> Tensor:
+        """(taps anchors rows, C, side, side)."""
+        every = isinstance(row, slice)
+        if every not in self._kernels:
+            rows = self.weight.reshape(self.n_anchors, self.each, *self.weight.shape[1:])[:, row].flatten(
+                0, -5
+            )
+            kernel = rows.transpose(1, 2).transpose(0, 1).flatten(0, 1)
+            self._kernels[every] = kernel.contiguous(memory_format=torch.channels_last)
+        return self._kernels[every]
 
     def summed(self, parts: Tensor, row: int | slice, table: Tensor) -> Tensor:
         """What `everywhere` gave, summed over the frames that each frame sees, with bias.

@@ -9,8 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from roadaware.models.retinanet3d.last import Head
+from roadaware.models.retinanet3d.products import stacked
 from roadaware.models.retinanet3d.towers import PartMap
 
+_SMALL = 2048
+"""Cells of a level, over all its frames, below which looking for what is needed costs more than it saves."""
 _DENSE = 0.2
 """Share of a level's cells from which a convolution everywhere is cheaper than patches."""
 
@@ -69,7 +72,7 @@ class LazyHeads:
         """
         begin = self.seen if self.streaming else 0
         levels = [self._level(level) for level in new]
-        shown = torch.arange(begin, begin + frames)
+        shown = range(begin, begin + frames)
         if not self.streaming:
             return Read(self, levels, self._table(shown, 0, len(new[0]) // batch, batch))
         if self.levels:
@@ -86,11 +89,11 @@ class LazyHeads:
         classes = self.classes.tower(frames)
         return _Level(classes, self.classes.everywhere(classes, 0), PartMap.empty(self.boxes.tower, frames))
 
-    def _table(self, shown: Tensor, first: int, slots: int, batch: int) -> Tensor:
+    def _table(self, shown: range, first: int, slots: int, batch: int) -> Tensor:
         """Which slot each frame finds under each part of the last kernel; -1 for none.
 
         Args:
-            shown: (T,) frames asked about, of a clip or stream.
+            shown: T frames asked about, of a clip or stream.
             first: the distinct frame in slot 0.
             slots: distinct frames of one video.
             batch: videos.
@@ -98,12 +101,19 @@ class LazyHeads:
         Returns:
             (batch T, taps).
         """
-        taps = torch.arange(self.classes.taps) - self.classes.before
-        under = shown[:, None] + taps
-        slot = under.div(self.every, rounding_mode="floor") - first
-        outside = (under < 0) | (under > shown[-1])
-        video = torch.arange(batch)[:, None, None] * slots
-        return torch.where(outside, -1, slot + video).flatten(0, 1)
+        near = range(-self.classes.before, self.classes.taps - self.classes.before)
+        return torch.tensor(
+            [
+                [
+                    video * slots + (frame + ahead) // self.every - first
+                    if 0 <= frame + ahead < shown.stop
+                    else -1
+                    for ahead in near
+                ]
+                for video in range(batch)
+                for frame in shown
+            ]
+        )
 
 
 @dataclass
@@ -122,8 +132,10 @@ class _Level:
 
     def followed(self, other: _Level) -> _Level:
         """The slots of this one, then those of another."""
+        if not len(other.classes) or not len(self.classes):
+            return self if len(self.classes) else other
         return _Level(
-            torch.cat([self.classes, other.classes]),
+            stacked(self.classes, other.classes),
             torch.cat([self.agentness, other.agentness]),
             self.boxes.followed(other.boxes),
         )
@@ -162,6 +174,9 @@ class Read:
         for number, mine, cells, anchors in self._by_level(places):
             level, of = self.levels[number].boxes, frames[mine]
             n_cells = level.frames.shape[2] * level.frames.shape[3]
+            if len(level.frames) * n_cells < _SMALL or number in self._everywhere:
+                out[mine] = self._all_offsets(number)[of, cells, anchors]
+                continue
             wanted, back = torch.unique(of * n_cells + cells, return_inverse=True)
             self._asked[number] += len(wanted)
             if self._asked[number] > _DENSE * len(self.table) * n_cells:

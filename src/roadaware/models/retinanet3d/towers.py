@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from roadaware.models.retinanet3d.products import convolved, stacked
+
 _TILE = 8
 """Cells of a tile's side."""
 _WHOLE = 0.4
@@ -35,7 +37,7 @@ class Tower:
         frames = frames.contiguous(memory_format=torch.channels_last)
         for weight, bias in zip(self.weights, self.biases, strict=True):
             if len(frames):
-                frames = functional.conv2d(frames, weight, bias, padding=weight.shape[-1] // 2).relu_()
+                frames = convolved(frames, weight, bias, active=True)
         return frames
 
     @property
@@ -142,10 +144,12 @@ class PartMap:
 
     def followed(self, other: PartMap) -> PartMap:
         """The slots of this one, then those of another."""
+        if not len(other.frames):
+            return self
         return PartMap(
             self.tower,
-            torch.cat([self.frames, other.frames]),
-            torch.cat([self.out, other.out]),
+            stacked(self.frames, other.frames),
+            stacked(self.out, other.out),
             torch.cat([self.done, other.done]),
         )
 
