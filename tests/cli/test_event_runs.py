@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -134,9 +135,10 @@ def test_runs_of_other_configs_or_truths_are_not_compared(
 
 
 @pytest.mark.parametrize("name", ["per_class.parquet", "matches_frame.parquet", "tubes.json"])
-def test_a_changed_file_is_noticed(roadaware: Command, events: Events, tmp_path: Path, name: str) -> None:
-    words = ["evaluate", "road", "--truth", events.truth, "--predictions", events.saved, "--kinds", "agent"]
-    assert roadaware(*words, "-o", tmp_path / "run").code == 0
+def test_a_changed_file_is_noticed(
+    roadaware: Command, folders: tuple[Path, Path], tmp_path: Path, name: str
+) -> None:
+    shutil.copytree(folders[0], tmp_path / "run")
     path = tmp_path / "run" / name
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -13,13 +14,29 @@ import polars as pl
 import pytest
 from small_files import Command, Files, write_files
 
-from roadaware.cli import folders, runs
+from roadaware.cli import folders, main, runs
 from roadaware.errors import DiskError, UsageError
 
 
 def make(roadaware: Command, files: Files, folder: Path, *more: object) -> int:
     words = ["evaluate", "pedestrians", "--scores", files.scores, "--samples", files.samples]
     return roadaware(*words, "--task", "action", "--draws", "50", "-o", folder, *more).code
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run that `make` makes of `files`; nobody writes into it."""
+    root = tmp_path_factory.mktemp("finished")
+    files = write_files(root)
+    words = ["evaluate", "pedestrians", "--scores", str(files.scores), "--samples", str(files.samples)]
+    assert main([*words, "--task", "action", "--draws", "50", "-o", str(root / "run")]) == 0
+    return root / "run"
+
+
+@pytest.fixture
+def run(finished: Path, tmp_path: Path) -> Path:
+    """A finished run that a test may change."""
+    return Path(shutil.copytree(finished, tmp_path / "run"))
 
 
 def test_a_run_holds_settings_results_rows_and_report(
@@ -40,17 +57,17 @@ def test_a_run_holds_settings_results_rows_and_report(
     assert str(tmp_path) not in (folder / "report.html").read_text()
 
 
-def test_a_run_is_made_again_from_its_rows(roadaware: Command, files: Files, tmp_path: Path) -> None:
-    assert make(roadaware, files, tmp_path / "run") == 0
-    loaded = runs.summary(runs.load(tmp_path / "run"))
-    written = json.loads((tmp_path / "run" / "results.json").read_text())
+def test_a_run_is_made_again_from_its_rows(run: Path) -> None:
+    loaded = runs.summary(runs.load(run))
+    written = json.loads((run / "results.json").read_text())
     same = ("metrics", "intervals", "data_digest", "config_digest", "draws", "seed", "name")
     assert {name: loaded[name] for name in same} == {name: written[name] for name in same}
 
 
-def test_a_run_is_not_replaced_unless_asked(roadaware: Command, files: Files, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    assert make(roadaware, files, folder) == 0
+def test_a_run_is_not_replaced_unless_asked(
+    roadaware: Command, files: Files, run: Path, tmp_path: Path
+) -> None:
+    folder = run
     before = (folder / "results.json").read_bytes()
     assert make(roadaware, files, folder, "--seed", "1") == 2
     assert (folder / "results.json").read_bytes() == before
@@ -80,9 +97,10 @@ def test_a_strangers_results_are_not_a_run(
     assert (folder / "results.json").read_text() == marker
 
 
-def test_only_what_a_run_lists_is_replaced(roadaware: Command, files: Files, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    assert make(roadaware, files, folder) == 0
+def test_only_what_a_run_lists_is_replaced(
+    roadaware: Command, files: Files, run: Path, tmp_path: Path
+) -> None:
+    folder = run
     (folder / "notes.txt").write_text("dear")
     (folder / "pictures").mkdir()
     (folder / "pictures" / "report.html").write_text("mine")
@@ -118,18 +136,18 @@ def test_a_link_to_a_run_stays_a_link(tmp_path: Path) -> None:
     assert (folder / "a").read_bytes() == b"2"
 
 
-def test_equal_runs_are_equal_folders(roadaware: Command, files: Files, tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        assert make(roadaware, files, tmp_path / name) == 0
-    for path in (tmp_path / "a").iterdir():
-        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
+def test_equal_runs_are_equal_folders(
+    roadaware: Command, files: Files, finished: Path, tmp_path: Path
+) -> None:
+    assert make(roadaware, files, tmp_path / "again") == 0
+    for path in finished.iterdir():
+        assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes(), path.name
 
 
 def test_a_failing_disk_leaves_the_old_run(
-    roadaware: Command, files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "run"
-    assert make(roadaware, files, folder) == 0
+    folder = run
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     for fails_at in range(5):
         steps = iter(range(100))
@@ -147,10 +165,9 @@ def test_a_failing_disk_leaves_the_old_run(
 
 
 def test_folders_are_swapped_without_an_exchange_too(
-    roadaware: Command, files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    roadaware: Command, files: Files, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "run"
-    assert make(roadaware, files, folder) == 0
+    folder = run
     monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: object())
     assert make(roadaware, files, folder, "--seed", "3", "--overwrite") == 0
     assert json.loads((folder / "results.json").read_text())["seed"] == 3
@@ -169,9 +186,8 @@ SIDES = ["per_sample.parquet", "results.json", "config.json", "per_pedestrian.pa
 
 
 @pytest.mark.parametrize("name", SIDES)
-def test_a_damaged_run_is_named(roadaware: Command, files: Files, tmp_path: Path, name: str) -> None:
-    folder = tmp_path / "run"
-    assert make(roadaware, files, folder) == 0
+def test_a_damaged_run_is_named(roadaware: Command, run: Path, tmp_path: Path, name: str) -> None:
+    folder = run
     data = bytearray((folder / name).read_bytes())
     data[len(data) // 2] ^= 0xFF
     (folder / name).write_bytes(bytes(data))
@@ -188,10 +204,9 @@ def test_a_damaged_run_is_named(roadaware: Command, files: Files, tmp_path: Path
     assert "evaluate -o RUN" in done.err
 
 
-def test_a_page_that_is_gone_can_be_made_again(roadaware: Command, files: Files, tmp_path: Path) -> None:
-    assert make(roadaware, files, tmp_path / "run") == 0
-    (tmp_path / "run" / "report.html").unlink()
-    assert roadaware("report", tmp_path / "run", "-o", tmp_path / "page.html").code == 0
+def test_a_page_that_is_gone_can_be_made_again(roadaware: Command, run: Path, tmp_path: Path) -> None:
+    (run / "report.html").unlink()
+    assert roadaware("report", run, "-o", tmp_path / "page.html").code == 0
 
 
 def test_report_of_two_runs_compares_them(roadaware: Command, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -171,9 +172,8 @@ def test_runs_that_do_not_fit_are_not_compared(
 
 
 @pytest.mark.parametrize("name", ["state.npz", "summary.parquet", "pictures.json"])
-def test_a_changed_file_is_noticed(roadaware: Command, chaos: Path, tmp_path: Path, name: str) -> None:
-    words = ask(chaos, "grounding")
-    assert roadaware(*words, "-o", tmp_path / "run").code == 0
+def test_a_changed_file_is_noticed(roadaware: Command, folders: Path, tmp_path: Path, name: str) -> None:
+    shutil.copytree(folders / "grounding", tmp_path / "run")
     path = tmp_path / "run" / name
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
@@ -183,9 +183,11 @@ def test_a_changed_file_is_noticed(roadaware: Command, chaos: Path, tmp_path: Pa
     assert name in done.err
 
 
-def test_a_run_is_replaced_only_when_asked(roadaware: Command, chaos: Path, tmp_path: Path) -> None:
+def test_a_run_is_replaced_only_when_asked(
+    roadaware: Command, chaos: Path, folders: Path, tmp_path: Path
+) -> None:
     words = [*ask(chaos, "grounding"), "-o", str(tmp_path / "run")]
-    assert roadaware(*words).code == 0
+    shutil.copytree(folders / "grounding", tmp_path / "run")
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     assert roadaware(*words).code == 2
     assert roadaware(*words, "--overwrite").code == 0
