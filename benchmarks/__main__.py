@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks import online, pedestrians, road, scenes, simulator, tables
+from benchmarks import online, pedestrians, retinanet, road, scenes, simulator, tables
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ def _rows(data: Path | None, only: str) -> Iterator[Row]:
             *road.BENCHMARKS,
             *scenes.BENCHMARKS,
             *simulator.BENCHMARKS,
+            *retinanet.BENCHMARKS,
             *online.BENCHMARKS,
         )
     }
