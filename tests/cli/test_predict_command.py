@@ -1,4 +1,4 @@
-"""`roadaware predict`: detections that are linked and judged, and what becomes of them when things go wrong."""
+"""`roadaware predict`: detections that are linked and judged, and what is kept when things go wrong."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_detections_go_through_link_and_evaluate(
 def test_clips_ensembles_saved_tables_and_films(
     roadaware: Command, weights: dict[str, Path], made_up: Path, tmp_path: Path
 ) -> None:
-    """Whatever names the videos, and however many clips are looked at together, the detections are the same."""
+    """The detections are the same, whatever names the videos and however many clips go together."""
     clips = ["predict", weights["clips"], "--clip", "4", "--top", "10"]
     for name, more in (("one", ["--batch", "1"]), ("many", ["--batch", "3"])):
         done = roadaware(*clips, *more, "--videos", made_up / "road", "--out", tmp_path / name)

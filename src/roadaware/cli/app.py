@@ -24,6 +24,7 @@ from roadaware.cli.demo import demo
 from roadaware.cli.doctor import doctor
 from roadaware.cli.draw import draw
 from roadaware.cli.evaluate import evaluate
+from roadaware.cli.export import export
 from roadaware.cli.interrupts import Terminated, end_children, interruptible
 from roadaware.cli.link import link
 from roadaware.cli.options import USUAL, Common, Outcome
@@ -69,6 +70,7 @@ _COMMANDS: tuple[Callable[..., Any] | App, ...] = (
     train,
     predict,
     watch,
+    export,
     link,
     evaluate,
     compare,

@@ -6,6 +6,7 @@ Pictures are prepared here: the library's own preparation needs torchvision.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -181,7 +182,7 @@ def _model(folder: Path) -> Any:
         hint = "save it with `save_pretrained`, which writes safetensors; pickles are not read"
         raise InputError(f"there is no {_WEIGHTS}", where=where, hint=hint)
     level = transformers.logging.get_verbosity()
-    transformers.logging.set_verbosity_error()
+    transformers.logging.set_verbosity(logging.ERROR)
     try:
         made: Any = transformers.AutoModelForObjectDetection
         model, report = made.from_pretrained(

@@ -19,7 +19,8 @@ COCO_AGENTS: Mapping[str, str] = {
 }
 """Names of COCO to agents of ROAD; both spellings that its files have. What is not here is no agent.
 
-A truck is a large vehicle. Of medium vehicles, emergency vehicles, and traffic lights of other lanes COCO says nothing.
+A truck is a large vehicle. COCO does not know medium and emergency vehicles,
+nor whose traffic light it is.
 """
 RIDDEN = ("Cyc", "Mobike")
 ROAD_AGENTS = ("Ped", "Car", "Cyc", "Mobike", "MedVeh", "LarVeh", "Bus", "EmVeh", "TL", "OthTL")

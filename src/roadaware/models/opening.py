@@ -67,7 +67,7 @@ def open_videos(
     return Ensemble(MeanNetwork(networks, mean), kinds, av_labels, rule, **more)
 
 
-def _objects(folder: Path, rule: DetectRule | None, batch: int, device: torch.device | str) -> Any:
+def _objects(folder: Path, rule: DetectRule | None, batch: int, device: torch.device | str) -> VideoDetector:
     from roadaware.models.object_detectors import open_objects
 
     return open_objects(folder, rule, batch=batch, device=device)

@@ -111,7 +111,8 @@ class PredictionRun:
         if part is None or part["stamp"] != facts.stamp:
             return False
         try:
-            return len(open_predictions(self.folder / PARTS / part["part"]).frames) == part["frames"]
+            frames = open_predictions(self.folder / PARTS / part["part"]).frames
+            return len(frames) == int(part["frames"])
         except RoadawareError:
             return False
 

@@ -1,0 +1,104 @@
+"""`roadaware export`: a detector as an ONNX file, checked against PyTorch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from roadaware.cli import console, output, text
+from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, Switch
+from roadaware.errors import UsageError
+
+if TYPE_CHECKING:
+    from roadaware.models.exporting import Exported
+
+_WEIGHTS = "The detector, as `train` writes it (model.safetensors)."
+_CLIP = "Take clips of so many frames; of a network with no stream form 8 unless told."
+_STREAM = "Take one frame after another, the memories as inputs and outputs; causal networks where they can."
+_SIZE = "Width and height of the pictures that will be fitted to the network."
+
+
+def export(
+    weights: Annotated[Path, Parameter(help=_WEIGHTS)],
+    /,
+    *,
+    out: Annotated[Path, Parameter(name=["--out", "-o", "--output"], help="The file, such as model.onnx.")],
+    clip: Annotated[int | None, Parameter(help=_CLIP)] = None,
+    stream: Annotated[bool, Parameter(help=_STREAM), Switch] = False,
+    size: Annotated[str, Parameter(help=_SIZE)] = "1280x960",
+    overwrite: Overwrite = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Write a detector as ONNX, for runtimes without PyTorch; labels and normalisation stand in the file.
+
+    The file is run beside PyTorch before it is written, and refused where the two differ.
+
+    For example:
+
+        roadaware export model.safetensors --out model.onnx --stream --size 320x240
+
+        roadaware export model.safetensors --out model.onnx --clip 8
+    """
+    output.check_file(out)
+    if out.exists() and not overwrite:
+        raise UsageError(f"{out} is there already; say --overwrite to replace it, or name another file")
+    if clip is not None and (stream or not 1 <= clip <= 1024):
+        raise UsageError("give --stream, or --clip with a number of frames from 1 to 1024, not both")
+    width, by, height = size.partition("x")
+    if not by or not width.isdecimal() or not height.isdecimal() or not int(width) * int(height):
+        raise UsageError(f"--size is WIDTHxHEIGHT, such as 1280x960, not {size!r}")
+    done, why = _exported(weights, out, clip, stream, (int(width), int(height)))
+    return Outcome(_text(done, out, why), _data(done, out))
+
+
+def _exported(
+    weights: Path, out: Path, clip: int | None, stream: bool, picture_px: tuple[int, int]
+) -> tuple[Exported, str | None]:
+    """What was written, and why it is no stream where nobody said which form it has."""
+    from roadaware.models import exporting
+    from roadaware.models.weights import open_network
+
+    with console.working("opening the detector"):
+        network, facts = open_network(weights)
+    why = exporting.why_no_stream(network)
+    as_stream = stream or (clip is None and why is None)
+    with console.working("exporting"):
+        done = exporting.export(
+            network,
+            facts,
+            out,
+            form="stream" if as_stream else "clip",
+            frames=clip or 8,
+            picture_px=picture_px,
+        )
+    return done, why if clip is None else None
+
+
+def _text(done: Exported, out: Path, why: str | None) -> str:
+    shapes = [("in", *each) for each in done.inputs.items()] + [
+        ("out", *each) for each in done.outputs.items()
+    ]
+    rows = [(way, name, "x".join(map(str, shape))) for way, name, shape in shapes if "_" not in name]
+    lines = [text.table(["", "name", "shape"], rows, left=3), ""]
+    memories = sum("_" in name for name in done.inputs)
+    if memories:
+        lines.append(
+            f"{memories} memories, zeros at first, come out as next_NAME and go in with the next frame"
+        )
+    if done.form == "clip" and why:
+        lines.append(f"a clip and no stream, since {why}")
+    lines.append(f"worst difference to PyTorch: {done.difference:.1e} of the largest value")
+    return "\n".join([*lines, f"wrote {text.cell(str(out))}, {text.size(done.n_bytes)}"])
+
+
+def _data(done: Exported, out: Path) -> dict[str, Any]:
+    return {
+        "file": str(out),
+        "form": done.form,
+        "inputs": {name: list(shape) for name, shape in done.inputs.items()},
+        "outputs": {name: list(shape) for name, shape in done.outputs.items()},
+        "difference": done.difference,
+        "bytes": done.n_bytes,
+    }

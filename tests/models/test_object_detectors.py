@@ -1,0 +1,287 @@
+"""Object detectors of transformers tell agents, as they are or fine-tuned; a network scores their boxes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from roadaware.errors import DamagedError, InputError, UsageError  # noqa: E402, behind the checks
+from roadaware.models.detector import FrameDetections  # noqa: E402
+from roadaware.models.object_detectors import (  # noqa: E402
+    ObjectDetector,
+    open_objects,
+    targets_of,
+    tuning_step,
+)
+from roadaware.models.object_labels import COCO_AGENTS, ROAD_AGENTS, joined_riders  # noqa: E402
+from roadaware.models.opening import open_videos  # noqa: E402
+from roadaware.models.retinanet3d import default  # noqa: E402
+from roadaware.models.retinanet3d.network import RetinaNet3D  # noqa: E402
+from roadaware.models.retinanet3d.pictures import Fit  # noqa: E402
+from roadaware.models.retinanet3d.rule import DetectRule  # noqa: E402
+from roadaware.models.retinanet3d.videos import NetworkVideos  # noqa: E402
+from roadaware.models.union import BoxScores, Union  # noqa: E402
+from roadaware.models.videos import Stepwise, VideoDetector  # noqa: E402
+from roadaware.models.weights import save_detector  # noqa: E402
+
+torch.set_num_threads(1)
+AGENTS = ("Ped", "Car", "Cyc")
+KINDS = {"agent": ("car", "bus"), "action": ("stop", "go")}
+
+
+def _tiny(names: Sequence[str]) -> Any:
+    """An RT-DETR of a few thousand weights with these classes."""
+    torch.manual_seed(0)
+    trunk = transformers.RTDetrResNetConfig(
+        embedding_size=8,
+        hidden_sizes=[8, 16, 24, 32],
+        depths=[1, 1, 1, 1],
+        layer_type="basic",
+        out_features=["stage2", "stage3", "stage4"],
+    )
+    config = transformers.RTDetrConfig(
+        backbone_config=trunk,
+        encoder_hidden_dim=16,
+        encoder_in_channels=[16, 24, 32],
+        d_model=16,
+        decoder_in_channels=[16, 16, 16],
+        num_queries=12,
+        decoder_layers=2,
+        encoder_ffn_dim=16,
+        decoder_ffn_dim=16,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        num_denoising=0,
+        id2label=dict(enumerate(names)),
+        label2id={name: n for n, name in enumerate(names)},
+    )
+    return transformers.RTDetrForObjectDetection(config)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("objects") / "coco"
+    _tiny(["person", "bicycle", "car", "kite"]).save_pretrained(path)
+    (path / "preprocessor_config.json").write_text(json.dumps({"size": {"height": 64, "width": 96}}))
+    return path
+
+
+class _Says(torch.nn.Module):
+    """A model that always says the same."""
+
+    def __init__(self, boxes: list[list[float]], scores: list[list[float]]) -> None:
+        super().__init__()
+        self.boxes = torch.nn.Parameter(torch.tensor([boxes]))
+        self.logits = torch.tensor([scores]).logit()
+        self.seen: Any = None
+
+    def forward(self, pixel_values: Any) -> Any:
+        self.seen = pixel_values
+        n = len(pixel_values)
+        return SimpleNamespace(logits=self.logits.repeat(n, 1, 1), pred_boxes=self.boxes.repeat(n, 1, 1))
+
+
+def test_boxes_come_in_pixels_by_falling_agentness_with_the_classes_of_the_table() -> None:
+    model = _Says(
+        [[0.5, 0.5, 0.2, 0.4], [0.1, 0.1, 0.4, 0.4], [0.7, 0.5, 0.1, 0.1], [0.5, 0.5, 0.2, 0.4]],
+        [[0.3, 0.1, 0.0, 0.0], [0.1, 0.8, 0.0, 0.9], [0.0, 0.01, 0.0, 0.9], [0.25, 0.0, 0.0, 0.0]],
+    )
+    names = ["person", "car", "bicycle", "kite"]
+    rule = DetectRule(min_agentness=0.05, nms_iou=0.5)
+    detector = ObjectDetector(model, names, AGENTS, COCO_AGENTS, rule, size_px=(8, 16))
+    picture = np.full((100, 200, 3), 255, np.uint8)
+    (found,) = Stepwise(detector).detections([picture], 1)
+    assert detector.kinds == {"agent": AGENTS}
+    # The kite is no agent; the last box is suppressed by the first one.
+    np.testing.assert_allclose(found.boxes, [[0, 0, 60, 30], [80, 30, 120, 70]], atol=1e-3)
+    np.testing.assert_allclose(found.agentness, [0.8, 0.3], atol=1e-6)
+    np.testing.assert_allclose(found.scores, [[0.1, 0.8, 0], [0.3, 0.1, 0]], atol=1e-6)
+    assert model.seen.shape == (1, 3, 8, 16)
+    torch.testing.assert_close(model.seen, torch.ones(1, 3, 8, 16))
+    every = ObjectDetector(model, names, AGENTS, COCO_AGENTS, DetectRule(nms_iou=None, top=2), size_px=(8, 8))
+    assert [len(each) for each in every.detections([picture] * 3, 3)] == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("person", "rides"),
+    [((20, 0, 40, 50), True), ((20, 0, 40, 20), False), ((52, 0, 80, 50), False)],
+    ids=["upon", "above", "beside"],
+)
+def test_who_is_on_a_bicycle_is_a_cyclist(person: tuple[int, ...], rides: bool) -> None:
+    boxes = np.array([[100, 0, 120, 40], person, [10, 30, 50, 60]], np.float32)
+    scores = np.array([[0.9, 0, 0], [0.8, 0, 0.1], [0.2, 0, 0.7]], np.float32)
+    found, told = joined_riders(boxes, scores, AGENTS)
+    if not rides:
+        np.testing.assert_array_equal(found, boxes)
+        np.testing.assert_array_equal(told, scores)
+        return
+    np.testing.assert_array_equal(found, [[100, 0, 120, 40], [10, 0, 50, 60]])
+    np.testing.assert_allclose(told, [[0.9, 0, 0], [0, 0, 0.7]])
+
+
+def test_two_people_do_not_ride_one_bicycle() -> None:
+    boxes = np.array([[10, 0, 40, 50], [12, 0, 42, 50], [10, 30, 50, 60]], np.float32)
+    scores = np.array([[0.5, 0, 0], [0.8, 0, 0], [0, 0, 0.7]], np.float32)
+    found, told = joined_riders(boxes, scores, AGENTS)
+    assert len(found) == 2
+    assert told.argmax(axis=1).tolist() == [0, 2]
+    assert told[0, 0] == pytest.approx(0.5)
+
+
+def test_the_table_names_agents_of_road() -> None:
+    assert set(COCO_AGENTS.values()) <= set(ROAD_AGENTS)
+
+
+def test_a_local_folder_is_opened_and_answers_every_frame(folder: Path) -> None:
+    detector = open_videos([folder], DetectRule(min_agentness=0.0, nms_iou=None, top=5), batch=2)
+    assert isinstance(detector, ObjectDetector)
+    assert (detector.size_px, detector.kinds) == ((64, 96), {"agent": ROAD_AGENTS})
+    video = list(np.random.default_rng(0).integers(0, 255, (3, 40, 60, 3), dtype=np.uint8))
+    found = list(detector.detections(video, 3))
+    assert [each.frame for each in found] == [0, 1, 2]
+    for each in found:
+        assert 0 < len(each) <= 5
+        assert (np.diff(each.agentness) <= 0).all()
+        assert (each.boxes >= 0).all()
+        assert (each.boxes <= [60, 40, 60, 40]).all()
+    one = next(open_objects(folder, detector.rule).detections(video[:1], 1))
+    np.testing.assert_allclose(one.agentness, found[0].agentness, atol=1e-5)
+
+
+def test_folders_that_are_no_detectors_are_refused(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"config\.json"):
+        open_objects(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
+    with pytest.raises(InputError, match="'bert'; known are rt_detr"):
+        open_objects(tmp_path)
+    (tmp_path / "config.json").write_bytes((folder / "config.json").read_bytes())
+    (tmp_path / "pytorch_model.bin").write_bytes(b"pickled")
+    with pytest.raises(InputError, match=r"no model\.safetensors"):
+        open_objects(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:-8])
+    with pytest.raises(DamagedError, match="cannot be made"):
+        open_objects(tmp_path)
+    with pytest.raises(UsageError, match="is an agent"):
+        ObjectDetector(_Says([[0.0] * 4], [[0.5]]), ["kite"])
+    with pytest.raises(UsageError, match="object detector itself"):
+        open_videos([folder], objects=folder)
+
+
+def test_fine_tuned_on_agents_it_learns_and_tells_them_by_their_own_names(tmp_path: Path) -> None:
+    model = _tiny(AGENTS)
+    detector = ObjectDetector(model, AGENTS, AGENTS, None, DetectRule(min_agentness=0), size_px=(64, 64))
+    picture = np.zeros((64, 64, 3), np.uint8)
+    picture[16:48, 16:32] = 255
+    boxes, agents = (
+        [torch.tensor([[16.0, 16, 32, 48]]), torch.zeros(0, 4)],
+        [torch.tensor([1]), torch.zeros(0).long()],
+    )
+    targets = targets_of(boxes, agents, 64, 64)
+    torch.testing.assert_close(targets[0]["boxes"], torch.tensor([[0.375, 0.5, 0.25, 0.5]]))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
+    pictures = detector.prepared([picture, np.zeros_like(picture)])
+    losses = [tuning_step(model, optimizer, pictures, targets) for _ in range(20)]
+    assert losses[-1] < losses[0] / 1.5
+    model.save_pretrained(tmp_path)
+    assert open_objects(tmp_path).kinds == {"agent": AGENTS}
+
+
+def _network(**fields: Any) -> RetinaNet3D:
+    """A tiny network in double precision."""
+    torch.manual_seed(1)
+    tiny = {
+        "base_width": 8,
+        "blocks": (1, 1, 1, 1),
+        "width": 8,
+        "head_layers": 1,
+        "anchor_sizes_px": (32.0, 64.0),
+        "anchor_scales": (1.0, 1.5),
+        "short_side_px": 128,
+    }
+    network = RetinaNet3D(default(**{**tiny, **fields}), 5, 2).double().eval()
+    for parameter in network.cls_heads.parameters():
+        torch.nn.init.normal_(parameter, std=0.15)
+    return network
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_box_that_is_an_anchor_gets_the_scores_of_the_anchor(causal: bool) -> None:
+    """Everywhere but where the convolutions see the border of their map."""
+    network = _network(causal=causal)
+    x = torch.randn(1, 3, 4, 128, 192, dtype=torch.float64)
+    with torch.inference_mode():
+        features = network.features(x)
+        wanted = network.heads(features)
+    anchors = network.anchors_for(features.maps).double()
+    centres, begin = (anchors[:, :2] + anchors[:, 2:]) / 2, 0
+    score = BoxScores(network)
+    for map, stride in zip(features.maps, (8, 16), strict=True):
+        count = map.shape[-1] * map.shape[-2] * network.config.n_anchors
+        inside = (centres[begin : begin + count] > 2 * stride) & (
+            centres[begin : begin + count] < torch.tensor([192, 128]) - 2 * stride
+        )
+        places = begin + torch.nonzero(inside.all(dim=1)).flatten()
+        assert len(places) > 100
+        for frame in range(4):
+            found = score(features.maps, torch.full_like(places, frame), anchors[places])
+            torch.testing.assert_close(found, wanted.class_logits[0, frame, places], rtol=1e-6, atol=1e-6)
+        begin += count
+    assert score(features.maps, torch.zeros(0).long(), torch.zeros(0, 4)).shape == (0, 5)
+
+
+class _Boxes(VideoDetector):
+    """Finds the same two boxes in every picture."""
+
+    BOXES = np.array([[30, 20, 62, 52], [60, 30, 90, 70]], np.float32)
+
+    def follow(self, pictures: Sequence[np.ndarray]) -> list[FrameDetections]:
+        score = np.array([0.9, 0.4], np.float32)
+        return [FrameDetections(0, self.BOXES, score, score[:, None], score[:0]) for _ in pictures]
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_the_union_has_the_boxes_of_one_and_the_scores_of_the_other(causal: bool) -> None:
+    network, av = _network(causal=causal), ("still", "moving")
+    video = list(np.random.default_rng(0).integers(0, 255, (5, 96, 128, 3), dtype=np.uint8))
+    objects = _Boxes({"agent": ("any",)}, causal=True)
+    found = [
+        list(Union(network, objects, KINDS, av, window=4, batch=batch).detections(video, 5))
+        for batch in (1, 2)
+    ]
+    alone = list(NetworkVideos(network, KINDS, av, window=4).detections(video, 5))
+    for one, other, own in zip(*found, alone, strict=True):
+        np.testing.assert_array_equal(one.boxes, _Boxes.BOXES)
+        np.testing.assert_allclose(one.agentness, [0.9, 0.4])
+        np.testing.assert_allclose(one.scores, other.scores, atol=1e-6)
+        np.testing.assert_allclose(one.av, own.av, atol=1e-6)
+        assert one.scores.shape == (2, 4)
+    if causal:
+        fit = Fit.of(network.config)
+        with torch.inference_mode():
+            maps = network.features(fit.fit_all(video)[0][None].double()).maps
+        _, x, y = fit.fit(video[0])
+        boxes = torch.from_numpy(_Boxes.BOXES).double() * torch.tensor([x, y, x, y])
+        wanted = BoxScores(network)(maps, torch.full((2,), 4), boxes)[:, 1:].sigmoid()
+        np.testing.assert_allclose(found[0][4].scores, wanted.numpy(), atol=1e-6)
+
+
+def test_the_union_is_opened_from_files(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "ours.safetensors"
+    save_detector(path, _network(causal=True).float(), KINDS, ("still", "moving"))
+    union = open_videos([path], objects=folder)
+    assert isinstance(union, Union)
+    assert (union.kinds, union.delay) == (KINDS, 0)
+    with pytest.raises(UsageError, match="one network"):
+        open_videos([path, path], objects=folder)
+    kmeans = _network(anchors="kmeans", anchor_sizes_px=(32.0, 64.0, 128.0, 256.0, 512.0))
+    with pytest.raises(UsageError, match="kmeans"):
+        BoxScores(kmeans)
