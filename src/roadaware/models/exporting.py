@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,9 +30,10 @@ from roadaware.scenes.disk import atomic_write
 Form = Literal["clip", "stream"]
 FORMAT = "roadaware-onnx-1"
 TOLERANCE = 1e-3
-"""The greatest difference to PyTorch, relative to the largest value of an output, with which a file is written."""
+"""With a greater difference to PyTorch, relative to the largest value of an output, no file is written."""
 _MOST_BYTES = (1 << 31) - (1 << 20)
 _CHECKED_FRAMES = 5
+_NEEDED = ("onnx", "onnxscript", "onnxruntime")
 _PICTURES, _OUTPUTS = "pictures", ("boxes", "scores", "av")
 
 
@@ -90,28 +92,26 @@ def export(
         picture_px: (width, height) of the pictures that will be fitted to the network.
 
     Raises:
-        UsageError: if there is no such form of this network, or the file would be too large.
+        UsageError: if there is no such form of this network, the file would be too large, or the libraries
+            for it are not installed.
         FindingsError: if the exported network answers differently; nothing is written.
         DiskError: if the disk refuses.
     """
-    reason = why_no_stream(network) if form == "stream" else None
-    if reason:
-        raise UsageError(f"this network has no stream form, since {reason}; export a clip")
+    _check(network, form)
     fit = Fit.of(network.config)
     height, width = fit.size(picture_px[1], picture_px[0])
     padded = tuple(-(-n // fit.multiple_px) * fit.multiple_px for n in (height, width))
     torch.manual_seed(0)
     shown = torch.randn(1, 3, _CHECKED_FRAMES if form == "stream" else frames, *padded)
+    first = shown[:, :, :1] if form == "stream" else shown
     with torch.no_grad():
-        wrapped: nn.Module = _Stream(network, shown[:, :, :1]) if form == "stream" else _Clip(network)
+        wrapped: nn.Module = _Stream(network, first) if form == "stream" else _Clip(network)
         memories = wrapped.zeros() if isinstance(wrapped, _Stream) else {}
-        proto, names = _converted(wrapped, shown[:, :, :1] if form == "stream" else shown, memories)
-        told = _facts(network, facts, form, (width, height), (padded[1], padded[0]), list(memories))
-        for key, value in told.items():
+        proto, names = _converted(wrapped, first, memories)
+        sizes = {"fitted_px": (width, height), "padded_px": (padded[1], padded[0])}
+        for key, value in _facts(network, facts, form, sizes, list(memories)).items():
             proto.metadata_props.add(key=key, value=value)
-        if proto.ByteSize() > _MOST_BYTES:
-            raise UsageError("an ONNX file holds at most 2 GB, and this network has more weights")
-        data: bytes = proto.SerializeToString()
+        data = _serialised(proto)
         outputs, difference = _compared(data, network, shown, memories, names)
     if not difference <= TOLERANCE:
         raise FindingsError(
@@ -119,9 +119,35 @@ def export(
             f"{TOLERANCE:g}; nothing was written"
         )
     atomic_write(out, data)
-    inputs = {_PICTURES: (1, 3, 1 if form == "stream" else frames, *padded)}
+    inputs = {_PICTURES: tuple(first.shape)}
     inputs |= {name: tuple(tensor.shape) for name, tensor in memories.items()}
     return Exported(form, inputs, outputs, difference, len(data))
+
+
+def _check(network: RetinaNet3D, form: Form) -> None:
+    """Nothing, where a network can be exported in a form.
+
+    Raises:
+        UsageError: if it cannot, or the libraries for it are not installed.
+    """
+    lacking = [name for name in _NEEDED if find_spec(name) is None]
+    if lacking:
+        raise UsageError(f"{', '.join(lacking)}: not installed; `pip install roadaware[export]` brings them")
+    reason = why_no_stream(network) if form == "stream" else None
+    if reason:
+        raise UsageError(f"this network has no stream form, since {reason}; export a clip")
+
+
+def _serialised(proto: Any) -> bytes:
+    """The bytes of the file.
+
+    Raises:
+        UsageError: if they are too many for the format.
+    """
+    if proto.ByteSize() > _MOST_BYTES:
+        raise UsageError("an ONNX file holds at most 2 GB, and this network has more weights")
+    data: bytes = proto.SerializeToString()
+    return data
 
 
 class _Clip(nn.Module):
@@ -248,8 +274,7 @@ def _facts(
     network: RetinaNet3D,
     facts: Mapping[str, Any],
     form: Form,
-    fitted_px: tuple[int, int],
-    padded_px: tuple[int, int],
+    sizes: Mapping[str, tuple[int, int]],
     memories: list[str],
 ) -> dict[str, str]:
     config = network.config
@@ -259,8 +284,7 @@ def _facts(
         "av_labels": list(facts["av_labels"]),
         "scores": "agentness, then all labels of all kinds in order",
         "normalisation": {"mean": config.mean, "std": config.std, "of": "pictures in [0, 1], red first"},
-        "fitted_px": fitted_px,
-        "padded_px": padded_px,
+        **sizes,
         "memories": memories,
         "config": configs.to_dict(config),
         "version": __version__,

@@ -1,4 +1,4 @@
-"""Boxes of an object detector with the class scores of our network, pooled from its pyramid; imports torch."""
+"""Boxes of an object detector with class scores of our network, pooled from its pyramid; imports torch."""
 
 from __future__ import annotations
 
