@@ -21,6 +21,8 @@ _DTYPES: dict[Kind, pl.DataType] = {
     "spans": pl.List(pl.List(pl.Int64())),
 }
 _SHOWN = 5
+_FEW = 1_000
+"""Of so few rows, a query that does everything at once costs more than Python."""
 
 
 def empty_table(name: str) -> pl.DataFrame:
@@ -49,14 +51,14 @@ def checked(name: str, frame: pl.DataFrame, *, claimed: bool) -> pl.DataFrame:
     if not isinstance(frame, pl.DataFrame):
         raise InputError(f"table {name} should be a polars DataFrame, not {type(frame).__name__}")
     table = TABLES[name]
-    missing = [c for c, column in table.columns.items() if column.required and c not in frame.columns]
+    schema = frame.schema
+    missing = [c for c, column in table.columns.items() if column.required and c not in schema]
     if missing:
         raise InputError(f"table {name} needs the columns {missing} and has {frame.columns}")
     casts = [
         cast
         for c, column in table.columns.items()
-        if c in frame.columns
-        and (cast := _cast(name, c, column, frame.schema[c], claimed=claimed)) is not None
+        if c in schema and (cast := _cast(name, c, column, schema[c], claimed=claimed)) is not None
     ]
     if casts:
         try:
@@ -167,18 +169,19 @@ def _fits(kind: Kind, dtype: Any) -> bool:
 
 def _check_rows(name: str, table: Table, frame: pl.DataFrame) -> None:
     """Nulls, keys, order of boxes and intervals, finite numbers."""
+    schema = frame.schema
     laws = {
         what: wrong
         for c, column in table.columns.items()
-        if c in frame.columns
-        for what, wrong in _column_laws(c, column, frame.schema[c])
+        if c in schema
+        for what, wrong in _column_laws(c, column, schema[c], frame[c].null_count())
     }
     if name == "boxes":
         laws["x1_px > x2_px"] = pl.col("x1_px") > pl.col("x2_px")
         laws["y1_px > y2_px"] = pl.col("y1_px") > pl.col("y2_px")
-    if "end_frame" in frame.columns and "start_frame" in frame.columns:
+    if "end_frame" in schema and "start_frame" in schema:
         laws["end_frame < start_frame"] = pl.col("end_frame") < pl.col("start_frame")
-    if "frame" in table.columns and "frame" in frame.columns:
+    if "frame" in table.columns and "frame" in schema:
         laws["frame < 0"] = pl.col("frame") < 0
     if laws:
         broken = frame.select(wrong.any().alias(what) for what, wrong in laws.items()).row(0, named=True)
@@ -191,10 +194,10 @@ def _check_rows(name: str, table: Table, frame: pl.DataFrame) -> None:
             _refuse(name, f"the key {' + '.join(table.key)} is repeated", frame, repeated)
 
 
-def _column_laws(c: str, column: Column, dtype: pl.DataType) -> Iterator[tuple[str, pl.Expr]]:
+def _column_laws(c: str, column: Column, dtype: pl.DataType, nulls: int) -> Iterator[tuple[str, pl.Expr]]:
     """What is wrong with a value of the column, by the words for it."""
     value = pl.col(c)
-    if not column.nullable:
+    if nulls and not column.nullable:
         yield f"{c} is null", value.is_null()
     if column.kind == "float":
         yield f"{c} is not finite", ~value.is_finite()
@@ -212,10 +215,14 @@ def _column_laws(c: str, column: Column, dtype: pl.DataType) -> Iterator[tuple[s
 
 def _increases(frame: pl.DataFrame, key: tuple[str, ...]) -> bool:
     """Whether each row's key is greater than the one before, which spares the search for repeated keys."""
-    greater = pl.lit(False)
+    first = frame[key[0]]
+    if len(key) == 1 and first.dtype == pl.Int64 and not first.null_count():
+        numbers = first.to_numpy()
+        return bool((numbers[1:] > numbers[:-1]).all())
+    greater, schema = pl.lit(False), frame.schema
     for c in reversed(key):
         column = pl.col(c)
-        column = column.to_physical() if frame.schema[c] in (pl.Enum, pl.Categorical) else column
+        column = column.to_physical() if schema[c] in (pl.Enum, pl.Categorical) else column
         before = column.shift(1)
         greater = (column > before) | ((column == before) & greater)
     return bool(frame.select(greater.all()).item())
@@ -224,20 +231,29 @@ def _increases(frame: pl.DataFrame, key: tuple[str, ...]) -> bool:
 def _lost(pointers: pl.Series, keys: pl.Series) -> pl.Series:
     """The pointers that are no key; the keys of a table are unique."""
     if keys.dtype.is_integer() and len(keys):
-        low: Any = keys.min()
-        high: Any = keys.max()
-        if high - low + 1 == len(keys) and pointers.is_between(low, high).all():
+        (low, high), (first, last) = _range(keys), _range(pointers)
+        if high - low + 1 == len(keys) and (first is None or low <= first <= last <= high):
             return pointers.clear()
     given = _plain(_distinct(pointers))
     return given.filter(~given.is_in(_plain(keys).implode()))
 
 
+def _range(values: pl.Series) -> tuple[Any, Any]:
+    return values.min(), values.max()
+
+
 def _distinct(values: pl.Series) -> pl.Series:
     """The values without nulls, each once; rows mostly come in runs, and only a run's first is looked at."""
+    if len(values) < _FEW:
+        return values.unique().drop_nulls()
     return values.filter(values.ne_missing(values.shift(1))).unique().drop_nulls()
 
 
 def _check_same_video(name: str, c: str, frame: pl.DataFrame, to: str, target: pl.DataFrame) -> None:
+    if len(frame) < _FEW and _same_video(
+        frame["video"], frame[c], target["video"], target[TABLES[to].key[0]]
+    ):
+        return
     pairs = frame.select("video", c)
     first = pl.any_horizontal(pl.all().ne_missing(pl.all().shift(1)))
     pairs = pairs.filter(first).drop_nulls().with_columns(pl.col("video").cast(pl.String))
@@ -246,6 +262,19 @@ def _check_same_video(name: str, c: str, frame: pl.DataFrame, to: str, target: p
     if len(astray):
         shown = astray.unique().sort("video", c).head(_SHOWN).rows(named=True)
         raise InputError(f"table {name}: {c} points into another video, first {shown}")
+
+
+def _same_video(videos: pl.Series, pointers: pl.Series, owners: pl.Series, keys: pl.Series) -> bool:
+    """Whether few pointers stay in their video, told quickly where the keys are consecutive numbers."""
+    if pointers.null_count() or not keys.dtype.is_integer() or not _consecutive(keys):
+        return False
+    pointed = owners.cast(pl.String)[pointers - keys[0]]
+    return not (pointed != videos.cast(pl.String)).any()
+
+
+def _consecutive(keys: pl.Series) -> bool:
+    numbers = keys.to_numpy()
+    return bool((numbers[1:] - numbers[:-1] == 1).all())
 
 
 def _check_frame_range(tables: Mapping[str, pl.DataFrame]) -> None:
@@ -258,6 +287,8 @@ def _check_frame_range(tables: Mapping[str, pl.DataFrame]) -> None:
         frame = tables.get(name)
         if frame is None or frame.is_empty():
             continue
+        if len(frame) < _FEW and not _behind(frame, videos):
+            continue
         # The last frame of each run of rows of one video: a hundred times fewer rows to group.
         starts = frame["video"].ne_missing(frame["video"].shift(1)).arg_true()
         last = np.maximum.reduceat(frame["frame"].to_numpy(), starts.to_numpy())
@@ -267,6 +298,13 @@ def _check_frame_range(tables: Mapping[str, pl.DataFrame]) -> None:
             late = late.group_by("video", "n_frames").agg(pl.col("frame").max()).sort("video")
             shown = late.head(_SHOWN).rows(named=True)
             raise InputError(f"table {name}: frames behind the end of {len(late)} videos, first {shown}")
+
+
+def _behind(frame: pl.DataFrame, videos: pl.DataFrame) -> bool:
+    """Whether one of few frames lies behind the end of its video."""
+    ends = dict(zip(videos["video"].to_list(), videos["n_frames"].to_list(), strict=True))
+    found = zip(frame["video"].to_list(), frame["frame"].to_list(), strict=True)
+    return any((end := ends.get(video)) is not None and number >= end for video, number in found)
 
 
 def _plain(values: pl.Series) -> pl.Series:
