@@ -6,8 +6,15 @@ import os
 import sys
 from collections import defaultdict
 
-import numba
 import pytest
+
+# One of several processes that share the machine is quicker with one thread than with all that wait for each
+# other; read by the libraries when they are imported.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    for library in ("OMP", "OPENBLAS", "MKL"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+import numba
 
 import example_counts
 import roadaware.geometry.compiled  # noqa: F401, it takes its cache folder when it is imported
