@@ -88,7 +88,8 @@ class Picture:
             buffer = io.BytesIO()
             _settle(self.figure)
             # `savefig` would go through the whole drawing once more, for a layout that is settled here.
-            FigureCanvasSVG(self.figure).print_svg(buffer, metadata={"Date": None})
+            canvas: Any = FigureCanvasSVG(self.figure)
+            canvas.print_svg(buffer, metadata={"Date": None})
         return _accessible(buffer.getvalue(), inert(self.title), inert(self.caption), key)
 
     def png(self, dpi: int = 120) -> bytes:
