@@ -33,8 +33,12 @@ def quality() -> Quality:
     return check(*renamed)
 
 
-def test_names_from_files_are_text(quality: Quality) -> None:
-    page = report(quality_sections(quality), title="Check")
+@pytest.fixture(scope="module")
+def page(quality: Quality) -> str:
+    return report(quality_sections(quality), title="Check")
+
+
+def test_names_from_files_are_text(quality: Quality, page: str) -> None:
     assert "alert(1)" in page
     assert "<script" not in page
     assert "<img" not in page
@@ -42,8 +46,7 @@ def test_names_from_files_are_text(quality: Quality) -> None:
     assert page == report(quality_sections(quality), title="Check")
 
 
-def test_every_row_carries_its_status_and_rules(quality: Quality) -> None:
-    page = report(quality_sections(quality), title="Check")
+def test_every_row_carries_its_status_and_rules(quality: Quality, page: str) -> None:
     wrong = quality.items.filter(pl.col("status") != "pass")
     held = re.findall(r'<tr class="(f\d(?: g\d+)+)">', page)
     assert len(held) == len(wrong)

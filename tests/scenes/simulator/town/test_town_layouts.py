@@ -130,7 +130,9 @@ def check_signals(layout: Layout) -> None:
         assert 0 < crossing.s_m < layout.roads[crossing.road].line.length
 
 
-@pytest.mark.parametrize("first", [0, 15, 30, 45])
+@pytest.mark.parametrize(
+    "first", [0, 15, *(pytest.param(first, marks=pytest.mark.slow) for first in (30, 45))]
+)
 def test_any_town_holds_together(first: int) -> None:
     for seed in range(first, first + 15):
         config, layout = drawn(seed)
