@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from pathlib import Path
 
 import pytest
 
+import real_sets
 from roadaware.analysis.audit import Audit, Finding, audit
-from roadaware.scenes.readers import read
 from roadaware.scenes.sampling import Iv2024
 
 ROOT = os.environ.get("ROADAWARE_DATA_DIR")
@@ -18,7 +17,7 @@ pytestmark = pytest.mark.skipif(ROOT is None, reason="ROADAWARE_DATA_DIR is unse
 
 @cache
 def audits() -> tuple[Audit, Audit]:
-    scenes = read("jaad", Path(str(ROOT)) / "jaad", cache=False)
+    scenes = real_sets.jaad()
     return audit(scenes, Iv2024.reference("action")), audit(scenes, Iv2024.default("action"))
 
 

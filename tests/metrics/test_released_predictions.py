@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import real_sets
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate
 from roadaware.scenes.predictions import of_samples
-from roadaware.scenes.readers import read
 from roadaware.scenes.sampling import protocol_named, sample
 
 DATA = os.environ.get("ROADAWARE_DATA_DIR")
@@ -65,7 +65,7 @@ REGIONS = (0.882, 0.459, 0.420, 0.471, 0.313, 0.271, 0.390, 0.470, 0.227, 0.123,
 
 @pytest.fixture(scope="module")
 def jaad():
-    return read("jaad", Path(DATA) / "jaad" / "JAAD-JAAD_2.0.zip", cache=False)
+    return real_sets.jaad()
 
 
 def judged(jaad, task):

@@ -11,21 +11,15 @@ import polars as pl
 import pytest
 from sklearn.metrics import roc_auc_score
 
+from real_sets import jaad
 from roadaware.analysis.compare import Comparison, compare
 from roadaware.metrics.pedestrians import PedestrianConfig, Task, evaluate, state_of
 from roadaware.scenes.predictions import of_samples, sample_scores
-from roadaware.scenes.readers import read
 from roadaware.scenes.sampling import Iv2024, sample
-from roadaware.scenes.tables import Scenes
 from roadaware.tasks.pedestrians import Baseline, baseline
 
 ROOT = os.environ.get("ROADAWARE_DATA_DIR")
 pytestmark = pytest.mark.skipif(ROOT is None, reason="ROADAWARE_DATA_DIR is unset: no real annotations")
-
-
-@cache
-def jaad() -> Scenes:
-    return read("jaad", Path(str(ROOT)) / "jaad", cache=False)
 
 
 @cache

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from sklearn.metrics import roc_auc_score
 
+import real_sets
 from roadaware.scenes.readers import read
 from roadaware.scenes.sampling import Iv2022, Iv2024, Wacv2021, sample
 
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.skipif(ROOT is None, reason="ROADAWARE_DATA_DIR is unse
 
 @pytest.fixture(scope="module")
 def jaad():
-    return read("jaad", Path(ROOT) / "jaad")
+    return real_sets.jaad()
 
 
 @pytest.fixture(scope="module")
