@@ -176,6 +176,6 @@ class Block:
 def chunks(*frames: Tensor) -> Iterator[slice]:
     """Runs of frames that go through some layers together, by the largest of their maps (n, C, H, W)."""
     count = len(frames[0])
-    each = max(map.stride(0) * map.element_size() for map in frames)
+    each = max(map[0].numel() * map.element_size() for map in frames)
     step = max(1, _CHUNK_BYTES // each) if frames[0].device.type == "cpu" else count
     return (slice(start, start + step) for start in range(0, count, step))

@@ -102,18 +102,20 @@ class Swift:
 
     def _first_stage(self, frames: Tensor) -> Tensor:
         """Stem and first stage."""
-        made = []
-        for some in chunks(
-            frames, frames[:, :1, ::2, ::2].expand(-1, self.stem[0].conv.out_channels, -1, -1)
-        ):
-            shown = frames[some].contiguous(memory_format=torch.channels_last)
-            for part in self.stem:
-                shown = part(shown)
-            made.append(shown if self.pool is None else functional.max_pool2d(shown, 3, 2, self.pool))
-        shown = torch.cat(made)
+        channels = self.stem[0].conv.out_channels
+        after = frames[:, :1, ::2, ::2].expand(-1, channels, -1, -1)
+        made = [self._stem(frames[some]) for some in chunks(frames, after)]
+        shown = made.pop() if len(made) == 1 else torch.cat(made)
+        made.clear()
         for block in self.blocks[0]:
             shown = block(shown)
         return shown
+
+    def _stem(self, frames: Tensor) -> Tensor:
+        shown = frames.contiguous(memory_format=torch.channels_last)
+        for part in self.stem:
+            shown = part(shown)
+        return shown if self.pool is None else functional.max_pool2d(shown, 3, 2, self.pool)
 
     def _pooled(self, frames: Tensor, begin: int) -> Tensor:
         """As `TimePool`, of the frames from `begin` on."""
