@@ -27,26 +27,28 @@ def native(request: pytest.FixtureRequest) -> NativeSet:
     return SETS[request.param]
 
 
-def more(text: bytes) -> Callable[[bytes], bytes]:
-    """The document with one more member."""
-    return lambda data: damage.one_more(data, text)
+def more(text: Callable[[], bytes]) -> Callable[[bytes], bytes]:
+    """The document with one more member, which is made when it is asked for."""
+    return lambda data: damage.one_more(data, text())
 
 
 BOMBS: dict[str, Callable[[bytes], bytes]] = {
-    "depth_100k": more(b"[" * 100_000 + b"]" * 100_000),
-    "depth_100k_of_objects": more(b'{"a":' * 100_000 + b"1" + b"}" * 100_000),
+    "depth_100k": more(lambda: b"[" * 100_000 + b"]" * 100_000),
+    "depth_100k_of_objects": more(lambda: b'{"a":' * 100_000 + b"1" + b"}" * 100_000),
     "a_million_open_lists": lambda data: data[:-1] + b', "more": ' + b"[" * MEBIBYTE,
-    "an_integer_of_5000_digits": more(b"9" * 5000),
-    "an_integer_of_4_million_digits": more(b"-" + b"9" * (4 * MEBIBYTE)),
+    "an_integer_of_5000_digits": more(lambda: b"9" * 5000),
+    "an_integer_of_4_million_digits": more(lambda: b"-" + b"9" * (4 * MEBIBYTE)),
     "an_unfinished_text_of_8_mb": lambda data: data[:-1] + b', "more": "' + b"a" * (8 * MEBIBYTE),
-    "a_name_twice_among_100k": more(b"{" + b",".join(b'"%d":0' % n for n in range(100_000)) + b',"0":1}'),
+    "a_name_twice_among_100k": more(
+        lambda: b"{" + b",".join(b'"%d":0' % n for n in range(100_000)) + b',"0":1}'
+    ),
     "garbage_behind_the_end": lambda data: data + b" " * (8 * MEBIBYTE) + b"x",
 }
 HARMLESS: dict[str, Callable[[bytes], bytes]] = {
     "8_mb_of_blanks": lambda data: data + b" " * (8 * MEBIBYTE),
-    "a_text_of_8_mb": more(b'"' + b"a" * (8 * MEBIBYTE) + b'"'),
-    "a_million_empty_lists": more(b"[" + b"[]," * MEBIBYTE + b"[]]"),
-    "a_million_names": more(b"{" + b",".join(b'"%d":0' % n for n in range(MEBIBYTE)) + b"}"),
+    "a_text_of_8_mb": more(lambda: b'"' + b"a" * (8 * MEBIBYTE) + b'"'),
+    "a_million_empty_lists": more(lambda: b"[" + b"[]," * MEBIBYTE + b"[]]"),
+    "a_million_names": more(lambda: b"{" + b",".join(b'"%d":0' % n for n in range(MEBIBYTE)) + b"}"),
 }
 
 
