@@ -29,7 +29,8 @@ class NativeSet:
     """One reader with its maker, the module `tests/data/<name>/make.py`.
 
     A maker has `make(root, *, frames)`, `FORMAT` (xml), `MAIN` (the file whose damage costs a video),
-    `VIDEO` (that video) and `OTHERS` (its further files); it may have `OPTIONS` (of the reader, where they
+    `VIDEO` (that video) and `OTHERS` (its further files); it may have `others_in(root)` (the further files of
+    a set, where their names depend on it), `OPTIONS` (of the reader, where they
     are not the usual ones), `SOLE` (the main file holds every video, so that its damage is an error),
     `DAMAGE` (changes of the main file by the names in `damage.CHANGES`, where those of XML do not fit),
     `BAD_ROW` (pattern in the reason for what `bad_row` does), `MEMBER` (a name in a JSON file, which stands
@@ -56,6 +57,11 @@ class NativeSet:
     @property
     def others(self) -> tuple[str, ...]:
         return tuple(self.maker.OTHERS)
+
+    def others_in(self, root: Path) -> tuple[str, ...]:
+        """The further files, some of which may be named by their content."""
+        found = getattr(self.maker, "others_in", None)
+        return tuple(found(root)) if found else self.others
 
     @property
     def options(self) -> dict[str, Any]:
@@ -95,7 +101,7 @@ class NativeSet:
 
     def alone(self, root: Path) -> Path:
         """Leave only the files of the main video."""
-        kept = {root / name for name in (self.main, *self.others)}
+        kept = {root / name for name in (self.main, *self.others_in(root))}
         for path in [p for p in root.rglob("*") if not p.is_dir() or p.is_symlink()]:
             if path not in kept:
                 path.unlink()

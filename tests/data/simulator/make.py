@@ -22,8 +22,7 @@ from roadaware.scenes.store import save
 FORMAT = "tables"
 VIDEO = "road-0001"
 MAIN = f"scenes/{VIDEO}/tables/meta.json"
-OTHERS: list[str] = []
-"""The further files of the main video; named by their content, so known once they are written."""
+OTHERS = ["simulation.json"]
 _ALONE = "where the only scene is damaged, nothing is left"
 _WHOLE = "tables are whole, or the scene is refused"
 EXCUSED = {
@@ -59,9 +58,13 @@ def make(root: Path, *, frames: int = 12) -> Path:
         "scenes": names,
     }
     (root / "simulation.json").write_text(json.dumps(head))
-    tables_of = sorted((root / "scenes" / VIDEO / "tables").glob("*.parquet"))
-    OTHERS[:] = ["simulation.json", *(path.relative_to(root).as_posix() for path in tables_of)]
     return root
+
+
+def others_in(root: Path) -> list[str]:
+    """The further files of the main video; tables are named by their content."""
+    tables = sorted((root / "scenes" / VIDEO / "tables").glob("*.parquet"))
+    return [*OTHERS, *(path.relative_to(root).as_posix() for path in tables)]
 
 
 def scene(name: str, frames: int) -> Episode:

@@ -77,7 +77,7 @@ def judge(each: NativeSet, root: Path, name: str, clean: Scenes) -> str:
 
 def fuzz(each: NativeSet, folder: Path, count: settings, ended: Counter[str]) -> None:
     root = each.alone(each.make(folder / "set", frames=4))
-    originals = {name: (root / name).read_bytes() for name in (each.main, *each.others)}
+    originals = {name: (root / name).read_bytes() for name in (each.main, *each.others_in(root))}
     clean = each.read(root)
 
     @count
