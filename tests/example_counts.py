@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import settings
 
 VARIABLE = "ROADAWARE_TESTS_FAST"
-_SHARE, _LEAST = 3, 8
+_SHARE, _LEAST = 3, 4
 
 
 def tried(examples: int, **more: Any) -> settings:

@@ -139,6 +139,7 @@ ROWS = [
 ]
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("case", FILES, ids=lambda case: case.name)
 @EVERY
 def test_damaged_file(native: NativeSet, root: Path, clean: Scenes, case: Case) -> None:
@@ -168,6 +169,7 @@ def test_same_content(native: NativeSet, root: Path, clean: Scenes, case: Case) 
     assert scenes.meta.notes == clean.meta.notes
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("case", ROWS, ids=lambda case: case.name)
 @EVERY
 def test_bad_row(native: NativeSet, root: Path, case: Case) -> None:

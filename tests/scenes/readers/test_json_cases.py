@@ -97,6 +97,7 @@ def test_damaged_file(native: NativeSet, root: Path, clean: Scenes, case: Case) 
     assert time.process_time() - started < 5
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("case", SAME, ids=lambda case: case.name)
 def test_same_content(native: NativeSet, root: Path, clean: Scenes, case: Case) -> None:
     edit(root / native.main, case.change)

@@ -173,6 +173,7 @@ def lone_copy(lone_roots: dict[str, Path], tmp_path: Path) -> Callable[[NativeSe
     return lambda each: copied(lone_roots[each.name], tmp_path / "lone")
 
 
+@pytest.mark.spread(2)
 @_each(FILES)
 def test_damaged_file(
     each: NativeSet, case: Case, copy: Callable[[NativeSet], Path], clean_scenes: dict[str, Scenes]
@@ -184,6 +185,7 @@ def test_damaged_file(
     assert time.process_time() - started < 10
 
 
+@pytest.mark.spread(2)
 @_each(ROWS)
 def test_bad_row(
     each: NativeSet, case: Case, lone_copy: Callable[[NativeSet], Path], lone_scenes: dict[str, Scenes]
@@ -203,6 +205,7 @@ def test_bad_row(
     assert len(held.join(unnumbered(clean)["boxes"], on=held.columns, nulls_equal=True)) == len(held)
 
 
+@pytest.mark.spread(2)
 @_each(ODD)
 def test_odd_value(
     each: NativeSet, case: Case, lone_copy: Callable[[NativeSet], Path], lone_scenes: dict[str, Scenes]
@@ -220,6 +223,7 @@ def test_odd_value(
         each.read(root, strict=True)
 
 
+@pytest.mark.spread(2)
 @_each(SAME)
 def test_same_content(
     each: NativeSet, case: Case, lone_copy: Callable[[NativeSet], Path], lone_scenes: dict[str, Scenes]

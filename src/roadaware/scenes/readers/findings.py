@@ -223,6 +223,8 @@ class Cells:
         return self.choice(name, ("0", "1")).to_physical().cast(pl.Boolean).alias(name)
 
     def _warn(self, raw: pl.Series, column: pl.Series, what: str) -> None:
+        if column.null_count() == raw.null_count():
+            return
         odd = raw.is_not_null() & column.is_null()
         if odd.any():
             first = int(odd.arg_true()[0])
