@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_files import Files
+from small_files import Command, Files
 
 from roadaware.scenes.demo import DemoFacts
 from roadaware.scenes.store import open_scenes
@@ -210,11 +210,11 @@ def test_a_limit_on_file_size_ends_with_4_and_leaves_the_old(files: Files, tmp_p
 
 
 @pytest.mark.parametrize("target", ["/proc/o.json", "/dev/null/o.json"])
-def test_an_output_that_cannot_be_made_ends_with_4(files: Files, target: str) -> None:
+def test_an_output_that_cannot_be_made_ends_with_4(roadaware: Command, files: Files, target: str) -> None:
     for option in ("--json", "-o"):
-        done = run(words(files, option, target))
-        assert done.returncode == 4
-        assert "/proc" in done.stderr or "/dev/null" in done.stderr
+        done = roadaware(*words(files, option, target))
+        assert done.code == 4
+        assert "/proc" in done.err or "/dev/null" in done.err
 
 
 @pytest.mark.parametrize(
