@@ -37,8 +37,7 @@ class NativeSet:
     for another after a change of it), `with_name(data, name)` (the JSON with a track called so),
     `hostile(content, text)` (puts the text where other things are due), `numbers()` (changes of the content
     to numbers that a careless reader would make room for), `with_video(root, name)` (adds a video of
-    that name), `MUTANTS` (how many it takes to meet a row that is refused, where 30 are too few) and
-    `EXCUSED`: name of a law or case to the reason why this reader breaks it.
+    that name) and `EXCUSED`: name of a law or case to the reason why this reader breaks it.
     """
 
     name: str

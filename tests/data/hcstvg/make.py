@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-MUTANTS = 60
 FORMAT = "json"
 MAIN = "test_proc.json"
 VIDEO = "55_vfjywN5CN0Y"

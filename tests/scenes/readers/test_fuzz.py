@@ -34,7 +34,7 @@ def changes(kinds: Iterable[str]) -> st.SearchStrategy[list[Change]]:
 CHANGES = changes(KINDS)
 CHANGES_OF = {"json": changes(JSON_KINDS), "plain xml": changes(PLAIN_XML_KINDS), "csv": changes(CSV_KINDS)}
 _QUIET = settings(deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
-FAST = settings(_QUIET, max_examples=30)
+FAST = settings(_QUIET, max_examples=75)
 SLOW = settings(_QUIET, max_examples=2000)
 
 
@@ -77,7 +77,6 @@ def judge(each: NativeSet, root: Path, name: str, clean: Scenes) -> str:
 
 def fuzz(each: NativeSet, folder: Path, count: settings, ended: Counter[str]) -> None:
     root = each.alone(each.make(folder / "set", frames=4))
-    count = settings(count, max_examples=max(count.max_examples, getattr(each.maker, "MUTANTS", 0)))
     originals = {name: (root / name).read_bytes() for name in (each.main, *each.others_in(root))}
     clean = each.read(root)
 
