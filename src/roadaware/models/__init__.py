@@ -28,6 +28,8 @@ NETWORKS: dict[str, str] = {
     "retinanet3d-transformers": "roadaware.models.retinanet3d.cards:TRANSFORMERS",
 }
 """Networks: the card of each; the last part of the name is the backbone."""
+CROSSING: dict[str, str] = {}
+"""Networks for pedestrians: the class, whose `config_class` says what it is made of."""
 
 
 def model_class(name: str) -> type[TabularModel]:
@@ -49,22 +51,28 @@ def create(name: str, **config: Any) -> Any:
         name: in the registry.
         config: the fields of a model's config; of a network `config` (a `RetinaNetConfig`; what is
             recommended where not given), `n_classes` (agentness and all labels) and `n_av` (actions of the
-            own vehicle).
+            own vehicle); of a network for pedestrians `config`, `shapes` of its inputs, `labels` and `tasks`.
 
     Raises:
         UsageError: if the name or a field of the config is unknown.
     """
     if name in MODELS:
         return model_class(name).create(**config)
+    if name in CROSSING:
+        network = _named(CROSSING[name])
+        return network(config.pop("config", None) or network.config_class(), **config)
     if name not in NETWORKS:
-        raise UsageError(f"no model is called '{name}'; there are {', '.join([*MODELS, *NETWORKS])}")
+        raise UsageError(
+            f"no model is called '{name}'; there are {', '.join([*MODELS, *CROSSING, *NETWORKS])}"
+        )
     return _named("roadaware.models.retinanet3d.cards:create")(NETWORKS[name].split(":")[1], **config)
 
 
 def cards() -> dict[str, ModelCard]:
     """The card of every model, in the order of the registry."""
     fitted = {name: model_class(name).card for name in MODELS}
-    return {**fitted, **{name: _named(where) for name, where in NETWORKS.items()}}
+    networks = {name: _named(where) for name, where in NETWORKS.items()}
+    return {**fitted, **{name: _named(where).card for name, where in CROSSING.items()}, **networks}
 
 
 def _named(where: str) -> Any:
