@@ -29,7 +29,7 @@ NETWORKS: dict[str, str] = {
 }
 """Networks: the card of each; the last part of the name is the backbone."""
 CROSSING: dict[str, str] = {}
-"""Networks for pedestrians: the class, whose `config_class` says what it is made of."""
+"""Networks for pedestrians: the `Entry` of each, which says where it is built."""
 
 
 def model_class(name: str) -> type[TabularModel]:
@@ -59,8 +59,8 @@ def create(name: str, **config: Any) -> Any:
     if name in MODELS:
         return model_class(name).create(**config)
     if name in CROSSING:
-        network = _named(CROSSING[name])
-        return network(config.pop("config", None) or network.config_class(), **config)
+        entry = _named(CROSSING[name])
+        return _named(entry.network)(config.pop("config", None) or entry.config_class(), **config)
     if name not in NETWORKS:
         raise UsageError(
             f"no model is called '{name}'; there are {', '.join([*MODELS, *CROSSING, *NETWORKS])}"

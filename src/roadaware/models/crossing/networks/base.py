@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from roadaware.errors import UsageError
-from roadaware.models.card import ModelCard
+from roadaware.models.crossing.entry import Entry
 from roadaware.models.crossing.inputs import named
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -34,7 +34,7 @@ class CrossingNet(nn.Module):
     A subclass builds its layers in `build`, which returns the width of its embedding, and looks in `look`.
 
     Args:
-        config: sizes, of `config_class`.
+        config: sizes, of the entry's `config_class`.
         shapes: of one sample of each input, frames first, in the order they are given.
         labels: how many there are; two make one logit, that of label 1.
         tasks: further answers and their sizes: {"trajectory": 30} frames, {"grid": 576} cells.
@@ -43,26 +43,21 @@ class CrossingNet(nn.Module):
         UsageError: if the network cannot work with these inputs, labels or tasks.
     """
 
-    card: ClassVar[ModelCard]
-    config_class: ClassVar[type[Any]]
-    reads: ClassVar[tuple[str, ...]]
-    """The inputs of the paper, in order."""
-    also_tells: ClassVar[tuple[str, ...]] = ()
-    """The tasks it can answer beside the label."""
+    entry: ClassVar[Entry]
 
     def __init__(
         self, config: Any, shapes: Shapes, labels: int = 2, tasks: Mapping[str, int] | None = None
     ) -> None:
         super().__init__()
         if not shapes:
-            raise UsageError(f"{self.card.name} needs inputs, such as {', '.join(self.reads)}")
+            raise UsageError(f"{self.entry.card.name} needs inputs, such as {', '.join(self.entry.reads)}")
         if labels < 2:
             raise UsageError(f"a question has at least two labels, not {labels}")
         self.config, self.shapes, self.labels = config, dict(shapes), labels
         self.tasks = dict(tasks or {})
-        unknown = [task for task in self.tasks if task not in self.also_tells]
+        unknown = [task for task in self.tasks if task not in self.entry.also_tells]
         if unknown:
-            raise UsageError(f"{self.card.name} does not answer {', '.join(unknown)}")
+            raise UsageError(f"{self.entry.card.name} does not answer {', '.join(unknown)}")
         self.sequences = [name for name, shape in self.shapes.items() if len(shape) == 2]
         self.pictures = [name for name, shape in self.shapes.items() if len(shape) == 4]
         for name in self.sequences:
