@@ -1,0 +1,7 @@
+"""What predictors of pedestrians look at, made from scenes with samples: one module per modality."""
+
+from __future__ import annotations
+
+from roadaware.tasks.crossing_inputs.catalogue import inputs, known_inputs, needs
+
+__all__ = ["inputs", "known_inputs", "needs"]

@@ -1,0 +1,98 @@
+"""Boxes as networks are given them: where, relative to what, and in which units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from roadaware.tasks.crossing_inputs.observations import Array, Observations
+
+NEEDS = "boxes with tubes, and width_px and height_px of the videos"
+PIXELS_NEED = "boxes with tubes"
+LEAST_ASPECT = 0.34
+"""A box counts as at least this wide for its height when its area scales it."""
+PUBLISHED_HEIGHT_PX = 1080
+"""Height of the pictures that areas are counted in, whatever size a film has."""
+CENTRE = ("x", "y", "log_width", "log_height", "x_velocity", "y_velocity", "width_growth", "height_growth")
+
+
+def shares(seen: Observations) -> Array:
+    """(n, t, 4) x1, y1, x2, y2 as shares of the picture's width and height.
+
+    A box that leaves the picture has shares below 0 or above 1.
+    """
+    return np.asarray(seen.corners_px / np.tile(seen.size_px, 2)[:, None, :])
+
+
+def pixels(seen: Observations) -> Array:
+    """(n, t, 4) x1, y1, x2, y2 in pixels of the original picture.
+
+    Source: Kotseruba et al., WACV 2021; PCPA and C3D are given absolute boxes.
+    """
+    return seen.corners_px
+
+
+def from_first(seen: Observations) -> Array:
+    """(n, t, 4) shares less those of the first observed box; the first step is 0.
+
+    The published code drops that first step of every input; here it stays, so that all inputs have the
+    same frames.
+
+    Source: Kotseruba et al., WACV 2021 (`normalize_boxes`).
+    """
+    held = shares(seen)
+    return np.asarray(held - held[:, :1])
+
+
+def from_last(seen: Observations) -> Array:
+    """(n, t, 4) shares less those of the last observed box; the last step is 0.
+
+    Source: Rasouli and Kotseruba, IV 2024 (`norm_bbox`).
+    """
+    held = shares(seen)
+    return np.asarray(held - held[:, -1:])
+
+
+def scaled(seen: Observations) -> Array:
+    """(n, t, 4) corners over the area of the box, in 1 / pixel of a picture 1080 high: a cue of depth.
+
+    A box narrower than 0.34 of its height counts as that wide, and no box as smaller than a pixel.
+
+    Source: Rasouli and Kotseruba, IV 2024 (`scaled_bbox`).
+    """
+    corners = seen.corners_px * (PUBLISHED_HEIGHT_PX / seen.size_px[:, 1])[:, None, None]
+    height = np.maximum(corners[..., 3] - corners[..., 1], 1.0)
+    width = np.maximum(corners[..., 2] - corners[..., 0], LEAST_ASPECT * height)
+    return np.asarray(corners / (width * height)[..., None])
+
+
+def centre(seen: Observations) -> Array:
+    """(n, t, 8) centre in shares, log of width and height in shares, and what each changes by in a frame.
+
+    Velocities look back to the box before, over as many frames as lie between. At the first observed box,
+    and where a tube has ended and its last box is repeated, they are NaN. A box thinner than a pixel counts
+    as one pixel.
+    """
+    x1, y1, x2, y2 = np.moveaxis(seen.corners_px, -1, 0)
+    width, height = seen.size_px[:, :1], seen.size_px[:, 1:]
+    states = [
+        (x1 + x2) / (2 * width),
+        (y1 + y2) / (2 * height),
+        np.log(np.maximum(x2 - x1, 1.0) / width),
+        np.log(np.maximum(y2 - y1, 1.0) / height),
+    ]
+    here = np.stack(states, axis=-1)
+    change = np.diff(here, axis=1, prepend=here[:, :1]) / seen.steps_frames[..., None]
+    return np.concatenate([here, change], axis=-1)
+
+
+FORMS: dict[str, tuple[Callable[[Observations], Array], str]] = {
+    "boxes": (shares, NEEDS),
+    "boxes:pixels": (pixels, PIXELS_NEED),
+    "boxes:first": (from_first, NEEDS),
+    "boxes:last": (from_last, NEEDS),
+    "boxes:scaled": (scaled, NEEDS),
+    "centre": (centre, NEEDS),
+}
+"""Name to what makes it and the tables it reads."""
