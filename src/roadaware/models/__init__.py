@@ -28,7 +28,15 @@ NETWORKS: dict[str, str] = {
     "retinanet3d-transformers": "roadaware.models.retinanet3d.cards:TRANSFORMERS",
 }
 """Networks: the card of each; the last part of the name is the backbone."""
-CROSSING: dict[str, str] = {}
+CROSSING: dict[str, str] = {
+    "single-rnn": "roadaware.models.crossing.entries.recurrent:SINGLE_RNN",
+    "multi-rnn": "roadaware.models.crossing.entries.recurrent:MULTI_RNN",
+    "stacked-rnn": "roadaware.models.crossing.entries.recurrent:STACKED_RNN",
+    "hierarchical-rnn": "roadaware.models.crossing.entries.recurrent:HIERARCHICAL_RNN",
+    "sfrnn": "roadaware.models.crossing.entries.recurrent:SFRNN",
+    "sfgru": "roadaware.models.crossing.entries.recurrent:SFGRU",
+    "pcpa": "roadaware.models.crossing.entries.pcpa:PCPA",
+}
 """Networks for pedestrians: the `Entry` of each, which says where it is built."""
 
 

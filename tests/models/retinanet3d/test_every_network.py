@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from roadaware import config as configs
 from roadaware.errors import UsageError
-from roadaware.models import MODELS, NETWORKS, cards, create
+from roadaware.models import CROSSING, MODELS, NETWORKS, cards, create
 from roadaware.models.retinanet3d.config import RetinaNetConfig, compact, default, reference
 from roadaware.models.retinanet3d.loss import losses
 from roadaware.models.retinanet3d.network import RetinaNet3D
@@ -181,7 +181,7 @@ def test_names_and_cards_need_no_torch() -> None:
         "print(len(cards()), 'torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [str(len(MODELS) + len(NETWORKS)), "False"]
+    assert done.stdout.split() == [str(len(MODELS) + len(CROSSING) + len(NETWORKS)), "False"]
 
 
 def test_batch_norm_learns_only_in_training() -> None:

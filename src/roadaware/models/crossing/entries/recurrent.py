@@ -1,0 +1,118 @@
+"""What is known of the recurrent networks of the benchmark: sizes and cards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from roadaware.models.card import ModelCard
+from roadaware.models.crossing.entry import Entry
+
+_BENCHMARK = "Kotseruba et al., Benchmark for Evaluating Pedestrian Action Prediction, WACV 2021"
+_READS = ("crop:box@224", "crop:surround@224", "pose", "boxes:first", "ego:speed")
+
+
+@dataclass(frozen=True)
+class RecurrentConfig:
+    """Sizes of a recurrent network.
+
+    Args:
+        width: units of each GRU.
+        pictures: convolutions that make numbers of each crop, one for all crops: blocks of VGG16, each
+            (layers, channels), or nothing where crops are not read.
+    """
+
+    width: int = 256
+    pictures: tuple[tuple[int, int], ...] = ((2, 64), (2, 128), (3, 256), (3, 512), (3, 512))
+
+    @classmethod
+    def small(cls) -> Self:
+        """A quarter of the published width."""
+        return cls(width=64, pictures=((2, 16), (2, 32), (3, 64), (3, 128), (3, 128)))
+
+    @classmethod
+    def tiny(cls) -> Self:
+        """For tests."""
+        return cls(width=8, pictures=((1, 4), (1, 6)))
+
+
+def _card(name: str, paper: str, diagram: str, parameters: str) -> ModelCard:
+    return ModelCard(
+        name=name,
+        paper=paper,
+        family="network",
+        tasks=("action", "intention", "risk"),
+        diagram=f"each crop -> VGG16 without its top, mean over the picture -> 512 numbers a frame; {diagram} -> FC",
+        parameters=f"{parameters} with all inputs of the paper, of which 14,714,688 are VGG16's; GRUs in "
+        "torch's form, which is that of Keras with reset_after",
+        inputs="any of two crops of 224 pixels, pose (36), boxes less the first box (4), speed (1); without "
+        "crops it is the same network without that branch; sequences standardised on train",
+        weights="none are shipped; trained here from scratch unless weights of VGG16 are given",
+        licence="that of the data it is trained on",
+    )
+
+
+def _entry(card: ModelCard, network: str, reads: tuple[str, ...] = _READS) -> Entry:
+    return Entry(card, RecurrentConfig, f"roadaware.models.crossing.networks.recurrent:{network}", reads)
+
+
+SINGLE_RNN = _entry(
+    _card(
+        "single-rnn",
+        f"Kotseruba et al., IV 2020, as in {_BENCHMARK}",
+        "all numbers of a frame side by side -> GRU 256, last state",
+        "15,731,009",
+    ),
+    "SingleRNN",
+)
+MULTI_RNN = _entry(
+    _card(
+        "multi-rnn",
+        f"after Bhattacharyya et al., CVPR 2018, as in {_BENCHMARK}",
+        "a GRU 256 for each input -> last states side by side",
+        "16,524,609",
+    ),
+    "MultiRNN",
+)
+STACKED_RNN = _entry(
+    _card(
+        "stacked-rnn",
+        f"after Yue-Hei Ng et al., CVPR 2015, as in {_BENCHMARK}",
+        "all numbers of a frame side by side -> as many GRUs 256 on top of each other as there are inputs, "
+        "last state of the topmost",
+        "17,310,017",
+    ),
+    "StackedRNN",
+)
+HIERARCHICAL_RNN = _entry(
+    _card(
+        "hierarchical-rnn",
+        f"after Du et al., CVPR 2015, as in {_BENCHMARK}",
+        "a GRU 256 for each input -> their states of each frame side by side -> GRU 256, last state",
+        "17,704,769",
+    ),
+    "HierarchicalRNN",
+)
+SFRNN = _entry(
+    _card(
+        "sfrnn",
+        f"Rasouli et al., BMVC 2019, as in {_BENCHMARK}",
+        "a tower of GRUs 256, one for each input in the given order, each reading that input beside all "
+        "states of the GRU below; last state of the topmost",
+        "17,310,017",
+    ),
+    "SFRNN",
+)
+SFGRU = _entry(
+    _card(
+        "sfgru",
+        "Rasouli et al., Pedestrian Action Anticipation using Contextual Feature Fusion in Stacked RNNs, "
+        "BMVC 2019",
+        "a tower of GRUs 256, one for each input in the order of the authors' code whatever the order given "
+        "(box crop, surround crop, pose, boxes, speed), each reading that input beside all states of the GRU "
+        "below; last state of the topmost. The authors' Keras of 2019 resets before the product and uses the "
+        "hard sigmoid; this is torch's GRU",
+        "17,310,017",
+    ),
+    "SFGRU",
+)

@@ -1,0 +1,71 @@
+"""Made inputs for networks of pedestrians: the shapes that names stand for, and random values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from roadaware.models.crossing.entry import Entry
+from roadaware.models.crossing.inputs import InputName, named
+
+WIDTHS = {
+    "boxes": 4,
+    "centre": 8,
+    "ego:action": 5,
+    "ego:code": 1,
+    "ego:speed": 1,
+    "ego:dynamics": 3,
+    "pose": 36,
+    "appearance": 24,
+    "traffic": 8,
+    "grid": 2,
+}
+CATEGORIES = 5
+TASKS = {"trajectory": 5, "grid": 6}
+
+
+def shape_of(name: str, frames: int = 16) -> tuple[int, ...]:
+    """What `shapes` says of an input; pictures have their channels last."""
+    parts = named(name)
+    if parts.pixels:
+        return (frames, parts.pixels, parts.pixels, CATEGORIES if parts.kind == "maps" else 3)
+    return (frames, WIDTHS.get(f"{parts.kind}:{parts.form}") or WIDTHS[parts.kind])
+
+
+def published_shapes(entry: Entry, frames: int = 16) -> dict[str, tuple[int, ...]]:
+    """Of the inputs of the paper."""
+    return {name: shape_of(name, frames) for name in entry.reads}
+
+
+def tiny_shapes(entry: Entry, frames: int = 8, pixels: int = 32) -> dict[str, tuple[int, ...]]:
+    """The same with small pictures."""
+    return {
+        name: shape_of(name, frames)
+        for read in entry.reads
+        if (name := str(InputName(named(read).kind, named(read).form, pixels if named(read).pixels else 0)))
+    }
+
+
+def batch(shapes: dict[str, tuple[int, ...]], n: int = 4, seed: int = 0) -> dict[str, Tensor]:
+    """Random values as a network is given them, pictures with their channels first."""
+    drawn = torch.Generator().manual_seed(seed)
+    made = {}
+    for name, shape in shapes.items():
+        if len(shape) == 4:
+            frames, rows, columns, channels = shape
+            made[name] = torch.rand(n, frames, channels, rows, columns, generator=drawn)
+        else:
+            made[name] = torch.randn(n, *shape, generator=drawn)
+    return made
+
+
+def nothing(shapes: dict[str, tuple[int, ...]], n: int = 4) -> dict[str, Tensor]:
+    """All zeros."""
+    return {name: torch.zeros_like(values) for name, values in batch(shapes, n).items()}
+
+
+def only(values: dict[str, Tensor], names: Iterable[str]) -> dict[str, Tensor]:
+    """Some inputs."""
+    return {name: values[name] for name in names}
