@@ -14,6 +14,7 @@ MODULES = (
     "statistics.bootstrap",
     "statistics.calibration",
     "metrics.scores",
+    "metrics.calibration",
     "metrics.pedestrian_core",
     "metrics.pedestrians",
     "metrics.detection.slices",

@@ -11,7 +11,7 @@ import polars as pl
 from roadaware.metrics.pedestrian_config import PedestrianConfig
 from roadaware.metrics.pedestrian_core import PedestrianCore, sample_weights
 from roadaware.metrics.per_pedestrian import Pedestrians
-from roadaware.metrics.scores import SampleScores, Texts, decisions
+from roadaware.metrics.scores import SampleScores, Texts, confidences, decisions
 
 
 def pedestrian_rows(state: SampleScores, config: PedestrianConfig) -> pl.DataFrame:
@@ -56,7 +56,8 @@ def sample_rows(state: SampleScores, config: PedestrianConfig) -> pl.DataFrame:
         decision), `truth_score` (score of the true class) and `weight` (null where the task has none).
     """
     both = np.hstack([1 - state.scores, state.scores]) if state.scores.shape[1] == 1 else state.scores
-    decided, each = decisions(state.scores), np.arange(len(state))
+    each = np.arange(len(state))
+    confidence, correct = confidences(state)
     longest = float(state.tte_frames.max()) if state.tte_frames is not None and len(state) else None
     weights = sample_weights(state, config, longest)
     return pl.DataFrame(
@@ -66,9 +67,9 @@ def sample_rows(state: SampleScores, config: PedestrianConfig) -> pl.DataFrame:
             "video": _text(state.video, len(state)),
             "tte_frames": _column(state.tte_frames, len(state), pl.Int64),
             "truth": state.truth,
-            "decision": decided,
-            "correct": decided == state.truth,
-            "confidence": both[each, decided],
+            "decision": decisions(state.scores),
+            "correct": correct,
+            "confidence": confidence,
             "truth_score": both[each, state.truth],
             "weight": _column(weights, len(state), pl.Float64),
         }

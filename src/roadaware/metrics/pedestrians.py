@@ -16,7 +16,7 @@ from roadaware.metrics.pedestrian_config import PedestrianConfig, Task
 from roadaware.metrics.pedestrian_core import METRIC_NAMES, UNITS, PedestrianCore, lower_is_better
 from roadaware.metrics.pedestrian_rows import class_counts, pedestrian_rows, sample_rows, why_undefined
 from roadaware.metrics.result import SUMMARY, MetricResult
-from roadaware.metrics.scores import SampleScores, clipped, decisions
+from roadaware.metrics.scores import SampleScores, clipped, decisions, group_labels
 from roadaware.scenes.predictions import Predictions, sample_scores
 from roadaware.scenes.tables import Scenes
 from roadaware.statistics.bootstrap import percentile_interval
@@ -106,7 +106,7 @@ def evaluate_samples(
     whole = state.take(order)
     scopes: list[tuple[str | None, PedestrianCore]] = [(None, PedestrianCore.of(whole, config))]
     if groups is not None:
-        scopes.extend(_groups(whole, _labels(groups, len(state))[order], config))
+        scopes.extend(_groups(whole, group_labels(groups, len(state))[order], config))
     rows = [row for group, core in scopes for row in _summary(group, core, draws, seed)]
     return MetricResult(
         summary=pl.DataFrame(rows, schema=SUMMARY, orient="row"),
@@ -197,13 +197,6 @@ def _check_task(state: SampleScores, config: PedestrianConfig) -> None:
             f"{config.task} needs {wanted} for each sample; got {columns}",
             hint="action has 1 column, intention 3, risk 12: is this the right file, and the right task?",
         )
-
-
-def _labels(groups: npt.ArrayLike, n: int) -> npt.NDArray[np.object_]:
-    labels = np.array(groups, dtype=object)
-    if labels.shape != (n,):
-        raise InputError(f"{n} samples need {n} labels of groups; got {labels.shape}")
-    return labels
 
 
 def _groups(

@@ -202,6 +202,33 @@ def decisions(scores: Floats) -> Ints:
     return largest
 
 
+def confidences(state: SampleScores) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """(n,) the probability of the class that each row decides for, and whether that is the true one.
+
+    One probability p: max(p, 1 - p). Several: the largest.
+
+    >>> state = SampleScores(np.array([0.25, 0.75]), np.array([0, 0]), ["a", "b"])
+    >>> confidences(state)
+    (array([0.75, 0.75]), array([ True, False]))
+    """
+    decided = decisions(state.scores)
+    single = state.scores.shape[1] == 1
+    both = np.hstack([1 - state.scores, state.scores]) if single else state.scores
+    return both[np.arange(len(state)), decided], decided == state.truth
+
+
+def group_labels(labels: npt.ArrayLike, n: int) -> npt.NDArray[np.object_]:
+    """(n,) the label of each sample's group, None where it is in none.
+
+    Raises:
+        InputError: if there is not one label per sample.
+    """
+    found = np.array(labels, dtype=object)
+    if found.shape != (n,):
+        raise InputError(f"{n} samples need {n} labels of groups; got {found.shape}")
+    return found
+
+
 def _integers(name: str, values: npt.ArrayLike) -> Ints:
     given = np.array(values)
     exact = given.dtype.kind in "iub" or not given.size

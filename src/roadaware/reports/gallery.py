@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 
 from roadaware.errors import UsageError
-from roadaware.metrics.pedestrians import SampleScores, Task, decisions
+from roadaware.metrics.pedestrians import SampleScores, Task
 from roadaware.metrics.result import MetricResult
+from roadaware.metrics.scores import confidences
 from roadaware.reports.curves import curve, precision_recall, reliability, score_over_time
 from roadaware.reports.picture import Picture
 from roadaware.reports.scene import Story, pedestrian_over_time, risk_regions
@@ -113,13 +114,8 @@ def _regions(state: SampleScores, result: MetricResult) -> Picture:
 
 
 def _reliability(state: SampleScores) -> Picture:
-    both = np.hstack([1 - state.scores, state.scores]) if state.scores.shape[1] == 1 else state.scores
-    decided = decisions(state.scores)
-    confidence = np.clip(both[np.arange(len(state)), decided], 0.0, 1.0)
-    correct = decided == state.truth
-    bins = calibration.reliability(confidence, correct)
-    error = calibration.expected_calibration_error(confidence, correct)
-    return reliability(bins.confidence, bins.accuracy, bins.count, error=error)
+    bins = calibration.reliability(*confidences(state))
+    return reliability(bins.confidence, bins.accuracy, bins.count, error=bins.expected_error)
 
 
 def _most_telling(scenes: Scenes, state: SampleScores) -> str:
