@@ -39,6 +39,8 @@ class RetinaNetConfig:
         head_layers: convolutions over space before the last one of each head.
         head_width: channels inside the heads; None for those of the pyramid.
         head_time: frames that the last convolution of each head spans, 1 or 3.
+        head_start: the inner convolutions of the heads begin with a deviation of 0.01 (`small`, as released),
+            or as large as keeps the size of what passes (`kept`): narrow heads then learn several times faster.
         anchor_sizes_px, anchor_scales, anchor_ratios: of each level; ratios are height by width.
         anchors: `retina`, or `kmeans`: three fixed shapes per level, as the release offers for UCF24.
         prior: probability that the class scores start from.
@@ -88,6 +90,7 @@ class RetinaNetConfig:
     head_layers: int = 3
     head_width: int | None = None
     head_time: int = 3
+    head_start: Literal["small", "kept"] = "small"
     anchor_sizes_px: tuple[float, ...] = (32.0, 64.0, 128.0, 256.0, 512.0)
     anchor_scales: tuple[float, ...] = (1.0, 2 ** (1 / 3), 2 ** (2 / 3))
     anchor_ratios: tuple[float, ...] = (0.5, 1.0, 2.0)
@@ -164,6 +167,7 @@ def compact(**fields: object) -> RetinaNetConfig:
         "head_width": 48,
         "head_layers": 2,
         "head_time": 1,
+        "head_start": "kept",
         "anchor_sizes_px": (16.0, 32.0, 64.0, 128.0),
         "anchor_scales": (1.0, 2**0.5),
         "short_side_px": 240,

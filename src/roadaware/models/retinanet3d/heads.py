@@ -65,7 +65,10 @@ class Head(nn.Sequential):
 
 
 def head(config: RetinaNetConfig, outputs: int) -> Head:
-    """A head with `outputs` numbers for each anchor; weights are drawn with deviation 0.01."""
+    """A head with `outputs` numbers for each anchor; its last weights are drawn with deviation 0.01.
+
+    The inner ones are drawn likewise, or after He et al. (ICCV 2015, eq. 10), as `config.head_start` says.
+    """
     inputs = config.width
     layers: list[nn.Module] = []
     for _ in range(config.head_layers):
@@ -84,7 +87,10 @@ def head(config: RetinaNetConfig, outputs: int) -> Head:
     )
     for layer in layers:
         if isinstance(layer, nn.Conv3d):
-            nn.init.normal_(layer.weight, std=0.01)
+            if config.head_start == "kept" and layer is not layers[-1]:
+                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+            else:
+                nn.init.normal_(layer.weight, std=0.01)
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
     return Head(*layers)
