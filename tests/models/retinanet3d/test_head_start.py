@@ -13,7 +13,7 @@ def test_inner_layers_of_a_head_shrink_what_passes_as_released_or_keep_its_size(
     made = head(default(width=64, head_width=48, head_time=1, head_start=start), outputs=4)
     seen = torch.randn(1, 64, 1, 16, 16)
 
-    passed = made.inner(seen)
+    passed = made.inner(seen).detach()
 
     assert low < float(passed.square().mean().sqrt() / seen.square().mean().sqrt()) < high
     assert float(made.end.weight.detach().std()) == pytest.approx(0.01, rel=0.1)

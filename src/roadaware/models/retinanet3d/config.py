@@ -40,7 +40,7 @@ class RetinaNetConfig:
         head_width: channels inside the heads; None for those of the pyramid.
         head_time: frames that the last convolution of each head spans, 1 or 3.
         head_start: the inner convolutions of the heads begin with a deviation of 0.01 (`small`, as released),
-            or as large as keeps the size of what passes (`kept`): narrow heads then learn several times faster.
+            or as large as keeps the size of what passes (`kept`): narrow heads then learn much faster.
         anchor_sizes_px, anchor_scales, anchor_ratios: of each level; ratios are height by width.
         anchors: `retina`, or `kmeans`: three fixed shapes per level, as the release offers for UCF24.
         prior: probability that the class scores start from.
