@@ -1,73 +1,144 @@
-"""The inputs by name: which there are, what they read, and all of a split put together."""
+"""The inputs by name: which there are, what they read, and those of a split put together."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from roadaware.errors import InputError, UsageError
-from roadaware.models.crossing.inputs import Column, Held, InputSet, named
+from roadaware.models.crossing.inputs import Column, Held, InputName, InputSet, named
 from roadaware.scenes.tables import Scenes
-from roadaware.tasks.crossing_inputs import boxes, ego
+from roadaware.tasks.crossing_inputs import appearance, behaviour, boxes, ego, grid, pose, traffic
+from roadaware.tasks.crossing_inputs.cutting import CategoryMap, Crop, Cutter
+from roadaware.tasks.crossing_inputs.cuttings import Cuttings, Pictures, Shares
+from roadaware.tasks.crossing_inputs.footage import Films, masks
+from roadaware.tasks.crossing_inputs.media import Media
 from roadaware.tasks.crossing_inputs.observations import Array, Observations, observe
 
-_HELD = {**boxes.FORMS, **ego.FORMS}
+_TABLES: dict[str, tuple[Callable[[Observations], Array], str]] = {
+    **boxes.FORMS,
+    **ego.FORMS,
+    **traffic.FORMS,
+    **appearance.FORMS,
+    **grid.FORMS,
+}
+_POSES = {"pose": pose.NEEDS, "pose:box": f"{pose.NEEDS}; boxes"}
+_FILMS = "boxes with tubes, and the films (media.root)"
+_PICTURES = {
+    "crop:box": _FILMS,
+    "crop:context": _FILMS,
+    "crop:surround": _FILMS,
+    "maps": "boxes with tubes, and class masks: the simulator's, or PNGs (media.maps)",
+}
+_NEEDS = {
+    **{name: needed for name, (_, needed) in _TABLES.items()},
+    **_POSES,
+    **_PICTURES,
+    "behaviour": behaviour.NEEDS,
+}
+_MOST_PIXELS = 1024
 
 
 def known_inputs() -> tuple[str, ...]:
-    """The names that `inputs` knows; `@224` stands for any side in pixels."""
-    return tuple(_HELD)
+    """The names of all inputs; what is a picture is followed by `@` and its side, such as `crop:box@112`."""
+    return tuple(_NEEDS)
 
 
 def needs(name: str) -> str:
     """In words, which tables and files an input reads.
 
+    Args:
+        name: as `inputs` takes it, or as `known_inputs` gives it.
+
     Raises:
         UsageError: if there is no such input.
     """
-    return _HELD[_known(name)][1]
+    return _NEEDS[name if name in _NEEDS else _plain(_parsed(name))]
 
 
-def inputs(scenes: Scenes, split: str, names: Sequence[str]) -> InputSet:
+def inputs(
+    scenes: Scenes, split: str, names: Sequence[str], *, leaks: bool = False, media: Media | None = None
+) -> InputSet:
     """What the samples of one split look like, in the order of `tasks.pedestrians.examples`.
+
+    Pictures are cut when they are taken; everything else is in memory. What is unknown is NaN.
 
     Args:
         scenes: with `samples` cut by a protocol.
         split: train, val or test.
         names: of inputs, in the order in which a network is to be given them.
+        leaks: give also what tells the label.
+        media: where films, masks and files of poses lie.
 
     Raises:
-        UsageError: if a name is unknown or given twice, or the samples were not cut for such a split.
+        UsageError: if a name is unknown or given twice, one leaks, or the samples were not cut for the split.
         InputError: if the split has no samples, or the scenes lack what an input reads.
     """
-    for name in names:
-        _known(name)
-    if len(set(names)) < len(names) or not names:
+    asked = {name: _parsed(name) for name in names}
+    if len(asked) < len(names) or not names:
         raise UsageError(f"inputs are named once each, and at least one; got {list(names)}")
     seen = observe(scenes, split)
-    return InputSet({name: _column(seen, name) for name in names}, len(seen))
+    columns = {
+        **_cut(seen, {name: parts for name, parts in asked.items() if parts.kind == "crop"}, media),
+        **_cut(seen, {name: parts for name, parts in asked.items() if parts.kind == "maps"}, media),
+    }
+    for name, parts in asked.items():
+        if name not in columns:
+            columns[name] = _held(_values(seen, parts, leaks, media), name)
+    return InputSet({name: columns[name] for name in names}, len(seen))
 
 
-def _column(seen: Observations, name: str) -> Column:
-    return _held(_HELD[_known(name)][0](seen), name)
+def _values(seen: Observations, parts: InputName, leaks: bool, media: Media | None) -> Array:
+    if parts.kind == "pose":
+        return pose.pose(seen, media, parts.form)
+    if parts.kind == "behaviour":
+        return behaviour.behaviour(seen, leaks=leaks)
+    return _TABLES[_plain(parts)][0](seen)
 
 
-def _held(values: Array, name: str) -> Held:
-    """In single precision; a number that is not finite but known is refused."""
+def _held(values: Array, name: str) -> Column:
     if np.isinf(values).any():
         raise InputError(f"the input {name} holds numbers that are not finite")
     return Held(np.ascontiguousarray(values, dtype=np.float32))
 
 
-def _known(name: str) -> str:
+def _cut(seen: Observations, asked: dict[str, InputName], media: Media | None) -> dict[str, Column]:
+    """Columns of pictures; those of one kind are cut in one pass."""
+    if not asked:
+        return {}
+    maps = next(iter(asked.values())).kind == "maps"
+    footage = masks(seen.scenes, media) if maps else Films(seen.scenes, media)
+    given = media or Media()
+    cutters: dict[str, Cutter] = {
+        name: CategoryMap(parts.pixels, given.classes, given.crops.enlarge)
+        if maps
+        else Crop(parts.form, parts.pixels, given.crops)
+        for name, parts in asked.items()
+    }
+    cuttings = Cuttings(seen, footage, cutters, given)
+    return {name: (Shares if maps else Pictures)(cuttings, name) for name in asked}
+
+
+def _plain(parts: InputName) -> str:
+    return f"{parts.kind}:{parts.form}" if parts.form else parts.kind
+
+
+def _parsed(name: str) -> InputName:
+    """The parts of a name that there is.
+
+    Raises:
+        UsageError: if there is none, with the nearest; or a picture has no side, or another input has one.
+    """
     parts = named(name)
-    plain = f"{parts.kind}:{parts.form}" if parts.form else parts.kind
-    if plain not in _HELD:
-        near = difflib.get_close_matches(plain, _HELD, n=1)
+    plain = _plain(parts)
+    if plain not in _NEEDS:
+        near = difflib.get_close_matches(plain, _NEEDS, n=1)
         guess = f"; did you mean '{near[0]}'?" if near else "."
         raise UsageError(f"no input '{name}'{guess} There are {', '.join(known_inputs())}")
-    if parts.pixels:
+    if plain in _PICTURES and not 1 <= parts.pixels <= _MOST_PIXELS:
+        raise UsageError(f"'{name}' is a picture and needs its side in pixels: '{plain}@112'")
+    if parts.pixels and plain not in _PICTURES:
         raise UsageError(f"'{name}' is no picture; write '{plain}'")
-    return plain
+    return parts

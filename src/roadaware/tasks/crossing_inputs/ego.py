@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import polars as pl
 
 from roadaware.errors import InputError
 from roadaware.models.crossing.features import VEHICLE_ACTIONS
-from roadaware.tasks.crossing_inputs.observations import Array, Observations, one_hot
+from roadaware.tasks.crossing_inputs.observations import Array, Observations, one_hot, says
 
 KMH_PER_MPS = 3.6
 DYNAMICS = ("speed_mps", "acceleration_mps2", "yaw_rate_radps", "known")
@@ -125,16 +124,11 @@ FORMS: dict[str, tuple[Callable[[Observations], Array], str]] = {
 def _told(seen: Observations, column: str, name: str, needed: str) -> None:
     """Refuse frames that say nothing of a column."""
     frames = seen.scenes.frames
-    if column not in frames.columns or frames[column].null_count() == len(frames):
-        others = "ego:speed" if _says(seen, "ego_speed_kmh") else "ego:action"
-        has = others if _says(seen, "ego_speed_kmh") or _says(seen, "vehicle_action") else "nothing of it"
+    if not says(frames, column):
+        others = {"ego_speed_kmh": "ego:speed", "vehicle_action": "ego:action"}
+        has = [name for told, name in others.items() if says(frames, told)]
         message = f"{name} read {needed}; these scenes tell no {column}"
-        raise InputError(message, hint=f"of the own vehicle's motion there is {has}")
-
-
-def _says(seen: Observations, column: str) -> bool:
-    frames = seen.scenes.frames
-    return column in frames.columns and not frames[column].cast(pl.String).is_null().all()
+        raise InputError(message, hint=f"of the own vehicle they know {', '.join(has) or 'nothing'}")
 
 
 def _rate(seen: Observations, told: Array) -> Array:

@@ -191,6 +191,16 @@ def numbers(column: pl.Series, words: Sequence[str] | None = None) -> Array:
     return values
 
 
+def says(table: pl.DataFrame, column: str) -> bool:
+    """Whether a table has a column, and knows it anywhere.
+
+    Args:
+        table: any.
+        column: its name.
+    """
+    return column in table.columns and table[column].null_count() < len(table)
+
+
 def one_hot(places: Array, n: int) -> Array:
     """(..., n) one in the place that is told, zeros alone where it is NaN.
 

@@ -1,0 +1,57 @@
+"""How a pedestrian looks to annotators: the 24 flags of JAAD."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from roadaware.errors import InputError
+from roadaware.tasks.crossing_inputs.observations import Array, Observations
+
+NEEDS = "the 24 appearance flags of the boxes (JAAD, read with appearance=True)"
+FLAGS = (
+    "baby",
+    "backpack",
+    "bag_elbow",
+    "bag_hand",
+    "bag_left_side",
+    "bag_right_side",
+    "bag_shoulder",
+    "bicycle_motorcycle",
+    "cap",
+    "clothes_below_knee",
+    "clothes_lower_dark",
+    "clothes_lower_light",
+    "clothes_upper_dark",
+    "clothes_upper_light",
+    "hood",
+    "object",
+    "phone",
+    "pose_back",
+    "pose_front",
+    "pose_left",
+    "pose_right",
+    "stroller_cart",
+    "sunglasses",
+    "umbrella",
+)
+
+
+def appearance(seen: Observations) -> Array:
+    """(n, t, 24) 0 or 1 for each of `FLAGS`, NaN where unknown.
+
+    Every pedestrian whom the protocols sample from JAAD has them, so that their presence tells nothing.
+
+    Raises:
+        InputError: if the boxes lack one of them.
+    """
+    lost = [flag for flag in FLAGS if flag not in seen.scenes.boxes.columns]
+    if lost:
+        message = f"appearance reads {NEEDS}; these boxes lack {', '.join(lost[:4])}"
+        raise InputError(message, hint="no other dataset has them; read('jaad', root, appearance=True)")
+    return np.stack([seen.at_boxes(flag) for flag in FLAGS], axis=-1)
+
+
+FORMS: dict[str, tuple[Callable[[Observations], Array], str]] = {"appearance": (appearance, NEEDS)}
+"""Name to what makes it and the tables it reads."""
