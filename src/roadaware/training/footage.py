@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -131,6 +132,9 @@ def resized(picture: Picture, size: tuple[int, int]) -> Picture:
 class Footage:
     """Opens pictures of films; a clip costs one jump to a key frame, or nothing where it is kept.
 
+    Most films have few key frames, so that a jump decodes much that nobody asked for: a film that fits into
+    what is left of the memory is decoded once, whole.
+
     Args:
         films: by number.
         sizes: (height, width) that the pictures of each film are brought to.
@@ -158,11 +162,28 @@ class Footage:
         kept = self._kept.get((film, frame))
         if kept is not None:
             return kept
+        if self._fits(film):
+            self._keep_whole(film)
+            if (film, frame) in self._kept:
+                return self._kept[film, frame]
         picture = resized(self._decoded(film, frame), self.sizes[film])
         if picture.nbytes <= self._room:
             self._room -= picture.nbytes
             self._kept[film, frame] = picture
         return picture
+
+    def _fits(self, number: int) -> bool:
+        film, (height, width) = self.films[number], self.sizes[number]
+        return not film.is_pictures and 0 < film.n_frames * height * width * 3 <= self._room
+
+    def _keep_whole(self, number: int) -> None:
+        """Keep the pictures of a film up to its first damage, which is told when somebody asks for it."""
+        film = self.films[number]
+        with suppress(InputError), VideoReader(Path(film.path)) as reader:
+            for frame, picture in zip(range(film.n_frames), reader, strict=False):
+                held = resized(picture, self.sizes[number])
+                self._room -= held.nbytes
+                self._kept[number, frame] = held
 
     def _decoded(self, number: int, frame: int) -> Picture:
         film = self.films[number]
