@@ -36,6 +36,13 @@ CROSSING: dict[str, str] = {
     "sfrnn": "roadaware.models.crossing.entries.recurrent:SFRNN",
     "sfgru": "roadaware.models.crossing.entries.recurrent:SFGRU",
     "pcpa": "roadaware.models.crossing.entries.pcpa:PCPA",
+    "transformer-encoder": "roadaware.models.crossing.entries.transformers:ENCODER",
+    "transformer-encoder-decoder": "roadaware.models.crossing.entries.transformers:ENCODER_DECODER",
+    "spi-net": "roadaware.models.crossing.entries.skeletal:SPI_NET",
+    "trouspi-net": "roadaware.models.crossing.entries.skeletal:TROUSPI_NET",
+    "biped": "roadaware.models.crossing.entries.multitask:BIPED",
+    "pedformer": "roadaware.models.crossing.entries.multitask:PEDFORMER",
+    "steady": "roadaware.models.crossing.entries.steady:STEADY",
 }
 """Networks for pedestrians: the `Entry` of each, which says where it is built."""
 

@@ -16,21 +16,26 @@ WIDTHS = {
     "ego:action": 5,
     "ego:code": 1,
     "ego:speed": 1,
-    "ego:dynamics": 3,
+    "ego:dynamics": 4,
+    "ego:obd": 7,
+    "ego:filtered": 7,
     "pose": 36,
     "appearance": 24,
     "traffic": 8,
-    "grid": 2,
+    "grid": 1,
 }
-CATEGORIES = 5
+CATEGORIES = 6
 TASKS = {"trajectory": 5, "grid": 6}
 
 
 def shape_of(name: str, frames: int = 16) -> tuple[int, ...]:
-    """What `shapes` says of an input; pictures have their channels last."""
+    """What `shapes` says of an input; crops have their channels last, maps have them first."""
     parts = named(name)
-    if parts.pixels:
-        return (frames, parts.pixels, parts.pixels, CATEGORIES if parts.kind == "maps" else 3)
+    side = parts.pixels
+    if parts.kind == "maps":
+        return (frames, CATEGORIES, side, side)
+    if side:
+        return (frames, side, side, 3)
     return (frames, WIDTHS.get(f"{parts.kind}:{parts.form}") or WIDTHS[parts.kind])
 
 
@@ -54,10 +59,12 @@ def batch(shapes: dict[str, tuple[int, ...]], n: int = 4, seed: int = 0) -> dict
     made = {}
     for name, shape in shapes.items():
         if len(shape) == 4:
-            frames, rows, columns, channels = shape
-            made[name] = torch.rand(n, frames, channels, rows, columns, generator=drawn)
+            frames, *side = shape if named(name).kind == "maps" else (shape[0], shape[3], *shape[1:3])
+            made[name] = torch.rand(n, frames, *side, generator=drawn)
         else:
             made[name] = torch.randn(n, *shape, generator=drawn)
+            if named(name).kind == "grid":
+                made[name] = torch.randint(0, 576, (n, *shape), generator=drawn).float()
     return made
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from roadaware.models.card import ModelCard
+from roadaware.models.crossing.entries.pixels import LICENCE, TASKS
 from roadaware.models.crossing.entry import Entry
 
 
@@ -39,18 +40,18 @@ PCPA = Entry(
         name="pcpa",
         paper="Kotseruba et al., Benchmark for Evaluating Pedestrian Action Prediction, WACV 2021",
         family="network",
-        tasks=("action", "intention", "risk"),
+        tasks=TASKS,
         diagram="crops -> C3D without its top, flattened -> FC 256 sigmoid; each sequence -> GRU 256, all "
-        "states -> attention over time asked by the last state -> tanh of 256 -> dropout 0.5; all of these as a "
-        "sequence, crops first -> the same attention, asked by the last -> FC. Without crops that branch is "
-        "missing; with one input alone there is no second attention",
+        "states -> attention over time asked by the last state -> tanh of 256 -> dropout 0.5; all of these, "
+        "crops first, as one sequence -> the same attention, asked by the last -> FC. Without crops that "
+        "branch is missing; with one input alone there is no second attention",
         parameters="31,165,953 with crops of 112 pixels in 16 frames, pose, boxes and speed",
         inputs="crops of the box of 112 pixels, pose (36), boxes (4), speed (1), 16 frames; the authors' "
         "code takes boxes in pixels, here sequences are standardised on train",
         weights="none are shipped; the authors' code starts C3D at random too",
-        licence="that of the data it is trained on",
-        published="PIE accuracy 0.87, F1 0.77; JAAD behaviour F1 0.71 (WACV 2021); the authors have since "
-        "corrected JAAD all to accuracy 0.83, F1 0.64",
+        licence=LICENCE,
+        published="PIE accuracy 0.87, F1 0.77 [recalled]; JAAD all accuracy 0.83, F1 0.64 (the authors' "
+        "correction of 0.85)",
     ),
     PcpaConfig,
     "roadaware.models.crossing.networks.pcpa:PCPA",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from roadaware.models.card import ModelCard
+from roadaware.models.crossing.entries.pixels import LICENCE, TASKS, Pixels
 from roadaware.models.crossing.entry import Entry
 
 _BENCHMARK = "Kotseruba et al., Benchmark for Evaluating Pedestrian Action Prediction, WACV 2021"
@@ -18,22 +19,23 @@ class RecurrentConfig:
 
     Args:
         width: units of each GRU.
-        pictures: convolutions that make numbers of each crop, one for all crops: blocks of VGG16, each
-            (layers, channels), or nothing where crops are not read.
+        filters: channels of VGG16's five stages, through which crops are seen.
+        pixels: which numbers their colours become; see `Pixels`.
     """
 
     width: int = 256
-    pictures: tuple[tuple[int, int], ...] = ((2, 64), (2, 128), (3, 256), (3, 512), (3, 512))
+    filters: tuple[int, ...] = (64, 128, 256, 512, 512)
+    pixels: Pixels = "imagenet"
 
     @classmethod
     def small(cls) -> Self:
-        """A quarter of the published width."""
-        return cls(width=64, pictures=((2, 16), (2, 32), (3, 64), (3, 128), (3, 128)))
+        """A quarter of the published widths, for crops of 64 pixels."""
+        return cls(width=64, filters=(16, 32, 64, 128, 128))
 
     @classmethod
     def tiny(cls) -> Self:
         """For tests."""
-        return cls(width=8, pictures=((1, 4), (1, 6)))
+        return cls(width=8, filters=(2, 2, 4, 4, 4))
 
 
 def _card(name: str, paper: str, diagram: str, parameters: str) -> ModelCard:
@@ -41,14 +43,14 @@ def _card(name: str, paper: str, diagram: str, parameters: str) -> ModelCard:
         name=name,
         paper=paper,
         family="network",
-        tasks=("action", "intention", "risk"),
-        diagram=f"each crop -> VGG16 without its top, mean over the picture -> 512 numbers a frame; {diagram} -> FC",
+        tasks=TASKS,
+        diagram=f"each crop -> VGG16 without its top, mean over the picture (512); {diagram} -> FC",
         parameters=f"{parameters} with all inputs of the paper, of which 14,714,688 are VGG16's; GRUs in "
         "torch's form, which is that of Keras with reset_after",
         inputs="any of two crops of 224 pixels, pose (36), boxes less the first box (4), speed (1); without "
         "crops it is the same network without that branch; sequences standardised on train",
         weights="none are shipped; trained here from scratch unless weights of VGG16 are given",
-        licence="that of the data it is trained on",
+        licence=LICENCE,
     )
 
 

@@ -91,13 +91,14 @@ class Thinking(nn.Module):
         return answer
 
 
-def places(length: int, width: int, like: Tensor) -> Tensor:
-    """(length, width) sines and cosines that tell places of a sequence apart.
+def places(sequence: Tensor) -> Tensor:
+    """(T, width) sines and cosines that tell the places of sequences (.., T, width) apart.
 
     Source:
         Vaswani et al., NeurIPS 2017, Section 3.5.
     """
-    at = torch.arange(length, device=like.device, dtype=like.dtype)[:, None]
-    even = torch.arange(0, width, 2, device=like.device, dtype=like.dtype)
+    length, width = sequence.shape[-2:]
+    at = torch.arange(length, device=sequence.device, dtype=sequence.dtype)[:, None]
+    even = torch.arange(0, width, 2, device=sequence.device, dtype=sequence.dtype)
     angle = at * torch.exp(even * (-math.log(10_000.0) / width))
     return torch.stack([angle.sin(), angle.cos()], -1).flatten(1)[:, :width]

@@ -34,7 +34,8 @@ class PCPA(CrossingNet):
             raise UsageError(f"pcpa reads one kind of crops and sequences, not {', '.join([*crops, *odd])}")
         self._crops, width = crops, self.config.width
         for name in crops:
-            self.c3d = C3DFeatures(self.shapes[name][:3], self.config.filters)
+            frames, rows, columns, _ = self.shapes[name]
+            self.c3d = C3DFeatures((frames, rows, columns), self.config.filters)
             self.seen = nn.Linear(self.c3d.width, width)
         self.grus = nn.ModuleList(
             nn.GRU(self.shapes[name][1], width, batch_first=True) for name in self.sequences

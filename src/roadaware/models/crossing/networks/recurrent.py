@@ -21,7 +21,7 @@ class _Recurrent(CrossingNet):
 
     def build(self) -> int:
         """Read the inputs, then what the network does with them."""
-        self.reader = FrameReader(self.entry.card.name, self.shapes, self.config.pictures)
+        self.reader = FrameReader(self.entry.card.name, self.shapes, self.config.filters, self.config.pixels)
         return self.join([self.reader.widths[name] for name in self.order()])
 
     def order(self) -> list[str]:

@@ -1,0 +1,66 @@
+"""What is known of our own network: sizes and card."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from roadaware.models.card import ModelCard
+from roadaware.models.crossing.entries.pixels import LICENCE, TASKS
+from roadaware.models.crossing.entry import Entry
+
+
+@dataclass(frozen=True)
+class SteadyConfig:
+    """Sizes of our own network.
+
+    Args:
+        width: of each frame inside.
+        kernel: frames that a convolution joins.
+        dilations: distance between these frames, of each convolution.
+        dropout: behind each layer.
+    """
+
+    width: int = 64
+    kernel: int = 3
+    dilations: tuple[int, ...] = (1, 2, 4)
+    dropout: float = 0.1
+
+    @property
+    def frames(self) -> int:
+        """How far an answer looks back, its own frame counted: 15 frames with the defaults."""
+        return 1 + (self.kernel - 1) * sum(self.dilations)
+
+    @classmethod
+    def small(cls) -> Self:
+        """It is small."""
+        return cls()
+
+    @classmethod
+    def tiny(cls) -> Self:
+        """For tests."""
+        return cls(width=8, dilations=(1, 2))
+
+
+STEADY = Entry(
+    ModelCard(
+        name="steady",
+        paper="ours",
+        family="network",
+        tasks=TASKS,
+        diagram="numbers of a frame, standardised -> FC 64, GELU, dropout, FC 64 -> 3 times: LayerNorm, "
+        "convolution over 3 frames that looks back 1, 2 or 4 frames at a time, GELU, dropout, plus what came "
+        "in -> LayerNorm -> FC. The answer of a frame sees that frame and the 14 before it, so a clip of 15 "
+        "frames and an endless stream give the same; `every_frame` answers at each frame, `step` takes one "
+        "frame at a time",
+        parameters="42,945 with boxes, centre and one of five ego actions",
+        inputs="sequences in which a frame does not tell of later ones: boxes as shares of the picture, "
+        "centre and velocities, ego motion; boxes relative to the last or first observed one are refused; "
+        "standardised on train",
+        weights="trained by a recipe of this project",
+        licence=LICENCE,
+    ),
+    SteadyConfig,
+    "roadaware.models.crossing.networks.steady:Steady",
+    ("boxes", "centre", "ego:action"),
+)
