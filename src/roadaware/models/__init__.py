@@ -43,6 +43,12 @@ CROSSING: dict[str, str] = {
     "biped": "roadaware.models.crossing.entries.multitask:BIPED",
     "pedformer": "roadaware.models.crossing.entries.multitask:PEDFORMER",
     "steady": "roadaware.models.crossing.entries.steady:STEADY",
+    "vgg16": "roadaware.models.crossing.entries.stills:VGG16",
+    "resnet50": "roadaware.models.crossing.entries.stills:RESNET50",
+    "convlstm": "roadaware.models.crossing.entries.clips:CONVLSTM",
+    "c3d": "roadaware.models.crossing.entries.clips:C3D",
+    "i3d": "roadaware.models.crossing.entries.clips:I3D",
+    "two-stream": "roadaware.models.crossing.entries.clips:TWO_STREAM",
 }
 """Networks for pedestrians: the `Entry` of each, which says where it is built."""
 

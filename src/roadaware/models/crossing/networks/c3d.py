@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from roadaware.errors import UsageError
+from roadaware.models.crossing.entries.clips import C3D, C3DConfig
+from roadaware.models.crossing.networks.base import Looked
+from roadaware.models.crossing.networks.pictures import Normalise, PictureNet, relu_start
 
 _LAYERS = (("conv1",), ("conv2",), ("conv3a", "conv3b"), ("conv4a", "conv4b"), ("conv5a", "conv5b"))
 """The convolutions between pools, by the names of the released weights."""
@@ -46,6 +49,7 @@ class C3DFeatures(nn.Module):
             frames, rows, columns = frames // in_time, rows // 2 + border, columns // 2 + border
         # with a border an odd side 2n + 1 gives n + 1, an even side 2n gives n + 1 as well
         self.width = before * frames * rows * columns
+        relu_start(self)
 
     def forward(self, clip: Tensor) -> Tensor:
         """The features of clips (B, 3, T, H, W)."""
@@ -54,3 +58,27 @@ class C3DFeatures(nn.Module):
                 clip = getattr(self, name)(clip).relu()
             clip = getattr(self, f"pool{stage + 1}")(clip)
         return clip.flatten(1)
+
+
+class C3DNet(PictureNet):
+    """C3D with two fully connected layers."""
+
+    entry = C3D
+    config: C3DConfig
+
+    def build(self) -> int:
+        """Convolutions and fully connected layers, by the names of the released weights."""
+        self.normalise = Normalise(self.config.pixels, self.config.swapped)
+        self.trunk = C3DFeatures(self.clip_shape(), self.config.filters)
+        self.fc6 = nn.Linear(self.trunk.width, self.config.hidden)
+        self.fc7 = nn.Linear(self.config.hidden, self.config.hidden)
+        self.dropout6, self.dropout7 = nn.Dropout(self.config.dropout), nn.Dropout(self.config.dropout)
+        relu_start(self.fc6)
+        relu_start(self.fc7)
+        return self.config.hidden
+
+    def look(self, x: dict[str, Tensor]) -> Looked:
+        """What the second fully connected layer gives."""
+        clip = self.normalise(self.clip(x)).transpose(1, 2)
+        inner = self.dropout6(self.fc6(self.trunk(clip)).relu())
+        return Looked(self.dropout7(self.fc7(inner).relu()), {})

@@ -78,7 +78,7 @@ def _rule(pixels: Pixels) -> tuple[Tensor, Tensor, list[int]]:
 def relu_start(module: nn.Module) -> None:
     """Draw weights so that deep stacks of ReLUs neither fade nor grow: He et al., ICCV 2015, Equation 10."""
     for layer in module.modules():
-        if isinstance(layer, nn.Conv2d | nn.Conv3d | nn.Linear):
+        if isinstance(layer, nn.Conv2d | nn.Conv3d | nn.Linear) and not layer.weight.is_meta:
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)

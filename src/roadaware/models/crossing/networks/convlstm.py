@@ -1,0 +1,87 @@
+"""A convolutional LSTM on a stack of pictures; imports torch."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from roadaware.errors import UsageError
+from roadaware.models.crossing.entries.clips import CONVLSTM, ConvLSTMConfig
+from roadaware.models.crossing.networks.base import Looked
+from roadaware.models.crossing.networks.pictures import Normalise, PictureNet
+
+Gate = Literal["hard", "sigmoid"]
+
+
+class ConvLSTM2d(nn.Module):
+    """An LSTM whose products are convolutions: pictures (B, T, C, H, W) to its last state (B, filters, h, w).
+
+    The input is convolved without a border (h = H - kernel + 1), the state with one of zeros. The gates are
+    in torch's order: in, forget, cell, out; the forget gate starts open.
+
+    Args:
+        channels, filters: of the pictures and of the state.
+        kernel: side of both convolutions, odd.
+        gate: "hard" is max(0, min(1, 0.2 x + 0.5)), "sigmoid" the logistic function.
+
+    Source:
+        Shi et al., NIPS 2015, Equation 3 without its peepholes, as ConvLSTM2D of Keras.
+    """
+
+    def __init__(self, channels: int, filters: int, kernel: int, gate: Gate) -> None:
+        super().__init__()
+        if kernel % 2 == 0:
+            raise UsageError(f"the kernel of a ConvLSTM has an odd side, not {kernel}")
+        self.filters, self.gate = filters, gate
+        self.input = nn.Conv2d(channels, 4 * filters, kernel)
+        self.state = nn.Conv2d(filters, 4 * filters, kernel, padding=kernel // 2, bias=False)
+        nn.init.xavier_uniform_(self.input.weight)
+        nn.init.orthogonal_(self.state.weight)
+        with torch.no_grad():
+            self.input.bias.zero_()
+            self.input.bias[filters : 2 * filters] = 1.0
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """The state behind the last picture."""
+        state = cell = None
+        for frame in pictures.unbind(1):
+            sums = self.input(frame)
+            if state is not None:
+                sums = sums + self.state(state)
+            into, forget, new, out = sums.chunk(4, dim=1)
+            kept = self._open(into) * new.tanh()
+            cell = kept if cell is None else self._open(forget) * cell + kept
+            state = self._open(out) * cell.tanh()
+        if state is None:
+            raise UsageError("a ConvLSTM needs at least one picture")
+        return state
+
+    def _open(self, sums: Tensor) -> Tensor:
+        """How far a gate is open, 0 to 1."""
+        return (0.2 * sums + 0.5).clamp(0, 1) if self.gate == "hard" else sums.sigmoid()
+
+
+class ConvLSTMNet(PictureNet):
+    """A ConvLSTM on the crops, its last state averaged over the picture."""
+
+    entry = CONVLSTM
+    config: ConvLSTMConfig
+
+    def build(self) -> int:
+        """The recurrent layer."""
+        _, *size = self.clip_shape()
+        if min(size) < self.config.kernel:
+            raise UsageError(
+                f"a kernel of {self.config.kernel} does not fit pictures of {size[0]} x {size[1]}"
+            )
+        self.normalise = Normalise(self.config.pixels, self.config.swapped)
+        self.recurrent = ConvLSTM2d(3, self.config.filters, self.config.kernel, self.config.gate)
+        self.dropout = nn.Dropout(self.config.dropout)
+        return self.config.filters
+
+    def look(self, x: dict[str, Tensor]) -> Looked:
+        """The mean of the last state."""
+        state = self.recurrent(self.normalise(self.clip(x)))
+        return Looked(self.dropout(state.mean((-2, -1))), {})
