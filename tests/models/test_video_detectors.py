@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from roadaware.errors import InputError, UsageError  # noqa: E402, behind the check for torch
 from roadaware.models.detector import FrameDetections  # noqa: E402
 from roadaware.models.ensemble import Ensemble, MeanNetwork  # noqa: E402
-from roadaware.models.opening import digest_of, open_videos  # noqa: E402
+from roadaware.models.opening import digest_of, open_stream, open_videos  # noqa: E402
 from roadaware.models.retinanet3d import default  # noqa: E402
 from roadaware.models.retinanet3d.detector import StreamDetector, WindowDetector  # noqa: E402
 from roadaware.models.retinanet3d.network import RetinaNet3D  # noqa: E402
@@ -175,3 +175,27 @@ def test_files_are_opened_as_what_they_are(tmp_path: Path) -> None:
         open_videos([paths[0], tmp_path / "e"])
     with pytest.raises(InputError, match="could not read"):
         digest_of(tmp_path / "absent")
+
+
+def test_a_stream_is_opened_in_its_fastest_form_and_of_several_files_as_their_mean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = []
+    for seed, causal in ((0, True), (1, True), (2, False)):
+        paths.append(tmp_path / f"{seed}.safetensors")
+        save_detector(paths[-1], _network(seed, causal=causal).float(), KINDS, AV)
+    assert isinstance(open_stream(paths[:1], RULE), StreamDetector)
+    assert isinstance(open_stream(paths[2:], RULE), WindowDetector)
+    video, two = _video(4), open_stream(paths[:2], RULE)
+    assert two.delay == 0
+    wanted = list(open_videos(paths[:2], RULE).detections(video, 4))
+    two.reset()
+    _same([found for picture in video for found in two.step(picture)], wanted)
+    assert sum(map(len, wanted)) > 4
+    placed = _Placed(KINDS, AV, causal=False)
+    monkeypatch.setattr("roadaware.models.object_detectors.open_objects", lambda folder, *_, **__: placed)
+    assert open_stream([tmp_path]) is placed
+    with pytest.raises(InputError, match="found none"):
+        open_stream([tmp_path / "absent"])
+    with pytest.raises(InputError, match="found none"):
+        open_stream([paths[0], tmp_path])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from lxml import etree, html
@@ -15,6 +16,7 @@ from roadaware.reports.bars import Share, shares
 from roadaware.reports.page import (
     POLICY,
     Facts,
+    Films,
     Mark,
     Note,
     Pictures,
@@ -26,6 +28,8 @@ from roadaware.reports.page import (
 )
 from roadaware.reports.picture import Picture
 from roadaware.reports.scene import risk_regions
+
+FILM = "data:video/mp4;base64,ZmlsbQ=="
 
 
 def _picture(text: str = "name") -> Picture:
@@ -40,6 +44,7 @@ def _full(text: str = "name") -> list[Section]:
         Note(text, "bad", text),
         Points((text,), text),
         Pictures((_picture(text), _picture(text)), text),
+        Films(text, ("films/one.mp4", "two.mp4"), b"film", text),
     )
     return [Section(text, (text,), blocks), Section("second", (), (Note("b"), Pictures((_picture(),))))]
 
@@ -52,7 +57,8 @@ def _page(text: str = "name") -> str:
 def test_the_page_forbids_everything_it_does_not_need() -> None:
     tree = html.document_fromstring(_page())
     (policy,) = tree.xpath("//meta[@http-equiv='Content-Security-Policy']/@content")
-    assert policy == POLICY == "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    assert policy == POLICY
+    assert POLICY == "default-src 'none'; img-src data:; media-src data:; style-src 'unsafe-inline'"
     head = [element.tag for element in tree.find("head")]
     assert head.index("meta") < head.index("title") < head.index("style")
 
@@ -66,8 +72,25 @@ def test_text_from_data_stays_text(text: str) -> None:
     for element in tree.iter():
         for name, value in element.attrib.items():
             assert not name.startswith("on")
-            assert name not in ("src", "href", "action") or value.startswith("#")
-            assert not (name.endswith("href") and not value.startswith("#"))
+            if name in ("src", "action") or name.endswith("href"):
+                assert value == FILM or not any(urlsplit(value)[:2]), value
+                assert name == "href" or value == FILM or value.startswith("#")
+
+
+def test_films_are_played_from_the_page_or_linked_below_it() -> None:
+    tree = html.document_fromstring(_page())
+    assert tree.xpath("//video/@src") == [FILM]
+    assert tree.xpath("//figcaption//a/@href") == ["films/one.mp4", "two.mp4"]
+    odd = ("x y/é.mp4", *PAYLOADS.values(), SURROGATE)
+    alone = html.document_fromstring(report([Section("a", (), (Films("b", odd),))]))
+    assert not alone.xpath("//video")
+    links = alone.xpath("//figcaption//a/@href")
+    assert links[0] == "x%20y/%C3%A9.mp4"
+    assert len(links) == len(odd)
+    assert not any(any(urlsplit(link)[:2]) for link in links)
+    for path in ("/etc/film.mp4", "//host/film.mp4", "../film.mp4", "a/../../film.mp4"):
+        with pytest.raises(ValueError, match="below its page"):
+            Films("b", (path,))
 
 
 def _shape(page: str) -> list[tuple[str, ...]]:

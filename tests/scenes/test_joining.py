@@ -8,7 +8,9 @@ from table_sets import LOOK, scenes_sets, small_scenes
 
 from example_counts import tried
 from roadaware.errors import InputError, UsageError
+from roadaware.scenes.dense import layout, with_layout
 from roadaware.scenes.joining import concat
+from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import TABLES
 from roadaware.scenes.tables import Meta, Scenes
 
@@ -183,3 +185,29 @@ def test_the_order_of_parts_is_the_order_of_rows_only(scenes, data):
     forth, back = concat([first, second]), concat([second, first])
     for videos in (names[:cut], names[cut:]):
         assert by_drive(renumbered(forth.only(videos))) == by_drive(renumbered(back.only(videos)))
+
+
+def claims(video, kinds, labels):
+    """One box with dense scores of some kinds, its tube, and the video."""
+    meta = with_layout(Meta(vocabularies=labels, notes={"linker": {"jump_gap": 4}}), "boxes", kinds)
+    width = sum(len(labels[kind]) for kind in kinds)
+    edges = {"x1_px": [1.0], "y1_px": [2.0], "x2_px": [3.0], "y2_px": [4.0]}
+    scores = pl.Series("scores", [[0.5] * width], dtype=pl.Array(pl.Float32, width))
+    boxes = pl.DataFrame({"box": [0], "video": [video], "frame": [0], **edges, "score": [0.9], "tube": [0]})
+    tubes = pl.DataFrame(
+        {"tube": [0], "video": [video], "start_frame": [0], "end_frame": [1], "score": [0.9]}
+    )
+    videos = pl.DataFrame({"video": [video]})
+    return Predictions(videos=videos, boxes=boxes.with_columns(scores), tubes=tubes, meta=meta)
+
+
+def test_claims_are_joined_like_scenes_where_their_dense_scores_mean_the_same():
+    labels = {"agent": ("Ped", "Car"), "action": ("Stop",)}
+    joined = concat([claims(video, ["agent", "action"], labels) for video in "ab"])
+    assert isinstance(joined, Predictions)
+    assert joined.boxes.select("box", "video", "tube").rows() == [(0, "a", 0), (1, "b", 1)]
+    assert layout(joined.meta, "boxes").kinds == labels
+    assert joined.meta.notes["linker"] == {"jump_gap": 4}
+    for kinds, words in ((["action", "agent"], labels), (["agent"], {"agent": ("Car", "Ped")})):
+        with pytest.raises(InputError, match="dense scores of other labels"):
+            concat([claims("a", ["agent", "action"], labels), claims("b", kinds, words)])

@@ -32,7 +32,8 @@ _Trained = dict[str, dict[str, "Baseline"]]
 
 _HEADLINES = ("accuracy", "balanced_accuracy", "f1", "average_precision", "auc", "soft_f1", "hard_f1")
 _WHERE: dict[ConfigName, str] = {"reference": "", "default": " where the labels are honest"}
-_DATA, _EVENTS, _CHAOS, _MADE_UP, _PAGE = "data", "events", "chaos", "made-up", "report.html"
+_DATA, _EVENTS, _CHAOS, _WATCHED = "data", "events", "chaos", "watched"
+_MADE_UP, _PAGE = "made-up", "report.html"
 _SCORES, _SAMPLES = "scores.csv", "samples.csv"
 _FOLDER = "Where data set, runs and report go; an earlier demo there, finished or not, is replaced."
 _SEED = "Seed of what is made up and of the resamples."
@@ -48,12 +49,13 @@ def demo(
     overwrite: Annotated[bool, Parameter(help=_OVERWRITE), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:
-    """Run every step once: read, audit, train, link, evaluate, report. Takes about a minute.
+    """Run every step once: watch, read, audit, train, link, evaluate, report. Takes a minute or two.
 
     Without --data it first makes up short scenes that nobody has filmed: traffic, people at crossings and
-    a crowd. On them it audits and trains, links detections to tubes and scores them, and scores actions,
-    relations, sentences and sounds in every published way. Then it writes a small data set in the format
-    of JAAD, with known defects, and shows that the audit finds them. With --data it takes the real
+    a crowd. The detector that came with roadaware watches the traffic, which it has not seen before, and is
+    judged. On the scenes the demo audits and trains, links detections to tubes and scores them, and scores
+    actions, relations, sentences and sounds in every published way. Then it writes a small data set in the
+    format of JAAD, with known defects, and shows that the audit finds them. With --data it takes the real
     annotations in DIR/jaad (and DIR/pie), and ends with the published tables, obtained beside printed.
 
     For example:
@@ -64,7 +66,8 @@ def demo(
     """
     from roadaware.cli.demo_folder import claim
 
-    claim(folder, (_DATA, _EVENTS, _CHAOS, _MADE_UP, _SCORES, _SAMPLES, _PAGE) if data is None else (_PAGE,))
+    made = (_DATA, _EVENTS, _CHAOS, _MADE_UP, _WATCHED, _SCORES, _SAMPLES)
+    claim(folder, (*made, _PAGE) if data is None else (_PAGE,))
     show = _Show(aloud=str(common.json) != "-")
     found = _made_up(folder, show, draws, seed) if data is None else _real(data, folder, show, draws, seed)
     page = folder / _PAGE
@@ -102,21 +105,25 @@ def _made_up(output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]
     from roadaware.cli.demo_events import events
     from roadaware.cli.demo_folder import clear
     from roadaware.cli.demo_scenes import FOLDER, make_up, scenes_section
+    from roadaware.cli.demo_watch import watched_scenes
     from roadaware.cli.pages import data_section_of
 
-    clear(output, (_MADE_UP, _EVENTS, _CHAOS))
+    clear(output, (_MADE_UP, _EVENTS, _CHAOS, _WATCHED))
     made = make_up(output, show, seed)
     where = {preset: output / FOLDER / preset for preset in made}
+    on_films, of_films = watched_scenes(output, where["road"], made["road"], show, draws, seed)
     wanted, of_wishes = _wishes(made["crossing"], where["crossing"], show, draws, seed)
     on_road, of_road = events(output, where["road"], made["road"], show, draws, seed)
     on_crowd, of_crowd = chaos(output, where["chaos"], made["chaos"], show, draws, seed)
     planted, of_planted = _planted(output, show, draws, seed)
-    shown = [scenes_section(output, made), *(data_section_of(scenes) for scenes in made.values())]
+    shown = [scenes_section(output, made), *of_films]
+    shown += [data_section_of(scenes) for scenes in made.values()]
     _write_report(output, [*shown, *of_wishes, *of_road, *of_crowd, *of_planted], "Demo")
     sizes = {
         preset: {name: len(rows) for name, rows in each.filled().items()} for preset, each in made.items()
     }
-    return {"made_up": sizes, "intention": wanted, "events": on_road, "chaos": on_crowd, **planted}
+    found = {"watched": on_films, "intention": wanted, "events": on_road, "chaos": on_crowd}
+    return {"made_up": sizes, **found, **planted}
 
 
 def _wishes(

@@ -77,7 +77,7 @@ def events(
     names = (first.name, second.name)
     found = compare(*matches, first.config, draws=max(draws, 1), seed=seed, names=names)
     show.say("\n" + _gains(found))
-    values = {run.name: _means(run) for run in runs}
+    values = {run.name: means_of(run) for run in runs}
     return {"facts": facts, "runs": values}, [run_section(first), event_comparison_section(found)]
 
 
@@ -115,7 +115,7 @@ def _gains(found: DetectionComparison) -> str:
     return f"What mending gains in video-mAP at 0.2:\n{text.bullets(told)}"
 
 
-def _means(run: EventRun) -> dict[str, float | None]:
+def means_of(run: EventRun) -> dict[str, float | None]:
     """The means of the run in per cent."""
     from roadaware.analysis.event_results import means
 

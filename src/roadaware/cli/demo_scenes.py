@@ -22,6 +22,8 @@ FOLDER = "made-up"
 _SHOWN, _COLUMNS, _PICTURE_PX = 6, 3, 400
 _FIRST_SEED = 3
 """That of the scenes in a demo of seed 0: the first of them differ in light and weather."""
+LEARNT_SEEDS = (101, 102)
+"""Those of the scenes that the detector in `weights/` learnt from: a demo makes up others."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def make_up(output: Path, show: Shows, seed: int) -> dict[str, Scenes]:
     """
     from roadaware.scenes.simulator.studio import produce
 
-    seed += _FIRST_SEED
+    seed = seed_of(seed)
     commands = [_command(output, preset, seed) for preset in SHOOTINGS]
     show.step("Make up scenes that nobody has seen", commands[0])
     show.say("\n".join(f"   $ roadaware {command}" for command in commands[1:]))
@@ -85,6 +87,19 @@ def make_up(output: Path, show: Shows, seed: int) -> dict[str, Scenes]:
         found[preset] = datasets.opened(datasets.MADE_UP, root)
     show.say("\n".join(f"   {preset}: {_sizes(scenes)}" for preset, scenes in found.items()))
     return found
+
+
+def seed_of(seed: int) -> int:
+    """The seed of the scenes of a demo: another for every demo, and none of `LEARNT_SEEDS`.
+
+    Args:
+        seed: of the demo, 0 or more.
+
+    >>> seed_of(0), seed_of(97), seed_of(98)
+    (3, 100, 103)
+    """
+    found = seed + _FIRST_SEED
+    return found + len(LEARNT_SEEDS) if found >= min(LEARNT_SEEDS) else found
 
 
 def scenes_section(output: Path, made: dict[str, Scenes]) -> Section:

@@ -41,14 +41,20 @@ def run_page(runs: Sequence[EventRun], comparisons: Sequence[Any] = (), title: s
         return report(sections, title=heading, subtitle=", ".join(["road events", *about]))
 
 
-def run_section(run: EventRun) -> Section:
-    """One run as a section."""
+def run_section(run: EventRun, curves: Sequence[str] | None = None) -> Section:
+    """One run as a section.
+
+    Args:
+        run: what to show.
+        curves: kinds of labels with a curve for each class; all of them where None.
+    """
     from roadaware.config import to_dict
     from roadaware.reports.events import event_section
     from roadaware.reports.text import sentence
 
     named = run.facts.get("config_name")
     title = f"{run.name}: {run.dataset}" + (f", config {named}" if named else "")
+    drawn = [kind for kind in _curved(run.matches) if curves is None or kind in curves]
     return event_section(
         run.summary,
         title=sentence(title),
@@ -56,7 +62,7 @@ def run_section(run: EventRun) -> Section:
         config=to_dict(run.config),
         about=_about(run),
         linker=run.facts.get("linker"),
-        panels={kind: list(_panels(run.matches, run.summary, kind)) for kind in _curved(run.matches)},
+        panels={kind: list(_panels(run.matches, run.summary, kind)) for kind in drawn},
         strips=run.strips,
         more=[*_printed_blocks(run), *beside_blocks(run), *_faults(run), *_reliability(run)],
         notes=run.notes,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -28,8 +29,11 @@ _SOURCE = (
     "(rtsp://, http://)."
 )
 _WEIGHTS = (
-    "The detector, as `train` writes it (model.safetensors); the one that came with roadaware unless told."
+    "The detector, as `train` writes it (model.safetensors), or the folder of an object detector of "
+    "transformers; the one that came with roadaware unless told. Said again, networks with the same anchors "
+    "are averaged."
 )
+_NAME = "What the tables call the stream; the name of its file unless told."
 _OUT = "Folder of the run; runs/watch-<name of the source> unless told."
 _FPS = (
     "Pictures per second of a folder (12 unless told); of others, look at no more frames a second than this."
@@ -48,8 +52,9 @@ def watch(
     source: Annotated[str, Parameter(help=_SOURCE)],
     /,
     *,
-    weights: Annotated[Path | None, Parameter(help=_WEIGHTS)] = None,
+    weights: Annotated[tuple[Path, ...], Parameter(help=_WEIGHTS, negative="", show_default=False)] = (),
     out: Annotated[Path | None, Parameter(name=["--out", "-o", "--output"], help=_OUT)] = None,
+    name: Annotated[str | None, Parameter(help=_NAME)] = None,
     no_video: Annotated[
         bool, Parameter(help="Write no annotated film.", negative="", show_default=False)
     ] = False,
@@ -81,16 +86,18 @@ def watch(
     from roadaware.online.sources import open_source
 
     config = _config(budget_ms, seconds, threshold, label_threshold, rescale=rescale)
-    file = installed_weights() if weights is None else weights
+    if name is not None and not name.strip():
+        raise UsageError("--name is empty; leave it out for the name of the file")
+    files = list(weights) or [installed_weights()]
     clock = SystemClock()
     with closing(open_source(source, fps, clock=clock)) as opened:
-        detector = _detector(file)
-        watched: Source = Realtime(opened, clock) if realtime and not opened.live else opened
+        detector = detector_of(files)
+        paced: Source = Realtime(opened, clock) if realtime and not opened.live else opened
         folder = out or Path("runs") / f"watch-{_stem(opened)}"
         _apart(folder, opened)
         prepare(folder, overwrite=overwrite)
-        draw = None if no_video else _drawing(detector)
-        found = _watched(watched, detector, config, folder, clock, draw)
+        draw = None if no_video else drawing_of(detector)
+        found = watched(paced, detector, config, folder, clock, draw, name)
     return Outcome(_text(found, folder), {"folder": str(folder), **found})
 
 
@@ -137,14 +144,24 @@ def _config(
     )
 
 
-def _detector(file: Path) -> Detector:
-    from roadaware.models.weights import open_detector
+def detector_of(files: Sequence[Path]) -> Detector:
+    """What watches: a network, several, or an object detector.
+
+    Args:
+        files: as of `--weights`.
+
+    Raises:
+        UsageError: if they do not go together.
+        InputError: if one cannot be read, or is none of ours.
+    """
+    from roadaware.models.opening import open_stream
 
     with console.working("opening the detector"):
-        return cast("Detector", open_detector(file))
+        return open_stream(files)
 
 
-def _drawing(detector: Detector) -> Drawing:
+def drawing_of(detector: Detector) -> Drawing:
+    """What makes frames of the film of what a detector sees."""
     from roadaware.reports.live_drawing import LiveDrawing
 
     return LiveDrawing(detector.kinds.get("agent", ()))
@@ -163,15 +180,28 @@ def _apart(folder: Path, source: Source) -> None:
         raise UsageError(f"{folder} holds the source; name another folder with --out")
 
 
-def _watched(
+def watched(
     source: Source,
     detector: Detector,
     config: WatchConfig,
     folder: Path,
     clock: Clock,
     draw: Drawing | None,
+    video: str | None = None,
 ) -> dict[str, Any]:
-    """What came of it.
+    """Watch a source to its end, as the command does.
+
+    Args:
+        source: that is watched; is not closed.
+        detector: that looks.
+        config: of the watch.
+        folder: made by `prepare`.
+        clock: of the source too.
+        draw: makes a frame of the film; None for no film.
+        video: what the tables call it; the name of its file where None.
+
+    Returns:
+        What came of it, as in the summary.
 
     Raises:
         KeyboardInterrupt, Terminated: if it was stopped; everything is saved.
@@ -182,7 +212,7 @@ def _watched(
     from roadaware.online.watch import watch as run
 
     with patient() as asked, LiveLine(source) as line:
-        kept = RunFolder(folder, source, detector, config, clock, draw)
+        kept = RunFolder(folder, source, detector, config, clock, draw, video)
         done = run(source, detector, config, kept, clock=clock, stopped=asked, tick=line.show)
         line.close()
         found = kept.summarise(done)

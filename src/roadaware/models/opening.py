@@ -1,24 +1,46 @@
-"""A detector of whole videos from what lies on the disk: one network, several, or an object detector."""
+"""A detector from what lies on the disk: one network, several, or an object detector."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from roadaware.errors import InputError, UsageError
+from roadaware.models.detector import Detector
 from roadaware.models.ensemble import Ensemble, Mean, MeanNetwork
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.retinanet3d.rule import DetectRule
 from roadaware.models.retinanet3d.videos import NetworkVideos
 from roadaware.models.videos import VideoDetector
-from roadaware.models.weights import open_network
+from roadaware.models.weights import open_detector, open_network
 
 _CHUNK = 1 << 22
 _CONFIG = "config.json"
+
+
+def open_stream(
+    weights: Sequence[Path], rule: DetectRule | None = None, *, device: torch.device | str = "cpu"
+) -> Detector:
+    """The detector that some files make, for pictures that come one by one.
+
+    One causal network answers each picture at once, in the least time; so do an object detector, and
+    several networks that all are causal. Others answer in clips, late by all but one of their frames.
+
+    Args:
+        weights: files of ours; the logits of several are averaged. Or one folder of an object detector.
+        rule: which boxes are told.
+        device: where it runs.
+
+    Raises:
+        UsageError, InputError: as `open_videos`.
+    """
+    if len(weights) == 1 and not weights[0].is_dir():
+        return cast("Detector", open_detector(weights[0], rule, device))
+    return cast("Detector", open_videos(weights, rule, device=device))
 
 
 def open_videos(

@@ -40,6 +40,7 @@ class RunFolder:
         config: of the watch.
         clock: of the watch.
         draw: makes a frame of the film; None for no film.
+        video: what the tables call the stream; as `video_name` has it where None.
 
     Raises:
         DiskError: if it cannot be written to.
@@ -53,13 +54,15 @@ class RunFolder:
         config: WatchConfig,
         clock: Clock,
         draw: Drawing | None = None,
+        video: str | None = None,
     ) -> None:
+        self._video = video_name(source) if video is None else video
         self.folder, self._source, self._config, self._draw = folder, source, config, draw
         classes = Classes(dict(detector.kinds), tuple(detector.av_labels))
         self._delay = detector.delay
         linker = config.linker_at(source.fps)
         self._events = EventWriter(folder / EVENTS, clock)
-        self._tables = TableWriter(folder / PARTS, classes, video_name(source), linker, clock)
+        self._tables = TableWriter(folder / PARTS, classes, self._video, linker, clock)
         self._film: Film | None = None
         if draw is not None:
             sound = Path(source.path) if source.path is not None else None
@@ -136,7 +139,7 @@ class RunFolder:
         found = {
             "format": "roadaware-watch",
             "version": __version__,
-            **_figures(progress, self._source),
+            **_figures(progress, self._source, self._video),
             "delay_frames": self._delay,
             "events": self._events.written,
             "files": self.files + ([SUMMARY] if SUMMARY not in self.files else []),
@@ -207,13 +210,13 @@ def video_name(source: Source) -> str:
     return Path(source.path).stem if source.path else source.name
 
 
-def _figures(progress: Progress, source: Source) -> dict[str, Any]:
+def _figures(progress: Progress, source: Source, video: str) -> dict[str, Any]:
     counts, latency, ending = source.outcomes.counts(), progress.latency, progress.ending
     with suppress(ZeroDivisionError):
         fps = progress.frames / progress.spent_s
     return {
         "source": source.name,
-        "video": video_name(source),
+        "video": video,
         "ended": {"reason": ending.reason if ending else None, "message": ending.message if ending else ""},
         "frames": progress.frames,
         "frames_of_source": source.n_frames,

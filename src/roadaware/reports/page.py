@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -22,7 +24,7 @@ from roadaware.scenes.disk import atomic_write
 MOST_CHOICES = 24
 """The style sheet has a rule for so many."""
 _FILTER_NAMES = ("f", "g")
-POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+POLICY = "default-src 'none'; img-src data:; media-src data:; style-src 'unsafe-inline'"
 
 
 @dataclass(frozen=True)
@@ -177,7 +179,43 @@ class Pictures:
         return tuple(places)
 
 
-Block = Facts | Table | Filterable | Note | Points | Pictures
+@dataclass(frozen=True)
+class Films:
+    """Films that lie beside the page; one of them is in it, where it is small.
+
+    Args:
+        caption: what is seen.
+        paths: of the files, relative to the page, with forward slashes.
+        mp4: content of one of them, which the page plays by itself; empty for links alone.
+        title: heading.
+
+    Raises:
+        ValueError: if a path does not lead to a place below the page.
+    """
+
+    kind: ClassVar[str] = "films"
+    caption: str
+    paths: tuple[str, ...]
+    mp4: bytes = b""
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        for path in self.paths:
+            if path.startswith("/") or ".." in path.split("/"):
+                raise ValueError(f"a film lies below its page, not at {path!r}")
+
+    @property
+    def links(self) -> tuple[tuple[str, str], ...]:
+        """Each path and its address: whatever a file is called, it names no other place."""
+        return tuple((path, quote(path, errors="replace")) for path in self.paths)
+
+    @property
+    def data(self) -> str:
+        """The content as an address; base64, which needs no escaping."""
+        return f"data:video/mp4;base64,{b64encode(self.mp4).decode('ascii')}"
+
+
+Block = Facts | Table | Filterable | Note | Points | Pictures | Films
 
 
 @dataclass(frozen=True)

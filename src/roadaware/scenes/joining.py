@@ -1,17 +1,19 @@
-"""Several sets of scenes as one: numbers are shifted, labels and dictionaries joined by name."""
+"""Several sets of tables as one: numbers are shifted, labels and dictionaries joined by name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.checks import indices, is_blank
+from roadaware.scenes.dense import layout
 from roadaware.scenes.schema import TABLES
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, TableSet
 
+Tables = TypeVar("Tables", bound=TableSet)
 Vocabularies = Mapping[str, tuple[str, ...]]
 _NUMBERED = tuple(
     name
@@ -22,21 +24,24 @@ _SHARED = ("sensors", "sweeps", "rejected")
 _LARGEST = 2**62
 
 
-def concat(parts: Sequence[Scenes]) -> Scenes:
+def concat(parts: Sequence[Tables]) -> Tables:
     """One set out of several with different videos: keys are renumbered, labels remapped by name.
+
+    Of scenes as of predictions; dense scores stay as they are, so parts of these need the same labels.
 
     The first part keeps its numbers. Rows of sensors, sweeps and rejections that parts share (they were
     cut from one set) are taken once. Notes are kept where all parts agree.
 
     Raises:
         UsageError: if there are no parts.
-        InputError: if two parts hold the same video, contradict each other, or label without a vocabulary
-            what another part has one for.
+        InputError: if two parts hold the same video, contradict each other, have dense scores of other
+            labels, or label without a vocabulary what another part has one for.
     """
     if not parts:
-        raise UsageError("concat needs at least one set of scenes")
+        raise UsageError("concat needs at least one set of tables")
     metas = [part.meta for part in parts]
     vocabularies = _union([meta.vocabularies for meta in metas], grow=True)
+    _check_dense(metas)
     free = dict.fromkeys(_NUMBERED, 0)
     pieces: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
     for part in parts:
@@ -46,16 +51,31 @@ def concat(parts: Sequence[Scenes]) -> Scenes:
                 pieces[name].append(_renumbered(name, frame, shifts, part.meta.vocabularies, vocabularies))
         free = {name: _next(name, part, shifts[name], free[name]) for name in _NUMBERED}
     tables: dict[str, Any] = {name: _stacked(name, frames) for name, frames in pieces.items() if frames}
-    return Scenes(**tables, meta=_joined_meta(metas, vocabularies))
+    return type(parts[0])(**tables, meta=_joined_meta(metas, vocabularies))
 
 
-def _room_below(name: str, part: Scenes) -> int:
+def _check_dense(metas: Sequence[Meta]) -> None:
+    """Nothing, where the columns of dense scores mean the same in all parts.
+
+    Raises:
+        InputError: if they do not.
+    """
+    for table in ("boxes", "frames"):
+        found = [list(layout(meta, table).kinds.items()) for meta in metas]
+        if any(each != found[0] for each in found):
+            raise InputError(
+                f"table {table}: the parts have dense scores of other labels, or in another order",
+                hint="take them from the same detector",
+            )
+
+
+def _room_below(name: str, part: TableSet) -> int:
     """How far a part's negative numbers reach below 0."""
     smallest: Any = getattr(part, name)[TABLES[name].key[0]].min()
     return max(0, -(smallest or 0))
 
 
-def _next(name: str, part: Scenes, shift: int, free: int) -> int:
+def _next(name: str, part: TableSet, shift: int, free: int) -> int:
     """The first number behind a part's shifted ones."""
     largest: Any = getattr(part, name)[TABLES[name].key[0]].max()
     following = free if largest is None else int(largest) + shift + 1

@@ -1,0 +1,250 @@
+"""The demo on watching: made-up films that the detector has not seen, watched as `watch` does, and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from roadaware.cli import text
+from roadaware.cli.demo_scenes import LEARNT_SEEDS, Shows, seed_of
+from roadaware.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from roadaware.cli.event_runs import EventRun
+    from roadaware.reports.page import Films, Section
+    from roadaware.reports.picture import Picture
+    from roadaware.scenes.predictions import Predictions
+    from roadaware.scenes.tables import Scenes
+
+FOLDER, TABLES = "watched", "predictions"
+_THRESHOLDS: dict[str, Any] = {"frame_thresholds": ("0.5",), "video_thresholds": ("0.2",)}
+_CURVES = ("agent",)
+_SHOWN, _SHOWN_AT = 3, 0.6
+_MOST_BYTES = 2 << 20
+"""Of a film that is put into the page."""
+_SIZE = (682, 512)
+"""Of images in detection files; tables have pixels of the films."""
+
+
+def watched_scenes(
+    output: Path, truth: Path, scenes: Scenes, show: Shows, draws: int, seed: int
+) -> tuple[dict[str, Any], list[Section]]:
+    """Watch films with the detector that came with roadaware, and judge what was seen.
+
+    Args:
+        output: the demo's folder.
+        truth: where the films lie.
+        scenes: what is true of them.
+        show: prints the steps.
+        draws: resamples of videos.
+        seed: of the demo.
+
+    Returns:
+        What was found, JSON-ready, and its sections of the report; where nothing can watch, why.
+    """
+    from roadaware.cli.event_tables import runs_text
+
+    root = output / FOLDER
+    names = [str(name) for name in scenes.videos["video"].to_list()]
+    commands = [_command(root, truth, scenes, name) for name in names]
+    show.step("Watch films that the detector has not seen", commands[0])
+    try:
+        weights = _installed()
+        with _one_thread():
+            told = _watched(root, truth, scenes, weights, names)
+    except (InputError, UsageError) as error:
+        show.say(f"   left out: {error}")
+        return {"left_out": str(error)}, []
+    show.say("\n".join(f"   $ roadaware {command}" for command in commands[1:]))
+    show.say(_told_text(told, weights))
+    options = " ".join(f"--{name.replace('_', '-')} {each[0]}" for name, each in _THRESHOLDS.items())
+    command = f"evaluate road --truth {truth} --predictions {root / TABLES} {options} --draws {draws}"
+    show.step("Score what was watched", command)
+    run = _judged(root, truth, weights, draws, seed)
+    show.say(runs_text([run]))
+    from roadaware.cli.demo_events import means_of
+
+    data = {"weights": weights.name, "films": told, "values": means_of(run)}
+    return data, [_section(run, output, truth, scenes, told, seed)]
+
+
+def _installed() -> Path:
+    """The detector that came with roadaware.
+
+    Raises:
+        UsageError: if there is none, or nothing that runs it.
+    """
+    from roadaware.cli.watch import installed_weights
+
+    for name in ("torch", "safetensors"):
+        if find_spec(name) is None:
+            raise UsageError(f"{name} is not installed: pip install 'roadaware[models]'")
+    return installed_weights()
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Watch on one core: these films are small, and a core that waits for another, busy one is lost."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _watched(
+    root: Path, truth: Path, scenes: Scenes, weights: Path, names: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """Video to the summary of its watch; the tables of all of them are saved as one set."""
+    from roadaware.cli.watch import detector_of, drawing_of, watched
+    from roadaware.online.clock import SystemClock
+    from roadaware.online.config import WatchConfig
+    from roadaware.online.run_folder import prepare
+    from roadaware.online.sources import open_source
+    from roadaware.scenes.joining import concat
+    from roadaware.scenes.sensors import video_path
+    from roadaware.scenes.store import open_predictions, save
+
+    detector, clock = detector_of([weights]), SystemClock()
+    found: dict[str, dict[str, Any]] = {}
+    tables: list[Predictions] = []
+    for name in names:
+        with closing(open_source(video_path(scenes, truth, name), clock=clock)) as source:
+            prepare(root / name)
+            draw = drawing_of(detector)
+            found[name] = watched(source, detector, WatchConfig(), root / name, clock, draw, name)
+        tables.append(open_predictions(root / name / TABLES))
+    save(concat(tables), root / TABLES, overwrite=True)
+    return found
+
+
+def _judged(root: Path, truth: Path, weights: Path, draws: int, seed: int) -> EventRun:
+    """The films of all watches together, judged as we recommend."""
+    from roadaware.cli.event_inputs import of_split, open_claims, open_truth
+    from roadaware.cli.event_scoring import Asked, event_run, scored
+
+    whole = open_truth(truth, "road")
+    claims = open_claims(root / TABLES, whole, _SIZE)
+    asked = Asked("road", draws=draws, seed=seed, details=True, **_THRESHOLDS)
+    came = scored(whole, of_split(whole, None), [claims], asked)
+    return event_run(came, asked, name=weights.stem, split=None, claims=[FOLDER])
+
+
+def _section(
+    run: EventRun, output: Path, truth: Path, scenes: Scenes, told: dict[str, dict[str, Any]], seed: int
+) -> Section:
+    """Pictures, films and honest words before the numbers."""
+    from roadaware.cli.event_pages import run_section
+    from roadaware.reports.page import Note, Pictures
+
+    section = run_section(run, _CURVES)
+    pictures = Pictures((_picture(output, truth, scenes, list(told)[:_SHOWN]),))
+    doubts = _doubts(scenes, seed)
+    return replace(
+        section,
+        title=f"Watched: {run.name} on films that it has not seen",
+        says=(_sentence(told), *section.says, doubts),
+        blocks=(pictures, _films(output, list(told)), Note(doubts, "doubt"), *section.blocks),
+    )
+
+
+def _doubts(scenes: Scenes, seed: int) -> str:
+    """What the numbers do not say."""
+    from roadaware.tasks.road_events import AV_ACTION
+
+    seeds = " and ".join(map(str, LEARNT_SEEDS))
+    labels = scenes.frame_labels
+    driven = labels.filter(labels["kind"].cast(str) == AV_ACTION)["label"].n_unique()
+    alone = " The own vehicle does one thing in all of them, so its action is no test." if driven < 2 else ""
+    return (
+        f"The detector learnt from made-up scenes with the seeds {seeds}; these have the seed "
+        f"{seed_of(seed)}, so it has seen none of them. But one program made both: the numbers say how well "
+        f"it does in that world, and nothing of real roads. The intervals are over {len(scenes.videos)} "
+        f"films, which is few.{alone}"
+    )
+
+
+def _picture(output: Path, truth: Path, scenes: Scenes, names: Sequence[str]) -> Picture:
+    """A moment of each film: what was told on the left, what is true on the right."""
+    from roadaware.reports.sheet import sheet_picture
+
+    frames = [frame for name in names for frame in _pair(output / FOLDER / name, truth, scenes, name)]
+    told = (
+        "A moment of each film. On the left what was told by then: number, agent and score, actions and "
+        "places, and along the lower edge what the own vehicle does. On the right what is true."
+    )
+    return sheet_picture(frames, 2, title="Told, and true", caption=told)
+
+
+def _pair(folder: Path, truth: Path, scenes: Scenes, name: str) -> list[npt.NDArray[np.uint8]]:
+    """The same frame of the film that was drawn, and of the film with the truth on it."""
+    from roadaware.online.run_folder import FILM
+    from roadaware.reports.drawing import drawn, marks_of, title_of
+    from roadaware.scenes.media import VideoReader
+    from roadaware.scenes.sensors import video_path
+
+    with VideoReader(folder / FILM) as ours, VideoReader(video_path(scenes, truth, name)) as film:
+        at = int(_SHOWN_AT * min(len(ours), len(film)))
+        told, scale = ours.frame(at), max(1, ours.height_px // film.height_px)
+        title = list(title_of(scenes, name))[at]
+        true = drawn(film.frame(at), marks_of(scenes, name).get(at, []), title=title, scale=scale)
+    height, width = (min(a, b) for a, b in zip(told.shape[:2], true.shape[:2], strict=True))
+    return [told[:height, :width], true[:height, :width]]
+
+
+def _films(output: Path, names: Sequence[str]) -> Films:
+    """Links to all films; the first is in the page, where it is small enough."""
+    from roadaware.online.run_folder import FILM
+    from roadaware.reports.page import Films
+
+    paths = tuple(f"{FOLDER}/{name}/{FILM}" for name in names)
+    first = output / paths[0]
+    content = first.read_bytes() if first.stat().st_size <= _MOST_BYTES else b""
+    played = (
+        f"The first, {names[0]}, can be played here" if content else "None is small enough to be played here"
+    )
+    told = f"{played}; all of them lie beside this page, with what was told in events.jsonl:"
+    return Films(told, paths, content, "The films")
+
+
+def _sentence(told: dict[str, dict[str, Any]]) -> str:
+    """How much was watched, and how fast."""
+    frames, tubes = (sum(each[what] for each in told.values()) for what in ("frames", "tubes"))
+    spent_s = sum(each["watched_s"] for each in told.values())
+    rate = f", {frames / spent_s:.0f} frames per second with drawing" if spent_s else ""
+    return f"It watched {len(told)} films, {frames:,} frames{rate}, and told {tubes:,} tubes."
+
+
+def _told_text(told: dict[str, dict[str, Any]], weights: Path) -> str:
+    rows = [
+        (
+            name,
+            each["frames"],
+            each["fps"] or 0.0,
+            each["latency_ms"]["p50"] or 0.0,
+            each["tubes"],
+            each["events"],
+        )
+        for name, each in told.items()
+    ]
+    shown = [
+        (name, n, f"{fps:.1f}", f"{late:.0f}", tubes, events) for name, n, fps, late, tubes, events in rows
+    ]
+    columns = ["film", "frames", "frames per s", "latency p50, ms", "tubes", "events"]
+    return f"   with {weights.name}\n{text.table(columns, shown, left=1)}"
+
+
+def _command(root: Path, truth: Path, scenes: Scenes, name: str) -> str:
+    from roadaware.scenes.sensors import video_path
+
+    return f"watch {video_path(scenes, truth, name)} --name {name} --out {root / name}"
