@@ -61,7 +61,7 @@ def _entry(card: ModelCard, network: str, reads: tuple[str, ...] = _READS) -> En
 SINGLE_RNN = _entry(
     _card(
         "single-rnn",
-        f"Kotseruba et al., IV 2020, as in {_BENCHMARK}",
+        f"Kotseruba et al., IV 2020 [recalled], as in {_BENCHMARK}",
         "all numbers of a frame side by side -> GRU 256, last state",
         "15,731,009",
     ),
@@ -70,7 +70,7 @@ SINGLE_RNN = _entry(
 MULTI_RNN = _entry(
     _card(
         "multi-rnn",
-        f"after Bhattacharyya et al., CVPR 2018, as in {_BENCHMARK}",
+        f"after Bhattacharyya et al., CVPR 2018 [recalled], as in {_BENCHMARK}",
         "a GRU 256 for each input -> last states side by side",
         "16,524,609",
     ),
@@ -79,7 +79,7 @@ MULTI_RNN = _entry(
 STACKED_RNN = _entry(
     _card(
         "stacked-rnn",
-        f"after Yue-Hei Ng et al., CVPR 2015, as in {_BENCHMARK}",
+        f"after Yue-Hei Ng et al., CVPR 2015 [recalled], as in {_BENCHMARK}",
         "all numbers of a frame side by side -> as many GRUs 256 on top of each other as there are inputs, "
         "last state of the topmost",
         "17,310,017",
@@ -89,7 +89,7 @@ STACKED_RNN = _entry(
 HIERARCHICAL_RNN = _entry(
     _card(
         "hierarchical-rnn",
-        f"after Du et al., CVPR 2015, as in {_BENCHMARK}",
+        f"after Du et al., CVPR 2015 [recalled], as in {_BENCHMARK}",
         "a GRU 256 for each input -> their states of each frame side by side -> GRU 256, last state",
         "17,704,769",
     ),
