@@ -6,10 +6,13 @@ import sys
 from pathlib import Path
 
 from roadaware.analysis.compare import compare
-from roadaware.metrics.pedestrians import PedestrianConfig, state_of
+from roadaware.metrics.calibration import CalibrationConfig, evaluate
+from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, state_of
 from roadaware.protocols.iv2024 import reproduce
 from roadaware.reports.bars import Difference, forest
+from roadaware.reports.calibration import calibration_pictures
 from roadaware.reports.gallery import evaluation_pictures, story_picture
+from roadaware.reports.picture import Picture
 from roadaware.reports.text import words
 from roadaware.scenes.disk import atomic_write
 from roadaware.tasks.pedestrians import split_samples
@@ -32,6 +35,7 @@ def main(data: Path) -> None:
     regions, _ = state_of(risk.predictions, split_samples(risk.scenes, "test"), "risk")
     pictures = {
         "differences": forest(rows, *names),
+        "reliability": reliability(released),
         "pedestrian": story_picture(split_samples(action.scenes, "test"), released),
         "regions": next(p for p in evaluation_pictures(regions, risk.metrics) if "image plane" in p.title),
     }
@@ -39,6 +43,12 @@ def main(data: Path) -> None:
         path = Path(__file__).parent / "images" / f"{name}.svg"
         atomic_write(path, picture.svg(name).encode())
         print(f"{path.name}: {picture.caption}")
+
+
+def reliability(state: SampleScores) -> Picture:
+    """The reliability diagram of scores, in adaptive bins with intervals over pedestrians."""
+    found = evaluate(state, CalibrationConfig.default(), draws=1000)
+    return calibration_pictures(found, found.instances("bin"), {})[0]
 
 
 if __name__ == "__main__":
