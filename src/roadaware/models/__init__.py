@@ -9,6 +9,7 @@ from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
     from roadaware.models.card import ModelCard
+    from roadaware.models.crossing.entry import Entry
     from roadaware.models.crossing.tabular import TabularModel
 
 MODELS: dict[str, str] = {
@@ -65,6 +66,18 @@ def model_class(name: str) -> type[TabularModel]:
     return found
 
 
+def entry_of(name: str) -> Entry:
+    """What is known of a network for pedestrians.
+
+    Raises:
+        UsageError: if there is no such network.
+    """
+    if name not in CROSSING:
+        raise UsageError(f"no network for pedestrians is called '{name}'; there are {', '.join(CROSSING)}")
+    found: Entry = _named(CROSSING[name])
+    return found
+
+
 def create(name: str, **config: Any) -> Any:
     """An unfitted model, or a network with random weights.
 
@@ -80,7 +93,7 @@ def create(name: str, **config: Any) -> Any:
     if name in MODELS:
         return model_class(name).create(**config)
     if name in CROSSING:
-        entry = _named(CROSSING[name])
+        entry = entry_of(name)
         return _named(entry.network)(config.pop("config", None) or entry.config_class(), **config)
     if name not in NETWORKS:
         raise UsageError(

@@ -1,0 +1,217 @@
+"""A trained network with all that asking it needs, kept as one safetensors file; imports torch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import safetensors
+import torch
+from safetensors.torch import load as tensors_of
+from safetensors.torch import save as bytes_of
+from torch import Tensor
+
+from roadaware import __version__
+from roadaware import config as configs
+from roadaware.errors import DamagedError, InputError, RoadawareError, UsageError
+from roadaware.models import create, entry_of
+from roadaware.models.crossing.inputs import InputSet, Values
+from roadaware.models.crossing.networks.base import CrossingNet
+from roadaware.scenes.disk import atomic_write
+
+Array = npt.NDArray[np.float64]
+_FORMAT = "roadaware-predictor-1"
+_FACTS = "roadaware"
+_HINT = "copy or download it again"
+
+
+@dataclass(eq=False)
+class Predictor:
+    """A network that was trained, and what it was trained for.
+
+    Args:
+        network: ready to be asked.
+        name: in the registry.
+        task: action, intention or risk.
+        labels: the words of its answers.
+        facts: JSON-ready: protocol, recipe digest, seed, scores on validation, licence of the data.
+        temperature: what logits are divided by, see Guo et al., ICML 2017; 1 leaves them.
+    """
+
+    network: CrossingNet
+    name: str
+    task: str
+    labels: tuple[str, ...]
+    facts: dict[str, Any] = field(default_factory=dict)
+    temperature: float = 1.0
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of what it reads, in order."""
+        return tuple(self.network.shapes)
+
+    def logits(self, given: InputSet, batch: int = 4096) -> Array:
+        """(n, k) answers before sigmoid or softmax, over the temperature; k = 1 with two labels.
+
+        Args:
+            given: n samples with its inputs, in any order.
+            batch: samples at a time; pictures go in smaller ones.
+
+        Raises:
+            InputError: if an input is missing or has another shape.
+        """
+        self.check(given)
+        self.network.eval()
+        with torch.inference_mode():
+            parts = [self.network(x)["label"] for x in batches(given, self.inputs, batch)]
+        found = torch.cat(parts) if parts else torch.zeros(0, self.network.n_scores)
+        return np.asarray(found.double().numpy() / self.temperature, dtype=np.float64)
+
+    def probabilities(self, given: InputSet, batch: int = 4096) -> Array:
+        """(n, k) probabilities: of label 1 with two labels, else of each, rows summing to 1.
+
+        Args:
+            given: as `logits` takes it.
+            batch: samples at a time.
+        """
+        return squashed(self.logits(given, batch))
+
+    def check(self, given: InputSet) -> None:
+        """Refuse samples that do not look like those of training.
+
+        Args:
+            given: samples.
+
+        Raises:
+            InputError: if an input is missing or has another shape.
+        """
+        for name, shape in self.network.shapes.items():
+            found = given.shapes.get(name)
+            if found is None:
+                raise InputError(f"{self.name} reads {', '.join(self.inputs)}; {name} is not given")
+            if found != shape:
+                raise InputError(f"{self.name} was trained on {name} of shape {shape}, and is given {found}")
+
+    def save(self, path: Path) -> None:
+        """Write it as one file.
+
+        Args:
+            path: `.safetensors` by custom.
+
+        Raises:
+            DiskError: if it cannot be written; what stood there before still stands.
+        """
+        tensors = {name: value.detach().cpu().contiguous() for name, value in self._state().items()}
+        facts = {
+            "format": _FORMAT,
+            "version": __version__,
+            "name": self.name,
+            "task": self.task,
+            "labels": list(self.labels),
+            "config": configs.to_dict(self.network.config),
+            "shapes": {name: list(shape) for name, shape in self.network.shapes.items()},
+            "tasks": self.network.tasks,
+            "temperature": self.temperature,
+            "facts": self.facts,
+        }
+        atomic_write(path, bytes_of(tensors, {_FACTS: json.dumps(facts)}))
+
+    def _state(self) -> Mapping[str, Tensor]:
+        state: Mapping[str, Tensor] = self.network.state_dict()
+        return state
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """The predictor that `save` wrote.
+
+        Args:
+            path: of the file.
+
+        Raises:
+            InputError: if there is no such file, or it is none of ours.
+            DamagedError: if it is not whole.
+        """
+        if not path.is_file():
+            raise InputError("expected the file of a predictor and found none", where=str(path))
+        tensors, said = _read(path)
+        if said.get("format") != _FORMAT:
+            raise InputError(
+                f"holds no predictor of this version but {said.get('format')!r}", where=str(path)
+            )
+        try:
+            entry = entry_of(said["name"])
+            config = configs.from_dict(entry.config_class, said["config"])
+            shapes = {name: tuple(shape) for name, shape in said["shapes"].items()}
+            labels = tuple(said["labels"])
+            network = create(
+                said["name"], config=config, shapes=shapes, labels=len(labels), tasks=said["tasks"]
+            )
+            network.load_state_dict(tensors)
+            facts, temperature = dict(said["facts"]), float(said["temperature"])
+        except (KeyError, TypeError, AttributeError, ValueError, RuntimeError, UsageError) as error:
+            raise DamagedError(f"what the file says does not fit: {error}", where=str(path)) from error
+        return cls(network.eval(), said["name"], said["task"], labels, facts, temperature)
+
+
+def is_predictor(path: Path) -> bool:
+    """Whether a file holds a predictor of ours.
+
+    Args:
+        path: of any file.
+    """
+    try:
+        return bool(_read(path)[1].get("format") == _FORMAT)
+    except (RoadawareError, OSError):
+        return False
+
+
+def batches(given: InputSet, names: tuple[str, ...], size: int) -> Iterator[dict[str, Tensor]]:
+    """The samples in order, as networks take them.
+
+    Args:
+        given: n samples.
+        names: of the inputs that are wanted.
+        size: samples at a time; a thirty-second of it where there are pictures.
+    """
+    if any(len(given.shapes[name]) == 4 for name in names):
+        size = max(1, size // 32)
+    for start in range(0, len(given), size):
+        rows = np.arange(start, min(start + size, len(given)))
+        yield {name: as_tensor(given.columns[name].take(rows)) for name in names}
+
+
+def as_tensor(values: Values) -> Tensor:
+    """What a column gives as a network takes it: pictures (k, T, 3, H, W) in [0, 1], the rest as float32.
+
+    Args:
+        values: (k, ...) float32, or (k, T, H, W, 3) uint8.
+    """
+    tensor = torch.from_numpy(np.ascontiguousarray(values))
+    if tensor.dtype == torch.uint8:
+        return tensor.permute(0, 1, 4, 2, 3).float() / 255
+    return tensor.float()
+
+
+def squashed(logits: Array) -> Array:
+    """(n, k) probabilities of (n, k) logits: the sigmoid of one, the softmax of several.
+
+    Args:
+        logits: (n, k).
+    """
+    from roadaware.models.crossing.links import probabilities
+
+    return probabilities(logits, logits.shape[1])
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            said = json.loads((file.metadata() or {}).get(_FACTS, "{}"))
+        return tensors_of(path.read_bytes()), said if isinstance(said, dict) else {}
+    except (safetensors.SafetensorError, OSError, ValueError) as error:
+        raise DamagedError(f"not a whole safetensors file: {error}", where=str(path), hint=_HINT) from error

@@ -1,0 +1,145 @@
+"""PedestrianRecipe: everything that training a predictor of pedestrians is made of, field by field."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from roadaware.errors import UsageError
+from roadaware.training.recipe import ScheduleRecipe
+
+Task = Literal["action", "intention", "risk"]
+Criterion = Literal["average_precision", "auc", "log_loss", "balanced_accuracy"]
+Loss = Literal["plain", "ordinal"]
+
+
+@dataclass(frozen=True)
+class NetworkRecipe:
+    """What is trained.
+
+    Args:
+        name: in the registry, such as sfgru or steady.
+        size: `published`, or `small` where a network has one that two cores can train.
+        fields: of its config, over those of its size.
+        inputs: what it reads, in order; those of its paper unless told.
+        weights: a file with image weights to begin with, or a predictor to go on from.
+        tasks: further answers to learn, with their sizes: {trajectory: 30}.
+    """
+
+    name: str = "steady"
+    size: Literal["published", "small"] = "published"
+    fields: dict[str, Any] = field(default_factory=dict)
+    inputs: tuple[str, ...] = ()
+    weights: str = ""
+    tasks: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SamplesRecipe:
+    """What it learns from.
+
+    Args:
+        reader: of the annotations.
+        root: their folder or archive.
+        options: of the reader.
+        protocol: how samples are cut, such as jaad-action@iv2024.
+        config: the protocol as published (`reference`), or with honest labels (`default`).
+        fields: of the protocol that are replaced.
+        dense: cut the samples of train at every frame, instead of every so many; validation and test stay.
+        media: folder of the films; where the annotations lie unless told.
+        leaks: allow inputs that tell the label.
+    """
+
+    reader: str = "jaad"
+    root: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+    protocol: str = "jaad-action@iv2024"
+    config: Literal["reference", "default"] = "default"
+    fields: dict[str, Any] = field(default_factory=dict)
+    dense: bool = False
+    media: str = ""
+    leaks: bool = False
+
+
+@dataclass(frozen=True)
+class LossRecipe:
+    """What counts as wrong.
+
+    Args:
+        label: `plain` cross-entropy, or `ordinal`: for regions in a row, cross-entropy and, `ordinal_weight`
+            times, the squared distance between cumulated probabilities.
+        ordinal_weight: see `label`.
+        balance: weigh labels inversely to how often they occur, to this power: 0 not at all, 1 fully.
+        smoothing: share of each truth that is spread over all labels.
+        soft: learn intention as the share of people who saw it, not as its class.
+        consistency: of a network that answers at every frame, the weight of squared changes from frame to
+            frame.
+        every_frame: of such a network, the weight of the loss at earlier frames, from the fifth on.
+        trajectory, grid: weights of further answers.
+    """
+
+    label: Loss = "plain"
+    ordinal_weight: float = 1.0
+    balance: float = 0.0
+    smoothing: float = 0.0
+    soft: bool = False
+    consistency: float = 0.0
+    every_frame: float = 0.0
+    trajectory: float = 1.0
+    grid: float = 1.0
+
+
+@dataclass(frozen=True)
+class PedestrianRecipe:
+    """Training of one network under one protocol, over several seeds.
+
+    Args:
+        name: of what comes out.
+        task: what is asked.
+        seeds: one fit each.
+        network, samples, loss, schedule: its parts; the schedule counts epochs.
+        batch: samples in a step.
+        flip: chance that a sample is mirrored, left to right.
+        standardise: let sequences come in with mean 0 and deviation 1 on train; the published networks take
+            them as they are.
+        choose: what is best on validation; it decides which epoch is kept.
+        patience: epochs without a better one after which a fit ends; 0 for never.
+        threads: of torch; 0 for as many as it takes.
+
+    Raises:
+        UsageError: if a value is impossible.
+    """
+
+    name: str = "predictor"
+    task: Task = "action"
+    seeds: tuple[int, ...] = (0, 1, 2)
+    network: NetworkRecipe = field(default_factory=NetworkRecipe)
+    samples: SamplesRecipe = field(default_factory=SamplesRecipe)
+    loss: LossRecipe = field(default_factory=LossRecipe)
+    schedule: ScheduleRecipe = field(default_factory=lambda: ScheduleRecipe(epochs=30, optimizer="adamw"))
+    batch: int = 128
+    flip: float = 0.0
+    standardise: bool = True
+    choose: Criterion = "average_precision"
+    patience: int = 0
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be run."""
+        for holds, wanted in (
+            (
+                bool(self.seeds) and len(set(self.seeds)) == len(self.seeds),
+                "seeds are one or more, each once",
+            ),
+            (self.batch >= 1, "batch is at least 1"),
+            (0 <= self.flip <= 1, "flip lies in [0, 1]"),
+            (0 <= self.loss.smoothing < 1, "loss.smoothing lies in [0, 1)"),
+            (0 <= self.loss.balance <= 1, "loss.balance lies in [0, 1]"),
+            (not self.loss.soft or self.task == "intention", "loss.soft is for intention"),
+            (self.loss.label == "plain" or self.task == "risk", "loss.label: ordinal is for risk"),
+            (self.patience >= 0 and self.threads >= 0, "patience and threads are 0 or more"),
+            (self.schedule.steps == 0, "schedule counts epochs"),
+            (bool(self.samples.root), "samples.root names the annotations"),
+        ):
+            if not holds:
+                raise UsageError(f"the recipe cannot be run: {wanted}")
