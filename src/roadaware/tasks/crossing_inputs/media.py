@@ -73,7 +73,7 @@ class Media:
 def _check(pattern: str, parts: tuple[str, ...]) -> None:
     """Refuse a pattern of paths that lacks a part or has another."""
     try:
-        pattern.format(**{part: 0 for part in parts})
+        pattern.format(**dict.fromkeys(parts, 0))
     except (KeyError, IndexError, ValueError, AttributeError) as error:
         raise UsageError(f"'{pattern}' is no pattern of paths with {' and '.join(parts)}: {error}") from error
     lost = [part for part in parts if f"{{{part}" not in pattern]

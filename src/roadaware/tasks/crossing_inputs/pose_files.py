@@ -118,17 +118,18 @@ def _key(key: str, where: str) -> tuple[str, int]:
 
 def _values(rows: list[Any], where: str) -> Array:
     """(m, k) of lists of numbers of one length."""
+    expected = "expected a list of finite numbers for each pose"
+    others = {type(row).__name__ for row in rows if not isinstance(row, list | tuple | np.ndarray)}
+    if others:
+        raise InputError(f"{expected}, found {', '.join(sorted(others))}", where=where)
     try:
         values = np.asarray(rows, dtype=np.float64)
     except (ValueError, TypeError) as error:
-        lengths = sorted({len(row) for row in rows if hasattr(row, "__len__")})[:5]
-        message = f"expected as many numbers in each pose, found {lengths or 'no lists'}"
-        raise InputError(message, where=where) from error
-    if values.ndim > 1:
-        values = values.reshape(len(values), -1)
-    if values.ndim != 2 or np.isinf(values).any():
-        raise InputError("expected a list of finite numbers for each pose", where=where)
-    return values
+        lengths = sorted({len(row) for row in rows})[:5]
+        raise InputError(f"{expected}, as many in each; found {lengths}", where=where) from error
+    if values.ndim < 2 or np.isinf(values).any():
+        raise InputError(expected, where=where)
+    return values.reshape(len(values), -1)
 
 
 def _npz(path: Path) -> dict[str, Any]:
