@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tiny_objects import FIELDS, tiny_model
+
 torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+pytest.importorskip("transformers")
 
 from roadaware.errors import DamagedError, InputError, UsageError  # noqa: E402, behind the checks
 from roadaware.models.detector import FrameDetections  # noqa: E402
@@ -20,9 +22,10 @@ from roadaware.models.object_detectors import (  # noqa: E402
     ObjectDetector,
     open_objects,
     targets_of,
-    tuning_step,
 )
+from roadaware.models.object_folders import FACTS, FAMILIES, save_objects  # noqa: E402
 from roadaware.models.object_labels import COCO_AGENTS, ROAD_AGENTS, joined_riders  # noqa: E402
+from roadaware.models.object_models import made_model, tuned_model  # noqa: E402
 from roadaware.models.opening import open_videos  # noqa: E402
 from roadaware.models.retinanet3d import default  # noqa: E402
 from roadaware.models.retinanet3d.network import RetinaNet3D  # noqa: E402
@@ -35,42 +38,14 @@ from roadaware.models.weights import save_detector  # noqa: E402
 
 torch.set_num_threads(1)
 AGENTS = ("Ped", "Car", "Cyc")
+COCO = ["person", "bicycle", "car", "kite"]
 KINDS = {"agent": ("car", "bus"), "action": ("stop", "go")}
-
-
-def _tiny(names: Sequence[str]) -> Any:
-    """An RT-DETR of a few thousand weights with these classes."""
-    torch.manual_seed(0)
-    trunk = transformers.RTDetrResNetConfig(
-        embedding_size=8,
-        hidden_sizes=[8, 16, 24, 32],
-        depths=[1, 1, 1, 1],
-        layer_type="basic",
-        out_features=["stage2", "stage3", "stage4"],
-    )
-    config = transformers.RTDetrConfig(
-        backbone_config=trunk,
-        encoder_hidden_dim=16,
-        encoder_in_channels=[16, 24, 32],
-        d_model=16,
-        decoder_in_channels=[16, 16, 16],
-        num_queries=12,
-        decoder_layers=2,
-        encoder_ffn_dim=16,
-        decoder_ffn_dim=16,
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
-        num_denoising=0,
-        id2label=dict(enumerate(names)),
-        label2id={name: n for n, name in enumerate(names)},
-    )
-    return transformers.RTDetrForObjectDetection(config)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("objects") / "coco"
-    _tiny(["person", "bicycle", "car", "kite"]).save_pretrained(path)
+    tiny_model("rt_detr", COCO, num_denoising=0).save_pretrained(path)
     (path / "preprocessor_config.json").write_text(json.dumps({"size": {"height": 64, "width": 96}}))
     return path
 
@@ -176,23 +151,75 @@ def test_folders_that_are_no_detectors_are_refused(folder: Path, tmp_path: Path)
         open_videos([folder], objects=folder)
 
 
-def test_fine_tuned_on_agents_it_learns_and_tells_them_by_their_own_names(tmp_path: Path) -> None:
-    model = _tiny(AGENTS)
-    detector = ObjectDetector(model, AGENTS, AGENTS, None, DetectRule(min_agentness=0), size_px=(64, 64))
-    picture = np.zeros((64, 64, 3), np.uint8)
-    picture[16:48, 16:32] = 255
-    boxes, agents = (
-        [torch.tensor([[16.0, 16, 32, 48]]), torch.zeros(0, 4)],
-        [torch.tensor([1]), torch.zeros(0).long()],
-    )
-    targets = targets_of(boxes, agents, 64, 64)
-    torch.testing.assert_close(targets[0]["boxes"], torch.tensor([[0.375, 0.5, 0.25, 0.5]]))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
-    pictures = detector.prepared([picture, np.zeros_like(picture)])
-    losses = [tuning_step(model, optimizer, pictures, targets) for _ in range(20)]
-    assert losses[-1] < losses[0] / 1.5
-    model.save_pretrained(tmp_path)
-    assert open_objects(tmp_path).kinds == {"agent": AGENTS}
+PICTURES = list(np.random.default_rng(0).integers(0, 255, (2, 40, 60, 3), dtype=np.uint8))
+PREPARED = ((64, 96), [0.0] * 3, [1.0] * 3)
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_each_family_is_saved_and_opened_to_the_same_detections(kind: str, tmp_path: Path) -> None:
+    rule = DetectRule(min_agentness=0, nms_iou=None)
+    model = tiny_model(kind, AGENTS)
+    save_objects(tmp_path / "model", model, PREPARED, "agent", {"seed": 1})
+    before = ObjectDetector(model, AGENTS, AGENTS, None, rule, size_px=(64, 96)).follow(PICTURES)
+    detector = open_objects(tmp_path / "model", rule)
+    assert detector.kinds == {"agent": AGENTS}
+    assert json.loads((tmp_path / "model" / FACTS).read_text())["notes"] == {"seed": 1}
+    for one, other in zip(before, detector.follow(PICTURES), strict=True):
+        assert len(one) == 12
+        np.testing.assert_allclose(one.boxes, other.boxes, atol=1e-4)
+        np.testing.assert_allclose(one.scores, other.scores, atol=1e-6)
+
+
+def test_targets_are_centres_and_sizes_in_shares_of_the_picture() -> None:
+    boxes = [torch.tensor([[16.0, 16, 32, 48]]), torch.zeros(0, 4)]
+    found = targets_of(boxes, [torch.tensor([1]), torch.zeros(0).long()], 64, 128)
+    torch.testing.assert_close(found[0]["boxes"], torch.tensor([[0.1875, 0.5, 0.125, 0.5]]))
+    assert found[1]["boxes"].shape == (0, 4)
+
+
+def test_a_folder_that_names_other_labels_than_its_model_is_refused(tmp_path: Path) -> None:
+    save_objects(tmp_path, tiny_model("rt_detr", ["walker", "van"]), PREPARED, "thing")
+    assert open_objects(tmp_path).kinds == {"thing": ("walker", "van")}
+    said = json.loads((tmp_path / FACTS).read_text())
+    for change, says in (({"labels": ["walker"]}, "names the labels"), ({"format": 9}, "format 9")):
+        (tmp_path / FACTS).write_text(json.dumps(said | change))
+        with pytest.raises(InputError, match=says):
+            open_objects(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["rt_detr", "d_fine"])
+def test_labels_begin_with_the_weights_of_the_classes_that_stand_for_them(kind: str, tmp_path: Path) -> None:
+    old = tiny_model(kind, COCO)
+    save_objects(tmp_path, old, PREPARED, "agent")
+    new, sources = tuned_model(tmp_path, {"num_queries": 9}, ("Car", "EmVeh", "Ped"))
+    assert sources == {"Car": "car", "Ped": "person"}
+    assert new.config.id2label == {0: "Car", 1: "EmVeh", 2: "Ped"}
+    held, mine = old.state_dict(), new.state_dict()
+    for name in ("model.enc_score_head.weight", "model.decoder.class_embed.1.bias"):
+        assert torch.equal(mine[name][[0, 2]], held[name][[2, 0]])
+        assert len(mine[name]) == 3
+    name = "model.denoising_class_embed.weight"
+    assert torch.equal(mine[name][[0, 2]], held[name][[2, 0]])
+    same = [n for n in held if "class_embed" not in n and "score_head" not in n]
+    assert all(torch.equal(mine[n], held[n]) for n in same)
+    with pytest.raises(UsageError, match="do not fit the weights"):
+        tuned_model(tmp_path, {"decoder_ffn_dim": 8}, AGENTS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "says"),
+    [
+        ("detr", {}, "one of rt_detr, rt_detr_v2, d_fine, not 'detr'"),
+        ("rt_detr", {"num_querys": 3}, "did you mean 'num_queries'?"),
+        ("rt_detr", {"num_queries": "many"}, "expected int, got str"),
+        ("d_fine", {"d_model": 17}, "divisible"),
+        ("d_fine", {"backbone_config": {"depths": [1]}}, "says its model_type"),
+    ],
+)
+def test_fields_that_make_no_model_are_refused(kind: str, fields: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        made_model(kind, {**FIELDS.get(kind, {}), **fields}, AGENTS)
+    assert says in str(caught.value)
 
 
 def _network(**fields: Any) -> RetinaNet3D:

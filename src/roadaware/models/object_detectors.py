@@ -5,29 +5,22 @@ Pictures are prepared here: the library's own preparation needs torchvision.
 
 from __future__ import annotations
 
-import json
-import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-import transformers
 from torch import Tensor, nn
 from torch.nn import functional
 
-from roadaware.errors import DamagedError, InputError, UsageError
+from roadaware.errors import UsageError
 from roadaware.models.detector import FrameDetections, Picture
+from roadaware.models.object_folders import SIZE_PX, facts_of, labels_of, model_of, preparation_of
 from roadaware.models.object_labels import COCO_AGENTS, ROAD_AGENTS, joined_riders
 from roadaware.models.retinanet3d.pictures import checked
 from roadaware.models.retinanet3d.rule import DetectRule
 from roadaware.models.videos import VideoDetector
-
-FAMILIES = ("rt_detr", "rt_detr_v2", "d_fine")
-"""Types of models that are known to end in boxes and one sigmoid for each class."""
-SIZE_PX = (640, 640)
-_CONFIG, _PREPARATION, _WEIGHTS = "config.json", "preprocessor_config.json", "model.safetensors"
 
 
 class ObjectDetector(VideoDetector):
@@ -36,12 +29,13 @@ class ObjectDetector(VideoDetector):
     Args:
         model: for object detection, such as RTDetrForObjectDetection, with its weights.
         names: of its classes.
-        agents: what is told: the labels of the kind `agent`.
+        agents: what is told: the labels of `kind`.
         table: name of a class to an agent; None if the names are agents themselves (fine-tuned).
         rule: which boxes are kept; these detectors need no suppression, which `nms_iou` 1 or None leaves out.
         size_px: height and width that pictures are brought to, whatever their shape.
         mean, std: of the channels, red first, of pictures in [0, 1].
         batch: frames that are looked at together.
+        kind: of the labels.
 
     Raises:
         UsageError: if no class is an agent.
@@ -61,8 +55,9 @@ class ObjectDetector(VideoDetector):
         mean: Sequence[float] = (0.0, 0.0, 0.0),
         std: Sequence[float] = (1.0, 1.0, 1.0),
         batch: int = 1,
+        kind: str = "agent",
     ) -> None:
-        super().__init__({"agent": tuple(agents)}, (), rule, causal=True, batch=batch)
+        super().__init__({kind: tuple(agents)}, (), rule, causal=True, batch=batch)
         self.model, self.size_px, self.riders = model.eval(), size_px, table is not None
         place = next(model.parameters())
         self.mean = torch.tensor(mean, device=place.device).view(1, 3, 1, 1)
@@ -110,7 +105,7 @@ class ObjectDetector(VideoDetector):
         order = order[agentness[order] > self.rule.min_agentness]
         boxes, scores = boxes[order], scores[order]
         if self.riders:
-            boxes, scores = joined_riders(boxes, scores, self.kinds["agent"])
+            boxes, scores = joined_riders(boxes, scores, *self.kinds.values())
         agentness = scores.max(axis=1) if len(scores) else scores[:, :0].sum(axis=1)
         places = np.argsort(-agentness, kind="stable")
         if self.rule.nms_iou is not None:
@@ -141,7 +136,8 @@ def open_objects(
 ) -> ObjectDetector:
     """The detector in a folder as transformers saves it: config.json and model.safetensors.
 
-    One whose classes are all agents of ROAD is taken as fine-tuned; of others the table says who is who.
+    One that a recipe trained says its labels itself. Of others, one whose classes are all agents of ROAD is
+    taken as fine-tuned, else the table says who is who.
 
     Args:
         folder: local; nothing is downloaded, and no code of it is run.
@@ -150,14 +146,15 @@ def open_objects(
         device: where it runs.
 
     Raises:
-        InputError: if it is no such folder, of another kind of model, or has no safetensors.
+        InputError: if it is no such folder, of another kind of model, or has no safetensors; or if it says
+            that it tells other labels than the model does.
         DamagedError: if the weights do not fit.
     """
-    model = _model(folder)
-    labels = model.config.id2label
-    names = [str(labels[n]) for n in sorted(labels)]
-    size_px, mean, std = _preparation(folder)
-    tuned = set(names) <= set(ROAD_AGENTS)
+    model = model_of(folder)
+    names = labels_of(model)
+    size_px, mean, std = preparation_of(folder)
+    facts = facts_of(folder, names)
+    tuned = facts is not None or set(names) <= set(ROAD_AGENTS)
     return ObjectDetector(
         model.to(device),
         names,
@@ -168,68 +165,8 @@ def open_objects(
         mean=mean,
         std=std,
         batch=batch,
+        kind="agent" if facts is None else facts["kind"],
     )
-
-
-def _model(folder: Path) -> Any:
-    where = str(folder)
-    said = _json(folder / _CONFIG)
-    if said.get("model_type") not in FAMILIES:
-        raise InputError(
-            f"a model of type {said.get('model_type')!r}; known are {', '.join(FAMILIES)}", where=where
-        )
-    if not (folder / _WEIGHTS).is_file():
-        hint = "save it with `save_pretrained`, which writes safetensors; pickles are not read"
-        raise InputError(f"there is no {_WEIGHTS}", where=where, hint=hint)
-    level = transformers.logging.get_verbosity()
-    transformers.logging.set_verbosity(logging.ERROR)
-    try:
-        made: Any = transformers.AutoModelForObjectDetection
-        model, report = made.from_pretrained(
-            folder,
-            local_files_only=True,
-            use_safetensors=True,
-            trust_remote_code=False,
-            output_loading_info=True,
-        )
-    except Exception as error:  # the library raises whatever its parts do
-        first = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        raise DamagedError(f"the model cannot be made: {first}", where=where) from error
-    finally:
-        transformers.logging.set_verbosity(level)
-    lacking = sorted(report["missing_keys"]) + sorted(str(key) for key in report["mismatched_keys"])
-    if lacking:
-        raise DamagedError(f"weights are missing or do not fit: {', '.join(lacking[:4])}", where=where)
-    return model
-
-
-def _preparation(folder: Path) -> tuple[tuple[int, int], list[float], list[float]]:
-    """Height and width of pictures, mean and deviation, as the folder says, else as published."""
-    none, one = [0.0] * 3, [1.0] * 3
-    if not (folder / _PREPARATION).is_file():
-        return SIZE_PX, none, one
-    said = _json(folder / _PREPARATION)
-    try:
-        size = said.get("size") or {}
-        size_px = (int(size.get("height", SIZE_PX[0])), int(size.get("width", SIZE_PX[1])))
-        if not said.get("do_normalize", False):
-            return size_px, none, one
-        return size_px, [float(n) for n in said["image_mean"]], [float(n) for n in said["image_std"]]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        message = f"not understood how pictures are prepared: {error}"
-        raise InputError(message, where=str(folder / _PREPARATION)) from error
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(
-            f"expected a folder of transformers with {path.name}: {error}", where=str(path)
-        ) from error
-    if not isinstance(found, dict):
-        raise InputError("expected an object in JSON", where=str(path))
-    return found
 
 
 def targets_of(
@@ -252,22 +189,3 @@ def targets_of(
 def _centred(boxes: Tensor) -> Tensor:
     x1, y1, x2, y2 = boxes.unbind(-1)
     return torch.stack([(x1 + x2) / 2, (y1 + y2) / 2, x2 - x1, y2 - y1], dim=-1)
-
-
-def tuning_step(
-    model: nn.Module, optimizer: torch.optim.Optimizer, pictures: Tensor, targets: list[dict[str, Tensor]]
-) -> float:
-    """One step of fine-tuning with the loss of transformers; the loss before it.
-
-    Args:
-        model: is put into `train` mode.
-        optimizer: of its parameters.
-        pictures: (B, 3, h, w) as `ObjectDetector.prepared` makes them.
-        targets: as `targets_of` makes them.
-    """
-    model.train()
-    optimizer.zero_grad()
-    loss: Tensor = model(pixel_values=pictures, labels=targets).loss
-    loss.backward()  # type: ignore[no-untyped-call]  # torch's own signature has no types
-    optimizer.step()
-    return float(loss.detach())

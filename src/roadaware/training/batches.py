@@ -5,12 +5,12 @@ from __future__ import annotations
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from roadaware.models.retinanet3d.pictures import Fit
 from roadaware.models.retinanet3d.targets import Targets
 from roadaware.training.clips import ClipSet, Draws, Sample
 
@@ -31,7 +31,32 @@ class Batch:
         return ", ".join(sample.name for sample in self.samples)
 
 
-def prepared(batch: Batch, fit: Fit, device: torch.device, *, channels_last: bool) -> tuple[Tensor, Targets]:
+class Fitting(Protocol):
+    """How pictures are brought to the size and the numbers that a network wants, such as `Fit`."""
+
+    @property
+    def multiple_px(self) -> int:
+        """Right and bottom are padded up to a multiple."""
+        ...
+
+    @property
+    def mean(self) -> tuple[float, ...]:
+        """Of the channels, red first, of pictures in [0, 1]."""
+        ...
+
+    @property
+    def std(self) -> tuple[float, ...]:
+        """Of the same."""
+        ...
+
+    def size(self, height: int, width: int) -> tuple[int, int]:
+        """Height and width of a picture once it is resized, not yet padded."""
+        ...
+
+
+def prepared(
+    batch: Batch, fit: Fitting, device: torch.device, *, channels_last: bool
+) -> tuple[Tensor, Targets]:
     """(B, 3, T, H, W) normalised and padded pictures, and what is true of them.
 
     Args:

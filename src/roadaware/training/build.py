@@ -1,25 +1,109 @@
-"""Build: the network that a recipe names, with its first weights."""
+"""Build: what a recipe trains, with its first weights."""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
+from roadaware.config import to_dict
 from roadaware.errors import UsageError
+from roadaware.models.detector import Detector
 from roadaware.models.retinanet3d import config as configs
 from roadaware.models.retinanet3d.config import PUBLISHED, RetinaNetConfig
+from roadaware.models.retinanet3d.detector import StreamDetector, WindowDetector
+from roadaware.models.retinanet3d.lean import Trainee
 from roadaware.models.retinanet3d.network import RetinaNet3D
+from roadaware.models.retinanet3d.pictures import Fit
+from roadaware.models.retinanet3d.rule import DetectRule
 from roadaware.tasks.road_events import Classes
-from roadaware.training.recipe import ModelRecipe, Recipe
+from roadaware.training.batches import Batch, prepared
+from roadaware.training.learners import Learner, Part
+from roadaware.training.recipe import OBJECTS, ModelRecipe, Recipe
 
 _log = logging.getLogger("roadaware")
 _FAMILY = "retinanet3d-"
+MODEL = "model.safetensors"
 _BASES = {"default": configs.default, "compact": configs.compact, "reference": configs.reference}
+
+
+def learner_of(recipe: Recipe, classes: Classes) -> Learner:
+    """What is trained.
+
+    Args:
+        recipe: names it.
+        classes: that it tells apart.
+
+    Raises:
+        UsageError: if it cannot be made.
+        InputError: if the weights to begin with cannot be read.
+    """
+    if recipe.model.is_objects:
+        from roadaware.training.object_learners import ObjectLearner
+
+        return ObjectLearner(recipe, classes)
+    return RoadLearner(recipe, classes)
+
+
+class RoadLearner:
+    """A 3D-RetinaNet that learns road events; see `Learner`.
+
+    Args:
+        recipe: names the network, the seed and the file of weights.
+        classes: that it tells apart.
+
+    Raises:
+        UsageError: if the network cannot be made.
+        InputError: if the weights to begin with cannot be read.
+    """
+
+    parts = ("boxes", "classes", "av")
+    by_chance = False
+
+    def __init__(self, recipe: Recipe, classes: Classes) -> None:
+        self.classes, config = classes, config_of(recipe.model)
+        self.divisors = {"boxes": 1.0, "classes": config.class_weight, "av": config.av_weight}
+        self.fit = Fit.of(config)
+        self.config: dict[str, Any] = to_dict(config)
+        network = network_of(recipe, config, classes)
+        self.network: nn.Module = network
+        self.trainee: nn.Module = Trainee(network, recipe.model.likeliest or None)
+
+    def losses(
+        self, model: nn.Module, batch: Batch, device: torch.device, *, channels_last: bool
+    ) -> dict[str, Part]:
+        """As of `Learner`."""
+        x, targets = prepared(batch, self.fit, device, channels_last=channels_last)
+        found = model(x, targets.boxes, targets.classes, targets.av, targets.labelled)
+        boxes = found["matched"].to(x.device)
+        counts = {"boxes": boxes, "classes": boxes, "av": (targets.av >= 0).sum().to(boxes)}
+        return {name: Part(found[name], counts[name], self.divisors[name]) for name in self.parts}
+
+    def detector(self, network: nn.Module, rule: DetectRule) -> Detector:
+        """As of `Learner`: frame by frame if the network is causal, else by windows."""
+        road, classes = _road(network), self.classes
+        kind = StreamDetector if road.config.causal else WindowDetector
+        return kind(road, dict(classes.kinds), classes.av_labels, rule)
+
+    def save(self, folder: Path, network: nn.Module, notes: Mapping[str, Any]) -> Path:
+        """As of `Learner`: one file of safetensors."""
+        from roadaware.models.weights import save_detector
+
+        classes = self.classes
+        save_detector(folder / MODEL, _road(network), dict(classes.kinds), classes.av_labels, notes)
+        return folder / MODEL
+
+
+def _road(network: nn.Module) -> RetinaNet3D:
+    if not isinstance(network, RetinaNet3D):
+        raise TypeError(f"road events are learnt by a RetinaNet3D, not by a {type(network).__name__}")
+    return network
 
 
 def config_of(recipe: ModelRecipe) -> RetinaNetConfig:
@@ -33,7 +117,7 @@ def config_of(recipe: ModelRecipe) -> RetinaNetConfig:
     """
     if not recipe.name.startswith(_FAMILY):
         known = ", ".join(_FAMILY + name for name in (*PUBLISHED, "compact", "transformers"))
-        raise UsageError(f"'{recipe.name}' is not trained by recipes; there are {known}")
+        raise UsageError(f"'{recipe.name}' is not trained by recipes; there are {known}, {OBJECTS}")
     known_fields = [each.name for each in dataclasses.fields(RetinaNetConfig)]
     for name in recipe.fields:
         if name not in known_fields:

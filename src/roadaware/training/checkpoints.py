@@ -15,10 +15,9 @@ from torch import Tensor
 from roadaware import __version__
 from roadaware.config import to_dict
 from roadaware.errors import DamagedError, InputError, UsageError
-from roadaware.models.retinanet3d.config import RetinaNetConfig
 from roadaware.scenes.disk import atomic_write
 from roadaware.tasks.road_events import Classes
-from roadaware.training.recipe import Recipe
+from roadaware.training.recipe import DataRecipe, Recipe
 
 FORMAT, VERSION = "roadaware-training", 1
 LAST = "last.ckpt"
@@ -47,14 +46,15 @@ class Checkpoint:
 
 
 def save_checkpoint(
-    path: Path, checkpoint: Checkpoint, recipe: Recipe, config: RetinaNetConfig, classes: Classes
+    path: Path, checkpoint: Checkpoint, recipe: Recipe, config: Mapping[str, Any], classes: Classes
 ) -> None:
     """Write a checkpoint with all that says what it belongs to; the one before stands until then.
 
     Args:
         path: the file; its folder must exist.
         checkpoint: the state.
-        recipe, config, classes: of the run.
+        recipe, classes: of the run.
+        config: of its network, as plain data.
 
     Raises:
         DiskError: if it cannot be written; what stood there before still stands.
@@ -64,7 +64,7 @@ def save_checkpoint(
         "version": VERSION,
         "code": __version__,
         "recipe": to_dict(recipe),
-        "config": to_dict(config),
+        "config": dict(config),
         "kinds": {kind: list(labels) for kind, labels in classes.kinds.items()},
         "av_labels": list(classes.av_labels),
         **checkpoint.__dict__,
@@ -75,13 +75,13 @@ def save_checkpoint(
 
 
 def open_checkpoint(
-    path: Path, recipe: Recipe, config: RetinaNetConfig, classes: Classes
+    path: Path, recipe: Recipe, config: Mapping[str, Any], classes: Classes
 ) -> tuple[Checkpoint, list[str]]:
     """The state of a run that goes on, and which parts of its recipe have changed since.
 
     Args:
         path: the file.
-        recipe, config, classes: of the run as it is now.
+        recipe, config, classes: of the run as it is now, as of `save_checkpoint`.
 
     Raises:
         InputError: if it is no checkpoint of ours (DamagedError if it is broken).
@@ -90,9 +90,8 @@ def open_checkpoint(
     data = _opened(path)
     told = f"{path} belongs to another run"
     ways = "Name another folder with --out, or the recipe of that run (it stands in recipe.json beside it)."
-    now = to_dict(config)
-    if differ := sorted(k for k in {*now, *data["config"]} if now.get(k) != data["config"].get(k)):
-        was = ", ".join(f"{k}={data['config'].get(k)!r} (now {now.get(k)!r})" for k in differ[:3])
+    if differ := sorted(k for k in {*config, *data["config"]} if config.get(k) != data["config"].get(k)):
+        was = ", ".join(f"{k}={data['config'].get(k)!r} (now {config.get(k)!r})" for k in differ[:3])
         raise UsageError(f"{told}: its network has {was}.\n  {ways}")
     labels = {kind: list(held) for kind, held in classes.kinds.items()}
     if data["kinds"] != labels or list(data["kinds"]) != list(labels):
@@ -135,12 +134,13 @@ def _differing(was: Mapping[str, list[str]], now: Mapping[str, list[str]]) -> st
 def _changed(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Fields that differ, but for those that do not change what is learnt."""
     found = []
+    usual = to_dict(Recipe(data=DataRecipe(roots=("any",))))  # what fields said before there were any
     for part in now:
         if part in _MAY_CHANGE or was.get(part) == now[part]:
             continue
         if not isinstance(now[part], dict):
             found.append(part)
             continue
-        held = was.get(part) or {}
+        held = {**usual[part], **(was.get(part) or {})}
         found += [f"{part}.{key}" for key in now[part] if held.get(key) != now[part][key]]
     return found

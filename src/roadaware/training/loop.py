@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import torch
 from lightning.fabric import Fabric
 from lightning.fabric.strategies.single_device import SingleDeviceStrategy
@@ -18,14 +19,12 @@ from torch import Tensor, nn
 
 from roadaware.config import to_dict
 from roadaware.errors import DiskError, RoadawareError, UsageError
-from roadaware.models.retinanet3d.config import RetinaNetConfig
-from roadaware.models.retinanet3d.lean import Trainee
-from roadaware.models.retinanet3d.pictures import Fit
-from roadaware.training.batches import Batch, loader, prepared
-from roadaware.training.build import config_of, network_of
+from roadaware.training.batches import Batch, loader
+from roadaware.training.build import learner_of
 from roadaware.training.checkpoints import LAST, Checkpoint, open_checkpoint, save_checkpoint
 from roadaware.training.clips import Draws, Share
 from roadaware.training.journal import Journal
+from roadaware.training.learners import Learner
 from roadaware.training.material import Material, material_of
 from roadaware.training.product import save_product
 from roadaware.training.recipe import Recipe
@@ -35,7 +34,6 @@ from roadaware.training.validation import judge
 
 Progress = Callable[[int, int, str], None]
 _log = logging.getLogger("roadaware")
-_PARTS = ("boxes", "classes", "av")
 
 
 class DivergedError(RoadawareError):
@@ -132,13 +130,12 @@ class Run:
     def __init__(self, fabric: Fabric, recipe: Recipe, out: Path, progress: Progress | None) -> None:
         self.fabric, self.recipe, self.out, self.progress = fabric, recipe, out, progress
         self.material: Material = material_of(recipe)
-        self.config: RetinaNetConfig = config_of(recipe.model)
-        self.fit = Fit.of(self.config)
+        self.learner: Learner = learner_of(recipe, self.material.classes)
+        self.network = self.learner.network
         clips = recipe.clips
-        self.clips = self.material.clips(recipe, self.fit)
+        self.clips = self.material.clips(recipe, self.learner.fit)
         self.share = Share(clips.batch, clips.accumulate, fabric.global_rank, fabric.world_size)
         self.steps = steps_of(recipe.schedule, len(self.clips), self.share.step)
-        self.network = network_of(recipe, self.config, self.material.classes)
         self.still = freeze(self.network, recipe)
         self.step, self.seconds, self.saved = 0, 0.0, 0
         self._set_up(out / LAST)
@@ -148,7 +145,7 @@ class Run:
         recipe, fabric = self.recipe, self.fabric
         found = None
         if last.exists():
-            found, changed = open_checkpoint(last, recipe, self.config, self.material.classes)
+            found, changed = open_checkpoint(last, recipe, self.learner.config, self.material.classes)
             if changed:
                 _log.warning("goes on with another recipe than it began with: %s", ", ".join(changed))
             self.network.load_state_dict(found.network)
@@ -157,7 +154,7 @@ class Run:
         if found is not None:
             optimizer.load_state_dict(found.optimizer)
             torch.set_rng_state(found.chance)
-        trainee: nn.Module = Trainee(self.network, recipe.model.likeliest or None)
+        trainee = self.learner.trainee
         if recipe.machine.compile:
             trainee = cast(nn.Module, torch.compile(trainee))
         self.model, self.optimizer = fabric.setup(trainee, optimizer)
@@ -232,9 +229,10 @@ class Run:
         schedule, accumulate = self.recipe.schedule, self.recipe.clips.accumulate
         now = rate(schedule, self.step, self.steps)
         set_rate(self.optimizer, now)
-        sums = dict.fromkeys(("loss", *_PARTS), 0.0)
+        sums = dict.fromkeys(("loss", *self.learner.parts), 0.0)
         for part in range(accumulate):
             batch = next(batches)
+            self._draw_anew(part)
             with self.fabric.no_backward_sync(self.model, enabled=part + 1 < accumulate):
                 found = self._losses(batch)
                 self.fabric.backward(found["loss"] / accumulate)
@@ -261,22 +259,19 @@ class Run:
         if self.progress is not None:
             self.progress(self.step, self.steps, f"steps, loss {sums['loss']:.3f}")
 
+    def _draw_anew(self, part: int) -> None:
+        """Let what the loss draws follow from seed, step and process alone, on every device."""
+        if self.learner.by_chance:
+            place = [self.recipe.seed, self.step, part, self.share.rank]
+            torch.manual_seed(int(np.random.SeedSequence(place).generate_state(1)[0]))
+
     def _losses(self, batch: Batch) -> dict[str, Tensor]:
         """The loss and its parts; means go over the boxes and frames of all processes."""
-        x, targets = prepared(
-            batch, self.fit, self.fabric.device, channels_last=self.recipe.machine.channels_last
-        )
-        found = self.model(x, targets.boxes, targets.classes, targets.av, targets.labelled)
-        matched = found["matched"].to(x.device)
-        known = (targets.av >= 0).sum().to(matched)
-        boxes, frames = self._shared(matched), self._shared(known)
-        parts = {
-            "boxes": found["boxes"] * boxes,
-            "classes": found["classes"] * boxes,
-            "av": found["av"] * frames,
-        }
-        total = parts["boxes"] + parts["classes"] / self.config.class_weight
-        return {**parts, "loss": total + parts["av"] / self.config.av_weight}
+        channels_last = self.recipe.machine.channels_last
+        found = self.learner.losses(self.model, batch, self.fabric.device, channels_last=channels_last)
+        parts = {name: part.mean * self._shared(part.count) for name, part in found.items()}
+        whole = sum((parts[name] / part.divisor for name, part in found.items()), start=torch.zeros(()))
+        return {**parts, "loss": whole}
 
     def _shared(self, count: Tensor) -> Tensor | float:
         """Factor of a mean over `count` by which the mean of all processes is the mean over everything."""
@@ -335,7 +330,7 @@ class Run:
             torch.get_rng_state(),
         )
         try:
-            save_checkpoint(self.out / LAST, state, self.recipe, self.config, self.material.classes)
+            save_checkpoint(self.out / LAST, state, self.recipe, self.learner.config, self.material.classes)
             self.saved = self.step
         except DiskError as error:
             if not patient:
@@ -348,7 +343,7 @@ class Run:
         if journal is not None:
             started = time.monotonic()
             mean = self.average.state if self.average is not None else None
-            metrics = judge(self.network, mean, self.material, self.recipe)
+            metrics = judge(self.learner, mean, self.material, self.recipe)
             line = {"validation": metrics, "took_s": round(time.monotonic() - started, 2)}
             if metrics:
                 journal.write(self.step, line, scalars={f"validation/{k}": v for k, v in metrics.items()})
@@ -361,7 +356,7 @@ class Run:
             return None
         return save_product(
             self.out,
-            self.network,
+            self.learner,
             self.average.state if self.average is not None else None,
             self.material,
             self.recipe,

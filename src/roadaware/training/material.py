@@ -10,11 +10,11 @@ from pathlib import Path
 import polars as pl
 
 from roadaware.errors import UsageError
-from roadaware.models.retinanet3d.pictures import Fit
 from roadaware.scenes.compositions import compositions
 from roadaware.scenes.joining import concat
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.road_events import Classes, VideoTruth, classes_of, truth_of
+from roadaware.training.batches import Fitting
 from roadaware.training.clips import ClipSet, clip_table
 from roadaware.training.footage import Film, Footage, films_of
 from roadaware.training.mirroring import mirror_of
@@ -45,7 +45,7 @@ class Material:
     judged_films: list[Film]
     refused: dict[str, str]
 
-    def clips(self, recipe: Recipe, fit: Fit) -> ClipSet:
+    def clips(self, recipe: Recipe, fit: Fitting) -> ClipSet:
         """The clips to learn from.
 
         Args:
@@ -90,7 +90,10 @@ def material_of(recipe: Recipe) -> Material:
     parts = _parts(data, data.roots)
     train = _chosen(parts, data.split)
     scenes, films, refused = _joined(train, data)
-    classes = classes_of(scenes, data.kinds, av_action=data.av_action, only_used=data.only_used_labels)
+    objects = recipe.model.is_objects
+    kinds = data.kinds or (("agent",) if objects else ())
+    av_action = data.av_action and not objects
+    classes = classes_of(scenes, kinds, av_action=av_action, only_used=data.only_used_labels)
     judged: Scenes | None = None
     judged_films: list[Film] = []
     if data.validation_roots or data.validation_split:

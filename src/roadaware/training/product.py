@@ -1,4 +1,4 @@
-"""Product: what a run leaves for others: the detector as safetensors, and a card that says what it is."""
+"""Product: what a run leaves for others: the detector, and a card that says what it is."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from roadaware import __version__
 from roadaware.config import digest
-from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.scenes.disk import atomic_write
+from roadaware.training.learners import Learner
 from roadaware.training.material import Material
 from roadaware.training.recipe import Recipe
 
-MODEL, CARD = "model.safetensors", "model.md"
+CARD = "model.md"
 
 
 def save_product(
     folder: Path,
-    network: RetinaNet3D,
+    learner: Learner,
     average: Mapping[str, Tensor] | None,
     material: Material,
     recipe: Recipe,
@@ -31,8 +31,8 @@ def save_product(
 
     Args:
         folder: of the run.
-        network: as it is trained; it is left alone.
-        average: a running mean of its weights, which then is written.
+        learner: as it is trained; it is left alone.
+        average: a running mean of its network's weights, which then is written.
         material: what it learnt from.
         recipe: how.
         facts: steps, seconds and metrics.
@@ -40,9 +40,7 @@ def save_product(
     Raises:
         DiskError: if the disk refuses.
     """
-    from roadaware.models.weights import save_detector
-
-    kept = copy.deepcopy(network).cpu().eval()
+    kept = copy.deepcopy(learner.network).cpu().eval()
     if average is not None:
         kept.load_state_dict(dict(average))
     notes = {
@@ -54,13 +52,12 @@ def save_product(
         "seed": recipe.seed,
         **facts,
     }
-    path = folder / MODEL
-    save_detector(path, kept, dict(material.classes.kinds), material.classes.av_labels, notes)
+    path = learner.save(folder, kept, notes)
     atomic_write(folder / CARD, _card(kept, material, recipe, facts).encode())
     return path
 
 
-def _card(network: RetinaNet3D, material: Material, recipe: Recipe, facts: Mapping[str, Any]) -> str:
+def _card(network: nn.Module, material: Material, recipe: Recipe, facts: Mapping[str, Any]) -> str:
     """What the detector is, for people."""
     classes, meta = material.classes, material.scenes.meta
     labels = ", ".join(f"{len(held)} of {kind}" for kind, held in classes.kinds.items())

@@ -7,16 +7,22 @@ from typing import Any, Literal
 
 from roadaware.errors import UsageError
 
+OBJECTS = "objects"
+"""Name of the model that is an object detector of transformers."""
+
 
 @dataclass(frozen=True)
 class ModelRecipe:
     """What is trained.
 
     Args:
-        name: in the registry.
+        name: in the registry; or `objects` for an object detector of transformers, which learns single
+            frames and one kind of label.
         base: `default` as we recommend, `compact` for one CPU core, or `reference` as published.
-        fields: of the config of the network.
-        weights: file with weights to begin with: published ones, or a model of ours; none unless told.
+        fields: of the config of the network; of an object detector also its `type`, unless `weights` has it,
+            and `size_px`, the height and width of its pictures.
+        weights: file with weights to begin with: published ones, or a model of ours; the folder of an object
+            detector; none unless told.
         freeze_batch_norm: keep the statistics and factors that batch norms begin with.
         likeliest: classes are learnt at matched anchors and at so many others of each frame, those of most
             agentness, which on a small network is several times faster; 0 for everywhere, as published.
@@ -30,6 +36,11 @@ class ModelRecipe:
     freeze_batch_norm: bool = False
     likeliest: int = 0
     freeze: tuple[str, ...] = ()
+
+    @property
+    def is_objects(self) -> bool:
+        """Whether it is an object detector of transformers."""
+        return self.name == OBJECTS
 
 
 @dataclass(frozen=True)
@@ -47,7 +58,8 @@ class DataRecipe:
         films: where a video's film lies, such as `videos/{video}.mp4`, or its pictures, such as
             `rgb-images/{video}/{number:05d}.jpg` with numbers from 1 (`{frame}` from 0); as the tables say
             unless told.
-        kinds: of labels, in the order of the scores; those of ROAD that there are unless told.
+        kinds: of labels, in the order of the scores; those of ROAD that there are unless told. Object
+            detectors tell one, `agent` unless told.
         only_used_labels: leave out labels that no box to learn from has.
         av_action: learn the actions of the own vehicle, where there are any.
         min_box_px: boxes with a shorter side in the picture of the network are not learnt.
@@ -111,6 +123,8 @@ class ScheduleRecipe:
         weight_decay: of weights; and of biases and norms too if `decay_all`, as published.
         decay_all: see `weight_decay`.
         bias_lr: factor of the rate of biases.
+        part_lr: beginnings of the names of parameters to factors of their rate, such as
+            `{model.backbone: 0.1}`; the longest that fits counts.
         warmup_steps: steps over which the rate rises to `lr`.
         warmup_from: share of `lr` that it begins with.
         decay: `steps` multiplies by `gamma` at each of `milestones`; `cosine` falls to `final` of `lr`;
@@ -131,6 +145,7 @@ class ScheduleRecipe:
     weight_decay: float = 1e-4
     decay_all: bool = True
     bias_lr: float = 2.0
+    part_lr: dict[str, Any] = field(default_factory=dict)
     warmup_steps: int = 0
     warmup_from: float = 0.1
     decay: Literal["steps", "cosine", "none"] = "steps"
@@ -248,6 +263,8 @@ class Recipe:
     def __post_init__(self) -> None:
         """Refuse what cannot be run."""
         clips, schedule, augment, machine = self.clips, self.schedule, self.augment, self.machine
+        model = self.model
+        factors = [f for f in schedule.part_lr.values() if not isinstance(f, int | float) or f < 0]
         for holds, wanted in (
             (bool(self.data.roots), "data.roots names at least one folder"),
             (min(clips.frames, clips.frame_step, clips.batch, clips.accumulate) >= 1, _SIZES),
@@ -255,6 +272,7 @@ class Recipe:
             (schedule.steps > 0 or schedule.epochs > 0, "schedule.steps or schedule.epochs is above 0"),
             (schedule.lr > 0, "schedule.lr is above 0"),
             (0 <= schedule.ema < 1, "schedule.ema lies in [0, 1)"),
+            (not factors, "schedule.part_lr names factors of 0 or more"),
             (sorted(schedule.milestones) == list(schedule.milestones), "schedule.milestones rise"),
             (all(0 <= p <= 1 for p in (augment.flip, augment.colour)), "chances lie in [0, 1]"),
             (0 < augment.zoom[0] <= augment.zoom[1], "augment.zoom is a smaller and a larger factor"),
@@ -263,9 +281,14 @@ class Recipe:
             (machine.workers >= 0 and machine.threads >= 0, "machine.workers and threads are 0 or more"),
             (machine.cache_gb >= 0 and machine.log_steps >= 1, "machine.cache_gb and log_steps count"),
             (0 <= self.seed < 2**32, "seed lies in [0, 2^32)"),
+            (not model.is_objects or bool(model.weights or model.fields.get("type")), _TYPE),
+            (not model.is_objects or (model.base, model.likeliest) == ("default", 0), _NOT_OBJECTS),
+            (not model.is_objects or len(self.data.kinds) <= 1, "an object detector tells one of data.kinds"),
         ):
             if not holds:
                 raise UsageError(f"the recipe cannot be run: {wanted}")
 
 
 _SIZES = "clips.frames, frame_step, batch and accumulate are at least 1"
+_TYPE = "an object detector has model.weights, a folder, or model.fields.type, such as rt_detr"
+_NOT_OBJECTS = "model.base and model.likeliest are not for object detectors"

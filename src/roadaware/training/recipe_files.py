@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from roadaware.errors import InputError, UsageError
+from roadaware.training.pedestrians.recipe import PedestrianRecipe
 from roadaware.training.recipe import Recipe
 
 T = TypeVar("T")
 Given = Mapping[str, Any]
 
 
-def read_recipe(path: Path, changes: Sequence[str] = ()) -> Recipe:
-    """The recipe in a YAML file.
+def read_recipe(path: Path, changes: Sequence[str] = ()) -> Recipe | PedestrianRecipe:
+    """The recipe in a YAML file: of a predictor of pedestrians if it has a `task`, else of a detector.
 
     Args:
         path: the file.
@@ -46,11 +47,20 @@ def read_recipe(path: Path, changes: Sequence[str] = ()) -> Recipe:
             _put(found, key.strip().split("."), yaml.safe_load(value))
         except yaml.YAMLError as error:
             raise UsageError(f"--set {key}: {value!r} is no YAML value") from error
-    return recipe_of(found)
+    return pedestrian_recipe_of(found) if "task" in found else recipe_of(found)
+
+
+def pedestrian_recipe_of(given: Given) -> PedestrianRecipe:
+    """The recipe of a predictor of pedestrians that plain data says.
+
+    Raises:
+        UsageError: if a key is unknown or a value is of the wrong kind; each names where.
+    """
+    return _made(PedestrianRecipe, given, "")
 
 
 def recipe_of(given: Given) -> Recipe:
-    """The recipe that plain data says.
+    """The recipe of a detector that plain data says.
 
     Raises:
         UsageError: if a key is unknown or a value is of the wrong kind; each names where.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -55,13 +55,7 @@ def freeze(network: nn.Module, recipe: Recipe) -> list[nn.Module]:
     Raises:
         UsageError: if no parameter has a name that is given.
     """
-    names = [name for name, _ in network.named_parameters()]
-    for beginning in recipe.model.freeze:
-        if not any(name.startswith(beginning) for name in names):
-            parts = sorted({".".join(name.split(".")[:2]) for name in names})
-            raise UsageError(
-                f"model.freeze: no parameter begins with '{beginning}'; there are {', '.join(parts)}"
-            )
+    _named(network, recipe.model.freeze, "model.freeze")
     for name, parameter in network.named_parameters():
         if any(name.startswith(beginning) for beginning in recipe.model.freeze):
             parameter.requires_grad_(False)
@@ -77,19 +71,33 @@ def freeze(network: nn.Module, recipe: Recipe) -> list[nn.Module]:
     return norms
 
 
+def _named(network: nn.Module, beginnings: Iterable[str], where: str) -> None:
+    """Raise where no parameter has a name that begins so."""
+    names = [name for name, _ in network.named_parameters()]
+    for beginning in beginnings:
+        if not any(name.startswith(beginning) for name in names):
+            parts = sorted({".".join(name.split(".")[:2]) for name in names})
+            raise UsageError(f"{where}: no parameter begins with '{beginning}'; there are {', '.join(parts)}")
+
+
 def optimizer_of(network: nn.Module, schedule: ScheduleRecipe) -> torch.optim.Optimizer:
     """The optimizer; each group says in `times` what its rate is multiplied by.
 
     Args:
         network: its parameters that learn.
         schedule: which, and how.
+
+    Raises:
+        UsageError: if no parameter has a name that `part_lr` gives.
     """
+    _named(network, schedule.part_lr, "schedule.part_lr")
     groups: dict[tuple[float, float], list[Tensor]] = {}
     for name, parameter in network.named_parameters():
         if parameter.requires_grad:
             bias = name.endswith("bias")
             bare = parameter.ndim <= 1 and not schedule.decay_all
-            key = (schedule.bias_lr if bias else 1.0, 0.0 if bare else schedule.weight_decay)
+            times = (schedule.bias_lr if bias else 1.0) * _factor(schedule, name)
+            key = (times, 0.0 if bare else schedule.weight_decay)
             groups.setdefault(key, []).append(parameter)
     rows = [
         {"params": held, "weight_decay": decay, "times": times}
@@ -100,6 +108,12 @@ def optimizer_of(network: nn.Module, schedule: ScheduleRecipe) -> torch.optim.Op
     return torch.optim.SGD(
         rows, lr=schedule.lr, momentum=schedule.momentum, nesterov=schedule.nesterov, fused=True
     )
+
+
+def _factor(schedule: ScheduleRecipe, name: str) -> float:
+    """What the rate of a parameter is multiplied by because of its name."""
+    fitting = [beginning for beginning in schedule.part_lr if name.startswith(beginning)]
+    return float(schedule.part_lr[max(fitting, key=len)]) if fitting else 1.0
 
 
 def set_rate(optimizer: torch.optim.Optimizer, value: float) -> None:

@@ -9,12 +9,11 @@ import torch
 from torch import Tensor
 
 from roadaware.linking.config import LinkerConfig
-from roadaware.models.detector import FrameDetections
-from roadaware.models.retinanet3d.detector import StreamDetector, WindowDetector
-from roadaware.models.retinanet3d.network import RetinaNet3D
+from roadaware.models.detector import Detector, FrameDetections
 from roadaware.models.retinanet3d.rule import DetectRule
-from roadaware.tasks.road_events import Classes, claims_of, figures
+from roadaware.tasks.road_events import claims_of, figures
 from roadaware.training.footage import Film, Footage
+from roadaware.training.learners import Learner
 from roadaware.training.material import Material
 from roadaware.training.recipe import Recipe
 
@@ -27,24 +26,24 @@ def spread(films: Sequence[Film], wanted: int) -> list[Film]:
 
 
 def judge(
-    network: RetinaNet3D, weights: Mapping[str, Tensor] | None, material: Material, recipe: Recipe
+    learner: Learner, weights: Mapping[str, Tensor] | None, material: Material, recipe: Recipe
 ) -> dict[str, float]:
     """Metric to its value, of the videos that are judged; nothing where there are none.
 
     Args:
-        network: as it is trained; it is left alone.
-        weights: a running mean of its weights, which then is judged.
+        learner: as it is trained; it is left alone.
+        weights: a running mean of its network's weights, which then is judged.
         material: scenes to be judged on.
         recipe: how many, and which boxes count.
     """
     if material.judged is None:
         return {}
-    judged = copy.deepcopy(network).eval()
+    judged = copy.deepcopy(learner.network).eval()
     if weights is not None:
         judged.load_state_dict(dict(weights))
     asked, classes = recipe.validation, material.classes
     rule = DetectRule(min_agentness=asked.min_agentness, nms_iou=asked.nms_iou, top=asked.top)
-    detector = detector_of(judged, classes, rule)
+    detector = learner.detector(judged, rule)
     films = spread(material.judged_films, asked.videos)
     footage = Footage(films, [(film.height, film.width) for film in films])
     with torch.no_grad():
@@ -60,16 +59,7 @@ def judge(
     return figures(claims, scenes, LinkerConfig.default("ucf24" if recipe.data.reader == "ucf24" else "road"))
 
 
-def detector_of(network: RetinaNet3D, classes: Classes, rule: DetectRule) -> StreamDetector | WindowDetector:
-    """The detector that a trained network becomes: frame by frame if it is causal, else by windows."""
-    if network.config.causal:
-        return StreamDetector(network, dict(classes.kinds), classes.av_labels, rule)
-    return WindowDetector(network, dict(classes.kinds), classes.av_labels, rule)
-
-
-def detected(
-    detector: StreamDetector | WindowDetector, footage: Footage, film: int, step: int
-) -> list[FrameDetections]:
+def detected(detector: Detector, footage: Footage, film: int, step: int) -> list[FrameDetections]:
     """What a detector finds in a film.
 
     Args:

@@ -1,0 +1,204 @@
+"""Folders of object detectors as transformers keeps them: opened from the disk alone, and written."""
+
+from __future__ import annotations
+
+import json
+import logging
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import transformers
+
+from roadaware import __version__
+from roadaware.errors import DamagedError, InputError
+from roadaware.scenes.disk import atomic_write, disk_error
+
+FAMILIES = ("rt_detr", "rt_detr_v2", "d_fine")
+"""Types of models that are known to end in boxes and one sigmoid for each class."""
+SIZE_PX = (640, 640)
+FACTS = "roadaware.json"
+"""What a folder of ours says beside what transformers writes."""
+_CONFIG, _PREPARATION, _WEIGHTS = "config.json", "preprocessor_config.json", "model.safetensors"
+_FORMAT = 1
+
+Preparation = tuple[tuple[int, int], list[float], list[float]]
+
+
+def model_of(folder: Path) -> Any:
+    """The model with its weights; nothing is downloaded, and no code of the folder is run.
+
+    Args:
+        folder: with config.json and model.safetensors.
+
+    Raises:
+        InputError: if it is no such folder, of another kind of model, or has no safetensors.
+        DamagedError: if the weights do not fit.
+    """
+    where = str(folder)
+    said = _json(folder / _CONFIG)
+    if said.get("model_type") not in FAMILIES:
+        raise InputError(
+            f"a model of type {said.get('model_type')!r}; known are {', '.join(FAMILIES)}", where=where
+        )
+    if not (folder / _WEIGHTS).is_file():
+        hint = "save it with `save_pretrained`, which writes safetensors; pickles are not read"
+        raise InputError(f"there is no {_WEIGHTS}", where=where, hint=hint)
+    made: Any = transformers.AutoModelForObjectDetection
+    with quiet():
+        try:
+            model, report = made.from_pretrained(
+                folder,
+                local_files_only=True,
+                use_safetensors=True,
+                trust_remote_code=False,
+                output_loading_info=True,
+            )
+        except Exception as error:  # the library raises whatever its parts do
+            first = (str(error).splitlines() or [type(error).__name__])[0][:200]
+            raise DamagedError(f"the model cannot be made: {first}", where=where) from error
+    lacking = sorted(report["missing_keys"]) + sorted(str(key) for key in report["mismatched_keys"])
+    if lacking:
+        raise DamagedError(f"weights are missing or do not fit: {', '.join(lacking[:4])}", where=where)
+    return model
+
+
+def labels_of(model: Any) -> list[str]:
+    """The classes of a model, in the order of its scores."""
+    labels = model.config.id2label
+    return [str(labels[n]) for n in sorted(labels)]
+
+
+def preparation_of(folder: Path) -> Preparation:
+    """Height and width of pictures, mean and deviation, as the folder says, else as published.
+
+    Args:
+        folder: of a model.
+
+    Raises:
+        InputError: if what it says is not understood.
+    """
+    none, one = [0.0] * 3, [1.0] * 3
+    if not (folder / _PREPARATION).is_file():
+        return SIZE_PX, none, one
+    said = _json(folder / _PREPARATION)
+    try:
+        size = said.get("size") or {}
+        size_px = (int(size.get("height", SIZE_PX[0])), int(size.get("width", SIZE_PX[1])))
+        if not said.get("do_normalize", False):
+            return size_px, none, one
+        return size_px, [float(n) for n in said["image_mean"]], [float(n) for n in said["image_std"]]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        message = f"not understood how pictures are prepared: {error}"
+        raise InputError(message, where=str(folder / _PREPARATION)) from error
+
+
+def facts_of(folder: Path, labels: Sequence[str]) -> dict[str, Any] | None:
+    """What a folder of ours says: `kind` and `labels`, `version` and `notes`; None of a folder of others.
+
+    Args:
+        folder: of a model.
+        labels: that the model tells apart.
+
+    Raises:
+        InputError: if these are not the labels it says, or it is of another format.
+    """
+    path = folder / FACTS
+    if not path.is_file():
+        return None
+    said = _json(path)
+    if said.get("format") != _FORMAT or not isinstance(said.get("kind"), str) or not said["kind"]:
+        hint = f"open it with roadaware {said.get('version', 'of its time')}"
+        raise InputError(f"format {said.get('format')!r} is not {_FORMAT}", where=str(path), hint=hint)
+    if said.get("labels") != list(labels):
+        hint = f"take both from one run; without {FACTS} the names in {_CONFIG} alone count"
+        raise InputError(
+            f"it names the labels {said.get('labels')}, and {_CONFIG} beside it {list(labels)}",
+            where=str(path),
+            hint=hint,
+        )
+    return said
+
+
+def save_objects(
+    folder: Path,
+    model: Any,
+    preparation: Preparation,
+    kind: str,
+    notes: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a model as `save_pretrained` does, with all that opening it needs beside it.
+
+    Every file is replaced whole, the weights last.
+
+    Args:
+        folder: is made where it is not there.
+        model: with its weights; its config names its labels.
+        preparation: of pictures.
+        kind: of the labels.
+        notes: JSON-ready, such as how it was trained.
+
+    Raises:
+        DiskError: if it cannot be written; what stood there before still stands, file by file.
+    """
+    (height, width), mean, std = preparation
+    said = {
+        "do_resize": True,
+        "size": {"height": height, "width": width},
+        "do_rescale": True,
+        "rescale_factor": 1 / 255,
+        "do_normalize": mean != [0.0] * 3 or std != [1.0] * 3,
+        "image_mean": mean,
+        "image_std": std,
+    }
+    facts = {
+        "format": _FORMAT,
+        "version": __version__,
+        "kind": kind,
+        "labels": labels_of(model),
+        "notes": dict(notes or {}),
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".saving-") as place, quiet():
+            model.save_pretrained(place, max_shard_size="1TB")
+            config, weights = ((Path(place) / name).read_bytes() for name in (_CONFIG, _WEIGHTS))
+    except OSError as error:
+        raise disk_error(folder / _WEIGHTS, 4 * sum(p.numel() for p in model.parameters()), error) from error
+    atomic_write(folder / _CONFIG, config)
+    atomic_write(folder / _PREPARATION, _text(said))
+    atomic_write(folder / FACTS, _text(facts))
+    atomic_write(folder / _WEIGHTS, weights)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Within: transformers warns of nothing and draws no bars."""
+    log: Any = transformers.logging
+    level, bars = log.get_verbosity(), log.is_progress_bar_enabled()
+    log.set_verbosity(logging.ERROR)
+    log.disable_progress_bar()
+    try:
+        yield
+    finally:
+        log.set_verbosity(level)
+        if bars:
+            log.enable_progress_bar()
+
+
+def _text(said: Mapping[str, Any]) -> bytes:
+    return (json.dumps(said, indent=2) + "\n").encode()
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"expected a folder of transformers with {path.name}: {error}", where=str(path)
+        ) from error
+    if not isinstance(found, dict):
+        raise InputError("expected an object in JSON", where=str(path))
+    return found

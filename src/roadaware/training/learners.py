@@ -1,0 +1,85 @@
+"""Learners: what the loop asks of whatever it trains: its weights, its loss, its detector and its files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from roadaware.models.detector import Detector
+from roadaware.models.retinanet3d.rule import DetectRule
+from roadaware.training.batches import Batch, Fitting
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A part of the loss.
+
+    Args:
+        mean: of what it is made of.
+        count: of that, such as boxes; means of several processes go over all of it.
+        divisor: it counts in the whole loss divided by this.
+    """
+
+    mean: Tensor
+    count: Tensor
+    divisor: float = 1.0
+
+
+class Learner(Protocol):
+    """What a run trains.
+
+    Args:
+        network: whose state is kept, averaged, judged and saved.
+        trainee: computes parts of the loss; is what is spread over devices.
+        fit: of pictures.
+        config: of the network as plain data: checkpoints of another are refused.
+        parts: names of the parts of the loss.
+        by_chance: the loss itself draws numbers, from torch's generators.
+    """
+
+    network: nn.Module
+    trainee: nn.Module
+    fit: Fitting
+    config: Mapping[str, Any]
+    parts: tuple[str, ...]
+    by_chance: bool
+
+    def losses(
+        self, model: nn.Module, batch: Batch, device: torch.device, *, channels_last: bool
+    ) -> dict[str, Part]:
+        """The parts of the loss of a batch, by name.
+
+        Args:
+            model: the trainee, set up.
+            batch: of clips.
+            device: where it runs.
+            channels_last: leave channels innermost in memory.
+        """
+        ...
+
+    def detector(self, network: nn.Module, rule: DetectRule) -> Detector:
+        """What a trained network becomes.
+
+        Args:
+            network: such as `network`, in `eval` mode.
+            rule: which boxes are told.
+        """
+        ...
+
+    def save(self, folder: Path, network: nn.Module, notes: Mapping[str, Any]) -> Path:
+        """Write a trained network as `predict` and `watch` open it, and answer where it is.
+
+        Args:
+            folder: of the run.
+            network: such as `network`.
+            notes: JSON-ready, of how it was trained.
+
+        Raises:
+            DiskError: if the disk refuses.
+        """
+        ...
