@@ -30,20 +30,32 @@ def train(
     changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
     common: Common = USUAL,
 ) -> Outcome:
-    """Train a detector of road events on the films and annotations that a recipe names.
+    """Train what a recipe names: a detector of road events, or a predictor of what pedestrians will do.
 
-    Writes checkpoints, a log of every step and, in the end, the detector as model.safetensors with its card.
-    Ctrl-C saves and ends; the same command with --resume goes on as if nothing had happened.
+    A detector learns from films and annotations. Its folder holds checkpoints, a log of every step and, in
+    the end, the detector as model.safetensors with its card. Ctrl-C saves and ends; the same command with
+    --resume goes on as if nothing had happened.
+
+    A recipe with a `task` (action, intention or risk) makes a predictor for each of its seeds, keeps each as
+    it was at its best on validation, and judges them and their mean on test. Seeds that are done are not
+    done again.
 
     For example:
 
         roadaware train configs/simulator.yaml --out runs/compact --set data.roots=made-up
 
         roadaware train configs/simulator.yaml --out runs/compact --set data.roots=made-up --resume
+
+        roadaware train configs/pedestrians/steady-jaad.yaml --set samples.root=JAAD-JAAD_2.0.zip
     """
+    from roadaware.training.pedestrians.recipe import PedestrianRecipe
     from roadaware.training.recipe_files import read_recipe
 
     chosen = read_recipe(recipe, changes or ())
+    if isinstance(chosen, PedestrianRecipe):
+        from roadaware.cli.train_pedestrians import train_predictors
+
+        return train_predictors(chosen, out)
     folder = out or Path("runs") / chosen.name
     output.check_folder(folder)
     from roadaware.training.loop import train as trained

@@ -1,0 +1,78 @@
+"""`roadaware train` with a recipe for pedestrians: predictors by seed, judged on test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from roadaware.cli import console, output, text
+from roadaware.cli.options import Outcome
+
+if TYPE_CHECKING:
+    from roadaware.training.pedestrians.recipe import PedestrianRecipe
+    from roadaware.training.pedestrians.run import Judged, Trained
+
+_SHOWN = ("auc", "average_precision", "balanced_accuracy", "accuracy", "f1", "soft_f1", "hard_f1")
+_RESULTS = "results.json"
+_DRAWS = 1000
+
+
+def train_predictors(recipe: PedestrianRecipe, out: Path | None) -> Outcome:
+    """Train, judge on test, write the numbers into the folder and tell them.
+
+    Args:
+        recipe: of the predictors.
+        out: folder of the run; named after the recipe and its digest unless told.
+    """
+    from roadaware.config import digest
+    from roadaware.training.pedestrians.run import judge, train
+
+    folder = out or Path("runs") / f"{recipe.name}-{digest(recipe)[:8]}"
+    output.check_folder(folder)
+    with console.progress("training") as progress:
+        trained = train(recipe, folder, progress)
+    with console.working("judging on test"):
+        judged = judge(trained, draws=_DRAWS)
+    data = _data(folder, trained, judged)
+    output.write_text(folder / _RESULTS, output.json_text(data))
+    return Outcome(_text(folder, trained, judged), data)
+
+
+def _text(folder: Path, trained: Trained, judged: Judged) -> str:
+    recipe = trained.recipe
+    shown = [name for name in _SHOWN if name in next(iter(judged.metrics.values())).values()]
+    rows = [
+        (name, *(_with_interval(metrics, metric) for metric in shown))
+        for name, metrics in judged.metrics.items()
+    ]
+    best = ", ".join(f"{seed}: {value:.3f}" for seed, value in trained.validation.items())
+    lines = [
+        f"{recipe.network.name} on {recipe.samples.protocol} ({recipe.samples.config}), test: "
+        f"{len(judged.scenes.samples):,} samples; 95 % intervals over pedestrians",
+        text.table(["", *shown], rows, left=1),
+        f"chosen on validation by {recipe.choose}; by seed {best}",
+        *(f"seed {seed} failed: {why}" for seed, why in trained.failed.items()),
+        f"wrote {folder}",
+    ]
+    return "\n".join(lines)
+
+
+def _with_interval(metrics: Any, name: str) -> str:
+    row = next(row for row in metrics.of_group(None).iter_rows(named=True) if row["metric"] == name)
+    if not row["valid"]:
+        return "–"
+    ends = [row.get(key) for key in ("low_pedestrian", "high_pedestrian")]
+    told = text.number(row["value"])
+    return told if None in ends else f"{told} [{text.number(ends[0])}, {text.number(ends[1])}]"
+
+
+def _data(folder: Path, trained: Trained, judged: Judged) -> dict[str, Any]:
+    return {
+        "folder": str(folder),
+        "protocol": trained.recipe.samples.protocol,
+        "config": trained.recipe.samples.config,
+        "network": trained.recipe.network.name,
+        "validation": {str(seed): value for seed, value in trained.validation.items()},
+        "failed": {str(seed): why for seed, why in trained.failed.items()},
+        "test": {name: metrics.values() for name, metrics in judged.metrics.items()},
+    }
