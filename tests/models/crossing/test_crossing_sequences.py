@@ -258,7 +258,16 @@ def test_a_stream_gives_what_a_clip_gives() -> None:
         state, answer = made.step(state, {name: values[:, at] for name, values in x.items()})
         answers.append(answer)
     torch.testing.assert_close(torch.stack(answers, 1), made.every_frame(x))
-    torch.testing.assert_close(answers[-1], made(x)["label"])
+    for frames in (3, 14, 15, 16, 20):
+        clip = {name: values[:, :frames] for name, values in x.items()}
+        torch.testing.assert_close(answers[frames - 1], made(clip)["label"])
+
+
+@pytest.mark.parametrize(("kernel", "dilations"), [(2, (1,)), (3, (2, 3)), (2, (3, 1, 2))])
+def test_any_spread_of_frames_gives_one_answer(kernel: int, dilations: tuple[int, ...]) -> None:
+    made = steady(kernel=kernel, dilations=dilations)
+    x = batch(made.shapes, n=2)
+    torch.testing.assert_close(made(x)["label"], made.every_frame(x)[:, -1])
 
 
 def test_an_answer_knows_this_frame_and_the_fourteen_before() -> None:

@@ -19,14 +19,16 @@ State = tuple[Tensor, ...]
 
 
 class _LookingBack(nn.Module):
-    """One convolution over this frame and earlier ones, added to what came in."""
+    """One causal convolution, added to what came in: a linear layer on this frame and some before it."""
 
     def __init__(self, config: entries.SteadyConfig, dilation: int) -> None:
         super().__init__()
+        self.kernel, self.dilation = config.kernel, dilation
         self.past = (config.kernel - 1) * dilation
         self.norm = nn.LayerNorm(config.width)
-        self.conv = nn.Conv1d(config.width, config.width, config.kernel, dilation=dilation)
-        self.act, self.drop = nn.GELU(), nn.Dropout(config.dropout)
+        self.mix = nn.Sequential(
+            nn.Linear(config.kernel * config.width, config.width), nn.GELU(), nn.Dropout(config.dropout)
+        )
 
     def forward(self, x: Tensor, valid: Tensor | None) -> Tensor:
         """(B, T, width) of a clip, before which there is nothing.
@@ -36,16 +38,32 @@ class _LookingBack(nn.Module):
             valid: (B, T, 1) 1 where there is a frame, else 0.
         """
         read = self.norm(x) if valid is None else self.norm(x) * valid
-        return x + self._joined(nn.functional.pad(read, (0, 0, self.past, 0)))
+        padded, frames = nn.functional.pad(read, (0, 0, self.past, 0)), x.shape[1]
+        starts = range(0, self.past + 1, self.dilation)
+        mixed: Tensor = self.mix(torch.cat([padded[:, at : at + frames] for at in starts], -1))
+        return x + mixed
+
+    def at(self, x: Tensor, taps: Tensor, kept: Tensor) -> Tensor:
+        """(B, P, width) at some frames only.
+
+        Args:
+            x: (B, Q, width) the frames that are needed.
+            taps: (P kernel) which of them are joined, oldest first.
+            kept: (P) which of them are answered.
+        """
+        read = self.norm(x).index_select(1, taps)
+        mixed: Tensor = self.mix(read.reshape(len(x), len(kept), -1))
+        return x.index_select(1, kept) + mixed
+
+    def backs(self) -> range:
+        """How far the frames lie back that are joined, farthest first."""
+        return range(self.past, -1, -self.dilation)
 
     def step(self, x: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, 1, width) of one frame, and what to remember."""
-        seen = torch.cat([before, self.norm(x)], 1)
-        return x + self._joined(seen), seen[:, 1:]
-
-    def _joined(self, seen: Tensor) -> Tensor:
-        found: Tensor = self.drop(self.act(self.conv(seen.transpose(1, 2)))).transpose(1, 2)
-        return found
+        """(B, width) of one frame, and what to remember."""
+        seen = torch.cat([before, self.norm(x)[:, None]], 1)
+        mixed: Tensor = self.mix(seen[:, :: self.dilation].flatten(1))
+        return x + mixed, seen[:, 1:]
 
 
 class Steady(CrossingNet):
@@ -77,11 +95,30 @@ class Steady(CrossingNet):
         )
         self.back = nn.ModuleList(_LookingBack(self.config, dilation) for dilation in self.config.dilations)
         self.norm = nn.LayerNorm(width)
+        self._find_needed()
         return width
 
+    def _find_needed(self) -> None:
+        """Which frames an answer needs in each layer, since most of them are seen through few taps only."""
+        needed = [0]  # frames before the one that is answered
+        for at, layer in reversed(list(enumerate(self._layers()))):
+            read = {frame + back for frame in needed for back in layer.backs()}
+            below = sorted(read if at else range(self.config.frames), reverse=True)
+            taps = [below.index(frame + back) for frame in needed for back in layer.backs()]
+            self.register_buffer(f"taps_{at}", torch.tensor(taps), persistent=False)
+            kept = torch.tensor([below.index(frame) for frame in needed])
+            self.register_buffer(f"kept_{at}", kept, persistent=False)
+            needed = below
+
     def look(self, x: dict[str, Tensor]) -> Looked:
-        """The last frame."""
-        return Looked(self._frames(x, None)[:, -1], {})
+        """The last frame, from what it needs of the others."""
+        entered, frames = self._entered(x), self.config.frames
+        if entered.shape[1] < frames:
+            return Looked(self._frames(entered, None)[:, -1], {})
+        entered = entered[:, -frames:]
+        for at, layer in enumerate(self._layers()):
+            entered = layer.at(entered, self.get_buffer(f"taps_{at}"), self.get_buffer(f"kept_{at}"))
+        return Looked(self.norm(entered[:, 0]), {})
 
     def every_frame(self, x: Mapping[str, Tensor], valid: Tensor | None = None) -> Tensor:
         """(B, T, n_scores) the answer at each frame, from that frame and those before it.
@@ -92,7 +129,7 @@ class Steady(CrossingNet):
                 at missing frames mean nothing. All of them if None.
         """
         frames = {name: self._standard(name, x[name]) for name in self.shapes}
-        answers: Tensor = self.last(self._frames(frames, valid))
+        answers: Tensor = self.last(self._frames(self._entered(frames), valid))
         return answers
 
     def start(self, pedestrians: int) -> State:
@@ -107,22 +144,25 @@ class Steady(CrossingNet):
             state: of `start` or of the step before, a row for each pedestrian.
             frame: by name, (B, d); may hold NaN.
         """
-        numbers = [self._standard(name, frame[name]) for name in self.shapes]
-        x, after = self.enter(torch.cat(numbers, -1))[:, None], []
+        x, after = self._entered({name: self._standard(name, frame[name]) for name in self.shapes}), []
         for layer, before in zip(self._layers(), state, strict=True):
             x, kept = layer.step(x, before)
             after.append(kept)
-        answers: Tensor = self.last(self.norm(x[:, 0]))
+        answers: Tensor = self.last(self.norm(x))
         return tuple(after), answers
 
     def _layers(self) -> list[_LookingBack]:
         return cast(list[_LookingBack], list(self.back))
 
-    def _frames(self, x: Mapping[str, Tensor], valid: Tensor | None) -> Tensor:
-        """(B, T, width) of standardised sequences."""
-        frames: Tensor = self.enter(torch.cat([x[name] for name in self.sequences], -1))
+    def _entered(self, x: Mapping[str, Tensor]) -> Tensor:
+        """(.., width) of standardised numbers (.., d)."""
+        entered: Tensor = self.enter(torch.cat([x[name] for name in self.sequences], -1))
+        return entered
+
+    def _frames(self, frames: Tensor, valid: Tensor | None) -> Tensor:
+        """(B, T, width) of entered frames."""
         there = None if valid is None else valid[..., None].to(frames.dtype)
-        for layer in self.back:
+        for layer in self._layers():
             frames = layer(frames, there)
         answer: Tensor = self.norm(frames)
         return answer
