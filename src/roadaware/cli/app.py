@@ -18,6 +18,7 @@ from roadaware.cli import console, output
 from roadaware.cli.apart import check_apart
 from roadaware.cli.audit import audit
 from roadaware.cli.baseline import baseline
+from roadaware.cli.calibration import calibration
 from roadaware.cli.check import check
 from roadaware.cli.compare import compare
 from roadaware.cli.demo import demo
@@ -73,6 +74,7 @@ _COMMANDS: tuple[Callable[..., Any] | App, ...] = (
     export,
     link,
     evaluate,
+    calibration,
     compare,
     reproduce,
     report,

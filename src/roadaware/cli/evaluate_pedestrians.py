@@ -69,45 +69,20 @@ def pedestrians(
         roadaware evaluate pedestrians --scores model.csv \\
             --samples samples.csv --task action --fail-under auc=0.85 f1=0.6
     """
+    from roadaware.cli.pedestrian_inputs import judged
+
     bars = thresholds.parsed(fail_under or [])
     folders.check(folder, overwrite=overwrite)
-    judged, asked = _judged(scores, samples, task, protocol, data, split, config)
-    run = _run(judged, asked, config, by or [], scores.stem, draws, seed, protocol or "")
+    held, asked = judged(scores, samples, task, protocol, data, split, config)
+    if asked is None:
+        raise UsageError("name what was asked: --task action, intention or risk")
+    run = _run(held, asked, config, by or [], scores.stem, draws, seed, protocol or "")
     facts = runs.summary(run)
     if folder is not None:
         _save(run, folder, overwrite=overwrite)
     from roadaware.cli.tables import run_text
 
     return Outcome(run_text(run), facts, thresholds.failure(facts["metrics"], bars))
-
-
-def _judged(
-    scores: Path,
-    samples: Path | None,
-    task: Task | None,
-    protocol: str | None,
-    data: Path | None,
-    split: str,
-    config: ConfigName,
-) -> tuple[Judged, Task]:
-    """Scores beside their truth, and what was asked."""
-    from roadaware.cli.datasets import sampled
-    from roadaware.cli.pedestrian_inputs import dataset_of, from_dataset, from_files
-
-    if (samples is None) == (protocol is None):
-        raise UsageError("name the samples: either --samples SAMPLES.csv, or --protocol NAME and --data PATH")
-    if samples is not None:
-        if task is None:
-            raise UsageError("--samples needs --task action, intention or risk")
-        return from_files(scores, samples, task), task
-    dataset, asked = dataset_of(str(protocol))
-    if task is not None and task != asked:
-        raise UsageError(f"--protocol {protocol} asks for {asked}, --task for {task}; leave one away")
-    if data is None:
-        raise UsageError(f"--protocol {protocol} needs --data PATH, the folder or zip of {dataset.upper()}")
-    cut = f"{protocol} with --config {config}"
-    held = sampled(dataset, data, str(protocol), config, (split,))
-    return from_dataset(scores, held, asked, split, cut), asked
 
 
 def _run(
@@ -120,10 +95,15 @@ def _run(
     seed: int,
     protocol: str,
 ) -> runs.Run:
+    from roadaware.cli.pedestrian_inputs import scenarios
     from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
 
     chosen = PedestrianConfig.reference(task) if config == "reference" else PedestrianConfig.default(task)
-    groups = _scenarios(judged, by, config) if by else None
+    groups = None
+    if by:
+        if judged.scenes is None:
+            raise UsageError("--by needs the dataset itself: --protocol NAME and --data PATH, not --samples")
+        groups = scenarios(judged.scenes, by, config)
     with console.working("resampling" if draws else "scoring"):
         result = evaluate_samples(
             judged.state, chosen, draws=draws, seed=seed, groups=groups, n_clipped=judged.clipped
@@ -132,16 +112,6 @@ def _run(
     if judged.scenes is not None:
         facts["sampling"] = judged.scenes.meta.notes["protocol"]
     return runs.Run(name, judged.state, chosen, result, draws, seed, protocol, facts, groups)
-
-
-def _scenarios(judged: Judged, by: list[str], config: ConfigName) -> list[str]:
-    """The scenario of each sample."""
-    from roadaware.scenes.factors import FactorConfig, scenario_labels
-
-    if judged.scenes is None:
-        raise UsageError("--by needs the dataset itself: --protocol NAME and --data PATH, not --samples")
-    chosen = FactorConfig.reference() if config == "reference" else FactorConfig.default()
-    return [str(label) for label in scenario_labels(judged.scenes, by, chosen)]
 
 
 def _save(run: runs.Run, folder: Path, *, overwrite: bool) -> None:

@@ -103,12 +103,12 @@ def _scenarios(run: Run) -> str:
     sizes = {group: sum(samples) for group, samples in held.iter_rows()}
     rows = [
         [group, sizes[group], *(number(run.result.value(name, group)) for name in _BY_SCENARIO)]
-        for group in sorted(run.result.groups, key=_by_number)
+        for group in sorted(run.result.groups, key=by_number)
     ]
     return "\n\n" + table(["scenario", "samples", *_BY_SCENARIO], rows)
 
 
-def _by_number(name: str) -> list[tuple[int, str]]:
+def by_number(name: str) -> list[tuple[int, str]]:
     """Sorts `scale=80-100` before `scale=100-150`."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 

@@ -13,7 +13,8 @@ import polars as pl
 from roadaware.config import to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.calibration_config import CalibrationConfig
-from roadaware.metrics.calibration_core import METRIC_NAMES, UNITS, CalibrationCore
+from roadaware.metrics.calibration_core import METRIC_NAMES, CalibrationCore
+from roadaware.metrics.pedestrian_core import UNITS
 from roadaware.metrics.result import SUMMARY, MetricResult
 from roadaware.metrics.scores import SampleScores, group_labels
 from roadaware.statistics.bootstrap import percentile_interval

@@ -72,7 +72,8 @@ class CalibrationCore:
         true, brier = _true_probability_and_brier(state)
         nll = -np.log(np.maximum(true, config.least_probability))
         columns = (np.ones(len(state)), nll, brier, correct.astype(np.float64), confidence)
-        sums = np.stack([np.bincount(person, column, len(names)) for column in columns], axis=1)
+        summed = [np.bincount(person, column, len(names)).astype(np.float64) for column in columns]
+        sums = np.stack(summed, axis=1)
         descending, right = confidence[order], correct[order].astype(np.float64)
         found, reason = None, "no samples"
         if len(state):
@@ -207,7 +208,7 @@ class CalibrationCore:
         return dict(zip(ADAPTIVE, errors.T, strict=True))
 
     def _accuracy_ends(
-        self, unit: str, held: npt.NDArray[Any], right: Floats, draws: int, seed: int
+        self, unit: str, held: npt.NDArray[Any], right: npt.NDArray[Any], draws: int, seed: int
     ) -> list[tuple[float | None, float | None]]:
         """The interval of the accuracy in each bin, over resamples of units."""
         blocks = None if not draws or unit not in self.unit else resamples(self.unit[unit], draws, seed)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from roadaware.config import digest, from_dict, to_dict
 from roadaware.linking.config import LinkerConfig
 from roadaware.metrics.actions.config import CONFIGS as ACTIONS
+from roadaware.metrics.calibration import CalibrationConfig
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.grounding.config import CONFIGS as GROUNDING
 from roadaware.metrics.pedestrians import PedestrianConfig
@@ -20,7 +21,7 @@ from roadaware.scenes.sampling.registry import PROTOCOLS
 
 NAMED = ("reference", "default")
 _LINKED: tuple[Literal["road", "ucf24"], ...] = ("road", "ucf24")
-_CONFIGS = (PedestrianConfig, DetectionConfig, LinkerConfig, Iv2024, Wacv2021, Iv2022)
+_CONFIGS = (PedestrianConfig, CalibrationConfig, DetectionConfig, LinkerConfig, Iv2024, Wacv2021, Iv2022)
 _SCENES: dict[type, Mapping[str, Callable[[], Any]]] = {
     type(named["default"]()): named for named in (ACTIONS, RELATIONS, GROUNDING, SOUND)
 }
@@ -78,10 +79,11 @@ def _variants(config: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
         yield "reference", to_dict(PedestrianConfig.reference(task))
         yield "default", to_dict(PedestrianConfig.default(task))
         return
-    if config.get("type") == "DetectionConfig":
-        yield "reference", to_dict(DetectionConfig.reference())
-        yield "default", to_dict(DetectionConfig.default())
-        return
+    for plain in (DetectionConfig, CalibrationConfig):
+        if config.get("type") == plain.__name__:
+            yield "reference", to_dict(plain.reference())
+            yield "default", to_dict(plain.default())
+            return
     for kind, makers in _SCENES.items():
         if config.get("type") == kind.__name__:
             yield from ((name, to_dict(make())) for name, make in makers.items())

@@ -109,7 +109,13 @@ def precision_recall(curves: Sequence[Curve]) -> Picture:
 
 
 def reliability(
-    confidence: Floats, accuracy: Floats, counts: npt.NDArray[np.integer], *, error: float | None = None
+    confidence: Floats,
+    accuracy: Floats,
+    counts: npt.NDArray[np.integer],
+    *,
+    error: float | None = None,
+    ends: Floats | None = None,
+    bands: tuple[Floats, Floats, npt.NDArray[np.integer]] | None = None,
 ) -> Picture:
     """How often the model is right against how sure it says it is, with the samples of each bin.
 
@@ -118,6 +124,8 @@ def reliability(
         accuracy: (m,) share of right answers in the bin.
         counts: (m,) samples in the bin; empty bins are left out.
         error: expected calibration error, where it was computed.
+        ends: (m, 2) the 95 % interval of the accuracy in the bin, NaN where there is none.
+        bands: left ends, widths and samples of the bars at the foot; one bar for each bin unless given.
     """
     filled = np.asarray(counts) > 0
     confidence, accuracy, counts = confidence[filled], accuracy[filled], counts[filled]
@@ -129,13 +137,16 @@ def reliability(
         axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=DOTTED)
         axes.vlines(confidence, confidence, accuracy, color=SERIES[1], linewidth=1.6)
         axes.plot(confidence, accuracy, color=SERIES[0], marker="o", markersize=5, linewidth=1)
+        if ends is not None:
+            axes.vlines(confidence, *ends[filled].T, color=SERIES[0], linewidth=4, alpha=0.35)
         axes.text(0.98, 0.04, "dotted: perfect", transform=axes.transAxes, ha="right", color=GREY)
         axes.set(xlim=(low, 1.015), ylim=(low, 1.03), ylabel="accuracy")
         axes.grid(visible=True)
-        _bin_counts(foot, confidence, counts)
+        _bin_counts(foot, *(bands or _bars(confidence, counts)))
     error_said = "" if error is None else f" Expected calibration error: {number(error)}."
     caption = (
-        "A point on the dotted line is a bin whose confidence is its accuracy; red lines are the gaps; bars "
+        "A point on the dotted line is a bin whose confidence is its accuracy; red lines are the gaps"
+        f"{'' if ends is None else ', pale bars 95 % intervals of the accuracy over pedestrians'}; bars "
         f"at the foot count the {count(int(counts.sum()))} samples. On the whole "
         f"{_tendency(confidence, accuracy, counts)}."
         f"{error_said}"
@@ -223,10 +234,17 @@ def _tendency(confidence: Floats, accuracy: Floats, counts: npt.NDArray[np.integ
     return f"the model is {'over' if shift > 0 else 'under'}-confident by {abs(shift):.3f}"
 
 
-def _bin_counts(axes: Axes, confidence: Floats, counts: npt.NDArray[np.integer]) -> None:
+def _bars(
+    confidence: Floats, counts: npt.NDArray[np.integer]
+) -> tuple[Floats, Floats, npt.NDArray[np.integer]]:
+    """A bar around the confidence of each bin, none so wide that it covers another."""
     gaps = np.diff(np.unique(confidence))
     width = min(0.05, 0.8 * float(gaps.min(initial=0.0625)))
-    axes.bar(confidence, counts, width=width, color=PALE, edgecolor=GREY, linewidth=0.6)
+    return confidence - width / 2, np.full(len(confidence), width), counts
+
+
+def _bin_counts(axes: Axes, left: Floats, width: Floats, counts: npt.NDArray[np.integer]) -> None:
+    axes.bar(left, counts, width=width, align="edge", color=PALE, edgecolor=GREY, linewidth=0.6)
     most = int(counts.max(initial=1))
     says = f"most: {count(most)}"
     axes.text(0.0, 0.98, says, transform=axes.transAxes, va="top", fontsize=7.5, color=INK)

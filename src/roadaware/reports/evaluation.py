@@ -28,7 +28,11 @@ FAMILIES = (
 )
 HEADLINES = ("average_precision", "balanced_accuracy", "auc")
 _FIRST_NUMBER = re.compile(r"(<=?|≤|up to |below )?\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)")
-FACTOR_WORDS = {"scale": "scale (height of the box, px)", "speed": "speed (km/h)"}
+FACTOR_WORDS = {
+    "tte": "frames to the event",
+    "scale": "scale (height of the box, px)",
+    "speed": "speed (km/h)",
+}
 IN_GROUPS = ("average_precision", "balanced_accuracy", "f1", "auc")
 
 

@@ -89,7 +89,7 @@ def _scale(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Label
     tops = _over(scenes, samples, config, ("y1_px", "y2_px"))
     if tops is None:
         return _nothing(samples)
-    return _classes(np.abs(tops[..., 1] - tops[..., 0]).mean(axis=1), config.scale_edges_px)
+    return classes_of(np.abs(tops[..., 1] - tops[..., 0]).mean(axis=1), config.scale_edges_px)
 
 
 def _state(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Labels:
@@ -115,7 +115,7 @@ def _speed(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Label
         return _nothing(samples)
     known = ~np.isnan(speeds)
     mean = np.where(known, speeds, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-    return np.where(known.any(axis=1), _classes(mean, config.speed_edges_kmh), UNKNOWN)
+    return np.where(known.any(axis=1), classes_of(mean, config.speed_edges_kmh), UNKNOWN)
 
 
 def _ego_action(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Labels:
@@ -223,7 +223,7 @@ def _renamed(scenes: Scenes, samples: pl.DataFrame, column: str, names: dict[str
     return np.array([names.get(value, UNKNOWN) for value in values], dtype=object)
 
 
-def _classes(values: npt.NDArray[np.float64], edges: Sequence[float]) -> Labels:
+def classes_of(values: npt.NDArray[np.float64], edges: Sequence[float]) -> Labels:
     """The class of each value: up to the first edge, (low, high] between two, above the last."""
     ends = [f"{edge:g}" for edge in edges]
     names = [f"{low}-{high}" for low, high in zip(["0", *ends[:-1]], ends, strict=True)] + [f"{ends[-1]}+"]

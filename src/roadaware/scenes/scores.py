@@ -104,8 +104,12 @@ def read_numbers(path: Path, columns: int | None = None) -> tuple[Floats, Ints]:
     return np.frombuffer(table).reshape(len(lines), -1), np.frombuffer(lines, dtype=np.int64)
 
 
-def read_scores(path: Path, columns: int) -> ScoreFile:
+def read_scores(path: Path, columns: int | None) -> ScoreFile:
     """The probabilities of a scores file: one row of `columns` numbers per sample, no header.
+
+    Args:
+        path: the file.
+        columns: how many numbers a row must have; None for as many as the first row.
 
     Raises:
         InputError: at the first row that is not `columns` numbers in [0, 1].
@@ -181,6 +185,36 @@ def read_samples(path: Path, classes: int) -> SampleFile:
     return SampleFile(
         raw.truth.astype(np.int64), raw.pedestrian, raw.tte_frames.astype(np.int64), raw.video, raw.columns
     )
+
+
+def read_labels(path: Path, column: str, most: int) -> tuple[str, ...]:
+    """(n,) the values of one more column of a samples file, which sort its rows into groups.
+
+    Args:
+        path: the file.
+        column: its name in the header.
+        most: how many different values make sense.
+
+    Raises:
+        InputError: if there is no such column, or it has more values than that.
+    """
+    found = rows(path)
+    line, header = next(found, (0, []))
+    if column not in header:
+        raise InputError(
+            f"expected a column {column!r}, found {', '.join(repr(name[:40]) for name in header[:12])}",
+            where=f"{path}:{line}",
+            hint="Name a column of the samples, one that says what scenario each belongs to.",
+        )
+    place = header.index(column)
+    values = tuple(row[place] for _, row in found)
+    if len(set(values)) > most:
+        raise InputError(
+            f"expected at most {most} values in column {column!r}, found {len(set(values))}",
+            where=str(path),
+            hint="Groups need many samples each; put the values into classes first.",
+        )
+    return values
 
 
 def check_same_length(scores: int, samples: int, scores_path: Path, samples_from: str) -> None:

@@ -1,0 +1,170 @@
+"""`roadaware calibration`: do scores mean what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from roadaware.cli import console, folders
+from roadaware.cli.evaluate_pedestrians import SplitName
+from roadaware.cli.options import (
+    USUAL,
+    Common,
+    ConfigName,
+    Draws,
+    Outcome,
+    OutputFolder,
+    Overwrite,
+    Seed,
+    Several,
+    TaskName,
+    between,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from roadaware.cli.pedestrian_inputs import Judged
+
+_BY = "Also by these: columns of SAMPLES, or scenarios of the protocol (scale, state, speed, signal ...)."
+_CONFIG = "Adaptive bins as published (`reference`), or with their faults mended (`default`)."
+_FOLDER = "Write results, bins as a table and a report with the diagrams here."
+_WIDTHS = "How many bins of equal width stand beside the adaptive ones."
+_TASK = "What was asked; unless told, 1 score a sample is action, 3 are intention, 12 are risk."
+MOST_LABELS = 24
+TTE_EDGES_FRAMES = (15, 30, 45, 60, 75, 90)
+FRAMES_PER_SECOND = 30.0
+
+
+def calibration(
+    scores: Annotated[Path, Parameter(help="The model's output: probabilities, one row per sample.")],
+    /,
+    *,
+    samples: Annotated[Path | None, Parameter(help="The samples, in the same order.")] = None,
+    config: Annotated[ConfigName, Parameter(help=_CONFIG)] = "default",
+    task: Annotated[TaskName | None, Parameter(help=_TASK)] = None,
+    protocol: Annotated[str | None, Parameter(help="Instead of --samples: its name, with --data.")] = None,
+    data: Annotated[Path | None, Parameter(help="The protocol's dataset: folder or zip.")] = None,
+    split: Annotated[SplitName, Parameter(help="Which samples of the protocol.")] = "test",
+    by: Annotated[list[str] | None, Parameter(help=_BY), Several] = None,
+    uniform_bins: Annotated[int, Parameter(help=_WIDTHS, validator=between(1, 1000))] = 10,
+    draws: Draws = 1000,
+    seed: Seed = 0,
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder] = None,
+    overwrite: Overwrite = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Ask whether a pedestrian model's probabilities mean what they say: is 0.9 right nine times of ten?
+
+    Needs SCORES, a csv file without header with one row of probabilities per sample (1 number, the
+    probability of crossing; or one per class, which sum to 1), and the samples: a csv file with a header
+    and the columns truth, pedestrian and tte_frames (and video, for intervals over videos), or a protocol
+    on a dataset. Rows are matched by their order.
+
+    A sample's confidence is its largest probability. Samples are put into bins by confidence, and in each
+    bin the mean confidence is held against the share of right answers. ECE is the mean gap, weighted by
+    the samples of a bin; MCE is the largest gap; both are best at 0. Adaptive bins hold more samples where
+    confidences are dense. `ece_if_calibrated` is what a perfectly calibrated model would show on so few
+    pedestrians: an ECE near it is no evidence of a fault. NLL and the Brier score need no bins and punish
+    wrong answers too. Everything is given for all samples, by time to event, and --by more.
+
+    For example:
+
+        roadaware calibration model.csv --samples samples.csv --json out.json
+
+        roadaware calibration model.csv --samples samples.csv \\
+            --by weather -o runs/calibration
+
+        roadaware calibration pf_action_jaad.csv --protocol jaad-action@iv2024 \\
+            --data JAAD-JAAD_2.0.zip --config reference --by scale state
+    """
+    from roadaware.cli.pedestrian_inputs import judged
+
+    folders.check(folder, overwrite=overwrite)
+    held, asked = judged(scores, samples, task, protocol, data, split, config, any_task=True)
+    groupings = _groupings(held, samples, by or [], config)
+    facts = {
+        "name": scores.stem,
+        "task": asked or _task_of(held),
+        "protocol": protocol,
+        "config_name": config,
+        "clipped": held.clipped,
+        "draws": draws,
+        "seed": seed,
+    }
+    return _calibrated(held, facts, groupings, uniform_bins, folder, overwrite=overwrite)
+
+
+def _calibrated(
+    held: Judged,
+    facts: dict[str, Any],
+    groupings: list[npt.NDArray[np.object_]],
+    uniform_bins: int,
+    folder: Path | None,
+    *,
+    overwrite: bool,
+) -> Outcome:
+    """What was found, written to the folder where there is one."""
+    from dataclasses import replace
+
+    from roadaware.cli.calibration_results import as_json, as_text, files_of
+    from roadaware.metrics.calibration import CalibrationConfig, evaluate
+
+    published = facts["config_name"] == "reference"
+    named = CalibrationConfig.reference() if published else CalibrationConfig.default()
+    chosen = replace(named, uniform_bins=uniform_bins)
+    times, seconds = _times(held)
+    draws, seed = facts["draws"], facts["seed"]
+    with console.working("resampling" if draws else "binning"):
+        result = evaluate(held.state, chosen, draws=draws, seed=seed, groupings=[*times, *groupings])
+    found = as_json(held.state, result, chosen, facts)
+    if folder is not None:
+        folders.put_folder(folder, files_of(found, result, seconds), overwrite=overwrite)
+        console.note(f"wrote {folder} (report: {folder / 'report.html'})")
+    return Outcome(as_text(found), found)
+
+
+def _task_of(held: Judged) -> str | None:
+    """What was most likely asked, by the number of scores a sample."""
+    from roadaware.cli.pedestrian_inputs import COLUMNS
+
+    return {columns: task for task, columns in COLUMNS.items()}.get(held.state.scores.shape[1])
+
+
+def _times(held: Judged) -> tuple[list[npt.NDArray[np.object_]], dict[str, float]]:
+    """The band of time to event of each sample, where there are two, and the mean seconds of each band."""
+    import numpy as np
+
+    from roadaware.scenes.factors import classes_of
+
+    tte = held.state.tte_frames
+    if tte is None or not len(tte):
+        return [], {}
+    labels = np.array(
+        [f"tte={name}" for name in classes_of(tte.astype(float), TTE_EDGES_FRAMES)], dtype=object
+    )
+    names = sorted(set(labels.tolist()))
+    if len(names) < 2:
+        return [], {}
+    return [labels], {name: float(tte[labels == name].mean()) / FRAMES_PER_SECOND for name in names}
+
+
+def _groupings(
+    held: Judged, samples: Path | None, by: list[str], config: ConfigName
+) -> list[npt.NDArray[np.object_]]:
+    """The scenario of each sample, factor by factor."""
+    import numpy as np
+
+    from roadaware.cli.pedestrian_inputs import scenarios
+    from roadaware.scenes.scores import read_labels
+
+    if held.scenes is not None:
+        return [np.array(scenarios(held.scenes, [factor], config), dtype=object) for factor in by]
+    found = []
+    for column in by if samples is not None else []:
+        values = read_labels(Path(samples or ""), column, MOST_LABELS)
+        found.append(np.array([f"{column}={value}" for value in values], dtype=object))
+    return found

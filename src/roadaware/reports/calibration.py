@@ -1,0 +1,250 @@
+"""Whether scores mean what they say, as a section of a report: bins, slices, and their pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from roadaware.metrics.result import MetricResult
+from roadaware.reports.configs import config_line, config_table
+from roadaware.reports.curves import reliability
+from roadaware.reports.evaluation import group_order, split_group
+from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table
+from roadaware.reports.picture import DOTTED, FULL, GREY, HALF, SERIES, Picture, canvas, styled
+from roadaware.reports.text import count, interval, number, sentence, short, signed, words
+
+MOST_PANELS = 24
+_ACROSS = 4
+_NAMES = {
+    "ece": "expected calibration error (ECE), adaptive bins",
+    "mce": "maximum calibration error (MCE), adaptive bins",
+    "ece_if_calibrated": "ECE that a calibrated model would have on this set",
+    "uniform_ece": "ECE, bins of equal width",
+    "uniform_mce": "MCE, bins of equal width",
+    "nll": "negative log-likelihood",
+    "brier": "Brier score",
+    "confidence": "mean confidence",
+    "overconfidence": "overconfidence (confidence less accuracy)",
+}
+_UNITS = ("pedestrian", "video")
+
+
+def calibration_section(
+    result: MetricResult,
+    *,
+    title: str = "Calibration",
+    model: str = "the model",
+    about: Mapping[str, str] | None = None,
+    seconds: Mapping[str, float] | None = None,
+) -> Section:
+    """One model's calibration: errors with intervals, bins, slices and their pictures.
+
+    Args:
+        result: what `metrics.calibration.evaluate` gave.
+        title: heading of the section.
+        model: what the model is called in sentences.
+        about: what else the reader should know, such as samples and data digest.
+        seconds: group to its mean time to event, for the groups of time.
+    """
+    bins = result.instances("bin")
+    facts = [*(about or {}).items(), ("calibration", config_line(result.config))]
+    blocks: list[Block] = [Facts(tuple(facts)), _errors(result)]
+    blocks += [Note(note, "doubt") for note in result.notes]
+    drawn = calibration_pictures(result, bins, seconds or {})
+    if drawn:
+        blocks.append(Pictures(tuple(drawn), "Pictures"))
+    if result.groups:
+        blocks.append(_slices(result))
+    blocks += [_bin_table(bins), config_table(result.config, "Configuration")]
+    return Section(title, tuple(_says(result, model)), tuple(blocks))
+
+
+def calibration_pictures(
+    result: MetricResult, bins: pl.DataFrame, seconds: Mapping[str, float]
+) -> list[Picture]:
+    """The reliability diagram, the same of each group, and the error as the event comes nearer.
+
+    Args:
+        result: what `metrics.calibration.evaluate` gave.
+        bins: its instances by `bin`.
+        seconds: group to its mean time to event, for the groups of time.
+    """
+    drawable = bins.filter(pl.col("n").min().over("group", "binning") > 0)
+    whole = drawable.filter(pl.col("group").is_null())
+    adaptive = whole.filter(pl.col("binning") == "adaptive")
+    if adaptive.is_empty():
+        return []
+    pictures = [_diagram(result, adaptive, whole.filter(pl.col("binning") == "uniform"))]
+    known = [(second, group) for group, second in seconds.items() if result.value("ece", group) is not None]
+    if len(known) > 1:
+        pictures.append(_over_time(result, sorted(known)))
+    groups = sorted(result.groups, key=group_order)[:MOST_PANELS]
+    held = drawable.filter((pl.col("binning") == "adaptive") & pl.col("group").is_in(groups))
+    if groups and not held.is_empty():
+        pictures.append(_panels(result, held, groups))
+    return pictures
+
+
+def _diagram(result: MetricResult, adaptive: pl.DataFrame, even: pl.DataFrame) -> Picture:
+    size = result.config["uniform_bins"]
+    # A bin of equal width is (low, high]; its highest confidence tells which one it is.
+    place = np.clip(np.ceil(even["high"].to_numpy() * size) - 1, 0, size - 1)
+    left, width = place / size, np.full(len(place), 1 / size)
+    return reliability(
+        adaptive["confidence"].to_numpy(),
+        adaptive["accuracy"].to_numpy(),
+        adaptive["n"].to_numpy(),
+        error=result.value("ece"),
+        ends=_ends(adaptive),
+        bands=(left, width, even["n"].to_numpy()),
+    )
+
+
+def _ends(bins: pl.DataFrame) -> np.ndarray[tuple[int, int], np.dtype[np.float64]] | None:
+    ends = bins.select(pl.col("low_pedestrian", "high_pedestrian").cast(pl.Float64).fill_null(float("nan")))
+    found: np.ndarray[tuple[int, int], np.dtype[np.float64]] = ends.to_numpy()
+    return None if np.isnan(found).all() else found
+
+
+def _over_time(result: MetricResult, known: Sequence[tuple[float, str]]) -> Picture:
+    """ECE against the mean time to event of each group, with its interval and what chance alone gives."""
+    seconds = [second for second, _ in known]
+    rows = [result.row("ece", group) for _, group in known]
+    values = [row["value"] for row in rows]
+    beside = [result.value("ece_if_calibrated", group) for _, group in known]
+    chance = [value for value in beside if value is not None]
+    with styled():
+        figure, axes = canvas(HALF, 3.5)
+        if all(row["low_pedestrian"] is not None for row in rows):
+            low, high = ([row[f"{end}_pedestrian"] for row in rows] for end in ("low", "high"))
+            axes.fill_between(seconds, low, high, color=SERIES[0], alpha=0.22, linewidth=0)
+        axes.plot(seconds, values, color=SERIES[0], marker="o", markersize=5)
+        if len(chance) == len(beside):
+            axes.plot(seconds, chance, color=GREY, linewidth=1, linestyle=DOTTED)
+            axes.text(
+                0.98, 0.02, "dotted: a calibrated model", transform=axes.transAxes, ha="right", color=GREY
+            )
+        axes.set(
+            xlim=(max(seconds) + 0.05, min(seconds) - 0.05), xlabel="seconds before the event", ylabel="ECE"
+        )
+        axes.set_ylim(bottom=0)
+        axes.grid(visible=True)
+    stated = "; ".join(
+        f"{number(value)} at {second:.1f} s"
+        for value, second in zip(values[::-1], seconds[::-1], strict=True)
+    )
+    caption = (
+        "Expected calibration error of the samples of each band of time; time runs to the right, towards the "
+        f"event. The band is its 95 % interval over pedestrians. {stated}."
+    )
+    return Picture("Calibration error against time to event", caption, figure)
+
+
+def _panels(result: MetricResult, bins: pl.DataFrame, groups: Sequence[str]) -> Picture:
+    """A small reliability diagram for each group, all with the same axes."""
+    down = -(-len(groups) // _ACROSS)
+    lowest = bins.select(pl.min_horizontal("confidence", "accuracy").min()).item()
+    low = 0.1 * np.floor(10 * min(lowest, 0.9))
+    with styled():
+        figure, first = canvas(FULL, 0.5 + 2.2 * down)
+        figure.delaxes(first)
+        panels = figure.subplots(down, _ACROSS, sharex=True, sharey=True, squeeze=False)
+        for axes, group in zip(panels.flat, groups, strict=False):
+            held = bins.filter(pl.col("group") == group)
+            x, y, ends = held["confidence"].to_numpy(), held["accuracy"].to_numpy(), _ends(held)
+            axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=DOTTED)
+            axes.vlines(x, x, y, color=SERIES[1], linewidth=1.2)
+            if ends is not None:
+                axes.vlines(x, *ends.T, color=SERIES[0], linewidth=3, alpha=0.35)
+            axes.plot(x, y, color=SERIES[0], marker="o", markersize=3.5, linewidth=1)
+            error = number(result.value("ece", group))
+            axes.set_title(
+                f"{short(_called(group), 26)}\nECE {error}, n = {count(_size(result, group))}", fontsize=8
+            )
+            axes.set(xlim=(low, 1.015), ylim=(low, 1.03))
+            axes.grid(visible=True)
+        for place in range(len(groups), panels.size):
+            figure.delaxes(panels.flat[place])
+            panels.flat[place - _ACROSS].tick_params(labelbottom=True)
+        figure.supxlabel("confidence", fontsize=8.5)
+        figure.supylabel("accuracy", fontsize=8.5)
+    stated = "; ".join(f"{_called(group)} {number(result.value('ece', group))}" for group in groups)
+    caption = (
+        "Dotted: perfect. Each panel has adaptive bins of its own; pale bars are 95 % intervals over "
+        f"pedestrians. ECE: {stated}."
+    )
+    return Picture("Reliability by slice", caption, figure)
+
+
+def _errors(result: MetricResult) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for row in result.of_group(None).iter_rows(named=True):
+        value: Cell = number(row["value"]) if row["valid"] else Mark("undefined", "mute", row["reason"] or "")
+        name = _NAMES.get(row["metric"], words(row["metric"]))
+        rows.append((name, value, *(interval(row[f"low_{u}"], row[f"high_{u}"]) for u in _UNITS)))
+    head = ("metric", "value", *(f"interval over {unit}s" for unit in _UNITS))
+    return Table(head, tuple(rows), "lrrr", "Errors", "Lower is better; overconfidence is best at 0.")
+
+
+def _slices(result: MetricResult) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    family = ""
+    for group in sorted(result.groups, key=group_order):
+        factor, name = split_group(group)
+        if factor and factor != family:
+            rows.append((factor,))
+            family = factor
+        row, sure = result.row("ece", group), result.row("overconfidence", group)
+        ends = interval(row["low_pedestrian"], row["high_pedestrian"])
+        cells = (number(row["value"]), ends, number(result.value("ece_if_calibrated", group)))
+        rows.append((name, count(row["n"]), *cells, signed(sure["value"]), _ends_of(sure)))
+    head = ("slice", "samples", "ECE", "interval", "if calibrated", "overconfidence", "interval")
+    return Table(head, tuple(rows), "lrrrrrr", "Slices", "95 % intervals over pedestrians.")
+
+
+def _bin_table(bins: pl.DataFrame) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    whole = bins.filter(pl.col("group").is_null() & (pl.col("binning") == "adaptive"))
+    for row in whole.iter_rows(named=True):
+        span = f"{number(row['low'])} to {number(row['high'])}"
+        gap = signed(row["accuracy"] - row["confidence"])
+        cells = (number(row["confidence"]), number(row["accuracy"]), gap, _ends_of(row))
+        rows.append((span, count(row["n"]), count(row["pedestrians"]), *cells))
+    head = ("confidence from", "samples", "pedestrians", "mean confidence", "accuracy", "gap", "interval")
+    return Table(head, tuple(rows), "lrrrrrr", "Adaptive bins", "Intervals of the accuracy over pedestrians.")
+
+
+def _says(result: MetricResult, model: str) -> Iterator[str]:
+    row, sure = result.row("ece", None), result.row("overconfidence", None)
+    if not row["valid"]:
+        yield sentence(f"the calibration error of {model} is undefined: {row['reason']}.")
+        return
+    chance = result.value("ece_if_calibrated")
+    beside = "" if chance is None else f"; a calibrated model would show {number(chance)} on this set"
+    yield sentence(
+        f"{model} has an expected calibration error of {number(row['value'])} ({_ends_of(row)}){beside}."
+    )
+    shift = sure["value"]
+    told = f"{'more' if shift > 0 else 'less'} sure than right, by {number(abs(shift))} ({_ends_of(sure)})"
+    yield sentence(f"on the whole it is {told}.")
+    known = [(value, group) for group in result.groups if (value := result.value("ece", group)) is not None]
+    if len(known) > 1:
+        (low, best), (high, worst) = min(known), max(known)
+        most, least = f"{_called(worst)} ({number(high)})", f"{_called(best)} ({number(low)})"
+        yield f"The error is largest for {most} and smallest for {least}."
+
+
+def _ends_of(row: Mapping[str, Any]) -> str:
+    return interval(row["low_pedestrian"], row["high_pedestrian"])
+
+
+def _size(result: MetricResult, group: str) -> int:
+    return int(result.row("ece", group)["n"])
+
+
+def _called(group: str) -> str:
+    factor, name = split_group(group)
+    return f"{factor}: {name}" if factor else name

@@ -1,0 +1,112 @@
+"""`calibration`: strict JSON, the published and the mended bins, slices, a report, and refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small_files import Command, Files, write_files
+
+from roadaware.statistics.adaptive_bins import AdaptiveBins
+from roadaware.statistics.calibration import reliability
+
+
+def calibrate(roadaware: Command, files: Files, *more: object) -> Any:
+    return roadaware("calibration", files.scores, "--samples", files.samples, *more)
+
+
+@pytest.mark.parametrize("config", ["reference", "default"])
+@pytest.mark.parametrize("task", ["action", "intention", "risk"])
+def test_errors_and_bins_are_those_of_the_confidences(
+    roadaware: Command, tmp_path: Path, task: str, config: str
+) -> None:
+    files = write_files(tmp_path, task, people=100)
+    done = calibrate(roadaware, files, "--config", config, "--draws", "20", "--json", tmp_path / "out.json")
+    assert done.code == 0, done.err
+    assert "adaptive bin" in done.out
+    found = json.loads((tmp_path / "out.json").read_text())
+    p = files.values if task != "action" else np.hstack([1 - files.values, files.values])
+    right = p.argmax(axis=1) == files.truth
+    expected = reliability(p.max(axis=1), right, getattr(AdaptiveBins, config)())
+    assert found["ece"] == pytest.approx(expected.expected_error)
+    assert found["mce"] == pytest.approx(expected.maximum_error)
+    assert [one["n"] for one in found["bins"]] == expected.count.tolist()
+    for name in ("confidence", "accuracy", "low", "high"):
+        assert [one[name] for one in found["bins"]] == pytest.approx(getattr(expected, name).tolist())
+    assert all(one["interval"][0] <= one["accuracy"] <= one["interval"][1] for one in found["bins"])
+    assert {"nll", "brier", "uniform_ece", "ece_if_calibrated"} <= set(found)
+    assert found["task"] == task
+    assert found["samples"] == 700
+    assert set(found["groups"]) == {"tte=15-30", "tte=30-45", "tte=45-60", "tte=60-75", "tte=75-90"}
+
+
+def test_a_column_of_the_samples_makes_slices_and_a_folder_holds_a_report(
+    roadaware: Command, files: Files, tmp_path: Path
+) -> None:
+    lines = files.samples.read_text().splitlines()
+    rain = [("rain" if k % 2 else "<b>dry</b>") for k in range(len(lines) - 1)]
+    pairs = zip(lines, ["weather", *rain], strict=True)
+    files.samples.write_text("\n".join(f"{line},{more}" for line, more in pairs))
+    folder = tmp_path / "run"
+    done = calibrate(roadaware, files, "--by", "weather", "--draws", "20", "-o", folder, "--json")
+    assert done.code == 0, done.err
+    assert done.data["groups"]["weather=rain"]["samples"] == 105
+    assert {path.name for path in folder.iterdir()} == {"results.json", "bins.csv", "report.html"}
+    page = (folder / "report.html").read_text()
+    assert page.count("<svg") == 3
+    assert "<b>dry" not in page
+    assert "Calibration error against time to event" in page
+    assert calibrate(roadaware, files, "--draws", "0", "-o", folder).code == 2
+    assert calibrate(roadaware, files, "--draws", "0", "-o", folder, "--overwrite").code == 0
+
+
+def test_equal_runs_give_equal_bytes_whatever_the_number_of_classes(roadaware: Command, files: Files) -> None:
+    np.savetxt(files.scores, np.hstack([1 - files.values, files.values]), delimiter=",")
+    first, second = (calibrate(roadaware, files, "--draws", "10", "--json").out for _ in range(2))
+    assert first == second
+    assert json.loads(first)["task"] is None
+
+
+def test_constant_scores_are_said_to_be_constant(roadaware: Command, files: Files) -> None:
+    files.scores.write_text("0.25\n" * 210)
+    done = calibrate(roadaware, files, "--draws", "0")
+    assert done.code == 0
+    assert "note: all 210 confidences are 0.75" in done.out
+
+
+def test_what_the_published_code_cannot_bin_is_null_and_said(roadaware: Command, files: Files) -> None:
+    values = np.concatenate([np.linspace(1, 0.6, 5), np.full(205, 0.5)])
+    files.scores.write_text("".join(f"{value}\n" for value in values))
+    done = calibrate(roadaware, files, "--config", "reference", "--draws", "5", "--json")
+    assert done.code == 0
+    assert (done.data["ece"], done.data["bins"]) == (None, [])
+    assert "stops there" in done.data["undefined"]["mce"]
+    assert done.data["uniform_ece"] > 0
+    assert "undefined:" in calibrate(roadaware, files, "--config", "reference", "--draws", "0").out
+
+
+@pytest.mark.parametrize(
+    ("scores", "more", "code", "message"),
+    [
+        ("0.5\n" * 209, (), 3, "expected 210 rows"),
+        ("1.5\n" * 210, (), 3, "expected scores in [0, 1]"),
+        ("nan\n" * 210, (), 3, "expected a finite number"),
+        ("0.5,0.2,0.1\n" * 210, (), 3, "should sum to 1"),
+        ("0.5,0.3,0.2\n" * 210, ("--task", "action"), 3, "expected 1 number in a row"),
+        ("", (), 3, "found an empty file"),
+        ("0.5\n" * 210, ("--by", "weather"), 3, "expected a column 'weather'"),
+        ("0.5\n" * 210, ("--by", "pedestrian"), 3, "expected at most 24 values"),
+        ("0.5\n" * 210, ("--protocol", "jaad-action@iv2024"), 2, "name the samples: either"),
+        ("0.5\n" * 210, ("--uniform-bins", "0"), 2, "1 or more"),
+    ],
+)
+def test_bad_input_is_one_clear_message(
+    roadaware: Command, files: Files, scores: str, more: tuple[str, ...], code: int, message: str
+) -> None:
+    files.scores.write_text(scores)
+    done = calibrate(roadaware, files, *more)
+    assert (done.code, done.out) == (code, "")
+    assert message in done.err
