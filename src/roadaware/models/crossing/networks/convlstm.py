@@ -39,13 +39,13 @@ class ConvLSTM2d(nn.Module):
         self.state = nn.Conv2d(filters, 4 * filters, kernel, padding=kernel // 2, bias=False)
         nn.init.xavier_uniform_(self.input.weight)
         nn.init.orthogonal_(self.state.weight)
-        with torch.no_grad():
-            self.input.bias.zero_()
-            self.input.bias[filters : 2 * filters] = 1.0
+        open_forget = torch.tensor([0.0, 1.0, 0.0, 0.0]).repeat_interleave(filters)
+        self.input.bias = nn.Parameter(open_forget)
 
     def forward(self, pictures: Tensor) -> Tensor:
         """The state behind the last picture."""
-        state = cell = None
+        state: Tensor | None = None
+        cell: Tensor | None = None
         for frame in pictures.unbind(1):
             sums = self.input(frame)
             if state is not None:

@@ -8,10 +8,12 @@ from torch.nn import functional
 
 _LEAST_SIDE = 16
 """Pixels of the smallest level of a pyramid."""
-_FIRMNESS = 1e-4
-"""Squared slope of brightness, per pixel, below which a place hardly pulls at the flow."""
+_FIRMNESS = 1e-5
+"""Squared slope of brightness, per pixel, below which a place hardly pulls: some steps of a byte."""
 _STEP_PX = 2.0
 """Most that a round may change, on its level."""
+_SMOOTH = 5
+"""Side in pixels of the window that averages the flow behind each round, so that neighbours agree."""
 _LUMA = (0.299, 0.587, 0.114)
 
 
@@ -25,6 +27,7 @@ def lucas_kanade(first: Tensor, second: Tensor, levels: int = 4, window: int = 9
 
     Each level of a pyramid, coarse to fine, moves `second` back by the flow so far and solves for the rest in
     a window around every pixel; where a window shows no slope, the flow of the level before stays.
+    What leads out of the picture does not count.
 
     Args:
         first, second: (B, H, W) brightness in [0, 1].
@@ -42,7 +45,8 @@ def lucas_kanade(first: Tensor, second: Tensor, levels: int = 4, window: int = 9
     for before, after in reversed(pyramid):
         flow = _resized(flow, before.shape[-2], before.shape[-1])
         for _ in range(rounds):
-            flow = flow + _step(before, moved(after, flow), window)
+            flow = flow + _step(before, moved(after, flow), _within(flow), window)
+            flow = functional.avg_pool2d(flow, _SMOOTH, 1, _SMOOTH // 2, count_include_pad=False)
     return flow
 
 
@@ -55,11 +59,22 @@ def moved(picture: Tensor, flow: Tensor) -> Tensor:
     return functional.grid_sample(picture, grid, padding_mode="border", align_corners=True)
 
 
-def _step(before: Tensor, after: Tensor, window: int) -> Tensor:
+def _within(flow: Tensor) -> Tensor:
+    """(B, 1, H, W) 1 where a flow (B, 2, H, W) leads to a place within the picture, else 0."""
+    rows, columns = flow.shape[-2:]
+    across = torch.arange(columns, device=flow.device) + flow[:, :1]
+    down = torch.arange(rows, device=flow.device)[:, None] + flow[:, 1:]
+    inside = (across >= 0) & (across <= columns - 1) & (down >= 0) & (down <= rows - 1)
+    return inside.to(flow.dtype)
+
+
+def _step(before: Tensor, after: Tensor, within: Tensor, window: int) -> Tensor:
     """(B, 2, H, W) the least-squares motion within each window that is left between two pictures."""
     across, down = _slopes((before + after) / 2)
     rest = after - before
-    products = torch.cat([across * across, across * down, down * down, across * rest, down * rest], 1)
+    products = (
+        torch.cat([across * across, across * down, down * down, across * rest, down * rest], 1) * within
+    )
     xx, xy, yy, xt, yt = functional.avg_pool2d(
         products, window, 1, window // 2, count_include_pad=False
     ).unbind(1)
@@ -78,14 +93,16 @@ def _slopes(picture: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _halved(picture: Tensor) -> Tensor:
-    """Every second pixel of a blurred (B, 1, H, W)."""
-    taps = picture.new_tensor([1.0, 4.0, 6.0, 4.0, 1.0]) / 16
-    wide = functional.pad(picture, (2, 2, 2, 2), mode="replicate")
+    """(B, 1, H, W) blurred, at half the size; each pixel stands in the middle of four."""
+    taps = picture.new_tensor([1.0, 3.0, 3.0, 1.0]) / 8
+    wide = functional.pad(picture, (1, 1, 1, 1), mode="replicate")
     return functional.conv2d(wide, (taps[:, None] * taps)[None, None], stride=2)
 
 
 def _resized(flow: Tensor, rows: int, columns: int) -> Tensor:
-    """A flow on a finer grid, in its pixels; the even pixels of a level are those of the level above it."""
+    """A flow (B, 2, h, w) on a finer grid, in pixels of that grid."""
     if flow.shape[-2:] == (rows, columns):
         return flow
-    return 2 * functional.interpolate(flow, (rows, columns), mode="bilinear", align_corners=False)
+    ratio = flow.new_tensor([columns / flow.shape[-1], rows / flow.shape[-2]])
+    finer = functional.interpolate(flow, (rows, columns), mode="bilinear", align_corners=False)
+    return finer * ratio[:, None, None]

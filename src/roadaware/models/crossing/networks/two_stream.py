@@ -40,7 +40,7 @@ class TwoStreamNet(PictureNet):
         start = (self.config.stack - 1) // 2
         pictures = self.normalise(clip[:, start : start + stacks.shape[1]])
         streams = ((self.trunk, pictures), (self.motion, stacks))
-        found = [trunk(seen.flatten(0, 1)).unflatten(0, seen.shape[:2]).mean(1) for trunk, seen in streams]
+        found = [trunk(seen.flatten(0, 1)).reshape(*seen.shape[:2], -1).mean(1) for trunk, seen in streams]
         return Looked(torch.cat(found, 1), {})
 
     @torch.no_grad()
@@ -49,7 +49,8 @@ class TwoStreamNet(PictureNet):
         config, brightness = self.config, grey(clip)
         first, second = brightness[:, :-1].flatten(0, 1), brightness[:, 1:].flatten(0, 1)
         found = lucas_kanade(first, second, config.flow_levels, config.flow_window, config.flow_rounds)
-        return found.clamp(-config.flow_limit, config.flow_limit).unflatten(0, (len(clip), -1))
+        found = found.clamp(-config.flow_limit, config.flow_limit)
+        return found.reshape(len(clip), -1, *found.shape[1:])
 
 
 def stacked(flow: Tensor, length: int) -> Tensor:

@@ -1,0 +1,198 @@
+"""Published image weights into networks for pedestrians, by the names they came with; imports torch."""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+from roadaware.errors import UsageError
+from roadaware.models.crossing.keras_names import FIELDS, keras_name
+from roadaware.models.crossing.networks.base import CrossingNet
+from roadaware.models.crossing.networks.c3d import C3DFeatures
+from roadaware.models.crossing.networks.i3d import I3DTrunk
+from roadaware.models.crossing.networks.resnet import ResNet50Trunk
+from roadaware.models.crossing.networks.vgg import VGG16Trunk
+from roadaware.models.foreign import read_tensors
+from roadaware.models.weights import KeyReport
+
+_LOG = logging.getLogger("roadaware")
+_COUNTER = "num_batches_tracked"
+_FULL = ("fc6", "fc7", "classifier")
+"""Fully connected layers, which fit one size of picture only."""
+_PIXELS = {"vgg16": "imagenet", "resnet50": "imagenet", "c3d": "bytes", "i3d": "signed"}
+"""What the weights of each trunk were trained on; Keras' on numbers of its own."""
+
+
+class _Place(NamedTuple):
+    """A weight of ours that published ones may fill: which trunk it belongs to, and its name there."""
+
+    kind: str
+    bare: str
+
+
+class _Found(NamedTuple):
+    """A tensor for it, and the names in the file that it was made of."""
+
+    tensor: Tensor
+    names: tuple[str, ...]
+
+
+def load_image_weights(network: CrossingNet, path: Path | str) -> KeyReport:
+    """Fill the trunks of a network that read pictures: VGG16, ResNet50, C3D or I3D.
+
+    Read are torchvision's names of VGG16 and ResNet50 (ImageNet), Keras' names of both (`layer/kernel` and so
+    on, as its HDF5 files have them, in Keras' layout), those of c3d.pickle (Sports-1M) and of the usual port
+    of I3D (Kinetics). HDF5 itself is not read: save its arrays as safetensors under their paths. The last
+    layer is never filled, nor are fully connected layers made for pictures of another size; the report names
+    them. Nothing is changed if the file does not fit. Weights trained on other numbers than the config's
+    `pixels` are taken with a warning.
+
+    Args:
+        network: is changed in place.
+        path: of a `.safetensors` file, or of one that torch saved.
+
+    Raises:
+        UsageError: if the network has no such trunk, or the file is for another one or another width.
+        InputError: if the file cannot be read.
+        DamagedError: if it is not whole.
+    """
+    path = Path(path)
+    own, places = network.state_dict(), dict(_places(network))
+    if not places:
+        raise UsageError(f"{network.entry.card.name} has no trunk that published image weights fit")
+    held = read_tensors(path)
+    keras = _keras_keys(held)
+    found: dict[str, _Found] = {}
+    for name, place in places.items():
+        got = _of_keras(held, keras, place) if keras else _as_named(held, place)
+        if got is not None and (got.tensor.shape == own[name].shape or not place.bare.startswith(_FULL)):
+            found[name] = got
+    _check_fit(path, own, places, found, held)
+    _check_config(network, places, bool(keras))
+    network.load_state_dict({**own, **{name: got.tensor for name, got in found.items()}})
+    used = {name for got in found.values() for name in got.names}
+    missing = tuple(name for name in own if name not in found)
+    return KeyReport(tuple(found), missing, tuple(name for name in held if name not in used), ())
+
+
+def _places(network: nn.Module) -> Iterator[tuple[str, _Place]]:
+    """Every weight that published ones may fill, by its name in the network."""
+    for prefix, module in network.named_modules():
+        kind = next((kind for trunk, kind in _TRUNKS.items() if isinstance(module, trunk)), "")
+        first = next((layer for layer in module.modules() if isinstance(layer, nn.Conv2d | nn.Conv3d)), None)
+        if not kind or first is None or first.in_channels != 3:
+            continue
+        for bare in module.state_dict():
+            yield f"{prefix}.{bare}", _Place(kind, bare)
+        if kind == "c3d" and hasattr(network, "fc6"):
+            for bare in ("fc6.weight", "fc6.bias", "fc7.weight", "fc7.bias"):
+                yield bare, _Place(kind, bare)
+
+
+_TRUNKS: dict[type[nn.Module], str] = {
+    VGG16Trunk: "vgg16",
+    ResNet50Trunk: "resnet50",
+    C3DFeatures: "c3d",
+    I3DTrunk: "i3d",
+}
+
+
+def _as_named(held: Mapping[str, Tensor], place: _Place) -> _Found | None:
+    return _Found(held[place.bare], (place.bare,)) if place.bare in held else None
+
+
+def _keras_keys(held: Mapping[str, Tensor]) -> dict[tuple[str, str], str]:
+    """Names in a file of Keras, such as conv1_conv/conv1_conv/kernel:0, by (layer, field); else nothing."""
+    found = {}
+    for name in held:
+        parts = re.split(r"[/.]", name.removesuffix(":0"))
+        if len(parts) > 1 and parts[-1] in FIELDS:
+            found[parts[-2], parts[-1]] = name
+    return found if any(field == "kernel" for _, field in found) else {}
+
+
+def _of_keras(
+    held: Mapping[str, Tensor], keras: Mapping[tuple[str, str], str], place: _Place
+) -> _Found | None:
+    """A weight in torch's layout; the bias before a batch norm, which torch has not, goes into its mean."""
+    key = keras_name(place.kind, place.bare)
+    if key is None or key not in keras:
+        return None
+    (layer, field), name = key, keras[key]
+    tensor = held[name]
+    if field == "kernel":
+        last = keras.get(("block5_conv3", "kernel"), "") if layer == "fc1" else ""
+        return _Found(_turned(tensor, held[last].shape[-1] if last else 1), (name,))
+    bias = keras.get((layer.removesuffix("_bn") + "_conv", "bias"))
+    if field == "moving_mean" and bias is not None:
+        return _Found(tensor - held[bias], (name, bias))
+    return _Found(tensor, (name,))
+
+
+def _turned(kernel: Tensor, channels: int) -> Tensor:
+    """A kernel (rows, columns, in, out) or (in, out) of Keras in the order of torch.
+
+    Args:
+        kernel: of Keras.
+        channels: of the square picture that (in) was flattened from with its channels last; 1 if of none.
+    """
+    if kernel.dim() == 4:
+        return kernel.permute(3, 2, 0, 1).contiguous()
+    side = math.isqrt(kernel.shape[0] // channels)
+    if channels > 1 and side * side * channels == kernel.shape[0]:
+        return kernel.reshape(side, side, channels, -1).permute(3, 2, 0, 1).flatten(1)
+    return kernel.T.contiguous()
+
+
+def _check_fit(
+    path: Path,
+    own: Mapping[str, Tensor],
+    places: Mapping[str, _Place],
+    found: Mapping[str, _Found],
+    held: Mapping[str, Tensor],
+) -> None:
+    kinds = ", ".join(sorted({place.kind for place in places.values()}))
+    if not found:
+        raise UsageError(f"{path} holds no weights of {kinds}; its names begin {', '.join(list(held)[:3])}")
+    differ = [
+        f"{name} {tuple(got.tensor.shape)} for {tuple(own[name].shape)}"
+        for name, got in found.items()
+        if got.tensor.shape != own[name].shape
+    ]
+    if differ:
+        raise UsageError(
+            f"the weights in {path} are of another width of {kinds}: {_some(differ)}; published weights fit "
+            "the published sizes, which a config has by default"
+        )
+    lacking = [
+        name
+        for name, place in places.items()
+        if name not in found and not place.bare.endswith(_COUNTER) and not place.bare.startswith(_FULL)
+    ]
+    if lacking:
+        raise UsageError(f"{path} lacks some weights of {kinds}: {_some(lacking)}")
+
+
+def _check_config(network: CrossingNet, places: Mapping[str, _Place], keras: bool) -> None:
+    """Refuse or warn of weights that fit the shapes of a network and not what it computes."""
+    early = getattr(network.config, "early_stride", None)
+    if early is not None and early != keras:
+        raise UsageError(
+            f"these weights are of a ResNet50 with early_stride={keras}, and the network has {early}; create "
+            f"it with ResNet50Config(early_stride={keras})"
+        )
+    kind = next(iter(places.values())).kind
+    expected = "keras" if keras else _PIXELS[kind]
+    pixels = getattr(network.config, "pixels", expected)
+    if pixels != expected:
+        _LOG.warning("weights trained on pixels='%s' will see pixels='%s'", expected, pixels)
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
