@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 
-from roadaware.models import CROSSING
+from roadaware.models import CROSSING, entry_of
 from roadaware.models.crossing.entry import Entry
 from roadaware.scenes.disk import atomic_write
 
@@ -15,11 +14,7 @@ BEGIN, END = "<!-- of the cards: begin -->", "<!-- of the cards: end -->"
 
 def entries() -> dict[str, Entry]:
     """Every network for pedestrians, in the order of the registry."""
-    found = {}
-    for name, where in CROSSING.items():
-        module, _, constant = where.partition(":")
-        found[name] = getattr(import_module(module), constant)
-    return found
+    return {name: entry_of(name) for name in CROSSING}
 
 
 def table() -> str:
