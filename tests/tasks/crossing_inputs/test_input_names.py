@@ -9,6 +9,7 @@ from short_walks import OBSERVED, walks
 
 from roadaware.errors import InputError, UsageError
 from roadaware.models.crossing.features import VEHICLE_ACTIONS
+from roadaware.scenes.schema import CORNERS
 from roadaware.tasks.crossing_inputs import inputs, known_inputs, needs
 from roadaware.tasks.pedestrians import examples
 
@@ -64,6 +65,39 @@ def test_rows_are_those_of_the_examples() -> None:
     made = inputs(scenes, "train", ["boxes:pixels", "ego:code"]).take(np.arange(len(asked)))
     np.testing.assert_array_equal(made["boxes:pixels"], asked.boxes.astype(np.float32))
     np.testing.assert_array_equal(made["ego:code"][..., 0], asked.vehicle_action)
+
+
+def test_nothing_behind_an_observation_is_looked_at() -> None:
+    told = pl.Series([VEHICLE_ACTIONS[k % 5] for k in range(20)])
+    speed = pl.Series(np.arange(20.0), dtype=pl.Float32)
+    frames = {"vehicle_action": told, "ego_speed_kmh": speed, "traffic_light": ["red"] * 20}
+    scenes = walks(frames=frames)
+    later = scenes.with_tables(
+        boxes=scenes.boxes.with_columns(
+            pl.when((pl.col("tube") == 0) & (pl.col("frame") > 5))
+            .then(pl.col(c) + 7)
+            .otherwise(pl.col(c))
+            .alias(c)
+            for c in CORNERS
+        ),
+        frames=scenes.frames.with_columns(
+            ego_speed_kmh=pl.when(pl.col("frame") > 5).then(99.0).otherwise("ego_speed_kmh").cast(pl.Float32)
+        ),
+    )
+    names = [
+        "boxes",
+        "boxes:first",
+        "boxes:last",
+        "boxes:scaled",
+        "centre",
+        "grid",
+        "ego:dynamics",
+        "traffic",
+    ]
+    rows = np.array([0, 1])
+    before, after = (inputs(each, "train", names).take(rows) for each in (scenes, later))
+    for name in names:
+        np.testing.assert_array_equal(after[name], before[name])
 
 
 def test_the_size_of_a_picture_must_be_known_where_shares_are_asked_for() -> None:
