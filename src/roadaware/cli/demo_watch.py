@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FOLDER, TABLES = "watched", "predictions"
 _THRESHOLDS: dict[str, Any] = {"frame_thresholds": ("0.5",), "video_thresholds": ("0.2",)}
 _CURVES = ("agent",)
-_SHOWN, _SHOWN_AT = 3, 0.6
+_SHOWN, _SHOWN_FROM = 3, 0.4
 _MOST_BYTES = 2 << 20
 """Of a film that is put into the page."""
 _SIZE = (682, 512)
@@ -180,8 +180,9 @@ def _picture(output: Path, truth: Path, scenes: Scenes, names: Sequence[str]) ->
 
     frames = [frame for name in names for frame in _pair(output / FOLDER / name, truth, scenes, name)]
     told = (
-        "A moment of each film. On the left what was told by then: number, agent and score, actions and "
-        "places, and along the lower edge what the own vehicle does. On the right what is true."
+        "Of each film the moment with the most to see. On the left what was told by then: number, agent and "
+        "score, actions and places, and along the lower edge what the own vehicle does. On the right what is "
+        "true."
     )
     return sheet_picture(frames, 2, title="Told, and true", caption=told)
 
@@ -194,10 +195,11 @@ def _pair(folder: Path, truth: Path, scenes: Scenes, name: str) -> list[npt.NDAr
     from roadaware.scenes.sensors import video_path
 
     with VideoReader(folder / FILM) as ours, VideoReader(video_path(scenes, truth, name)) as film:
-        at = int(_SHOWN_AT * min(len(ours), len(film)))
+        marks, frames = marks_of(scenes, name), min(len(ours), len(film))
+        at = max(range(int(_SHOWN_FROM * frames), frames), key=lambda frame: len(marks.get(frame, [])))
         told, scale = ours.frame(at), max(1, ours.height_px // film.height_px)
         title = list(title_of(scenes, name))[at]
-        true = drawn(film.frame(at), marks_of(scenes, name).get(at, []), title=title, scale=scale)
+        true = drawn(film.frame(at), marks.get(at, []), title=title, scale=scale)
     height, width = (min(a, b) for a, b in zip(told.shape[:2], true.shape[:2], strict=True))
     return [told[:height, :width], true[:height, :width]]
 
@@ -221,7 +223,7 @@ def _sentence(told: dict[str, dict[str, Any]]) -> str:
     """How much was watched, and how fast."""
     frames, tubes = (sum(each[what] for each in told.values()) for what in ("frames", "tubes"))
     spent_s = sum(each["watched_s"] for each in told.values())
-    rate = f", {frames / spent_s:.0f} frames per second with drawing" if spent_s else ""
+    rate = f", {frames / spent_s:.0f} frames per second on one core, drawing included" if spent_s else ""
     return f"It watched {len(told)} films, {frames:,} frames{rate}, and told {tubes:,} tubes."
 
 
