@@ -49,7 +49,7 @@ _CLIP = "Frames of a clip, 8 or 32 as published; 8 unless told. A causal network
 _BATCH = "Clips, or frames of a causal network, that are looked at together."
 _OBJECTS = "Folder of an object detector of transformers: its boxes, scored by the network."
 _MEAN = "What is averaged of several networks."
-_USUAL = "model.safetensors"
+_USUAL = ("model.safetensors", "model")
 _DEVICE = "auto, cpu, cuda or cuda:N."
 
 
@@ -239,7 +239,7 @@ def _refuse(run: PredictionRun, video: str, reason: str) -> None:
 def _stem(weights: Path) -> str:
     """A name for the run: that of the weights, or of their folder where they have the usual one."""
     whole = weights.absolute()
-    name = whole.parent.name if whole.name == _USUAL else whole.stem
+    name = whole.parent.name if whole.name in _USUAL else whole.stem
     kept = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name)
     return kept.strip("-.")[:60] or "detector"
 

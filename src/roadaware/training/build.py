@@ -7,7 +7,7 @@ import difflib
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -89,7 +89,7 @@ class RoadLearner:
         """As of `Learner`: frame by frame if the network is causal, else by windows."""
         road, classes = _road(network), self.classes
         kind = StreamDetector if road.config.causal else WindowDetector
-        return kind(road, dict(classes.kinds), classes.av_labels, rule)
+        return cast("Detector", kind(road, dict(classes.kinds), classes.av_labels, rule))
 
     def save(self, folder: Path, network: nn.Module, notes: Mapping[str, Any]) -> Path:
         """As of `Learner`: one file of safetensors."""

@@ -31,23 +31,37 @@ class Part:
 
 
 class Learner(Protocol):
-    """What a run trains.
+    """What a run trains."""
 
-    Args:
-        network: whose state is kept, averaged, judged and saved.
-        trainee: computes parts of the loss; is what is spread over devices.
-        fit: of pictures.
-        config: of the network as plain data: checkpoints of another are refused.
-        parts: names of the parts of the loss.
-        by_chance: the loss itself draws numbers, from torch's generators.
-    """
+    @property
+    def network(self) -> nn.Module:
+        """Whose state is kept, averaged, judged and saved."""
+        ...
 
-    network: nn.Module
-    trainee: nn.Module
-    fit: Fitting
-    config: Mapping[str, Any]
-    parts: tuple[str, ...]
-    by_chance: bool
+    @property
+    def trainee(self) -> nn.Module:
+        """Computes parts of the loss; is what is spread over devices."""
+        ...
+
+    @property
+    def fit(self) -> Fitting:
+        """What is done to pictures."""
+        ...
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """Of the network as plain data: checkpoints of another are refused."""
+        ...
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Names of the parts of the loss."""
+        ...
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether the loss itself draws numbers, from torch's generators."""
+        ...
 
     def losses(
         self, model: nn.Module, batch: Batch, device: torch.device, *, channels_last: bool

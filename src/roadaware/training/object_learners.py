@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -155,7 +155,7 @@ class ObjectLearner:
     def detector(self, network: nn.Module, rule: DetectRule) -> Detector:
         """As of `Learner`."""
         fit, labels = self.fit, self.labels
-        return ObjectDetector(
+        found = ObjectDetector(
             network,
             labels,
             labels,
@@ -166,6 +166,7 @@ class ObjectLearner:
             std=fit.std,
             kind=self.kind,
         )
+        return cast("Detector", found)
 
     def save(self, folder: Path, network: nn.Module, notes: Mapping[str, Any]) -> Path:
         """As of `Learner`: a folder as transformers saves it."""
