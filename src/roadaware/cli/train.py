@@ -33,7 +33,8 @@ def train(
     """Train what a recipe names: a detector of road events, or a predictor of what pedestrians will do.
 
     A detector learns from films and annotations. Its folder holds checkpoints, a log of every step and, in
-    the end, the detector as model.safetensors with its card. Ctrl-C saves and ends; the same command with
+    the end, the detector as model.safetensors (an object detector of transformers as a folder, model/) with
+    its card. Ctrl-C saves and ends; the same command with
     --resume goes on as if nothing had happened.
 
     A recipe with a `task` (action, intention or risk) makes a predictor for each of its seeds, keeps each as
