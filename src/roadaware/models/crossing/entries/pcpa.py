@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from roadaware.models.card import ModelCard
-from roadaware.models.crossing.entries.pixels import LICENCE, TASKS
+from roadaware.models.crossing.entries.pixels import LICENCE, TASKS, Pixels
 from roadaware.models.crossing.entry import Entry
 
 
@@ -18,11 +18,18 @@ class PcpaConfig:
         width: units of each GRU and of every attention's answer.
         dropout: behind the attention over time.
         filters: channels of C3D's five stages.
+        pixels: which numbers the colours become; see `Pixels`.
     """
 
     width: int = 256
     dropout: float = 0.5
     filters: tuple[int, ...] = (64, 128, 256, 512, 512)
+    pixels: Pixels = "imagenet"
+
+    @classmethod
+    def reference(cls) -> Self:
+        """As the benchmark ran it: colours as they are, from 0 to 255."""
+        return cls(pixels="bytes")
 
     @classmethod
     def small(cls) -> Self:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from roadaware.models.card import ModelCard
-from roadaware.models.crossing.entries.pixels import LICENCE, TASKS, Pixels
+from roadaware.models.crossing.entries.pixels import LICENCE, SWAPPED, TASKS, Pixels
 from roadaware.models.crossing.entry import Entry
 
 _BENCHMARK = "Kotseruba et al., Benchmark for Evaluating Pedestrian Action Prediction, WACV 2021"
@@ -21,11 +21,18 @@ class RecurrentConfig:
         width: units of each GRU.
         filters: channels of VGG16's five stages, through which crops are seen.
         pixels: which numbers their colours become; see `Pixels`.
+        swapped: whether blue is taken for red, as the benchmark's pictures were.
     """
 
     width: int = 256
     filters: tuple[int, ...] = (64, 128, 256, 512, 512)
     pixels: Pixels = "imagenet"
+    swapped: bool = False
+
+    @classmethod
+    def reference(cls) -> Self:
+        """As the benchmark ran it: Keras' numbers, swapped colours."""
+        return cls(pixels="keras", swapped=True)
 
     @classmethod
     def small(cls) -> Self:
@@ -48,7 +55,7 @@ def _card(name: str, paper: str, diagram: str, parameters: str) -> ModelCard:
         parameters=f"{parameters} with all inputs of the paper, of which 14,714,688 are VGG16's; GRUs in "
         "torch's form, which is that of Keras with reset_after",
         inputs="any of two crops of 224 pixels, pose (36), boxes less the first box (4), speed (1); without "
-        "crops it is the same network without that branch; sequences standardised on train",
+        "crops it is the same network without that branch; sequences standardised on train; " + SWAPPED,
         weights="none are shipped; trained here from scratch unless weights of VGG16 are given",
         licence=LICENCE,
     )

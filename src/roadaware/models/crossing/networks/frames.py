@@ -22,12 +22,15 @@ class FrameReader(nn.Module):
         shapes: of one sample of each input.
         filters: channels of VGG16's five stages.
         pixels: which numbers the colours become.
+        swapped: whether blue is taken for red.
 
     Raises:
         UsageError: if an input is neither a sequence nor a crop, or the inputs differ in frames.
     """
 
-    def __init__(self, name: str, shapes: Shapes, filters: Sequence[int], pixels: Pixels) -> None:
+    def __init__(
+        self, name: str, shapes: Shapes, filters: Sequence[int], pixels: Pixels, swapped: bool = False
+    ) -> None:
         super().__init__()
         crops = [given for given in shapes if named(given).kind == "crop"]
         odd = [given for given, shape in shapes.items() if given not in crops and len(shape) != 2]
@@ -39,7 +42,7 @@ class FrameReader(nn.Module):
         self._crops = crops
         if crops:
             rows, columns = min(shapes[given][1:3] for given in crops)
-            self.normalise = Normalise(pixels)
+            self.normalise = Normalise(pixels, swapped)
             self.trunk = VGG16Trunk(filters, size=(rows, columns))
         self.widths = {
             given: self.trunk.width if given in crops else shape[1] for given, shape in shapes.items()

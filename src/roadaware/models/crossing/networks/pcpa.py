@@ -14,6 +14,7 @@ from roadaware.models.crossing.inputs import named
 from roadaware.models.crossing.networks.attention import LastAttention
 from roadaware.models.crossing.networks.base import CrossingNet, Looked
 from roadaware.models.crossing.networks.c3d import C3DFeatures
+from roadaware.models.crossing.networks.pictures import Normalise
 
 
 class PCPA(CrossingNet):
@@ -35,6 +36,7 @@ class PCPA(CrossingNet):
         self._crops, width = crops, self.config.width
         for name in crops:
             frames, rows, columns, _ = self.shapes[name]
+            self.normalise = Normalise(self.config.pixels)
             self.c3d = C3DFeatures((frames, rows, columns), self.config.filters)
             self.seen = nn.Linear(self.c3d.width, width)
         self.grus = nn.ModuleList(
@@ -48,7 +50,8 @@ class PCPA(CrossingNet):
 
     def look(self, x: dict[str, Tensor]) -> Looked:
         """The answer of the last attention."""
-        told = [self.seen(self.c3d(x[name].transpose(1, 2))).sigmoid() for name in self._crops]
+        clips = [self.normalise(x[name]).transpose(1, 2) for name in self._crops]
+        told = [self.seen(self.c3d(clip)).sigmoid() for clip in clips]
         for name, gru, attention in zip(self.sequences, self.grus, self.over_time, strict=True):
             told.append(self.drop(attention(gru(x[name])[0])))
         if len(told) == 1:

@@ -21,7 +21,8 @@ class _Recurrent(CrossingNet):
 
     def build(self) -> int:
         """Read the inputs, then what the network does with them."""
-        self.reader = FrameReader(self.entry.card.name, self.shapes, self.config.filters, self.config.pixels)
+        name, c = self.entry.card.name, self.config
+        self.reader = FrameReader(name, self.shapes, c.filters, c.pixels, c.swapped)
         return self.join([self.reader.widths[name] for name in self.order()])
 
     def order(self) -> list[str]:
