@@ -34,8 +34,7 @@ def train(
 
     A detector learns from films and annotations. Its folder holds checkpoints, a log of every step and, in
     the end, the detector as model.safetensors (an object detector of transformers as a folder, model/) with
-    its card. Ctrl-C saves and ends; the same command with
-    --resume goes on as if nothing had happened.
+    its card. Ctrl-C saves and ends; the same command with --resume goes on as if nothing had happened.
 
     A recipe with a `task` (action, intention or risk) makes a predictor for each of its seeds, keeps each as
     it was at its best on validation, and judges them and their mean on test. Seeds that are done are not
