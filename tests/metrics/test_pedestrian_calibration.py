@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sample_sets import random_set
 from sklearn import metrics as sk
@@ -69,6 +69,7 @@ def test_parts_merge_to_the_whole_in_any_order(config):
     assert evaluate(merged, config, draws=20).summary.equals(evaluate(state, config, draws=20).summary)
 
 
+@settings(deadline=None, max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["action", "intention"]))
 def test_a_draw_is_an_evaluation_of_what_was_drawn(seed, task):
     """The state made of the drawn pedestrians, each as often as drawn, has the drawn metrics."""

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roadaware.statistics.adaptive_bins import AdaptiveBins, NoBinningError
@@ -110,6 +110,7 @@ def test_a_last_bin_without_spread_is_undefined_as_published_and_kept_when_mende
     assert DEFAULT.sizes(confidence) == [5, 45]
 
 
+@settings(deadline=None, max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 12))
 def test_mended_bins_part_no_equals_and_ignore_the_order_of_rows(seed, values):
     rng = np.random.default_rng(seed)
@@ -165,6 +166,7 @@ def test_equal_to_a_walk_over_samples(seed):
         assert_equal(confidence, correct, DEFAULT, "own")
 
 
+@settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 40), st.booleans()), min_size=2, max_size=300))
 def test_equal_to_a_walk_with_many_ties(pairs):
     confidence = np.array([0.2 + 0.02 * tenth for tenth, _ in pairs])
