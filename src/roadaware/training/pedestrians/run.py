@@ -1,0 +1,251 @@
+"""Run: a recipe becomes one predictor for each seed; those that are there already are not made again."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from roadaware import __version__
+from roadaware import config as configs
+from roadaware.errors import DiskError, RoadawareError, UsageError
+from roadaware.metrics.pedestrians import PedestrianConfig, evaluate
+from roadaware.metrics.result import MetricResult
+from roadaware.models import create, entry_of
+from roadaware.models.crossing.networks.base import CrossingNet
+from roadaware.models.crossing.predictor import Array, Predictor
+from roadaware.scenes.disk import atomic_write
+from roadaware.scenes.predictions import Predictions, of_samples
+from roadaware.scenes.tables import Meta, Scenes
+from roadaware.tasks.pedestrians import split_samples
+from roadaware.training.pedestrians.choosing import worth
+from roadaware.training.pedestrians.fit import Fitted, Fitter, Score
+from roadaware.training.pedestrians.folds import Fold
+from roadaware.training.pedestrians.recipe import PedestrianRecipe
+from roadaware.training.pedestrians.samples import Material, fold_of, material_of
+
+Progress = Callable[[int, int, str], None]
+_log = logging.getLogger("roadaware")
+MODEL, FACTS, RECIPE = "model.safetensors", "fit.json", "recipe.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What came of a recipe.
+
+    Args:
+        recipe: as it was run.
+        predictors: by seed, those that came to an end.
+        validation: what each is worth on validation, by the recipe's criterion.
+        failed: seed to what went wrong.
+        material: scenes and protocol.
+    """
+
+    recipe: PedestrianRecipe
+    predictors: dict[int, Predictor]
+    validation: dict[int, float]
+    failed: dict[int, str]
+    material: Material
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Predictors on a split.
+
+    Args:
+        scenes: with the samples of the split alone.
+        predictions: by seed; `mean` is the mean of their probabilities.
+        metrics: of each.
+    """
+
+    scenes: Scenes
+    predictions: dict[str, Predictions]
+    metrics: dict[str, MetricResult]
+
+
+def train(recipe: PedestrianRecipe, out: Path, progress: Progress | None = None) -> Trained:
+    """One predictor for each seed of a recipe, each in a folder of its own.
+
+    A seed whose predictor stands in the folder is not fitted again; one that fails leaves the others.
+
+    Args:
+        recipe: everything.
+        out: folder of the run.
+        progress: told epochs done, of how many.
+
+    Raises:
+        UsageError: if the recipe cannot be run, or the folder holds a run of another recipe.
+        InputError: if the annotations cannot be read, or lack an input.
+        DiskError: if the folder cannot be written to.
+        RoadawareError: if every seed failed.
+    """
+    if recipe.threads:
+        torch.set_num_threads(recipe.threads)
+    _claim(recipe, out)
+    material = material_of(recipe.samples, recipe.task)
+    names = recipe.network.inputs or entry_of(recipe.network.name).reads
+    train_fold, held_out = (fold_of(material, split, names, recipe) for split in ("train", "val"))
+    predictors, validation, failed = {}, {}, {}
+    for place, seed in enumerate(recipe.seeds):
+        folder = out / f"seed-{seed}"
+        if not (folder / MODEL).exists():
+            epochs = _Epochs(progress, place, len(recipe.seeds), recipe)
+            try:
+                fitted, network = _fitted(recipe, material, train_fold, held_out, seed, epochs)
+            except RoadawareError as error:
+                _log.warning("seed %d failed: %s", seed, error)
+                failed[seed] = str(error)
+                continue
+            _save(recipe, material, network, fitted, seed, folder)
+        predictor = Predictor.open(folder / MODEL)
+        predictors[seed] = predictor
+        truth = held_out.truth.numpy()
+        validation[seed] = worth(recipe.choose, predictor.probabilities(held_out.inputs), truth)
+    if not predictors:
+        raise RoadawareError(f"every seed failed; the first: {next(iter(failed.values()))}")
+    return Trained(recipe, predictors, validation, failed, material)
+
+
+def judge(
+    trained: Trained,
+    split: str = "test",
+    *,
+    config: PedestrianConfig | None = None,
+    draws: int = 0,
+    seed: int = 0,
+) -> Judged:
+    """The predictors of a run, each and as the mean of all, on a split.
+
+    Args:
+        trained: what `train` gave.
+        split: train, val or test.
+        config: of the metrics; as the recipe's samples are cut unless told.
+        draws: bootstrap draws.
+        seed: of the bootstrap.
+    """
+    recipe, material = trained.recipe, trained.material
+    held = split_samples(material.cut, split)
+    given = fold_of(material, split, next(iter(trained.predictors.values())).inputs, recipe).inputs
+    said: dict[str, Array] = {
+        f"seed {number}": predictor.probabilities(given) for number, predictor in trained.predictors.items()
+    }
+    if len(said) > 1:
+        said["mean"] = np.asarray(np.mean(list(said.values()), axis=0))
+    chosen = config or _metrics(recipe)
+    meta = Meta(dataset=held.meta.dataset, notes={"model": recipe.network.name})
+    claims = {name: of_samples(held.samples, scores, meta) for name, scores in said.items()}
+    return Judged(
+        held,
+        claims,
+        {name: evaluate(claim, held, chosen, draws=draws, seed=seed) for name, claim in claims.items()},
+    )
+
+
+def _metrics(recipe: PedestrianRecipe) -> PedestrianConfig:
+    named = PedestrianConfig.reference if recipe.samples.config == "reference" else PedestrianConfig.default
+    return named(recipe.task)
+
+
+def _claim(recipe: PedestrianRecipe, out: Path) -> None:
+    """Write the recipe into an empty folder, or find the same one there."""
+    text = json.dumps(configs.to_dict(recipe), indent=2) + "\n"
+    path = out / RECIPE
+    _made(out)
+    if path.exists() and path.read_text(encoding="utf-8") != text:
+        raise UsageError(f"{out} holds a run of another recipe; name another folder with --out")
+    if not path.exists():
+        atomic_write(path, text.encode())
+
+
+def _made(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DiskError(f"{folder} could not be made: {error.strerror or error}") from error
+
+
+def _fitted(
+    recipe: PedestrianRecipe,
+    material: Material,
+    train_fold: Fold,
+    held_out: Fold,
+    seed: int,
+    epochs: Callable[[Score], None],
+) -> tuple[Fitted, CrossingNet]:
+    network = network_of(recipe, train_fold.inputs.shapes, len(material.labels), seed)
+    return Fitter(network, train_fold, held_out, recipe, seed).fit(epochs), network
+
+
+def network_of(
+    recipe: PedestrianRecipe, shapes: dict[str, tuple[int, ...]], labels: int, seed: int
+) -> CrossingNet:
+    """The network of a recipe with its first weights.
+
+    Args:
+        recipe: names it.
+        shapes: of one sample of each input.
+        labels: how many there are.
+        seed: of the weights.
+    """
+    wanted, entry = recipe.network, entry_of(recipe.network.name)
+    base = entry.config_class.small() if wanted.size == "small" else entry.config_class()
+    config = configs.from_dict(entry.config_class, {**configs.to_dict(base), **wanted.fields})
+    torch.manual_seed(seed)
+    network: CrossingNet = create(
+        wanted.name, config=config, shapes=shapes, labels=labels, tasks=dict(wanted.tasks)
+    )
+    if wanted.weights:
+        from roadaware.models.crossing.published import load_image_weights
+
+        load_image_weights(network, Path(wanted.weights))
+    return network
+
+
+def _save(
+    recipe: PedestrianRecipe,
+    material: Material,
+    network: CrossingNet,
+    fitted: Fitted,
+    seed: int,
+    folder: Path,
+) -> None:
+    facts = {
+        "recipe": recipe.name,
+        "recipe_digest": configs.digest(recipe),
+        "protocol": recipe.samples.protocol,
+        "protocol_config": configs.to_dict(material.protocol),
+        "seed": seed,
+        "best_epoch": fitted.best,
+        "criterion": recipe.choose,
+        "version": __version__,
+    }
+    _made(folder)
+    curve = [{"epoch": s.epoch, "loss": s.loss, "worth": s.worth} for s in fitted.curve]
+    atomic_write(folder / FACTS, (json.dumps({**facts, "curve": curve}, indent=2) + "\n").encode())
+    Predictor(network, recipe.network.name, recipe.task, material.labels, facts).save(folder / MODEL)
+
+
+class _Epochs:
+    """Tells how far a run is.
+
+    Args:
+        progress: told epochs done, of how many.
+        place: fits that are over.
+        fits: of the run.
+        recipe: says how many epochs a fit has.
+    """
+
+    def __init__(self, progress: Progress | None, place: int, fits: int, recipe: PedestrianRecipe) -> None:
+        self.progress, self.place, self.fits = progress, place, fits
+        self.epochs = max(1, round(recipe.schedule.epochs))
+
+    def __call__(self, score: Score) -> None:
+        """An epoch is over."""
+        if self.progress is not None:
+            done = self.place * self.epochs + min(score.epoch, self.epochs)
+            self.progress(done, self.fits * self.epochs, f"epochs, loss {score.loss:.3f}")

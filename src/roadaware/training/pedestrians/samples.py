@@ -1,0 +1,111 @@
+"""Samples: the scenes, protocols and folds that a recipe of a predictor names; imports torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import polars as pl
+import torch
+from torch import Tensor
+
+from roadaware import config as configs
+from roadaware.errors import InputError, UsageError
+from roadaware.scenes.readers import read
+from roadaware.scenes.sampling import protocol_named, sample
+from roadaware.scenes.sampling.configs import EventProtocol
+from roadaware.scenes.store import open_scenes
+from roadaware.scenes.tables import Scenes
+from roadaware.tasks.crossing_inputs import inputs
+from roadaware.tasks.crossing_inputs.media import Media
+from roadaware.tasks.pedestrians import examples
+from roadaware.training.pedestrians.folds import Fold
+from roadaware.training.pedestrians.recipe import PedestrianRecipe, SamplesRecipe, Task
+
+THIRDS = 3
+"""Classes that intention is cut into."""
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """The scenes of a recipe, cut into samples.
+
+    Args:
+        cut: as the protocol says; validation and test are of these.
+        train: what is learnt from: the same, or cut at every frame.
+        protocol: of `cut`.
+        labels: the words of the answers.
+    """
+
+    cut: Scenes
+    train: Scenes
+    protocol: EventProtocol
+    labels: tuple[str, ...]
+
+
+def material_of(samples: SamplesRecipe, task: Task) -> Material:
+    """Read and cut what a recipe names.
+
+    Args:
+        samples: of the recipe.
+        task: what is asked.
+
+    Raises:
+        UsageError: if the protocol is unknown, or asks for another task.
+        InputError: if the annotations cannot be read.
+    """
+    protocol = protocol_named(samples.protocol, samples.config)
+    if samples.fields:
+        protocol = configs.from_dict(type(protocol), {**configs.to_dict(protocol), **samples.fields})
+    if protocol.task != task:
+        raise UsageError(f"{samples.protocol} asks for {protocol.task}, and the recipe for {task}")
+    scenes = _opened(samples)
+    cut = sample(scenes, protocol)
+    every = 1 - 1 / (2 * protocol.observation_frames)  # a stride of half a frame, which is one
+    dense = sample(scenes, replace(protocol, overlap=every)) if samples.dense else cut
+    return Material(cut, dense, protocol, tuple(cut.meta.vocabularies[task]))
+
+
+def _opened(samples: SamplesRecipe) -> Scenes:
+    root = Path(samples.root)
+    return open_scenes(root) if samples.reader == "saved" else read(samples.reader, root, **samples.options)
+
+
+def fold_of(material: Material, split: str, names: Sequence[str], recipe: PedestrianRecipe) -> Fold:
+    """The samples of a split with the inputs that a network reads.
+
+    Args:
+        material: of the recipe.
+        split: train, val or test.
+        names: of inputs, in order.
+        recipe: says where films lie, and which answers are learnt.
+    """
+    scenes = material.train if split == "train" else material.cut
+    media = Media(root=Path(recipe.samples.media)) if recipe.samples.media else None
+    given = inputs(scenes, split, names, leaks=recipe.samples.leaks, media=media)
+    truth = torch.tensor(examples(scenes, split).truth)
+    soft = _soft(scenes, split) if recipe.loss.soft and split == "train" else None
+    return Fold(given, truth, soft)
+
+
+def _soft(scenes: Scenes, split: str) -> Tensor:
+    """(n, 3) how much of the share of people who saw an intention speaks for each third of it.
+
+    A share in the middle of a third is that class alone; between two middles it is shared by both.
+
+    Raises:
+        InputError: if nobody was asked.
+    """
+    owners = (
+        scenes.tubes.select("tube", "intention_prob") if "intention_prob" in scenes.tubes.columns else None
+    )
+    if owners is None:
+        raise InputError("loss.soft learns shares of people, and these tubes have no intention_prob")
+    asked = scenes.samples.filter(pl.col("split").cast(pl.String) == split).select("tube")
+    share = asked.join(owners, on="tube", how="left", maintain_order="left")["intention_prob"]
+    if share.null_count():
+        raise InputError(f"nobody was asked about {share.null_count()} of {len(share)} samples")
+    place = (torch.from_numpy(share.cast(pl.Float64).to_numpy().copy()) * THIRDS - 0.5).clamp(0, THIRDS - 1)
+    middles = torch.arange(THIRDS)
+    return (1 - (place[:, None] - middles).abs()).clamp(min=0).float()
