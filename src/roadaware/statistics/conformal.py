@@ -1,0 +1,171 @@
+"""Split conformal prediction: sets of labels that hold the true one with a promised probability."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.statistics.disagreement import of_all_labels
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Rule = Literal["lac", "aps"]
+
+
+@dataclass(frozen=True)
+class Conformal:
+    """A rule with its threshold: a label is in the set where its score does not exceed it.
+
+    Args:
+        rule: `lac`, the score of a label is 1 - its probability (smallest sets on average, which may be
+            empty); or `aps`, the probability of all labels that are likelier, and its own (sets adapt to how
+            hard a sample is).
+        alpha: share of samples whose true label may be missing.
+        threshold: the largest score that is let in; infinite where calibration had too few samples.
+        randomised: of `aps`, let a label's own probability count by a random share, which makes coverage
+            exact; else sets are larger than promised and never empty.
+    """
+
+    rule: Rule
+    alpha: float
+    threshold: float
+    randomised: bool = False
+
+    def sets(self, probability: npt.ArrayLike, seed: int = 0) -> Bools:
+        """(n, labels) which labels are in the set of each sample.
+
+        Args:
+            probability: (n, k); k = 1 is that of label 1.
+            seed: of the random shares.
+        """
+        return np.asarray(scores(probability, self.rule, self.randomised, seed) <= self.threshold)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How sets did.
+
+    Args:
+        n: samples.
+        coverage: share of sets that hold the true label.
+        size: mean labels in a set.
+        empty: share of sets without any.
+        single: share of sets with one label: those that decide.
+    """
+
+    n: int
+    coverage: float
+    size: float
+    empty: float
+    single: float
+
+
+def conformal(
+    probability: npt.ArrayLike,
+    truth: npt.ArrayLike,
+    alpha: float = 0.1,
+    rule: Rule = "lac",
+    *,
+    randomised: bool = False,
+    seed: int = 0,
+) -> Conformal:
+    """The rule with the threshold that holds the promise on samples exchangeable with these.
+
+    The threshold is the ceil((n + 1)(1 - alpha))-th smallest score of the true labels, so that a new sample's
+    set holds its true label with probability 1 - alpha at least. Neighbouring samples of one pedestrian, and
+    samples of another road, are not exchangeable; `coverage` says what is left of the promise there.
+
+    Args:
+        probability: (n, k) on samples that were not learnt from; k = 1 is that of label 1.
+        truth: (n) labels.
+        alpha: share of samples whose true label may be missing, in (0, 1).
+        rule: lac or aps.
+        randomised: see `Conformal`.
+        seed: of the random shares.
+
+    Raises:
+        ValueError: if shapes differ, n is 0, alpha leaves (0, 1) or a probability leaves [0, 1].
+
+    Source: lac: Sadinle et al., JASA 2019; aps: Romano et al., NeurIPS 2020, eq. 5 and 7; the quantile:
+    Papadopoulos et al., ECML 2002.
+
+    >>> conformal([[0.9], [0.8], [0.4]], [1, 1, 1], alpha=0.5).threshold
+    0.19999999999999996
+    """
+    labels = np.asarray(truth, dtype=np.int64)
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha should lie in (0, 1), not be {alpha}")
+    found = scores(probability, rule, randomised, seed)
+    if labels.shape != found.shape[:1] or not len(labels):
+        raise ValueError(
+            f"probability {found.shape} and truth {labels.shape} should be (n, k) and (n), n > 0"
+        )
+    own = np.sort(found[np.arange(len(labels)), labels])
+    place = math.ceil((len(own) + 1) * (1 - alpha) - 1e-9)
+    threshold = float(own[place - 1]) if place <= len(own) else math.inf
+    return Conformal(rule, alpha, threshold, randomised)
+
+
+def scores(probability: npt.ArrayLike, rule: Rule, randomised: bool = False, seed: int = 0) -> Floats:
+    """(n, labels) how odd each label would be.
+
+    Args:
+        probability: (n, k); k = 1 is that of label 1.
+        rule: lac or aps.
+        randomised: see `Conformal`.
+        seed: of the random shares.
+
+    Raises:
+        ValueError: if a probability leaves [0, 1].
+    """
+    values = of_all_labels(probability)
+    if not ((values >= 0) & (values <= 1)).all():
+        raise ValueError("probabilities should lie in [0, 1]")
+    if rule == "lac":
+        return np.asarray(1 - values)
+    order = np.argsort(-values, axis=1, kind="stable")
+    ranked = np.take_along_axis(values, order, axis=1)
+    share = np.random.default_rng(seed).random((len(values), 1)) if randomised else 1.0
+    likelier = np.cumsum(ranked, axis=1) - ranked
+    found = np.empty_like(values)
+    np.put_along_axis(found, order, likelier + share * ranked, axis=1)
+    return found
+
+
+def coverage(sets: Bools, truth: npt.ArrayLike) -> Coverage:
+    """How often sets hold the true label, and how large they are.
+
+    Args:
+        sets: (n, labels) which labels are in.
+        truth: (n) labels.
+
+    Raises:
+        ValueError: if shapes differ or n is 0.
+    """
+    labels = np.asarray(truth, dtype=np.int64)
+    if labels.shape != sets.shape[:1] or not len(labels):
+        raise ValueError(f"sets {sets.shape} and truth {labels.shape} should be (n, k) and (n), n > 0")
+    size = sets.sum(axis=1)
+    return Coverage(
+        len(labels),
+        float(sets[np.arange(len(labels)), labels].mean()),
+        float(size.mean()),
+        float((size == 0).mean()),
+        float((size == 1).mean()),
+    )
+
+
+def coverage_by(sets: Bools, truth: npt.ArrayLike, group: npt.ArrayLike) -> dict[str, Coverage]:
+    """`coverage` of each group, in the order of their names.
+
+    Args:
+        sets: (n, labels).
+        truth: (n) labels.
+        group: (n) what each sample belongs to: a label, a scenario, a domain.
+    """
+    labels, owners = np.asarray(truth, dtype=np.int64), np.asarray(group)
+    return {str(one): coverage(sets[owners == one], labels[owners == one]) for one in np.unique(owners)}

@@ -1,0 +1,55 @@
+"""How far several answers to the same question differ: spread, entropy, mutual information."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import xlogy
+
+Floats = npt.NDArray[np.float64]
+
+
+def of_all_labels(probability: npt.ArrayLike) -> Floats:
+    """(..., labels) probabilities, those of label 0 put before where only label 1 is given.
+
+    Args:
+        probability: (..., k); k = 1 is that of label 1.
+    """
+    values = np.asarray(probability, dtype=np.float64)
+    return np.concatenate([1 - values, values], axis=-1) if values.shape[-1] == 1 else values
+
+
+def entropy(probability: npt.ArrayLike) -> Floats:
+    """(...) -sum_k p_k ln p_k, in [0, ln labels] nats.
+
+    Args:
+        probability: (..., k); k = 1 is that of label 1.
+
+    >>> float(entropy([[1.0]])[0])
+    0.0
+    """
+    values = of_all_labels(probability)
+    return np.asarray(-xlogy(values, values).sum(axis=-1) + 0.0)
+
+
+def spread(passes: npt.ArrayLike) -> Floats:
+    """(n, k) standard deviation of probabilities between passes.
+
+    Args:
+        passes: (m, n, k).
+    """
+    return np.asarray(np.std(np.asarray(passes, dtype=np.float64), axis=0))
+
+
+def mutual_information(passes: npt.ArrayLike) -> Floats:
+    """(n) what an answer would tell of which pass is right: H(mean) - mean H, in [0, ln labels] nats.
+
+    It is 0 where all passes agree, however unsure each of them is.
+
+    Args:
+        passes: (m, n, k) probabilities.
+
+    Source: Houlsby et al., 2011 (arXiv 1112.5745), eq. 2.
+    """
+    values = np.asarray(passes, dtype=np.float64)
+    return np.asarray(np.maximum(entropy(values.mean(axis=0)) - entropy(values).mean(axis=0), 0.0))
