@@ -85,10 +85,15 @@ def bullets(items: Iterable[object]) -> str:
 
 
 def seconds(elapsed_s: float) -> str:
-    """A duration as people write it."""
+    """A duration as people write it.
+
+    >>> seconds(59.5), seconds(359.7)
+    ('59.5 s', '6 min 0 s')
+    """
     if elapsed_s < 60:
         return f"{elapsed_s:.2f} s" if elapsed_s < 10 else f"{elapsed_s:.1f} s"
-    return f"{int(elapsed_s // 60)} min {elapsed_s % 60:.0f} s"
+    minutes, left_s = divmod(round(elapsed_s), 60)
+    return f"{minutes} min {left_s} s"
 
 
 def size(n_bytes: float) -> str:
