@@ -90,7 +90,7 @@ def conformal(
     Raises:
         ValueError: if shapes differ, n is 0, alpha leaves (0, 1) or a probability leaves [0, 1].
 
-    Source: lac: Sadinle et al., JASA 2019; aps: Romano et al., NeurIPS 2020, eq. 5 and 7; the quantile:
+    Source: lac: Sadinle et al., JASA 2019; aps: Romano et al., NeurIPS 2020, section 2; the quantile:
     Papadopoulos et al., ECML 2002.
 
     >>> conformal([[0.9], [0.8], [0.4]], [1, 1, 1], alpha=0.5).threshold

@@ -35,8 +35,8 @@ def log_loss(logits: npt.ArrayLike, truth: npt.ArrayLike, temperature: float = 1
 def best_temperature(logits: npt.ArrayLike, truth: npt.ArrayLike) -> float:
     """The temperature with the smallest log loss, within [`LOWEST`, `HIGHEST`].
 
-    The loss of one pass is convex in 1 / temperature, and so has one minimum; that of several passes is looked
-    for in the best of 41 intervals.
+    The loss of one pass is convex in 1 / temperature, and so has one minimum; that of several passes is
+    looked for in the best of 41 intervals.
 
     Args:
         logits: (n, k) or (m, n, k), as `log_loss` takes them.

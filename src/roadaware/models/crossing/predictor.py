@@ -22,6 +22,9 @@ from roadaware.errors import DamagedError, InputError, RoadawareError, UsageErro
 from roadaware.models import create, entry_of
 from roadaware.models.crossing.inputs import InputSet, Values
 from roadaware.models.crossing.networks.base import CrossingNet
+from roadaware.models.doubt.config import DoubtConfig
+from roadaware.models.doubt.last_layer import with_doubt
+from roadaware.models.doubt.sampling import sampled
 from roadaware.scenes.disk import atomic_write
 
 Array = npt.NDArray[np.float64]
@@ -41,6 +44,7 @@ class Predictor:
         labels: the words of its answers.
         facts: JSON-ready: protocol, recipe digest, seed, scores on validation, licence of the data.
         temperature: what logits are divided by, see Guo et al., ICML 2017; 1 leaves them.
+        doubt: what differs when it is asked again; nothing unless told.
     """
 
     network: CrossingNet
@@ -49,6 +53,7 @@ class Predictor:
     labels: tuple[str, ...]
     facts: dict[str, Any] = field(default_factory=dict)
     temperature: float = 1.0
+    doubt: DoubtConfig = field(default_factory=DoubtConfig)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -57,6 +62,8 @@ class Predictor:
 
     def logits(self, given: InputSet, batch: int = 4096) -> Array:
         """(n, k) answers before sigmoid or softmax, over the temperature; k = 1 with two labels.
+
+        Nothing is dropped or drawn for it: they are the answers of the mean weights.
 
         Args:
             given: n samples with its inputs, in any order.
@@ -79,7 +86,36 @@ class Predictor:
             given: as `logits` takes it.
             batch: samples at a time.
         """
+        if self.doubt.draws:
+            return np.asarray(self.passes(given, self.doubt.passes, batch=batch).mean(axis=0))
         return squashed(self.logits(given, batch))
+
+    def passes(self, given: InputSet, n: int, seed: int = 0, batch: int = 4096) -> Array:
+        """(passes, n, k) probabilities of single passes, all the same unless `doubt` says what differs.
+
+        Args:
+            given: n samples.
+            n: how many passes.
+            seed: of what differs; pass i is the same however many follow.
+            batch: samples at a time; where all dropout is active, other batches give other draws.
+
+        Raises:
+            InputError: if an input is missing or has another shape.
+            UsageError: if there are no passes, or the network drops nothing.
+        """
+        found = self.pass_logits(given, n, seed, batch)
+        return squashed(found.reshape(-1, found.shape[2])).reshape(found.shape)
+
+    def pass_logits(self, given: InputSet, n: int, seed: int = 0, batch: int = 4096) -> Array:
+        """(passes, n, k) what `passes` makes probabilities of, over the temperature; arguments as there."""
+        self.check(given)
+        found = sampled(self.network, self.doubt, batches(given, self.inputs, batch), n, seed)
+        return np.asarray(found.double().numpy() / self.temperature, dtype=np.float64)
+
+    @property
+    def smallest(self) -> int:
+        """The fewest passes that mean something."""
+        return 1
 
     def check(self, given: InputSet) -> None:
         """Refuse samples that do not look like those of training.
@@ -119,6 +155,8 @@ class Predictor:
             "temperature": self.temperature,
             "facts": self.facts,
         }
+        if self.doubt.draws:
+            facts["doubt"] = configs.to_dict(self.doubt)
         atomic_write(path, bytes_of(tensors, {_FACTS: json.dumps(facts)}))
 
     def _state(self) -> Mapping[str, Tensor]:
@@ -151,11 +189,12 @@ class Predictor:
             network = create(
                 said["name"], config=config, shapes=shapes, labels=len(labels), tasks=said["tasks"]
             )
-            network.load_state_dict(tensors)
+            doubt = configs.from_dict(DoubtConfig, said.get("doubt", {}))
+            with_doubt(network, doubt).load_state_dict(tensors)
             facts, temperature = dict(said["facts"]), float(said["temperature"])
         except (KeyError, TypeError, AttributeError, ValueError, RuntimeError, UsageError) as error:
             raise DamagedError(f"what the file says does not fit: {error}", where=str(path)) from error
-        return cls(network.eval(), said["name"], said["task"], labels, facts, temperature)
+        return cls(network.eval(), said["name"], said["task"], labels, facts, temperature, doubt)
 
 
 def is_predictor(path: Path) -> bool:

@@ -15,6 +15,7 @@ from torch.nn import functional
 from roadaware.errors import RoadawareError
 from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.predictor import batches, squashed
+from roadaware.models.doubt.last_layer import divergence
 from roadaware.training.pedestrians.choosing import worth
 from roadaware.training.pedestrians.folds import Drawn, Fold, moments
 from roadaware.training.pedestrians.losses import frames_loss, label_loss, target, weights_of
@@ -128,6 +129,9 @@ class Fitter:
                 break
             set_rate(self.optimizer, rate(self.recipe.schedule, step, self.steps))
             loss = self._loss(torch.from_numpy(rows), x)
+            prior = divergence(self.network)
+            if prior is not None:  # the negative evidence lower bound, for one sample
+                loss = loss + prior / len(self.train)
             value = float(loss.detach())
             if not math.isfinite(value):
                 raise DivergedFitError(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from roadaware.errors import UsageError
+from roadaware.models.doubt.config import DoubtConfig
 from roadaware.training.recipe import ScheduleRecipe
 
 Task = Literal["action", "intention", "risk"]
@@ -98,6 +99,7 @@ class PedestrianRecipe:
         task: what is asked.
         seeds: one fit each.
         network, samples, loss, schedule: its parts; the schedule counts epochs.
+        doubt: what differs when the predictor is asked again.
         batch: samples in a step.
         flip: chance that a sample is mirrored, left to right.
         standardise: let sequences come in with mean 0 and deviation 1 on train; the published networks take
@@ -117,6 +119,7 @@ class PedestrianRecipe:
     samples: SamplesRecipe = field(default_factory=SamplesRecipe)
     loss: LossRecipe = field(default_factory=LossRecipe)
     schedule: ScheduleRecipe = field(default_factory=lambda: ScheduleRecipe(epochs=30, optimizer="adamw"))
+    doubt: DoubtConfig = field(default_factory=DoubtConfig)
     batch: int = 128
     flip: float = 0.0
     standardise: bool = True

@@ -19,6 +19,7 @@ from roadaware.metrics.result import MetricResult
 from roadaware.models import create, entry_of
 from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.predictor import Array, Predictor
+from roadaware.models.doubt.last_layer import with_doubt
 from roadaware.scenes.disk import atomic_write
 from roadaware.scenes.predictions import Predictions, of_samples
 from roadaware.scenes.tables import Meta, Scenes
@@ -156,10 +157,20 @@ def _claim(recipe: PedestrianRecipe, out: Path) -> None:
     text = json.dumps(configs.to_dict(recipe), indent=2) + "\n"
     path = out / RECIPE
     _made(out)
-    if path.exists() and path.read_text(encoding="utf-8") != text:
+    if path.exists() and not _same(path.read_text(encoding="utf-8"), recipe):
         raise UsageError(f"{out} holds a run of another recipe; name another folder with --out")
     if not path.exists():
         atomic_write(path, text.encode())
+
+
+def _same(text: str, recipe: PedestrianRecipe) -> bool:
+    """Whether a file says this recipe; a field that is younger than the file has its default."""
+    usual = configs.to_dict(PedestrianRecipe(samples=recipe.samples))
+    try:
+        said = json.loads(text)
+    except ValueError:
+        return False
+    return isinstance(said, dict) and {**usual, **said} == configs.to_dict(recipe)
 
 
 def _made(folder: Path) -> None:
@@ -203,7 +214,7 @@ def network_of(
         from roadaware.models.crossing.published import load_image_weights
 
         load_image_weights(network, Path(wanted.weights))
-    return network
+    return with_doubt(network, recipe.doubt)
 
 
 def _save(
@@ -227,7 +238,8 @@ def _save(
     _made(folder)
     curve = [{"epoch": s.epoch, "loss": s.loss, "worth": s.worth} for s in fitted.curve]
     atomic_write(folder / FACTS, (json.dumps({**facts, "curve": curve}, indent=2) + "\n").encode())
-    Predictor(network, recipe.network.name, recipe.task, material.labels, facts).save(folder / MODEL)
+    made = Predictor(network, recipe.network.name, recipe.task, material.labels, facts, doubt=recipe.doubt)
+    made.save(folder / MODEL)
 
 
 class _Epochs:

@@ -93,8 +93,12 @@ class CrossingNet(nn.Module):
         Args:
             x: by name, as `look` takes them; sequences may hold NaN, which becomes the mean of training.
         """
-        looked = self.look({name: self._standard(name, x[name]) for name in self.shapes})
+        looked = self.looked(x)
         return {"label": self.last(looked.embedding), **looked.extra}
+
+    def looked(self, x: Mapping[str, Tensor]) -> Looked:
+        """All but the last layer: the embedding of inputs as `forward` takes them, and further answers."""
+        return self.look({name: self._standard(name, x[name]) for name in self.shapes})
 
     def standardise(self, name: str, mean: Tensor, spread: Tensor) -> None:
         """Let a sequence (.., d) come in as (value - mean) / spread; both (d)."""

@@ -1,0 +1,1 @@
+"""Doubt: wrappers that let any network for pedestrians say how far it trusts its own answer."""

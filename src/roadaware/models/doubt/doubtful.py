@@ -1,0 +1,68 @@
+"""Doubtful: whatever can be asked more than once, and what its passes say together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.models.crossing.inputs import InputSet
+from roadaware.statistics import disagreement
+
+Array = npt.NDArray[np.float64]
+
+
+@runtime_checkable
+class Doubtful(Protocol):
+    """A predictor whose answer may differ from pass to pass."""
+
+    def probabilities(self, given: InputSet) -> Array:
+        """(n, k) its one answer: k = 1 is that of label 1, else one of each label.
+
+        Args:
+            given: n samples.
+        """
+
+    def passes(self, given: InputSet, n: int, seed: int = 0) -> Array:
+        """(passes, n, k) answers of single passes; the same seed gives the same ones.
+
+        Args:
+            given: n samples.
+            n: how many passes.
+            seed: of what differs between them.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class Doubt:
+    """What passes say together.
+
+    Args:
+        mean: (n, k) probabilities.
+        spread: (n, k) their standard deviation between passes.
+        entropy: (n) of the mean, in nats: all doubt.
+        mutual_information: (n) the part of it on which passes disagree; the rest all of them share.
+    """
+
+    mean: Array
+    spread: Array
+    entropy: Array
+    mutual_information: Array
+
+
+def doubt_of(model: Doubtful, given: InputSet, passes: int, seed: int = 0) -> Doubt:
+    """Mean, spread, entropy and mutual information of a model's passes.
+
+    Args:
+        model: of any sort.
+        given: n samples.
+        passes: how many.
+        seed: of what differs between them.
+    """
+    found = model.passes(given, passes, seed)
+    mean = np.asarray(found.mean(axis=0))
+    return Doubt(
+        mean, disagreement.spread(found), disagreement.entropy(mean), disagreement.mutual_information(found)
+    )
