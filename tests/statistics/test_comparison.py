@@ -1,0 +1,139 @@
+"""Methods over data sets: ranks, Friedman's test, signed ranks, Holm's correction against plain oracles."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from roadaware.statistics.comparison import compare, friedman, holm, ranks, signed_rank
+
+
+def plain_friedman(values: np.ndarray) -> float:
+    """Without ties: 12 / (n k (k + 1)) sum R^2 - 3 n (k + 1), sums and ranks by counting."""
+    n, k = values.shape
+    place = [[1 + sum(other > one for other in row) for one in row] for row in values]
+    totals = [sum(row[j] for row in place) for j in range(k)]
+    return 12 / (n * k * (k + 1)) * sum(total**2 for total in totals) - 3 * n * (k + 1)
+
+
+def plain_signed_rank(difference: np.ndarray) -> float:
+    """All choices of signs, one by one; zeros are ranked and then left out."""
+    size = [abs(one) for one in difference]
+    place = [
+        1 + sum(other < one for other in size) + (sum(other == one for other in size) - 1) / 2 for one in size
+    ]
+    kept = [(rank, one > 0) for rank, one in zip(place, difference, strict=True) if one]
+    middle = sum(rank for rank, _ in kept) / 2
+    off = abs(sum(rank for rank, above in kept if above) - middle)
+    as_far = [
+        abs(sum(rank for (rank, _), sign in zip(kept, signs, strict=True) if sign) - middle) >= off - 1e-9
+        for signs in product((0, 1), repeat=len(kept))
+    ]
+    return sum(as_far) / len(as_far)
+
+
+def plain_holm(p: list[float]) -> list[float]:
+    """The largest, over this p and all smaller ones, of p times how many are not smaller."""
+    return [
+        min(1.0, max(other * sum(third >= other for third in p) for other in p if other <= one)) for one in p
+    ]
+
+
+def test_friedmans_statistic_is_that_of_the_textbook_and_of_scipy() -> None:
+    values = np.random.default_rng(0).random((9, 5))
+    statistic, p = friedman(ranks(values))
+    assert statistic == pytest.approx(plain_friedman(values))
+    theirs = stats.friedmanchisquare(*values.T)
+    assert (statistic, p) == pytest.approx((theirs.statistic, theirs.pvalue))
+    tied = values.round(1)
+    theirs = stats.friedmanchisquare(*tied.T)
+    assert friedman(ranks(tied)) == pytest.approx((theirs.statistic, theirs.pvalue))
+
+
+def test_equals_share_their_ranks_and_tell_nothing() -> None:
+    assert ranks([[3.0, 1.0, 3.0, 0.0]])[0].tolist() == [1.5, 3, 1.5, 4]
+    assert ranks([[3.0, 1.0]], higher_is_better=False)[0].tolist() == [2, 1]
+    assert friedman(ranks(np.ones((4, 3)))) == (0.0, 1.0)
+    assert signed_rank([0.0, 0.0]) == 1.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_signed_ranks_are_exact_with_ties_and_zeros(seed: int) -> None:
+    difference = np.random.default_rng(seed).integers(-3, 5, size=9).astype(float)
+    assert signed_rank(difference) == pytest.approx(plain_signed_rank(difference))
+    assert signed_rank(-difference) == pytest.approx(signed_rank(difference))
+
+
+def test_signed_ranks_without_ties_are_those_of_scipy_and_many_are_nearly_normal() -> None:
+    rng = np.random.default_rng(5)
+    few, many = rng.normal(0.3, 1, 20), rng.normal(0.1, 1, 300)
+    assert signed_rank(few) == pytest.approx(stats.wilcoxon(few, method="exact").pvalue)
+    assert signed_rank(many) == pytest.approx(stats.wilcoxon(many, method="asymptotic").pvalue)
+    assert signed_rank(many[:200]) == pytest.approx(
+        stats.wilcoxon(many[:200], method="asymptotic").pvalue, rel=0.02
+    )
+
+
+def test_holms_correction_is_that_of_its_definition() -> None:
+    p = np.random.default_rng(6).random(7) / 5
+    assert holm(p) == pytest.approx(plain_holm(p.tolist()))
+    assert holm([0.5, 0.9]).tolist() == [1.0, 1.0]
+    assert holm([0.02]).tolist() == [0.02]
+    assert holm([0.01, 0.01]).tolist() == [0.02, 0.02]
+
+
+def table(sets: int = 12) -> np.ndarray:
+    """Two methods that are alike, and two that are worse, alike too."""
+    rng = np.random.default_rng(1)
+    return np.array([0.9, 0.5, 0.9, 0.5]) + 0.05 * rng.normal(size=(sets, 4))
+
+
+def test_groups_of_methods_that_do_not_differ() -> None:
+    found = compare(table(), ["a", "x", "b", "y"])
+    assert found.some_differ
+    assert {frozenset(group) for group in found.cliques} == {frozenset("ab"), frozenset("xy")}
+    assert set(list(found.ranks)[:2]) == {"a", "b"}
+    assert sum(found.ranks.values()) == pytest.approx(10)
+    differing = {frozenset((pair.first, pair.second)) for pair in found.pairs if pair.differ}
+    assert differing == {frozenset(pair) for pair in product("ab", "xy")}
+
+
+def test_groups_may_overlap_and_hold_no_pair_that_differs() -> None:
+    values = np.random.default_rng(2).normal(size=(12, 6)) + 0.5 * np.arange(6)
+    found = compare(values, list("abcdef"))
+    differing = {frozenset((pair.first, pair.second)) for pair in found.pairs if pair.differ}
+    assert differing
+    for group in found.cliques:
+        assert not any(frozenset(pair) in differing for pair in combinations(group, 2))
+        for other in set("abcdef") - set(group):  # none could be added
+            assert any(frozenset((other, one)) in differing for one in group)
+
+
+def test_the_order_of_methods_and_of_sets_does_not_matter() -> None:
+    values, names = table(), ["a", "x", "b", "y"]
+    first, second = compare(values, names), compare(values[::-1, ::-1], names[::-1])
+    assert first.ranks == second.ranks
+    assert first.p == pytest.approx(second.p)
+    assert {frozenset(group) for group in first.cliques} == {frozenset(group) for group in second.cliques}
+
+
+def test_without_friedmans_leave_no_pair_differs() -> None:
+    found = compare(table(2)[:, [0, 2]], ["a", "b"])
+    assert not found.some_differ
+    assert found.cliques == (tuple(found.ranks),)
+
+
+@pytest.mark.parametrize(
+    ("values", "names", "message"),
+    [
+        ([[1.0, np.nan], [1.0, 2.0]], ["a", "b"], "b lack"),
+        ([[1.0, 2.0]], ["a", "b"], "should be"),
+        ([[1.0, 2.0]] * 2, ["a", "a"], "name"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(values: list, names: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        compare(values, names)

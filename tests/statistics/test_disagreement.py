@@ -1,0 +1,30 @@
+"""What passes say together: they agree, or they do not, or they agree in knowing nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from roadaware.statistics.disagreement import entropy, mutual_information, of_all_labels, spread
+
+
+def test_sure_passes_that_differ_disagree_and_unsure_ones_that_agree_do_not() -> None:
+    passes = np.array([[[0.0], [0.5], [0.3]], [[1.0], [0.5], [0.3]]])
+    assert mutual_information(passes) == pytest.approx([np.log(2), 0, 0])
+    assert entropy(passes.mean(axis=0))[:2] == pytest.approx([np.log(2), np.log(2)])
+    assert spread(passes)[:, 0].tolist() == [0.5, 0, 0]
+
+
+def test_one_probability_means_what_two_do() -> None:
+    passes = np.random.default_rng(0).random((5, 8, 1))
+    both = of_all_labels(passes)
+    assert both.sum(axis=-1) == pytest.approx(1)
+    assert mutual_information(passes) == pytest.approx(mutual_information(both))
+
+
+def test_disagreement_lies_between_nothing_and_all_doubt() -> None:
+    drawn = np.random.default_rng(1).dirichlet(np.ones(4), size=(6, 50))
+    found = mutual_information(drawn)
+    assert (found >= 0).all()
+    assert (found <= entropy(drawn.mean(axis=0)) + 1e-12).all()
+    assert mutual_information(drawn[::-1]) == pytest.approx(found)
