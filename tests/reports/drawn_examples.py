@@ -8,6 +8,7 @@ import numpy as np
 from event_examples import beside, counts, faults, held, panel, strip
 
 from roadaware.reports.bars import Difference, Estimate, Share, estimates, forest, scenario_bars, shares
+from roadaware.reports.critical_difference import critical_difference
 from roadaware.reports.curves import curve, precision_recall, reliability, score_over_time
 from roadaware.reports.event_curves import class_curves
 from roadaware.reports.faults import fault_grid
@@ -16,6 +17,7 @@ from roadaware.reports.grid import STATUSES, coverage
 from roadaware.reports.picture import Picture
 from roadaware.reports.scene import Story, pedestrian_over_time, risk_regions
 from roadaware.reports.stats import count_bars
+from roadaware.statistics.comparison import compare
 
 SCORES = np.array([0.9, 0.8, 0.7, 0.2, 0.4, 0.1])
 TRUTH = np.array([1, 1, 0, 0, 1, 0])
@@ -61,5 +63,8 @@ DRAWN: dict[str, Callable[[str], Picture]] = {
     "class_curves": lambda name: class_curves([panel(name), panel("b")], kind=name),
     "film": lambda name: film([strip(name), strip("b")], title=name),
     "fault_grid": lambda name: fault_grid(faults(name)),
+    "critical_difference": lambda name: critical_difference(
+        compare(np.arange(24.0).reshape(8, 3), [name, "b", "c"]), name
+    ),
     "count_bars": lambda name: count_bars(counts(name), held(name), beside(counts(name))),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +11,11 @@ import pytest
 import torch
 from street import street
 
+from roadaware import config as configs
 from roadaware.errors import DamagedError, InputError, RoadawareError, UsageError
 from roadaware.models.crossing.inputs import Held, InputSet
 from roadaware.models.crossing.predictor import Predictor, is_predictor
+from roadaware.models.doubt.config import DoubtConfig
 from roadaware.scenes.sampling import Iv2024, sample
 from roadaware.scenes.store import save
 from roadaware.training.pedestrians import run as runs
@@ -178,10 +181,30 @@ def test_a_predictor_comes_back_as_it_was_saved_or_not_at_all(folds, tmp_path):
         opened.probabilities(InputSet({"boxes": given.columns["boxes"]}, len(given)))
 
 
+def test_a_last_layer_of_distributions_learns_and_a_near_prior_holds_it_back(folds):
+    moved = {}
+    for prior in (0.01, 100.0):
+        recipe = replace(
+            RECIPE,
+            doubt=DoubtConfig("last-flipout", prior=prior),
+            schedule=replace(RECIPE.schedule, epochs=2),
+        )
+        network, came = fitted(folds, recipe)
+        assert came == fitted(folds, recipe)[1]
+        moved[prior] = float(network.last.weight.detach().abs().mean())
+        assert network.last.raw_spread.detach().std() > 0
+    assert moved[0.01] < moved[100.0]
+
+
 def test_a_run_is_not_done_twice_and_a_failed_seed_leaves_the_others(tmp_path, monkeypatch):
     data, out = tmp_path / "street", tmp_path / "run"
     save(street(people=12), data)
-    recipe = replace(RECIPE, seeds=(0, 1), samples=replace(RECIPE.samples, reader="saved", root=str(data)))
+    recipe = replace(
+        RECIPE,
+        seeds=(0, 1),
+        samples=replace(RECIPE.samples, reader="saved", root=str(data)),
+        doubt=DoubtConfig("last-dropout", rate=0.5, passes=3),
+    )
     made = runs._fitted
 
     def fails(*args):
@@ -198,6 +221,7 @@ def test_a_run_is_not_done_twice_and_a_failed_seed_leaves_the_others(tmp_path, m
     second = runs.train(recipe, out)
     assert set(second.predictors) == {0, 1}
     assert (out / "seed-0" / runs.MODEL).stat().st_mtime_ns == written
+    assert all(model.doubt == recipe.doubt for model in second.predictors.values())
     judged = runs.judge(second)
     assert set(judged.metrics) == {"seed 0", "seed 1", "mean"}
     assert judged.metrics["mean"].value("auc") is not None
@@ -226,3 +250,11 @@ def test_the_recipe_and_the_protocol_ask_the_same(tmp_path: Path):
     samples = SamplesRecipe("saved", str(tmp_path / "street"), protocol="jaad-risk@iv2024")
     with pytest.raises(UsageError, match="risk"):
         runs.train(replace(RECIPE, samples=samples), tmp_path / "run")
+
+
+def test_a_recipe_that_was_written_before_a_field_was_known_is_the_same_recipe():
+    said = configs.to_dict(RECIPE)
+    del said["doubt"]
+    assert runs._same(json.dumps(said), RECIPE)
+    assert not runs._same(json.dumps(said), replace(RECIPE, doubt=DoubtConfig("last-flipout")))
+    assert not runs._same("no JSON", RECIPE)
