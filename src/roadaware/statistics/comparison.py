@@ -199,7 +199,7 @@ def _check(table: Floats, names: Sequence[str], alpha: float) -> None:
         raise ValueError("each method should have a name of its own")
     if not 0 < alpha < 1:
         raise ValueError(f"alpha should lie in (0, 1), not be {alpha}")
-    unknown = [names[at] for at in np.flatnonzero(~np.isfinite(table).all(axis=0))]
+    unknown = [names[at] for at in np.flatnonzero(~np.isfinite(table).all(axis=0)).tolist()]
     if unknown:
         raise ValueError(
             f"{', '.join(unknown)} lack a value on some data sets; leave out those methods or those data sets"

@@ -114,7 +114,7 @@ def test_flipout_has_the_mean_and_variance_of_independent_weights_and_samples_ha
     torch.testing.assert_close(drawn.mean(0), mean, atol=0.3, rtol=0)
     torch.testing.assert_close(drawn.var(0), wanted.expand(2, -1), atol=0, rtol=0.2)
     together = np.corrcoef(drawn[:, 0, 0], drawn[:, 1, 0])[0, 1]
-    assert abs(together) < 0.1
+    assert abs(together) < 0.2  # weights that all samples share would make it 1
     frames = layer(x[:, None].expand(2, 5, 3))
     assert (frames == frames[:, :1]).all()  # the frames of a sample see the same weights
     torch.testing.assert_close(layer.eval()(x), mean)

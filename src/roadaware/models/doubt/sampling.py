@@ -53,7 +53,8 @@ def _batch(
             return torch.stack([_dropped(network, x, (*place, each)) for each in range(n)])
     last = network.last
     if not doubt.draws or not isinstance(last, LastLayer):
-        return network(x)["label"].expand(n, -1, -1).clone()
+        answer: Tensor = network(x)["label"]
+        return answer.expand(n, -1, -1).clone()
     seen = network.looked(x).embedding
     return torch.stack([last.drawn(seen, _chance(place[0], each)) for each in range(n)])
 
