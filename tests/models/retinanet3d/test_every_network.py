@@ -79,6 +79,10 @@ def test_dead_weights_are_those_that_nothing_uses() -> None:
     losses(network(clip()), truth(), network.config)["total"].backward()
     idle = {key.split(".")[1] for key, weight in network.named_parameters() if weight.grad is None}
     assert idle == {"conv1", "bn1", "layer1", "layer2", "layer3", "layer4", "ego_lateral"}
+    waiting = [
+        key for key, weight in network.named_parameters() if weight.grad is None and weight.requires_grad
+    ]
+    assert waiting == []
 
 
 @pytest.mark.parametrize("name", NETWORKS)

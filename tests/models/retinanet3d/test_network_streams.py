@@ -170,6 +170,18 @@ def test_layouts_last_through_the_network() -> None:
     assert all(seen)
 
 
+def test_a_trunk_of_transformers_with_other_strides_is_refused() -> None:
+    fields = {"hidden_sizes": (8, 8, 8, 8), "depths": (1, 1, 1, 1), "embedding_size": 8}
+    trunk = {"backbone": "transformers", "trunk": "ResNetConfig", "width": 8, "head_layers": 0}
+    right = RetinaNet3D(default(**trunk, trunk_fields=tuple(fields.items())), 2, 0).eval()
+    coarse = (*fields.items(), ("downsample_in_first_stage", True))
+    wrong = RetinaNet3D(default(**trunk, trunk_fields=coarse), 2, 0).eval()
+    with torch.no_grad():
+        assert right(clip(1)).boxes.shape[1] == 1
+        with pytest.raises(UsageError, match="a stride of 8 pixels is needed"):
+            wrong(clip(1))
+
+
 def test_a_trunk_of_transformers_must_exist_and_be_a_backbone() -> None:
     with pytest.raises(UsageError, match="has no configuration called 'NoSuchConfig'"):
         RetinaNet3D(default(backbone="transformers", trunk="NoSuchConfig"), 2, 1)

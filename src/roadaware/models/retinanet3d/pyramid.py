@@ -55,6 +55,8 @@ class Pyramid(nn.Module):
             self.conv7 = space(width, width, stride=2)
         if config.dead_weights:
             self.ego_lateral = space(8 * 4 * config.base_width, width, stride=2)
+            # Several devices wait for the gradient of whatever asks for one, and none will come.
+            self.ego_lateral.requires_grad_(False)
         for layer in self.children():
             if isinstance(layer, nn.Conv3d):
                 nn.init.kaiming_uniform_(layer.weight, a=1)

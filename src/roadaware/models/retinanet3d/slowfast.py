@@ -122,6 +122,8 @@ class SlowFast(Pyramid):
         self.backbone = nn.ModuleDict({"module": Ways(config)})
         if config.dead_weights:
             add_resnet(self, config)
+            for name in ("conv1", "bn1", *(f"layer{stage}" for stage in range(1, 5))):
+                self.get_submodule(name).requires_grad_(False)  # as of `ego_lateral`
 
     def stages(self, input: Tensor) -> list[Tensor]:
         """(B, 3, T, H, W) to three maps (B, C, T, H', W')."""

@@ -8,7 +8,7 @@ import transformers
 from torch import Tensor
 
 from roadaware.errors import UsageError
-from roadaware.models.retinanet3d.config import RetinaNetConfig
+from roadaware.models.retinanet3d.config import STRIDES_PX, RetinaNetConfig
 from roadaware.models.retinanet3d.pyramid import Pyramid
 
 _STRIDES = 3
@@ -45,7 +45,19 @@ class LibraryTrunk(Pyramid):
         self.trunk = trunk
 
     def stages(self, input: Tensor) -> list[Tensor]:
-        """(B, 3, T, H, W) to three maps (B, C, T, H', W') with strides 8, 16 and 32."""
+        """(B, 3, T, H, W) to three maps (B, C, T, H', W') with strides 8, 16 and 32.
+
+        Raises:
+            UsageError: if the maps have other strides: anchors would stand elsewhere than their cells.
+        """
         batch, frames = input.shape[0], input.shape[2]
         maps = self.trunk(input.transpose(1, 2).flatten(0, 1)).feature_maps
+        height, width = input.shape[3:]
+        for map, stride in zip(maps, STRIDES_PX, strict=False):
+            if abs(map.shape[2] - height / stride) >= 1 or abs(map.shape[3] - width / stride) >= 1:
+                raise UsageError(
+                    f"of {width}x{height} pixels this trunk makes a map of {map.shape[3]}x{map.shape[2]} "
+                    f"where one with a stride of {stride} pixels is needed: its last three stages should "
+                    "have strides 8, 16 and 32"
+                )
         return [map.reshape(batch, frames, *map.shape[1:]).transpose(1, 2) for map in maps]
