@@ -115,8 +115,10 @@ def test_a_video_that_ends_early_or_changes_its_size_is_refused() -> None:
         list(detector.detections(video, 5))
     with pytest.raises(InputError, match="one size"):
         list(Stepwise(detector).detections([video[0], video[0][:, :-2]], 2))
-    with pytest.raises(InputError, match="followed by one of"):
-        list(detector.detections([video[0], video[0][:, :-2]], 2))
+    for batch in (1, 2):
+        detector = NetworkVideos(network, KINDS, AV, RULE, batch=batch)
+        with pytest.raises(InputError, match="followed by one of"):
+            list(detector.detections([video[0], video[0][:, :-2]], 2))
     for wrong in ({"window": 0}, {"batch": 0}):
         with pytest.raises(UsageError, match="1 or more"):
             NetworkVideos(network, KINDS, AV, **wrong)

@@ -116,10 +116,11 @@ class VideoDetector:
             InputError: if pictures differ in size, or are fewer than `n_frames`.
         """
         self.reset()
+        alike = _of_one_size(pictures)
         if self.causal:
-            yield from self._followed(iter(pictures), n_frames)
+            yield from self._followed(alike, n_frames)
         else:
-            yield from self._in_clips(iter(pictures), clips(n_frames, self.window, self.rule))
+            yield from self._in_clips(alike, clips(n_frames, self.window, self.rule))
         self.reset()
 
     def _followed(self, pictures: Iterator[Picture], n_frames: int) -> Iterator[FrameDetections]:
@@ -168,11 +169,29 @@ class Stepwise:
         yield from self.detector.finish()
 
 
+def _of_one_size(pictures: Iterable[Picture]) -> Iterator[Picture]:
+    """The pictures, as long as they have the size of the first, whichever are looked at together.
+
+    Raises:
+        InputError: if one has another.
+    """
+    first: tuple[int, ...] | None = None
+    for picture in pictures:
+        first = first or picture.shape
+        if picture.shape[:2] != first[:2]:
+            was, now = ("x".join(map(str, shape[1::-1])) for shape in (first, picture.shape))
+            raise InputError(
+                f"pictures of {was} are followed by one of {now}",
+                hint="all pictures of a video have one size",
+            )
+        yield picture
+
+
 def _taken(pictures: Iterator[Picture], count: int) -> list[Picture]:
     """The next pictures.
 
     Raises:
-        InputError: if there are fewer, or their sizes differ.
+        InputError: if there are fewer.
     """
     found = [picture for _, picture in zip(range(count), pictures, strict=False)]
     if len(found) < count:
