@@ -40,6 +40,11 @@ def test_every_config_that_ships_is_a_recipe(path: Path) -> None:
         ({"clips": {"batch": 0}}, "at least 1"),
         ({"augment": {"flip": 2}}, "chances"),
         ({"clips": []}, "clips holds fields"),
+        ({"clips": {"balance_most": 0.5}}, "balance_most at least 1"),
+        ({"schedule": {"warmup_steps": -1}}, "warmup_steps, weight_decay and clip_norm are 0 or more"),
+        ({"model": {"likeliest": -1}}, "model.likeliest is 0 or more"),
+        ({"validation": {"min_agentness": 2}}, "validation.min_agentness and nms_iou"),
+        ({"validation": {"top": 0}}, "top at least 1"),
     ],
 )
 def test_what_a_recipe_may_not_say_is_refused_by_name(given: dict[str, object], says: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -90,6 +91,16 @@ def test_clips_with_rare_labels_weigh_more(made: Path) -> None:
     assert weight.mean() == pytest.approx(1)
     assert weight.argmax() == 0
     assert weight[0] > 1.2 * weight[1]
+    by_agent = replace(recipe, clips=replace(recipe.clips, balance_kinds=("agent",)))
+    by_duplex = replace(recipe, clips=replace(recipe.clips, balance_kinds=("duplex",)))
+    bare = rare.with_tables(labels=rare.labels.filter(rare.labels["kind"].cast(str) != "duplex"))
+    save(bare, made.parent / "bare")
+    data = replace(recipe.data, roots=(str(made.parent / "bare"),))
+    assert (clips_of(by_agent).table.weight == weight).all()
+    assert (clips_of(replace(by_agent, data=data)).table.weight == weight).all()
+    assert (clips_of(replace(by_duplex, data=data)).table.weight == 1).all()
+    with pytest.raises(UsageError, match=r"balance_kinds: nothing of mood is learnt; there are agent"):
+        clips_of(replace(recipe, clips=replace(recipe.clips, balance_kinds=("mood",))))
 
 
 def test_a_clip_has_the_pictures_of_its_frames_and_their_boxes(made: Path) -> None:
@@ -179,6 +190,15 @@ def test_pictures_in_files_are_footage_too(made: Path, tmp_path: Path) -> None:
     assert films == [Film("film-0", str(tmp_path / "film-0" / "{number:05d}.png"), 5, 64, 64)]
     assert list(refused) == ["film-1"]
     assert (Footage(films, [(64, 64)]).pictures(0, [3])[0] == shown[3]).all()
+
+
+def test_paths_that_cannot_be_filled_in_and_pictures_that_are_none_are_refused(tmp_path: Path) -> None:
+    for pattern in ("{name}.mp4", "{video.mp4", "{video}/{number:x5}.png", "{}/{number}.png"):
+        with pytest.raises(UsageError, match="in braces stand video, number or frame"):
+            films_of(made_scenes(), tmp_path, pattern)
+    (tmp_path / "1.png").write_bytes(b"no picture")
+    with pytest.raises(InputError, match=r"the first: .*1\.png.* cannot be read"):
+        films_of(made_scenes(), tmp_path, "{number}.png")
 
 
 def test_a_picture_is_resized_as_detectors_resize_it() -> None:

@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from made_films import FRAMES, made_folder, made_recipe, made_scenes
@@ -19,8 +18,9 @@ from torch import nn
 
 from roadaware.cli import main
 from roadaware.errors import DamagedError, DiskError, InputError, UsageError
-from roadaware.models.weights import open_detector
+from roadaware.models.weights import open_detector, open_network
 from roadaware.scenes.media import VideoReader
+from roadaware.tasks.road_events import Classes
 from roadaware.training import checkpoints, loop
 from roadaware.training.checkpoints import LAST, open_checkpoint
 from roadaware.training.journal import LOG, logged
@@ -218,6 +218,11 @@ def test_a_run_can_go_on_with_another_schedule_and_says_so(
     (tmp_path / LAST).write_bytes((whole[1] / LAST).read_bytes())
     assert train(made_recipe(made, schedule={"steps": 7}), tmp_path, resume=True).step == 7
     assert "another recipe than it began with: data.validation_roots, schedule.steps" in caplog.text
+    said, machine = torch.load(whole[1] / LAST, weights_only=True), replace(whole[0].machine, threads=3)
+    classes = Classes({kind: tuple(words) for kind, words in said["kinds"].items()}, tuple(said["av_labels"]))
+    for devices, changed in ((1, []), (2, ["machine.devices"])):
+        other = replace(whole[0], machine=replace(machine, devices=devices))
+        assert open_checkpoint(whole[1] / LAST, other, said["config"], classes)[1] == changed
 
 
 def test_files_that_are_no_checkpoint_are_refused(
@@ -245,10 +250,9 @@ def test_a_run_begins_with_the_weights_of_another(
     model = whole[1] / "model.safetensors"
     recipe = made_recipe(made, model={"weights": str(model)}, schedule={"steps": 1, "lr": 1e-12, "ema": 0})
     train(recipe, tmp_path)
-    began, ended = open_detector(model), open_detector(tmp_path / "model.safetensors")
-    picture = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
-    (first,), (second,) = began.step(picture), ended.step(picture)
-    assert np.allclose(first.av, second.av, atol=1e-3)
+    began, ended = (open_network(path)[0] for path in (model, tmp_path / "model.safetensors"))
+    ours, theirs = dict(began.named_parameters()), dict(ended.named_parameters())
+    assert all(torch.allclose(ours[name], theirs[name], atol=1e-6) for name in ours)
 
 
 def test_lines_that_were_cut_off_are_left_out(tmp_path: Path) -> None:

@@ -189,6 +189,25 @@ def open_network(path: Path | str) -> tuple[RetinaNet3D, dict[str, Any]]:
     return network.eval(), facts
 
 
+def facts_of(path: Path) -> dict[str, Any]:
+    """What a file of ours says of itself, as `open_network` answers it; nothing where it is none of ours.
+
+    Args:
+        path: of a checkpoint of any form.
+
+    Raises:
+        DamagedError: if it is not whole.
+    """
+    if path.suffix != ".safetensors":
+        return {}
+    try:
+        return _opened(path)[1]
+    except DamagedError:
+        raise
+    except InputError:
+        return {}
+
+
 def _opened(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and facts of a file of ours."""
     try:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from roadaware.config import to_dict
 from roadaware.errors import UsageError
@@ -44,6 +44,12 @@ def learner_of(recipe: Recipe, classes: Classes) -> Learner:
         UsageError: if it cannot be made.
         InputError: if the weights to begin with cannot be read.
     """
+    if not recipe.model.weights and (recipe.model.freeze or recipe.model.freeze_batch_norm):
+        _log.warning(
+            "there are no weights to begin with, and parts stay as they are: random ones (%s); name "
+            "model.weights, or train everything with model.freeze=[] model.freeze_batch_norm=false",
+            ", ".join([*recipe.model.freeze, *["batch norms"] * recipe.model.freeze_batch_norm]),
+        )
     if recipe.model.is_objects:
         from roadaware.training.object_learners import ObjectLearner
 
@@ -144,7 +150,7 @@ def network_of(recipe: Recipe, config: RetinaNetConfig, classes: Classes) -> Ret
         classes: that it tells apart.
 
     Raises:
-        UsageError: if no weight of the file fits.
+        UsageError: if no weight of the file fits, or it is of other anchors or labels.
         InputError: if the file cannot be read.
     """
     torch.manual_seed(recipe.seed)
@@ -152,8 +158,35 @@ def network_of(recipe: Recipe, config: RetinaNetConfig, classes: Classes) -> Ret
     if recipe.model.weights:
         from roadaware.models.weights import load_published
 
-        report = load_published(network, Path(recipe.model.weights))
-        _log.info("%s: %d weights taken", recipe.model.weights, len(report.matched))
+        path, meant = Path(recipe.model.weights), [anchors.clone() for anchors in network.anchors.buffers()]
+        report = load_published(network, path)
+        _log.info("%s: %d weights taken", path, len(report.matched))
         if not report.matched:
-            raise UsageError(f"no weight of {recipe.model.weights} fits {recipe.model.name}")
+            raise UsageError(f"no weight of {path} fits {recipe.model.name}")
+        _same_anchors(path, meant, list(network.anchors.buffers()))
+        _same_labels(path, classes)
     return network
+
+
+def _same_anchors(path: Path, meant: Sequence[Tensor], found: Sequence[Tensor]) -> None:
+    """Raise where a file brought anchors of its own, which have the same shapes whatever their sizes."""
+    if not all(torch.allclose(one, other, rtol=1e-3) for one, other in zip(meant, found, strict=True)):
+        raise UsageError(
+            f"{path} was trained with other anchors than the recipe's: take anchor_sizes_px, anchor_scales "
+            "and anchor_ratios of model.fields from the recipe of that file"
+        )
+
+
+def _same_labels(path: Path, classes: Classes) -> None:
+    """Raise where a file of ours tells as many labels apart, but others, or in another order."""
+    from roadaware.models.weights import facts_of
+
+    facts = facts_of(path)
+    if not facts:
+        return
+    kinds = [(kind, tuple(labels)) for kind, labels in facts["kinds"].items()]
+    if kinds != list(classes.kinds.items()) or tuple(facts["av_labels"]) != tuple(classes.av_labels):
+        raise UsageError(
+            f"{path} tells as many labels apart as are to be learnt, but others, or in another order (of "
+            f"{', '.join(dict(kinds))}): its scores would begin under wrong names"
+        )

@@ -22,6 +22,8 @@ from roadaware.training.recipe import DataRecipe, Recipe
 FORMAT, VERSION = "roadaware-training", 1
 LAST = "last.ckpt"
 _MAY_CHANGE = ("name", "machine", "validation")
+_SHARES = ("devices", "nodes")
+"""Of the machine what changes what is learnt: each device takes clips of its own in a step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +137,8 @@ def _changed(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Fields that differ, but for those that do not change what is learnt."""
     found = []
     usual = to_dict(Recipe(data=DataRecipe(roots=("any",))))  # what fields said before there were any
+    was_on, is_on = {**usual["machine"], **(was.get("machine") or {})}, now["machine"]
+    found += [f"machine.{key}" for key in _SHARES if was_on.get(key) != is_on[key]]
     for part in now:
         if part in _MAY_CHANGE or was.get(part) == now[part]:
             continue

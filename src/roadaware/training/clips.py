@@ -45,13 +45,16 @@ class ClipTable:
         return len(self.film)
 
 
-def clip_table(footage: Footage, truth: Sequence[VideoTruth], recipe: Recipe) -> ClipTable:
+def clip_table(
+    footage: Footage, truth: Sequence[VideoTruth], recipe: Recipe, counted: Sequence[int] | None = None
+) -> ClipTable:
     """The clips of films.
 
     Args:
         footage: the films.
         truth: of each film.
         recipe: how videos are cut and balanced.
+        counted: columns of the classes by which clips are balanced; all where None.
 
     Raises:
         UsageError: if there is no clip.
@@ -75,10 +78,13 @@ def clip_table(footage: Footage, truth: Sequence[VideoTruth], recipe: Recipe) ->
     table = ClipTable(np.array(film), np.array(start), np.ones(len(film)), tuple(short), tuple(bare))
     if clips.balance == "none":
         return table
-    return ClipTable(table.film, table.start, _weights(table, truth, recipe), table.short, table.bare)
+    weights = _weights(table, truth, recipe, counted)
+    return ClipTable(table.film, table.start, weights, table.short, table.bare)
 
 
-def _weights(table: ClipTable, truth: Sequence[VideoTruth], recipe: Recipe) -> Floats:
+def _weights(
+    table: ClipTable, truth: Sequence[VideoTruth], recipe: Recipe, counted: Sequence[int] | None
+) -> Floats:
     """How often each clip is drawn: as often as its rarest label asks for, scaled to a mean of 1.
 
     Source: repeat factors of Gupta et al., LVIS, CVPR 2019, section 4.
@@ -90,6 +96,7 @@ def _weights(table: ClipTable, truth: Sequence[VideoTruth], recipe: Recipe) -> F
         held = truth[film]
         ends = held.starts[[min(start, len(held)), min(start + span, len(held))]]
         has[row] = held.hot(slice(*ends.tolist())).any(axis=0)
+    has = has if counted is None else has[:, list(counted)]
     share = has.mean(axis=0)
     with np.errstate(divide="ignore"):
         factor = np.sqrt(clips.balance_share / np.where(share > 0, share, np.inf))

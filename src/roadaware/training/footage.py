@@ -15,7 +15,7 @@ import polars as pl
 import torch
 from torch.nn import functional
 
-from roadaware.errors import InputError
+from roadaware.errors import InputError, UsageError
 from roadaware.scenes.media import VideoReader
 from roadaware.scenes.sensors import video_path
 from roadaware.scenes.tables import Scenes
@@ -63,8 +63,10 @@ def films_of(scenes: Scenes, root: Path, pattern: str = "") -> tuple[list[Film],
             unless told.
 
     Raises:
+        UsageError: if the pattern asks for anything else.
         InputError: if none can be opened.
     """
+    _understood(pattern)
     found, refused = [], {}
     counts = scenes.videos["n_frames"].to_list() if "n_frames" in scenes.videos.columns else []
     names = scenes.videos["video"].cast(pl.String).to_list()
@@ -88,6 +90,17 @@ def films_of(scenes: Scenes, root: Path, pattern: str = "") -> tuple[list[Film],
     return found, refused
 
 
+def _understood(pattern: str) -> None:
+    """Raise where a pattern cannot be filled in."""
+    try:
+        pattern.format(video="", number=1, frame=0)
+    except (KeyError, IndexError, ValueError, AttributeError) as error:
+        raise UsageError(
+            f"{pattern!r} is no pattern of paths: in braces stand video, number or frame, as in "
+            "videos/{video}.mp4 or rgb-images/{video}/{number:05d}.jpg"
+        ) from error
+
+
 def _film(scenes: Scenes, root: Path, pattern: str, video: str) -> Film:
     """One film, opened to see how long and large it is."""
     if "{number" in pattern or "{frame" in pattern:
@@ -98,8 +111,6 @@ def _film(scenes: Scenes, root: Path, pattern: str, video: str) -> Film:
 
 
 def _pictures(root: Path, pattern: str, video: str) -> Film:
-    from PIL import Image
-
     path = str(root / pattern).replace("{video}", video)
     film = Film(video, path, 0, 0, 0)
     first = film.picture(0)
@@ -111,8 +122,23 @@ def _pictures(root: Path, pattern: str, video: str) -> Film:
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if film.picture(middle).is_file() else (low, middle)
-    with Image.open(first) as image:
-        return Film(video, path, low + 1, image.height, image.width)
+    height, width = _read_picture(first).shape[:2]
+    return Film(video, path, low + 1, height, width)
+
+
+def _read_picture(path: Path) -> Picture:
+    """(H, W, 3) of a picture file.
+
+    Raises:
+        InputError: if it cannot be read.
+    """
+    from PIL import Image
+
+    try:
+        with Image.open(path) as image:
+            return np.asarray(image.convert("RGB"))
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise InputError(f"cannot be read: {error}", where=str(path)) from error
 
 
 def resized(picture: Picture, size: tuple[int, int]) -> Picture:
@@ -189,13 +215,7 @@ class Footage:
         film = self.films[number]
         if not film.is_pictures:
             return self._reader(number).frame(frame)
-        from PIL import Image
-
-        try:
-            with Image.open(film.picture(frame)) as image:
-                found = np.asarray(image.convert("RGB"))
-        except OSError as error:
-            raise InputError(f"cannot be read: {error}", where=str(film.picture(frame))) from error
+        found = _read_picture(film.picture(frame))
         if found.shape[:2] != (film.height, film.width):
             message = (
                 f"expected {film.width}x{film.height} as in frame 0, found {found.shape[1]}x{found.shape[0]}"

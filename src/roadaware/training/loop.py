@@ -101,13 +101,17 @@ def _fabric(recipe: Recipe) -> Fabric:
     strategy = machine.strategy
     if strategy == "auto" and several and machine.accelerator == "cpu":
         strategy = "ddp_spawn"
-    return Fabric(
-        accelerator=machine.accelerator,
-        devices=machine.devices or "auto",
-        num_nodes=machine.nodes,
-        strategy=strategy,
-        precision=cast(Any, machine.precision),
-    )
+    try:
+        return Fabric(
+            accelerator=machine.accelerator,
+            devices=machine.devices or "auto",
+            num_nodes=machine.nodes,
+            strategy=strategy,
+            precision=cast(Any, machine.precision),
+        )
+    except Exception as error:  # the library raises whatever its parts do
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UsageError(f"the recipe cannot be run on this machine (machine.*): {first}") from error
 
 
 def _run(fabric: Fabric, recipe: Recipe, out: Path, progress: Progress | None) -> dict[str, Any]:
@@ -302,13 +306,22 @@ class Run:
         """Raise where the loss of any process is no number."""
         value = float(loss.detach())
         if self._all_agree(not math.isfinite(value)):
-            last = self.out / LAST
-            good = f"{last} holds step {self.saved}" if self.saved else "there is no checkpoint yet"
-            raise DivergedError(
-                f"the loss is {value} at step {self.step + 1}, with the clips {batch.names}.\n"
-                f"  The last good state: {good}. Lower schedule.lr, raise schedule.warmup_steps or set "
-                "schedule.clip_norm,\n  then go on with --resume; look at those clips if it happens again."
-            )
+            raise self._diverged(f"the loss is {value} at step {self.step + 1}, with the clips {batch.names}")
+
+    def _check_weights(self) -> None:
+        """Raise before weights that are no numbers, which a finite loss can leave, replace good ones."""
+        if not all(bool(p.isfinite().all()) for p in self.network.parameters()):
+            raise self._diverged(f"the weights behind step {self.step} are no numbers")
+
+    def _diverged(self, what: str) -> DivergedError:
+        """What happened, and what to do."""
+        last = self.out / LAST
+        good = f"{last} holds step {self.saved}" if self.saved else "there is no checkpoint yet"
+        return DivergedError(
+            f"{what}.\n"
+            f"  The last good state: {good}. Lower schedule.lr, raise schedule.warmup_steps or set "
+            "schedule.clip_norm,\n  then go on with --resume; look at those clips if it happens again."
+        )
 
     def _all_agree(self, here: bool) -> bool:
         """Whether anything is so in any process; the same answer in all of them."""
@@ -319,6 +332,7 @@ class Run:
 
     def _save(self, *, patient: bool = False) -> None:
         """Write a checkpoint; where the disk refuses, say so and try again later if `patient`."""
+        self._check_weights()
         if not self.fabric.is_global_zero:
             return
         state = Checkpoint(
@@ -352,6 +366,7 @@ class Run:
 
     def _product(self, metrics: dict[str, float]) -> Path | None:
         """The detector as it is now, beside its card."""
+        self._check_weights()
         if not self.fabric.is_global_zero:
             return None
         return save_product(

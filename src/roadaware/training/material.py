@@ -53,7 +53,7 @@ class Material:
             fit: the pictures of the network.
 
         Raises:
-            UsageError: if there is no clip.
+            UsageError: if there is no clip, or a kind to balance by is not learnt.
         """
         truth = truth_of(self.scenes, self.classes)
         held: list[VideoTruth] = [truth[film.video] for film in self.films]
@@ -64,7 +64,7 @@ class Material:
             [fit.size(film.height, film.width) for film in self.films],
             int(machine.cache_gb * 1e9 / processes),
         )
-        table = clip_table(footage, held, recipe)
+        table = clip_table(footage, held, recipe, self._counted(recipe.clips.balance_kinds))
         for what, videos in (
             ("are shorter than a clip: their last picture is repeated", table.short),
             ("have no annotated frame and are not used", table.bare),
@@ -74,6 +74,20 @@ class Material:
         meta = self.scenes.meta
         mirror = mirror_of(self.classes, compositions(meta), meta.vocabularies)
         return ClipSet(footage, held, table, recipe, mirror)
+
+    def _counted(self, kinds: Sequence[str]) -> list[int] | None:
+        """The columns of the classes of some kinds; None for all, where none is named.
+
+        Raises:
+            UsageError: if one is not told apart.
+        """
+        unknown = [kind for kind in kinds if kind not in self.classes.kinds]
+        if unknown:
+            there = ", ".join(self.classes.kinds)
+            raise UsageError(
+                f"clips.balance_kinds: nothing of {', '.join(unknown)} is learnt; there are {there}"
+            )
+        return [n for n, (kind, _) in enumerate(self.classes.names) if kind in kinds] if kinds else None
 
 
 def material_of(recipe: Recipe) -> Material:

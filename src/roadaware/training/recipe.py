@@ -202,7 +202,7 @@ class ValidationRecipe:
 
 @dataclass(frozen=True)
 class MachineRecipe:
-    """What it runs on; none of it changes what is learnt but by rounding.
+    """What it runs on; it changes rounding alone, but for devices and nodes, which multiply a step's clips.
 
     Args:
         accelerator: cpu, gpu, ... or `auto`.
@@ -263,7 +263,7 @@ class Recipe:
     def __post_init__(self) -> None:
         """Refuse what cannot be run."""
         clips, schedule, augment, machine = self.clips, self.schedule, self.augment, self.machine
-        model = self.model
+        model, judged = self.model, self.validation
         factors = [f for f in schedule.part_lr.values() if not isinstance(f, int | float) or f < 0]
         for holds, wanted in (
             (bool(self.data.roots), "data.roots names at least one folder"),
@@ -272,6 +272,7 @@ class Recipe:
             (schedule.steps > 0 or schedule.epochs > 0, "schedule.steps or schedule.epochs is above 0"),
             (schedule.lr > 0, "schedule.lr is above 0"),
             (0 <= schedule.ema < 1, "schedule.ema lies in [0, 1)"),
+            (min(schedule.warmup_steps, schedule.weight_decay, schedule.clip_norm) >= 0, _NOT_BELOW),
             (not factors, "schedule.part_lr names factors of 0 or more"),
             (sorted(schedule.milestones) == list(schedule.milestones), "schedule.milestones rise"),
             (all(0 <= p <= 1 for p in (augment.flip, augment.colour)), "chances lie in [0, 1]"),
@@ -281,6 +282,10 @@ class Recipe:
             (machine.workers >= 0 and machine.threads >= 0, "machine.workers and threads are 0 or more"),
             (machine.cache_gb >= 0 and machine.log_steps >= 1, "machine.cache_gb and log_steps count"),
             (0 <= self.seed < 2**32, "seed lies in [0, 2^32)"),
+            (clips.balance_share > 0 and clips.balance_most >= 1, _BALANCE),
+            (0 <= judged.min_agentness <= 1 and 0 <= judged.nms_iou <= 1, _JUDGED),
+            (min(judged.every_steps, judged.videos) >= 0 and judged.top >= 1, _COUNTS),
+            (model.likeliest >= 0, "model.likeliest is 0 or more"),
             (not model.is_objects or bool(model.weights or model.fields.get("type")), _TYPE),
             (not model.is_objects or (model.base, model.likeliest) == ("default", 0), _NOT_OBJECTS),
             (not model.is_objects or len(self.data.kinds) <= 1, "an object detector tells one of data.kinds"),
@@ -290,5 +295,9 @@ class Recipe:
 
 
 _SIZES = "clips.frames, frame_step, batch and accumulate are at least 1"
+_NOT_BELOW = "schedule.warmup_steps, weight_decay and clip_norm are 0 or more"
+_BALANCE = "clips.balance_share is above 0 and balance_most at least 1"
+_JUDGED = "validation.min_agentness and nms_iou lie in [0, 1]"
+_COUNTS = "validation.every_steps and videos are 0 or more, top at least 1"
 _TYPE = "an object detector has model.weights, a folder, or model.fields.type, such as rt_detr"
 _NOT_OBJECTS = "model.base and model.likeliest are not for object detectors"
