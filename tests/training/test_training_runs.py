@@ -348,8 +348,9 @@ def test_what_is_seen_often_enough_is_found(made: Path, tmp_path: Path, likelies
 
 @pytest.mark.slow
 def test_two_processes_learn_what_one_learns_with_twice_the_batch(made: Path, tmp_path: Path) -> None:
+    fields = {**made_recipe(made).model.fields, "dead_weights": True}
     common: dict[str, Any] = {
-        "model": {"freeze_batch_norm": True},
+        "model": {"freeze_batch_norm": True, "fields": fields},
         "schedule": {"optimizer": "sgd", "lr": 0.01, "clip_norm": 1.0, "ema": 0.0},
     }
     one = made_recipe(made, **common, clips={"batch": 4})

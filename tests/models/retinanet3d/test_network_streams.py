@@ -189,3 +189,6 @@ def test_a_trunk_of_transformers_must_exist_and_be_a_backbone() -> None:
         RetinaNet3D(default(backbone="transformers", trunk="AutoModel"), 2, 1)
     with pytest.raises(UsageError, match="BertConfig has no stages"):
         RetinaNet3D(default(backbone="transformers", trunk="BertConfig"), 2, 1)
+    for wrong in (("depths", "deep"), ("layer_type", "odd"), ("hidden_sizes", (8, 8))):
+        with pytest.raises(UsageError, match="makes no backbone of ResNetConfig"):
+            RetinaNet3D(default(backbone="transformers", trunk="ResNetConfig", trunk_fields=(wrong,)), 2, 1)

@@ -31,17 +31,21 @@ class LibraryTrunk(Pyramid):
                 f"transformers {transformers.__version__} has no configuration called '{config.trunk}'"
             )
         fields: dict[str, Any] = dict(config.trunk_fields)
-        settings = found(**fields)
-        names = getattr(settings, "stage_names", [])
-        if len(names) <= _STRIDES:
-            raise UsageError(f"{config.trunk} has no stages; give the configuration of a backbone")
-        settings.out_features = list(names[-_STRIDES:])
         make: Any = transformers.AutoBackbone.from_config
         try:
+            settings = found(**fields)
+            names = getattr(settings, "stage_names", [])
+            if len(names) <= _STRIDES:
+                raise UsageError(f"{config.trunk} has no stages; give the configuration of a backbone")
+            settings.out_features = list(names[-_STRIDES:])
             trunk = make(settings, trust_remote_code=False)
-        except ValueError as error:
-            raise UsageError(f"transformers makes no backbone of {config.trunk}: {error}") from error
-        super().__init__(config, tuple(trunk.channels), pooled=False)
+            channels = tuple(trunk.channels)
+        except UsageError:
+            raise
+        except Exception as error:  # the library raises whatever its parts do
+            first = " ".join(str(error).split())[:200] or type(error).__name__
+            raise UsageError(f"transformers makes no backbone of {config.trunk}: {first}") from error
+        super().__init__(config, channels, pooled=False)
         self.trunk = trunk
 
     def stages(self, input: Tensor) -> list[Tensor]:
