@@ -13,6 +13,7 @@ OUTCOMES = MappingProxyType(
         "dropped": "frames passed over because a newer one was there",
         "thinned": "frames passed over because fewer a second were asked for",
         "lost": "frames that never arrived",
+        "gap": "times the next frame lay further away than a path may miss: all tubes ended there",
         "undecodable": "frames that could not be decoded",
         "doubtful": "frames decoded from damaged data, or after it up to the next key frame",
         "late": "frames left out because they came out of order",

@@ -177,6 +177,9 @@ class _Run:
             was, now = self.progress.size or (0, 0), frame.picture.shape
             sizes = f"{was[1]}x{was[0]} are followed by one of {now[1]}x{now[0]}"
             return Ending("resized", f"pictures of {sizes} at frame {frame.number}")
+        before = self.progress.last_number
+        if before >= 0 and frame.number - before > self.watcher.linker_config.jump_gap:
+            self.source.outcomes.count("gap")
         begin_s = self.clock.now_s()
         for seen in self.watcher.step(fitted):
             self._take(seen)
