@@ -16,6 +16,8 @@ from roadaware.training import loop
 from roadaware.training.build import learner_of
 from roadaware.training.checkpoints import LAST
 from roadaware.training.loop import DivergedError, train
+from roadaware.training.recipe import ScheduleRecipe
+from roadaware.training.schedule import go_on, optimizer_of, set_rate
 
 KINDS = {kind: words for kind, words in WORDS.items() if kind != AV_ACTION}
 CLASSES = Classes(KINDS, WORDS[AV_ACTION])
@@ -85,3 +87,23 @@ def test_weights_of_other_anchors_or_labels_are_refused_though_all_shapes_fit(
     for kinds in ({**KINDS, "agent": KINDS["agent"][::-1]}, dict(reversed(KINDS.items()))):
         with pytest.raises(UsageError, match="as many labels apart as are to be learnt, but others"):
             learner_of(made_recipe(made, model={"weights": model}), Classes(kinds, WORDS[AV_ACTION]))
+
+
+def test_an_optimizer_goes_on_with_its_memory_and_with_the_decay_that_is_asked_for_now() -> None:
+    network = torch.nn.Linear(2, 2)
+    usual: dict[str, Any] = {"optimizer": "adamw", "lr": 0.1, "weight_decay": 0.1}
+    first = optimizer_of(network, ScheduleRecipe(**usual))
+    set_rate(first, 0.1)
+    network(torch.ones(1, 2)).sum().backward()
+    first.step()
+    state = first.state_dict()
+    second = optimizer_of(network, ScheduleRecipe(**{**usual, "weight_decay": 0.3, "betas": (0.8, 0.9)}))
+    go_on(second, state)
+    assert [(g["weight_decay"], g["betas"]) for g in second.param_groups] == [(0.3, (0.8, 0.9))] * 2
+    assert all(
+        torch.equal(second.state[p]["exp_avg"], first.state[p]["exp_avg"]) for p in network.parameters()
+    )
+    for changed in ({"optimizer": "sgd"}, {"bias_lr": 0.5}, {"bias_lr": 1.0}, {"part_lr": {"weight": 3.0}}):
+        other = optimizer_of(network, ScheduleRecipe(**{**usual, **changed}))
+        with pytest.raises(UsageError, match="another optimizer or of other groups"):
+            go_on(other, state)

@@ -28,7 +28,7 @@ from roadaware.training.learners import Learner
 from roadaware.training.material import Material, material_of
 from roadaware.training.product import save_product
 from roadaware.training.recipe import Recipe
-from roadaware.training.schedule import Average, freeze, optimizer_of, rate, set_rate, steps_of
+from roadaware.training.schedule import Average, freeze, go_on, optimizer_of, rate, set_rate, steps_of
 from roadaware.training.stopping import Stop, stoppable
 from roadaware.training.validation import judge
 
@@ -155,13 +155,13 @@ class Run:
             self.network.load_state_dict(found.network)
             self.step, self.seconds, self.saved = found.step, found.seconds, found.step
         optimizer = optimizer_of(self.network, recipe.schedule)
-        if found is not None:
-            optimizer.load_state_dict(found.optimizer)
-            torch.set_rng_state(found.chance)
         trainee = self.learner.trainee
         if recipe.machine.compile:
             trainee = cast(nn.Module, torch.compile(trainee))
         self.model, self.optimizer = fabric.setup(trainee, optimizer)
+        if found is not None:  # only now, so that its state comes to where the weights are
+            go_on(self.optimizer, found.optimizer)
+            torch.set_rng_state(found.chance)
         self.average: Average | None = None
         if recipe.schedule.ema:
             self.average = Average(self.network.state_dict(), recipe.schedule.ema)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -120,6 +121,34 @@ def set_rate(optimizer: torch.optim.Optimizer, value: float) -> None:
     """Let an optimizer of `optimizer_of` take its next step at a rate."""
     for group in optimizer.param_groups:
         group["lr"] = value * group["times"]
+
+
+def go_on(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
+    """Take up a saved state, with the decay and momentum that an optimizer of `optimizer_of` has now.
+
+    Args:
+        optimizer: its weights are where they will stay.
+        state: as its `state_dict` gave it.
+
+    Raises:
+        UsageError: if it is of another optimizer, or of other groups of parameters.
+    """
+    now = optimizer.param_groups
+    if _groups(now) != _groups(state["param_groups"]):
+        raise UsageError(
+            "the checkpoint is of another optimizer or of other groups of parameters: leave "
+            "schedule.optimizer, bias_lr, part_lr, decay_all, model.freeze and freeze_batch_norm as they "
+            "were, and no weight_decay at 0 that was not, or begin another run with --out"
+        )
+    meant = [{name: value for name, value in group.items() if name != "params"} for group in now]
+    optimizer.load_state_dict(dict(state))
+    for group, options in zip(optimizer.param_groups, meant, strict=True):
+        group.update(options)
+
+
+def _groups(groups: Iterable[Mapping[str, Any]]) -> list[tuple[float, int, list[str]]]:
+    """What must be the same for a state to fit."""
+    return [(group["times"], len(group["params"]), sorted(group)) for group in groups]
 
 
 class Average:
