@@ -16,6 +16,8 @@ import pytest
 from small_files import Command
 
 from roadaware.cli import watch as command
+from roadaware.errors import DamagedError
+from roadaware.linking.config import LinkerConfig
 from roadaware.models.detector import FrameDetections
 from roadaware.online.events import read_events
 from roadaware.scenes.media import VideoReader, VideoWriter
@@ -137,6 +139,20 @@ def test_without_a_detector_it_says_where_one_comes_from(
     assert not (tmp_path / "run").exists()
 
 
+def test_tubes_are_linked_as_the_detector_says_unless_told_otherwise(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file, said = tmp_path / "net.safetensors", {"min_iou": 0.1}
+    file.write_bytes(b"")
+    monkeypatch.setattr("roadaware.models.weights.linking_of", lambda path: said)
+    assert command.linker_of([file]).min_iou == 0.1
+    assert command.linker_of([file], 0.3).min_iou == 0.3
+    assert command.linker_of([file, file]).min_iou == LinkerConfig.default().min_iou
+    said["nearness"] = 1
+    with pytest.raises(DamagedError, match="linking"):
+        command.linker_of([file])
+
+
 @pytest.mark.usefixtures("stub")
 def test_wrong_requests_write_nothing(roadaware: Command, film: Path, tmp_path: Path) -> None:
     weights = ["--weights", film, "--out", tmp_path / "run"]
@@ -146,6 +162,7 @@ def test_wrong_requests_write_nothing(roadaware: Command, film: Path, tmp_path: 
         (["--seconds", "-1"], 2),
         (["--fps", "0"], 2),
         (["--name", " "], 2),
+        (["--iou", "2"], 2),
     ):
         assert roadaware("watch", film, *weights, *wrong).code == code
     assert roadaware("watch", tmp_path / "absent.mp4", *weights).code == 3

@@ -16,7 +16,13 @@ from roadaware.errors import DamagedError, InputError, RoadawareError, UsageErro
 from roadaware.models.retinanet3d import default, reference
 from roadaware.models.retinanet3d.detector import StreamDetector, WindowDetector
 from roadaware.models.retinanet3d.network import RetinaNet3D
-from roadaware.models.weights import load_published, open_detector, open_network, save_detector
+from roadaware.models.weights import (
+    linking_of,
+    load_published,
+    open_detector,
+    open_network,
+    save_detector,
+)
 
 torch.set_num_threads(1)
 SMALL = {"base_width": 8, "blocks": (1, 2, 2, 1), "width": 8, "head_layers": 1}
@@ -273,3 +279,13 @@ def test_facts_that_do_not_fit_are_damage(facts: str, tmp_path: Path) -> None:
     save_file({"a": torch.zeros(1)}, tmp_path / "a.safetensors", {"roadaware": facts})
     with pytest.raises(InputError):
         open_network(tmp_path / "a.safetensors")
+
+
+def test_a_detector_says_how_its_boxes_are_linked(tmp_path: Path) -> None:
+    save_detector(tmp_path / "said.safetensors", network_of(), KINDS, AV, {"linking": {"min_iou": 0.1}})
+    save_detector(tmp_path / "silent.safetensors", network_of(), KINDS, AV)
+    (tmp_path / "other").write_bytes(b"no weights")
+
+    assert linking_of(tmp_path / "said.safetensors") == {"min_iou": 0.1}
+    assert linking_of(tmp_path / "silent.safetensors") == {}
+    assert linking_of(tmp_path / "other") == {}

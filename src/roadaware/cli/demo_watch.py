@@ -106,7 +106,7 @@ def _watched(
     root: Path, truth: Path, scenes: Scenes, weights: Path, names: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
     """Video to the summary of its watch; the tables of all of them are saved as one set."""
-    from roadaware.cli.watch import detector_of, drawing_of, watched
+    from roadaware.cli.watch import detector_of, drawing_of, linker_of, watched
     from roadaware.online.clock import SystemClock
     from roadaware.online.config import WatchConfig
     from roadaware.online.run_folder import prepare
@@ -116,13 +116,14 @@ def _watched(
     from roadaware.scenes.store import open_predictions, save
 
     detector, clock = detector_of([weights]), SystemClock()
+    config = WatchConfig(linker=linker_of([weights]))
     found: dict[str, dict[str, Any]] = {}
     tables: list[Predictions] = []
     for name in names:
         with closing(open_source(video_path(scenes, truth, name), clock=clock)) as source:
             prepare(root / name)
             draw = drawing_of(detector)
-            found[name] = watched(source, detector, WatchConfig(), root / name, clock, draw, name)
+            found[name] = watched(source, detector, config, root / name, clock, draw, name)
         tables.append(open_predictions(root / name / TABLES))
     save(concat(tables), root / TABLES, overwrite=True)
     return found

@@ -14,9 +14,10 @@ from roadaware.cli import console, text
 from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, Switch
 from roadaware.cli.patience import patient
 from roadaware.cli.watch_line import LiveLine
-from roadaware.errors import DiskError, InputError, UsageError
+from roadaware.errors import DamagedError, DiskError, InputError, UsageError
 
 if TYPE_CHECKING:
+    from roadaware.linking.config import LinkerConfig
     from roadaware.models.detector import Detector
     from roadaware.online.clock import Clock
     from roadaware.online.config import WatchConfig
@@ -45,6 +46,7 @@ _REALTIME = "Treat a film as if a camera filmed it now: frames are lost to a det
 _SECONDS = "Of the stream, after which to stop."
 _THRESHOLD = "Mean agentness that a tube needs to be told and drawn."
 _LABEL = "Score at which a label begins to be told; below two thirds of it, it no longer is."
+_IOU = "Overlap that a link of tubes needs; as the detector says unless told, or 0.5."
 _RESCALE = "Scale pictures to the size of the first where a source changes it, instead of ending."
 
 
@@ -64,6 +66,7 @@ def watch(
     seconds: Annotated[float | None, Parameter(help=_SECONDS)] = None,
     threshold: Annotated[float, Parameter(help=_THRESHOLD)] = 0.2,
     label_threshold: Annotated[float, Parameter(help=_LABEL)] = 0.3,
+    iou: Annotated[float | None, Parameter(help=_IOU)] = None,
     rescale: Annotated[bool, Parameter(help=_RESCALE), Switch] = False,
     overwrite: Overwrite = False,
     common: Common = USUAL,
@@ -86,12 +89,15 @@ def watch(
     from roadaware.online.sources import open_source
 
     config = _config(budget_ms, seconds, threshold, label_threshold, rescale=rescale)
+    if iou is not None and not 0 <= iou < 1:
+        raise UsageError(f"--iou is an overlap from 0 up to 1, not {iou:g}")
     if name is not None and not name.strip():
         raise UsageError("--name is empty; leave it out for the name of the file")
     files = list(weights) or [installed_weights()]
     clock = SystemClock()
     with closing(open_source(source, fps, clock=clock)) as opened:
         detector = detector_of(files)
+        config = replace(config, linker=linker_of(files, iou))
         paced: Source = Realtime(opened, clock) if realtime and not opened.live else opened
         folder = out or Path("runs") / f"watch-{_stem(opened)}"
         _apart(folder, opened)
@@ -158,6 +164,26 @@ def detector_of(files: Sequence[Path]) -> Detector:
 
     with console.working("opening the detector"):
         return open_stream(files)
+
+
+def linker_of(files: Sequence[Path], iou: float | None = None) -> LinkerConfig:
+    """The linker for what watches: what one network says of itself, else as recommended.
+
+    Args:
+        files: as of `--weights`.
+        iou: overlap that a link needs, whatever the network says.
+
+    Raises:
+        DamagedError: if what the network says is no linker.
+    """
+    from roadaware.linking.config import LinkerConfig
+    from roadaware.models.weights import linking_of
+
+    fields = linking_of(files[0]) if len(files) == 1 and files[0].is_file() else {}
+    try:
+        return replace(LinkerConfig.default(), **{**fields, **({} if iou is None else {"min_iou": iou})})
+    except (TypeError, UsageError) as error:
+        raise DamagedError(f"what it says of linking does not fit: {error}", where=str(files[0])) from error
 
 
 def drawing_of(detector: Detector) -> Drawing:

@@ -208,6 +208,21 @@ def facts_of(path: Path) -> dict[str, Any]:
         return {}
 
 
+def linking_of(path: Path | str) -> dict[str, Any]:
+    """Fields of the linker that suit a detector, as whoever trained it says; none where nothing is said.
+
+    Args:
+        path: of a file of ours.
+    """
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            said = json.loads((file.metadata() or {}).get(_FACTS, "{}"))
+        found = said["notes"]["linking"]
+    except (safetensors.SafetensorError, OSError, ValueError, KeyError, TypeError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def _opened(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and facts of a file of ours."""
     try:

@@ -15,6 +15,7 @@ from roadaware.scenes.disk import atomic_write
 from roadaware.training.learners import Learner
 from roadaware.training.material import Material
 from roadaware.training.recipe import Recipe
+from roadaware.training.validation import linking
 
 CARD = "model.md"
 
@@ -50,6 +51,7 @@ def save_product(
         "licence": material.scenes.meta.licence,
         "videos": len(material.films),
         "seed": recipe.seed,
+        **({"linking": linking(recipe)} if linking(recipe) else {}),
         **facts,
     }
     path = learner.save(folder, kept, notes)

@@ -190,6 +190,8 @@ class ValidationRecipe:
         videos: how many are judged, spread over those there are; 0 for all.
         at_end: judge at the end.
         min_agentness, nms_iou, top: of detections, see `DetectRule`.
+        link_iou: overlap that a link of tubes needs; 0 for the linker's own. Boxes of a few pixels move by
+            much of their size, and are linked by less. It stays with the detector, for `watch`.
     """
 
     every_steps: int = 0
@@ -198,6 +200,7 @@ class ValidationRecipe:
     min_agentness: float = 0.025
     nms_iou: float = 0.5
     top: int = 100
+    link_iou: float = 0.0
 
 
 @dataclass(frozen=True)

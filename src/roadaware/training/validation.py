@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -56,7 +58,17 @@ def judge(
     claims = claims_of(
         found, classes, videos=scenes.videos, meta=scenes.meta, frame_step=recipe.clips.frame_step
     )
-    return figures(claims, scenes, LinkerConfig.default("ucf24" if recipe.data.reader == "ucf24" else "road"))
+    linker = LinkerConfig.default("ucf24" if recipe.data.reader == "ucf24" else "road")
+    return figures(claims, scenes, replace(linker, **linking(recipe)))
+
+
+def linking(recipe: Recipe) -> dict[str, Any]:
+    """Fields of the linker that suit what is trained, where a recipe names some.
+
+    Args:
+        recipe: of the run.
+    """
+    return {"min_iou": recipe.validation.link_iou} if recipe.validation.link_iou else {}
 
 
 def detected(detector: Detector, footage: Footage, film: int, step: int) -> list[FrameDetections]:
