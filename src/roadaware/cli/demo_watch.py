@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -57,8 +57,7 @@ def watched_scenes(
     show.step("Watch films that the detector has not seen", commands[0])
     try:
         weights = _installed()
-        with _one_thread():
-            told = _watched(root, truth, scenes, weights, names)
+        told = _watched(root, truth, scenes, weights, names)
     except (InputError, UsageError) as error:
         show.say(f"   left out: {error}")
         return {"left_out": str(error)}, []
@@ -87,19 +86,6 @@ def _installed() -> Path:
         if find_spec(name) is None:
             raise UsageError(f"{name} is not installed: pip install 'roadaware[models]'")
     return installed_weights()
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Watch on one core: these films are small, and a core that waits for another, busy one is lost."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _watched(

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from roadaware.online.outcomes import Ending
     from roadaware.online.run_folder import Drawing
 
+_SMALL_BYTES = 20 << 20
+"""Weights below which a network runs on one thread, see `detector_of`."""
 _SOURCE = (
     "A video or GIF, a folder of pictures, a glob in quotes, the number of a camera (0), or an address "
     "(rtsp://, http://)."
@@ -47,6 +49,7 @@ _SECONDS = "Of the stream, after which to stop."
 _THRESHOLD = "Mean agentness that a tube needs to be told and drawn."
 _LABEL = "Score at which a label begins to be told; below two thirds of it, it no longer is."
 _IOU = "Overlap that a link of tubes needs; as the detector says unless told, or 0.5."
+_THREADS = "Of the detector; unless told one for a small network, else as many as there are cores."
 _RESCALE = "Scale pictures to the size of the first where a source changes it, instead of ending."
 
 
@@ -67,6 +70,7 @@ def watch(
     threshold: Annotated[float, Parameter(help=_THRESHOLD)] = 0.2,
     label_threshold: Annotated[float, Parameter(help=_LABEL)] = 0.3,
     iou: Annotated[float | None, Parameter(help=_IOU)] = None,
+    threads: Annotated[int, Parameter(help=_THREADS)] = 0,
     rescale: Annotated[bool, Parameter(help=_RESCALE), Switch] = False,
     overwrite: Overwrite = False,
     common: Common = USUAL,
@@ -91,12 +95,16 @@ def watch(
     config = _config(budget_ms, seconds, threshold, label_threshold, rescale=rescale)
     if iou is not None and not 0 <= iou < 1:
         raise UsageError(f"--iou is an overlap from 0 up to 1, not {iou:g}")
+    if threads < 0:
+        raise UsageError(f"--threads is 1 or more, or 0 for what suits the detector, not {threads}")
     if name is not None and not name.strip():
         raise UsageError("--name is empty; leave it out for the name of the file")
     files = list(weights) or [installed_weights()]
     clock = SystemClock()
     with closing(open_source(source, fps, clock=clock)) as opened:
         detector = detector_of(files)
+        if threads:
+            _use_threads(threads)
         config = replace(config, linker=linker_of(files, iou))
         paced: Source = Realtime(opened, clock) if realtime and not opened.live else opened
         folder = out or Path("runs") / f"watch-{_stem(opened)}"
@@ -153,6 +161,9 @@ def _config(
 def detector_of(files: Sequence[Path]) -> Detector:
     """What watches: a network, several, or an object detector.
 
+    A small network is run on one thread: threads that wait for each other after every layer of a few
+    milliseconds cost more than they bring, most of all beside other work.
+
     Args:
         files: as of `--weights`.
 
@@ -163,7 +174,16 @@ def detector_of(files: Sequence[Path]) -> Detector:
     from roadaware.models.opening import open_stream
 
     with console.working("opening the detector"):
-        return open_stream(files)
+        detector = open_stream(files)
+    if len(files) == 1 and files[0].is_file() and files[0].stat().st_size < _SMALL_BYTES:
+        _use_threads(1)
+    return detector
+
+
+def _use_threads(count: int) -> None:
+    import torch
+
+    torch.set_num_threads(count)
 
 
 def linker_of(files: Sequence[Path], iou: float | None = None) -> LinkerConfig:
