@@ -13,7 +13,7 @@ import polars as pl
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.pedestrians import PedestrianConfig, Task, evaluate
 from roadaware.metrics.result import MetricResult
-from roadaware.models import cards, model_class
+from roadaware.models import MODELS, cards, model_class
 from roadaware.models.crossing.features import VEHICLE_ACTIONS
 from roadaware.models.crossing.tabular import TabularModel
 from roadaware.scenes.moments import at_frames
@@ -171,7 +171,7 @@ def fit(scenes: Scenes, task: Task, name: str, **config: Any) -> TabularModel:
     """
     known = cards()
     if name in known and task not in known[name].tasks:
-        fitting = [other for other, card in known.items() if task in card.tasks]
+        fitting = [other for other in MODELS if task in known[other].tasks]
         raise UsageError(f"{name} does not answer {task}; {', '.join(fitting)} do")
     fields = {"labels": _n_labels(scenes, task), **TRIED[task].get(name, {}), **config}
     return model_class(name).create(**fields).fit(examples(scenes, "train"), examples(scenes, "val"))
