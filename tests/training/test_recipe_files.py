@@ -8,6 +8,7 @@ import pytest
 
 from roadaware.config import digest, from_dict, to_dict
 from roadaware.errors import InputError, UsageError
+from roadaware.training.pedestrians.recipe import PedestrianRecipe
 from roadaware.training.recipe import MachineRecipe, Recipe
 from roadaware.training.recipe_files import read_recipe, recipe_of
 
@@ -20,6 +21,15 @@ def test_every_config_that_ships_is_a_recipe(path: Path) -> None:
     recipe = read_recipe(path)
     assert recipe.name
     assert recipe.data.roots
+
+
+@pytest.mark.parametrize(
+    "path", sorted(CONFIGS[0].parent.glob("pedestrians/*.yaml")), ids=lambda path: path.stem
+)
+def test_every_config_of_a_predictor_that_ships_is_a_recipe(path: Path) -> None:
+    recipe = read_recipe(path)
+    assert isinstance(recipe, PedestrianRecipe)
+    assert recipe.name == path.stem
 
 
 @pytest.mark.parametrize(
