@@ -258,3 +258,17 @@ def test_a_recipe_that_was_written_before_a_field_was_known_is_the_same_recipe()
     assert runs._same(json.dumps(said), RECIPE)
     assert not runs._same(json.dumps(said), replace(RECIPE, doubt=DoubtConfig("last-flipout")))
     assert not runs._same("no JSON", RECIPE)
+
+
+@pytest.mark.parametrize(
+    ("split", "choose", "refused"),
+    [("train", "log_loss", True), ("val", "auc", True), ("val", "log_loss", False)],
+)
+def test_a_split_of_one_label_is_refused_where_nothing_can_come_of_it(folds, split, choose, refused):
+    one = {**folds, split: replace(folds[split], truth=torch.zeros_like(folds[split].truth))}
+    recipe = replace(RECIPE, choose=choose)
+    if refused:
+        with pytest.raises(InputError, match=f"'{split}' have one label"):
+            runs._check(one["train"], one["val"], recipe)
+    else:
+        runs._check(one["train"], one["val"], recipe)

@@ -7,39 +7,14 @@ from collections.abc import Callable
 import numpy as np
 
 from roadaware.errors import InputError
+from roadaware.scenes.readers.jaad_terms import APPEARANCE as FLAGS
 from roadaware.tasks.crossing_inputs.observations import Array, Observations
 
 NEEDS = "the 24 appearance flags of the boxes (JAAD, read with appearance=True)"
-FLAGS = (
-    "baby",
-    "backpack",
-    "bag_elbow",
-    "bag_hand",
-    "bag_left_side",
-    "bag_right_side",
-    "bag_shoulder",
-    "bicycle_motorcycle",
-    "cap",
-    "clothes_below_knee",
-    "clothes_lower_dark",
-    "clothes_lower_light",
-    "clothes_upper_dark",
-    "clothes_upper_light",
-    "hood",
-    "object",
-    "phone",
-    "pose_back",
-    "pose_front",
-    "pose_left",
-    "pose_right",
-    "stroller_cart",
-    "sunglasses",
-    "umbrella",
-)
 
 
 def appearance(seen: Observations) -> Array:
-    """(n, t, 24) 0 or 1 for each of `FLAGS`, NaN where unknown.
+    """(n, t, 24) 0 or 1 for each of `APPEARANCE` of JAAD's terms, NaN where unknown.
 
     Every pedestrian whom the protocols sample from JAAD has them, so that their presence tells nothing.
 

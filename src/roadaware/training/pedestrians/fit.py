@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from roadaware.errors import RoadawareError
 from roadaware.models.crossing.networks.base import CrossingNet
@@ -159,11 +158,7 @@ class Fitter:
             answers = each_frame(x)
             last = label_loss(answers[:, -1], wanted, weight, recipe.loss).mean()
             return last + frames_loss(answers[:, :-1], wanted, weight, recipe.loss)
-        said = self.network(x)
-        loss = label_loss(said["label"], wanted, weight, recipe.loss).mean()
-        for task, truth in self.train.further.items():
-            loss = loss + _further(task, said[task], truth[rows], recipe)
-        return loss
+        return label_loss(self.network(x)["label"], wanted, weight, recipe.loss).mean()
 
     def _judged(self, state: dict[str, Tensor]) -> float:
         """What weights are worth on validation."""
@@ -182,12 +177,3 @@ class Fitter:
         )
         self.network.load_state_dict(held)
         return found
-
-
-def _further(task: str, said: Tensor, truth: Tensor, recipe: PedestrianRecipe) -> Tensor:
-    """The loss of a further answer; what is unknown of it counts for nothing."""
-    if task == "grid":
-        return recipe.loss.grid * functional.cross_entropy(said, truth, ignore_index=-1)
-    known = ~truth.isnan()
-    loss = functional.smooth_l1_loss(said[known], truth[known], reduction="sum") / max(1, int(known.sum()))
-    return recipe.loss.trajectory * loss

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -25,13 +25,11 @@ class Fold:
         inputs: of n samples.
         truth: (n) indices of labels.
         soft: (n, k) what probabilities should be, instead of the truth; None where only that is known.
-        further: (n, ...) answers to further tasks, by name.
     """
 
     inputs: InputSet
     truth: Tensor
     soft: Tensor | None = None
-    further: Mapping[str, Tensor] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.inputs)

@@ -24,7 +24,6 @@ class NetworkRecipe:
         fields: of its config, over those of its size.
         inputs: what it reads, in order; those of its paper unless told.
         weights: a file with image weights to begin with, or a predictor to go on from.
-        tasks: further answers to learn, with their sizes: {trajectory: 30}.
     """
 
     name: str = "steady"
@@ -32,7 +31,6 @@ class NetworkRecipe:
     fields: dict[str, Any] = field(default_factory=dict)
     inputs: tuple[str, ...] = ()
     weights: str = ""
-    tasks: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,6 @@ class LossRecipe:
         consistency: of a network that answers at every frame, the weight of squared changes from frame to
             frame.
         every_frame: of such a network, the weight of the loss at earlier frames, from the fifth on.
-        trajectory, grid: weights of further answers.
     """
 
     label: Loss = "plain"
@@ -86,8 +83,6 @@ class LossRecipe:
     soft: bool = False
     consistency: float = 0.0
     every_frame: float = 0.0
-    trajectory: float = 1.0
-    grid: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import torch
 
 from roadaware import __version__
 from roadaware import config as configs
-from roadaware.errors import DiskError, RoadawareError, UsageError
+from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate
 from roadaware.metrics.result import MetricResult
 from roadaware.models import create, entry_of
@@ -81,7 +81,7 @@ def train(recipe: PedestrianRecipe, out: Path, progress: Progress | None = None)
 
     Raises:
         UsageError: if the recipe cannot be run, or the folder holds a run of another recipe.
-        InputError: if the annotations cannot be read, or lack an input.
+        InputError: if the annotations cannot be read, lack an input, or show one label only.
         DiskError: if the folder cannot be written to.
         RoadawareError: if every seed failed.
     """
@@ -91,6 +91,7 @@ def train(recipe: PedestrianRecipe, out: Path, progress: Progress | None = None)
     material = material_of(recipe.samples, recipe.task)
     names = recipe.network.inputs or entry_of(recipe.network.name).reads
     train_fold, held_out = (fold_of(material, split, names, recipe) for split in ("train", "val"))
+    _check(train_fold, held_out, recipe)
     predictors, validation, failed = {}, {}, {}
     for place, seed in enumerate(recipe.seeds):
         folder = out / f"seed-{seed}"
@@ -152,6 +153,18 @@ def _metrics(recipe: PedestrianRecipe) -> PedestrianConfig:
     return named(recipe.task)
 
 
+def _check(train_fold: Fold, held_out: Fold, recipe: PedestrianRecipe) -> None:
+    """Refuse samples of one label, from which nothing is learnt and among which nothing is ranked."""
+    ranked = recipe.choose in ("average_precision", "auc")
+    for split, fold, needed in (("train", train_fold, True), ("val", held_out, ranked)):
+        if needed and len(set(fold.truth.tolist())) < 2:
+            what = "nothing is learnt" if split == "train" else f"{recipe.choose} chooses nothing"
+            raise InputError(
+                f"all {len(fold):,} samples of split '{split}' have one label: {what} by them",
+                hint="look at the list of its videos, or choose by log_loss",
+            )
+
+
 def _claim(recipe: PedestrianRecipe, out: Path) -> None:
     """Write the recipe into an empty folder, or find the same one there."""
     text = json.dumps(configs.to_dict(recipe), indent=2) + "\n"
@@ -207,9 +220,7 @@ def network_of(
     base = entry.config_class.small() if wanted.size == "small" else entry.config_class()
     config = configs.from_dict(entry.config_class, {**configs.to_dict(base), **wanted.fields})
     torch.manual_seed(seed)
-    network: CrossingNet = create(
-        wanted.name, config=config, shapes=shapes, labels=labels, tasks=dict(wanted.tasks)
-    )
+    network: CrossingNet = create(wanted.name, config=config, shapes=shapes, labels=labels)
     if wanted.weights:
         from roadaware.models.crossing.published import load_image_weights
 
