@@ -1,0 +1,1 @@
+"""Predictors away from home: trained on one set of pedestrians, tested on every other."""
