@@ -34,6 +34,14 @@ class LastLayer(nn.Linear):
             x: (n, width).
             chance: what it is drawn from.
         """
+        return functional.linear(x, self.drawn_weight(chance), self.bias)
+
+    def drawn_weight(self, chance: torch.Generator) -> Tensor:
+        """(n_scores, width) the weights of one pass; what is dropped has weight 0.
+
+        Args:
+            chance: what it is drawn from.
+        """
         raise NotImplementedError
 
 
@@ -55,10 +63,10 @@ class DropoutLast(LastLayer):
         """(..., n_scores) with inputs dropped in training, each sample's own."""
         return super().forward(self.drop(input))
 
-    def drawn(self, x: Tensor, chance: torch.Generator) -> Tensor:
-        """(n, n_scores) with the same inputs dropped of all samples."""
-        kept = torch.rand(x.shape[-1], generator=chance) >= self.drop.p
-        return super().forward(x * (kept / (1 - self.drop.p)).to(x))
+    def drawn_weight(self, chance: torch.Generator) -> Tensor:
+        """(n_scores, width) with the same inputs dropped for all scores."""
+        kept = torch.rand(self.in_features, generator=chance) >= self.drop.p
+        return self.weight * (kept / (1 - self.drop.p)).to(self.weight)
 
 
 class FlipoutLast(LastLayer):
@@ -94,10 +102,10 @@ class FlipoutLast(LastLayer):
         into, out = self._signs(input, self.in_features), self._signs(input, self.out_features)
         return mean + functional.linear(input * into, shared) * out
 
-    def drawn(self, x: Tensor, chance: torch.Generator) -> Tensor:
-        """(n, n_scores) with weights drawn once for all samples."""
+    def drawn_weight(self, chance: torch.Generator) -> Tensor:
+        """(n_scores, width) drawn from their distributions."""
         noise = torch.randn(self.weight.shape, generator=chance).to(self.weight)
-        return functional.linear(x, self.weight + self.spread * noise, self.bias)
+        return self.weight + self.spread * noise
 
     def divergence(self) -> Tensor:
         """Scalar KL(weights || prior) in nats, summed over all weights.

@@ -44,6 +44,29 @@ def sampled(
     return torch.cat(parts, 1) if parts else torch.zeros(n, 0, network.n_scores)
 
 
+def last_weights(network: CrossingNet, doubt: DoubtConfig, n: int, seed: int = 0) -> Tensor:
+    """(passes, n_scores, width) weights of the last layer in the passes of `sampled`, its bias apart.
+
+    Whoever has the embedding of a sample has all its passes by one product.
+
+    Args:
+        network: of a predictor.
+        doubt: what differs; not all dropout.
+        n: how many passes.
+        seed: as `sampled` takes it.
+
+    Raises:
+        UsageError: if there are no passes, or they differ before the last layer.
+    """
+    if n < 1 or doubt.kind == "dropout":
+        raise UsageError("there is at least one pass, and what differs is the last layer alone")
+    last = network.last
+    with torch.inference_mode():
+        if not doubt.draws or not isinstance(last, LastLayer):
+            return last.weight.expand(n, -1, -1).clone()
+        return torch.stack([last.drawn_weight(_chance(seed, each)) for each in range(n)])
+
+
 def _batch(
     network: CrossingNet, doubt: DoubtConfig, x: dict[str, Tensor], n: int, place: tuple[int, int]
 ) -> Tensor:

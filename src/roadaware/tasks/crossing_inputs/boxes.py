@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from roadaware.tasks.crossing_inputs.observations import Array, Observations
+Array = npt.NDArray[np.float64]
 
 NEEDS = "boxes with tubes, and width_px and height_px of the videos"
 PIXELS_NEED = "boxes with tubes"
@@ -17,7 +20,38 @@ PUBLISHED_HEIGHT_PX = 1080
 CENTRE = ("x", "y", "log_width", "log_height", "x_velocity", "y_velocity", "width_growth", "height_growth")
 
 
-def shares(seen: Observations) -> Array:
+class Boxes(Protocol):
+    """Boxes of n pedestrians over t frames, of samples of tables or of a stream."""
+
+    @property
+    def corners_px(self) -> Array:
+        """(n, t, 4) x1, y1, x2, y2 in pixels."""
+
+    @property
+    def size_px(self) -> Array:
+        """(n, 2) width and height of each picture."""
+
+    @property
+    def steps_frames(self) -> Array:
+        """(n, t) frames from the box before; NaN where there is none to look back to."""
+
+
+@dataclass(frozen=True, eq=False)
+class GivenBoxes:
+    """Boxes that stand in no table.
+
+    Args:
+        corners_px: (n, t, 4) x1, y1, x2, y2.
+        size_px: (n, 2) width and height of each picture.
+        steps_frames: (n, t) frames from the box before; NaN where there is none to look back to.
+    """
+
+    corners_px: Array
+    size_px: Array
+    steps_frames: Array
+
+
+def shares(seen: Boxes) -> Array:
     """(n, t, 4) x1, y1, x2, y2 as shares of the picture's width and height.
 
     A box that leaves the picture has shares below 0 or above 1.
@@ -25,7 +59,7 @@ def shares(seen: Observations) -> Array:
     return np.asarray(seen.corners_px / np.tile(seen.size_px, 2)[:, None, :])
 
 
-def pixels(seen: Observations) -> Array:
+def pixels(seen: Boxes) -> Array:
     """(n, t, 4) x1, y1, x2, y2 in pixels of the original picture.
 
     Source: Kotseruba et al., WACV 2021; PCPA and C3D are given absolute boxes.
@@ -33,7 +67,7 @@ def pixels(seen: Observations) -> Array:
     return seen.corners_px
 
 
-def from_first(seen: Observations) -> Array:
+def from_first(seen: Boxes) -> Array:
     """(n, t, 4) shares less those of the first observed box; the first step is 0.
 
     The published code drops that first step of every input; here it stays, so that all inputs have the
@@ -45,7 +79,7 @@ def from_first(seen: Observations) -> Array:
     return np.asarray(held - held[:, :1])
 
 
-def from_last(seen: Observations) -> Array:
+def from_last(seen: Boxes) -> Array:
     """(n, t, 4) shares less those of the last observed box; the last step is 0.
 
     Source: Rasouli and Kotseruba, IV 2024 (`norm_bbox`).
@@ -54,7 +88,7 @@ def from_last(seen: Observations) -> Array:
     return np.asarray(held - held[:, -1:])
 
 
-def scaled(seen: Observations) -> Array:
+def scaled(seen: Boxes) -> Array:
     """(n, t, 4) corners over the area of the box, in 1 / pixel of a picture 1080 high: a cue of depth.
 
     A box narrower than 0.34 of its height counts as that wide, and no box as smaller than a pixel.
@@ -67,7 +101,7 @@ def scaled(seen: Observations) -> Array:
     return np.asarray(corners / (width * height)[..., None])
 
 
-def centre(seen: Observations) -> Array:
+def centre(seen: Boxes) -> Array:
     """(n, t, 8) centre in shares, log of width and height in shares, and what each changes by in a frame.
 
     Velocities look back to the box before, over as many frames as lie between. At the first observed box,
@@ -87,7 +121,7 @@ def centre(seen: Observations) -> Array:
     return np.concatenate([here, change], axis=-1)
 
 
-FORMS: dict[str, tuple[Callable[[Observations], Array], str]] = {
+FORMS: dict[str, tuple[Callable[[Boxes], Array], str]] = {
     "boxes": (shares, NEEDS),
     "boxes:pixels": (pixels, PIXELS_NEED),
     "boxes:first": (from_first, NEEDS),

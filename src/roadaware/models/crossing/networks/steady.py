@@ -144,12 +144,18 @@ class Steady(CrossingNet):
             state: of `start` or of the step before, a row for each pedestrian.
             frame: by name, (B, d); may hold NaN.
         """
+        state, embedding = self.follow(state, frame)
+        answers: Tensor = self.last(embedding)
+        return state, answers
+
+    def follow(self, state: State, frame: Mapping[str, Tensor]) -> tuple[State, Tensor]:
+        """What to remember, and (B, width) what the last layer sees of one more frame; as `step`."""
         x, after = self._entered({name: self._standard(name, frame[name]) for name in self.shapes}), []
         for layer, before in zip(self._layers(), state, strict=True):
             x, kept = layer.step(x, before)
             after.append(kept)
-        answers: Tensor = self.last(self.norm(x))
-        return tuple(after), answers
+        embedding: Tensor = self.norm(x)
+        return tuple(after), embedding
 
     def _layers(self) -> list[_LookingBack]:
         return cast(list[_LookingBack], list(self.back))
