@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from roadaware.training.pedestrians.run import Judged, Trained
 
 _SHOWN = ("auc", "average_precision", "balanced_accuracy", "accuracy", "f1", "soft_f1", "hard_f1")
+_AHEAD = {
+    "ade_px": "ADE px",
+    "fde_px": "FDE px",
+    "arb_px": "ARB px",
+    "frb_px": "FRB px",
+    "grid_accuracy": "cell",
+}
 _RESULTS = "results.json"
 _DRAWS = 1000
 
@@ -35,7 +42,13 @@ def train_predictors(recipe: PedestrianRecipe, out: Path | None) -> Outcome:
         judged = judge(trained, draws=_DRAWS)
     data = _data(folder, trained, judged)
     output.write_text(folder / _RESULTS, output.json_text(data))
-    return Outcome(_text(folder, trained, judged), data)
+    return Outcome(_text(folder, trained, judged), data, _failed(trained))
+
+
+def _failed(trained: Trained) -> str | None:
+    """How many seeds failed, in words; None if all came to an end."""
+    failed, seeds = len(trained.failed), len(trained.recipe.seeds)
+    return f"{failed} of {seeds} seeds failed; the others stand in the results" if failed else None
 
 
 def _text(folder: Path, trained: Trained, judged: Judged) -> str:
@@ -51,10 +64,24 @@ def _text(folder: Path, trained: Trained, judged: Judged) -> str:
         f"{len(judged.scenes.samples):,} samples; 95 % intervals over pedestrians",
         text.table(["", *shown], rows, left=1),
         f"chosen on validation by {recipe.choose}; by seed {best}",
+        *_ahead(judged),
         *(f"seed {seed} failed: {why}" for seed, why in trained.failed.items()),
         f"wrote {folder}",
     ]
     return "\n".join(lines)
+
+
+def _ahead(judged: Judged) -> list[str]:
+    """What answers about the future are worth, as a table; nothing for networks that give none."""
+    if not judged.ahead:
+        return []
+    shown = [name for name in _AHEAD if any(name in found for found in judged.ahead.values())]
+    rows = [
+        (name, *(text.number(found.get(metric), 1 if metric.endswith("px") else 3) for metric in shown))
+        for name, found in judged.ahead.items()
+    ]
+    told = text.table(["boxes ahead", *(_AHEAD[metric] for metric in shown)], rows)
+    return ["", told, "pixels are those of the original pictures; cell is the share of right final cells", ""]
 
 
 def _with_interval(metrics: Any, name: str) -> str:
@@ -75,4 +102,5 @@ def _data(folder: Path, trained: Trained, judged: Judged) -> dict[str, Any]:
         "validation": {str(seed): value for seed, value in trained.validation.items()},
         "failed": {str(seed): why for seed, why in trained.failed.items()},
         "test": {name: metrics.values() for name, metrics in judged.metrics.items()},
+        "ahead": judged.ahead,
     }

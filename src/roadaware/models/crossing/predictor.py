@@ -73,11 +73,24 @@ class Predictor:
             InputError: if an input is missing or has another shape.
         """
         self.check(given)
-        self.network.eval()
-        with torch.inference_mode():
-            parts = [self.network(x)["label"] for x in batches(given, self.inputs, batch)]
-        found = torch.cat(parts) if parts else torch.zeros(0, self.network.n_scores)
-        return np.asarray(found.double().numpy() / self.temperature, dtype=np.float64)
+        return np.asarray(answers(self.network, given, ("label",), batch)["label"] / self.temperature)
+
+    def also(self, given: InputSet, batch: int = 4096) -> dict[str, Array]:
+        """Answers beside the label, of the tasks that the network was taught; none for most networks.
+
+        `trajectory` (n, horizon, 4) holds boxes ahead in shares of the picture less those of the last
+        observed box, `grid` (n, cells) the probability of each cell that the last of them may lie in. Both
+        are of the mean weights. `roadaware.tasks.futures` has the same of the truth.
+
+        Args:
+            given: as `logits` takes it.
+            batch: samples at a time.
+        """
+        self.check(given)
+        found = answers(self.network, given, tuple(self.network.tasks), batch)
+        if "grid" in found:
+            found["grid"] = squashed(found["grid"])
+        return found
 
     def probabilities(self, given: InputSet, batch: int = 4096) -> Array:
         """(n, k) probabilities: of label 1 with two labels, else of each, rows summing to 1.
@@ -207,6 +220,34 @@ def is_predictor(path: Path) -> bool:
         return bool(_read(path)[1].get("format") == _FORMAT)
     except (RoadawareError, OSError):
         return False
+
+
+def answers(
+    network: CrossingNet, given: InputSet, tasks: tuple[str, ...], batch: int = 4096
+) -> dict[str, Array]:
+    """What a network says in eval mode, before any sigmoid or softmax.
+
+    Args:
+        network: is asked.
+        given: n samples with its inputs.
+        tasks: `label` (n, n_scores) and those it was made for; nothing is asked where there are none.
+        batch: samples at a time; pictures go in smaller ones.
+    """
+    if not tasks:
+        return {}
+    network.eval()
+    parts: dict[str, list[Tensor]] = {task: [] for task in tasks}
+    with torch.inference_mode():
+        for x in batches(given, tuple(network.shapes), batch):
+            said = network(x)
+            for task in tasks:
+                parts[task].append(said[task])
+    horizon, cells = (network.tasks.get(task, 0) for task in ("trajectory", "grid"))
+    empty = {"label": (network.n_scores,), "trajectory": (horizon, 4), "grid": (cells,)}
+    return {
+        task: torch.cat([torch.zeros(0, *empty[task]), *held]).double().numpy()
+        for task, held in parts.items()
+    }
 
 
 def batches(given: InputSet, names: tuple[str, ...], size: int) -> Iterator[dict[str, Tensor]]:

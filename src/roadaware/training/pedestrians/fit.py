@@ -5,22 +5,27 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from roadaware import __version__
 from roadaware.errors import RoadawareError
 from roadaware.models.crossing.networks.base import CrossingNet
-from roadaware.models.crossing.predictor import batches, squashed
+from roadaware.models.crossing.predictor import answers, squashed
 from roadaware.models.doubt.last_layer import divergence
+from roadaware.tasks.futures import worth_ahead
 from roadaware.training.pedestrians.choosing import worth
 from roadaware.training.pedestrians.folds import Drawn, Fold, moments
+from roadaware.training.pedestrians.heads import Heads
 from roadaware.training.pedestrians.losses import frames_loss, label_loss, target, weights_of
 from roadaware.training.pedestrians.mirroring import turnable, turned, turned_answers
+from roadaware.training.pedestrians.progress import Keeper
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
-from roadaware.training.schedule import Average, optimizer_of, rate, set_rate
+from roadaware.training.schedule import Average, go_on, optimizer_of, rate, set_rate
 
 Epoch = Callable[["Score"], None]
 
@@ -39,11 +44,13 @@ class Score:
         epoch: from 1.
         loss: mean of the epoch.
         worth: on validation, by the recipe's criterion; NaN where that means nothing.
+        ahead: what the heads beside the label are worth on validation, see `tasks.futures.worth_ahead`.
     """
 
     epoch: int
     loss: float
     worth: float
+    ahead: dict[str, float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,29 @@ class Fitted:
     best: int
 
 
+@dataclass
+class _Progress:
+    """How far a fit is.
+
+    Args:
+        step: steps done.
+        done: of these in the epoch that is under way.
+        losses: of that epoch so far.
+        curve: epochs that are over, as the fields of `Score`.
+        best: what the best of them was worth.
+        chosen: its number from 1, 0 before there is one.
+        kept: the weights of then.
+    """
+
+    step: int = 0
+    done: int = 0
+    losses: list[float] = field(default_factory=list)
+    curve: list[dict[str, Any]] = field(default_factory=list)
+    best: float = -math.inf
+    chosen: int = 0
+    kept: dict[str, Tensor] = field(default_factory=dict)
+
+
 class Fitter:
     """One fit.
 
@@ -68,6 +98,9 @@ class Fitter:
         validation: what decides which epoch is kept.
         recipe: how.
         seed: of the order, of dropout and of mirroring.
+
+    Raises:
+        UsageError: if the network lacks a head that is to learn, or an input a known mirror image.
     """
 
     def __init__(
@@ -85,95 +118,142 @@ class Fitter:
             train.soft if train.soft is not None else target(train.truth, labels, recipe.loss.smoothing)
         )
         self.weight = weights_of(train.truth, labels, recipe.loss.balance)[train.truth]
+        self.heads = Heads.of(network, train.ahead, recipe) if network.tasks and train.ahead else None
         self.drawn = Drawn(train, recipe.batch, seed)
         self.steps = max(1, round(recipe.schedule.epochs * self.drawn.steps))
         self.optimizer = optimizer_of(network, recipe.schedule)
         self.average = Average(network.state_dict(), recipe.schedule.ema) if recipe.schedule.ema else None
         self.chance = torch.Generator().manual_seed(seed)
+        self._at = _Progress()
 
-    def fit(self, told: Epoch | None = None) -> Fitted:
+    def fit(self, told: Epoch | None = None, keeper: Keeper | None = None) -> Fitted:
         """Train to the end or until it gets no better, and leave the network as it was at its best.
 
         Args:
             told: of every epoch.
+            keeper: saves the fit on its way, and knows where it stood.
 
         Raises:
             DivergedFitError: if the loss is no number any more.
+            StoppedFitError: if it was to stop; the keeper knows how far it came.
         """
-        curve: list[Score] = []
-        best, kept = -math.inf, copy.deepcopy(self.network.state_dict())
-        chosen, step = 0, 0
-        for epoch in range(math.ceil(self.steps / max(1, self.drawn.steps))):
-            loss, step = self._epoch(epoch, step)
+        keeper, at = keeper or Keeper(), self._at
+        if (state := keeper.open(self._of)) is not None:
+            self._go_on(state)
+        while not self._over:
+            loss, epoch = self._epoch(keeper), len(at.curve) + 1
             state = self.average.state if self.average else self.network.state_dict()
-            found = self._judged(state)
-            curve.append(Score(epoch + 1, loss, found))
+            score = Score(epoch, loss, *self._judged(state))
+            if score.worth > at.best or not at.chosen:
+                at.best = -math.inf if math.isnan(score.worth) else score.worth
+                at.kept, at.chosen = copy.deepcopy(dict(state)), epoch
+            at.curve.append(dict(vars(score)))
+            at.done, at.losses = 0, []
             if told is not None:
-                told(curve[-1])
-            if found > best or not chosen:
-                best, kept, chosen = found, copy.deepcopy(dict(state)), epoch + 1
-            if self.recipe.patience and epoch + 1 - chosen >= self.recipe.patience:
-                break
-        self.network.load_state_dict(kept)
+                told(score)
+        self.network.load_state_dict(at.kept)
         self.network.eval()
-        return Fitted(tuple(curve), chosen)
+        return Fitted(tuple(Score(**each) for each in at.curve), at.chosen)
 
-    def _epoch(self, epoch: int, step: int) -> tuple[float, int]:
-        """The mean loss of an epoch, and the number of the step behind it."""
+    @property
+    def _over(self) -> bool:
+        """Whether all epochs are over, or enough of them without a better one."""
+        epochs, patience = len(self._at.curve), self.recipe.patience
+        late = patience and epochs - self._at.chosen >= patience
+        return bool(epochs >= math.ceil(self.steps / max(1, self.drawn.steps)) or (epochs and late))
+
+    def _epoch(self, keeper: Keeper) -> float:
+        """The mean loss of an epoch, or of what was left of it."""
+        at, epoch = self._at, len(self._at.curve)
         self.network.train()
-        torch.manual_seed(self.seed * 1_000_003 + epoch)
-        losses = []
-        for rows, x in self.drawn.epoch(epoch):
-            if step >= self.steps:
+        if not at.done:
+            torch.manual_seed(self.seed * 1_000_003 + epoch)
+        for rows, x in self.drawn.epoch(epoch, at.done):
+            if at.step >= self.steps:
                 break
-            set_rate(self.optimizer, rate(self.recipe.schedule, step, self.steps))
-            loss = self._loss(torch.from_numpy(rows), x)
-            prior = divergence(self.network)
-            if prior is not None:  # the negative evidence lower bound, for one sample
-                loss = loss + prior / len(self.train)
-            value = float(loss.detach())
-            if not math.isfinite(value):
-                raise DivergedFitError(
-                    f"the loss of seed {self.seed} is {value} in epoch {epoch + 1}; the fit is left: lower "
-                    "schedule.lr, or look for inputs that are huge"
-                )
-            self.optimizer.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            if self.recipe.schedule.clip_norm:
-                torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.schedule.clip_norm)
-            self.optimizer.step()
-            if self.average:
-                self.average.follow(self.network.state_dict(), step)
-            losses.append(value)
-            step += 1
-        return float(np.mean(losses)), step
+            at.losses.append(self._step(torch.from_numpy(rows), x, epoch))
+            at.step += 1
+            at.done += 1
+            if keeper.due:
+                keeper.save(self._state)
+        return float(np.mean(at.losses))
+
+    def _step(self, rows: Tensor, x: dict[str, Tensor], epoch: int) -> float:
+        """The loss of a batch, from which one step was learnt."""
+        set_rate(self.optimizer, rate(self.recipe.schedule, self._at.step, self.steps))
+        loss = self._loss(rows, x)
+        prior = divergence(self.network)
+        if prior is not None:  # the negative evidence lower bound, for one sample
+            loss = loss + prior / len(self.train)
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            self._diverged(f"the loss of seed {self.seed} is {value} in epoch {epoch + 1}")
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        if self.recipe.schedule.clip_norm:
+            torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.schedule.clip_norm)
+        self.optimizer.step()
+        if self.average:
+            self.average.follow(self.network.state_dict(), self._at.step)
+        return value
 
     def _loss(self, rows: Tensor, x: dict[str, Tensor]) -> Tensor:
         recipe, wanted, weight = self.recipe, self.wanted[rows], self.weight[rows]
+        which = torch.zeros(len(rows), dtype=torch.bool)
         if recipe.flip:
             which = torch.rand(len(rows), generator=self.chance) < recipe.flip
             x, wanted = turned(x, which), turned_answers(wanted, which, regions=recipe.task == "risk")
         each_frame = getattr(self.network, "every_frame", None)
         if each_frame is not None and (recipe.loss.every_frame or recipe.loss.consistency):
-            answers = each_frame(x)
-            last = label_loss(answers[:, -1], wanted, weight, recipe.loss).mean()
-            return last + frames_loss(answers[:, :-1], wanted, weight, recipe.loss)
-        return label_loss(self.network(x)["label"], wanted, weight, recipe.loss).mean()
+            frames = each_frame(x)
+            last = label_loss(frames[:, -1], wanted, weight, recipe.loss).mean()
+            return last + frames_loss(frames[:, :-1], wanted, weight, recipe.loss)
+        said = self.network(x)
+        loss = label_loss(said["label"], wanted, weight, recipe.loss).mean()
+        return loss if self.heads is None else loss + self.heads.loss(said, rows, which)
 
-    def _judged(self, state: dict[str, Tensor]) -> float:
-        """What weights are worth on validation."""
+    def _judged(self, state: dict[str, Tensor]) -> tuple[float, dict[str, float | None]]:
+        """What weights are worth on validation: by the criterion, and their answers about the future."""
         held = {name: value.clone() for name, value in self.network.state_dict().items()}
         self.network.load_state_dict(state)
-        self.network.eval()
-        with torch.inference_mode():
-            parts = [
-                self.network(x)["label"]
-                for x in batches(self.validation.inputs, tuple(self.network.shapes), 4096)
-            ]
-        found = worth(
-            self.recipe.choose,
-            squashed(torch.cat(parts).double().numpy()),
-            self.validation.truth.numpy(),
-        )
+        said = answers(self.network, self.validation.inputs, ("label", *self.network.tasks))
         self.network.load_state_dict(held)
-        return found
+        if not all(np.isfinite(values).all() for values in said.values()):
+            self._diverged(f"what seed {self.seed} says about validation is no number")
+        found = worth(self.recipe.choose, squashed(said.pop("label")), self.validation.truth.numpy())
+        future = self.validation.ahead
+        return found, {} if future is None or not said else worth_ahead(said, future)
+
+    def _diverged(self, what: str) -> None:
+        raise DivergedFitError(
+            f"{what}; the fit is left: lower schedule.lr, or look for inputs that are huge"
+        )
+
+    @property
+    def _of(self) -> dict[str, Any]:
+        """What a saved state belongs to."""
+        shapes = {name: list(shape) for name, shape in self.network.shapes.items()}
+        return {"seed": self.seed, "samples": len(self.train), "shapes": shapes, "code": __version__}
+
+    @property
+    def _state(self) -> dict[str, Any]:
+        """Everything that the fit needs to go on."""
+        return {
+            "of": self._of,
+            "progress": vars(self._at),
+            "network": self.network.state_dict(),
+            "average": self.average.state if self.average else None,
+            "optimizer": self.optimizer.state_dict(),
+            "turns": self.chance.get_state(),
+            "chance": torch.get_rng_state(),
+        }
+
+    def _go_on(self, state: dict[str, Any]) -> None:
+        for name, value in state["progress"].items():
+            setattr(self._at, name, value)
+        self.network.load_state_dict(state["network"])
+        if self.average:
+            self.average.load(state["average"])
+        go_on(self.optimizer, state["optimizer"])
+        self.chance.set_state(state["turns"])
+        torch.set_rng_state(state["chance"])

@@ -13,6 +13,7 @@ from torch import Tensor
 from roadaware.errors import InputError
 from roadaware.models.crossing.inputs import InputSet
 from roadaware.models.crossing.predictor import as_tensor
+from roadaware.tasks.futures import Futures
 
 Ints = npt.NDArray[np.int64]
 
@@ -25,11 +26,13 @@ class Fold:
         inputs: of n samples.
         truth: (n) indices of labels.
         soft: (n, k) what probabilities should be, instead of the truth; None where only that is known.
+        ahead: what comes behind the observations; None where nobody asks.
     """
 
     inputs: InputSet
     truth: Tensor
     soft: Tensor | None = None
+    ahead: Futures | None = None
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -72,14 +75,15 @@ class Drawn:
         """Of an epoch."""
         return len(self.fold) // self.batch
 
-    def epoch(self, number: int) -> Iterator[tuple[Ints, dict[str, Tensor]]]:
+    def epoch(self, number: int, begin: int = 0) -> Iterator[tuple[Ints, dict[str, Tensor]]]:
         """Rows and inputs of each batch.
 
         Args:
             number: of the epoch, from 0; it and the seed decide the order.
+            begin: batches that are left out, since they are done.
         """
         order = np.random.default_rng([self.seed, number]).permutation(len(self.fold))
-        for step in range(self.steps):
+        for step in range(begin, self.steps):
             rows = order[step * self.batch : (step + 1) * self.batch].astype(np.int64)
             yield rows, self.take(rows)
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from roadaware.errors import UsageError
 from roadaware.models.crossing.inputs import named
+from roadaware.tasks.crossing_inputs.grid import COLUMNS
 
 
 def _whole(values: Tensor) -> Tensor:
@@ -21,8 +22,12 @@ def _boxes(values: Tensor) -> Tensor:
     return torch.stack([1 - x2, y1, 1 - x1, y2], -1)
 
 
-def _moved(values: Tensor) -> Tensor:
-    """x1, y1, x2, y2 less those of a box."""
+def turned_moves(values: Tensor) -> Tensor:
+    """(..., 4) x1, y1, x2, y2 less those of a box.
+
+    Args:
+        values: (..., 4).
+    """
     x1, y1, x2, y2 = values.unbind(-1)
     return torch.stack([-x2, y1, -x1, y2], -1)
 
@@ -40,15 +45,25 @@ def _crop(values: Tensor) -> Tensor:
     return values.flip(-1)
 
 
+def turned_cells(values: Tensor) -> Tensor:
+    """(...) the cell at the other side of the picture.
+
+    Args:
+        values: (...) numbers of cells, row by row from 0.
+    """
+    return values + (COLUMNS - 1) - 2 * (values % COLUMNS)
+
+
 _TURNS: dict[str, Callable[[Tensor], Tensor]] = {
     "boxes": _boxes,
-    "boxes:first": _moved,
-    "boxes:last": _moved,
+    "boxes:first": turned_moves,
+    "boxes:last": turned_moves,
     "centre": _centre,
     "ego:action": _whole,
     "ego:code": _whole,
     "ego:speed": _whole,
     "traffic": _whole,
+    "grid": turned_cells,
     "crop:box": _crop,
     "crop:context": _crop,
     "crop:surround": _crop,

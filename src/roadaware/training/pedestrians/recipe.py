@@ -12,6 +12,7 @@ from roadaware.training.recipe import ScheduleRecipe
 Task = Literal["action", "intention", "risk"]
 Criterion = Literal["average_precision", "auc", "log_loss", "balanced_accuracy"]
 Loss = Literal["plain", "ordinal"]
+PathLoss = Literal["logcosh", "squares"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class SamplesRecipe:
         fields: of the protocol that are replaced.
         dense: cut the samples of train at every frame, instead of every so many; validation and test stay.
         media: folder of the films; where the annotations lie unless told.
+        poses: a file of poses or a folder of pickles; the tables' joints unless told.
         leaks: allow inputs that tell the label.
     """
 
@@ -57,6 +59,7 @@ class SamplesRecipe:
     fields: dict[str, Any] = field(default_factory=dict)
     dense: bool = False
     media: str = ""
+    poses: str = ""
     leaks: bool = False
 
 
@@ -86,6 +89,23 @@ class LossRecipe:
 
 
 @dataclass(frozen=True)
+class TasksRecipe:
+    """What a network learns beside its label, where its paper has a head for that.
+
+    Args:
+        trajectory, grid: weights of the losses of boxes ahead and of the cell that they end in; 1 where the
+            network has the head unless told, 0 for none.
+        horizon_frames: boxes ahead; as many as the protocol keeps free behind the observation unless told.
+        path: `logcosh` of each side of a box, or `squares`; in deviations of the sides on train.
+    """
+
+    trajectory: float | None = None
+    grid: float | None = None
+    horizon_frames: int = 0
+    path: PathLoss = "logcosh"
+
+
+@dataclass(frozen=True)
 class PedestrianRecipe:
     """Training of one network under one protocol, over several seeds.
 
@@ -93,7 +113,7 @@ class PedestrianRecipe:
         name: of what comes out.
         task: what is asked.
         seeds: one fit each.
-        network, samples, loss, schedule: its parts; the schedule counts epochs.
+        network, samples, loss, tasks, schedule: its parts; the schedule counts epochs.
         doubt: what differs when the predictor is asked again.
         batch: samples in a step.
         flip: chance that a sample is mirrored, left to right.
@@ -113,6 +133,7 @@ class PedestrianRecipe:
     network: NetworkRecipe = field(default_factory=NetworkRecipe)
     samples: SamplesRecipe = field(default_factory=SamplesRecipe)
     loss: LossRecipe = field(default_factory=LossRecipe)
+    tasks: TasksRecipe = field(default_factory=TasksRecipe)
     schedule: ScheduleRecipe = field(default_factory=lambda: ScheduleRecipe(epochs=30, optimizer="adamw"))
     doubt: DoubtConfig = field(default_factory=DoubtConfig)
     batch: int = 128
@@ -135,6 +156,10 @@ class PedestrianRecipe:
             (0 <= self.loss.balance <= 1, "loss.balance lies in [0, 1]"),
             (not self.loss.soft or self.task == "intention", "loss.soft is for intention"),
             (self.loss.label == "plain" or self.task == "risk", "loss.label: ordinal is for risk"),
+            (
+                min(self.tasks.trajectory or 0, self.tasks.grid or 0, self.tasks.horizon_frames) >= 0,
+                "tasks.trajectory, grid and horizon_frames are 0 or more",
+            ),
             (self.patience >= 0 and self.threads >= 0, "patience and threads are 0 or more"),
             (self.schedule.steps == 0, "schedule counts epochs"),
             (bool(self.samples.root), "samples.root names the annotations"),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import signal
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,22 +19,36 @@ from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate
 from roadaware.metrics.result import MetricResult
 from roadaware.models import create, entry_of
+from roadaware.models.crossing.inputs import InputSet
 from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.predictor import Array, Predictor
 from roadaware.models.doubt.last_layer import with_doubt
 from roadaware.scenes.disk import atomic_write
 from roadaware.scenes.predictions import Predictions, of_samples
 from roadaware.scenes.tables import Meta, Scenes
+from roadaware.tasks.futures import Futures, worth_ahead, worth_straight_on
 from roadaware.tasks.pedestrians import split_samples
 from roadaware.training.pedestrians.choosing import worth
 from roadaware.training.pedestrians.fit import Fitted, Fitter, Score
 from roadaware.training.pedestrians.folds import Fold
-from roadaware.training.pedestrians.recipe import PedestrianRecipe
+from roadaware.training.pedestrians.heads import sizes_of
+from roadaware.training.pedestrians.progress import Keeper, StoppedFitError
+from roadaware.training.pedestrians.recipe import PedestrianRecipe, SamplesRecipe
 from roadaware.training.pedestrians.samples import Material, fold_of, material_of
+from roadaware.training.stopping import Stop, stoppable
 
 Progress = Callable[[int, int, str], None]
 _log = logging.getLogger("roadaware")
-MODEL, FACTS, RECIPE = "model.safetensors", "fit.json", "recipe.json"
+MODEL, FACTS, RECIPE, LAST = "model.safetensors", "fit.json", "recipe.json", "last.ckpt"
+STRAIGHT_ON = "constant velocity"
+"""The row of the rule beside the networks that tell where pedestrians go."""
+Worth = dict[str, float | None]
+
+
+class FailedSeedsError(RoadawareError):
+    """No seed of a run came to an end."""
+
+    exit_code = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,17 +78,22 @@ class Judged:
         scenes: with the samples of the split alone.
         predictions: by seed; `mean` is the mean of their probabilities.
         metrics: of each.
+        ahead: of each, what its boxes ahead and cells are worth, see `tasks.futures.worth_ahead`; beside them
+            the rule that pedestrians go on as observed. Empty for networks that do not tell.
     """
 
     scenes: Scenes
     predictions: dict[str, Predictions]
     metrics: dict[str, MetricResult]
+    ahead: dict[str, Worth] = field(default_factory=dict)
 
 
 def train(recipe: PedestrianRecipe, out: Path, progress: Progress | None = None) -> Trained:
     """One predictor for each seed of a recipe, each in a folder of its own.
 
-    A seed whose predictor stands in the folder is not fitted again; one that fails leaves the others.
+    A seed whose predictor stands in the folder is not fitted again; one that fails leaves the others. SIGINT
+    and SIGTERM are passed on once the fit under way is saved behind its step. The next call goes on there, to
+    the same weights, to the last bit, on as many threads.
 
     Args:
         recipe: everything.
@@ -83,7 +104,7 @@ def train(recipe: PedestrianRecipe, out: Path, progress: Progress | None = None)
         UsageError: if the recipe cannot be run, or the folder holds a run of another recipe.
         InputError: if the annotations cannot be read, lack an input, or show one label only.
         DiskError: if the folder cannot be written to.
-        RoadawareError: if every seed failed.
+        FailedSeedsError: if every seed failed.
     """
     if recipe.threads:
         torch.set_num_threads(recipe.threads)
@@ -92,25 +113,56 @@ def train(recipe: PedestrianRecipe, out: Path, progress: Progress | None = None)
     names = recipe.network.inputs or entry_of(recipe.network.name).reads
     train_fold, held_out = (fold_of(material, split, names, recipe) for split in ("train", "val"))
     _check(train_fold, held_out, recipe)
-    predictors, validation, failed = {}, {}, {}
-    for place, seed in enumerate(recipe.seeds):
-        folder = out / f"seed-{seed}"
-        if not (folder / MODEL).exists():
+    failed: dict[int, str] = {}
+    with stoppable() as stop:
+        for place, seed in enumerate(recipe.seeds):
             epochs = _Epochs(progress, place, len(recipe.seeds), recipe)
-            try:
-                fitted, network = _fitted(recipe, material, train_fold, held_out, seed, epochs)
-            except RoadawareError as error:
-                _log.warning("seed %d failed: %s", seed, error)
-                failed[seed] = str(error)
-                continue
-            _save(recipe, material, network, fitted, seed, folder)
-        predictor = Predictor.open(folder / MODEL)
-        predictors[seed] = predictor
-        truth = held_out.truth.numpy()
-        validation[seed] = worth(recipe.choose, predictor.probabilities(held_out.inputs), truth)
-    if not predictors:
-        raise RoadawareError(f"every seed failed; the first: {next(iter(failed.values()))}")
+            why = _seed(recipe, material, (train_fold, held_out), seed, out / f"seed-{seed}", epochs, stop)
+            if stop:
+                break
+            if why is not None:
+                failed[seed] = why
+    if stop.number is not None:
+        _log.warning("%s holds what is done; the same command goes on from there", out)
+        signal.raise_signal(stop.number)
+    if len(failed) == len(recipe.seeds):
+        told = "; ".join(f"seed {seed}: {why}" for seed, why in failed.items())
+        raise FailedSeedsError(f"every seed failed. {told}")
+    done = [seed for seed in recipe.seeds if seed not in failed]
+    predictors = {seed: Predictor.open(out / f"seed-{seed}" / MODEL) for seed in done}
+    truth = held_out.truth.numpy()
+    validation = {
+        seed: worth(recipe.choose, predictor.probabilities(held_out.inputs), truth)
+        for seed, predictor in predictors.items()
+    }
     return Trained(recipe, predictors, validation, failed, material)
+
+
+def _seed(
+    recipe: PedestrianRecipe,
+    material: Material,
+    folds: tuple[Fold, Fold],
+    seed: int,
+    folder: Path,
+    epochs: Callable[[Score], None],
+    stop: Stop,
+) -> str | None:
+    """Fit a seed and save its predictor, unless it is there; why it failed, or None."""
+    if (folder / MODEL).exists():
+        return None
+    _made(folder)
+    keeper = Keeper(folder / LAST, stop)
+    try:
+        fitted, network = _fitted(recipe, material, *folds, seed, epochs, keeper)
+    except StoppedFitError:
+        return None
+    except (RoadawareError, RuntimeError, MemoryError) as error:  # torch says RuntimeError to all sorts
+        why = str(error) if isinstance(error, RoadawareError) else f"{type(error).__name__}: {error}"
+        _log.warning("seed %d failed: %s", seed, why)
+        return why
+    _save(recipe, material, network, fitted, seed, folder, folds[1].ahead)
+    keeper.remove()
+    return None
 
 
 def judge(
@@ -132,9 +184,10 @@ def judge(
     """
     recipe, material = trained.recipe, trained.material
     held = split_samples(material.cut, split)
-    given = fold_of(material, split, next(iter(trained.predictors.values())).inputs, recipe).inputs
+    fold = fold_of(material, split, next(iter(trained.predictors.values())).inputs, recipe)
     said: dict[str, Array] = {
-        f"seed {number}": predictor.probabilities(given) for number, predictor in trained.predictors.items()
+        f"seed {number}": predictor.probabilities(fold.inputs)
+        for number, predictor in trained.predictors.items()
     }
     if len(said) > 1:
         said["mean"] = np.asarray(np.mean(list(said.values()), axis=0))
@@ -145,7 +198,20 @@ def judge(
         held,
         claims,
         {name: evaluate(claim, held, chosen, draws=draws, seed=seed) for name, claim in claims.items()},
+        {} if fold.ahead is None else _ahead(trained.predictors, fold.inputs, fold.ahead),
     )
+
+
+def _ahead(predictors: dict[int, Predictor], given: InputSet, truth: Futures) -> dict[str, Worth]:
+    """What each tells of the future, the mean of all, and the rule, are worth."""
+    said = {f"seed {number}": predictor.also(given) for number, predictor in predictors.items()}
+    if len(said) > 1:
+        tasks = next(iter(said.values()))
+        said["mean"] = {
+            task: np.asarray(np.mean([each[task] for each in said.values()], axis=0)) for task in tasks
+        }
+    found = {name: worth_ahead(each, truth) for name, each in said.items()}
+    return {**found, STRAIGHT_ON: worth_straight_on(truth)}
 
 
 def _metrics(recipe: PedestrianRecipe) -> PedestrianConfig:
@@ -178,12 +244,22 @@ def _claim(recipe: PedestrianRecipe, out: Path) -> None:
 
 def _same(text: str, recipe: PedestrianRecipe) -> bool:
     """Whether a file says this recipe; a field that is younger than the file has its default."""
-    usual = configs.to_dict(PedestrianRecipe(samples=recipe.samples))
+    usual = configs.to_dict(PedestrianRecipe(samples=SamplesRecipe(root="any")))
     try:
         said = json.loads(text)
     except ValueError:
         return False
-    return isinstance(said, dict) and {**usual, **said} == configs.to_dict(recipe)
+    return isinstance(said, dict) and _whole(usual, said) == configs.to_dict(recipe)
+
+
+def _whole(usual: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    """What is said, and the usual value of what is not."""
+    parts = {
+        name: {**usual[name], **value}
+        for name, value in said.items()
+        if isinstance(value, dict) and isinstance(usual.get(name), dict)
+    }
+    return {**usual, **said, **parts}
 
 
 def _made(folder: Path) -> None:
@@ -200,13 +276,19 @@ def _fitted(
     held_out: Fold,
     seed: int,
     epochs: Callable[[Score], None],
+    keeper: Keeper,
 ) -> tuple[Fitted, CrossingNet]:
-    network = network_of(recipe, train_fold.inputs.shapes, len(material.labels), seed)
-    return Fitter(network, train_fold, held_out, recipe, seed).fit(epochs), network
+    tasks = sizes_of(recipe, material.protocol)
+    network = network_of(recipe, train_fold.inputs.shapes, len(material.labels), seed, tasks)
+    return Fitter(network, train_fold, held_out, recipe, seed).fit(epochs, keeper), network
 
 
 def network_of(
-    recipe: PedestrianRecipe, shapes: dict[str, tuple[int, ...]], labels: int, seed: int
+    recipe: PedestrianRecipe,
+    shapes: dict[str, tuple[int, ...]],
+    labels: int,
+    seed: int,
+    tasks: dict[str, int] | None = None,
 ) -> CrossingNet:
     """The network of a recipe with its first weights.
 
@@ -215,12 +297,13 @@ def network_of(
         shapes: of one sample of each input.
         labels: how many there are.
         seed: of the weights.
+        tasks: sizes of the heads beside the label, see `heads.sizes_of`.
     """
     wanted, entry = recipe.network, entry_of(recipe.network.name)
     base = entry.config_class.small() if wanted.size == "small" else entry.config_class()
     config = configs.from_dict(entry.config_class, {**configs.to_dict(base), **wanted.fields})
     torch.manual_seed(seed)
-    network: CrossingNet = create(wanted.name, config=config, shapes=shapes, labels=labels)
+    network: CrossingNet = create(wanted.name, config=config, shapes=shapes, labels=labels, tasks=tasks or {})
     if wanted.weights:
         from roadaware.models.crossing.published import load_image_weights
 
@@ -235,8 +318,9 @@ def _save(
     fitted: Fitted,
     seed: int,
     folder: Path,
+    future: Futures | None,
 ) -> None:
-    facts = {
+    facts: dict[str, Any] = {
         "recipe": recipe.name,
         "recipe_digest": configs.digest(recipe),
         "protocol": recipe.samples.protocol,
@@ -246,8 +330,10 @@ def _save(
         "criterion": recipe.choose,
         "version": __version__,
     }
-    _made(folder)
-    curve = [{"epoch": s.epoch, "loss": s.loss, "worth": s.worth} for s in fitted.curve]
+    if future is not None:
+        facts["ahead"] = {"horizon_frames": future.horizon, **fitted.curve[fitted.best - 1].ahead}
+        facts["ahead"][STRAIGHT_ON] = worth_straight_on(future)
+    curve = [{"epoch": s.epoch, "loss": s.loss, "worth": s.worth, **s.ahead} for s in fitted.curve]
     atomic_write(folder / FACTS, (json.dumps({**facts, "curve": curve}, indent=2) + "\n").encode())
     made = Predictor(network, recipe.network.name, recipe.task, material.labels, facts, doubt=recipe.doubt)
     made.save(folder / MODEL)

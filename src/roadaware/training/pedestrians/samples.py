@@ -19,8 +19,10 @@ from roadaware.scenes.store import open_scenes
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.crossing_inputs import inputs
 from roadaware.tasks.crossing_inputs.media import Media
+from roadaware.tasks.futures import futures
 from roadaware.tasks.pedestrians import examples
 from roadaware.training.pedestrians.folds import Fold
+from roadaware.training.pedestrians.heads import horizon_of, taught
 from roadaware.training.pedestrians.recipe import PedestrianRecipe, SamplesRecipe, Task
 
 THIRDS = 3
@@ -79,14 +81,23 @@ def fold_of(material: Material, split: str, names: Sequence[str], recipe: Pedest
         material: of the recipe.
         split: train, val or test.
         names: of inputs, in order.
-        recipe: says where films lie, and which answers are learnt.
+        recipe: says where films and poses lie, and which answers are learnt.
     """
     scenes = material.train if split == "train" else material.cut
-    media = Media(root=Path(recipe.samples.media)) if recipe.samples.media else None
-    given = inputs(scenes, split, names, leaks=recipe.samples.leaks, media=media)
+    given = inputs(scenes, split, names, leaks=recipe.samples.leaks, media=_media(recipe.samples))
     truth = torch.tensor(examples(scenes, split).truth)
     soft = _soft(scenes, split) if recipe.loss.soft and split == "train" else None
-    return Fold(given, truth, soft)
+    ahead = None
+    if taught(recipe):
+        ahead = futures(scenes, split, horizon_of(recipe.tasks, material.protocol))
+    return Fold(given, truth, soft, ahead)
+
+
+def _media(samples: SamplesRecipe) -> Media | None:
+    if not (samples.media or samples.poses):
+        return None
+    root, poses = (Path(said) if said else None for said in (samples.media, samples.poses))
+    return Media(root=root, poses=poses)
 
 
 def _soft(scenes: Scenes, split: str) -> Tensor:

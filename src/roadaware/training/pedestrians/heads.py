@@ -1,0 +1,180 @@
+"""Heads beside the label: which are taught, what they should say and what counts as wrong; imports torch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from roadaware.errors import UsageError
+from roadaware.models import entry_of
+from roadaware.models.crossing.networks.base import CrossingNet
+from roadaware.models.crossing.networks.heads import PathDecoder
+from roadaware.scenes.sampling.configs import EventProtocol, Iv2024
+from roadaware.tasks.crossing_inputs.grid import CELLS
+from roadaware.tasks.futures import UNKNOWN, Futures
+from roadaware.training.pedestrians.mirroring import turned_cells, turned_moves
+from roadaware.training.pedestrians.recipe import PathLoss, PedestrianRecipe, TasksRecipe
+
+_STILL = 1e-6
+"""Shares of the picture: sides that move less on train have no unit."""
+
+
+def taught(recipe: PedestrianRecipe) -> dict[str, float]:
+    """Task to the weight of its loss, those above 0.
+
+    Args:
+        recipe: says what is learnt.
+
+    Raises:
+        UsageError: if the network has no head for a task that is asked for.
+    """
+    known = entry_of(recipe.network.name).also_tells
+    weights = {}
+    for task, asked in (("trajectory", recipe.tasks.trajectory), ("grid", recipe.tasks.grid)):
+        if asked and task not in known:
+            told = f"it tells {', '.join(known)}" if known else "it tells the label alone"
+            raise UsageError(f"tasks.{task}: {recipe.network.name} has no head for it; {told}")
+        weight = float(task in known) if asked is None else asked
+        if weight:
+            weights[task] = weight
+    return weights
+
+
+def horizon_of(tasks: TasksRecipe, protocol: EventProtocol) -> int:
+    """Boxes ahead.
+
+    Args:
+        tasks: of the recipe.
+        protocol: keeps so many free before the event.
+    """
+    free = protocol.prediction_frames if isinstance(protocol, Iv2024) else protocol.tte_frames[0]
+    return tasks.horizon_frames or max(1, free)
+
+
+def sizes_of(recipe: PedestrianRecipe, protocol: EventProtocol) -> dict[str, int]:
+    """The sizes of the heads as networks take them: frames and cells.
+
+    Args:
+        recipe: says what is learnt.
+        protocol: says how far ahead.
+    """
+    known = {"trajectory": horizon_of(recipe.tasks, protocol), "grid": CELLS}
+    return {task: known[task] for task in taught(recipe)}
+
+
+@dataclass(frozen=True, eq=False)
+class Ahead:
+    """What the heads should say about n samples.
+
+    Args:
+        moved: (n, h, 4) boxes less the last observed one in shares, NaN where the track has ended.
+        cell: (n) that of the last box, -1 where the track ends before.
+    """
+
+    moved: Tensor
+    cell: Tensor
+
+    @classmethod
+    def of(cls, future: Futures) -> Self:
+        """What is true."""
+        return cls(torch.from_numpy(future.moved).float(), torch.from_numpy(future.cell))
+
+    def some(self, rows: Tensor) -> Self:
+        """Some samples."""
+        return type(self)(self.moved[rows], self.cell[rows])
+
+    def turned(self, which: Tensor) -> Self:
+        """As it is in a picture turned left to right.
+
+        Args:
+            which: (n) bool, the samples that are.
+        """
+        moved = torch.where(which[:, None, None], turned_moves(self.moved), self.moved)
+        known = which & (self.cell != UNKNOWN)
+        return type(self)(moved, torch.where(known, turned_cells(self.cell), self.cell))
+
+
+@dataclass(frozen=True, eq=False)
+class Heads:
+    """What the heads of a network learn from n samples.
+
+    Args:
+        truth: what they should say.
+        weights: of their losses, by task.
+        spread: (4) root mean square of how far the sides of boxes move, the unit of their errors.
+        path: loss of boxes.
+    """
+
+    truth: Ahead
+    weights: dict[str, float]
+    spread: Tensor
+    path: PathLoss
+
+    @classmethod
+    def of(cls, network: CrossingNet, future: Futures, recipe: PedestrianRecipe) -> Self:
+        """The heads that a network has, its paths told in which unit they come.
+
+        Args:
+            network: its decoders of paths are changed.
+            future: of the train split.
+            recipe: the weights.
+        """
+        truth = Ahead.of(future)
+        square = truth.moved[truth.moved.isfinite().all(-1)].double().square()
+        spread = square.mean(0).sqrt() if len(square) else torch.ones(4).double()
+        spread = torch.where(spread > _STILL, spread, torch.ones_like(spread)).float()
+        for module in network.modules():
+            if isinstance(module, PathDecoder):
+                module.spread.copy_(spread)
+        weights = {task: weight for task, weight in taught(recipe).items() if task in network.tasks}
+        return cls(truth, weights, spread, recipe.tasks.path)
+
+    def loss(self, said: Mapping[str, Tensor], rows: Tensor, mirrored: Tensor) -> Tensor:
+        """Scalar loss of all heads; what is unknown counts for nothing.
+
+        Args:
+            said: answers of k samples, by task.
+            rows: (k) which samples.
+            mirrored: (k) bool, whether they were shown turned left to right.
+        """
+        truth = self.truth.some(rows).turned(mirrored)
+        loss = truth.moved.new_zeros(())
+        if "trajectory" in self.weights:
+            off = path_loss(said["trajectory"], truth.moved, self.spread, self.path)
+            loss = loss + self.weights["trajectory"] * off
+        if "grid" in self.weights:
+            loss = loss + self.weights["grid"] * cell_loss(said["grid"], truth.cell)
+        return loss
+
+
+def path_loss(said: Tensor, wanted: Tensor, spread: Tensor, path: PathLoss) -> Tensor:
+    """Scalar mean over the known sides of boxes; 0 where none is known.
+
+    Args:
+        said: (n, h, 4).
+        wanted: (n, h, 4), NaN where unknown.
+        spread: (4) unit of the errors.
+        path: `logcosh`, as BiPed has it [recalled], or `squares`.
+    """
+    known = wanted.isfinite().all(-1, keepdim=True)
+    off = torch.where(known, (said - wanted.nan_to_num(0.0)) / spread, 0.0)
+    # ln cosh x, without overflow
+    each = off + functional.softplus(-2 * off) - math.log(2) if path == "logcosh" else off.square()
+    return each.sum() / (4 * known.sum()).clamp(min=1)
+
+
+def cell_loss(said: Tensor, wanted: Tensor) -> Tensor:
+    """Scalar cross-entropy, the mean over samples whose cell is known; 0 where none is.
+
+    Args:
+        said: (n, cells) logits.
+        wanted: (n) numbers, -1 where unknown.
+    """
+    each = functional.cross_entropy(said, wanted, ignore_index=UNKNOWN, reduction="sum")
+    return each / (wanted != UNKNOWN).sum().clamp(min=1)
