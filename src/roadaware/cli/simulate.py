@@ -16,7 +16,7 @@ from roadaware.errors import UsageError
 if TYPE_CHECKING:
     from roadaware.scenes.simulator.config import SceneConfig
 
-_PRESET = "What is made up: road, crossing, corner-cases or chaos; a version may follow, as road@1."
+_PRESET = "What is made up: road, crossing, corner-cases, chaos or kerb; a version may follow, as road@1."
 _DOMAIN = "The town: city-a, city-b, night-rain, snow-suburb, low-sun; the preset's own unless told."
 _OUT = "Where the scenes go: a new or empty folder, or one of the same command, which is continued."
 _SIZE = "Width and height of the pictures, even; the preset's unless told."
@@ -24,6 +24,7 @@ _TIME = "Of the day: day, dusk or night; drawn for each scene unless it or --wea
 _WEATHER = "clear, overcast, rain, snow or low-sun; drawn unless it or --time is told, then clear."
 _LIDAR = "Sweep a LiDAR, or none; the preset's own choice unless told."
 _PROCESSES = "Scenes at a time; 0 for as many as there are cores."
+_TABLES_ONLY = "Draw nothing: everybody is a plain block, and the tables alone are written, much sooner."
 _MOST_SCENES = 100_000
 
 
@@ -43,6 +44,7 @@ def simulate(
     depth: Annotated[bool, Parameter(help="Also keep the distance of every pixel."), Switch] = False,
     no_masks: Annotated[bool, Parameter(help="Keep no masks."), Switch] = False,
     no_sound: Annotated[bool, Parameter(help="A film without sound."), Switch] = False,
+    tables_only: Annotated[bool, Parameter(help=_TABLES_ONLY), Switch] = False,
     processes: Annotated[int, Parameter(help=_PROCESSES, validator=between(0, 256))] = 0,
     common: Common = USUAL,
 ) -> Outcome:
@@ -64,8 +66,11 @@ def simulate(
     from roadaware.scenes.simulator.studio import Order, produce
 
     config = _changed(config_of(preset, domain), seconds, size, fps, time, weather)
-    config = _with_sensors(config, lidar=lidar, sound=not no_sound)
-    order = Order(config, seed, scenes, Kept(masks=not no_masks, depth=depth))
+    config = _with_sensors(config, lidar=False if tables_only else lidar, sound=not (no_sound or tables_only))
+    kept = Kept.tables_alone() if tables_only else Kept(masks=not no_masks, depth=depth)
+    if tables_only and (depth or lidar):
+        raise UsageError("--tables-only draws nothing: leave --depth and --lidar away")
+    order = Order(config, seed, scenes, kept)
     with console.progress("simulating") as shown:
         made = produce(order, out, processes=processes or len(os.sched_getaffinity(0)), progress=shown)
     console.note(f"wrote {out}")

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from roadaware.config import to_dict
+from roadaware.errors import UsageError
 from roadaware.scenes.disk import atomic_write
 from roadaware.scenes.simulator.camera import camera_of
 from roadaware.scenes.simulator.config import LidarConfig
 from roadaware.scenes.simulator.episode import Episode
 from roadaware.scenes.simulator.render import Picture, render
 from roadaware.scenes.simulator.stage import FAR_M, Stage
-from roadaware.scenes.simulator.truth import SeenCollector, scene_tables
+from roadaware.scenes.simulator.truth import SeenCollector, blocks_seen, scene_tables
+from roadaware.scenes.simulator.truth.seen import Seen
 from roadaware.scenes.simulator.truth.sensing import Sweep
 from roadaware.scenes.store import save
 
@@ -34,11 +36,27 @@ class Kept:
         video: the film.
         masks: instance and semantic masks.
         depth: distances of pixels, in centimetres.
+        pictures: draw the scene; without, everybody is a plain block before which nothing but blocks stands,
+            and there are tables alone: no film, masks, depth, sweeps, sound or joints.
+
+    Raises:
+        UsageError: if something is to be kept of pictures that are not drawn.
     """
 
     video: bool = True
     masks: bool = True
     depth: bool = False
+    pictures: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be had together."""
+        if not self.pictures and (self.video or self.masks or self.depth):
+            raise UsageError("without pictures there is no film, no mask and no depth to keep")
+
+    @classmethod
+    def tables_alone(cls) -> Self:
+        """Nothing but tables, for models that look at boxes: many times faster."""
+        return cls(video=False, masks=False, pictures=False)
 
 
 @dataclass
@@ -68,6 +86,9 @@ def shoot(
         DiskError: if the disk refuses.
     """
     kept = kept or Kept()
+    if not kept.pictures:
+        _write_tables(episode, folder, blocks_seen(episode, joints=False), kept, ())
+        return
     stage, collector = Stage(episode), SeenCollector(episode)
     with ExitStack() as stack:
         reel = _opened(episode, folder, kept, stack)
@@ -82,8 +103,12 @@ def shoot(
             if progress is not None:
                 progress(frame + 1)
         _close(reel)
+    _write_tables(episode, folder, collector.seen(), kept, reel.sweeps)
+
+
+def _write_tables(episode: Episode, folder: Path, seen: Seen, kept: Kept, sweeps: Sequence[Sweep]) -> None:
     files = {"path": VIDEO} if kept.video else {}
-    save(scene_tables(episode, collector.seen(), files=files, sweeps=reel.sweeps), folder / TABLES)
+    save(scene_tables(episode, seen, files=files, sweeps=sweeps), folder / TABLES)
     about = {"name": episode.name, "conditions": to_dict(episode.conditions), "category": episode.category}
     atomic_write(folder / "scene.json", (json.dumps(about, indent=2, sort_keys=True) + "\n").encode())
 

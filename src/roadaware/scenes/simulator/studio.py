@@ -157,7 +157,7 @@ def _claim(order: Order, folder: Path) -> None:
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "config": to_dict(order.config),
-        "kept": to_dict(order.kept),
+        "kept": _told(order.kept),
         "seed": order.seed,
         "scenes": order.scenes,
     }
@@ -172,6 +172,12 @@ def _claim(order: Order, folder: Path) -> None:
     except OSError as error:
         raise disk_error(folder, 0, error) from error
     atomic_write(folder / MAIN, (json.dumps(head, indent=2, sort_keys=True) + "\n").encode())
+
+
+def _told(kept: Kept) -> dict[str, object]:
+    """What is kept, as folders say it; those that are older than a field lack it and have its default."""
+    told = to_dict(kept)
+    return told if not told["pictures"] else {key: value for key, value in told.items() if key != "pictures"}
 
 
 def _refuse_others(folder: Path, head: dict[str, object], found: list[str]) -> None:

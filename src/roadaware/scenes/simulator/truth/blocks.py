@@ -19,13 +19,14 @@ _HEAD_M = (0.35, 0.35, 0.95)
 RANGE_M = 140.0
 
 
-def blocks_seen(episode: Episode) -> Seen:
+def blocks_seen(episode: Episode, *, joints: bool = True) -> Seen:
     """What would be seen if everybody were a block and nothing else were there; for tables without pictures.
 
     Args:
         episode: the scene.
+        joints: whether to look for joints, which takes most of the time.
     """
-    collector = SeenCollector(episode)
+    collector = SeenCollector(episode, joints)
     for frame in range(episode.n_frames):
         camera = camera_of(episode.ego, episode.config, frame, episode.seed)
         soup = block_soup(episode, frame)

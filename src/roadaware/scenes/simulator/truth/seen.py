@@ -91,9 +91,11 @@ class SeenCollector:
 
     Args:
         episode: whose pictures they are.
+        joints: whether to look for joints, which takes most of the time; without they are NaN.
     """
 
     episode: Episode
+    joints: bool = True
     _parts: list[Seen] = field(default_factory=list)
 
     def add(self, frame: int, camera: Camera, picture: Picture | Masks, soups: Soup | Sequence[Soup]) -> Seen:
@@ -138,6 +140,8 @@ class SeenCollector:
 
         found = np.full((len(kept), _JOINTS, 3), np.nan, dtype=np.float32)
         for place, (number, count) in enumerate(zip(kept.tolist(), pixels.tolist(), strict=True)):
+            if not self.joints:
+                break
             if number >= len(self.episode.actors) or count < LEAST_PX:
                 continue
             actor = self.episode.actors[number]
