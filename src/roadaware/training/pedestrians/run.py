@@ -28,6 +28,7 @@ from roadaware.scenes.predictions import Predictions, of_samples
 from roadaware.scenes.tables import Meta, Scenes
 from roadaware.tasks.futures import Futures, worth_ahead, worth_straight_on
 from roadaware.tasks.pedestrians import split_samples
+from roadaware.training.pedestrians.beginnings import begin_with
 from roadaware.training.pedestrians.choosing import worth
 from roadaware.training.pedestrians.fit import Fitted, Fitter, Score
 from roadaware.training.pedestrians.folds import Fold
@@ -156,6 +157,8 @@ def _seed(
         fitted, network = _fitted(recipe, material, *folds, seed, epochs, keeper)
     except StoppedFitError:
         return None
+    except UsageError:  # of the recipe, and so of every seed
+        raise
     except (RoadawareError, RuntimeError, MemoryError) as error:  # torch says RuntimeError to all sorts
         why = str(error) if isinstance(error, RoadawareError) else f"{type(error).__name__}: {error}"
         _log.warning("seed %d failed: %s", seed, why)
@@ -305,9 +308,7 @@ def network_of(
     torch.manual_seed(seed)
     network: CrossingNet = create(wanted.name, config=config, shapes=shapes, labels=labels, tasks=tasks or {})
     if wanted.weights:
-        from roadaware.models.crossing.published import load_image_weights
-
-        load_image_weights(network, Path(wanted.weights))
+        begin_with(network, wanted.name, Path(wanted.weights))
     return with_doubt(network, recipe.doubt)
 
 
