@@ -10,7 +10,7 @@ from roadaware.errors import UsageError
 Weather = Literal["clear", "overcast", "rain", "snow", "low-sun"]
 TimeOfDay = Literal["day", "dusk", "night"]
 Side = Literal["left", "right"]
-Preset = Literal["road", "crossing", "corner-cases", "chaos"]
+Preset = Literal["road", "crossing", "corner-cases", "chaos", "kerb"]
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Behaviour:
         yielding: share of drivers who stop for somebody at a zebra crossing.
         intending: share of pedestrians near the road who want to cross it.
         looking: share of pedestrians who look before they step out.
-        crowd: people in a scene of chaos.
+        crowd: people in a scene of chaos, or at a kerb.
         objects: things on the road that do not belong there, in a scene of corner cases.
     """
 
@@ -190,7 +190,7 @@ class SceneConfig:
     """What is made up; `presets` names the ones that are published.
 
     Args:
-        preset: road, crossing, corner-cases or chaos.
+        preset: road, crossing, corner-cases, chaos or kerb.
         name: of preset or domain, with its version, such as `road@1`.
         seconds: length of a scene.
         camera: of the own vehicle.

@@ -41,6 +41,10 @@ def make_episode(config: SceneConfig, seed: int, number: int) -> Episode:
         from roadaware.scenes.simulator.chaos import make_chaos
 
         return make_chaos(config, conditions, name, seed, streams[1])
+    if config.preset == "kerb":
+        from roadaware.scenes.simulator.kerb import make_kerb
+
+        return make_kerb(config, conditions, name, seed, streams[1])
     return _street(config, conditions, name, seed, streams[1:])
 
 

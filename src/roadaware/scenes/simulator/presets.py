@@ -42,6 +42,16 @@ PRESETS: Mapping[str, SceneConfig] = {
         camera=CameraConfig(width_px=640, height_px=360, fps=25.0, height_m=3.2, pitch_deg=-8.0),
         behaviour=Behaviour(crowd=14, vehicles=0.0, pedestrians=0.0),
     ),
+    "kerb@1": SceneConfig(
+        preset="kerb",
+        name="kerb@1",
+        seconds=3.2,
+        camera=CameraConfig(width_px=480, height_px=160, fps=15.0, fov_deg=41.0, pitch_deg=-2.8),
+        sound=False,
+        conditions=Conditions("day", "overcast"),
+        behaviour=Behaviour(crowd=5, vehicles=0.0, pedestrians=0.0),
+        surroundings=Surroundings(drive_on="right", lanes=2),
+    ),
 }
 """What is asked of the made-up road, and its usual look."""
 
@@ -88,7 +98,7 @@ def config_of(preset: str, domain: str | None = None) -> SceneConfig:
     """The configuration of a preset, in a domain.
 
     Args:
-        preset: road, crossing, corner-cases or chaos, with or without version; the newest unless told.
+        preset: road, crossing, corner-cases, chaos or kerb, with or without version; the newest unless told.
         domain: one of `DOMAINS`, with or without version: it gives camera (but for size and frame rate),
             conditions, behaviour and surroundings; None for the preset's own.
 
@@ -104,6 +114,9 @@ def config_of(preset: str, domain: str | None = None) -> SceneConfig:
     )
     if base.preset == "chaos":
         camera = replace(camera, height_m=base.camera.height_m, pitch_deg=base.camera.pitch_deg)
+    if base.preset == "kerb":
+        # Where the camera stands and how far it sees belongs to what is asked.
+        camera = replace(base.camera, grain=camera.grain, shake_px=camera.shake_px)
     behaviour = replace(there.behaviour, crowd=base.behaviour.crowd, objects=base.behaviour.objects)
     return replace(
         base,
