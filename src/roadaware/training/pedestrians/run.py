@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import signal
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -152,7 +153,7 @@ def _seed(
     if (folder / MODEL).exists():
         return None
     _made(folder)
-    keeper = Keeper(folder / LAST, stop)
+    keeper, began = Keeper(folder / LAST, stop), time.process_time()
     try:
         fitted, network = _fitted(recipe, material, *folds, seed, epochs, keeper)
     except StoppedFitError:
@@ -163,7 +164,8 @@ def _seed(
         why = str(error) if isinstance(error, RoadawareError) else f"{type(error).__name__}: {error}"
         _log.warning("seed %d failed: %s", seed, why)
         return why
-    _save(recipe, material, network, fitted, seed, folder, folds[1].ahead)
+    cpu_s = round(time.process_time() - began, 1)
+    _save(recipe, material, network, fitted, seed, folder, folds[1].ahead, cpu_s)
     keeper.remove()
     return None
 
@@ -320,6 +322,7 @@ def _save(
     seed: int,
     folder: Path,
     future: Futures | None,
+    cpu_s: float,
 ) -> None:
     facts: dict[str, Any] = {
         "recipe": recipe.name,
@@ -335,7 +338,9 @@ def _save(
         facts["ahead"] = {"horizon_frames": future.horizon, **fitted.curve[fitted.best - 1].ahead}
         facts["ahead"][STRAIGHT_ON] = worth_straight_on(future)
     curve = [{"epoch": s.epoch, "loss": s.loss, "worth": s.worth, **s.ahead} for s in fitted.curve]
-    atomic_write(folder / FACTS, (json.dumps({**facts, "curve": curve}, indent=2) + "\n").encode())
+    atomic_write(
+        folder / FACTS, (json.dumps({**facts, "cpu_s": cpu_s, "curve": curve}, indent=2) + "\n").encode()
+    )
     made = Predictor(network, recipe.network.name, recipe.task, material.labels, facts, doubt=recipe.doubt)
     made.save(folder / MODEL)
 
