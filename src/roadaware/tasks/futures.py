@@ -44,7 +44,7 @@ class Futures:
     @property
     def horizon(self) -> int:
         """Boxes ahead."""
-        return self.ahead_px.shape[1]
+        return int(self.ahead_px.shape[1])
 
     @cached_property
     def known(self) -> Flags:
@@ -185,7 +185,7 @@ def worth_straight_on(truth: Futures) -> dict[str, float | None]:
     return {**path_errors(paths, truth), "grid_accuracy": _mean(right[known])}
 
 
-def _mean(values: npt.NDArray[np.generic]) -> float | None:
+def _mean(values: Array | Flags) -> float | None:
     return float(np.mean(values)) if values.size else None
 
 

@@ -18,6 +18,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 SOURCES = ("annotated", "fallback", "none")
 _PEDESTRIANS = ("pedestrian", "ped")
+_CROSSING = ("not-crossing", "crossing", "irrelevant")
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,12 @@ def _labelled(held: pl.DataFrame, protocol: EventProtocol) -> tuple[pl.DataFrame
     """
     if protocol.task == "intention":
         return held, 0
+    said = held["crossing"].cast(pl.String).drop_nulls().unique().sort().to_list()
+    if strange := [word for word in said if word not in _CROSSING]:
+        raise InputError(
+            f"tubes.crossing says {', '.join(map(repr, strange[:5]))}; it says {', '.join(_CROSSING)}",
+            hint="words of another question are no answers to this one; translate them first",
+        )
     asked = pl.col("name").str.ends_with("b") if protocol.dataset == "jaad" else pl.lit(True)
     chosen = held.filter(~asked | pl.col("crossing").is_not_null())
     expected = len(held.filter(asked))

@@ -18,6 +18,7 @@ from roadaware.scenes.tables import Scenes
 from roadaware.tasks.crossing_inputs.media import Media
 from roadaware.tasks.crossing_inputs.observations import says
 
+_FOLDER = "give Media(root=...), or samples.media in a recipe"
 _CHUNK = 1 << 22
 
 
@@ -58,11 +59,12 @@ class Films:
 
     def __init__(self, scenes: Scenes, media: Media | None) -> None:
         if media is None or media.root is None:
-            raise InputError("crops read films, and no folder was given", hint="give Media(root=...)")
+            raise InputError("crops read films, and no folder was given", hint=_FOLDER)
         if not media.films and not says(scenes.videos, "path"):
             raise InputError(
                 "crops read films, and the videos table does not say where they lie",
-                hint="give Media(root=..., films='JAAD_clips/{video}.mp4'), or as the files are called",
+                hint="give Media(root=..., films='JAAD_clips/{video}.mp4'), or as the files are called; "
+                "a recipe has samples.media and samples.films",
             )
         self._scenes, self._media, self._root = scenes, media, media.root
 
@@ -152,7 +154,7 @@ def masks(scenes: Scenes, media: Media | None) -> Footage:
         InputError: if no folder was given.
     """
     if media is None or media.root is None:
-        raise InputError("maps read class masks, and no folder was given", hint="give Media(root=...)")
+        raise InputError("maps read class masks, and no folder was given", hint=_FOLDER)
     return MaskFiles(media.root, media.maps) if media.maps else SimulatedMasks(scenes, media.root)
 
 

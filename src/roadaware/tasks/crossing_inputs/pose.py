@@ -69,7 +69,10 @@ def _of_tables(seen: Observations) -> Array:
     boxes = seen.scenes.boxes
     if "joints" not in boxes.columns or boxes["joints"].null_count() == len(boxes):
         message = f"pose reads {NEEDS}; these boxes have no joints"
-        raise InputError(message, hint="Media(poses=...) names a pickle, npz or parquet file")
+        raise InputError(
+            message,
+            hint="Media(poses=...), or samples.poses of a recipe, names a pickle, npz or parquet file",
+        )
     rows, place = np.unique(seen.box_row, return_inverse=True)
     column = boxes["joints"][rows]
     values = _flat(column)

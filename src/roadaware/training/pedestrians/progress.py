@@ -36,7 +36,7 @@ class Keeper:
     """
 
     def __init__(self, path: Path | None = None, stop: Stop | None = None, every_s: float = _EVERY_S) -> None:
-        self.path, self.stop, self.every_s = path, stop or Stop(), every_s
+        self.path, self.stop, self.every_s = path, Stop() if stop is None else stop, every_s
         self._next = time.monotonic() + every_s
 
     @property

@@ -46,8 +46,12 @@ class SamplesRecipe:
         config: the protocol as published (`reference`), or with honest labels (`default`).
         fields: of the protocol that are replaced.
         dense: cut the samples of train at every frame, instead of every so many; validation and test stay.
-        media: folder of the films; where the annotations lie unless told.
+        media: folder of films and masks; that of the annotations unless told.
+        films: where films lie in it, with `{video}`; where the tables say unless told.
+        maps: where class masks lie in it, with `{video}` and `{frame}`; beside the films unless told.
+        classes: what the numbers in masks are.
         poses: a file of poses or a folder of pickles; the tables' joints unless told.
+        cache: folder that keeps cut pictures; none unless told.
         leaks: allow inputs that tell the label.
     """
 
@@ -59,7 +63,11 @@ class SamplesRecipe:
     fields: dict[str, Any] = field(default_factory=dict)
     dense: bool = False
     media: str = ""
+    films: str = ""
+    maps: str = ""
+    classes: Literal["simulator", "cityscapes"] = "simulator"
     poses: str = ""
+    cache: str = ""
     leaks: bool = False
 
 

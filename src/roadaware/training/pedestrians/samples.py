@@ -93,11 +93,18 @@ def fold_of(material: Material, split: str, names: Sequence[str], recipe: Pedest
     return Fold(given, truth, soft, ahead)
 
 
-def _media(samples: SamplesRecipe) -> Media | None:
-    if not (samples.media or samples.poses):
-        return None
-    root, poses = (Path(said) if said else None for said in (samples.media, samples.poses))
-    return Media(root=root, poses=poses)
+def _media(samples: SamplesRecipe) -> Media:
+    """Where films, masks and poses lie; annotations in an archive have none beside them."""
+    poses, cache = (Path(said) if said else None for said in (samples.poses, samples.cache))
+    root = Path(samples.media or samples.root)
+    return Media(
+        root=root if samples.media or root.is_dir() else None,
+        films=samples.films,
+        maps=samples.maps,
+        classes=samples.classes,
+        poses=poses,
+        cache=cache,
+    )
 
 
 def _soft(scenes: Scenes, split: str) -> Tensor:

@@ -18,6 +18,8 @@ class PathDecoder(nn.Module):
         horizon: frames ahead.
     """
 
+    spread: Tensor
+
     def __init__(self, context: int, width: int, horizon: int) -> None:
         super().__init__()
         self.horizon = horizon
