@@ -25,7 +25,7 @@ def tube_event(event: str, tube: LiveTube, frame: int, t_s: float, ready_s: floa
     """What became known of a tube.
 
     Args:
-        event: begin, update or end.
+        event: begin, update, end, or what an annotator calls its news.
         tube: which.
         frame: the newest frame.
         t_s: its time.
@@ -33,6 +33,7 @@ def tube_event(event: str, tube: LiveTube, frame: int, t_s: float, ready_s: floa
         more: further fields.
     """
     said = {**more, **({"notes": _rounded(tube.notes)} if tube.notes else {})}
+    expected = {} if tube.outlook is None else tube.outlook.fields()
     return {
         "event": event,
         "tube": tube.number,
@@ -44,6 +45,7 @@ def tube_event(event: str, tube: LiveTube, frame: int, t_s: float, ready_s: floa
         "box": [round(float(side), 1) for side in tube.box],
         "first_frame": tube.first_frame,
         "last_frame": tube.last_frame,
+        **expected,
         **said,
     }
 

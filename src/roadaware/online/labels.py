@@ -118,6 +118,15 @@ class Smoothed:
                 found[kind] = {names[k]: round(float(self.scores[at + k]), 4) for k in labels}
         return found
 
+    def best(self, kind: str) -> str | None:
+        """The label of a kind with the highest smoothed score, told or not; None where there is no such kind.
+
+        Args:
+            kind: such as agent.
+        """
+        names = self._kinds.kinds.get(kind)
+        return names[int(self.scores[self._kinds.columns(kind)].argmax())] if names else None
+
     def every(self, kind: str) -> Mapping[str, float]:
         """All labels of a kind with their smoothed scores."""
         part = self.scores[self._kinds.columns(kind)]

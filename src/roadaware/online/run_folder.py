@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from roadaware import __version__
 from roadaware.config import digest, to_dict
@@ -14,6 +14,7 @@ from roadaware.errors import DiskError, UsageError
 from roadaware.models.detector import Detector
 from roadaware.online.clock import Clock
 from roadaware.online.config import WatchConfig
+from roadaware.online.crossing_tables import OutlookTable
 from roadaware.online.events import Event, EventWriter
 from roadaware.online.film import Film
 from roadaware.online.frames import Picture, Source
@@ -24,9 +25,13 @@ from roadaware.online.watcher import Last, Seen
 from roadaware.scenes.disk import atomic_write, disk_error, is_temporary
 from roadaware.tasks.road_events import Classes
 
+if TYPE_CHECKING:
+    from roadaware.online.crossing import CrossingAnnotator
+
 EVENTS, TABLES, PARTS = "events.jsonl", "predictions", "predictions.parts"
+CROSSING, CROSSING_PARTS = "crossing.parquet", "crossing.parts"
 FILM, SUMMARY = "video.mp4", "summary.json"
-_OURS = {EVENTS, TABLES, PARTS, FILM, SUMMARY}
+_OURS = (EVENTS, TABLES, PARTS, CROSSING, CROSSING_PARTS, FILM, SUMMARY)
 Drawing = Callable[[Seen], Picture]
 
 
@@ -41,6 +46,7 @@ class RunFolder:
         clock: of the watch.
         draw: makes a frame of the film; None for no film.
         video: what the tables call the stream; as `video_name` has it where None.
+        crossing: the annotator that pedestrians have their outlook from, whose table is kept too.
 
     Raises:
         DiskError: if it cannot be written to.
@@ -55,6 +61,7 @@ class RunFolder:
         clock: Clock,
         draw: Drawing | None = None,
         video: str | None = None,
+        crossing: CrossingAnnotator | None = None,
     ) -> None:
         self._video = video_name(source) if video is None else video
         self.folder, self._source, self._config, self._draw = folder, source, config, draw
@@ -63,6 +70,12 @@ class RunFolder:
         linker = config.linker_at(source.fps)
         self._events = EventWriter(folder / EVENTS, clock)
         self._tables = TableWriter(folder / PARTS, classes, self._video, linker, clock)
+        self._crossing, self._outlooks = crossing, None
+        if crossing is not None:
+            asked = crossing.foresight
+            self._outlooks = OutlookTable(
+                folder / CROSSING_PARTS, crossing=asked.asks_crossing, regions=len(asked.regions)
+            )
         self._film: Film | None = None
         if draw is not None:
             sound = Path(source.path) if source.path is not None else None
@@ -74,7 +87,7 @@ class RunFolder:
     @property
     def files(self) -> list[str]:
         """What stands in the folder now, in the order in which it came."""
-        return [name for name in (EVENTS, TABLES, PARTS, FILM, SUMMARY) if (self.folder / name).exists()]
+        return [name for name in _OURS if (self.folder / name).exists()]
 
     @property
     def n_events(self) -> int:
@@ -89,6 +102,8 @@ class RunFolder:
         """
         self._events.write(seen.events)
         self._tables.add(seen)
+        if self._outlooks is not None:
+            self._outlooks.add(seen)
         height, width = seen.frame.picture.shape[:2]
         self._size, self._last_number = (height, width), seen.frame.number
         if self._film is not None and self._draw is not None:
@@ -118,6 +133,7 @@ class RunFolder:
             self._events.close,
             self._close_film,
             self._finish_tables,
+            self._finish_outlooks,
         ]
         for step in steps:
             try:
@@ -141,6 +157,7 @@ class RunFolder:
             "version": __version__,
             **_figures(progress, self._source, self._video),
             "delay_frames": self._delay,
+            **({} if self._crossing is None else {"crossing": self._crossing.summary()}),
             "events": self._events.written,
             "files": self.files + ([SUMMARY] if SUMMARY not in self.files else []),
             "config": to_dict(self._config),
@@ -162,6 +179,10 @@ class RunFolder:
         if self._film is not None:
             self._film.abandon()
             self._film = None
+
+    def _finish_outlooks(self) -> None:
+        if self._outlooks is not None:
+            self._outlooks.finish(self.folder / CROSSING)
 
     def _finish_tables(self) -> None:
         height, width = self._size or (None, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from roadaware.linking.linker import Update
 from roadaware.models.detector import FrameDetections
 from roadaware.online.frames import SourceFrame
 from roadaware.online.labels import LabelRule, Smoothed
+from roadaware.online.outlook import Outlook
 from roadaware.scenes.dense import Layout
 
 Floats = npt.NDArray[np.float64]
@@ -33,7 +34,8 @@ class LiveTube:
         count: detections so far.
         total: of their agentness.
         told: whether its beginning was told.
-        notes: what annotators say of it.
+        notes: what annotators say of it, in numbers.
+        outlook: what is expected of a pedestrian; None of all others, and where nothing can be said.
     """
 
     number: int
@@ -47,6 +49,7 @@ class LiveTube:
     total: float = 0.0
     told: bool = False
     notes: dict[str, float] = field(default_factory=dict)
+    outlook: Outlook | None = None
 
     @property
     def score(self) -> float:
@@ -57,15 +60,16 @@ class LiveTube:
 class Annotator(Protocol):
     """Says more of live tubes, such as whether a pedestrian is about to cross.
 
-    Asked of every live tube in every frame in which it is found, in the order of their numbers, also of those
-    that are not told yet. What it says stands in `LiveTube.notes`, in the events and on the film.
+    Asked once in every frame, also in those without tubes. What it writes into `notes` and `outlook` of the
+    tubes stands in the events and on the film.
     """
 
-    def __call__(self, tube: LiveTube, frame: SourceFrame) -> Mapping[str, float]:
-        """Name to number of what it has to say; nothing where it has nothing to say.
+    def __call__(self, tubes: Sequence[LiveTube], frame: SourceFrame) -> Iterable[tuple[LiveTube, str]]:
+        """The tubes of which there is news, and the word that the event has for it; mostly none.
 
         Args:
-            tube: with the box of this frame.
+            tubes: those that were found in this frame, by their numbers, also those that are not told yet:
+                of them news is told by their `begin`.
             frame: with its picture.
         """
 
@@ -84,6 +88,13 @@ class LiveTubes:
 
     def __len__(self) -> int:
         return len(self._tubes)
+
+    @property
+    def probable(self) -> int:
+        """How many pedestrians that were told of will probably cross."""
+        return sum(
+            tube.told and tube.outlook is not None and tube.outlook.probable for tube in self._tubes.values()
+        )
 
     def update(
         self, frame: SourceFrame, found: FrameDetections, update: Update

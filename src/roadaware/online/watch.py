@@ -62,6 +62,7 @@ class Progress:
         latency: of its frames.
         tubes: that live.
         begun: tubes that were told.
+        probable: pedestrians who live and will probably cross.
         ending: why it is over; None while it goes on.
     """
 
@@ -74,6 +75,7 @@ class Progress:
     latency: Latency = field(default_factory=Latency)
     tubes: int = 0
     begun: int = 0
+    probable: int = 0
     ending: Ending | None = None
 
 
@@ -212,6 +214,7 @@ class _Run:
         self.output.add(seen)
         self.progress.latency.add(seen.latency_s)
         self.progress.tubes, self.progress.begun = len(self.watcher.tubes), self.watcher.begun
+        self.progress.probable = self.watcher.tubes.probable
 
     def _tell(self) -> None:
         """Log what happened to the source, and write it into the events."""

@@ -139,14 +139,15 @@ class Watcher:
         time_s = self._single(frame.t_s)
         update = self._linker.update(frame.number, found.boxes, found.agentness, found.scores, t_s=time_s)
         seen, over = self.tubes.update(frame, found, update)
-        for tube, _ in seen:
-            for annotator in self._annotators:
-                tube.notes.update(annotator(tube, frame))
+        found_tubes = [tube for tube, _ in seen]
+        news = [each for annotator in self._annotators for each in annotator(found_tubes, frame)]
+        news = [(tube, what) for tube, what in news if tube.told]
         # Taken as late as can be, so that it holds everything but writing the events down.
         ready_s = newest.t_s + max(0.0, self._clock.now_s() - newest.arrived_s)
         self._now = (frame.number, frame.t_s, ready_s)
         events = [self._end(tube, "lost") for tube in over if tube.told]
         events += [event for tube, changed in seen if (event := self._tube(tube, changed)) is not None]
+        events += [tube_event(what, tube, *self._now) for tube, what in news]
         events += self._drive(found)
         return Seen(
             frame=frame,
@@ -154,7 +155,7 @@ class Watcher:
             found=found,
             numbers=update.numbers,
             ended=update.ended,
-            tubes=[tube for tube, _ in seen if tube.told],
+            tubes=[tube for tube in found_tubes if tube.told],
             vehicle=self._vehicle.every(AV_ACTION) if len(found.av) else {},
             doing=list(self._vehicle.told().get(AV_ACTION, ())),
             events=events,

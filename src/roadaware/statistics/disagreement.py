@@ -53,3 +53,26 @@ def mutual_information(passes: npt.ArrayLike) -> Floats:
     """
     values = np.asarray(passes, dtype=np.float64)
     return np.asarray(np.maximum(entropy(values.mean(axis=0)) - entropy(values).mean(axis=0), 0.0))
+
+
+def interval(passes: npt.ArrayLike, weight: npt.ArrayLike, within: float) -> tuple[Floats, Floats]:
+    """(n) the values that (1 - within) / 2 of the passes, and all but that, do not exceed.
+
+    Each is a value of a pass: the smallest up to which so much weight lies.
+
+    Args:
+        passes: (m, n).
+        weight: (m) what each pass counts, together 1.
+        within: share of the passes between the two, in (0, 1).
+
+    >>> low, high = interval([[0.1], [0.5], [0.2]], [1 / 3] * 3, within=0.9)
+    >>> float(low[0]), float(high[0])
+    (0.1, 0.5)
+    """
+    values = np.asarray(passes, dtype=np.float64)
+    order = np.argsort(values, axis=0, kind="stable")
+    ranked = np.take_along_axis(values, order, axis=0)
+    reached = np.cumsum(np.asarray(weight, dtype=np.float64)[order], axis=0)
+    tail, columns = (1 - within) / 2, np.arange(values.shape[1])
+    ends = [np.argmax(reached >= share - 1e-9, axis=0) for share in (tail, 1 - tail)]
+    return ranked[ends[0], columns], ranked[ends[1], columns]

@@ -1,0 +1,187 @@
+"""Crossing: every pedestrian of a stream gets a probability of crossing and a risk region; imports torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.config import to_dict
+from roadaware.online.clock import Clock, SystemClock
+from roadaware.online.foresight import Answers, Foresight
+from roadaware.online.frames import SourceFrame
+from roadaware.online.latency import Latency
+from roadaware.online.outlook import Outlook, OutlookRule, changes
+from roadaware.online.pacing import Pace, Paced
+from roadaware.online.tubes import LiveTube
+
+Floats = npt.NDArray[np.float64]
+_ROOM = 16
+
+
+@dataclass(eq=False)
+class _Followed:
+    """One pedestrian who is followed."""
+
+    row: int
+    paced: Paced
+    outlook: Outlook | None = None
+
+
+@dataclass(eq=False)
+class Follower:
+    """Follows the pedestrians of one stream by their boxes, all of a frame together.
+
+    What is remembered of somebody is forgotten once so much time has passed that the past would be begun
+    anew, so that memory is that of the pedestrians in sight.
+
+    Args:
+        foresight: is grown as needed; of this stream alone.
+        rule: what is told.
+    """
+
+    foresight: Foresight
+    rule: OutlookRule = field(default_factory=OutlookRule)
+
+    def __post_init__(self) -> None:
+        """Nobody is there yet."""
+        self._pace = Pace(self.foresight.rate_fps, self.rule.bridge_s)
+        self._followed: dict[int, _Followed] = {}
+        self._free = list(range(len(self.foresight)))[::-1]
+
+    def __len__(self) -> int:
+        return len(self._followed)
+
+    def look(
+        self, numbers: Sequence[int], boxes: Floats, t_s: float, size_px: tuple[int, int]
+    ) -> list[Outlook | None]:
+        """What is expected of the pedestrians of one frame; None of those who were not seen for long enough.
+
+        Args:
+            numbers: (n) theirs, each once.
+            boxes: (n, 4) x1, y1, x2, y2 in pixels.
+            t_s: time of the frame.
+            size_px: width and height of the picture.
+        """
+        self._forget(t_s)
+        if not numbers:
+            return []
+        people = [self._known(number) for number in numbers]
+        rows = np.array([each.row for each in people])
+        added = [each.paced.add(t_s, box) for each, box in zip(people, boxes, strict=True)]
+        anew = np.array([begun for _, begun in added])
+        self.foresight.begin(rows[anew])
+        self.foresight.follow(rows, [frames for frames, _ in added], size_px)
+        ready = self.foresight.ready(rows)
+        found = self.foresight.ask(rows[ready], size_px) if ready.any() else Answers()
+        place = np.cumsum(ready) - 1
+        for each, asked, begun, at in zip(people, ready, anew, place, strict=True):
+            before = None if begun else each.outlook
+            each.outlook = self._outlook(found, int(at), before) if asked else None
+        return [each.outlook for each in people]
+
+    def _known(self, number: int) -> _Followed:
+        held = self._followed.get(number)
+        if held is None:
+            held = self._followed[number] = _Followed(self._row(), Paced(self._pace))
+        return held
+
+    def _row(self) -> int:
+        if not self._free:
+            before = len(self.foresight)
+            self.foresight.grow(max(_ROOM, 2 * before))
+            self._free = list(range(before, len(self.foresight)))[::-1]
+        return self._free.pop()
+
+    def _forget(self, t_s: float) -> None:
+        gone = [number for number, each in self._followed.items() if not each.paced.goes_on(t_s)]
+        self._free += [self._followed.pop(number).row for number in gone]
+
+    def _outlook(self, found: Answers, at: int, before: Outlook | None) -> Outlook:
+        """What is told of one pedestrian.
+
+        Args:
+            found: of all who were asked about.
+            at: which of them.
+            before: what was told of the same one.
+        """
+        crossing, low, high = (
+            None if held is None else float(held[at]) for held in (found.crossing, found.low, found.high)
+        )
+        regions = None if found.regions is None else found.regions[at]
+        return Outlook(
+            crossing=crossing,
+            low=low,
+            high=high,
+            probable=crossing is not None and self.rule.probable(crossing, bool(before and before.probable)),
+            regions=() if regions is None else tuple(regions.tolist()),
+            region=None if regions is None else self.rule.region(regions, before.region if before else None),
+            words=self.foresight.regions,
+        )
+
+
+class CrossingAnnotator:
+    """An annotator of one watch that gives pedestrians an outlook.
+
+    Args:
+        foresight: of this watch alone.
+        rule: what is told, and who is a pedestrian.
+        clock: says how long it takes.
+    """
+
+    def __init__(
+        self, foresight: Foresight, rule: OutlookRule | None = None, clock: Clock | None = None
+    ) -> None:
+        self.foresight, self.rule = foresight, rule or OutlookRule()
+        self._clock = clock or SystemClock()
+        self._follower = Follower(foresight, self.rule)
+        self._latency, self._spent_s = Latency(), 0.0
+        self._seen = 0
+        self._answers = 0
+
+    def __call__(self, tubes: Sequence[LiveTube], frame: SourceFrame) -> list[tuple[LiveTube, str]]:
+        """Give each pedestrian of a frame an outlook; the tubes of which there is news, and what it is.
+
+        Args:
+            tubes: found in the frame.
+            frame: with its picture.
+        """
+        begin_s = self._clock.now_s()
+        people = [tube for tube in tubes if tube.labels.best("agent") in self.rule.agents]
+        height, width = frame.picture.shape[:2]
+        boxes = np.array([tube.box for tube in people], np.float64).reshape(-1, 4)
+        found = self._follower.look([tube.number for tube in people], boxes, frame.t_s, (width, height))
+        told = {tube.number: outlook for tube, outlook in zip(people, found, strict=True)}
+        news = []
+        for tube in tubes:
+            before, tube.outlook = tube.outlook, told.get(tube.number)
+            news += [(tube, what) for what in changes(before, tube.outlook)]
+        if people:
+            self._count(found, len(people), self._clock.now_s() - begin_s)
+        return news
+
+    def _count(self, found: Sequence[Outlook | None], people: int, spent_s: float) -> None:
+        self._latency.add(spent_s)
+        self._spent_s += spent_s
+        self._seen += people
+        self._answers += sum(outlook is not None for outlook in found)
+
+    def summary(self) -> dict[str, Any]:
+        """JSON-ready: what was asked, by which rule, how often, and how long it took."""
+        shares = {"p50": self._latency.percentile_s(50), "p99": self._latency.percentile_s(99)}
+        each = self._spent_s / self._seen if self._seen else None
+        return {
+            "predictors": self.foresight.about(),
+            "rule": to_dict(self.rule),
+            "pedestrian_frames": self._seen,
+            "answers": self._answers,
+            "ms_per_frame": {name: _ms(value) for name, value in shares.items()},
+            "ms_per_pedestrian": _ms(each),
+        }
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1e3, 4)

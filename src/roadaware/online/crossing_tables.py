@@ -1,0 +1,225 @@
+"""Tables of what is expected of pedestrians: of a watch as it goes on, and of boxes that stand in tables."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.errors import InputError
+from roadaware.online.outlook import Outlook, OutlookRule
+from roadaware.online.parts import Parts
+from roadaware.scenes.disk import disk_error
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Scenes
+
+if TYPE_CHECKING:
+    from roadaware.online.foresight import Foresight
+    from roadaware.online.watcher import Seen
+
+_PEDESTRIANS = ("pedestrian", "ped")
+_ROWS = 1 << 14
+_WHERE = {"tube": pl.Int64, "frame": pl.Int64, "t_s": pl.Float32}
+
+
+class OutlookTable:
+    """The outlooks of a watch: gathered in parts while it runs, one Parquet file once it is over.
+
+    A row for each pedestrian and frame in which something could be said: `tube` as in the events, `frame`,
+    `t_s`, and the columns of `columns_of`.
+
+    Args:
+        folder: of the parts; made, must not exist.
+        crossing: whether there are probabilities of crossing.
+        regions: how many regions there are.
+
+    Raises:
+        DiskError: if the folder cannot be made.
+    """
+
+    def __init__(self, folder: Path, *, crossing: bool, regions: int) -> None:
+        self.folder, self._crossing, self._regions = folder, crossing, regions
+        try:
+            folder.mkdir()
+        except OSError as error:
+            raise disk_error(folder, 1, error) from error
+        schema = _WHERE | _schema(crossing=crossing, regions=regions)
+        self._parts = Parts(folder, "outlooks", schema)
+
+    def add(self, seen: Seen) -> None:
+        """Take what is expected of the tubes of a frame.
+
+        Raises:
+            DiskError: if the disk refuses.
+        """
+        found = [(tube.number, tube.outlook) for tube in seen.tubes if tube.outlook is not None]
+        if found:
+            n = len(found)
+            columns = columns_of([outlook for _, outlook in found], crossing=self._crossing)
+            where = {
+                "tube": np.array([number for number, _ in found]),
+                "frame": np.full(n, seen.frame.number),
+                "t_s": np.full(n, seen.time_s, np.float32),
+            }
+            self._parts.add(where | columns)
+        if self._parts.waiting >= _ROWS:
+            self._parts.flush()
+
+    def finish(self, target: Path) -> None:
+        """Write the file and remove the parts.
+
+        Args:
+            target: of the file.
+
+        Raises:
+            DiskError: if the disk refuses; the parts are still there.
+        """
+        self._parts.flush()
+        try:
+            _known(self._parts.scan()).sink_parquet(target, compression="zstd", maintain_order=True)
+        except (OSError, pl.exceptions.ComputeError) as error:
+            target.unlink(missing_ok=True)
+            if not isinstance(error, OSError) and "os error" not in str(error):
+                raise
+            raise disk_error(target, 1, error) from error
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def columns_of(outlooks: Sequence[Outlook], *, crossing: bool) -> dict[str, npt.NDArray[Any]]:
+    """What n outlooks say: (n) `crossing`, `low`, `high` and `probable`; (n) `region` and (n, r) `regions`.
+
+    Args:
+        outlooks: of pedestrians.
+        crossing: whether there are probabilities of crossing.
+    """
+    found: dict[str, npt.NDArray[Any]] = {}
+    if crossing:
+        for name in ("crossing", "low", "high"):
+            said = [getattr(outlook, name) for outlook in outlooks]
+            found[name] = np.array([np.nan if value is None else value for value in said], np.float32)
+        found["probable"] = np.array([outlook.probable for outlook in outlooks], np.bool_)
+    if outlooks and outlooks[0].region is not None:
+        found["region"] = np.array([outlook.region for outlook in outlooks], np.int64)
+        found["regions"] = np.array([outlook.regions for outlook in outlooks], np.float32)
+    return found
+
+
+def outlooks_of(
+    scenes: Scenes,
+    foresight: Foresight,
+    rule: OutlookRule | None = None,
+    *,
+    tubes: Sequence[int] | None = None,
+) -> pl.DataFrame:
+    """What would be told in a stream of pedestrians whose boxes stand in tables, frame by frame.
+
+    With true boxes it says what the predictors are worth apart from any detector: join `samples` by `tube`
+    and by `frame` = `end_frame` - 1 for the answers at the end of each observation.
+
+    Args:
+        scenes: with boxes in tubes, sizes of the videos, and times of frames or rates of the videos.
+        foresight: is given every video by itself.
+        rule: what is told; whom it takes for pedestrians does not matter here.
+        tubes: of the pedestrians; unless told those that `track_label` calls so, all where there is none.
+
+    Returns:
+        A row for each pedestrian and frame in which something could be said: `video`, `tube`, `frame`, `t_s`,
+        and as `columns_of`; by video, frame and tube.
+
+    Raises:
+        InputError: if the size of a picture or the time of a frame is unknown.
+    """
+    schema = _schema(crossing=foresight.asks_crossing, regions=len(foresight.regions))
+    empty = pl.DataFrame(schema={"video": pl.String, **_WHERE, **schema})
+    walked = _walked(scenes, tubes)
+    each = [_of_video(video, foresight, rule or OutlookRule(), empty) for video in _videos(walked)]
+    return pl.concat([empty, *each])
+
+
+def _of_video(
+    video: pl.DataFrame, foresight: Foresight, rule: OutlookRule, empty: pl.DataFrame
+) -> pl.DataFrame:
+    """The outlooks of one video, as a table like an empty one."""
+    from roadaware.online.crossing import Follower
+
+    follower, size_px = Follower(foresight, rule), (int(video["width_px"][0]), int(video["height_px"][0]))
+    rows, found = [], []
+    for frame, t_s, numbers, boxes in _frames(video):
+        for number, outlook in zip(numbers, follower.look(numbers, boxes, t_s, size_px), strict=True):
+            if outlook is not None:
+                rows.append((str(video["video"][0]), number, frame, t_s))
+                found.append(outlook)
+    if not found:
+        return empty
+    where = pl.DataFrame(rows, schema=dict(list(empty.schema.items())[: len(_WHERE) + 1]), orient="row")
+    held = columns_of(found, crossing=foresight.asks_crossing)
+    said = pl.DataFrame(
+        [pl.Series(name, held[name], dtype=kind) for name, kind in empty.schema.items() if name in held]
+    )
+    return _known(where.hstack(said).lazy()).collect()
+
+
+def _schema(*, crossing: bool, regions: int) -> dict[str, Any]:
+    said: dict[str, Any] = {}
+    if crossing:
+        said = {**dict.fromkeys(("crossing", "low", "high"), pl.Float32), "probable": pl.Boolean}
+    if regions:
+        said |= {"region": pl.Int64, "regions": pl.Array(pl.Float32, regions)}
+    return said
+
+
+def _known(table: pl.LazyFrame) -> pl.LazyFrame:
+    """Null for what nobody says."""
+    names = [name for name in ("low", "high") if name in table.collect_schema()]
+    return table.with_columns(pl.col(name).fill_nan(None) for name in names)
+
+
+def _walked(scenes: Scenes, tubes: Sequence[int] | None) -> pl.DataFrame:
+    """The boxes of pedestrians with the time of their frame and the size of their picture, in order."""
+    held = scenes.tubes
+    if tubes is not None:
+        held = held.filter(pl.col("tube").is_in(list(tubes)))
+    elif "track_label" in held.columns:
+        held = held.filter(pl.col("track_label").cast(pl.String).is_in(_PEDESTRIANS))
+    video = pl.col("video").cast(pl.String)
+    videos = scenes.videos.select(video, *_or_null(scenes.videos, "width_px", "height_px", "fps"))
+    moments = scenes.frames.select(video, "frame", *_or_null(scenes.frames, "t_s"))
+    walked = (
+        scenes.boxes.select(video, "frame", "tube", *CORNERS)
+        .filter(pl.col("tube").is_in(held["tube"].to_list()))
+        .join(videos, on="video", how="left")
+        .join(moments, on=["video", "frame"], how="left")
+        .with_columns(t_s=pl.coalesce("t_s", pl.col("frame") / pl.col("fps")).cast(pl.Float64))
+        .sort("video", "frame", "tube")
+    )
+    for what, columns in (("size of the picture", ("width_px", "height_px")), ("time of frames", ("t_s",))):
+        lost = walked.filter(pl.any_horizontal(pl.col(*columns).is_null()))
+        if len(lost):
+            raise InputError(f"the {what} of {lost['video'].unique().sort().to_list()[:5]} is unknown")
+    return walked
+
+
+def _or_null(table: pl.DataFrame, *columns: str) -> list[pl.Expr]:
+    return [
+        pl.col(c).cast(pl.Float64) if c in table.columns else pl.lit(None, pl.Float64).alias(c)
+        for c in columns
+    ]
+
+
+def _videos(walked: pl.DataFrame) -> list[pl.DataFrame]:
+    """The boxes of each video."""
+    return walked.partition_by("video", maintain_order=True) if len(walked) else []
+
+
+def _frames(video: pl.DataFrame) -> Iterator[tuple[int, float, list[int], npt.NDArray[np.float64]]]:
+    """Of each frame its number, its time, the tubes in it and their boxes."""
+    frame, tube = video["frame"].to_numpy(), video["tube"].to_numpy()
+    t_s, boxes = video["t_s"].to_numpy(), video.select(CORNERS).cast(pl.Float64).to_numpy()
+    starts = np.flatnonzero(np.diff(frame, prepend=-1))
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(frame)], strict=True):
+        yield int(frame[start]), float(t_s[start]), tube[start:end].tolist(), boxes[start:end]

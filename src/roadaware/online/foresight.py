@@ -1,0 +1,249 @@
+"""Foresight: predictors of crossing and of risk that follow many pedestrians at once; imports torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.errors import UsageError
+from roadaware.models.crossing.inputs import named
+from roadaware.models.crossing.predictor import Predictor
+from roadaware.models.doubt.ensemble import EnsemblePredictor
+from roadaware.models.opening import digest_of
+from roadaware.online.memory import memories, passes_of
+from roadaware.statistics.disagreement import interval
+from roadaware.tasks.crossing_inputs.boxes import FORMS
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Model = Predictor | EnsemblePredictor
+USUAL_FPS = 30.0
+"""The rate of JAAD and PIE, taken where a predictor does not say what it learnt from."""
+_WITHIN = 0.9
+_TASKS = {"action": "crossing", "risk": "risk"}
+_UNKNOWN = {
+    "ego": "a film does not tell how the own vehicle moves",
+    "traffic": "nobody annotates the traffic of a stream",
+    "appearance": "nobody annotates a stream",
+    "behaviour": "nobody annotates a stream",
+    "pose": "nothing looks for joints in a stream",
+    "crop": "pictures of pedestrians are not cut out of a stream",
+    "maps": "there are no class masks of a stream",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What is expected of n pedestrians.
+
+    Args:
+        crossing: (n,) probabilities; None where nobody is asked.
+        low, high: (n,) the 5th and 95th percentile of passes, widened to hold the probability; None where
+            there is only one pass.
+        regions: (n, r) probabilities; None where nobody is asked.
+    """
+
+    crossing: Floats | None = None
+    low: Floats | None = None
+    high: Floats | None = None
+    regions: Floats | None = None
+
+
+class Foresight:
+    """Predictors that follow pedestrians, each of whom has a row.
+
+    Args:
+        crossing: tells the probability of crossing (task `action`); None to leave it out.
+        risk: tells the region of the picture where somebody will be (task `risk`); None to leave it out.
+        window: show every predictor windows, even those that can remember.
+        files: what they were read from, for the record.
+
+    Raises:
+        UsageError: if there is none, or one does not answer that question, or reads what a stream lacks, or
+            they learnt from different rates.
+    """
+
+    def __init__(
+        self,
+        crossing: Model | None = None,
+        risk: Model | None = None,
+        *,
+        window: bool = False,
+        files: Sequence[Path] = (),
+    ) -> None:
+        asked = {"action": crossing, "risk": risk}
+        self._members = {task: _members(model) if model else [] for task, model in asked.items()}
+        every = [one.predictor for held in self._members.values() for one in held]
+        if not every:
+            raise UsageError("nobody is asked: name a predictor of crossing, of risk, or both")
+        for task, model in asked.items():
+            _check(task, model)
+        rates = {float(each.facts.get("fps") or USUAL_FPS) for each in every}
+        if len(rates) > 1:
+            raise UsageError(
+                f"these predictors learnt from different rates ({sorted(rates)} frames a second)"
+            )
+        self.rate_fps = rates.pop()
+        self.frames = max(shape[0] for each in every for shape in each.network.shapes.values())
+        self.asks_crossing = crossing is not None
+        self.regions: tuple[str, ...] = risk.labels if risk is not None else ()
+        self._memories = memories(every, window=window)
+        self._files = tuple(files)
+        self._before: Floats = np.zeros((0, 4))
+        self._count: Ints = np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self._count)
+
+    def grow(self, rows: int) -> None:
+        """Make room for so many pedestrians; those that are there stay."""
+        more = rows - len(self)
+        for memory in self._memories:
+            memory.grow(rows)
+        self._before = np.concatenate([self._before, np.zeros((more, 4))])
+        self._count = np.concatenate([self._count, np.zeros(more, np.int64)])
+
+    def begin(self, rows: Ints) -> None:
+        """Forget what was in some rows."""
+        if len(rows):
+            self._count[rows] = 0
+            for memory in self._memories:
+                memory.begin(rows)
+
+    def follow(self, rows: Ints, frames: Sequence[Floats], size_px: tuple[int, int]) -> None:
+        """Take some more frames of some pedestrians; those that are given equally many are taken together.
+
+        Args:
+            rows: (n,) theirs, each once.
+            frames: of each (k, 4) corners in pixels at the rate of the predictors, oldest first.
+            size_px: width and height of the picture.
+        """
+        counts, size = np.array([len(each) for each in frames], np.int64), np.array(size_px, np.float64)
+        for k in np.unique(counts[counts > 0]).tolist():
+            places = np.flatnonzero(counts == k)
+            some, boxes = rows[places], np.stack([frames[place] for place in places.tolist()])
+            known = self._count[some] > 0
+            for memory in self._memories:
+                memory.follow(some, self._before[some], boxes, known, size)
+            self._before[some] = boxes[:, -1]
+            self._count[some] += k
+
+    def ready(self, rows: Ints) -> Flags:
+        """(n,) whether enough frames of a pedestrian were seen to be asked about.
+
+        Args:
+            rows: (n,) theirs.
+        """
+        return np.asarray(self._count[rows] >= self.frames)
+
+    def ask(self, rows: Ints, size_px: tuple[int, int]) -> Answers:
+        """What is expected of some pedestrians.
+
+        Args:
+            rows: (n,) theirs.
+            size_px: width and height of the picture.
+        """
+        size = np.array(size_px, np.float64)
+        said = {
+            id(member): found
+            for memory in self._memories
+            for member, found in zip(memory.members, memory.passes(rows, size), strict=True)
+        }
+        crossing, weight = self._joined("action", said)
+        regions, shares = self._joined("risk", said)
+        likely = None if crossing is None else np.asarray(weight @ crossing[..., 0])
+        low = high = None
+        if crossing is not None and likely is not None and len(weight) > 1:
+            low, high = interval(crossing[..., 0], weight, _WITHIN)
+            low, high = np.minimum(low, likely), np.maximum(high, likely)
+        mean = None if regions is None else np.tensordot(shares, regions, axes=1)
+        return Answers(likely, low, high, mean)
+
+    def about(self) -> dict[str, Any]:
+        """JSON-ready facts of the predictors."""
+        said: dict[str, Any] = {"rate_fps": self.rate_fps, "frames": self.frames}
+        for task, held in self._members.items():
+            if held:
+                first = held[0].predictor
+                said[_TASKS[task]] = {
+                    "networks": [one.predictor.name for one in held],
+                    "inputs": sorted({name for one in held for name in one.predictor.inputs}),
+                    "passes": sum(passes_of(one.predictor) for one in held),
+                    "labels": list(first.labels),
+                    "facts": first.facts,
+                }
+        return {**said, "files": {path.name: digest_of(path) for path in self._files if path.is_file()}}
+
+    def _joined(self, task: str, said: dict[int, Floats]) -> tuple[Floats | None, Floats]:
+        """(p, n, k) passes of all members, and (p,) what each counts."""
+        held = self._members[task]
+        if not held:
+            return None, np.zeros(0)
+        found = [said[id(one.predictor)] for one in held]
+        weight = [np.full(len(each), one.share / len(each)) for one, each in zip(held, found, strict=True)]
+        return np.concatenate(found), np.concatenate(weight)
+
+
+def open_foresight(paths: Sequence[Path], *, window: bool = False) -> Foresight:
+    """The predictors that some files hold; what each of them tells stands in it.
+
+    Several of one question are averaged, each file or folder counting the same.
+
+    Args:
+        paths: files of predictors, or folders that `roadaware train` wrote.
+        window: as of `Foresight`.
+
+    Raises:
+        UsageError: if they tell neither crossing nor risk, or read what a stream lacks.
+        InputError: if one cannot be read, or is no predictor.
+    """
+    held: dict[str, list[Model]] = {}
+    for path in paths:
+        model = EnsemblePredictor.open([path])
+        held.setdefault(model.task, []).append(model)
+    other = [task for task in held if task not in _TASKS]
+    if other:
+        raise UsageError(
+            f"a predictor of {', '.join(other)} does not tell who crosses; a stream asks predictors of "
+            "action and of risk"
+        )
+    joined = {task: EnsemblePredictor(tuple(models)) for task, models in held.items()}
+    return Foresight(joined.get("action"), joined.get("risk"), window=window, files=paths)
+
+
+@dataclass(frozen=True, eq=False)
+class _Member:
+    """One predictor of a question, and what it counts; all of them together count 1."""
+
+    predictor: Predictor
+    share: float
+
+
+def _members(model: Model, share: float = 1.0) -> list[_Member]:
+    if isinstance(model, Predictor):
+        return [_Member(model, share)]
+    each = share / len(model.members)
+    return [found for one in model.members for found in _members(one, each)]
+
+
+def _check(task: str, model: Model | None) -> None:
+    """Refuse what cannot be asked about a stream."""
+    if model is None:
+        return
+    if model.task != task:
+        raise UsageError(f"{_TASKS[task]} is told by a predictor of {task}, and this one tells {model.task}")
+    if task == "action" and len(model.labels) != 2:
+        raise UsageError(f"crossing has two labels, and this predictor tells {', '.join(model.labels)}")
+    lacking = [name for name in model.inputs if name not in FORMS]
+    if lacking:
+        why = _UNKNOWN.get(named(lacking[0]).kind, "a stream has no such input")
+        raise UsageError(
+            f"this predictor of {_TASKS[task]} reads {', '.join(lacking)}: {why}\n"
+            "  train one on boxes alone: roadaware train RECIPE --set network.inputs=[boxes,centre]"
+        )

@@ -1,0 +1,120 @@
+"""Outlook: what is expected of a pedestrian at a moment, and when that is news."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.errors import UsageError
+from roadaware.online.labels import LabelRule, chosen
+
+PROBABLE, IMPROBABLE, REGION = "crossing_probable", "crossing_improbable", "risk_region"
+"""Events: somebody will probably cross, or no longer so; the region where somebody will be changed."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What is expected of one pedestrian.
+
+    Args:
+        crossing: probability of crossing; None where nobody was asked.
+        low, high: the 5th and 95th percentile of what passes or members say; None where there is only one.
+        probable: whether crossing is told.
+        regions: probability of each region of the picture; empty where nobody was asked.
+        region: the one that is told; None where nobody was asked.
+        words: the names of the regions.
+    """
+
+    crossing: float | None = None
+    low: float | None = None
+    high: float | None = None
+    probable: bool = False
+    regions: tuple[float, ...] = ()
+    region: int | None = None
+    words: tuple[str, ...] = ()
+
+    def fields(self) -> dict[str, Any]:
+        """What events say of it, in words."""
+        said: dict[str, Any] = {}
+        if self.crossing is not None:
+            said["crossing"] = {
+                "probable": self.probable,
+                "probability": round(self.crossing, 4),
+                "low": None if self.low is None else round(self.low, 4),
+                "high": None if self.high is None else round(self.high, 4),
+            }
+        if self.region is not None:
+            likely = round(self.regions[self.region], 4)
+            said["risk"] = {"region": self.words[self.region], "probability": likely}
+        return said
+
+
+@dataclass(frozen=True)
+class OutlookRule:
+    """What is told of pedestrians, and of whom.
+
+    Args:
+        agents: labels of agents that are pedestrians; a tube counts in frames in which its strongest agent
+            is one of them.
+        on: crossing is told from this probability on.
+        off: and no longer below this one.
+        margin: the region that is told gives way to a likelier one only if that is likelier by this much.
+        bridge_s: frames missed for no longer than this are bridged, see `Pace`.
+
+    Raises:
+        UsageError: if a number has no meaning.
+    """
+
+    agents: tuple[str, ...] = ("Ped",)
+    on: float = 0.5
+    off: float = 0.35
+    margin: float = 0.05
+    bridge_s: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Refuse what has no meaning."""
+        if not 0 <= self.off <= self.on <= 1 or not 0 <= self.margin <= 1:
+            raise UsageError("crossing is told by 0 <= off <= on <= 1, regions by a margin from 0 to 1")
+        if not 0 <= self.bridge_s <= 60:
+            raise UsageError(f"bridge_s is a number of seconds up to 60, not {self.bridge_s!r}")
+
+    def probable(self, crossing: float, before: bool) -> bool:
+        """Whether crossing is told.
+
+        Args:
+            crossing: its probability.
+            before: whether it was.
+
+        >>> rule = OutlookRule(on=0.5, off=0.35)
+        >>> rule.probable(0.4, before=False), rule.probable(0.4, before=True)
+        (False, True)
+        """
+        return crossing >= (self.off if before else self.on)
+
+    def region(self, regions: npt.NDArray[np.float64], before: int | None) -> int:
+        """Which region is told.
+
+        Args:
+            regions: (r,) probabilities.
+            before: the one that was.
+        """
+        kept = () if before is None else (before,)
+        rule = LabelRule(on=0, off=0, margin=self.margin)
+        return chosen(regions.astype(np.float32), kept, 1, rule)[0]
+
+
+def changes(before: Outlook | None, now: Outlook | None) -> list[str]:
+    """The events that one outlook after another is, in words.
+
+    Args:
+        before, now: of the same pedestrian; None where nothing could be said.
+    """
+    was, told = bool(before and before.probable), bool(now and now.probable)
+    said = [PROBABLE if told else IMPROBABLE] if was != told else []
+    region = now.region if now else None
+    if region is not None and region != (before.region if before else None):
+        said.append(REGION)
+    return said
