@@ -1,0 +1,150 @@
+"""Capture: what one LiDAR and one camera saw at one moment, with what else is known of the picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.errors import InputError
+
+Floats = npt.NDArray[np.float64]
+_RIGID = 1e-3
+
+CITYSCAPES = (
+    "road",
+    "sidewalk",
+    "building",
+    "wall",
+    "fence",
+    "pole",
+    "traffic light",
+    "traffic sign",
+    "vegetation",
+    "terrain",
+    "sky",
+    "person",
+    "rider",
+    "car",
+    "truck",
+    "bus",
+    "train",
+    "motorcycle",
+    "bicycle",
+)
+"""Names of the training classes of Cityscapes, by number."""
+
+
+@dataclass(frozen=True, eq=False)
+class Camera:
+    """A camera, and where it sits as seen from the LiDAR.
+
+    Args:
+        intrinsics: (3, 3) camera matrix, pixels.
+        camera_SE3_lidar: (4, 4) takes points of the LiDAR to the camera: x right, y down, z ahead.
+        width_px: of the picture.
+        height_px: of the picture.
+
+    Raises:
+        InputError: if a matrix is none of these.
+    """
+
+    intrinsics: Floats
+    camera_SE3_lidar: Floats  # noqa: N815, the project's way to name transforms
+    width_px: int
+    height_px: int
+
+    def __post_init__(self) -> None:
+        lens = np.asarray(self.intrinsics, dtype=np.float64)
+        if lens.shape != (3, 3) or not np.isfinite(lens).all() or not (lens[0, 0] > 0 and lens[1, 1] > 0):
+            raise InputError(f"a camera matrix is (3, 3) with positive focal lengths, not {lens.tolist()}")
+        if np.abs(lens[2] - [0, 0, 1]).max() > 1e-6 or abs(lens[1, 0]) > 1e-6:
+            raise InputError(f"the last row of a camera matrix is 0 0 1, not {lens[2].tolist()}")
+        require_rigid(np.asarray(self.camera_SE3_lidar, dtype=np.float64), "camera_SE3_lidar")
+        if min(self.width_px, self.height_px) < 1:
+            raise InputError(f"a picture has pixels, not {self.width_px}x{self.height_px}")
+
+
+def require_rigid(pose: Floats, name: str) -> None:
+    """Refuse what is no rotation and translation.
+
+    Args:
+        pose: (4, 4).
+        name: in the message.
+
+    Raises:
+        InputError: if it has another shape, is not finite, mirrors, stretches or shears.
+    """
+    if pose.shape != (4, 4) or not np.isfinite(pose).all():
+        raise InputError(f"{name} should be (4, 4) finite numbers, not {pose.shape}")
+    turn = pose[:3, :3]
+    off = float(np.abs(turn @ turn.T - np.eye(3)).max())
+    if off > _RIGID or float(np.linalg.det(turn)) < 0 or np.abs(pose[3] - [0, 0, 0, 1]).max() > _RIGID:
+        message = (
+            f"{name} is no rigid pose: determinant {np.linalg.det(turn):.4g}, last row {pose[3].tolist()}"
+        )
+        raise InputError(message, hint="check the calibration; rows and columns may be exchanged")
+
+
+@dataclass(frozen=True, eq=False)
+class SemanticMap:
+    """What each pixel shows.
+
+    Args:
+        classes: (H, W) whole numbers.
+        names: of the classes, by number; numbers beyond them are unknown, and no background.
+    """
+
+    classes: npt.NDArray[np.integer]
+    names: tuple[str, ...] = CITYSCAPES
+
+    def __post_init__(self) -> None:
+        if self.classes.ndim != 2 or self.classes.dtype.kind not in "iu":
+            message = f"a semantic map is (H, W) whole numbers, not {self.classes.dtype} {self.classes.shape}"
+            raise InputError(message)
+
+
+@dataclass(frozen=True, eq=False)
+class CommonObjects:
+    """What a detector of common classes found.
+
+    Args:
+        boxes: (m, 4) x1, y1, x2, y2 in pixels.
+        scores: (m,) from 0 to 1.
+    """
+
+    boxes: Floats
+    scores: Floats
+
+    def __post_init__(self) -> None:
+        if np.shape(self.boxes)[1:] != (4,) or np.shape(self.scores) != np.shape(self.boxes)[:1]:
+            message = (
+                f"boxes are (m, 4) and scores (m,), not {np.shape(self.boxes)} and {np.shape(self.scores)}"
+            )
+            raise InputError(message)
+
+
+@dataclass(frozen=True, eq=False)
+class Capture:
+    """One moment of one camera.
+
+    Args:
+        points: (n, 3 or more) x, y, z in metres in the LiDAR's frame, z up, in the order they were written.
+        camera: that took the picture.
+        ring: (n,) number of each return's beam; None where the data does not say.
+        layout: name of the LiDAR, or such as `64 rings x 900 columns`; None where it is not known.
+        semantics: what each pixel shows; None to remove no background.
+        common: detected common objects; None to suppress none.
+        up: (3,) away from the ground, in the LiDAR's frame.
+        name: in messages.
+    """
+
+    points: npt.NDArray[np.floating]
+    camera: Camera
+    ring: npt.NDArray[np.integer] | None = None
+    layout: str | None = None
+    semantics: SemanticMap | None = None
+    common: CommonObjects | None = None
+    up: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    name: str = ""

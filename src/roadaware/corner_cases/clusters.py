@@ -1,0 +1,140 @@
+"""Clusters: returns that belong together by the angle under which neighbours see each other.
+
+Source: Bogoslavskyi and Stachniss, "Fast range image-based segmentation of sparse 3D laser scans for
+online operation", IROS 2016, eq. 1 and algorithm 1. Two neighbours at ranges d1 >= d2, seen under the
+angle a, belong together where beta = atan2(d2 sin a, d1 - d2 cos a) > theta. That is the same as
+d2 / d1 > tan theta / (sin a + tan theta cos a), a number for each pair of rows and each step along them,
+so that one comparison is left for each pair of pixels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.corner_cases.points import Singles
+from roadaware.corner_cases.range_image import Grid, Ints
+from roadaware.errors import UsageError
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Returns in groups, counted from 1; the first place of an array is cluster 1.
+
+    Args:
+        image: (rows, columns) int32 cluster of each pixel, 0 for none.
+        of_return: (n,) int32 cluster of each return, 0 for none.
+        counts: (k,) int32 returns of each.
+        nearest_m: (k,) float32 range of its nearest return.
+        feet_m: (k,) float32 height of its lowest return above the ground; nan where there is no ground.
+        head_m: (k,) float32 height of its highest return; nan where there is no ground.
+        width_m: (k,) float32 twice the greatest horizontal distance of a return from the middle.
+        rows: (k, 2) int32 its highest and lowest row.
+    """
+
+    image: Ints
+    of_return: Ints
+    counts: Ints
+    nearest_m: Singles
+    feet_m: Singles
+    head_m: Singles
+    width_m: Singles
+    rows: Ints
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+
+def least_shares(angles: npt.ArrayLike, theta_deg: float) -> Floats:
+    """What share of the farther range the nearer one must exceed, for neighbours seen under some angles.
+
+    Args:
+        angles: (...) radians, positive.
+        theta_deg: the least angle between the line through both and the longer beam.
+
+    >>> least_shares([0.01], 10.0).round(4)
+    array([0.9464])
+    """
+    tangent = np.tan(np.radians(theta_deg))
+    seen = np.asarray(angles, dtype=np.float64)
+    found: Floats = tangent / (np.sin(seen) + tangent * np.cos(seen))
+    return np.where((seen > 0) & (seen < np.pi - np.radians(theta_deg)), found, np.inf)
+
+
+def label(
+    image: Singles, elevations: Floats, *, theta_deg: float = 8.0, reach_rows: int = 1, reach_columns: int = 1
+) -> tuple[Ints, int]:
+    """(rows, columns) cluster of each pixel from 1, 0 for none, and how many there are.
+
+    Args:
+        image: (rows, columns) metres of `range_image.fill`: 0 for nothing, negative for ground.
+        elevations: (rows,) radians, falling.
+        theta_deg: the least angle; see the module.
+        reach_rows: across how many rows, less one, without any return neighbours are looked for.
+        reach_columns: the same along a row.
+
+    Raises:
+        UsageError: if rows and elevations do not fit.
+    """
+    from roadaware.corner_cases.cluster_kernels import label as join
+
+    rows, columns = image.shape
+    if elevations.shape != (rows,):
+        raise UsageError(f"{rows} rows need as many elevations, not {elevations.shape}")
+    up = np.full((rows, reach_rows), np.inf)
+    for step in range(1, min(reach_rows, rows - 1) + 1):
+        up[step:, step - 1] = least_shares(elevations[:-step] - elevations[step:], theta_deg)
+    left = least_shares(2 * np.pi / columns * np.arange(1, reach_columns + 1), theta_deg)
+    labels, parent = np.empty(image.shape, np.int32), np.empty(image.size, np.int32)
+    count = join(np.ascontiguousarray(image), up.astype(np.float32), left.astype(np.float32), parent, labels)
+    return labels, int(count)
+
+
+def find_clusters(
+    points: Singles,
+    grid: Grid,
+    image: Singles,
+    solid: npt.NDArray[np.bool_],
+    *,
+    heights: Singles | None = None,
+    theta_deg: float = 8.0,
+    reach_columns: int = 1,
+) -> Clusters:
+    """Label an image and measure what was found.
+
+    Args:
+        points: (n, 3) metres.
+        grid: where they lie in the image.
+        image: (rows, columns) metres of `range_image.fill`.
+        solid: (n,) returns that are no ground.
+        heights: (n,) metres above the ground, where there is one.
+        theta_deg: the least angle; see the module.
+        reach_columns: along a row, how far a neighbour is looked for.
+    """
+    from roadaware.corner_cases.cluster_kernels import measure, take_labels
+
+    labels, count = label(
+        image, grid.elevations, theta_deg=theta_deg, reach_rows=grid.reach, reach_columns=reach_columns
+    )
+    found = np.empty(len(points), dtype=np.int32)
+    take_labels(grid.row, grid.column, np.ascontiguousarray(solid), labels, found)
+    counts = np.zeros(count, np.int32)
+    extents = np.tile(np.array([np.inf, -np.inf] * 4, dtype=np.float32), (count, 1))
+    known = np.empty(0, np.float32) if heights is None else heights
+    measure(points, grid.row, grid.ranges, known, found, counts, extents)
+    if heights is None:
+        extents[:, 2:4] = np.nan
+    return Clusters(
+        labels,
+        found,
+        counts,
+        nearest_m=extents[:, 0],
+        feet_m=extents[:, 2],
+        head_m=extents[:, 3],
+        width_m=2 * extents[:, 7],
+        rows=extents[:, 4:6].astype(np.int32),
+    )

@@ -1,0 +1,124 @@
+"""CopgConfig: every knob of the proposals, those of the paper with the paper's defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from roadaware.errors import UsageError
+
+BACKGROUND = ("road", "sidewalk", "building", "wall", "fence", "pole", "vegetation", "terrain", "sky")
+"""Classes of Cityscapes that are no objects on the road. Source: CODA (ECCV 2022), section 4.2."""
+
+
+@dataclass(frozen=True)
+class CopgConfig:
+    """How proposals are made. The first five knobs are those of the paper, and so are their defaults.
+
+    Args:
+        theta_deg: two returns belong together where the line between them makes at least this angle with the
+            longer beam.
+        min_points: fewer returns are no object; the paper's default is 5 or 10, which give the same rows.
+        max_distance_m: from the LiDAR to the nearest return.
+        max_background: share of a box whose pixels are background; more is background.
+        max_common_iou: overlap with a detected common object; more is that object.
+        background: names of the classes of pixels that count as background.
+        min_common_score: detections below this score suppress nothing.
+        min_range_m: horizontal; what is nearer belongs to the own vehicle.
+        ground_m: a return less than this above the plane of the ground is ground.
+        ground_range_m: the plane is fitted to returns within this range.
+        ground_tilt_deg: the steepest plane that is a road.
+        ground_share: of the returns below the LiDAR that a plane must explain to be a road.
+        ground_draws: planes through three returns that are tried.
+        ground_returns: how many returns judge them.
+        columns: of the range image; None for what the sensor's layout or the returns themselves tell.
+        rows: of the range image where neither rings, nor their order, nor the sensor's name is known.
+        reach_rows: how many rows further the neighbour of a return is looked for, across empty pixels.
+        reach_columns: the same along a ring.
+        repair_rows: `reach_rows` of an image whose rows are bins of elevation, which leave holes.
+        standing_m: a cluster whose lowest return is less than this above the ground reaches down to it, so
+            that removing the ground does not cut off its feet; 0 for boxes around returns alone.
+        max_width_m: widest cluster, along the ground; None for any.
+        max_height_m: how far a cluster reaches above the ground at most; None for any.
+        min_height_m: how far it must reach above the ground, where that is known.
+        min_visible: returns inside the picture.
+        near_m: points less than this before the camera are behind it.
+        margin_px: boxes grow by this on every side; None for half the distance between beams there.
+        min_side_px: boxes that are narrower or lower are dropped.
+        seed: of the draws.
+    """
+
+    theta_deg: float = 8.0
+    min_points: int = 10
+    max_distance_m: float = 50.0
+    max_background: float = 0.45
+    max_common_iou: float = 0.25
+    background: tuple[str, ...] = BACKGROUND
+    min_common_score: float = 0.0
+    min_range_m: float = 2.0
+    ground_m: float = 0.2
+    ground_range_m: float = 40.0
+    ground_tilt_deg: float = 15.0
+    ground_share: float = 0.15
+    ground_draws: int = 200
+    ground_returns: int = 3000
+    columns: int | None = None
+    rows: int = 64
+    reach_rows: int = 1
+    reach_columns: int = 1
+    repair_rows: int = 4
+    standing_m: float = 0.5
+    max_width_m: float | None = None
+    max_height_m: float | None = None
+    min_height_m: float = 0.0
+    min_visible: int = 3
+    near_m: float = 0.1
+    margin_px: float | None = None
+    min_side_px: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense.
+
+        Raises:
+            UsageError: if a knob lies outside its range.
+        """
+        for name, low, high in _RANGES:
+            value = getattr(self, name)
+            if value is None and name in _OPTIONAL:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+                raise UsageError(f"{name} should lie in {low:g} to {high:g}, not {value!r}")
+        if not all(isinstance(name, str) for name in self.background):
+            raise UsageError(f"background should be names of classes, not {self.background!r}")
+
+
+_OPTIONAL = ("columns", "max_width_m", "max_height_m", "margin_px")
+_RANGES = (
+    ("theta_deg", 0.1, 89.0),
+    ("min_points", 1, 1e6),
+    ("max_distance_m", 0.1, 1e4),
+    ("max_background", 0, 1),
+    ("max_common_iou", 0, 1),
+    ("min_common_score", 0, 1),
+    ("min_range_m", 0, 100),
+    ("ground_m", 0, 5),
+    ("ground_range_m", 1, 1e4),
+    ("ground_tilt_deg", 0, 60),
+    ("ground_share", 0, 1),
+    ("ground_draws", 1, 1e5),
+    ("ground_returns", 3, 1e6),
+    ("columns", 8, 16384),
+    ("rows", 1, 512),
+    ("reach_rows", 1, 64),
+    ("reach_columns", 1, 64),
+    ("repair_rows", 1, 64),
+    ("standing_m", 0, 10),
+    ("max_width_m", 0.01, 1e4),
+    ("max_height_m", 0.01, 1e4),
+    ("min_height_m", 0, 100),
+    ("min_visible", 1, 1e6),
+    ("near_m", 1e-3, 10),
+    ("margin_px", 0, 1000),
+    ("min_side_px", 0, 10000),
+    ("seed", 0, 2**63 - 1),
+)

@@ -1,0 +1,96 @@
+"""Returns of a LiDAR before anything is made of them: which are usable, and whether they are metres, z up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.errors import InputError
+
+Singles = npt.NDArray[np.float32]
+FARTHEST_M = 1e4
+_FEW = 100
+_MOST_MEDIAN_M, _LEAST_FAR_M = 150.0, 1.0
+_STEEP, _MOST_STEEP = 1.2, 0.2
+_NAMES = ("usable", "not finite", "at the origin", "of the own vehicle", "beyond 10 km")
+
+
+@dataclass(frozen=True, eq=False)
+class PointCheck:
+    """What the returns of a sweep are.
+
+    Args:
+        judged: (n,) uint8, 0 where a return is usable.
+        counts: how many are usable, not finite, ...; only what occurs.
+    """
+
+    judged: npt.NDArray[np.uint8]
+    counts: dict[str, int]
+
+    @property
+    def usable(self) -> npt.NDArray[np.bool_]:
+        """(n,) which returns are used."""
+        found: npt.NDArray[np.bool_] = self.judged == 0
+        return found
+
+
+def checked_points(points: npt.NDArray[np.floating]) -> Singles:
+    """(n, 3) float32 contiguous coordinates of what may hold more columns.
+
+    Args:
+        points: (n, 3 or more) x, y, z first; intensity may be there or not, it is not used.
+
+    Raises:
+        InputError: if there are no three columns of numbers.
+    """
+    found = np.asarray(points)
+    if found.ndim != 2 or found.shape[1] < 3 or found.dtype.kind not in "fiu":
+        message = f"points should be (n, 3 or more) numbers x, y, z, ..., not {found.dtype} {found.shape}"
+        raise InputError(message)
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(found[:, :3], dtype=np.float32)
+
+
+def check(points: Singles, *, min_range_m: float = 0.0) -> PointCheck:
+    """Which returns can be used; the others are counted by what is wrong with them.
+
+    Args:
+        points: (n, 3) metres in the LiDAR's frame, z up.
+        min_range_m: horizontal; what is nearer belongs to the own vehicle.
+
+    Raises:
+        InputError: if they cannot be metres, or z cannot point up.
+    """
+    from roadaware.corner_cases.point_kernels import judge
+
+    judged = np.empty(len(points), dtype=np.uint8)
+    judge(points, float(min_range_m), FARTHEST_M, judged)
+    tallied = np.bincount(judged, minlength=len(_NAMES))
+    found = PointCheck(judged, {name: int(n) for name, n in zip(_NAMES, tallied, strict=True) if n})
+    _refuse_other_units(points, found)
+    return found
+
+
+def _refuse_other_units(points: Singles, found: PointCheck) -> None:
+    """A few hundred returns tell whether their coordinates are metres and whose third axis is up.
+
+    Raises:
+        InputError: if they are not.
+    """
+    places = np.flatnonzero((found.judged == 0) | (found.judged == 3) | (found.judged == 4))
+    if len(places) < _FEW:
+        return
+    some = points[places[:: max(1, len(places) // 2000)]].astype(np.float64)
+    flat = np.hypot(some[:, 0], some[:, 1])
+    far = np.hypot(flat, some[:, 2])
+    middle, most = float(np.median(far)), float(np.quantile(far, 0.99))
+    if middle > _MOST_MEDIAN_M or most < _LEAST_FAR_M:
+        message = f"half of the returns lie within {middle:.3g}, nearly all within {most:.3g}: no metres"
+        raise InputError(message, hint="give coordinates in metres; millimetres are divided by 1000")
+    steep = float((np.abs(some[:, 2]) > _STEEP * flat).mean())
+    if steep > _MOST_STEEP:
+        message = f"{steep:.0%} of the returns lie more than 50 degrees above or below the LiDAR"
+        hint = "give coordinates in the LiDAR's frame, x, y, z with z up, not in a camera's"
+        raise InputError(message, hint=hint)

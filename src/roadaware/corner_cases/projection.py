@@ -1,0 +1,130 @@
+"""Projection: boxes in the picture around clusters of returns, cut to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.corner_cases.captures import Camera
+from roadaware.corner_cases.clusters import Clusters
+from roadaware.corner_cases.ground import Ground
+from roadaware.corner_cases.points import Singles
+from roadaware.corner_cases.range_image import Grid
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """Boxes of the clusters that are in the picture.
+
+    Args:
+        cluster: (m,) int64 number of each box's cluster, from 1.
+        edges: (m, 4) x1, y1, x2, y2 in pixels, within the picture.
+        visible: (m,) returns in the picture.
+        behind: (m,) returns behind the camera, which the box leaves out.
+    """
+
+    cluster: npt.NDArray[np.int64]
+    edges: Floats
+    visible: npt.NDArray[np.int32]
+    behind: npt.NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.cluster)
+
+
+def project(
+    points: Singles,
+    clusters: Clusters,
+    kept: npt.NDArray[np.bool_],
+    camera: Camera,
+    *,
+    ground: Ground | None = None,
+    grid: Grid | None = None,
+    standing_m: float = 0.0,
+    min_visible: int = 1,
+    near_m: float = 0.1,
+    margin_px: float | None = 0.0,
+    min_side_px: float = 0.0,
+) -> Boxes:
+    """Axis-aligned boxes around the returns of clusters that a camera sees.
+
+    A cluster that goes on beside the picture reaches the picture's border. Of one that is partly behind the
+    camera, the box is around what lies before it.
+
+    Args:
+        points: (n, 3) metres in the LiDAR's frame.
+        clusters: (k) of `clusters.find_clusters`.
+        kept: (k,) which of them.
+        camera: where to.
+        ground: with it, clusters that stand on it reach down to it; see `standing_m`.
+        grid: needed for margins of half the distance between beams.
+        standing_m: returns lower than this stand on the ground.
+        min_visible: fewer returns in the picture are no box.
+        near_m: what is less than this before the camera is behind it.
+        margin_px: boxes grow by this on every side; None for half the distance between beams there.
+        min_side_px: narrower or lower boxes are dropped.
+    """
+    from roadaware.corner_cases.projection_kernels import bounds
+
+    numbers = np.flatnonzero(kept) + 1
+    slot = np.full(len(clusters) + 1, -1, dtype=np.int32)
+    slot[numbers] = np.arange(len(numbers))
+    edges = np.tile(np.array([np.inf, np.inf, -np.inf, -np.inf]), (len(numbers), 1))
+    counts = np.zeros((len(numbers), 2), dtype=np.int32)
+    stands = ground is not None and ground.plane is not None and ground.heights is not None
+    heights = ground.heights if ground is not None and ground.heights is not None else np.empty(0, np.float32)
+    plane = ground.plane if ground is not None and ground.plane is not None else np.zeros(4)
+    size = np.array([camera.width_px, camera.height_px], dtype=np.float64)
+    pose = np.ascontiguousarray(camera.camera_SE3_lidar[:3], dtype=np.float64)
+    lens = np.ascontiguousarray(camera.intrinsics, dtype=np.float64)
+    bounds(
+        points,
+        clusters.of_return,
+        slot,
+        heights,
+        plane,
+        float(standing_m if stands else 0.0),
+        pose,
+        lens,
+        size,
+        float(near_m),
+        edges,
+        counts,
+    )
+    held = np.isfinite(edges).all(1) & (counts[:, 0] >= min_visible)
+    numbers, edges, counts = numbers[held], edges[held], counts[held]
+    edges = _grown(edges, _margins(clusters, numbers, camera, grid, margin_px), size)
+    large = ((edges[:, 2:] - edges[:, :2]) >= max(min_side_px, 1e-6)).all(1)
+    return Boxes(numbers[large], edges[large], counts[large, 0], counts[large, 1])
+
+
+def _margins(
+    clusters: Clusters,
+    numbers: npt.NDArray[np.int64],
+    camera: Camera,
+    grid: Grid | None,
+    margin_px: float | None,
+) -> Floats:
+    """(m, 4) by how much each side of the boxes grows, in pixels."""
+    if margin_px is not None:
+        return np.full((len(numbers), 4), float(margin_px))
+    if grid is None:
+        return np.zeros((len(numbers), 4))
+    steps = -np.diff(grid.elevations)
+    steps = np.concatenate([steps[:1], steps, steps[-1:]]) if len(steps) else np.zeros(2)
+    rows = clusters.rows[numbers - 1]
+    across = np.full(len(numbers), np.pi / grid.columns * camera.intrinsics[0, 0])
+    above = steps[rows[:, 0]] / 2 * camera.intrinsics[1, 1]
+    below = steps[rows[:, 1] + 1] / 2 * camera.intrinsics[1, 1]
+    return np.column_stack([across, above, across, below])
+
+
+def _grown(edges: Floats, margins: Floats, size: Floats) -> Floats:
+    """(m, 4) the boxes with their margins, cut to the picture."""
+    found = edges + margins * np.array([-1.0, -1.0, 1.0, 1.0])
+    within: Floats = np.clip(found, 0.0, np.concatenate([size, size]))
+    return within

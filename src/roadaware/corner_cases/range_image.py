@@ -1,0 +1,200 @@
+"""Range image: the returns of a sweep as rows of beams and columns of directions.
+
+Rows are the sensor's own rings where they are given or can be recovered from the order of the returns. Where
+they cannot, rows are the beams of a named sensor, or even bins of elevation; both leave holes, across
+which neighbours are looked for (`Grid.reach`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.corner_cases.layouts import MOST_COLUMNS, MOST_RINGS, Layout
+from roadaware.corner_cases.points import PointCheck, Singles
+from roadaware.errors import InputError
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int32]
+GIVEN, RECOVERED, BEAMS, BINS = "rings given", "rings recovered", "beams by name", "bins of elevation"
+_FEWEST_RINGS, _IN_ORDER = 4, 0.9
+_LEAST_STEP = np.radians(0.05)
+_USUAL_COLUMNS = 1800
+_COARSE = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Where each return lies in the image.
+
+    Args:
+        ranges: (n,) float32 metres; 0 where a return is not usable.
+        row: (n,) int32 from the highest beam; -1 where it lies in no pixel.
+        column: (n,) int32 counter-clockwise from ahead; -1 where it is not usable.
+        elevations: (rows,) radians of the rows, falling.
+        columns: in a turn.
+        how: where the rows come from.
+        reach: how many rows further a neighbour is looked for.
+    """
+
+    ranges: Singles
+    row: Ints
+    column: Ints
+    elevations: Floats
+    columns: int
+    how: str
+    reach: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self.elevations), self.columns
+
+
+def locate(
+    points: Singles,
+    checked: PointCheck,
+    *,
+    ring: npt.NDArray[np.integer] | None = None,
+    layout: Layout | None = None,
+    columns: int | None = None,
+    rows: int = 64,
+    reach_rows: int = 1,
+    repair_rows: int = 4,
+) -> Grid:
+    """Row and column of each return.
+
+    Args:
+        points: (n, 3) metres in the LiDAR's frame, z up, as `points.checked_points` gives them.
+        checked: which of them are usable.
+        ring: (n,) number of the beam, in any order; None where the data does not say.
+        layout: of the sensor, where its name is known.
+        columns: in a turn; the layout's, or as many as the returns' own steps make, unless told.
+        rows: of the image where there are neither rings nor beams.
+        reach_rows: how many rows further a neighbour is looked for.
+        repair_rows: the same where rows are bins.
+
+    Raises:
+        InputError: if rings are not one whole number for each return.
+    """
+    from roadaware.corner_cases.point_kernels import polar
+
+    numbered, how = _rings(points, checked, ring)
+    columns = columns or (layout.columns if layout else _steps(points, checked))
+    ranges, slopes = np.empty(len(points), np.float32), np.empty(len(points), np.float32)
+    column = np.empty(len(points), np.int32)
+    polar(points, checked.judged, columns, ranges, slopes, column)
+    if numbered is not None:
+        found = _rows_of(numbered, slopes, strict=how == RECOVERED)
+        if found is not None:
+            return Grid(ranges, found[0], column, found[1], columns, how, reach_rows)
+    edges, elevations = _bins(slopes, checked, layout, rows)
+    row = np.empty(len(points), np.int32)
+    from roadaware.corner_cases.point_kernels import rows_between
+
+    rows_between(slopes, column, edges, row)
+    how = BEAMS if layout is not None and layout.elevations_deg else BINS
+    return Grid(ranges, row, column, elevations, columns, how, max(reach_rows, repair_rows))
+
+
+def fill(grid: Grid, solid: npt.NDArray[np.bool_] | None = None) -> Singles:
+    """(rows, columns) metres of the nearest solid return of each pixel; 0 where there is no return at all.
+
+    Where a pixel has only returns that are not solid, it holds minus the nearest range: something is there,
+    and neighbours are not looked for beyond it.
+
+    Args:
+        grid: of `locate`.
+        solid: (n,) which returns are no ground; all unless told.
+    """
+    from roadaware.corner_cases.point_kernels import fill as write
+
+    image = np.zeros(grid.shape, dtype=np.float32)
+    kept = np.ones(len(grid.row), dtype=np.bool_) if solid is None else np.ascontiguousarray(solid)
+    write(grid.row, grid.column, grid.ranges, kept, image)
+    return image
+
+
+def _rings(
+    points: Singles, checked: PointCheck, ring: npt.NDArray[np.integer] | None
+) -> tuple[Ints | None, str]:
+    """(n,) rings that are given, or turns in the order of the returns; -1 where one is not usable."""
+    from roadaware.corner_cases.point_kernels import rotation, turns
+
+    if ring is not None:
+        given = np.asarray(ring)
+        if given.shape != (len(points),) or given.dtype.kind not in "iu":
+            message = f"rings should be {len(points)} whole numbers, not {given.dtype} {given.shape}"
+            raise InputError(message)
+        wide = np.where(checked.usable, given, -1).astype(np.int64)
+        if len(wide) and wide.max() >= MOST_RINGS:
+            raise InputError(f"ring {int(wide.max())}; a LiDAR has at most {MOST_RINGS} rings")
+        return wide.astype(np.int32), GIVEN
+    found = np.empty(len(points), dtype=np.int32)
+    count = turns(points, checked.judged, rotation(points, checked.judged) < 0, found)
+    return (found, RECOVERED) if _FEWEST_RINGS <= count <= MOST_RINGS else (None, BINS)
+
+
+def _rows_of(ring: Ints, slopes: Singles, *, strict: bool) -> tuple[Ints, Floats] | None:
+    """(n,) row of each return, and the rows' elevations; None where turns are no rings.
+
+    Rings that were recovered must lie in order of elevation: the turns of returns in any other order do not.
+    """
+    from roadaware.corner_cases.point_kernels import ring_slopes
+
+    count = int(ring.max(initial=-1)) + 1
+    if not count:
+        return None
+    sums, squares, counts = np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.int64)
+    ring_slopes(ring, slopes, sums, squares, counts)
+    there = counts > 0
+    means = sums[there] / counts[there]
+    if strict:
+        falls = np.diff(means) < 0
+        ordered = max(falls.mean(), 1 - falls.mean()) if len(falls) else 0.0
+        if there.sum() < _FEWEST_RINGS or ordered < _IN_ORDER:
+            return None
+    order = np.argsort(-means, kind="stable")
+    rows = np.full(count + 1, -1, dtype=np.int32)
+    rows[np.flatnonzero(there)[order]] = np.arange(len(order))
+    elevations = np.arctan(means[order])
+    # Two rings may look the same way; the angle between rows is never nothing.
+    steps = np.maximum(-np.diff(elevations, prepend=elevations[0] + _LEAST_STEP), _LEAST_STEP)
+    return rows[ring], elevations[0] + _LEAST_STEP - np.cumsum(steps)
+
+
+def _steps(points: Singles, checked: PointCheck) -> int:
+    """How many columns make a turn, by the middle step from one return to the next."""
+    some = points[checked.usable][:_COARSE].astype(np.float64)
+    if len(some) < 2:
+        return _USUAL_COLUMNS
+    turned = np.diff(np.arctan2(some[:, 1], some[:, 0]))
+    turned = np.abs((turned + np.pi) % (2 * np.pi) - np.pi)
+    turned = turned[turned > 1e-5]
+    step = float(np.median(turned)) if len(turned) else 0.0
+    found = round(2 * np.pi / step) if step else _USUAL_COLUMNS
+    return found if 180 <= found <= MOST_COLUMNS else _USUAL_COLUMNS
+
+
+def _bins(slopes: Singles, checked: PointCheck, layout: Layout | None, rows: int) -> tuple[Floats, Floats]:
+    """Falling edges of rows as slopes, and the rows' elevations in radians."""
+    if layout is not None and layout.elevations_deg:
+        elevations = np.radians(layout.elevations_deg)
+        if len(elevations) > 1:
+            middle = (elevations[1:] + elevations[:-1]) / 2
+            first, last = 2 * elevations[0] - middle[0], 2 * elevations[-1] - middle[-1]
+            # Beams do not leave from one point, so that near returns lie beyond the outer ones.
+            edges = np.concatenate([[first + 0.05], middle, [last - 0.05]])
+        else:
+            edges = np.array([elevations[0] + 0.05, elevations[0] - 0.05])
+        return np.tan(edges), elevations
+    count = layout.rings if layout is not None else rows
+    used = slopes[checked.usable]
+    low, high = (
+        np.quantile(used[:: max(1, len(used) // 20000)], [0.002, 0.998]) if len(used) else (-0.4, 0.05)
+    )
+    top, bottom = float(np.arctan(high)) + 1e-4, float(np.arctan(low)) - 1e-4
+    edges = np.linspace(top, bottom, count + 1)
+    return np.tan(edges), (edges[1:] + edges[:-1]) / 2
