@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import erf
+from scipy.special import erf, expit, softmax
+
+from roadaware.models.crossing.entries.steady import LEAST, LOG_WIDTHS
 
 if TYPE_CHECKING:
     from roadaware.models.crossing.networks.steady import Steady
@@ -26,7 +28,7 @@ _HALF, _ROOT = np.float32(0.5), np.float32(math.sqrt(0.5))
 
 
 class Stepper:
-    """The embeddings of M networks of one config and the same inputs, frame by frame.
+    """The embeddings of M networks of the same sizes and inputs, frame by frame.
 
     Args:
         networks: trained, with all that they standardise by; taken as they are now.
@@ -35,7 +37,7 @@ class Stepper:
     def __init__(self, networks: Sequence[Steady]) -> None:
         first = networks[0]
         held = [_arrays(network) for network in networks]
-        self.names, self.width = tuple(first.sequences), int(first.config.width)
+        self.names, self.width = tuple(first.sequences), int(first.last.in_features)
         self.kernel, self.dilations = first.config.kernel, first.config.dilations
 
         def weight(name: str) -> tuple[Narrow, Narrow]:
@@ -60,18 +62,23 @@ class Stepper:
         places = range(len(self.dilations))
         self._norms = [scale(f"back.{at}.norm") for at in places] + [scale("norm")]
         self._mixes = [weight(f"back.{at}.mix.0") for at in places]
-        self._ones = np.full((self.width, 1), 1 / self.width, np.float32)
+        inner = first.config.width
+        self._ones = np.full((inner, 1), 1 / inner, np.float32)
+        self._inner, self._regions = inner, first.labels
+        self._ahead = weight("ahead.tell") if first.config.places else None
+        widths = [first.shapes[name][1] for name in self.names]
+        self._place = sum(widths[: self.names.index("centre")]) if "centre" in self.names else -1
 
     def __len__(self) -> int:
         return len(self._mean)
 
     def start(self, pedestrians: int) -> State:
         """What is remembered of pedestrians of whom nothing has been seen."""
-        shapes = [(len(self), pedestrians, (self.kernel - 1) * d, self.width) for d in self.dilations]
+        shapes = [(len(self), pedestrians, (self.kernel - 1) * d, self._inner) for d in self.dilations]
         return tuple(np.zeros(shape, np.float32) for shape in shapes)
 
     def follow(self, state: State, frames: Narrow) -> tuple[State, Narrow]:
-        """What to remember, and (M, B, width) what the last layers see of the newest frame.
+        """What to remember, and (M, B, width) the embeddings of the newest frame.
 
         Args:
             state: of `start` or of the call before.
@@ -83,17 +90,35 @@ class Stepper:
         (into, bias), (out, shift) = self._enter
         x = _gelu(x @ into + bias) @ out + shift
         after = []
-        for norm, mix, dilation, before in zip(
-            self._norms, self._mixes, self.dilations, state, strict=False
-        ):
-            read = self._normal(x, norm).reshape(len(self), n, k, self.width)
+        for norm, mix, dilation, before in zip(self._norms, self._mixes, self.dilations, state, strict=False):
+            read = self._normal(x, norm).reshape(len(self), n, k, self._inner)
             seen = np.concatenate([before, read], axis=2)
             taps = [seen[:, :, tap * dilation : tap * dilation + k] for tap in range(self.kernel)]
             joined = np.concatenate(taps, axis=3).reshape(len(self), n * k, -1)
             x = x + _gelu(joined @ mix[0] + mix[1])
             after.append(seen[:, :, k:])
-        newest = x.reshape(len(self), n, k, self.width)[:, :, -1]
-        return tuple(after), self._normal(newest, self._norms[-1])
+        newest = x.reshape(len(self), n, k, self._inner)[:, :, -1]
+        seen = self._normal(newest, self._norms[-1])
+        if self._ahead is not None:
+            seen = np.concatenate([seen, self._whereabouts(seen, frames[:, -1, self._place])], axis=2)
+        return tuple(after), seen
+
+    def _whereabouts(self, seen: Narrow, place: Narrow) -> Narrow:
+        """(M, B, regions) log shares of the regions, as `networks.whereabouts.Whereabouts` has them.
+
+        Args:
+            seen: (M, B, inner width).
+            place: (B,) where the centre of each box is, in widths of the picture.
+        """
+        matrix, bias = cast("tuple[Narrow, Narrow]", self._ahead)
+        told = (seen @ matrix + bias).reshape(*seen.shape[:2], 3, -1)
+        centre = place[None, :, None] + told[:, :, 1]
+        width = np.exp(np.clip(told[:, :, 2], *LOG_WIDTHS))
+        edges = np.arange(1, self._regions, dtype=np.float32) / self._regions
+        below = expit((edges[:, None] - centre[:, :, None]) / width[:, :, None])
+        share = np.diff(below, axis=2, prepend=np.float32(0), append=np.float32(1))
+        found: Narrow = np.log((share * softmax(told[:, :, 0], axis=2)[:, :, None]).sum(3) + LEAST)
+        return found.astype(np.float32, copy=False)
 
     def _normal(self, x: Narrow, norm: tuple[Narrow, Narrow]) -> Narrow:
         """Layer norm over the last axis."""

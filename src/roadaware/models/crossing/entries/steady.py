@@ -9,6 +9,11 @@ from roadaware.models.card import ModelCard
 from roadaware.models.crossing.entries.pixels import LICENCE, TASKS
 from roadaware.models.crossing.entry import Entry
 
+LEAST = 1e-5
+"""Added to the share of every region before its logarithm is taken."""
+LOG_WIDTHS = (-6.0, 2.0)
+"""The narrowest and the widest component of whereabouts: logarithms of widths of the picture."""
+
 
 @dataclass(frozen=True)
 class SteadyConfig:
@@ -19,12 +24,16 @@ class SteadyConfig:
         kernel: frames that a convolution joins.
         dilations: distance between these frames, of each convolution.
         dropout: behind each layer.
+        places: for labels that are regions of the picture from left to right (risk): components of a mixture
+            over where the pedestrian will be, whose shares of the regions the last layer begins with; 0 for
+            other labels.
     """
 
     width: int = 64
     kernel: int = 3
     dilations: tuple[int, ...] = (1, 2, 4)
     dropout: float = 0.1
+    places: int = 0
 
     @property
     def frames(self) -> int:
@@ -52,7 +61,9 @@ STEADY = Entry(
         "convolution over 3 frames that looks back 1, 2 or 4 frames at a time, GELU, dropout, plus what came "
         "in -> LayerNorm -> FC. The answer of a frame sees that frame and the 14 before it, so a clip of 15 "
         "frames and an endless stream give the same; `every_frame` answers at each frame, `step` takes one "
-        "frame at a time",
+        "frame at a time. For risk, `places`: FC -> weights, offsets from where the pedestrian is and "
+        "spreads of a mixture of logistic distributions across the picture -> log share of each region, "
+        "which the last layer sees too",
         parameters="42,945 with boxes, centre and one of five ego actions",
         inputs="sequences in which a frame does not tell of later ones: boxes as shares of the picture, "
         "centre and velocities, ego motion; boxes relative to the last or first observed one are refused; "

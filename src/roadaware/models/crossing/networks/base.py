@@ -65,6 +65,7 @@ class CrossingNet(nn.Module):
             self.register_buffer(f"mean_{_plain(name)}", torch.zeros(width))
             self.register_buffer(f"spread_{_plain(name)}", torch.ones(width))
         self.last = nn.Linear(self.build(), self.n_scores)
+        self.begin()
 
     @property
     def n_scores(self) -> int:
@@ -78,6 +79,9 @@ class CrossingNet(nn.Module):
         Raises:
             UsageError: if the network cannot work with these inputs.
         """
+
+    def begin(self) -> None:
+        """Change the first weights of the last layer; nothing unless a network has its own."""
 
     @abstractmethod
     def look(self, x: dict[str, Tensor]) -> Looked:

@@ -13,6 +13,7 @@ from roadaware.models.crossing.entries import steady as entries
 from roadaware.models.crossing.entry import Entry
 from roadaware.models.crossing.inputs import named
 from roadaware.models.crossing.networks.base import CrossingNet, Looked
+from roadaware.models.crossing.networks.whereabouts import Whereabouts
 
 State = tuple[Tensor, ...]
 """What each convolution remembers: (B, (kernel - 1) dilation, width) of the frames before, oldest first."""
@@ -96,7 +97,20 @@ class Steady(CrossingNet):
         self.back = nn.ModuleList(_LookingBack(self.config, dilation) for dilation in self.config.dilations)
         self.norm = nn.LayerNorm(width)
         self._find_needed()
-        return width
+        if not self.config.places:
+            return width
+        if self.labels < 3 or "centre" not in self.shapes:
+            raise UsageError("places answer regions of the picture, more than two, and need the input centre")
+        self.ahead = Whereabouts(width, self.labels, self.config.places)
+        return width + self.labels
+
+    def begin(self) -> None:
+        """Let the last layer begin with what the whereabouts say, and nothing else."""
+        if self.config.places:
+            with torch.no_grad():
+                self.last.bias.zero_()
+                self.last.weight.zero_()
+                self.last.weight[:, self.config.width :].copy_(torch.eye(self.labels))
 
     def _find_needed(self) -> None:
         """Which frames an answer needs in each layer, since most of them are seen through few taps only."""
@@ -114,11 +128,11 @@ class Steady(CrossingNet):
         """The last frame, from what it needs of the others."""
         entered, frames = self._entered(x), self.config.frames
         if entered.shape[1] < frames:
-            return Looked(self._frames(entered, None)[:, -1], {})
+            return Looked(self._told(self._frames(entered, None)[:, -1], x, -1), {})
         entered = entered[:, -frames:]
         for at, layer in enumerate(self._layers()):
             entered = layer.at(entered, self.get_buffer(f"taps_{at}"), self.get_buffer(f"kept_{at}"))
-        return Looked(self.norm(entered[:, 0]), {})
+        return Looked(self._told(self.norm(entered[:, 0]), x, -1), {})
 
     def every_frame(self, x: Mapping[str, Tensor], valid: Tensor | None = None) -> Tensor:
         """(B, T, n_scores) the answer at each frame, from that frame and those before it.
@@ -129,7 +143,7 @@ class Steady(CrossingNet):
                 at missing frames mean nothing. All of them if None.
         """
         frames = {name: self._standard(name, x[name]) for name in self.shapes}
-        answers: Tensor = self.last(self._frames(self._entered(frames), valid))
+        answers: Tensor = self.last(self._told(self._frames(self._entered(frames), valid), frames, None))
         return answers
 
     def start(self, pedestrians: int) -> State:
@@ -149,13 +163,28 @@ class Steady(CrossingNet):
         return state, answers
 
     def follow(self, state: State, frame: Mapping[str, Tensor]) -> tuple[State, Tensor]:
-        """What to remember, and (B, width) what the last layer sees of one more frame; as `step`."""
-        x, after = self._entered({name: self._standard(name, frame[name]) for name in self.shapes}), []
+        """What to remember, and (B, width of the last layer) what it sees of one more frame; as `step`."""
+        given = {name: self._standard(name, frame[name]) for name in self.shapes}
+        x, after = self._entered(given), []
         for layer, before in zip(self._layers(), state, strict=True):
             x, kept = layer.step(x, before)
             after.append(kept)
-        embedding: Tensor = self.norm(x)
-        return tuple(after), embedding
+        return tuple(after), self._told(self.norm(x), given, None)
+
+    def _told(self, embedding: Tensor, x: Mapping[str, Tensor], frame: int | None) -> Tensor:
+        """The embedding, followed by the whereabouts where they are asked for.
+
+        Args:
+            embedding: (..., width).
+            x: standardised inputs, (..., d) or, where a frame is named, (B, T, d).
+            frame: the one the embedding is of.
+        """
+        if not self.config.places:
+            return embedding
+        centre = x["centre"] if frame is None else x["centre"][:, frame]
+        mean, spread = self.get_buffer("mean_centre"), self.get_buffer("spread_centre")
+        place = centre[..., 0] * spread[0] + mean[0]
+        return torch.cat([embedding, self.ahead(embedding, place)], -1)
 
     def _layers(self) -> list[_LookingBack]:
         return cast(list[_LookingBack], list(self.back))
