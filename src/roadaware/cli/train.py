@@ -10,19 +10,21 @@ from cyclopts import Parameter
 from roadaware.cli import console, output, text
 from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import USUAL, Common, Outcome, Several, Switch
+from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
     from roadaware.training.loop import Trained
+    from roadaware.training.pedestrians.recipe import PedestrianRecipe
 
-_RECIPE = "The recipe: a YAML file, such as those in configs/."
-_OUT = "Folder of the run; runs/<name of the recipe> unless told."
+_RECIPE = "The recipe: a YAML file, such as those in configs/; several where they are of predictors."
+_OUT = "Folder of the run, or of a folder for each of several; in runs/ unless told."
 _RESUME = "Go on from the folder's last checkpoint."
 _SET = "Fields of the recipe with other values, such as schedule.lr=0.001 data.roots=[a,b]."
 _SIGTERM = 15
 
 
 def train(
-    recipe: Annotated[Path, Parameter(help=_RECIPE)],
+    recipe: Annotated[list[Path], Parameter(help=_RECIPE)],
     /,
     *,
     out: Annotated[Path | None, Parameter(name=["--out", "-o", "--output"], help=_OUT)] = None,
@@ -38,7 +40,8 @@ def train(
 
     A recipe with a `task` (action, intention or risk) makes a predictor for each of its seeds, keeps each as
     it was at its best on validation, and judges them and their mean on test. Seeds that are done are not
-    done again.
+    done again. Several such recipes give one table, beside the rows that were printed; one that fails leaves
+    the others. Recipes may also name models on hand features, such as boosting.
 
     For example:
 
@@ -47,15 +50,19 @@ def train(
         roadaware train configs/simulator.yaml --out runs/compact --set data.roots=made-up --resume
 
         roadaware train configs/pedestrians/steady-jaad.yaml --set samples.root=JAAD-JAAD_2.0.zip
+
+        roadaware train configs/pedestrians/*-jaad.yaml --out runs/jaad
     """
     from roadaware.training.pedestrians.recipe import PedestrianRecipe
     from roadaware.training.recipe_files import read_recipe
 
-    chosen = read_recipe(recipe, changes or ())
-    if isinstance(chosen, PedestrianRecipe):
-        from roadaware.cli.train_pedestrians import train_predictors
-
-        return train_predictors(chosen, out)
+    read = [read_recipe(path, changes or ()) for path in recipe]
+    predictors = [each for each in read if isinstance(each, PedestrianRecipe)]
+    if predictors:
+        return _predictors(predictors, out, len(read))
+    if len(read) > 1:
+        raise UsageError("several recipes at once are for predictors of pedestrians; these are of detectors")
+    chosen = next(each for each in read if not isinstance(each, PedestrianRecipe))
     folder = out or Path("runs") / chosen.name
     output.check_folder(folder)
     from roadaware.training.loop import train as trained
@@ -66,6 +73,21 @@ def train(
         console.note(f"saved step {came.step:,} of {came.steps:,}; the same command with --resume goes on")
         raise Terminated if came.stopped == _SIGTERM else KeyboardInterrupt
     return Outcome(_text(came), _data(came)) if came.first else Outcome("")
+
+
+def _predictors(recipes: list[PedestrianRecipe], out: Path | None, read: int) -> Outcome:
+    """One recipe of a network by itself, or several side by side."""
+    from roadaware.models import MODELS
+
+    if len(recipes) < read:
+        raise UsageError("recipes of detectors and of predictors are not trained by one command")
+    if read == 1 and recipes[0].network.name not in MODELS:
+        from roadaware.cli.train_pedestrians import train_predictors
+
+        return train_predictors(recipes[0], out)
+    from roadaware.cli.train_several import train_several
+
+    return train_several(recipes, out)
 
 
 def _text(came: Trained) -> str:

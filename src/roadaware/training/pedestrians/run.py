@@ -110,7 +110,7 @@ def train(recipe: PedestrianRecipe, out: Path, progress: Progress | None = None)
     """
     if recipe.threads:
         torch.set_num_threads(recipe.threads)
-    _claim(recipe, out)
+    claim(recipe, out)
     material = material_of(recipe.samples, recipe.task)
     names = recipe.network.inputs or entry_of(recipe.network.name).reads
     train_fold, held_out = (fold_of(material, split, names, recipe) for split in ("train", "val"))
@@ -236,7 +236,7 @@ def _check(train_fold: Fold, held_out: Fold, recipe: PedestrianRecipe) -> None:
             )
 
 
-def _claim(recipe: PedestrianRecipe, out: Path) -> None:
+def claim(recipe: PedestrianRecipe, out: Path) -> None:
     """Write the recipe into an empty folder, or find the same one there."""
     text = json.dumps(configs.to_dict(recipe), indent=2) + "\n"
     path = out / RECIPE

@@ -1,0 +1,181 @@
+"""`roadaware train` with several recipes for pedestrians: one table of all, beside the printed rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from roadaware.cli import console, output, text
+from roadaware.cli.options import Outcome
+from roadaware.cli.runs import parquet
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from roadaware.training.pedestrians.recipe import PedestrianRecipe
+    from roadaware.training.pedestrians.several import Ran
+
+SHOWN = ("auc", "average_precision", "balanced_accuracy", "f1", "accuracy", "hard_f1")
+_WITH_INTERVAL = SHOWN[:3]
+_MEAN = "mean"
+_ENDS = {unit: (f"low_{unit}", f"high_{unit}") for unit in ("pedestrian", "video")}
+_OF_RECIPE = (
+    "recipe",
+    "digest",
+    "model",
+    "inputs",
+    "task",
+    "protocol",
+    "config",
+    "samples",
+    "pedestrians",
+    "parameters",
+    "criterion",
+)
+_OF_RUN = ("cpu_s", "epoch", "validation")
+_DRAWS = 1000
+
+
+def train_several(recipes: Sequence[PedestrianRecipe], out: Path | None) -> Outcome:
+    """Train each, judge on test, and put all numbers into one table.
+
+    Args:
+        recipes: of predictors of pedestrians.
+        out: folder of the runs, `runs` unless told; each gets a folder in it.
+
+    Raises:
+        UsageError: if two recipes are the same.
+        FailedSeedsError: if nothing came of any.
+    """
+    import polars as pl
+
+    from roadaware.training.pedestrians.run import FailedSeedsError
+    from roadaware.training.pedestrians.several import run_several
+
+    folder = out or Path("runs")
+    output.check_folder(folder)
+    with console.progress("training") as progress:
+        ran = list(run_several(recipes, folder, draws=_DRAWS, progress=_among(len(recipes), progress)))
+    failed = {each.recipe.name: list(each.failed) for each in ran if each.failed}
+    held = [each.rows for each in ran if each.rows is not None]
+    if not held:
+        told = "; ".join(f"{name}: {why[0]}" for name, why in failed.items())
+        raise FailedSeedsError(f"nothing came of any recipe. {told}")
+    rows = pl.concat(held)
+    data = {"folder": str(folder), "models": nested(rows), "failed": failed}
+    _write(folder, rows, data)
+    return Outcome(_text(rows, ran, folder), data, _why(failed, len(recipes)))
+
+
+def nested(rows: pl.DataFrame) -> list[dict[str, Any]]:
+    """The table as plain data: recipe by recipe, run by run, metric by metric.
+
+    Args:
+        rows: columns `training.pedestrians.results.RESULTS`.
+    """
+    found = []
+    for _, part in rows.group_by(("recipe", "digest"), maintain_order=True):
+        first = part.row(0, named=True)
+        runs = {}
+        for (name,), run in part.group_by(("run",), maintain_order=True):
+            metrics = {
+                row["metric"]: {
+                    "value": row["value"],
+                    **{unit: [row[low], row[high]] for unit, (low, high) in _ENDS.items()},
+                }
+                for row in run.iter_rows(named=True)
+            }
+            facts = run.row(0, named=True)
+            runs[str(name)] = {**{key: facts[key] for key in _OF_RUN}, "metrics": metrics}
+        found.append({**{key: first[key] for key in _OF_RECIPE}, "runs": runs})
+    return found
+
+
+def _write(folder: Path, rows: pl.DataFrame, data: dict[str, Any]) -> None:
+    from roadaware.scenes.disk import atomic_write
+
+    output.write_text(folder / "results.json", output.json_text(data))
+    output.write_text(folder / "results.csv", rows.write_csv(float_precision=6))
+    atomic_write(folder / "results.parquet", parquet(rows))
+
+
+def _among(n: int, shown: console.Progress) -> Callable[[PedestrianRecipe], Callable[[int, int, str], None]]:
+    """Who is to be told how far each of n recipes is: the bar is of all of them."""
+    places = iter(range(n))
+
+    def asked(recipe: PedestrianRecipe) -> Callable[[int, int, str], None]:
+        place = next(places)
+
+        def told(done: int, total: int, unit: str) -> None:
+            shown(place * 100 + round(100 * done / total), n * 100, f"hundredths, {recipe.name}, {unit}")
+
+        return told
+
+    return asked
+
+
+def _why(failed: dict[str, list[str]], n: int) -> str | None:
+    if not failed:
+        return None
+    return f"{len(failed)} of {n} recipes failed, or a seed of them did; the others stand in the results"
+
+
+def _text(rows: pl.DataFrame, ran: Sequence[Ran], folder: Path) -> str:
+    """A table for each protocol and configuration, what failed, and where all is."""
+    blocks = [_table(part) for _, part in rows.group_by(("protocol", "config"), maintain_order=True)]
+    lines = [f"{each.recipe.name}: {why}" for each in ran for why in each.failed]
+    if lines:
+        blocks.append("failed\n" + text.bullets(lines))
+    blocks.append(f"every metric, seed and interval: {folder}/results.csv, .parquet and .json")
+    return "\n\n".join(blocks)
+
+
+def _table(part: pl.DataFrame) -> str:
+    first = part.row(0, named=True)
+    metrics = [name for name in SHOWN if name in set(part["metric"])]
+    body = [_row(model, metrics) for model in nested(part)]
+    for name, values in printed(first["protocol"], first["config"]):
+        cells = [text.number(values.get(metric), 2) for metric in metrics]
+        body.append([f"{name} (printed)", *cells, "", "", ""])
+    head = (
+        f"{first['protocol']} ({first['config']}), test: {first['samples']:,} samples of "
+        f"{first['pedestrians']:,} pedestrians; means over seeds, 95 % intervals over pedestrians"
+    )
+    return f"{head}\n{text.table(['', *metrics, 'parameters', 'CPU s', 'inputs'], body)}"
+
+
+def _row(model: dict[str, Any], metrics: Sequence[str]) -> list[str]:
+    run = model["runs"][_MEAN]
+    cells = []
+    for metric in metrics:
+        found = run["metrics"][metric]
+        told = text.number(found["value"])
+        ends = text.interval(*found["pedestrian"])
+        cells.append(f"{told} {ends}" if metric in _WITH_INTERVAL and ends != "-" else told)
+    return [
+        model["model"],
+        *cells,
+        f"{model['parameters']:,}",
+        text.number(run["cpu_s"], 0),
+        model["inputs"],
+    ]
+
+
+def printed(protocol: str, config: str) -> Iterator[tuple[str, dict[str, float]]]:
+    """Models and what is printed of them on the samples of a protocol; nothing where nothing is.
+
+    Args:
+        protocol: such as jaad-action@iv2024.
+        config: only what is judged as published stands beside print.
+    """
+    from roadaware.protocols.printed_iv2024 import printed_cells
+
+    what, _, paper = protocol.partition("@")
+    if paper != "iv2024" or config != "reference":
+        return
+    held: dict[str, dict[str, float]] = {}
+    for cell in printed_cells():
+        if f"{cell.dataset}-{cell.task}" == what and cell.group is None and cell.table != "V":
+            held.setdefault(cell.model, {})[cell.metric] = cell.value
+    yield from held.items()

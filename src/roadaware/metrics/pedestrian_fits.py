@@ -1,0 +1,85 @@
+"""Several fits of one model on the same samples: the mean of each metric, and what resampling does to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+
+from roadaware.errors import InputError, UsageError
+from roadaware.metrics.pedestrian_core import UNITS, Floats
+from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, core_of
+from roadaware.statistics.bootstrap import percentile_interval
+
+AVERAGE = "mean"
+FITS = {
+    "run": pl.String,
+    "metric": pl.String,
+    "value": pl.Float64,
+    **{f"{end}_{unit}": pl.Float64 for unit in UNITS for end in ("low", "high")},
+}
+
+
+def evaluate_fits(
+    fits: Mapping[str, SampleScores],
+    config: PedestrianConfig,
+    *,
+    averaged: tuple[str, ...] = (),
+    draws: int = 0,
+    seed: int = 0,
+) -> pl.DataFrame:
+    """Every metric of every fit, and the mean of each over some of them, with intervals.
+
+    The mean over fits is what one more fit may be expected to reach; it is not the metric of mean
+    probabilities. In each resample all fits see the same pedestrians, so its interval is of the mean of the
+    metric over these fits, and says nothing of the chance in fitting.
+
+    Args:
+        fits: name to scores of the same samples.
+        config: how they are judged.
+        averaged: names of the fits that the row `mean` is taken over; no such row where empty.
+        draws: bootstrap resamples of pedestrians, and of videos; 0 gives no intervals.
+        seed: of the resamples.
+
+    Returns:
+        One row for each fit, and the mean, and metric: `run`, `metric`, `value` (null where undefined), and
+        the ends of the 95 % intervals, `low_pedestrian`, `high_pedestrian`, `low_video`, `high_video`.
+
+    Raises:
+        UsageError: if there are no fits, or one of `averaged` is none of them.
+        InputError: if they are not of the same samples.
+    """
+    if not fits or not set(averaged) <= set(fits):
+        raise UsageError(f"there are no fits {sorted(set(averaged) - set(fits))}; given are {list(fits)}")
+    first = next(iter(fits.values()))
+    if any(not np.array_equal(each.pedestrian, first.pedestrian) for each in fits.values()):
+        raise InputError("the fits were not asked about the same samples in the same order")
+    cores = {name: core_of(state, config) for name, state in fits.items()}
+    points = {name: core.values(core.once()) for name, core in cores.items()}
+    drawn = {unit: {name: core.drawn(unit, draws, seed) for name, core in cores.items()} for unit in UNITS}
+    if averaged:
+        points[AVERAGE] = _mean([points[name] for name in averaged])
+        for held in drawn.values():
+            parts = [part for name in averaged if (part := held[name]) is not None]
+            held[AVERAGE] = _mean(parts) if parts else None
+    rows = [
+        (name, metric, *_row(metric, value, [drawn[unit][name] if draws else None for unit in UNITS]))
+        for name, values in points.items()
+        for metric, value in values.items()
+    ]
+    return pl.DataFrame(rows, schema=FITS, orient="row")
+
+
+def _mean(parts: list[dict[str, Floats]]) -> dict[str, Floats]:
+    return {name: np.mean([part[name] for part in parts], axis=0) for name in parts[0]}
+
+
+def _row(metric: str, value: Floats, drawn: list[dict[str, Floats] | None]) -> list[float | None]:
+    """The value and the ends of its intervals, unit by unit."""
+    point = float(value[0])
+    found: list[float | None] = [None if np.isnan(point) else point]
+    for values in drawn:
+        ends = None if values is None or found[0] is None else percentile_interval(values[metric])
+        found += [None, None] if ends is None else [ends.low, ends.high]
+    return found

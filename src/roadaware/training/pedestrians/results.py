@@ -1,0 +1,158 @@
+"""Results: what came of recipes as one long table, a row for each fit, each mean of fits and each metric."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from roadaware.config import digest
+from roadaware.errors import DamagedError
+from roadaware.metrics.pedestrian_fits import AVERAGE, FITS, evaluate_fits
+from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores
+from roadaware.training.pedestrians.recipe import PedestrianRecipe
+
+ENSEMBLE = "ensemble"
+"""The run whose probabilities are the mean of those of all seeds; `mean` is the mean of their metrics."""
+TABLE = "results.parquet"
+RESULTS: dict[str, Any] = {
+    "recipe": pl.String,
+    "digest": pl.String,
+    "model": pl.String,
+    "inputs": pl.String,
+    "task": pl.String,
+    "protocol": pl.String,
+    "config": pl.String,
+    **FITS,
+    "samples": pl.Int64,
+    "pedestrians": pl.Int64,
+    "parameters": pl.Int64,
+    "cpu_s": pl.Float64,
+    "epoch": pl.Int64,
+    "criterion": pl.String,
+    "validation": pl.Float64,
+}
+"""Columns: what was run on which inputs, which fit it is (`seed 0`, ..., `mean`, `ensemble`), the metric with
+the ends of its intervals, and of each fit its size, what it took, and what validation chose, and by what."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What one fit took, and what chose it.
+
+    Args:
+        parameters: numbers that were learnt.
+        cpu_s: CPU seconds of fitting; None where nobody counted.
+        epoch: that was best on validation, from 1; None for models without epochs.
+        validation: its score there, by `criterion`.
+        criterion: in words.
+    """
+
+    parameters: int
+    cpu_s: float | None
+    epoch: int | None
+    validation: float | None
+    criterion: str
+
+
+def table_of(
+    recipe: PedestrianRecipe,
+    inputs: tuple[str, ...],
+    said: Mapping[str, SampleScores],
+    fits: Mapping[str, Fit],
+    *,
+    draws: int,
+    seed: int = 0,
+) -> pl.DataFrame:
+    """The rows of one recipe.
+
+    Args:
+        recipe: that was run.
+        inputs: what its model reads.
+        said: fit to scores of the test samples; `ensemble` may be among them.
+        fits: fit to what it took.
+        draws: bootstrap resamples; 0 gives no intervals.
+        seed: of the resamples.
+    """
+    named = PedestrianConfig.reference if recipe.samples.config == "reference" else PedestrianConfig.default
+    alone = tuple(name for name in said if name != ENSEMBLE)
+    found = evaluate_fits(said, named(recipe.task), averaged=alone, draws=draws, seed=seed)
+    first = next(iter(said.values()))
+    costs = {**fits, AVERAGE: _together(list(fits.values())), ENSEMBLE: _together(list(fits.values()))}
+    facts = {
+        "recipe": recipe.name,
+        "digest": digest(recipe)[:8],
+        "model": recipe.network.name,
+        "inputs": " ".join(inputs),
+        "task": recipe.task,
+        "protocol": recipe.samples.protocol,
+        "config": recipe.samples.config,
+        "samples": len(first),
+        "pedestrians": len(set(first.pedestrian.tolist())),
+    }
+    rows = [{**facts, **row, **_columns(costs[row["run"]])} for row in found.iter_rows(named=True)]
+    return pl.DataFrame(rows, schema=RESULTS)
+
+
+def _together(fits: list[Fit]) -> Fit:
+    """What several fits took; the score on validation is their mean, the size that of one."""
+    known = [fit.cpu_s for fit in fits if fit.cpu_s is not None]
+    scores = [fit.validation for fit in fits if fit.validation is not None]
+    return Fit(
+        fits[0].parameters,
+        round(sum(known), 1) if len(known) == len(fits) else None,
+        None,
+        sum(scores) / len(scores) if scores else None,
+        fits[0].criterion,
+    )
+
+
+def _columns(fit: Fit) -> dict[str, Any]:
+    return {
+        "parameters": fit.parameters,
+        "cpu_s": fit.cpu_s,
+        "epoch": fit.epoch,
+        "validation": fit.validation,
+        "criterion": fit.criterion,
+    }
+
+
+def kept(folder: Path, recipe: PedestrianRecipe, seeds: tuple[int, ...]) -> pl.DataFrame | None:
+    """The rows that a folder holds of a recipe that came to an end; None where it has to be run.
+
+    Args:
+        folder: of the run.
+        recipe: that is wanted.
+        seeds: that must be among the rows.
+
+    Raises:
+        DamagedError: if the table is there and not whole.
+    """
+    path = folder / TABLE
+    if not path.is_file():
+        return None
+    try:
+        held = pl.read_parquet(path)
+        if held.schema != pl.Schema(RESULTS):
+            return None
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise DamagedError(f"no whole table of results: {error}", where=str(path)) from error
+    whole = {f"seed {seed}" for seed in seeds} <= set(held["run"])
+    return held if whole and set(held["digest"]) == {digest(recipe)[:8]} else None
+
+
+def facts_of_fit(path: Path) -> dict[str, Any]:
+    """What a fit wrote down of itself; nothing where it cannot be read.
+
+    Args:
+        path: of its `fit.json`.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,140 @@
+"""Several recipes, each run in a folder of its own; one that fails leaves the others; imports torch."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from roadaware.config import digest
+from roadaware.errors import RoadawareError, UsageError
+from roadaware.metrics.pedestrians import SampleScores, state_of
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.tables import Scenes
+from roadaware.tasks.pedestrians import split_samples
+from roadaware.training.pedestrians import results, tabular
+from roadaware.training.pedestrians.recipe import PedestrianRecipe
+from roadaware.training.pedestrians.run import FACTS, Trained, judge, train
+from roadaware.training.pedestrians.samples import material_of
+
+_log = logging.getLogger("roadaware")
+
+
+@dataclass(frozen=True, eq=False)
+class Ran:
+    """What came of one recipe.
+
+    Args:
+        recipe: that was run.
+        folder: of the run.
+        rows: columns `results.RESULTS`; None where nothing came of it.
+        failed: what went wrong; seed by seed, where some came to an end.
+    """
+
+    recipe: PedestrianRecipe
+    folder: Path
+    rows: pl.DataFrame | None
+    failed: tuple[str, ...] = ()
+
+
+def run_several(
+    recipes: Sequence[PedestrianRecipe],
+    out: Path,
+    *,
+    draws: int,
+    progress: Callable[[PedestrianRecipe], Callable[[int, int, str], None] | None] = lambda recipe: None,
+) -> Iterator[Ran]:
+    """Run recipes one after another, each in `out/<name>-<digest>`.
+
+    Args:
+        recipes: of networks, or of models on hand features.
+        out: folder of folders.
+        draws: bootstrap resamples of the intervals on test.
+        progress: asked before each recipe who is to be told how far it is.
+
+    Raises:
+        UsageError: if two recipes are the same.
+    """
+    places = [out / f"{recipe.name}-{digest(recipe)[:8]}" for recipe in recipes]
+    twice = sorted({place.name for place in places if places.count(place) > 1})
+    if twice:
+        raise UsageError(f"each recipe is run once; given twice: {', '.join(twice)}")
+    for recipe, folder in zip(recipes, places, strict=True):
+        try:
+            yield run_one(recipe, folder, draws=draws, progress=progress(recipe))
+        except RoadawareError as error:
+            _log.warning("%s failed: %s", recipe.name, error)
+            yield Ran(recipe, folder, None, (str(error),))
+
+
+def run_one(
+    recipe: PedestrianRecipe,
+    folder: Path,
+    *,
+    draws: int,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> Ran:
+    """Train, judge on test, and keep the rows beside what was trained.
+
+    Args:
+        recipe: of a network, or of a model on hand features.
+        folder: of the run.
+        draws: bootstrap resamples.
+        progress: told epochs done, of how many.
+
+    Raises:
+        RoadawareError: as `run.train` and `tabular.fitted`.
+    """
+    simple = tabular.is_tabular(recipe)
+    held = results.kept(folder, recipe, recipe.seeds[:1] if simple else recipe.seeds)
+    if held is not None:
+        return Ran(recipe, folder, held)
+    failed: tuple[str, ...] = ()
+    if simple:
+        rows = _tabular(recipe, folder, draws)
+    else:
+        trained = train(recipe, folder, progress)
+        rows = _network(trained, folder, draws)
+        failed = tuple(f"seed {seed}: {why}" for seed, why in trained.failed.items())
+    rows.write_parquet(folder / results.TABLE)
+    return Ran(recipe, folder, rows, failed)
+
+
+def _network(trained: Trained, folder: Path, draws: int) -> pl.DataFrame:
+    judged = judge(trained)
+    names = {"mean": results.ENSEMBLE}
+    said = {
+        names.get(name, name): _scores(claim, judged.scenes, trained.recipe)
+        for name, claim in judged.predictions.items()
+    }
+    fits = {}
+    for seed, predictor in trained.predictors.items():
+        facts = results.facts_of_fit(folder / f"seed-{seed}" / FACTS)
+        fits[f"seed {seed}"] = results.Fit(
+            sum(each.numel() for each in predictor.network.parameters()),
+            facts.get("cpu_s"),
+            facts.get("best_epoch"),
+            trained.validation[seed],
+            trained.recipe.choose,
+        )
+    inputs = next(iter(trained.predictors.values())).inputs
+    return results.table_of(trained.recipe, inputs, said, fits, draws=draws)
+
+
+def _tabular(recipe: PedestrianRecipe, folder: Path, draws: int) -> pl.DataFrame:
+    cut = material_of(recipe.samples, recipe.task).cut
+    done = tabular.fitted(recipe, cut, folder)
+    name = f"seed {recipe.seeds[0]}"
+    criterion = str(done.model.config.criterion)
+    fits = {
+        name: results.Fit(tabular.parameters_of(done.model), done.cpu_s, None, done.validation, criterion)
+    }
+    said = {name: _scores(done.predictions, split_samples(cut, "test"), recipe)}
+    return results.table_of(recipe, tabular.inputs_of(done.model), said, fits, draws=draws)
+
+
+def _scores(claim: Predictions, scenes: Scenes, recipe: PedestrianRecipe) -> SampleScores:
+    return state_of(claim, scenes, recipe.task)[0]

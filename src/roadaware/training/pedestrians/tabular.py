@@ -1,0 +1,95 @@
+"""Models on hand features under a recipe: fitted, chosen, kept beside the networks; imports torch."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from roadaware.errors import UsageError
+from roadaware.models import MODELS, model_class
+from roadaware.models.crossing.tabular import TabularModel
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.tables import Scenes
+from roadaware.tasks.pedestrians import fit, predict
+from roadaware.training.pedestrians.recipe import PedestrianRecipe
+from roadaware.training.pedestrians.run import claim
+
+MODEL = "model.npz"
+INPUTS = ("boxes", "ego:action")
+"""What the features are made of; without the vehicle's action where the model's field `vehicle` says so."""
+
+
+@dataclass(frozen=True, eq=False)
+class TabularFit:
+    """A fitted model and what it took.
+
+    Args:
+        model: as fitted.
+        predictions: of the split that was asked for.
+        cpu_s: of one core that fitting took; None where it was fitted before.
+        validation: its score on validation, by its own criterion.
+    """
+
+    model: TabularModel
+    predictions: Predictions
+    cpu_s: float | None
+    validation: float
+
+
+def is_tabular(recipe: PedestrianRecipe) -> bool:
+    """Whether a recipe names a model on hand features, and not a network."""
+    return recipe.network.name in MODELS
+
+
+def inputs_of(model: TabularModel) -> tuple[str, ...]:
+    """What a model's features are made of."""
+    return INPUTS if getattr(model.config, "vehicle", False) else INPUTS[:1]
+
+
+def parameters_of(model: TabularModel) -> int:
+    """How many numbers fitting found."""
+    return sum(array.size for array in model.fitted.arrays.values()) or len(model.fitted.chosen)
+
+
+def fitted(recipe: PedestrianRecipe, cut: Scenes, folder: Path, split: str = "test") -> TabularFit:
+    """The model of a recipe, fitted unless it stands in the folder, and its answers.
+
+    Of the recipe it reads task, samples, and the name and fields of the network. Its fit is the same for
+    every seed, so it is made once.
+
+    Args:
+        recipe: names a model on hand features.
+        cut: the recipe's samples.
+        folder: of the run.
+        split: what it is asked about.
+
+    Raises:
+        UsageError: if the recipe asks for what such a model does not do, the model does not answer the task,
+            or the folder holds a run of another recipe.
+        InputError: if a split is empty, or train has one label only.
+        DamagedError, DiskError: if the folder cannot be read or written to.
+    """
+    _check(recipe)
+    claim(recipe, folder)
+    path, cpu_s = folder / f"seed-{recipe.seeds[0]}" / MODEL, None
+    if path.exists():
+        model = model_class(recipe.network.name).open(path)
+    else:
+        started = time.process_time()
+        model = fit(cut, recipe.task, recipe.network.name, **recipe.network.fields)
+        cpu_s = time.process_time() - started
+        path.parent.mkdir(parents=True, exist_ok=True)
+        model.save(path)
+    best = max(trial.score for trial in model.fitted.trials)
+    return TabularFit(model, predict(model, cut, split), cpu_s, best)
+
+
+def _check(recipe: PedestrianRecipe) -> None:
+    for holds, wanted in (
+        (not recipe.network.inputs, "network.inputs stay empty: its features are its own"),
+        (not recipe.samples.dense, "samples.dense is for networks"),
+        (not recipe.network.weights, "network.weights are for networks"),
+    ):
+        if not holds:
+            raise UsageError(f"{recipe.network.name} cannot be fitted: {wanted}")

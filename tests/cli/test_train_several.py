@@ -1,0 +1,121 @@
+"""`roadaware train` with several recipes: one table of all, and one that fails leaves the others."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+from small_files import Command
+
+from roadaware.config import digest
+from roadaware.scenes.store import save
+from roadaware.training.pedestrians.results import RESULTS
+from roadaware.training.pedestrians.run import MODEL
+from roadaware.training.recipe_files import read_recipe
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tasks"))
+
+from street import street
+
+TINY = {
+    "task": "action",
+    "seeds": [0, 1],
+    "schedule": {"epochs": 2, "optimizer": "adamw", "lr": 0.01},
+    "threads": 1,
+    "batch": 32,
+}
+NETWORKS = {
+    "steady": {"name": "steady", "fields": {"width": 8, "dilations": [1, 2]}, "inputs": ["boxes", "centre"]},
+    "lost": {"name": "c3d", "inputs": ["crop:box@64"]},
+    "rule": {"name": "constant-velocity"},
+    "trees": {"name": "boosting", "fields": {"rounds": 20, "leaves": [4], "vehicle": False}},
+}
+
+
+@pytest.fixture(scope="module")
+def recipes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("recipes")
+    save(street(people=8), root / "street")
+    samples = {"reader": "saved", "root": str(root / "street"), "config": "reference"}
+    found = {}
+    for name, network in NETWORKS.items():
+        found[name] = root / f"{name}.yaml"
+        found[name].write_text(yaml.safe_dump({**TINY, "name": name, "network": network, "samples": samples}))
+    return found
+
+
+def test_each_has_a_folder_and_rows_and_those_that_fail_leave_the_others(
+    roadaware: Command, recipes: dict[str, Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "runs"
+    done = roadaware("train", *recipes.values(), "--out", out)
+    assert done.code == 1
+    assert "2 of 4 recipes failed" in done.err
+    assert "lost: " in done.out
+    assert "constant-velocity does not answer action" in done.out
+    shown = {line.split("  ")[0]: line for line in done.out.splitlines()}
+    assert "43," not in shown["steady"]
+    assert ".87" in shown["PedFormer (printed)"]
+    folders = {path.name.rsplit("-", 1)[0]: path for path in out.iterdir() if path.is_dir()}
+    assert folders["steady"].name == f"steady-{digest(read_recipe(recipes['steady']))[:8]}"
+    rows = pl.read_parquet(out / "results.parquet")
+    assert rows.schema == pl.Schema(RESULTS)
+    by_recipe = {name: set(part["run"]) for (name,), part in rows.group_by("recipe")}
+    assert by_recipe == {
+        "steady": {"seed 0", "seed 1", "mean", "ensemble"},
+        "trees": {"seed 0", "mean"},
+    }
+    auc = rows.filter((pl.col("recipe") == "steady") & (pl.col("metric") == "auc"))
+    of = dict(auc.select("run", "value").iter_rows())
+    assert of["mean"] == pytest.approx((of["seed 0"] + of["seed 1"]) / 2)
+    fit = auc.row(0, named=True)
+    assert (fit["inputs"], fit["task"], fit["config"]) == ("boxes centre", "action", "reference")
+    assert fit["parameters"] > 100
+    assert fit["cpu_s"] >= 0
+    assert fit["epoch"] in (1, 2)
+    assert len(pl.read_csv(out / "results.csv")) == len(rows)
+    said = json.loads((out / "results.json").read_text())
+    assert set(said["failed"]) == {"lost", "rule"}
+    assert said["models"][0]["runs"]["mean"]["metrics"]["auc"]["value"] == of["mean"]
+
+
+def test_what_is_done_is_not_done_again(roadaware: Command, recipes: dict[str, Path], tmp_path: Path) -> None:
+    two, out = [recipes["steady"], recipes["trees"]], tmp_path / "runs"
+    assert roadaware("train", *two, "--out", out).code == 0
+    held = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    stamps = {path: path.stat().st_mtime_ns for path in out.rglob(MODEL)}
+    assert len(stamps) == 2
+    assert roadaware("train", *two, "--out", out).code == 0
+    assert {path: path.stat().st_mtime_ns for path in out.rglob(MODEL)} == stamps
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == held
+
+
+def test_models_on_hand_features_have_recipes_too(
+    roadaware: Command, recipes: dict[str, Path], tmp_path: Path
+) -> None:
+    done = roadaware("train", recipes["trees"], "--out", tmp_path, "--json")
+    assert done.code == 0
+    (model,) = done.data["models"]
+    assert model["inputs"] == "boxes"
+    assert set(model["runs"]) == {"seed 0", "mean"}
+    done = roadaware("train", recipes["trees"], "--out", tmp_path, "--set", "network.inputs=[boxes]")
+    assert done.code == 1
+    assert "its features are its own" in done.err
+
+
+def test_recipes_that_are_the_same_or_of_detectors_are_refused(
+    roadaware: Command, recipes: dict[str, Path], tmp_path: Path
+) -> None:
+    done = roadaware("train", recipes["trees"], recipes["trees"], "--out", tmp_path)
+    assert done.code == 2
+    assert "given twice: trees-" in done.err
+    detector = Path(__file__).parents[2] / "configs/simulator.yaml"
+    done = roadaware("train", recipes["trees"], detector, "--out", tmp_path)
+    assert done.code == 2
+    assert "by one command" in done.err
+    assert roadaware("train", detector, detector, "--out", tmp_path).code == 2
+    assert list(tmp_path.iterdir()) == []
