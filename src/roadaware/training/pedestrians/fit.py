@@ -118,7 +118,9 @@ class Fitter:
             train.soft if train.soft is not None else target(train.truth, labels, recipe.loss.smoothing)
         )
         self.weight = weights_of(train.truth, labels, recipe.loss.balance)[train.truth]
-        self.heads = Heads.of(network, train.ahead, recipe) if network.tasks and train.ahead else None
+        self.heads = (
+            Heads.of(network, train.ahead, recipe) if network.tasks and train.ahead is not None else None
+        )
         self.drawn = Drawn(train, recipe.batch, seed)
         self.steps = max(1, round(recipe.schedule.epochs * self.drawn.steps))
         self.optimizer = optimizer_of(network, recipe.schedule)
