@@ -13,6 +13,7 @@ from roadaware.models.crossing.inputs import InputName, named
 WIDTHS = {
     "boxes": 4,
     "centre": 8,
+    "motion": 3,
     "ego:action": 5,
     "ego:code": 1,
     "ego:speed": 1,

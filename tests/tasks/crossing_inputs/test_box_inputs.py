@@ -10,6 +10,7 @@ import pytest
 from short_walks import OBSERVED, SIZES, TRACKS, T, box_of, walks
 
 from roadaware.tasks.crossing_inputs import inputs
+from roadaware.tasks.crossing_inputs.boxes import GivenBoxes, motion
 from roadaware.tasks.crossing_inputs.grid import cells
 
 Box = tuple[float, float, float, float]
@@ -86,6 +87,17 @@ def test_the_centre_comes_with_its_change_in_one_frame() -> None:
                 np.testing.assert_allclose(found[row, k, 4:], expected, rtol=1e-4, atol=1e-6)
             else:
                 assert np.isnan(found[row, k, 4:]).all()
+
+
+def test_motion_is_told_in_own_heights_and_towards_the_middle() -> None:
+    # 20 and then 40 pixels high; 5 pixels to the right over one frame, then 10 to the left and 4 down over two.
+    left = [[10.0, 0, 20, 20], [15, 0, 25, 20], [5, -6, 15, 34]]
+    right = [[100 - x2, y1, 100 - x1, y2] for x1, y1, x2, y2 in left]
+    seen = GivenBoxes(np.array([left, right]), np.full((2, 2), 100.0), np.array([[np.nan, 1, 2]] * 2))
+    found = motion(seen)
+    assert np.isnan(found[:, 0]).all()
+    np.testing.assert_allclose(found[0, 1:], [[0.25, 0, 0.25], [-0.125, 0.05, -0.125]])
+    np.testing.assert_allclose(found[1, 1:], [[-0.25, 0, 0.25], [0.125, 0.05, -0.125]])
 
 
 def test_a_track_that_ends_inside_an_observation_repeats_its_last_box_and_has_no_velocity_there() -> None:

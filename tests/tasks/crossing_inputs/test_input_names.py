@@ -90,6 +90,7 @@ def test_nothing_behind_an_observation_is_looked_at() -> None:
         "boxes:last",
         "boxes:scaled",
         "centre",
+        "motion",
         "grid",
         "ego:dynamics",
         "traffic",

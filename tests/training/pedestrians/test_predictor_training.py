@@ -96,12 +96,14 @@ def test_a_mirror_turns_places_and_paths_and_twice_is_as_before():
         "boxes": torch.tensor([[[0.1, 0.2, 0.3, 0.6]]] * 2),
         "boxes:last": torch.tensor([[[-0.1, 0.2, -0.05, 0.6]]] * 2),
         "centre": torch.arange(16.0).reshape(2, 1, 8),
+        "motion": torch.tensor([[[0.2, 0.1, -0.2]]] * 2),
         "crop:box@2": torch.arange(24.0).reshape(2, 1, 3, 2, 2),
     }
     once = turned(x, torch.tensor([True, False]))
     assert once["boxes"][0, 0].tolist() == pytest.approx([0.7, 0.2, 0.9, 0.6])
     assert once["boxes:last"][0, 0].tolist() == pytest.approx([0.05, 0.2, 0.1, 0.6])
     assert once["centre"][0, 0].tolist() == [1, 1, 2, 3, -4, 5, 6, 7]
+    assert once["motion"][0, 0].tolist() == pytest.approx([-0.2, 0.1, -0.2])
     assert once["crop:box@2"][0, 0, 0].tolist() == [[1, 0], [3, 2]]
     twice = turned(once, torch.tensor([True, False]))
     for name, values in x.items():

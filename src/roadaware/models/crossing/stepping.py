@@ -85,7 +85,7 @@ class Stepper:
             frames: (B, k, d) k more frames, all inputs side by side in the order of `names`; may hold NaN.
         """
         n, k = frames.shape[:2]
-        x = (frames.reshape(1, n * k, -1) - self._mean) / self._spread
+        x: Narrow = (frames.reshape(1, n * k, -1) - self._mean) / self._spread
         np.nan_to_num(x, copy=False, nan=0.0)
         (into, bias), (out, shift) = self._enter
         x = _gelu(x @ into + bias) @ out + shift

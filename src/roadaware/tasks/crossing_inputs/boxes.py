@@ -121,6 +121,21 @@ def centre(seen: Boxes) -> Array:
     return np.concatenate([here, change], axis=-1)
 
 
+def motion(seen: Boxes) -> Array:
+    """(n, t, 3) velocity to the right, downwards and towards the middle of the picture, in own heights a frame.
+
+    Somebody who walks at one speed has one velocity in own heights, near and far. It looks back as `centre`
+    does and is NaN where that is; in the middle of the picture the third is the velocity to the right. A box
+    lower than a pixel counts as one pixel.
+    """
+    x1, y1, x2, y2 = np.moveaxis(seen.corners_px, -1, 0)
+    here = np.stack([(x1 + x2) / 2, (y1 + y2) / 2], axis=-1)
+    change = np.diff(here, axis=1, prepend=here[:, :1]) / seen.steps_frames[..., None]
+    change = change / np.maximum(y2 - y1, 1.0)[..., None]
+    inwards = np.where(here[..., 0] > seen.size_px[:, :1] / 2, -1.0, 1.0) * change[..., 0]
+    return np.concatenate([change, inwards[..., None]], axis=-1)
+
+
 FORMS: dict[str, tuple[Callable[[Boxes], Array], str]] = {
     "boxes": (shares, NEEDS),
     "boxes:pixels": (pixels, PIXELS_NEED),
@@ -128,5 +143,6 @@ FORMS: dict[str, tuple[Callable[[Boxes], Array], str]] = {
     "boxes:last": (from_last, NEEDS),
     "boxes:scaled": (scaled, NEEDS),
     "centre": (centre, NEEDS),
+    "motion": (motion, NEEDS),
 }
 """Name to what makes it and the tables it reads."""

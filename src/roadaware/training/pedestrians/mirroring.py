@@ -40,6 +40,11 @@ def _centre(values: Tensor) -> Tensor:
     return turned
 
 
+def _motion(values: Tensor) -> Tensor:
+    """Velocities to the right, downwards and towards the middle."""
+    return torch.cat([-values[..., :1], values[..., 1:]], -1)
+
+
 def _crop(values: Tensor) -> Tensor:
     """(n, T, 3, H, W)."""
     return values.flip(-1)
@@ -59,6 +64,7 @@ _TURNS: dict[str, Callable[[Tensor], Tensor]] = {
     "boxes:first": turned_moves,
     "boxes:last": turned_moves,
     "centre": _centre,
+    "motion": _motion,
     "ego:action": _whole,
     "ego:code": _whole,
     "ego:speed": _whole,

@@ -64,14 +64,14 @@ STEADY = Entry(
         "frame at a time. For risk, `places`: FC -> weights, offsets from where the pedestrian is and "
         "spreads of a mixture of logistic distributions across the picture -> log share of each region, "
         "which the last layer sees too",
-        parameters="42,945 with boxes, centre and one of five ego actions",
-        inputs="sequences in which a frame does not tell of later ones: boxes as shares of the picture, "
-        "centre and velocities, ego motion; boxes relative to the last or first observed one are refused; "
+        parameters="42,881 with centre, motion and one of five ego actions",
+        inputs="sequences in which a frame does not tell of later ones: centre and velocities, "
+        "velocities in own heights, ego motion; boxes relative to the last or first observed one are refused; "
         "standardised on train",
         weights="trained by a recipe of this project",
         licence=LICENCE,
     ),
     SteadyConfig,
     "roadaware.models.crossing.networks.steady:Steady",
-    ("boxes", "centre", "ego:action"),
+    ("centre", "motion", "ego:action"),
 )
