@@ -23,6 +23,7 @@ BY_HAND = {
     "envelope": 0.2 * (1 + 3 / 4 + 3 / 4 + 4 / 7),
     "interp101": (21 * 1 + 20 * 3 / 4 + 20 * 3 / 4 + 20 * 4 / 7) / 101,
     "raw": 0.2 * (1 + 2 / 3 + 3 / 4 + 4 / 7),
+    "coco": (21 * 1 + 20 * 3 / 4 + 20 * 3 / 4 + 20 * 4 / 7) / 101,
 }
 
 
@@ -57,6 +58,9 @@ def defined(hits: list[bool], n: int, rule: str) -> float:
         return float((steps * points.precision).sum())
     if rule == "envelope":
         return float((steps * best).sum())
+    if rule == "coco":
+        places = np.searchsorted(points.recall, np.linspace(0, 1, 101), side="left")
+        return float(np.append(best, 0.0)[places].mean())
     found = np.round(points.recall * n)
     reached = [best[found >= np.ceil(k * n / 100)] for k in range(101)]
     return float(np.mean([r[0] if len(r) else 0.0 for r in reached]))

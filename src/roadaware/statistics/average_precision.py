@@ -11,12 +11,13 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-AP_RULES = ("trapezoid", "envelope", "interp101", "raw")
+AP_RULES = ("trapezoid", "envelope", "interp101", "raw", "coco")
 """
 trapezoid: area under the straight lines between the raw points, from (precision 1, recall 0), in float32.
 envelope: area under the precision that is reached at a recall or beyond it (PASCAL VOC from 2010 on).
 interp101: the same precision, averaged over the recalls 0, 0.01, ..., 1 (COCO).
 raw: sum of precision times step of recall, without interpolation (scikit-learn, where no scores are equal).
+coco: as interp101, with the recalls as pycocotools computes them: 57 * 0.01 is larger than 57 / 100.
 """
 _AT_ONCE = 1024
 """Draws that are walked together: their sums fit the processor's cache."""
@@ -67,7 +68,7 @@ def average_precision(hit: npt.ArrayLike, n_truth: int, rule: str) -> float:
 
     >>> hits = [True, False, True]
     >>> {rule: round(average_precision(hits, 2, rule), 4) for rule in AP_RULES}
-    {'trapezoid': 0.7917, 'envelope': 0.8333, 'interp101': 0.835, 'raw': 0.8333}
+    {'trapezoid': 0.7917, 'envelope': 0.8333, 'interp101': 0.835, 'raw': 0.8333, 'coco': 0.835}
     """
     marks = np.asarray(hit, dtype=np.bool_)[:, None]
     starts = np.array([0, len(marks)])
@@ -133,7 +134,7 @@ def _divided(sums: Floats, n_truth: npt.NDArray[np.int64], rule: str) -> Floats:
     """Areas out of what the walk summed up; those in float32 may pass 1 in the seventh digit."""
     if rule == "trapezoid":
         return np.minimum(sums, 1.0)
-    steps = 101.0 if rule == "interp101" else np.maximum(n_truth, 1)[:, :, None]
+    steps = 101.0 if rule in ("interp101", "coco") else np.maximum(n_truth, 1)[:, :, None]
     return sums / steps
 
 

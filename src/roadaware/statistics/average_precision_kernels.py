@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from roadaware.geometry.compiled import kernel
 
-_TRAPEZOID, _INTERP101, _RAW = 0, 2, 3
+_TRAPEZOID, _INTERP101, _RAW, _COCO = 0, 2, 3, 4
 
 
 @kernel
@@ -101,11 +101,21 @@ def _add_hits(weight: Any, seen: Any, found: Any, best: Any, n_truth: Any, rule:
                 if rule == _INTERP101:
                     steps = (100 * tp) // n_truth[d] - (100 * (tp - 1)) // n_truth[d]
                     area[d] += best[d] * (steps + (tp == 1))
+                elif rule == _COCO:
+                    steps = _reached(tp, n_truth[d]) - _reached(tp - 1, n_truth[d])
+                    area[d] += best[d] * (steps + (tp == 1))
                 else:
                     area[d] += best[d]
             tp -= 1
             n -= 1
         found[d] = tp
+
+
+@kernel
+def _reached(tp: int, n_truth: int) -> int:
+    """How many of the recalls 0.01, ..., 1 are reached, as products in double precision."""
+    step = (100 * tp) // n_truth
+    return step if step * 0.01 <= tp / n_truth else step - 1
 
 
 @kernel

@@ -15,7 +15,7 @@ from roadaware.scenes.disk import read_regular
 from roadaware.scenes.readers.json import a_list, an_object, clean, decode, kind_of, parse, quoted, whole
 from roadaware.scenes.readers.source import leads_out, shown
 
-By = Literal["images", "folders", "video_ids"]
+By = Literal["images", "pictures", "folders", "video_ids"]
 
 _LIMIT = 1 << 31
 _LARGEST = (1 << 53) - 1
@@ -119,9 +119,10 @@ def index_of(
         where: names the file in errors.
         kind: of label that the categories are.
         by: how images are frames. `images`: the set is one video called `name`, its frames the images in
-            their order. `folders`: a file name ends in `<video>/<number>.<ending>`. `video_ids`: each image
-            has `video_id` and `frame_id` (from 0), and `videos` the names. Unless told, `video_ids` if there
-            is a list `videos`, else `images`.
+            their order. `pictures`: each image is a video of one frame, called as its file. `folders`: a
+            file name ends in `<video>/<number>.<ending>`. `video_ids`: each image has `video_id` and
+            `frame_id` (from 0), and `videos` the names. Unless told, `video_ids` if there is a list `videos`,
+            else `images`.
         name: of the video where the set is one.
         first_frame: number of the first frame in file names.
 
@@ -144,12 +145,15 @@ def index_of(
         file = _file(row, where, image)
         if by == "images":
             place = (name or "images", row_number)
+        elif by == "pictures":
+            place = (file or f"image {image}", 0)
         elif by == "folders":
             place = _from_name(file, first_frame, where, image)
         else:
             place = _from_ids(row, videos, where, image)
         if image in images or place in places:
-            what = f"image id {image}" if image in images else f"frame {place[1]} of {shown(place[0])}"
+            spot = f"{'file' if by == 'pictures' else f'frame {place[1]} of'} {shown(place[0])}"
+            what = f"image id {image}" if image in images else spot
             raise InputError(f"{what} stands twice among the images", where=where)
         images[image], places[place] = place, image
         sizes.setdefault(place[0], set()).add(_size(row, where, image))

@@ -1,0 +1,162 @@
+"""How well corner cases are detected, group by group, size by size and by slice, beside trivial answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from roadaware.metrics.corner_cases.config import CornerConfig, Group
+from roadaware.metrics.corner_cases.inputs import Claims, Objects, claims_of, objects_of
+from roadaware.metrics.corner_cases.instances import by_class, by_object
+from roadaware.metrics.corner_cases.matching import Met, matched
+from roadaware.metrics.corner_cases.state import JudgedCorners, state_of
+from roadaware.metrics.corner_cases.trivial import RANDOM, WHOLE, random_boxes, whole_pictures
+from roadaware.metrics.judged import SceneResult, result, slices, values_of
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.tables import Scenes
+
+ANSWERS = "answers"
+"""The note of Predictions that tells which groups they have an answer to."""
+IN_SLICES = "trivial answers in slices"
+
+
+def evaluate(
+    predictions: Predictions,
+    scenes: Scenes,
+    config: CornerConfig | None = None,
+    *,
+    by: Sequence[str] = (),
+    draws: int = 0,
+    seed: int = 0,
+) -> SceneResult:
+    """Average recall of claimed boxes on the objects of each group, as COCO's evaluator has it.
+
+    A metric is called by its group and its name: `corner_ar` is the recall of corner cases, averaged over the
+    overlaps 0.5, 0.55, ... 0.95, with at most 100 claims a picture; `_ar50`, `_ar75` and `_ar30` are at one
+    overlap, `_ar1` and `_ar10` with one and ten claims, `_ar_small`, `_ar_medium`, `_ar_large` among objects
+    of a size, `_ap...` average precision where it says something. All lie in [0, 1], higher is better. Rows
+    with a label are of a class of `common` or `classes`, or of a super-class of `corner`.
+
+    Groups that the claims have no answer to are undefined: `predictions.meta.notes["answers"]` names those
+    they have one to; unless it is there, claims without classes answer `corner` and `all` alone.
+    `baselines` holds what the whole picture and boxes drawn at random would score, and
+    `facts["trivial answers in slices"]` the same in each slice.
+
+    Args:
+        predictions: boxes with `score`; `common`, `novel` and labels of the kind `corner` where they say what
+            they are.
+        scenes: boxes with, as far as known, `corner_case`, `common`, `novel`, `ignore`, `crowd`, `area_px2`,
+            and labels of the kinds `corner` and `corner_super`.
+        config: how they are judged; `CornerConfig.default()` unless told.
+        by: columns to slice by: `period`, `weather`, `domain`, `density`, ...
+        draws: resamples of videos for the intervals; a set of pictures has one picture a video.
+        seed: of the resamples and of the boxes drawn at random.
+
+    Returns:
+        whole, classes and slices; instances of `object` and `class`.
+
+    Raises:
+        InputError: if there is no true box in an annotated picture, a claim has no score, or none is about a
+            picture of the truth.
+        UsageError: if `draws` is negative or there is no such column.
+
+    Source: Li et al., ECCV 2022 (CODA), section 5.1; Lin et al., ECCV 2014 (COCO).
+    """
+    config = config or CornerConfig.default()
+    truth = objects_of(scenes, area=config.area)
+    claims, foreign = claims_of(predictions, truth)
+    unanswered = _unanswered(predictions, config)
+    met = {
+        group: matched(group, truth, _none(claims) if group in unanswered else claims, config)
+        for group in config.groups
+    }
+    state = state_of(truth, claims, met, unanswered, config)
+    trivial = _trivial(truth, config, seed)
+    notes = (*truth.notes, *(f"{group}: {why}" for group, why in unanswered.items()))
+    if not trivial:
+        notes = (*notes, "pictures of unknown size have no trivial answers")
+    return result(
+        state,
+        config,
+        by=by,
+        draws=draws,
+        seed=seed,
+        notes=notes,
+        makers={
+            "object": partial(by_object, truth, claims, met),
+            "class": partial(by_class, truth, claims, met, config),
+        },
+        left_out=_left_out(truth, met, foreign, config),
+        baselines={name: values_of(answer) for name, answer in trivial.items()},
+        facts=_facts(truth, claims, state, trivial, by),
+    )
+
+
+def _unanswered(predictions: Predictions, config: CornerConfig) -> dict[str, str]:
+    """Groups that the claims have no answer to, with the reason."""
+    said = predictions.meta.notes.get(ANSWERS)
+    if isinstance(said, Mapping):
+        return {group: str(said.get(group) or "") for group in config.groups if said.get(group)}
+    held = {"corner", "all", *({"common", "novel"} & set(predictions.boxes.columns))}
+    held |= set() if predictions.labels.is_empty() else {"classes"}
+    return {group: "the claims do not say what they are" for group in config.groups if group not in held}
+
+
+def _none(claims: Claims) -> Claims:
+    """No claim at all."""
+    fields = ("item", "corners", "sides", "common", "novel", "label", "score")
+    return Claims(**{name: getattr(claims, name)[:0] for name in fields})
+
+
+def _trivial(truth: Objects, config: CornerConfig, seed: int) -> dict[str, JudgedCorners]:
+    """The states of the answers without a detector; none where no picture's size is known."""
+    if np.isnan(truth.sizes).all():
+        return {}
+    plain = replace(config, precision="never", total=False)
+    answers = {WHOLE: whole_pictures(truth), RANDOM: random_boxes(truth, config.max_detections[-1], seed)}
+    found = {}
+    for name, claims in answers.items():
+        met = {group: matched(group, truth, claims, plain, every=True) for group in config.groups}
+        found[name] = state_of(truth, claims, met, {}, plain)
+    return found
+
+
+def _left_out(truth: Objects, met: Mapping[Group, Met], foreign: int, config: CornerConfig) -> dict[str, int]:
+    most = config.max_detections[-1]
+    left = {
+        "claims on pictures that the truth lacks": foreign,
+        "objects that are marked as not asked for": int(
+            (truth.marked if config.ignored == "marked" else truth.crowd).sum()
+        ),
+    }
+    return left | {
+        f"claims of {group} beyond the {most} best of their picture": each.beyond
+        for group, each in met.items()
+    }
+
+
+def _facts(
+    truth: Objects,
+    claims: Claims,
+    state: JudgedCorners,
+    trivial: Mapping[str, JudgedCorners],
+    by: Sequence[str],
+) -> dict[str, Any]:
+    """What belongs beside every number."""
+    within = {
+        name: {which: values_of(answer.only(kept)) for which, answer in trivial.items()}
+        for name, kept in slices(state, by).items()
+    }
+    return {
+        "pictures": len(truth.items),
+        "objects": len(truth.item),
+        "corner_cases": int(truth.corner.sum()),
+        "common_classes": list(truth.commons),
+        "claims_per_picture": float(len(claims.item) / len(truth.items)),
+        "average": "over thresholds and classes",
+        IN_SLICES: within,
+    }

@@ -1,0 +1,131 @@
+"""The match of claims with objects, picture by picture and class by class, as COCO's evaluator makes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.geometry.compiled import kernel
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+MISSED = -1
+
+
+@kernel
+def match_cells(
+    claim_start: Ints,
+    claims: Floats,
+    claim_area: Floats,
+    object_start: Ints,
+    objects: Floats,
+    sides: Floats,
+    area: Floats,
+    ignored: Bytes,
+    crowd: Bytes,
+    thresholds: Floats,
+    bounds: Floats,
+    most: int,
+    rank: npt.NDArray[np.int16],
+    hit: npt.NDArray[np.uint16],
+    passed: npt.NDArray[np.uint16],
+    best: Floats,
+) -> None:
+    """Fill `rank`, `hit`, `passed` and `best`.
+
+    In each cell, a picture and a class, claims come by falling score. At each threshold and size a claim
+    meets the object that it overlaps most, the last of equals, among those that no better claim met: first
+    among those asked for, then among those that are ignored or of another size, of which crowds can be met
+    again. A crowd is overlapped by the part of the claim that lies in it.
+
+    Args:
+        claim_start: (cells + 1,) where the claims of each cell start.
+        claims: (n, 4) corners.
+        claim_area: (n,) of their boxes.
+        object_start: (cells + 1,) where the objects of each cell start.
+        objects: (m, 4) corners.
+        sides: (m,) width times height.
+        area: (m,) what tells their size.
+        ignored: (m,) 1 where not asked for.
+        crowd: (m,) 1 for crowds, which are ignored.
+        thresholds: (T,) at most 16.
+        bounds: (A, 2) smallest and largest area of each size.
+        most: claims that are taken from each cell.
+        rank: (m, A, T) of the claim that met an object that is asked for, from 0; comes as MISSED.
+        hit: (n, A) bit t is set where a claim met one; comes as zeros.
+        passed: (n, A) bit t is set where a claim does not count; comes as zeros.
+        best: (m,) the greatest overlap with a claim; comes as zeros.
+    """
+    for cell in range(len(claim_start) - 1):
+        first, g0 = claim_start[cell], object_start[cell]
+        n = min(claim_start[cell + 1] - first, most)
+        m = object_start[cell + 1] - g0
+        if n == 0:
+            continue
+        overlap = np.empty((n, m))
+        top = np.zeros(n)
+        for d in range(n):
+            for g in range(m):
+                found = _overlap(
+                    claims[first + d], claim_area[first + d], objects[g0 + g], sides[g0 + g], crowd[g0 + g]
+                )
+                overlap[d, g] = found
+                top[d] = max(top[d], found)
+                best[g0 + g] = max(best[g0 + g], found)
+        aside = np.empty(m, dtype=np.uint8)
+        used = np.empty(m, dtype=np.uint8)
+        for a in range(len(bounds)):
+            low, high = bounds[a, 0], bounds[a, 1]
+            for g in range(m):
+                size = area[g0 + g]
+                aside[g] = ignored[g0 + g] or size < low or size > high
+            for t in range(len(thresholds)):
+                least = min(thresholds[t], 1 - 1e-10)
+                bit = np.uint16(1 << t)
+                used[:] = 0
+                for d in range(n):
+                    met = -1
+                    if top[d] >= least:
+                        met = _met(overlap[d], least, aside, used, crowd[g0 : g0 + m])
+                    if met < 0:
+                        size = claim_area[first + d]
+                        if size < low or size > high:
+                            passed[first + d, a] |= bit
+                        continue
+                    used[met] = 1
+                    if aside[met]:
+                        passed[first + d, a] |= bit
+                    else:
+                        hit[first + d, a] |= bit
+                        rank[g0 + met, a, t] = d
+
+
+@kernel
+def _met(overlap: Any, least: float, aside: Any, used: Any, crowd: Any) -> int:
+    """The object that a claim meets, -1 where it meets none."""
+    for kind in range(2):
+        met, most = -1, least
+        for g in range(len(overlap)):
+            if aside[g] == kind and (used[g] == 0 or crowd[g]) and overlap[g] >= most:
+                met, most = g, overlap[g]
+        if met >= 0:
+            return met
+    return -1
+
+
+@kernel
+def _overlap(claim: Any, claim_area: float, box: Any, sides: float, crowd: int) -> float:
+    """Intersection over union, or over the claim where the object is a crowd."""
+    wide = min(claim[2], box[2]) - max(claim[0], box[0])
+    if wide <= 0:
+        return 0.0
+    high = min(claim[3], box[3]) - max(claim[1], box[1])
+    if high <= 0:
+        return 0.0
+    shared = wide * high
+    whole = claim_area if crowd else claim_area + sides - shared
+    return float(shared / whole)
