@@ -48,14 +48,14 @@ class CopgConfig:
     """
 
     theta_deg: float = 8.0
-    min_points: int = 10
+    min_points: int = 5
     max_distance_m: float = 50.0
     max_background: float = 0.45
     max_common_iou: float = 0.25
     background: tuple[str, ...] = BACKGROUND
     min_common_score: float = 0.0
     min_range_m: float = 2.0
-    ground_m: float = 0.2
+    ground_m: float = 0.15
     ground_range_m: float = 40.0
     ground_tilt_deg: float = 15.0
     ground_share: float = 0.15
@@ -64,9 +64,9 @@ class CopgConfig:
     columns: int | None = None
     rows: int = 64
     reach_rows: int = 1
-    reach_columns: int = 1
+    reach_columns: int = 2
     repair_rows: int = 4
-    standing_m: float = 0.5
+    standing_m: float = 1.0
     max_width_m: float | None = None
     max_height_m: float | None = None
     min_height_m: float = 0.0

@@ -97,7 +97,10 @@ def project(
     )
     held = np.isfinite(edges).all(1) & (counts[:, 0] >= min_visible)
     numbers, edges, counts = numbers[held], edges[held], counts[held]
-    edges = _grown(edges, _margins(clusters, numbers, camera, grid, margin_px), size)
+    margins = _margins(clusters, numbers, camera, grid, margin_px)
+    # What stands on the ground ends there.
+    margins[clusters.feet_m[numbers - 1] < (standing_m if stands else 0.0), 3] = 0.0
+    edges = _grown(edges, margins, size)
     large = ((edges[:, 2:] - edges[:, :2]) >= max(min_side_px, 1e-6)).all(1)
     return Boxes(numbers[large], edges[large], counts[large, 0], counts[large, 1])
 
