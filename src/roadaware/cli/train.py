@@ -39,9 +39,10 @@ def train(
     its card. Ctrl-C saves and ends; the same command with --resume goes on as if nothing had happened.
 
     A recipe with a `task` (action, intention or risk) makes a predictor for each of its seeds, keeps each as
-    it was at its best on validation, and judges them and their mean on test. Seeds that are done are not
-    done again. Several such recipes give one table, beside the rows that were printed; one that fails leaves
-    the others. Recipes may also name models on hand features, such as boosting.
+    it was at its best on validation, and judges them and their mean on test. Ctrl-C saves and ends; the same
+    command goes on. A seed that fails leaves the others, with exit code 1. Several such recipes give one
+    table, beside the rows that were printed; one that fails leaves the others. Recipes may also name models
+    on hand features, such as boosting.
 
     For example:
 
