@@ -6,10 +6,14 @@ from pathlib import Path
 
 from roadaware.models import CROSSING, entry_of
 from roadaware.models.crossing.entry import Entry
+from roadaware.models.crossing.inputs import named
 from roadaware.scenes.disk import atomic_write
 
 PAGE = Path(__file__).with_suffix(".md")
 BEGIN, END = "<!-- of the cards: begin -->", "<!-- of the cards: end -->"
+HEAVY = ("crop", "maps", "pose")
+"""Inputs of networks whose published sizes a GPU has to train."""
+UNTRAINED = "not trained here; see [what the small ones learn](pixels.md)"
 
 
 def entries() -> dict[str, Entry]:
@@ -40,6 +44,7 @@ def sections() -> str:
             "Weights": card.weights,
             "Licence": card.licence,
             "Published": card.published,
+            "Published size": UNTRAINED if any(named(read).kind in HEAVY for read in entry.reads) else "",
         }
         told = "\n".join(f"- {what}: {said}" for what, said in facts.items() if said)
         parts.append(f"### {name}\n\n{told}")

@@ -14,7 +14,7 @@ from roadaware.scenes.simulator.actors import Actor, Pose
 from roadaware.scenes.simulator.camera import Camera, camera_of
 from roadaware.scenes.simulator.config import CameraConfig
 from roadaware.scenes.simulator.episode import Episode
-from roadaware.scenes.simulator.kerb import actor_at, draw_stands, make_kerb, place_of
+from roadaware.scenes.simulator.kerb import actor_at, draw_stands, place_of
 from roadaware.scenes.simulator.make import make_episode
 from roadaware.scenes.simulator.mesh import poured
 from roadaware.scenes.simulator.people import joints
@@ -150,18 +150,20 @@ def test_no_classifier_finds_more_than_chance_in_the_boxes() -> None:
     from sklearn.metrics import roc_auc_score
 
     boxes, truth = [], []
-    for number in range(400):
-        episode = make_kerb(CONFIG, scene(0).conditions, "kerb-0000", 0, np.random.default_rng([9, number]))
-        actors, frames = list(episode.actors), (6, 13)
-        cameras = [camera_of(episode.ego, CONFIG, frame, number) for frame in frames]
-        found = [
-            projected(camera, [poured([actor_soup(actor, frame) for actor in actors])], len(actors))[:, :4]
-            for camera, frame in zip(cameras, frames, strict=True)
+    rng, layout = np.random.default_rng(9), scene(0).layout
+    regions = Regions(layout)
+    for _ in range(500):
+        kerb, ego = place_of(layout, CONFIG, rng)
+        actors = [
+            actor_at(stand, kerb, regions, CONFIG, number)
+            for number, stand in enumerate(draw_stands(CONFIG, rng))
         ]
-        boxes.append(np.concatenate(found, axis=1))
+        camera = camera_of(ego, CONFIG, 6, 0)
+        soup = poured([actor_soup(actor, 6) for actor in actors])
+        boxes.append(projected(camera, [soup], len(actors))[:, :4])
         truth += [actor.mind is not None and actor.mind.crosses for actor in actors]
     values, answers = np.concatenate(boxes), np.array(truth)
     half = len(values) // 2
     for model in (LogisticRegression(max_iter=2000), HistGradientBoostingClassifier(max_leaf_nodes=8)):
         model.fit(values[:half], answers[:half])
-        assert abs(roc_auc_score(answers[half:], model.predict_proba(values[half:])[:, 1]) - 0.5) < 0.06
+        assert abs(roc_auc_score(answers[half:], model.predict_proba(values[half:])[:, 1]) - 0.5) < 0.05
