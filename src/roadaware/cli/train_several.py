@@ -108,7 +108,8 @@ def _among(n: int, shown: console.Progress) -> Callable[[PedestrianRecipe], Call
         place = next(places)
 
         def told(done: int, total: int, unit: str) -> None:
-            shown(place * 100 + round(100 * done / total), n * 100, f"hundredths, {recipe.name}, {unit}")
+            share = round(100 * (place + done / total) / n)
+            shown(share, 100, f"%, recipe {place + 1} of {n}: {recipe.name}, {unit}")
 
         return told
 
