@@ -102,6 +102,7 @@ def test_a_fit_that_is_ended_again_and_again_comes_to_the_same_weights(
         break
     assert times == (whole[0].steps if steps == 1 else whole[0].steps // steps)
     assert came == whole[1]
+    assert came.cpu_s > 0
     assert same(one.network, whole[0].network)
 
 

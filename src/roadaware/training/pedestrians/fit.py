@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -60,10 +61,12 @@ class Fitted:
     Args:
         curve: of every epoch.
         best: the epoch that is kept, from 1.
+        cpu_s: seconds of all processors that it took, validation and earlier parts of it included.
     """
 
     curve: tuple[Score, ...]
     best: int
+    cpu_s: float = field(default=0.0, compare=False)
 
 
 @dataclass
@@ -78,6 +81,7 @@ class _Progress:
         best: what the best of them was worth.
         chosen: its number from 1, 0 before there is one.
         kept: the weights of then.
+        cpu_s: seconds of all processors so far, but for those since the fit went on.
     """
 
     step: int = 0
@@ -87,6 +91,7 @@ class _Progress:
     best: float = -math.inf
     chosen: int = 0
     kept: dict[str, Tensor] = field(default_factory=dict)
+    cpu_s: float = 0.0
 
 
 class Fitter:
@@ -126,7 +131,7 @@ class Fitter:
         self.optimizer = optimizer_of(network, recipe.schedule)
         self.average = Average(network.state_dict(), recipe.schedule.ema) if recipe.schedule.ema else None
         self.chance = torch.Generator().manual_seed(seed)
-        self._at = _Progress()
+        self._at, self._began_s = _Progress(), time.process_time()
 
     def fit(self, told: Epoch | None = None, keeper: Keeper | None = None) -> Fitted:
         """Train to the end or until it gets no better, and leave the network as it was at its best.
@@ -139,7 +144,7 @@ class Fitter:
             DivergedFitError: if the loss is no number any more.
             StoppedFitError: if it was to stop; the keeper knows how far it came.
         """
-        keeper, at = keeper or Keeper(), self._at
+        keeper, at, self._began_s = keeper or Keeper(), self._at, time.process_time()
         if (state := keeper.open(self._of)) is not None:
             self._go_on(state)
         while not self._over:
@@ -155,7 +160,7 @@ class Fitter:
                 told(score)
         self.network.load_state_dict(at.kept)
         self.network.eval()
-        return Fitted(tuple(Score(**each) for each in at.curve), at.chosen)
+        return Fitted(tuple(Score(**each) for each in at.curve), at.chosen, self._cpu_s)
 
     @property
     def _over(self) -> bool:
@@ -232,6 +237,11 @@ class Fitter:
         )
 
     @property
+    def _cpu_s(self) -> float:
+        """Seconds of all processors so far."""
+        return self._at.cpu_s + time.process_time() - self._began_s
+
+    @property
     def _of(self) -> dict[str, Any]:
         """What a saved state belongs to."""
         shapes = {name: list(shape) for name, shape in self.network.shapes.items()}
@@ -242,7 +252,7 @@ class Fitter:
         """Everything that the fit needs to go on."""
         return {
             "of": self._of,
-            "progress": vars(self._at),
+            "progress": {**vars(self._at), "cpu_s": self._cpu_s},
             "network": self.network.state_dict(),
             "average": self.average.state if self.average else None,
             "optimizer": self.optimizer.state_dict(),

@@ -331,6 +331,7 @@ def _save(
         "protocol_config": configs.to_dict(material.protocol),
         "seed": seed,
         "best_epoch": fitted.best,
+        "cpu_s": round(fitted.cpu_s, 2),
         "criterion": recipe.choose,
         "version": __version__,
     }
