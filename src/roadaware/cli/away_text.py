@@ -98,6 +98,8 @@ def _ranks(study: Study) -> str:
 
 
 def _missing(results: CrossResults) -> Iterator[str]:
+    if results.study.get("unfinished"):
+        yield f"{results.study['unfinished']} cells are not finished"
     for kind in ("failed", "skipped"):
         reasons = list((results.study.get(kind) or {}).items())
         if reasons:

@@ -82,6 +82,8 @@ def _made(study: Study) -> Section:
         ("ways to doubt", ", ".join(DOUBT_NAMES.get(name, name) for name in study.doubts) or "none"),
         ("digest", str(told.get("digest", "unknown"))),
     ]
+    if told.get("unfinished"):
+        facts.append(("not finished", f"{count(told['unfinished'])} cells"))
     blocks: list[Block] = [Facts(tuple(facts)), Facts(tuple(_domains(study)), "Test sets")]
     missing = {kind: dict(told.get(kind) or {}) for kind in _MISSING}
     for kind, reasons in missing.items():
@@ -200,13 +202,9 @@ def _gains(study: Study) -> Iterator[str]:
 
 
 def _calibration(study: Study) -> Section:
-    """Reliability of the best ranked models, and what pre-training makes of it."""
+    """Reliability of the models that are best away, for each training set."""
     order = _by_away(study)[:MOST_MODELS]
     drawn = [picture for model in order if (picture := reliability_by_test_set(study, model)) is not None]
-    for name in study.onward:
-        after = name.rpartition(">")[2]
-        first = reliability_by_test_set(study, order[0], (after, name)) if order else None
-        drawn += [] if first is None else [first]
     if not drawn:
         note = "No scores of single samples are kept beside the table, so there are no reliability diagrams."
         return Section("Calibration away from home", (), (Note(note, "doubt"),))
@@ -277,12 +275,24 @@ def _pretraining(study: Study, draws: int) -> Iterator[Section]:
         return
     found = {metric: effects(study, metric, draws=draws) for metric in EFFECTS if metric in study.metrics}
     drawn = [pretraining_picture(study, metric, held) for metric, held in found.items()]
-    pictures = tuple(picture for picture in drawn if picture is not None)
-    blocks: tuple[Block, ...] = (Pictures(pictures),) if pictures else ()
+    pictures = [picture for picture in drawn if picture is not None]
+    if pictures:
+        pictures += list(_sure_after(study))
+    blocks: tuple[Block, ...] = (Pictures(tuple(pictures)),) if pictures else ()
     if not blocks:
         blocks = (Note("No model learnt on the second domain alone too, so there is nothing to compare."),)
     says = tuple(says for metric, held in found.items() for says in _effect(metric, held))
     yield Section("What pre-training gives", says, blocks)
+
+
+def _sure_after(study: Study) -> Iterator[Picture]:
+    """Reliability with and without each pre-training, of the model with both that is best away."""
+    for name in study.onward:
+        after = name.rpartition(">")[2]
+        held = [model for model in _by_away(study) if study.at(model, name, after, "auc") is not None]
+        drawn = reliability_by_test_set(study, held[0], (after, name)) if held else None
+        if drawn is not None:
+            yield drawn
 
 
 def _effect(metric: str, held: Sequence[Effect]) -> Iterator[str]:

@@ -51,7 +51,7 @@ def heat_maps(study: Study, metric: str) -> Picture | None:
     known = np.concatenate([np.ravel(values) for values in maps.values()])
     known = known[~np.isnan(known)]
     with styled():
-        height_in = 0.24 * len(rows) + 0.85
+        height_in = 0.24 * len(rows) + 0.5
         figure, first = canvas(FULL, 0.5 + height_in * down)
         figure.delaxes(first)
         panels = list(figure.subplots(down, across, sharey=True, sharex=True, squeeze=False).flat)
@@ -61,13 +61,12 @@ def heat_maps(study: Study, metric: str) -> Picture | None:
             axes.set_title(short(model, 30), fontsize=9)
         for axes in panels[len(maps) :]:
             figure.delaxes(axes)
-        for axes in panels[max(0, len(maps) - across) : len(maps)]:
-            axes.tick_params(labelbottom=True)
         figure.supylabel("trained on", fontsize=8.5)
-        figure.supxlabel("tested on", fontsize=8.5)
+        figure.supxlabel("tested on, by its letter", fontsize=8.5)
     caption = (
-        f"{NAMES[metric]} ({better(metric)}), mean over seeds; framed cells are at home, a dot stands where "
-        f"nothing was run and a cross where it failed. {_told(study, metric)}"
+        f"{NAMES[metric]} ({better(metric)}), mean over seeds. Columns are test sets: {_lettered(study)}. "
+        "Framed cells are at home, a dot stands where nothing was run and a cross where it failed. "
+        f"{_told(study, metric)}"
     )
     return Picture(f"{NAMES[metric]} by training set and test set", caption, figure)
 
@@ -242,20 +241,31 @@ def _marked(
                 failed = cell and in_row(study, cell[0], trained, tested, cell[1]) is not None
                 sign: dict[str, Any] = {"ha": "center", "va": "center", "color": GREY, "fontsize": 9}
                 axes.text(column + 0.5, row + 0.5, "×" if failed else "·", **sign)
-    axes.set_xticks(
-        np.arange(len(study.tested)) + 0.5,
-        [short(name, 18) for name in study.tested],
-        rotation=30,
-        ha="right",
-        rotation_mode="anchor",
-    )
-    axes.set_yticks(np.arange(len(rows)) + 0.5, [row_name(study, name) for name in rows])
+    letters = _letters(study)
+    names = [f"{row_name(study, name)}   {letters.get(name, '')}".strip() for name in rows]
+    axes.set_xticks(np.arange(len(study.tested)) + 0.5, [letters[name] for name in study.tested])
+    axes.set_yticks(np.arange(len(rows)) + 0.5, names)
     for edge in {len(study.learnt), len(study.learnt) + len(study.onward)} - {len(rows)}:
         axes.axhline(edge, color=GREY, linewidth=1.4)
     axes.set_ylim(len(rows), 0)
-    axes.tick_params(length=0)
+    axes.tick_params(length=0, labelbottom=True)
     for spine in axes.spines.values():
         spine.set_visible(False)
+
+
+def _letters(study: Study) -> dict[str, str]:
+    """A letter for each test set, so that columns can be narrow."""
+    return {name: _alphabetic(place) for place, name in enumerate(study.tested)}
+
+
+def _alphabetic(place: int) -> str:
+    """A to Z, then AA, AB, and so on."""
+    first, last = divmod(place, 26)
+    return (_alphabetic(first - 1) if first else "") + chr(ord("A") + last)
+
+
+def _lettered(study: Study) -> str:
+    return ", ".join(f"{letter} {name}" for name, letter in _letters(study).items())
 
 
 def row_name(study: Study, trained: str) -> str:

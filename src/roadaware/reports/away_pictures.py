@@ -39,6 +39,7 @@ class Kind:
     """How a kind of cells is drawn and called: colour, marker and fill all tell it apart."""
 
     words: str
+    brief: str
     colour: str
     marker: str
     filled: bool
@@ -46,10 +47,10 @@ class Kind:
 
 
 KINDS = {
-    "home": Kind("at home", BLUE, "o", True, -0.24),
-    "away": Kind("away: trained on another set", VERMILLION, "s", False, 0.0),
-    "visitors": Kind("ensemble of the other training sets", VERMILLION, "D", True, 0.24),
-    "ensemble": Kind("ensemble of all training sets", GREEN, "D", True, 0.24),
+    "home": Kind("at home", "home", BLUE, "o", True, -0.24),
+    "away": Kind("away: trained on another set", "away", VERMILLION, "s", False, 0.0),
+    "visitors": Kind("ensemble of the other training sets", "others together", VERMILLION, "D", True, 0.24),
+    "ensemble": Kind("ensemble of all training sets", "all together", GREEN, "D", True, 0.24),
 }
 
 
@@ -221,7 +222,7 @@ def seen_in(row: Mapping[str, float | None]) -> list[str]:
 
 
 def _told(row: Mapping[str, float | None]) -> str:
-    return ", ".join(f"{KINDS[kind].words.split(':')[0]} {number(row[kind])}" for kind in seen_in(row))
+    return ", ".join(f"{KINDS[kind].brief} {number(row[kind])}" for kind in seen_in(row))
 
 
 def _known(row: Mapping[str, float | None]) -> list[bool]:

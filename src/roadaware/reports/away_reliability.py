@@ -104,7 +104,8 @@ def reliability_by_test_set(study: Study, model: str, trained_on: Sequence[str] 
         "all seeds, pale bars are 95 % intervals over pedestrians; the thick line learnt on what it is "
         f"tested on. ECE, and confidence less accuracy: {told}."
     )
-    return Picture(f"Reliability of {model} on each test set, by training set", caption, figure)
+    by = " and ".join(trained_on) if trained_on else "by training set"
+    return Picture(f"Reliability of {model} on each test set, {by}", caption, figure)
 
 
 def lines(study: Study, model: str, tested: str, names: Sequence[str]) -> dict[str, Line]:
