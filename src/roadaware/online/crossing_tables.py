@@ -122,7 +122,8 @@ def outlooks_of(
     and by `frame` = `end_frame` - 1 for the answers at the end of each observation.
 
     Args:
-        scenes: with boxes in tubes, sizes of the videos, and times of frames or rates of the videos.
+        scenes: with boxes in tubes and sizes of the videos. Where neither times of frames nor a rate of the
+            video stand there, as in JAAD, frames are as far apart as the predictors have them.
         foresight: is given every video by itself.
         rule: what is told; whom it takes for pedestrians does not matter here.
         tubes: of the pedestrians; unless told those that `track_label` calls so, all where there is none.
@@ -132,11 +133,11 @@ def outlooks_of(
         and as `columns_of`; by video, frame and tube.
 
     Raises:
-        InputError: if the size of a picture or the time of a frame is unknown.
+        InputError: if the size of a picture is unknown.
     """
     schema = _schema(crossing=foresight.asks_crossing, regions=len(foresight.regions))
     empty = pl.DataFrame(schema={"video": pl.String, **_WHERE, **schema})
-    walked = _walked(scenes, tubes)
+    walked = _walked(scenes, tubes, foresight.rate_fps)
     each = [_of_video(video, foresight, rule or OutlookRule(), empty) for video in _videos(walked)]
     return pl.concat([empty, *each])
 
@@ -179,7 +180,7 @@ def _known(table: pl.LazyFrame) -> pl.LazyFrame:
     return table.with_columns(pl.col(name).fill_nan(None) for name in names)
 
 
-def _walked(scenes: Scenes, tubes: Sequence[int] | None) -> pl.DataFrame:
+def _walked(scenes: Scenes, tubes: Sequence[int] | None, usual_fps: float) -> pl.DataFrame:
     """The boxes of pedestrians with the time of their frame and the size of their picture, in order."""
     held = scenes.tubes
     if tubes is not None:
@@ -194,13 +195,12 @@ def _walked(scenes: Scenes, tubes: Sequence[int] | None) -> pl.DataFrame:
         .filter(pl.col("tube").is_in(held["tube"].to_list()))
         .join(videos, on="video", how="left")
         .join(moments, on=["video", "frame"], how="left")
-        .with_columns(t_s=pl.coalesce("t_s", pl.col("frame") / pl.col("fps")).cast(pl.Float64))
+        .with_columns(t_s=pl.coalesce("t_s", pl.col("frame") / pl.col("fps").fill_null(usual_fps)))
         .sort("video", "frame", "tube")
     )
-    for what, columns in (("size of the picture", ("width_px", "height_px")), ("time of frames", ("t_s",))):
-        lost = walked.filter(pl.any_horizontal(pl.col(*columns).is_null()))
-        if len(lost):
-            raise InputError(f"the {what} of {lost['video'].unique().sort().to_list()[:5]} is unknown")
+    lost = walked.filter(pl.any_horizontal(pl.col("width_px", "height_px").is_null()))
+    if len(lost):
+        raise InputError(f"the image size of {lost['video'].unique().sort().to_list()[:5]} is unknown")
     return walked
 
 

@@ -94,6 +94,7 @@ class Foresight:
         self.asks_crossing = crossing is not None
         self.regions: tuple[str, ...] = risk.labels if risk is not None else ()
         self._memories = memories(every, window=window)
+        self._weight = {task: _weights(held) for task, held in self._members.items()}
         self._files = tuple(files)
         self._before: Floats = np.zeros((0, 4))
         self._count: Ints = np.zeros(0, np.int64)
@@ -124,13 +125,13 @@ class Foresight:
             frames: of each (k, 4) corners in pixels at the rate of the predictors, oldest first.
             size_px: width and height of the picture.
         """
-        counts, size = np.array([len(each) for each in frames], np.int64), np.array(size_px, np.float64)
-        for k in np.unique(counts[counts > 0]).tolist():
-            places = np.flatnonzero(counts == k)
-            some, boxes = rows[places], np.stack([frames[place] for place in places.tolist()])
-            known = self._count[some] > 0
+        size = np.array(size_px, np.float64)
+        for k in sorted({len(each) for each in frames} - {0}):
+            places = [place for place, each in enumerate(frames) if len(each) == k]
+            some, boxes = rows[places], np.array([frames[place] for place in places])
+            known, before = self._count[some] > 0, self._before[some]
             for memory in self._memories:
-                memory.follow(some, self._before[some], boxes, known, size)
+                memory.follow(some, before, boxes, known, size)
             self._before[some] = boxes[:, -1]
             self._count[some] += k
 
@@ -155,15 +156,16 @@ class Foresight:
             for memory in self._memories
             for member, found in zip(memory.members, memory.passes(rows, size), strict=True)
         }
-        crossing, weight = self._joined("action", said)
-        regions, shares = self._joined("risk", said)
-        likely = None if crossing is None else np.asarray(weight @ crossing[..., 0])
-        low = high = None
-        if crossing is not None and likely is not None and len(weight) > 1:
-            low, high = interval(crossing[..., 0], weight, _WITHIN)
-            low, high = np.minimum(low, likely), np.maximum(high, likely)
-        mean = None if regions is None else np.tensordot(shares, regions, axes=1)
-        return Answers(likely, low, high, mean)
+        crossing, regions = self._joined("action", said), self._joined("risk", said)
+        mean = None if regions is None else _mean(self._weight["risk"], regions)
+        if crossing is None:
+            return Answers(regions=mean)
+        weight, passes = self._weight["action"], crossing[..., 0]
+        likely = np.asarray(weight @ passes)
+        if len(weight) == 1:
+            return Answers(likely, regions=mean)
+        low, high = interval(passes, weight, _WITHIN)
+        return Answers(likely, np.minimum(low, likely), np.maximum(high, likely), mean)
 
     def about(self) -> dict[str, Any]:
         """JSON-ready facts of the predictors."""
@@ -180,14 +182,10 @@ class Foresight:
                 }
         return {**said, "files": {path.name: digest_of(path) for path in self._files if path.is_file()}}
 
-    def _joined(self, task: str, said: dict[int, Floats]) -> tuple[Floats | None, Floats]:
-        """(p, n, k) passes of all members, and (p,) what each counts."""
-        held = self._members[task]
-        if not held:
-            return None, np.zeros(0)
-        found = [said[id(one.predictor)] for one in held]
-        weight = [np.full(len(each), one.share / len(each)) for one, each in zip(held, found, strict=True)]
-        return np.concatenate(found), np.concatenate(weight)
+    def _joined(self, task: str, said: dict[int, Floats]) -> Floats | None:
+        """(p, n, k) passes of all members of a task."""
+        found = [said[id(one.predictor)] for one in self._members[task]]
+        return np.concatenate(found) if found else None
 
 
 def open_foresight(paths: Sequence[Path], *, window: bool = False) -> Foresight:
@@ -217,6 +215,11 @@ def open_foresight(paths: Sequence[Path], *, window: bool = False) -> Foresight:
     return Foresight(joined.get("action"), joined.get("risk"), window=window, files=paths)
 
 
+def _mean(weight: Floats, passes: Floats) -> Floats:
+    """(n, k) of (p, n, k)."""
+    return np.asarray((weight @ passes.reshape(len(passes), -1)).reshape(passes.shape[1:]))
+
+
 @dataclass(frozen=True, eq=False)
 class _Member:
     """One predictor of a question, and what it counts; all of them together count 1."""
@@ -230,6 +233,12 @@ def _members(model: Model, share: float = 1.0) -> list[_Member]:
         return [_Member(model, share)]
     each = share / len(model.members)
     return [found for one in model.members for found in _members(one, each)]
+
+
+def _weights(members: Sequence[_Member]) -> Floats:
+    """(p,) what each pass of all members counts."""
+    counts = [(passes_of(one.predictor), one.share) for one in members]
+    return np.array([share / n for n, share in counts for _ in range(n)])
 
 
 def _check(task: str, model: Model | None) -> None:

@@ -8,6 +8,8 @@ from typing import Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import nn
 
 from roadaware.models.crossing.inputs import Held, InputSet
 from roadaware.models.crossing.links import probabilities
@@ -64,7 +66,7 @@ class Stepping:
     unknown there, and stands at the mean of training.
 
     Args:
-        members: of one config, that read the same.
+        members: of the same sizes, that read the same.
     """
 
     members: tuple[Predictor, ...]
@@ -75,7 +77,9 @@ class Stepping:
         self._steps = Stepper(networks)
         self._state = self._steps.start(0)
         self._seen: Narrow = np.zeros((len(networks), 0, self._steps.width), np.float32)
+        self._place: Narrow = np.zeros(0, np.float32)
         self._last = [_last_of(member) for member in self.members]
+        self._ahead = [getattr(network, "ahead", None) for network in networks]
 
     def grow(self, rows: int) -> None:
         """Make room."""
@@ -87,6 +91,7 @@ class Stepping:
         self._seen = np.concatenate(
             [self._seen, np.zeros((len(self._seen), more, self._steps.width), np.float32)], axis=1
         )
+        self._place = np.concatenate([self._place, np.zeros(more, np.float32)])
 
     def begin(self, rows: Ints) -> None:
         """Forget."""
@@ -99,18 +104,29 @@ class Stepping:
         steps = np.ones(corners.shape[:2])
         steps[:, 0] = np.nan
         steps[~known, 1] = np.nan
-        seen = GivenBoxes(corners, np.broadcast_to(size_px, (len(rows), 2)), steps)
+        seen = GivenBoxes(corners, size_px[None], steps)
         read = [FORMS[name][0](seen)[:, 1:] for name in self._steps.names]
         x = np.concatenate(read, axis=2).astype(np.float32)
         state, found = self._steps.follow(tuple(held[:, rows] for held in self._state), x)
         for held, after in zip(self._state, state, strict=True):
             held[:, rows] = after
         self._seen[:, rows] = found
+        self._place[rows] = (frames[:, -1, 0] + frames[:, -1, 2]) / (2 * size_px[0])
 
     def passes(self, rows: Ints, size_px: Floats) -> list[Floats]:
         """The last layers, of what is remembered."""
-        seen = self._seen[:, rows]
-        return [last.passes(each) for last, each in zip(self._last, seen, strict=True)]
+        seen, place = self._seen[:, rows], self._place[rows]
+        found = []
+        for last, ahead, each in zip(self._last, self._ahead, seen, strict=True):
+            found.append(last.passes(each if ahead is None else _with_places(ahead, each, place)))
+        return found
+
+
+def _with_places(ahead: nn.Module, seen: Narrow, place: Narrow) -> Narrow:
+    """(n, width + regions) embeddings, followed by what a network says of where somebody will be."""
+    with torch.inference_mode():
+        told = ahead(torch.from_numpy(seen), torch.from_numpy(place)).numpy()
+    return np.concatenate([seen, told], axis=1)
 
 
 @dataclass(eq=False)
@@ -158,7 +174,7 @@ def inputs_of(corners_px: Floats, size_px: Floats, names: Sequence[str]) -> Inpu
     n, frames = corners_px.shape[:2]
     steps = np.ones((n, frames))
     steps[:, 0] = np.nan
-    seen = GivenBoxes(corners_px, np.broadcast_to(size_px, (n, 2)), steps)
+    seen = GivenBoxes(corners_px, size_px[None], steps)
     columns = {name: Held(FORMS[name][0](seen).astype(np.float32)) for name in names}
     return InputSet(columns, n)
 
@@ -180,7 +196,8 @@ def memories(members: Sequence[Predictor], *, window: bool = False) -> list[Memo
     for member in members:
         network = member.network
         if not window and isinstance(network, Steady) and _remembers(network, member):
-            together.setdefault((network.config, tuple(network.shapes.items())), []).append(member)
+            sizes = network.config.width, network.config.kernel, network.config.dilations
+            together.setdefault((sizes, tuple(network.shapes.items())), []).append(member)
         else:
             apart.append(Windows(member))
     return [*(Stepping(tuple(held)) for held in together.values()), *apart]

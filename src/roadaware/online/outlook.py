@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.errors import UsageError
-from roadaware.online.labels import LabelRule, chosen
 
 PROBABLE, IMPROBABLE, REGION = "crossing_probable", "crossing_improbable", "risk_region"
 """Events: somebody will probably cross, or no longer so; the region where somebody will be changed."""
@@ -101,9 +100,8 @@ class OutlookRule:
             regions: (r,) probabilities.
             before: the one that was.
         """
-        kept = () if before is None else (before,)
-        rule = LabelRule(on=0, off=0, margin=self.margin)
-        return chosen(regions.astype(np.float32), kept, 1, rule)[0]
+        best = int(regions.argmax())
+        return best if before is None or regions[best] >= regions[before] + self.margin else before
 
 
 def changes(before: Outlook | None, now: Outlook | None) -> list[str]:

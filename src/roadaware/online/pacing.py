@@ -83,11 +83,10 @@ class Paced:
             return box[None], True
         rate, snap = self.pace.rate_fps, self.pace.snap
         due = max(0, math.floor((t_s - self._next_s) * rate + snap) + 1)
-        times = self._next_s + np.arange(due) / rate
-        along = np.minimum((times - self.t_s) / (t_s - self.t_s), 1.0)
+        along = [(self._next_s + at / rate - self.t_s) / (t_s - self.t_s) for at in range(due)]
         self._next_s += due / rate
-        if due and abs(times[-1] - t_s) * rate <= snap:
+        if due and abs(self._next_s - 1 / rate - t_s) * rate <= snap:
             along[-1], self._next_s = 1.0, t_s + 1 / rate
-        frames = self._box + along[:, None] * (box - self._box)
+        frames = self._box + np.array(along).reshape(-1, 1) * (box - self._box)
         self.t_s, self._box = t_s, box
         return frames, False

@@ -69,10 +69,9 @@ def interval(passes: npt.ArrayLike, weight: npt.ArrayLike, within: float) -> tup
     >>> float(low[0]), float(high[0])
     (0.1, 0.5)
     """
-    values = np.asarray(passes, dtype=np.float64)
-    order = np.argsort(values, axis=0, kind="stable")
-    ranked = np.take_along_axis(values, order, axis=0)
-    reached = np.cumsum(np.asarray(weight, dtype=np.float64)[order], axis=0)
-    tail, columns = (1 - within) / 2, np.arange(values.shape[1])
-    ends = [np.argmax(reached >= share - 1e-9, axis=0) for share in (tail, 1 - tail)]
-    return ranked[ends[0], columns], ranked[ends[1], columns]
+    values, share = np.asarray(passes, dtype=np.float64), np.asarray(weight, dtype=np.float64)
+    order, columns = np.argsort(values, axis=0, kind="stable"), np.arange(values.shape[1])
+    ranked, reached = values[order, columns], np.cumsum(share[order], axis=0)
+    tail = (1 - within) / 2
+    low, high = ((reached >= end - 1e-9).argmax(axis=0) for end in (tail, 1 - tail))
+    return ranked[low, columns], ranked[high, columns]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, softmax
+from scipy.special import expit
 
 Array = npt.NDArray[np.float64]
 
 
 def probabilities(raw: Array, n_scores: int) -> Array:
     """(n, n_scores) probabilities: the sigmoid of the one raw score, or the softmax over all of them."""
-    return np.asarray(expit(raw) if n_scores == 1 else softmax(raw, axis=1), dtype=np.float64)
+    if n_scores == 1:
+        return np.asarray(expit(raw), dtype=np.float64)
+    grown = np.exp(np.asarray(raw, dtype=np.float64) - raw.max(axis=1, keepdims=True))
+    return np.asarray(grown / grown.sum(axis=1, keepdims=True))

@@ -86,7 +86,7 @@ class Stepper:
         """
         n, k = frames.shape[:2]
         x: Narrow = (frames.reshape(1, n * k, -1) - self._mean) / self._spread
-        np.nan_to_num(x, copy=False, nan=0.0)
+        np.copyto(x, 0, where=np.isnan(x))
         (into, bias), (out, shift) = self._enter
         x = _gelu(x @ into + bias) @ out + shift
         after = []

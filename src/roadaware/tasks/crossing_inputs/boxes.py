@@ -29,7 +29,7 @@ class Boxes(Protocol):
 
     @property
     def size_px(self) -> Array:
-        """(n, 2) width and height of each picture."""
+        """(n, 2) width and height of each picture; (1, 2) where all have the same."""
 
     @property
     def steps_frames(self) -> Array:
@@ -42,7 +42,7 @@ class GivenBoxes:
 
     Args:
         corners_px: (n, t, 4) x1, y1, x2, y2.
-        size_px: (n, 2) width and height of each picture.
+        size_px: (n, 2) width and height of each picture; (1, 2) where all have the same.
         steps_frames: (n, t) frames from the box before; NaN where there is none to look back to.
     """
 
@@ -56,7 +56,8 @@ def shares(seen: Boxes) -> Array:
 
     A box that leaves the picture has shares below 0 or above 1.
     """
-    return np.asarray(seen.corners_px / np.tile(seen.size_px, 2)[:, None, :])
+    points = seen.corners_px.reshape(*seen.corners_px.shape[:2], 2, 2)
+    return np.asarray((points / seen.size_px[:, None, None]).reshape(seen.corners_px.shape))
 
 
 def pixels(seen: Boxes) -> Array:
@@ -108,7 +109,7 @@ def centre(seen: Boxes) -> Array:
     and where a tube has ended and its last box is repeated, they are NaN. A box thinner than a pixel counts
     as one pixel.
     """
-    x1, y1, x2, y2 = np.moveaxis(seen.corners_px, -1, 0)
+    x1, y1, x2, y2 = (seen.corners_px[..., side] for side in range(4))
     width, height = seen.size_px[:, :1], seen.size_px[:, 1:]
     states = [
         (x1 + x2) / (2 * width),
@@ -116,9 +117,13 @@ def centre(seen: Boxes) -> Array:
         np.log(np.maximum(x2 - x1, 1.0) / width),
         np.log(np.maximum(y2 - y1, 1.0) / height),
     ]
-    here = np.stack(states, axis=-1)
-    change = np.diff(here, axis=1, prepend=here[:, :1]) / seen.steps_frames[..., None]
-    return np.concatenate([here, change], axis=-1)
+    held = np.zeros((*x1.shape, 2 * len(states)))
+    here, change = held[..., : len(states)], held[..., len(states) :]
+    for place, state in enumerate(states):
+        here[..., place] = state
+    change[:, 1:] = here[:, 1:] - here[:, :-1]
+    change /= seen.steps_frames[..., None]
+    return held
 
 
 def motion(seen: Boxes) -> Array:
@@ -128,7 +133,7 @@ def motion(seen: Boxes) -> Array:
     does and is NaN where that is; in the middle of the picture the third is the velocity to the right. A box
     lower than a pixel counts as one pixel.
     """
-    x1, y1, x2, y2 = np.moveaxis(seen.corners_px, -1, 0)
+    x1, y1, x2, y2 = (seen.corners_px[..., side] for side in range(4))
     here = np.stack([(x1 + x2) / 2, (y1 + y2) / 2], axis=-1)
     change = np.diff(here, axis=1, prepend=here[:, :1]) / seen.steps_frames[..., None]
     change = change / np.maximum(y2 - y1, 1.0)[..., None]
