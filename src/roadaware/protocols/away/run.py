@@ -1,0 +1,190 @@
+"""Run: a study away from home, cell by cell, so that nothing done is lost and a failure stays alone."""
+
+from __future__ import annotations
+
+import json
+import logging
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from roadaware import __version__
+from roadaware import config as configs
+from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
+from roadaware.protocols.away import cells, domains
+from roadaware.protocols.away.config import AwayStudy
+from roadaware.protocols.away.plan import Joined, Plan, Unit, plan_of
+from roadaware.protocols.away.results import STUDY, Cell, CrossResults
+from roadaware.scenes.disk import atomic_write
+
+_log = logging.getLogger("roadaware")
+Progress = Callable[[int, int, str], None]
+Failures = dict[Cell, str]
+
+
+def run(
+    study: AwayStudy,
+    out: Path,
+    *,
+    data: Path | None = None,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> CrossResults:
+    """Run a study, or what of it is not done yet, and put its results together.
+
+    A folder may be asked for more models, domains, seeds or doubts than before; what it holds is kept.
+
+    Args:
+        study: what is wanted.
+        out: its folder.
+        data: folder that holds jaad/ and pie/.
+        jobs: processes that learn side by side, on one thread each.
+        progress: told how many cells are done.
+
+    Returns:
+        the results; `study["failed"]` and `study["skipped"]` say what is missing, and why.
+
+    Raises:
+        UsageError: if the folder holds a study that learns otherwise, or a domain is unknown.
+        InputError: if fewer than one domain can be used.
+        DiskError: if the folder cannot be written to.
+    """
+    _claim(study, out)
+    facts, skipped = _prepared(study, out, data, jobs, progress)
+    plan = plan_of(study, tuple(facts))
+    failed: Failures = {}
+    try:
+        _asked(plan, study, out, jobs, failed, progress)
+        _joined(plan.joined, study, out, failed)
+    finally:
+        _write(study, out, plan, facts, skipped, failed)
+    return CrossResults.open(out)
+
+
+def _claim(study: AwayStudy, out: Path) -> None:
+    """Refuse a folder whose fits were made otherwise."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        text = (out / STUDY).read_text(encoding="utf-8") if (out / STUDY).is_file() else ""
+    except OSError as error:
+        raise DiskError(f"{out} could not be made or read: {error.strerror or error}") from error
+    if not text:
+        return
+    try:
+        told = json.loads(text)["config"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{STUDY} is not whole: {error}", where=str(out), hint="remove it") from error
+    differ = [key for key, value in study.fixed.items() if told.get(key) != value]
+    if differ:
+        raise UsageError(
+            f"{out} holds a study with another {', '.join(differ)}; name another folder with --out"
+        )
+
+
+def _prepared(
+    study: AwayStudy, out: Path, data: Path | None, jobs: int, progress: Progress | None
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Facts of the domains that can be used, and why the others cannot."""
+    wanted = [domains.domain_of(name, study.roots.get(name), data) for name in study.names]
+    facts: dict[str, Any] = {}
+    skipped: dict[str, str] = {}
+    for domain in wanted:
+        try:
+            facts[domain.name] = domains.prepare(domain, out, study.config, study.scenes, jobs, progress)
+        except InputError as error:
+            skipped[domain.name] = domains.reason(error)
+            _log.warning("%s is left out: %s", domain.name, skipped[domain.name])
+    if not facts:
+        raise InputError("no domain can be used: " + "; ".join(f"{k}: {v}" for k, v in skipped.items()))
+    return facts, skipped
+
+
+def _asked(
+    plan: Plan, study: AwayStudy, out: Path, jobs: int, failed: Failures, progress: Progress | None
+) -> None:
+    """Make the fits and ask them; failures are noted and leave the others."""
+    asked = [cell for units in plan.rounds for unit in units for cell in unit.cells]
+    done = 0
+    for units in plan.rounds:
+        due = [unit for unit in units if any(not cells.is_done(cell, out) for cell in unit.cells)]
+        done += sum(len(unit.cells) for unit in units) - sum(len(unit.cells) for unit in due)
+        for unit, found in _side_by_side(due, study, out, jobs):
+            failed |= found
+            done += len(unit.cells)
+            for why in set(found.values()):
+                _log.warning("%s: %s", unit.fit, why)
+            if progress is not None:
+                progress(done, len(asked), "cells")
+
+
+def _side_by_side(
+    units: Sequence[Unit], study: AwayStudy, out: Path, jobs: int
+) -> Iterator[tuple[Unit, Failures]]:
+    """Each unit with what failed of it, as they are done."""
+    if jobs <= 1 or len(units) < 2:
+        for unit in units:
+            yield unit, cells.made(unit, study, out)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(jobs, len(units)), mp_context=context) as pool:
+        left: dict[Future[Failures], Unit] = {
+            pool.submit(partial(cells.made_alone, unit, study, out)): unit for unit in units
+        }
+        try:
+            while left:
+                over, _ = wait(left, return_when=FIRST_COMPLETED)
+                for each in over:
+                    yield left[each], _result(each, left.pop(each))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _result(over: Future[Failures], unit: Unit) -> Failures:
+    try:
+        return over.result()
+    except BrokenProcessPool:
+        why = "a process died: free some memory or ask for fewer --jobs; the same command goes on"
+        return dict.fromkeys(unit.cells, why)
+
+
+def _joined(joined: Sequence[Joined], study: AwayStudy, out: Path, failed: Failures) -> None:
+    for each in joined:
+        try:
+            cells.join(each, study, out)
+        except RoadawareError as error:
+            failed[each.cell] = domains.reason(error)
+
+
+def _write(
+    study: AwayStudy,
+    out: Path,
+    plan: Plan,
+    facts: dict[str, Any],
+    skipped: dict[str, str],
+    failed: Failures,
+) -> None:
+    """The table of what is done so far, and what is known of the study."""
+    missing = [cell for cell in plan.cells if not cells.is_done(cell, out)]
+    done = cells.write_table([cell for cell in plan.cells if cells.is_done(cell, out)], out)
+    told = {
+        "config": configs.to_dict(study),
+        "digest": configs.digest(study),
+        "domains": facts,
+        "skipped": skipped,
+        "failed": {cells.name_of(cell): why for cell, why in failed.items()},
+        "unfinished": len([cell for cell in missing if cell not in failed]),
+        "cells": done,
+        "versions": _versions(),
+    }
+    atomic_write(out / STUDY, (json.dumps(told, indent=2) + "\n").encode())
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import version
+
+    return {"roadaware": __version__, **{name: version(name) for name in ("torch", "numpy", "scikit-learn")}}

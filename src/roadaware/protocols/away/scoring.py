@@ -1,0 +1,54 @@
+"""Scoring: the rows of the results that one cell's scores come to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.metrics.calibration_config import CalibrationConfig
+from roadaware.metrics.calibration_core import CalibrationCore
+from roadaware.metrics.pedestrian_config import PedestrianConfig
+from roadaware.metrics.pedestrian_core import PedestrianCore
+from roadaware.metrics.scores import SampleScores
+from roadaware.protocols.away.results import HIGHER
+from roadaware.statistics.bootstrap import percentile_interval
+
+Floats = npt.NDArray[np.float64]
+Row = dict[str, Any]
+"""`metric`, `config`, `value`, `low` and `high`."""
+
+
+def rows_of(state: SampleScores, draws: int) -> list[Row]:
+    """Every metric of the scores, with the 95 % interval over pedestrians.
+
+    Args:
+        state: scores beside their truth.
+        draws: bootstrap resamples; 0 for no intervals.
+    """
+    ranked = PedestrianCore.of(state, PedestrianConfig.default("action"))
+    once = {name: float(values[0]) for name, values in ranked.values(ranked.once()).items()}
+    drawn = ranked.drawn("pedestrian", draws, 0) if draws else None
+    rows = [_row(name, "", once[name], (drawn or {}).get(name)) for name in HIGHER]
+    for config in ("reference", "default"):
+        named = CalibrationConfig.reference() if config == "reference" else CalibrationConfig.default()
+        binned = CalibrationCore.of(state, named)
+        point = binned.once()
+        again = (binned.drawn("pedestrian", draws, 0) if draws else None) or {}
+        rows += [_row(name, config, point[name], again.get(name)) for name in ("ece", "mce")]
+        if config == "default":
+            rows += [_row(name, "", point[name], again.get(name)) for name in ("nll", "brier")]
+    return rows
+
+
+def _row(metric: str, config: str, value: float, drawn: Floats | None) -> Row:
+    known = bool(np.isfinite(value))
+    ends = percentile_interval(drawn) if drawn is not None and known else None
+    return {
+        "metric": metric,
+        "config": config,
+        "value": value if known else None,
+        "low": None if ends is None else ends.low,
+        "high": None if ends is None else ends.high,
+    }
