@@ -7,6 +7,7 @@ from typing import Any
 
 from cyclopts import App
 
+from roadaware.cli.evaluate_corner_cases import corner_cases
 from roadaware.cli.evaluate_events import road, ucf24
 from roadaware.cli.evaluate_pedestrians import pedestrians
 from roadaware.cli.evaluate_scenes import actions, grounding, relations, sound
@@ -42,6 +43,7 @@ _SUBJECTS: tuple[Callable[..., Any], ...] = (
     relations,
     grounding,
     sound,
+    corner_cases,
 )
 for _place, _subject in enumerate(_SUBJECTS):
     evaluate.command(_subject, help=paragraphs(_subject.__doc__ or ""), sort_key=_place)

@@ -26,6 +26,8 @@ def pictures_of(task: SceneTask, given: Given, result: SceneResult) -> dict[str,
         "grounding": scene_cases.sentences,
         "sound": scene_cases.heard,
     }
+    if task.name not in makers:
+        return {}
     return makers[task.name](given.predictions, given.scenes, result)
 
 
@@ -50,9 +52,16 @@ def run_page(runs: Sequence[SceneRun], comparisons: Sequence[Any] = (), title: s
 
 def run_section(run: SceneRun) -> Section:
     """One run as a section."""
+    from roadaware.cli.scene_tasks import CORNER_CASES
+    from roadaware.reports.corner_section import corner_section
     from roadaware.reports.scene_section import scene_section
     from roadaware.reports.text import sentence
 
+    if run.task is CORNER_CASES:
+        title = sentence(f"{run.name}: corner cases, config {run.config_name}")
+        about = {**_about(run), **run.facts.get("routing", {})}
+        printed = run.facts.get("printed", [])
+        return corner_section(run.result, title=title, model=run.name, about=about, printed=printed)
     return scene_section(
         run.result,
         title=sentence(f"{run.name}: {run.task.name}, config {run.config_name}"),

@@ -13,7 +13,7 @@ from roadaware import __version__
 from roadaware.cli import runs
 from roadaware.cli.folders import MARKER, with_marker
 from roadaware.cli.output import json_text
-from roadaware.cli.scene_tasks import TASKS, SceneTask, config_class, state_class
+from roadaware.cli.scene_tasks import SceneTask, config_class, state_class, task_named
 from roadaware.errors import DamagedError, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _SUMMARY, _COUNTS, _PICTURES, _PAGE = "summary.parquet", "counts.parquet", "pictures.json", "report.html"
 _LEVEL = "instances_"
 _TABLES = ("videos", "frames", "boxes", "labels", "tubes", "tube_labels", "relations", "queries", "sounds")
+_KEPT = ("truth", "claims", "findings", "by", "routing", "printed")
 _WORDS = ("text", "path", "splits")
 """Columns that change no metric."""
 
@@ -156,7 +157,7 @@ def load(folder: Path) -> SceneRun:
 
     results, held = runs.contents(folder)
     try:
-        task = TASKS[str(results["task"])]
+        task = task_named(str(results["task"]))
         return SceneRun(
             str(results["name"]),
             task,
@@ -164,7 +165,7 @@ def load(folder: Path) -> SceneRun:
             _result(task, results, held, str(folder)),
             int(results["draws"]),
             int(results["seed"]),
-            {fact: results[fact] for fact in ("truth", "claims", "findings", "by") if fact in results},
+            {fact: results[fact] for fact in _KEPT if fact in results},
             dict(json.loads(held[_PICTURES])),
         )
     except (

@@ -1,4 +1,4 @@
-"""The four tasks on scenes as the commands know them: names and import paths only."""
+"""The tasks on scenes as the commands know them: names and import paths only."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KINDS = {
     str: "a word",
     tuple: "a list such as [1, 2]",
 }
-TaskName = Literal["actions", "relations", "grounding", "sound"]
+TaskName = Literal["actions", "relations", "grounding", "sound", "corner_cases"]
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,27 @@ TASKS: dict[str, SceneTask] = {
         ),
     )
 }
+CORNER_CASES = SceneTask(
+    "corner_cases",
+    "corner cases",
+    ("simulator",),
+    ("roadaware.scenes.formats.coco", "read_results"),
+    ("roadaware.metrics.corner_cases.state", "JudgedCorners"),
+    "COCO results, or tables of Predictions",
+    ("boxes",),
+    "pictures",
+    "class",
+)
+"""Detectors on corner cases, whose truth and claims are opened by a command of their own."""
+
+
+def task_named(name: str) -> SceneTask:
+    """A task by the name of its package.
+
+    Raises:
+        KeyError: if there is none.
+    """
+    return CORNER_CASES if name == CORNER_CASES.name else TASKS[name]
 
 
 def config_names(task: SceneTask) -> tuple[str, ...]:

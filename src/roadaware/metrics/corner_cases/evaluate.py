@@ -19,9 +19,9 @@ from roadaware.metrics.judged import SceneResult, result, slices, values_of
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
 
-ANSWERS = "answers"
-"""The note of Predictions that tells which groups they have an answer to."""
-IN_SLICES = "trivial answers in slices"
+UNANSWERED = "unanswered groups"
+"""The note of Predictions that tells which groups they have no answer to, each with the reason."""
+IN_SLICES = "trivial_answers_in_slices"
 
 
 def evaluate(
@@ -41,10 +41,10 @@ def evaluate(
     of a size, `_ap...` average precision where it says something. All lie in [0, 1], higher is better. Rows
     with a label are of a class of `common` or `classes`, or of a super-class of `corner`.
 
-    Groups that the claims have no answer to are undefined: `predictions.meta.notes["answers"]` names those
-    they have one to; unless it is there, claims without classes answer `corner` and `all` alone.
+    Groups that the claims have no answer to are undefined: `meta.notes["unanswered groups"]` of the
+    predictions names them; unless it is there, claims without classes answer `corner` and `all` alone.
     `baselines` holds what the whole picture and boxes drawn at random would score, and
-    `facts["trivial answers in slices"]` the same in each slice.
+    `facts["trivial_answers_in_slices"]` the same in each slice.
 
     Args:
         predictions: boxes with `score`; `common`, `novel` and labels of the kind `corner` where they say what
@@ -98,7 +98,7 @@ def evaluate(
 
 def _unanswered(predictions: Predictions, config: CornerConfig) -> dict[str, str]:
     """Groups that the claims have no answer to, with the reason."""
-    said = predictions.meta.notes.get(ANSWERS)
+    said = predictions.meta.notes.get(UNANSWERED)
     if isinstance(said, Mapping):
         return {group: str(said.get(group) or "") for group in config.groups if said.get(group)}
     held = {"corner", "all", *({"common", "novel"} & set(predictions.boxes.columns))}

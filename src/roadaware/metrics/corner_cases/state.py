@@ -26,7 +26,7 @@ _PARTS = ("common_ap", "all_ap", "all_ar", "corner_ar")
 _ONE = ("corner", "novel", "all")
 """Groups of one class."""
 NO_TRUTH = "there is no such object"
-ONLY_CORNERS = "only corner cases are annotated, so that a right claim of another object would count as false"
+ONLY_CORNERS = "right claims of objects that are not asked for would count as false"
 
 
 @dataclass(frozen=True, eq=False)

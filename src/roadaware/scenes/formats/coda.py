@@ -21,6 +21,8 @@ KIND, SUPER = "corner", "corner_super"
 DOMAINS = ("kitti", "nuscenes", "once")
 """What CODA's pictures were taken from, which the names of its base files begin with."""
 TAGS = ("period", "weather")
+IDS = "category_ids"
+"""The note that tells the category id of each label."""
 _SHOWN = 5
 
 
@@ -55,6 +57,8 @@ def read_corner_cases(path: Path, corner: Path | None = None) -> Scenes:
     by: By | None = None if "videos" in held else "pictures"
     index = index_of(held, where, kind=KIND, by=by, name=path.stem)
     scenes = scenes_of(listed, index, path.name, unnamed=corner is not None)
+    notes = {**scenes.meta.notes, IDS: {label: number for number, label in index.categories.items()}}
+    scenes = scenes.with_tables(meta=replace(scenes.meta, notes=notes))
     return _with_tags(_with_supers(scenes, held, index), held, index)
 
 

@@ -1,0 +1,116 @@
+"""Results on corner cases as the tables that the command prints, as fractions in [0, 1]."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from roadaware.cli.scene_tables import facts_lines
+from roadaware.cli.text import bullets, cell, interval, number, table
+
+if TYPE_CHECKING:
+    from roadaware.cli.scene_runs import SceneRun
+    from roadaware.metrics.judged import SceneResult
+
+_DIGITS = 4
+
+
+def corner_text(run: SceneRun) -> str:
+    """One run: groups beside trivial answers, slices, classes, and what is printed."""
+    from roadaware.analysis.corner_numbers import plain_facts, reasons_of
+
+    truth = run.facts.get("truth", {})
+    row = run.result.counts.row(0, named=True)
+    heading = (
+        f"{', '.join(run.facts.get('claims', [run.name]))} on {truth.get('dataset') or 'unnamed truth'}: "
+        f"{row['items']:,} pictures; config {run.config_name}"
+    )
+    found = [f"{count:,} {what}" for what, count in run.facts.get("findings", {}).items()]
+    routing = [f"{name}: {value}" for name, value in run.facts.get("routing", {}).items()]
+    reasons = reasons_of(run.result)
+    parts = [
+        "\n".join([cell(heading), *map(cell, routing), *facts_lines(plain_facts(run.result))]),
+        "\n".join(cell(note) for note in (*truth.get("notes", []), *found, *run.result.notes)),
+        _groups(run.result, intervals=bool(run.draws)),
+        _slices(run.result, intervals=bool(run.draws)),
+        _classes(run.result),
+        _printed(run.result, run.facts.get("printed", [])),
+        "undefined:\n" + bullets(f"{', '.join(_short(names))}: {why}" for why, names in reasons.items())
+        if reasons
+        else "",
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _groups(result: SceneResult, *, intervals: bool) -> str:
+    """Each group with the claims, their intervals, and the trivial answers."""
+    from roadaware.analysis.corner_numbers import CLAIMS, columns_of, lines_of
+
+    columns = columns_of(result)
+    rows = []
+    for line in lines_of(result):
+        group = line.group if line.answer == CLAIMS else ""
+        rows.append([group, line.answer, *(_value(line.rows[heading]) for heading in columns)])
+        if intervals and line.answer == CLAIMS:
+            ends = (line.rows[heading] or {} for heading in columns)
+            shown = (interval(row.get("low_video"), row.get("high_video"), 3) for row in ends)
+            rows.append(["", "95 % by scene", *shown])
+    return table(["group", "answer", *columns], rows, left=2)
+
+
+def _slices(result: SceneResult, *, intervals: bool) -> str:
+    from roadaware.analysis.corner_numbers import slice_header, slice_lines
+
+    if not result.groups:
+        return ""
+    rows = [
+        [name, f"{pictures:,}", *(_value(each, intervals=intervals) for each in cells)]
+        for name, pictures, cells in slice_lines(result)
+    ]
+    return table(["slice", "pictures", *slice_header(result)], rows)
+
+
+def _classes(result: SceneResult) -> str:
+    """Classes and super-classes with their recall."""
+    held = result.classes()
+    if not held:
+        return ""
+    metrics = tuple(dict.fromkeys(metric for rows in held.values() for metric in rows))
+    rows = []
+    for label, found in held.items():
+        values = (_value(found.get(metric), intervals=True) for metric in metrics)
+        rows.append([label, f"{max(row['n'] for row in found.values()):,}", *values])
+    return table(["class", "objects", *metrics], rows)
+
+
+def _printed(result: SceneResult, printed: list[dict[str, Any]]) -> str:
+    from roadaware.analysis.corner_numbers import printed_ends, printed_lines
+
+    ends = printed_ends(result, printed)
+    if not ends:
+        return ""
+    numbers = ", ".join(dict.fromkeys(row["table"] for row in printed))
+    told = [f"printed in tables {numbers} of the paper, of other detectors on CODA's pictures:"]
+    for group in dict.fromkeys(heading.partition(" ")[0] for heading in ends):
+        places = [n for n, heading in enumerate(ends) if heading.startswith(f"{group} ")]
+        header = [f"{group}: detector", *(list(ends)[n].partition(" ")[2] for n in places)]
+        rows = [
+            [name, *(number(values[n], 3) for n in places)]
+            for name, values in printed_lines(result, printed)
+            if any(values[n] is not None for n in places)
+        ]
+        told.append(table(header, rows))
+    return "\n\n".join(told)
+
+
+def _value(row: Mapping[str, Any] | None, *, intervals: bool = False) -> str:
+    if row is None or row["value"] is None:
+        return "-"
+    shown = number(row["value"], _DIGITS)
+    if not intervals or row.get("low_video") is None:
+        return shown
+    return f"{shown} {interval(row['low_video'], row['high_video'], 3)}"
+
+
+def _short(names: list[str], most: int = 4) -> list[str]:
+    return [*names[:most], f"and {len(names) - most} more"] if len(names) > most + 1 else names

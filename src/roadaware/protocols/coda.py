@@ -1,0 +1,306 @@
+"""CODA's experiment: which objects are common and which novel, and what a detector's classes answer.
+
+`coda_classes.csv` and `coda_training.csv` in `data` hold both. The paper takes the classes of SODA10M for
+common, and merges vehicles; buses are novel in the base set and common in that of 2022. The 34 classes of the
+base set are printed in a picture alone: what the csv does not name is novel. Files name super-classes
+themselves; the column in the csv stands in for those that do not, as AD-OWOD groups the classes.
+
+Source: Li et al., ECCV 2022 (CODA), section 5.1; SSLAD challenge 2022, track 3; AD-OWOD, ACM MM 2024.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import polars as pl
+
+from roadaware.errors import InputError, UsageError
+from roadaware.metrics.corner_cases.evaluate import UNANSWERED
+from roadaware.metrics.corner_cases.inputs import KIND, SUPER
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.tables import Scenes
+
+Version = Literal["base", "2022"]
+VERSIONS: tuple[Version, ...] = ("base", "2022")
+TRAINING_SETS = ("soda10m", "bdd100k", "waymo")
+OWN = "coda"
+"""A detector that calls its boxes by the classes of the truth."""
+_COLUMNS = ("id", "label", "common", "novel")
+_NO_CLASSES = "the claims have no classes"
+Set = TypeVar("Set", Scenes, Predictions)
+
+
+@dataclass(frozen=True)
+class ObjectClass:
+    """One class of CODA.
+
+    Args:
+        label: its name.
+        number: its id in the files of 2022.
+        super_class: what it belongs to.
+        common: version to the common class it counts as; absent where it is novel.
+        also: other names of it.
+    """
+
+    label: str
+    number: int
+    super_class: str
+    common: Mapping[str, str]
+    also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where the claims of one class of a detector go.
+
+    Args:
+        label: the detector's name of the class.
+        number: its category id in results, None where there is no usual one.
+        common: the common class that its claims are about; None for none.
+        novel: whether its claims are about novel objects, too.
+        also: other names of the class.
+    """
+
+    label: str
+    number: int | None
+    common: str | None
+    novel: bool
+    also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """What detectors that learnt on a set call their boxes.
+
+    Args:
+        name: of the set.
+        routes: one for each class.
+    """
+
+    name: str
+    routes: tuple[Route, ...]
+
+    @property
+    def categories(self) -> dict[int, str]:
+        """Category id in results to label."""
+        return {route.number: route.label for route in self.routes if route.number is not None}
+
+
+@cache
+def object_classes() -> tuple[ObjectClass, ...]:
+    """The classes of CODA that are known by name."""
+    return tuple(
+        ObjectClass(
+            row["label"],
+            int(row["id"]),
+            row["super_class"],
+            {version: row[version] for version in VERSIONS if row[version]},
+            _words(row["also"]),
+        )
+        for row in _packaged("classes")
+    )
+
+
+def training_set(name: str) -> TrainingSet:
+    """What detectors of a training set claim.
+
+    Args:
+        name: one of `TRAINING_SETS`, or the path of a csv with the columns id, label, common and novel (`yes`
+            or empty), and perhaps also.
+
+    Raises:
+        UsageError: if it is neither.
+        InputError: if the csv cannot be read, lacks a column, or names a label twice.
+    """
+    if name in TRAINING_SETS:
+        rows = [row for row in _packaged("training") if row["trained_on"] == name]
+        return TrainingSet(name, _routes(rows, name))
+    path = Path(name)
+    if path.suffix != ".csv" or not path.is_file():
+        raise UsageError(
+            f"--trained-on is one of {', '.join(TRAINING_SETS)}, {OWN} (the classes of the truth), or a csv "
+            f"with {', '.join(_COLUMNS)}; got {name!r}"
+        )
+    from roadaware.scenes.csvfiles import rows as csv_rows
+
+    lines = [cells for _, cells in csv_rows(path)]
+    missing = [column for column in _COLUMNS if not lines or column not in lines[0]]
+    if missing:
+        raise InputError(f"the first row lacks {', '.join(missing)}", where=str(path))
+    held = [dict(zip(lines[0], cells, strict=False)) for cells in lines[1:]]
+    return TrainingSet(path.stem, _routes(held, str(path)))
+
+
+def separated(scenes: Scenes, version: Version = "base", *, merged: bool = True) -> Scenes:
+    """The truth with what is common and what is novel: the columns `common` and `novel` of its boxes.
+
+    An object is what its label of the kind `corner` says, else that of the kind `agent`. Objects without
+    either, and those that are not known by name, are novel. Super-classes are added where there are none.
+
+    Args:
+        scenes: boxes with labels.
+        version: base (buses are novel) or 2022 (buses are common).
+        merged: whether cars, trucks, trams, tricycles and buses are all `vehicle`.
+
+    Source: Li et al., ECCV 2022 (CODA), section 5.1.
+    """
+    common = _common_names(version, merged=merged)
+    names = _named(scenes, (KIND, "agent"))
+    told = names.replace_strict(common, default=None, return_dtype=pl.String)
+    boxes = scenes.boxes.with_columns(common=told, novel=told.is_null())
+    return _with_supers(scenes.with_tables(boxes=boxes), names)
+
+
+def routed(predictions: Predictions, training: TrainingSet) -> Predictions:
+    """The claims with what they answer: the columns `common` and `novel` of their boxes.
+
+    A label that the training set does not have answers neither. Groups that the claims cannot answer stand in
+    `meta.notes` with the reason.
+
+    Args:
+        predictions: boxes with labels of the kind `corner`.
+        training: what their detector learnt on.
+
+    Raises:
+        InputError: if none of the labels is a class of the training set.
+
+    Source: Li et al., ECCV 2022 (CODA), section 5.1, evaluation.
+    """
+    by_name = {_plain(word): route for route in training.routes for word in (route.label, *route.also)}
+    words = predictions.meta.vocabularies.get(KIND, ())
+    routes = {word: by_name[_plain(word)] for word in words if _plain(word) in by_name}
+    if words and not routes:
+        raise InputError(
+            f"none of the classes {', '.join(words[:8])} is one of {training.name}: "
+            f"{', '.join(route.label for route in training.routes)}",
+            hint="say what the detector learnt on, or --agnostic to leave classes aside",
+        )
+    names = _named(predictions, (KIND,))
+    common = {word: route.common for word, route in routes.items() if route.common}
+    told = names.replace_strict(common, default=None, return_dtype=pl.String)
+    novel = names.is_in([word for word, route in routes.items() if route.novel]).fill_null(value=False)
+    unanswered = {"classes": f"a detector that learnt on {training.name} has other classes than the truth"}
+    if not common:
+        unanswered["common"] = f"no class of {training.name} is a common one"
+    if not any(route.novel for route in routes.values()):
+        unanswered["novel"] = f"a detector that learnt on {training.name} names no novel object"
+    return _answering(predictions, told, novel, unanswered)
+
+
+def own_classes(predictions: Predictions, version: Version = "base", *, merged: bool = True) -> Predictions:
+    """The same for claims that are called by the truth's own classes.
+
+    Args:
+        predictions: boxes with labels of the kind `corner`.
+        version: as `separated`.
+        merged: as `separated`.
+    """
+    names = _named(predictions, (KIND,))
+    told = names.replace_strict(_common_names(version, merged=merged), default=None, return_dtype=pl.String)
+    return _answering(predictions, told, names.is_not_null() & told.is_null(), {})
+
+
+def without_classes(predictions: Predictions) -> Predictions:
+    """The claims as proposals, such as those of a region proposal network, which say no class."""
+    nothing = pl.Series([None] * len(predictions.boxes), dtype=pl.String)
+    reasons = dict.fromkeys(("common", "novel", "classes"), _NO_CLASSES)
+    return _answering(predictions, nothing, nothing.is_not_null(), reasons)
+
+
+def _answering(
+    predictions: Predictions, common: pl.Series, novel: pl.Series, unanswered: dict[str, str]
+) -> Predictions:
+    meta = replace(predictions.meta, notes={**predictions.meta.notes, UNANSWERED: unanswered})
+    boxes = predictions.boxes.with_columns(common=common, novel=novel)
+    return predictions.with_tables(boxes=boxes, meta=meta)
+
+
+def _common_names(version: Version, *, merged: bool) -> dict[str, str]:
+    """Every name of a common class to that class.
+
+    Raises:
+        UsageError: if there is no such version.
+    """
+    if version not in VERSIONS:
+        raise UsageError(f"classes are common as in {' or '.join(VERSIONS)}, not {version!r}")
+    found: dict[str, str] = {}
+    for each in object_classes():
+        if version in each.common:
+            for word in (each.label, *each.also):
+                found[_plain(word)] = each.common[version] if merged else each.label
+    return found
+
+
+def _named(tables: Set, kinds: Iterable[str]) -> pl.Series:
+    """(boxes,) plain name of what each box is, by the first kind of label that it has; null for none."""
+    found = pl.DataFrame({"box": tables.boxes["box"]}).with_columns(name=pl.lit(None, dtype=pl.String))
+    for kind in kinds:
+        words = tables.meta.vocabularies.get(kind, ())
+        if not words:
+            continue
+        labels = tables.labels.filter(pl.col("kind").cast(pl.String) == kind).unique("box", keep="first")
+        plain = {n: _plain(word) for n, word in enumerate(words)}
+        held = labels.select(
+            "box", said=pl.col("label").cast(pl.Int64).replace_strict(plain, return_dtype=pl.String)
+        )
+        found = found.join(held, on="box", how="left", maintain_order="left")
+        found = found.select("box", name=pl.coalesce("name", "said"))
+    return found["name"]
+
+
+def _with_supers(scenes: Scenes, names: pl.Series) -> Scenes:
+    """Super-classes of the boxes, where the set names none."""
+    if SUPER in scenes.meta.vocabularies:
+        return scenes
+    above = {_plain(word): c.super_class for c in object_classes() for word in (c.label, *c.also)}
+    told = names.replace_strict(above, default=None, return_dtype=pl.String)
+    words = tuple(told.drop_nulls().unique(maintain_order=True))
+    if not words:
+        return scenes
+    rows = pl.DataFrame({"box": scenes.boxes["box"], "word": told}).drop_nulls()
+    number = pl.col("word").replace_strict(list(words), list(range(len(words))), return_dtype=pl.Int64)
+    rows = rows.select("box", kind=pl.lit(SUPER), label=number)
+    labels = scenes.labels.with_columns(pl.col("kind").cast(pl.String), pl.col("label").cast(pl.Int64))
+    meta = replace(scenes.meta, vocabularies={**scenes.meta.vocabularies, SUPER: words})
+    return scenes.with_tables(labels=pl.concat([labels.select("box", "kind", "label"), rows]), meta=meta)
+
+
+def _routes(rows: Iterable[Mapping[str, Any]], where: str) -> tuple[Route, ...]:
+    found: dict[str, Route] = {}
+    for row in rows:
+        label, number, novel = row["label"], row["id"], row["novel"].lower()
+        if _plain(label) in found or not label:
+            raise InputError(f"the class {label!r} stands twice, or has no name", where=where)
+        if novel not in ("", "yes", "no") or (number and not number.isdigit()):
+            raise InputError(
+                f"class {label!r}: id should be a whole number or empty, novel yes, no or empty; got "
+                f"{number!r} and {row['novel']!r}",
+                where=where,
+            )
+        route = Route(
+            *(label, int(number) if number else None, row["common"] or None, novel == "yes"),
+            _words(row.get("also") or ""),
+        )
+        found[_plain(label)] = route
+    return tuple(found.values())
+
+
+def _plain(word: str) -> str:
+    """A name without what files differ in: capitals, blanks and dashes."""
+    return word.strip().lower().replace(" ", "_").replace("-", "_")
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word for word in text.split("|") if word)
+
+
+def _packaged(name: str) -> list[dict[str, str]]:
+    source = files("roadaware.protocols") / "data" / f"coda_{name}.csv"
+    with source.open(encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
