@@ -115,7 +115,10 @@ def rows_of(study: Study) -> tuple[str, ...]:
     Args:
         study: what was found.
     """
-    return (*study.learnt, *study.onward, *((ALL, OTHERS) if study.joined else ()))
+    places = study.results.table.select("trained_on", "tested_on").unique().iter_rows()
+    inside = {tested in study.members(name) for name, tested in places if name in study.joined}
+    together = [row for row, home in ((ALL, True), (OTHERS, False)) if home in inside]
+    return (*study.learnt, *study.onward, *together)
 
 
 def in_row(study: Study, model: str, row: str, tested: str, metric: str) -> Found | None:

@@ -1,0 +1,46 @@
+"""Draw the pictures of the page on predictors away from home again: `docs/pictures_away.py STUDY MODEL`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from roadaware.protocols.away.results import CrossResults
+from roadaware.reports.away_cells import Study
+from roadaware.reports.away_matrix import heat_maps
+from roadaware.reports.away_pictures import by_test_set, together
+from roadaware.reports.away_pretraining import effects, pretraining_picture
+from roadaware.reports.away_ranks import rank_picture
+from roadaware.reports.away_reliability import reliability_by_test_set
+from roadaware.reports.picture import Picture
+from roadaware.scenes.disk import atomic_write
+
+
+def main(folder: Path, model: str) -> None:
+    """Draw what there is, and print the caption of each.
+
+    Args:
+        folder: that `roadaware cross` wrote.
+        model: whose reliability is drawn.
+    """
+    study = Study(CrossResults.open(folder))
+    pictures: dict[str, Picture | str | None] = {
+        "away_test_sets": by_test_set(study, "auc"),
+        "away_matrix": heat_maps(study, "auc"),
+        "away_together": together(study, ("auc", "ece")),
+        "away_reliability": reliability_by_test_set(study, model),
+        "away_ranks": rank_picture(study, "auc"),
+        "away_doubt": together(study, ("auc", "ece"), model=model),
+        "away_pretraining": pretraining_picture(study, "ece", effects(study, "ece")),
+    }
+    for name, picture in pictures.items():
+        if not isinstance(picture, Picture):
+            print(f"{name}: {picture or 'nothing to draw'}")
+            continue
+        path = Path(__file__).parent / "images" / f"{name}.svg"
+        atomic_write(path, picture.svg(name).encode())
+        print(f"{path.name} ({path.stat().st_size / 1000:.0f} kB): {picture.caption}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])
