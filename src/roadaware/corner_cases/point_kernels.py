@@ -9,6 +9,8 @@ import numpy as np
 from roadaware.geometry.compiled import kernel
 
 USABLE, NOT_FINITE, AT_ORIGIN, OWN, BEYOND = range(5)
+OUT_OF_ORDER = 0.03
+"""By no more than this, in radians, do returns of one ring lie out of order."""
 
 
 @kernel
@@ -37,87 +39,92 @@ def judge(points: Any, near: float, far: float, found: Any) -> None:
 
 
 @kernel
-def polar(points: Any, judged: Any, columns: int, ranges: Any, slopes: Any, column: Any) -> None:
-    """Range, tangent of the elevation, and column of each usable return.
+def polar(points: Any, judged: Any, ranges: Any, slopes: Any, azimuth: Any) -> None:
+    """Range, tangent of the elevation, and azimuth of each usable return; nothing of the others.
 
     Args:
         points: (n, 3) f32 metres.
         judged: (n,) u8 of `judge`.
-        columns: of the image; 0 is ahead, they count counter-clockwise.
-        ranges: (n,) f32; becomes metres, 0 for returns that are not usable.
-        slopes: (n,) f32; becomes z over horizontal range, 0 for those.
-        column: (n,) i32; becomes the column, -1 for those.
+        ranges: (n,) f32 of zeros; becomes metres.
+        slopes: (n,) f32 of zeros; becomes z over horizontal range.
+        azimuth: (n,) f32 of zeros; becomes radians counter-clockwise from ahead, from -pi to pi.
     """
-    per_radian = columns / (2 * np.pi)
     for i in range(len(points)):
-        if judged[i] != USABLE:
-            ranges[i], slopes[i], column[i] = 0.0, 0.0, -1
-            continue
-        x, y, z = np.float64(points[i, 0]), np.float64(points[i, 1]), np.float64(points[i, 2])
-        flat = x * x + y * y
-        ranges[i] = np.sqrt(flat + z * z)
-        slopes[i] = z / np.sqrt(flat) if flat > 0.0 else np.sign(z) * 1e6
-        at = int(np.floor(np.arctan2(y, x) * per_radian + 0.5))
-        column[i] = at + columns if at < 0 else at
-        if column[i] >= columns:
-            column[i] = 0
+        if judged[i] == USABLE:
+            x, y, z = np.float64(points[i, 0]), np.float64(points[i, 1]), np.float64(points[i, 2])
+            flat = x * x + y * y
+            ranges[i] = np.sqrt(flat + z * z)
+            slopes[i] = z / np.sqrt(flat) if flat > 0.0 else np.sign(z) * 1e6
+            azimuth[i] = np.arctan2(y, x)
 
 
 @kernel
-def turns(points: Any, judged: Any, clockwise: bool, ring: Any) -> int:
-    """Number rings by the turns that returns make around the LiDAR, in the order they are written.
-
-    A turn ends where returns pass the direction of the first one after they have been behind it, so that
-    noise in the azimuth there makes no turn of its own.
+def columns_of(azimuth: Any, judged: Any, columns: int, found: Any) -> None:
+    """The column of each return, the nearest of those that divide a turn.
 
     Args:
-        points: (n, 3) f32 metres.
-        judged: (n,) u8 of `judge`; returns of the own vehicle take part.
+        azimuth: (n,) f32 radians.
+        judged: (n,) u8 of `judge`.
+        columns: of the image; 0 is ahead, they count counter-clockwise.
+        found: (n,) i32; becomes the column, -1 for returns that are not usable.
+    """
+    for i in range(len(azimuth)):
+        if judged[i] != USABLE:
+            found[i] = -1
+            continue
+        at = int(np.floor(azimuth[i] * (columns / (2 * np.pi)) + 0.5))
+        at = at + columns if at < 0 else at
+        found[i] = 0 if at >= columns else at
+
+
+@kernel
+def lead(azimuth: Any, judged: Any) -> int:
+    """How many steps from one return to the next go counter-clockwise, less those that go clockwise.
+
+    Args:
+        azimuth: (n,) f32 radians.
+        judged: (n,) u8 of `judge`.
+    """
+    found, before = 0, -1
+    for i in range(len(azimuth)):
+        if judged[i] != USABLE:
+            continue
+        if before >= 0:
+            step = azimuth[i] - azimuth[before]
+            step -= 2 * np.pi * np.floor((step + np.pi) / (2 * np.pi))
+            found += 1 if step > 0.0 else -1
+        before = i
+    return found
+
+
+@kernel
+def turns(azimuth: Any, judged: Any, seam: float, clockwise: bool, ring: Any) -> int:
+    """Number rings by the turns that returns make around the LiDAR, in the order they are written.
+
+    Args:
+        azimuth: (n,) f32 radians.
+        judged: (n,) u8 of `judge`.
+        seam: radians; where turns end.
         clockwise: seen from above.
         ring: (n,) i32; becomes the number of the turn, -1 where a return is not usable.
 
     Returns:
         The number of turns.
     """
-    turn, behind, began = 0, False, False
-    cosine, sine = 1.0, 0.0
-    for i in range(len(points)):
+    turn, before = 0, -1.0
+    for i in range(len(azimuth)):
         ring[i] = -1
-        if judged[i] != USABLE and judged[i] != OWN:
-            continue
-        x, y = np.float64(points[i, 0]), np.float64(points[i, 1])
-        if not began:
-            # A degree before the first return: the first ones of a ring need not be in order.
-            flat = np.sqrt(x * x + y * y)
-            if flat == 0.0:
-                continue
-            angle = np.arctan2(y, x) + (0.0175 if clockwise else -0.0175)
-            cosine, sine, began = np.cos(angle), np.sin(angle), True
-        ahead = x * cosine + y * sine
-        left = y * cosine - x * sine
-        if clockwise:
-            left = -left
-        if ahead < 0.0:
-            behind = True
-        elif behind and left >= 0.0:
-            turn, behind = turn + 1, False
-        if judged[i] == USABLE:
-            ring[i] = turn
-    return turn + 1 if began else 0
-
-
-@kernel
-def rotation(points: Any, judged: Any) -> int:
-    """How many steps from a usable return to the next go counter-clockwise, less those that go clockwise."""
-    found, before = 0, -1
-    for i in range(len(points)):
         if judged[i] != USABLE:
             continue
-        if before >= 0:
-            cross = points[before, 0] * points[i, 1] - points[before, 1] * points[i, 0]
-            found += 1 if cross > 0 else -1
-        before = i
-    return found
+        here = seam - azimuth[i] if clockwise else azimuth[i] - seam
+        here -= 2 * np.pi * np.floor(here / (2 * np.pi))
+        trembles = 0.0 <= before < OUT_OF_ORDER and here > 2 * np.pi - OUT_OF_ORDER
+        if here < before - OUT_OF_ORDER:
+            turn, before = turn + 1, here
+        elif not trembles:
+            before = max(before, here)
+        ring[i] = turn
+    return turn + 1 if before >= 0.0 else 0
 
 
 @kernel

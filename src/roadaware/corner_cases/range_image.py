@@ -21,8 +21,9 @@ Ints = npt.NDArray[np.int32]
 GIVEN, RECOVERED, BEAMS, BINS = "rings given", "rings recovered", "beams by name", "bins of elevation"
 _FEWEST_RINGS, _IN_ORDER = 4, 0.9
 _LEAST_STEP = np.radians(0.05)
-_USUAL_COLUMNS = 1800
-_COARSE = 1 << 20
+_USUAL_COLUMNS, _FEWEST_COLUMNS = 1800, 180
+_STILL = 1e-5
+_EARLY = float(np.radians(0.25))
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,21 +80,23 @@ def locate(
     Raises:
         InputError: if rings are not one whole number for each return.
     """
-    from roadaware.corner_cases.point_kernels import polar
+    from roadaware.corner_cases.point_kernels import columns_of, polar, rows_between
 
-    numbered, how = _rings(points, checked, ring)
-    columns = columns or (layout.columns if layout else _steps(points, checked))
-    ranges, slopes = np.empty(len(points), np.float32), np.empty(len(points), np.float32)
+    ranges, slopes, azimuth = np.zeros((3, len(points)), dtype=np.float32)
+    polar(points, checked.judged, ranges, slopes, azimuth)
+    columns = columns or (layout.columns if layout else _steps(azimuth[checked.usable]))
     column = np.empty(len(points), np.int32)
-    polar(points, checked.judged, columns, ranges, slopes, column)
+    columns_of(azimuth, checked.judged, columns, column)
+    if ring is None:
+        numbered, how = _turns(azimuth, slopes, checked), RECOVERED
+    else:
+        numbered, how = _given(ring, checked), GIVEN
     if numbered is not None:
         found = _rows_of(numbered, slopes, strict=how == RECOVERED)
         if found is not None:
             return Grid(ranges, found[0], column, found[1], columns, how, reach_rows)
     edges, elevations = _bins(slopes, checked, layout, rows)
     row = np.empty(len(points), np.int32)
-    from roadaware.corner_cases.point_kernels import rows_between
-
     rows_between(slopes, column, edges, row)
     how = BEAMS if layout is not None and layout.elevations_deg else BINS
     return Grid(ranges, row, column, elevations, columns, how, max(reach_rows, repair_rows))
@@ -117,24 +120,47 @@ def fill(grid: Grid, solid: npt.NDArray[np.bool_] | None = None) -> Singles:
     return image
 
 
-def _rings(
-    points: Singles, checked: PointCheck, ring: npt.NDArray[np.integer] | None
-) -> tuple[Ints | None, str]:
-    """(n,) rings that are given, or turns in the order of the returns; -1 where one is not usable."""
-    from roadaware.corner_cases.point_kernels import rotation, turns
+def _given(ring: npt.NDArray[np.integer], checked: PointCheck) -> Ints:
+    """(n,) rings that the data says; -1 where a return is not usable.
 
-    if ring is not None:
-        given = np.asarray(ring)
-        if given.shape != (len(points),) or given.dtype.kind not in "iu":
-            message = f"rings should be {len(points)} whole numbers, not {given.dtype} {given.shape}"
-            raise InputError(message)
-        wide = np.where(checked.usable, given, -1).astype(np.int64)
-        if len(wide) and wide.max() >= MOST_RINGS:
-            raise InputError(f"ring {int(wide.max())}; a LiDAR has at most {MOST_RINGS} rings")
-        return wide.astype(np.int32), GIVEN
-    found = np.empty(len(points), dtype=np.int32)
-    count = turns(points, checked.judged, rotation(points, checked.judged) < 0, found)
-    return (found, RECOVERED) if _FEWEST_RINGS <= count <= MOST_RINGS else (None, BINS)
+    Raises:
+        InputError: if they are not one whole number for each return, or larger than rings are.
+    """
+    given, count = np.asarray(ring), len(checked.judged)
+    if given.shape != (count,) or given.dtype.kind not in "iu":
+        raise InputError(f"rings should be {count} whole numbers, not {given.dtype} {given.shape}")
+    wide = np.where(checked.usable, given, -1).astype(np.int64)
+    if count and wide.max() >= MOST_RINGS:
+        raise InputError(f"ring {int(wide.max())}; a LiDAR has at most {MOST_RINGS} rings")
+    return wide.astype(np.int32)
+
+
+def _turns(azimuth: Singles, slopes: Singles, checked: PointCheck) -> Ints | None:
+    """(n,) rings as turns in the order of the returns, None where these make no turns as rings do.
+
+    Rings end in one direction, and either the first ring begins or the last one ends there: the highest rings
+    may look into the sky and have few returns. The better end is the one whose turns are more level.
+    """
+    from roadaware.corner_cases.point_kernels import lead, ring_slopes, turns
+
+    used = np.flatnonzero(checked.usable)
+    if not len(used):
+        return None
+    clockwise = lead(azimuth, checked.judged) < 0
+    early = _EARLY if not clockwise else -_EARLY
+    best: Ints | None = None
+    least = np.inf
+    for seam in (float(azimuth[used[0]]) - early, float(azimuth[used[-1]]) + early):
+        found = np.empty(len(azimuth), dtype=np.int32)
+        count = turns(azimuth, checked.judged, seam, clockwise, found)
+        if not _FEWEST_RINGS <= count <= MOST_RINGS:
+            continue
+        sums, squares, counts = np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.int64)
+        ring_slopes(found, slopes, sums, squares, counts)
+        spread = float((squares - sums * sums / np.maximum(counts, 1)).sum())
+        if spread < least:
+            best, least = found, spread
+    return best
 
 
 def _rows_of(ring: Ints, slopes: Singles, *, strict: bool) -> tuple[Ints, Floats] | None:
@@ -165,17 +191,13 @@ def _rows_of(ring: Ints, slopes: Singles, *, strict: bool) -> tuple[Ints, Floats
     return rows[ring], elevations[0] + _LEAST_STEP - np.cumsum(steps)
 
 
-def _steps(points: Singles, checked: PointCheck) -> int:
+def _steps(azimuth: Singles) -> int:
     """How many columns make a turn, by the middle step from one return to the next."""
-    some = points[checked.usable][:_COARSE].astype(np.float64)
-    if len(some) < 2:
-        return _USUAL_COLUMNS
-    turned = np.diff(np.arctan2(some[:, 1], some[:, 0]))
+    turned = np.diff(azimuth.astype(np.float64))
     turned = np.abs((turned + np.pi) % (2 * np.pi) - np.pi)
-    turned = turned[turned > 1e-5]
-    step = float(np.median(turned)) if len(turned) else 0.0
-    found = round(2 * np.pi / step) if step else _USUAL_COLUMNS
-    return found if 180 <= found <= MOST_COLUMNS else _USUAL_COLUMNS
+    turned = turned[turned > _STILL]
+    found = round(2 * np.pi / float(np.median(turned))) if len(turned) else 0
+    return found if _FEWEST_COLUMNS <= found <= MOST_COLUMNS else _USUAL_COLUMNS
 
 
 def _bins(slopes: Singles, checked: PointCheck, layout: Layout | None, rows: int) -> tuple[Floats, Floats]:

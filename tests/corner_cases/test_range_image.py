@@ -1,0 +1,172 @@
+"""Range images: rows are the sensor's rings, given, recovered or repaired; columns go round."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from plain_labels import plain_labels
+from planted import Thing, World, sweep
+
+from roadaware.corner_cases.clusters import label
+from roadaware.corner_cases.layouts import LAYOUTS, Layout, layout_of
+from roadaware.corner_cases.points import check
+from roadaware.corner_cases.range_image import BEAMS, BINS, GIVEN, RECOVERED, fill, locate
+from roadaware.errors import InputError, UsageError
+
+WORLD = World((Thing(9, 1), Thing(-14, 5, height=2.0)), noise_m=0.01)
+HERE = Layout("32 rings x 720 columns", 720, (), 32)
+REAL = os.environ.get("ROADAWARE_DATA_DIR", "")
+
+
+def partition(labels: np.ndarray) -> set[frozenset[int]]:
+    """Groups of places with one label."""
+    order = np.argsort(labels, kind="stable")
+    cuts = np.flatnonzero(np.diff(labels[order])) + 1
+    return {frozenset(part.tolist()) for part in np.split(order, cuts)}
+
+
+def test_each_return_lies_in_its_pixel():
+    points, ring, _ = sweep(WORLD)
+    grid = locate(points, check(points), ring=ring, layout=HERE)
+    # The highest rings meet nothing.
+    first = ring.min()
+    assert (grid.how, grid.shape) == (GIVEN, (32 - first, 720))
+    np.testing.assert_array_equal(grid.row, ring - first)
+    np.testing.assert_allclose(grid.ranges, np.linalg.norm(points.astype(float), axis=1), rtol=1e-6)
+    azimuth = np.degrees(np.arctan2(points[:, 1], points[:, 0])) % 360
+    np.testing.assert_array_equal(grid.column, np.rint(azimuth * 2).astype(int) % 720)
+    np.testing.assert_allclose(np.degrees(grid.elevations), np.linspace(3, -25, 32)[first:], atol=0.05)
+    image = fill(grid)
+    assert (image > 0).sum() == len(points)
+    assert image[grid.row[5], grid.column[5]] == grid.ranges[5]
+
+
+def test_a_pixel_holds_its_nearest_solid_return_and_ground_only_where_there_is_none():
+    points = np.array([[9, 0, 0], [5, 0, 0], [2, 0, 0], [0, 7, 0], [0, 4, 0]], dtype=np.float32)
+    grid = locate(points, check(points), ring=np.zeros(5, int), layout=HERE)
+    image = fill(grid, np.array([True, True, False, False, False]))
+    assert image[0, 0] == 5.0
+    assert image[0, 180] == -4.0
+    assert np.count_nonzero(image) == 2
+
+
+def test_rings_are_recovered_from_the_order_of_the_returns():
+    points, ring, _ = sweep(WORLD)
+    given = locate(points, check(points), ring=ring, layout=HERE)
+    for order in (np.arange(len(points)), np.lexsort((np.arange(len(points)), -ring))):
+        found = locate(points[order], check(points[order]), layout=HERE)
+        assert found.how == RECOVERED
+        # The ring is off where a return lies less than a degree before the first one of its ring.
+        assert (found.row == given.row[order]).mean() > 0.99
+        assert len(found.elevations) == len(given.elevations)
+
+
+def test_rings_may_start_anywhere_and_turn_either_way():
+    points, ring, _ = sweep(WORLD)
+    turn = np.degrees(np.arctan2(points[:, 1], points[:, 0])) % 360
+    for start, sign in ((200.0, 1), (35.0, -1)):
+        order = np.lexsort(((sign * (turn - start)) % 360, ring))
+        found = locate(points[order], check(points[order]), layout=HERE)
+        assert found.how == RECOVERED
+        assert (found.row == ring[order] - ring.min()).mean() > 0.99
+
+
+def test_numbers_of_rings_may_run_either_way_and_have_gaps():
+    points, ring, _ = sweep(WORLD)
+    plain = locate(points, check(points), ring=ring, layout=HERE)
+    other = locate(points, check(points), ring=2 * (31 - ring) + 5, layout=HERE)
+    np.testing.assert_array_equal(plain.row, other.row)
+    np.testing.assert_allclose(plain.elevations, other.elevations)
+
+
+def test_returns_in_no_order_fall_back_to_beams_or_bins():
+    points, ring, _ = sweep(WORLD)
+    mixed = np.random.default_rng(0).permutation(len(points))
+    points, ring = points[mixed], ring[mixed]
+    named = Layout("ours", 720, tuple(np.linspace(3, -25, 32).tolist()), 32)
+    by_beam = locate(points, check(points), layout=named, repair_rows=3)
+    assert (by_beam.how, by_beam.reach) == (BEAMS, 3)
+    np.testing.assert_array_equal(by_beam.row, ring)
+    by_bin = locate(points, check(points), layout=HERE)
+    assert by_bin.how == BINS
+    assert (by_bin.row >= 0).mean() > 0.99
+    assert (np.diff(by_bin.elevations) < 0).all()
+
+
+def test_neither_rotation_nor_order_changes_what_belongs_together():
+    points, ring, _ = sweep(WORLD)
+
+    def groups(points, ring):
+        grid = locate(points, check(points), ring=ring, layout=HERE)
+        labels, _ = label(fill(grid), grid.elevations, reach_columns=2)
+        return labels[grid.row, grid.column]
+
+    plain = partition(groups(points, ring))
+    angle = 2 * np.pi * 131 / 720
+    turn = np.array([[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, 1]])
+    assert partition(groups((points @ turn.T).astype(np.float32), ring)) == plain
+    mixed = np.random.default_rng(2).permutation(len(points))
+    back = np.argsort(mixed)
+    assert partition(groups(points[mixed], ring[mixed])[back]) == plain
+
+
+def test_columns_are_those_of_the_returns_where_nothing_is_told():
+    points, ring, _ = sweep(World())
+    assert locate(points, check(points), ring=ring).columns == 720
+
+
+def test_bins_of_elevation_are_repaired_across_holes():
+    """A wall that is swept with 16 rings and seen in 64 bins of elevation is one thing all the same."""
+    points, _, met = sweep(World((Thing(10, 0, width=6, height=3.0),), rings=16))
+    wall = points[met == 1]
+    wall = wall[np.random.default_rng(0).permutation(len(wall))]
+    for repair, pieces in ((1, 8), (12, 1)):
+        grid = locate(wall, check(wall), columns=720, repair_rows=repair)
+        _, count = label(fill(grid), grid.elevations, reach_rows=grid.reach, reach_columns=2)
+        assert (grid.how, count) == (BINS, pieces)
+
+
+def test_named_sensors_look_where_their_makers_say():
+    assert {name: layout.rings for name, layout in LAYOUTS.items()} == {
+        "HDL-64E": 64,
+        "HDL-32E": 32,
+        "VLP-16": 16,
+        "VLP-32C": 32,
+        "Pandar40P": 40,
+        "OS1-64": 64,
+        "OS1-128": 128,
+    }
+    assert all((np.diff(layout.elevations_deg) < 0).all() for layout in LAYOUTS.values())
+    assert (layout_of("vlp-32c") or HERE).elevations_deg[0] == 15
+    assert layout_of("64 rings x 900 columns") == Layout("64 rings x 900 columns", 900, (), 64)
+    assert layout_of("something else") is None
+    assert layout_of(None) is None
+    with pytest.raises(UsageError, match="9999"):
+        layout_of("9999 rings x 12 columns")
+
+
+@pytest.mark.parametrize("ring", [np.zeros(3, int), np.zeros(4, float), np.zeros((4, 1), int)])
+def test_rings_must_fit(ring):
+    points = np.full((4, 3), 5, np.float32)
+    with pytest.raises(InputError, match="rings should be 4 whole numbers"):
+        locate(points, check(points), ring=ring)
+    with pytest.raises(InputError, match="ring 700"):
+        locate(points, check(points), ring=np.full(4, 700))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not REAL, reason="ROADAWARE_DATA_DIR is not set")
+@pytest.mark.parametrize("frame", ["000000", "000002"])
+def test_real_sweeps_have_64_rings_and_the_clusters_of_a_plain_search(frame):
+    path = Path(REAL) / "kitti" / "training" / "velodyne" / f"{frame}.bin"
+    points = np.fromfile(path, dtype="<f4").reshape(-1, 4)[:, :3].copy()
+    grid = locate(points, check(points, min_range_m=2.0), layout=LAYOUTS["HDL-64E"])
+    assert (grid.how, grid.shape) == (RECOVERED, (64, 2083))
+    image = fill(grid)
+    found, count = label(image, grid.elevations, reach_columns=2)
+    plain = plain_labels(image, grid.elevations, 8.0, 1, 2)
+    assert count == plain.max()
+    np.testing.assert_array_equal(found, plain)
