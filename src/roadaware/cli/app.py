@@ -21,6 +21,7 @@ from roadaware.cli.baseline import baseline
 from roadaware.cli.calibration import calibration
 from roadaware.cli.check import check
 from roadaware.cli.compare import compare
+from roadaware.cli.cross import cross
 from roadaware.cli.demo import demo
 from roadaware.cli.doctor import doctor
 from roadaware.cli.draw import draw
@@ -76,6 +77,7 @@ _COMMANDS: tuple[Callable[..., Any] | App, ...] = (
     evaluate,
     calibration,
     compare,
+    cross,
     reproduce,
     report,
 )

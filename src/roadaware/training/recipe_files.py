@@ -29,6 +29,36 @@ def read_recipe(path: Path, changes: Sequence[str] = ()) -> Recipe | PedestrianR
         InputError: if the file cannot be read.
         UsageError: if a key is unknown or a value is of the wrong kind; each names where.
     """
+    found = read_fields(path, changes)
+    return pedestrian_recipe_of(found) if "task" in found else recipe_of(found)
+
+
+def read_fields(path: Path | None, changes: Sequence[str] = ()) -> dict[str, Any]:
+    """The keys and values of a YAML file.
+
+    Args:
+        path: the file; None for no keys but those of the changes.
+        changes: such as `schedule.lr=0.01`, which replace what the file says; values are YAML.
+
+    Raises:
+        InputError: if the file cannot be read.
+        UsageError: if a change is none.
+    """
+    import yaml
+
+    found = {} if path is None else _yaml(path)
+    for change in changes:
+        key, sign, value = change.partition("=")
+        if not sign or not key.strip():
+            raise UsageError(f"--set takes FIELD=VALUE, such as schedule.lr=0.01, not {change!r}")
+        try:
+            _put(found, key.strip().split("."), yaml.safe_load(value))
+        except yaml.YAMLError as error:
+            raise UsageError(f"--set {key}: {value!r} is no YAML value") from error
+    return found
+
+
+def _yaml(path: Path) -> dict[str, Any]:
     import yaml
 
     try:
@@ -39,15 +69,20 @@ def read_recipe(path: Path, changes: Sequence[str] = ()) -> Recipe | PedestrianR
         raise InputError(f"is no YAML: {error}", where=str(path)) from error
     if not isinstance(found, dict):
         raise InputError("a recipe is a list of keys with values", where=str(path))
-    for change in changes:
-        key, sign, value = change.partition("=")
-        if not sign or not key.strip():
-            raise UsageError(f"--set takes FIELD=VALUE, such as schedule.lr=0.01, not {change!r}")
-        try:
-            _put(found, key.strip().split("."), yaml.safe_load(value))
-        except yaml.YAMLError as error:
-            raise UsageError(f"--set {key}: {value!r} is no YAML value") from error
-    return pedestrian_recipe_of(found) if "task" in found else recipe_of(found)
+    return found
+
+
+def filled(kind: type[T], given: Given) -> T:
+    """A dataclass from plain data, every key and value of which must fit its fields.
+
+    Args:
+        kind: the dataclass.
+        given: keys with values.
+
+    Raises:
+        UsageError: if a key is unknown or a value is of the wrong kind; each names where.
+    """
+    return _made(kind, given, "")
 
 
 def pedestrian_recipe_of(given: Given) -> PedestrianRecipe:

@@ -164,8 +164,8 @@ def scores_of(cell: Cell, out: Path) -> Floats:
     return np.asarray(pl.read_parquet(out / cell.place / SCORES)["probability"].to_numpy())
 
 
-def write_table(done: Sequence[Cell], out: Path) -> int:
-    """Put the rows of cells together as the study's table; how many cells it holds.
+def write_table(done: Sequence[Cell], out: Path) -> None:
+    """Put the rows of cells together as the study's table.
 
     Args:
         done: in order.
@@ -175,7 +175,6 @@ def write_table(done: Sequence[Cell], out: Path) -> int:
     buffer = io.BytesIO()
     frame.write_parquet(buffer)
     atomic_write(out / TABLE, buffer.getvalue())
-    return len(done)
 
 
 def _rows(done: Iterable[Cell], out: Path) -> Iterable[tuple[Any, ...]]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import multiprocessing
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,13 +19,14 @@ from roadaware import config as configs
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.protocols.away import cells, domains
 from roadaware.protocols.away.config import AwayStudy
-from roadaware.protocols.away.plan import Joined, Plan, Unit, plan_of
+from roadaware.protocols.away.plan import Plan, Unit, plan_of
 from roadaware.protocols.away.results import STUDY, Cell, CrossResults
 from roadaware.scenes.disk import atomic_write
 
 _log = logging.getLogger("roadaware")
 Progress = Callable[[int, int, str], None]
 Failures = dict[Cell, str]
+_EVERY_S = 60.0
 
 
 def run(
@@ -55,13 +58,12 @@ def run(
     """
     _claim(study, out)
     facts, skipped = _prepared(study, out, data, jobs, progress)
-    plan = plan_of(study, tuple(facts))
-    failed: Failures = {}
+    kept = _Kept(study, out, plan_of(study, tuple(facts)), facts, skipped)
     try:
-        _asked(plan, study, out, jobs, failed, progress)
-        _joined(plan.joined, study, out, failed)
+        _asked(kept, jobs, progress)
+        _joined(kept)
     finally:
-        _write(study, out, plan, facts, skipped, failed)
+        kept.write()
     return CrossResults.open(out)
 
 
@@ -103,22 +105,22 @@ def _prepared(
     return facts, skipped
 
 
-def _asked(
-    plan: Plan, study: AwayStudy, out: Path, jobs: int, failed: Failures, progress: Progress | None
-) -> None:
+def _asked(kept: _Kept, jobs: int, progress: Progress | None) -> None:
     """Make the fits and ask them; failures are noted and leave the others."""
-    asked = [cell for units in plan.rounds for unit in units for cell in unit.cells]
+    plan, out = kept.plan, kept.out
+    whole = sum(len(unit.cells) for units in plan.rounds for unit in units)
     done = 0
     for units in plan.rounds:
         due = [unit for unit in units if any(not cells.is_done(cell, out) for cell in unit.cells)]
         done += sum(len(unit.cells) for unit in units) - sum(len(unit.cells) for unit in due)
-        for unit, found in _side_by_side(due, study, out, jobs):
-            failed |= found
+        for unit, found in _side_by_side(due, kept.study, out, jobs):
+            kept.failed |= found
             done += len(unit.cells)
             for why in set(found.values()):
                 _log.warning("%s: %s", unit.fit, why)
+            kept.now_and_then()
             if progress is not None:
-                progress(done, len(asked), "cells")
+                progress(done, whole, "cells")
 
 
 def _side_by_side(
@@ -152,36 +154,55 @@ def _result(over: Future[Failures], unit: Unit) -> Failures:
         return dict.fromkeys(unit.cells, why)
 
 
-def _joined(joined: Sequence[Joined], study: AwayStudy, out: Path, failed: Failures) -> None:
-    for each in joined:
+def _joined(kept: _Kept) -> None:
+    for each in kept.plan.joined:
         try:
-            cells.join(each, study, out)
+            cells.join(each, kept.study, kept.out)
         except RoadawareError as error:
-            failed[each.cell] = domains.reason(error)
+            kept.failed[each.cell] = domains.reason(error)
 
 
-def _write(
-    study: AwayStudy,
-    out: Path,
-    plan: Plan,
-    facts: dict[str, Any],
-    skipped: dict[str, str],
-    failed: Failures,
-) -> None:
-    """The table of what is done so far, and what is known of the study."""
-    missing = [cell for cell in plan.cells if not cells.is_done(cell, out)]
-    done = cells.write_table([cell for cell in plan.cells if cells.is_done(cell, out)], out)
-    told = {
-        "config": configs.to_dict(study),
-        "digest": configs.digest(study),
-        "domains": facts,
-        "skipped": skipped,
-        "failed": {cells.name_of(cell): why for cell, why in failed.items()},
-        "unfinished": len([cell for cell in missing if cell not in failed]),
-        "cells": done,
-        "versions": _versions(),
-    }
-    atomic_write(out / STUDY, (json.dumps(told, indent=2) + "\n").encode())
+@dataclass
+class _Kept:
+    """What a run knows, written into the folder now and then.
+
+    Args:
+        study: what is wanted.
+        out: its folder.
+        plan: what there is to do.
+        facts: of the domains.
+        skipped: domains that cannot be used, and why.
+        failed: cells, and why.
+    """
+
+    study: AwayStudy
+    out: Path
+    plan: Plan
+    facts: dict[str, Any]
+    skipped: dict[str, str]
+    failed: Failures = field(default_factory=dict)
+    _last_s: float = field(default_factory=time.monotonic)
+
+    def now_and_then(self) -> None:
+        """Write if the last time is a while ago, so that results can be looked at while a study runs."""
+        if time.monotonic() - self._last_s > _EVERY_S:
+            self.write()
+            self._last_s = time.monotonic()
+
+    def write(self) -> None:
+        """The table of what is done, and what is known of the study."""
+        done = [cell for cell in self.plan.cells if cells.is_done(cell, self.out)]
+        cells.write_table(done, self.out)
+        told = {
+            "config": configs.to_dict(self.study),
+            "digest": configs.digest(self.study),
+            "domains": self.facts,
+            "skipped": self.skipped,
+            "failed": {cells.name_of(cell): why for cell, why in self.failed.items()},
+            "unfinished": len(self.plan.cells) - len(done) - len(self.failed),
+            "versions": _versions(),
+        }
+        atomic_write(self.out / STUDY, (json.dumps(told, indent=2) + "\n").encode())
 
 
 def _versions() -> dict[str, str]:

@@ -1,0 +1,127 @@
+"""`roadaware cross`: predictors of pedestrians, trained at home and tested away from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from roadaware.cli import console, output
+from roadaware.cli.options import USUAL, Common, Outcome, Several, between
+
+if TYPE_CHECKING:
+    from roadaware.protocols.away.config import AwayStudy
+    from roadaware.protocols.away.results import CrossResults
+
+_STUDY = "The study: a YAML file, such as those in configs/cross/; the options below replace what it says."
+_MODELS = "Names of models, with commas: steady,sfgru,boosting."
+_DOMAINS = "Where they learn and are tested: jaad-behaviour,jaad-all,pie,crossing@1+city-b, or NAME=PATH."
+_SEEDS = "Fits of each network on each domain."
+_CONFIG = "Samples as published (`reference`), or with honest labels (`default`)."
+_SCENES = "Of a simulated domain that is made for the study."
+_DOUBTED = "Models that are also asked in every way to doubt, with commas."
+_PRETRAINED = "Models that also go on from another domain, with commas; --pretraining says which."
+_PRETRAINING = "Where first and where then, with commas: 'crossing@1>jaad-all'."
+_DRAWS = "Bootstrap resamples for 95 % intervals; 0 for none."
+_SET = "Other fields of the study, such as learning.updates=300."
+_OUT = "Folder of the study; named after its digest unless told. The same command goes on there."
+_DATA = "Folder that holds jaad/ and pie/; that of ROADAWARE_DATA_DIR unless told."
+_JOBS = "Models that learn side by side, on one thread each."
+_LIST = ("models", "domains", "doubted", "pretrained", "pretraining")
+
+
+def cross(
+    study: Annotated[Path | None, Parameter(help=_STUDY)] = None,
+    /,
+    *,
+    models: Annotated[str | None, Parameter(help=_MODELS)] = None,
+    domains: Annotated[str | None, Parameter(help=_DOMAINS)] = None,
+    seeds: Annotated[int | None, Parameter(help=_SEEDS, validator=between(1, 1000))] = None,
+    config: Annotated[str | None, Parameter(help=_CONFIG)] = None,
+    scenes: Annotated[int | None, Parameter(help=_SCENES, validator=between(5, 100_000))] = None,
+    doubted: Annotated[str | None, Parameter(help=_DOUBTED)] = None,
+    pretrained: Annotated[str | None, Parameter(help=_PRETRAINED)] = None,
+    pretraining: Annotated[str | None, Parameter(help=_PRETRAINING)] = None,
+    draws: Annotated[int | None, Parameter(help=_DRAWS, validator=between(0, 100_000))] = None,
+    changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
+    data: Annotated[Path | None, Parameter(help=_DATA)] = None,
+    out: Annotated[Path | None, Parameter(name=["--out", "-o", "--output"], help=_OUT)] = None,
+    jobs: Annotated[int, Parameter(help=_JOBS, validator=between(1, 256))] = 1,
+    common: Common = USUAL,
+) -> Outcome:
+    """Train predictors on each of several domains, test each on all, and say what is left away from home.
+
+    A domain is JAAD (with behaviour tags, or all), PIE where its boxes are, or a preset of the simulator in
+    a town, which is made as tables without pictures. Samples are cut as Gesnouin et al. (IV 2022) cut them.
+    Every model sees boxes alone. The folder gets the table of all cells, their scores, and a page with the
+    figures and tables of that paper from these runs: home against away, training sets together, ranks and
+    whether they differ, ways to doubt, and what training on the simulator first gives.
+
+    Interrupted, the same command goes on. What fails leaves the others, is named with its reason, and ends
+    the command with 1.
+
+    For example:
+
+        roadaware cross --models steady,boosting --domains crossing@1,crossing@1+city-b \\
+            --seeds 2 --out runs/away
+
+        roadaware cross configs/cross/jaad-and-towns.yaml --data DATA --jobs 2
+    """
+    from roadaware.protocols.away.run import run
+
+    given = locals()
+    wanted = _study(study, {name: given[name] for name in _OPTIONS}, changes or [])
+    folder = out or Path("runs") / f"cross-{_digest(wanted)}"
+    output.check_folder(folder)
+    with console.progress("away from home") as progress:
+        results = run(wanted, folder, data=_data_folder(data), jobs=jobs, progress=progress)
+    return _told(results)
+
+
+_OPTIONS = ("seeds", "config", "scenes", "draws", *_LIST)
+
+
+def _study(path: Path | None, options: dict[str, Any], changes: list[str]) -> AwayStudy:
+    """The study of a file, with what options and changes replace."""
+    from roadaware.protocols.away.config import AwayStudy
+    from roadaware.training.recipe_files import filled, read_fields
+
+    found = read_fields(path, changes)
+    for name, value in options.items():
+        if value is not None:
+            found[name] = [each for each in value.split(",") if each] if name in _LIST else value
+    return filled(AwayStudy, found)
+
+
+def _digest(study: AwayStudy) -> str:
+    from roadaware.config import digest
+
+    return digest(study)[:8]
+
+
+def _data_folder(given: Path | None) -> Path | None:
+    """Where the data sets lie, if anything says so; a study of towns needs none."""
+    import os
+
+    stated = os.environ.get("ROADAWARE_DATA_DIR")
+    return given or (Path(stated) if stated else None)
+
+
+def _told(results: CrossResults) -> Outcome:
+    from roadaware.cli.away_text import away_text
+    from roadaware.reports.away import away_page
+
+    page = results.folder / "report.html"
+    output.write_text(page, away_page(results))
+    told = results.study
+    data = {
+        "folder": str(results.folder),
+        "digest": told["digest"],
+        "cells": len(results.cells),
+        "unfinished": told["unfinished"],
+        "skipped": told["skipped"],
+        "failed": told["failed"],
+    }
+    failed = f"{len(told['failed'])} cells failed; the others stand" if told["failed"] else None
+    return Outcome(f"{away_text(results)}\n\nwrote {results.folder} (report: {page})", data, failed)
