@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import signal
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -153,7 +152,7 @@ def _seed(
     if (folder / MODEL).exists():
         return None
     _made(folder)
-    keeper, began = Keeper(folder / LAST, stop), time.process_time()
+    keeper = Keeper(folder / LAST, stop)
     try:
         fitted, network = _fitted(recipe, material, *folds, seed, epochs, keeper)
     except StoppedFitError:
@@ -164,8 +163,7 @@ def _seed(
         why = str(error) if isinstance(error, RoadawareError) else f"{type(error).__name__}: {error}"
         _log.warning("seed %d failed: %s", seed, why)
         return why
-    cpu_s = round(time.process_time() - began, 1)
-    _save(recipe, material, network, fitted, seed, folder, folds[1].ahead, cpu_s)
+    _save(recipe, material, network, fitted, seed, folder, folds[1].ahead)
     keeper.remove()
     return None
 
@@ -322,7 +320,6 @@ def _save(
     seed: int,
     folder: Path,
     future: Futures | None,
-    cpu_s: float,
 ) -> None:
     facts: dict[str, Any] = {
         "recipe": recipe.name,
@@ -331,7 +328,6 @@ def _save(
         "protocol_config": configs.to_dict(material.protocol),
         "seed": seed,
         "best_epoch": fitted.best,
-        "cpu_s": round(fitted.cpu_s, 2),
         "criterion": recipe.choose,
         "version": __version__,
     }
@@ -340,7 +336,8 @@ def _save(
         facts["ahead"][STRAIGHT_ON] = worth_straight_on(future)
     curve = [{"epoch": s.epoch, "loss": s.loss, "worth": s.worth, **s.ahead} for s in fitted.curve]
     atomic_write(
-        folder / FACTS, (json.dumps({**facts, "cpu_s": cpu_s, "curve": curve}, indent=2) + "\n").encode()
+        folder / FACTS,
+        (json.dumps({**facts, "cpu_s": round(fitted.cpu_s, 1), "curve": curve}, indent=2) + "\n").encode(),
     )
     made = Predictor(network, recipe.network.name, recipe.task, material.labels, facts, doubt=recipe.doubt)
     made.save(folder / MODEL)
