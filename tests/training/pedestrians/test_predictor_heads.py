@@ -118,7 +118,7 @@ def test_a_mirror_turns_paths_and_cells_as_it_turns_the_street() -> None:
     assert turned_cells(torch.tensor([0, 31, 32, 575])).tolist() == [31, 0, 63, 544]
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", ["biped", pytest.param("pedformer", marks=pytest.mark.slow)])
 def test_paths_and_cells_are_learnt_judged_and_kept(name: str, data: Path, tmp_path: Path) -> None:
     recipe = replace(
         of(name),

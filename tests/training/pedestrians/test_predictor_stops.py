@@ -86,7 +86,7 @@ def whole(folds: tuple[Fold, Fold]) -> tuple[Fitter, Fitted]:
     return one, one.fit()
 
 
-@pytest.mark.parametrize("steps", [1, 3, 5])
+@pytest.mark.parametrize("steps", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_a_fit_that_is_ended_again_and_again_comes_to_the_same_weights(
     folds: tuple[Fold, Fold], whole: tuple[Fitter, Fitted], tmp_path: Path, steps: int
 ) -> None:
