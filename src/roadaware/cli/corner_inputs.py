@@ -133,7 +133,7 @@ def _claims(path: Path, scenes: Scenes, routing: Routing) -> Predictions:
 
 def _categories(scenes: Scenes, routing: Routing) -> dict[int, str]:
     """What the numbers in results stand for."""
-    from roadaware.protocols.coda import OWN
+    from roadaware.protocols.coda import OWN, own_categories
     from roadaware.scenes.formats.coco_index import document, index_of
     from roadaware.scenes.formats.coda import IDS
 
@@ -143,7 +143,7 @@ def _categories(scenes: Scenes, routing: Routing) -> dict[int, str]:
         listed = content.get("categories") if isinstance(content, dict) else content
         return dict(index_of({"images": [], "categories": listed}, where).categories)
     if routing.trained_on == OWN:
-        return {number: label for label, number in scenes.meta.notes.get(IDS, {}).items()}
+        return own_categories(scenes.meta.notes.get(IDS, {}))
     return _training(routing).categories
 
 

@@ -167,5 +167,5 @@ def _beside(scenes: Scenes, routing: Routing, version: str) -> dict[str, Any]:
     common = f"{version}, {'vehicles merged' if routing.merged else 'each vehicle a class of its own'}"
     return {
         "routing": {"claims are": told, "common classes as in": common},
-        "printed": beside(known, classes=not routing.agnostic, domains=domains),
+        "printed": beside(known, classes=not routing.agnostic, domains=domains) if routing.merged else [],
     }

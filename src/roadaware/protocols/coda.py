@@ -31,6 +31,7 @@ VERSIONS: tuple[Version, ...] = ("base", "2022")
 TRAINING_SETS = ("soda10m", "bdd100k", "waymo")
 OWN = "coda"
 """A detector that calls its boxes by the classes of the truth."""
+CLASSES_2022 = 43
 _COLUMNS = ("id", "label", "common", "novel")
 _NO_CLASSES = "the claims have no classes"
 Set = TypeVar("Set", Scenes, Predictions)
@@ -107,6 +108,22 @@ def object_classes() -> tuple[ObjectClass, ...]:
     )
 
 
+def own_categories(said: Mapping[str, int]) -> dict[int, str]:
+    """Category id to label of results that use the numbers of the truth.
+
+    A file of CODA 2022 may name the common classes alone, while results name any of its 43: where the numbers
+    are those of 2022, the others are added, numbered where the csv does not name them.
+
+    Args:
+        said: label to number, as the truth has them.
+    """
+    known = {each.number: each.label for each in object_classes()}
+    own = {number: label for label, number in said.items()}
+    if not own or any(_plain(known.get(number, "")) != _plain(label) for number, label in own.items()):
+        return own
+    return {n: own.get(n, known.get(n, f"class {n}")) for n in range(1, CLASSES_2022 + 1)}
+
+
 def training_set(name: str) -> TrainingSet:
     """What detectors of a training set claim.
 
@@ -174,7 +191,7 @@ def routed(predictions: Predictions, training: TrainingSet) -> Predictions:
     """
     by_name = {_plain(word): route for route in training.routes for word in (route.label, *route.also)}
     words = predictions.meta.vocabularies.get(KIND, ())
-    routes = {word: by_name[_plain(word)] for word in words if _plain(word) in by_name}
+    routes = {_plain(word): by_name[_plain(word)] for word in words if _plain(word) in by_name}
     if words and not routes:
         raise InputError(
             f"none of the classes {', '.join(words[:8])} is one of {training.name}: "

@@ -132,8 +132,8 @@ def _lines(name: str) -> list[dict[str, str]]:
 def beside(trained_on: str | None, *, classes: bool, domains: set[str | None]) -> list[dict[str, Any]]:
     """Printed rows that a result may stand beside, as plain data.
 
-    Each has `table`, `row`, `trained_on`, `values` and `doubts`; values are fractions by the project's names of
-    metrics. Tables 8 and 9 are about the pictures of ONCE, 3 about those of KITTI, 2 and 10 about all.
+    Each has `table`, `row`, `trained_on`, `values` (fractions by the project's names of metrics) and `doubts`.
+    Tables 8 and 9 are about the pictures of ONCE, 3 about those of KITTI, 2 and 10 about all of CODA.
 
     Args:
         trained_on: the training set of the detector; rows of all sets where None.

@@ -83,7 +83,7 @@ class JudgedCorners(Judged):
         shared = set(self.videos) & set(other.videos)
         if shared:
             raise InputError(f"both parts hold the videos {sorted(shared)[:5]}", hint="split by whole videos")
-        groups = tuple(_united(a, b) for a, b in zip(self.groups, other.groups, strict=True))
+        groups = tuple((a[0], *_united(a[1:], b[1:])) for a, b in zip(self.groups, other.groups, strict=True))
         supers = _united(self.supers, other.supers)
         one, two = (part._renamed(groups, supers) for part in (self, other))
         n = len(one.items)
