@@ -9,7 +9,7 @@ from roadaware.protocols.away.results import CrossResults
 from roadaware.reports.away_cells import Study
 from roadaware.reports.away_matrix import heat_maps
 from roadaware.reports.away_pictures import by_test_set, together
-from roadaware.reports.away_pretraining import effects, pretraining_picture
+from roadaware.reports.away_pretraining import Resamples, effects, pretraining_picture
 from roadaware.reports.away_ranks import rank_picture
 from roadaware.reports.away_reliability import reliability_by_test_set
 from roadaware.reports.picture import Picture
@@ -31,7 +31,7 @@ def main(folder: Path, model: str) -> None:
         "away_reliability": reliability_by_test_set(study, model),
         "away_ranks": rank_picture(study, "auc"),
         "away_doubt": together(study, ("auc", "ece"), model=model),
-        "away_pretraining": pretraining_picture(study, "ece", effects(study, "ece")),
+        "away_pretraining": pretraining_picture(study, "ece", effects(Resamples(study), "ece")),
     }
     for name, picture in pictures.items():
         if not isinstance(picture, Picture):

@@ -16,7 +16,7 @@ from roadaware.reports.away import away_page
 from roadaware.reports.away_cells import Study
 from roadaware.reports.away_matrix import _luminance, heat_maps, matrix_table
 from roadaware.reports.away_pictures import by_test_set, distributions, together
-from roadaware.reports.away_pretraining import _verdict, effects
+from roadaware.reports.away_pretraining import Resamples, _verdict, effects
 from roadaware.reports.away_reliability import lines, reliability_by_test_set
 from roadaware.reports.page import Filterable, Mark
 from roadaware.reports.picture import Picture
@@ -133,7 +133,7 @@ def test_lines_of_reliability_hold_the_answers_of_all_seeds(small: CrossResults)
 def test_the_effect_of_pretraining_is_the_mean_over_seeds_of_the_paired_difference(
     small: CrossResults,
 ) -> None:
-    found = effects(Study(small), "auc", draws=60)
+    found = effects(Resamples(Study(small), 60), "auc")
     assert [(one.model, one.trained_on, one.seeds) for one in found] == [
         ("boosting", "crossing@1>jaad-all", 2),
         ("single-rnn", "crossing@1>jaad-all", 2),
@@ -152,14 +152,14 @@ def test_the_effect_of_pretraining_is_the_mean_over_seeds_of_the_paired_differen
 
 def test_what_pretraining_does_not_change_is_not_different_and_less_error_is_better() -> None:
     rows = [value("a", "jaad-all", "jaad-all", 0.2), value("a", "pie>jaad-all", "jaad-all", 0.1)]
-    (found,) = effects(Study(results(rows)), "auc")  # without scores
+    (found,) = effects(Resamples(Study(results(rows))), "auc")  # without scores
     assert (found.verdict, found.difference) == ("no interval", pytest.approx(-0.1))
     assert _verdict((0.1, 0.2, 0.05, 0.3), "auc") == "better"
     assert _verdict((0.1, 0.2, 0.05, 0.3), "ece") == "worse"
     assert _verdict((-0.2, -0.1, None, None), "brier") == "better"
     assert _verdict((0.1, 0.2, -0.05, 0.3), "auc") == "not different"
     failed = [value("a", "jaad-all", "jaad-all", None), value("a", "pie>jaad-all", "jaad-all", 0.9)]
-    (found,) = effects(Study(results(failed)), "auc")
+    (found,) = effects(Resamples(Study(results(failed))), "auc")
     assert (found.difference, found.seeds) == (None, 0)
 
 

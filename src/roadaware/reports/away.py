@@ -11,7 +11,7 @@ from roadaware.protocols.away.results import HIGHER, SEEDS_JOINED, CrossResults
 from roadaware.reports.away_cells import DOUBT_NAMES, NAMES, Study, mean
 from roadaware.reports.away_matrix import heat_maps, matrix_table
 from roadaware.reports.away_pictures import CHANCE, by_test_set, distributions, means, together
-from roadaware.reports.away_pretraining import DRAWS, Effect, effects, pretraining_picture
+from roadaware.reports.away_pretraining import DRAWS, Effect, Resamples, effects, pretraining_picture
 from roadaware.reports.away_printed import least, table_1, table_2
 from roadaware.reports.away_ranks import rank_picture, ranked
 from roadaware.reports.away_reliability import reliability_by_test_set
@@ -273,7 +273,8 @@ def _least(study: Study, model: str) -> str:
 def _pretraining(study: Study, draws: int) -> Iterator[Section]:
     if not study.onward:
         return
-    found = {metric: effects(study, metric, draws=draws) for metric in EFFECTS if metric in study.metrics}
+    resamples = Resamples(study, draws)
+    found = {metric: effects(resamples, metric) for metric in EFFECTS if metric in study.metrics}
     drawn = [pretraining_picture(study, metric, held) for metric, held in found.items()]
     pictures = [picture for picture in drawn if picture is not None]
     if pictures:

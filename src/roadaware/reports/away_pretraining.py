@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +12,6 @@ from roadaware.errors import InputError
 from roadaware.metrics.calibration import CalibrationConfig, CalibrationCore
 from roadaware.metrics.pedestrian_core import UNITS, PedestrianCore
 from roadaware.metrics.pedestrians import PedestrianConfig
-from roadaware.metrics.scores import SampleScores
 from roadaware.protocols.away.results import HIGHER, SEEDS_JOINED, Cell
 from roadaware.reports.away_cells import NAMES, PLAIN, Study, better
 from roadaware.reports.bars import Difference, forest
@@ -54,16 +52,54 @@ class Effect:
     verdict: str
 
 
-def effects(study: Study, metric: str, *, draws: int = DRAWS) -> list[Effect]:
+@dataclass(eq=False)
+class Resamples:
+    """Metrics of cells in bootstrap resamples, each cell drawn once for all the metrics that are asked for.
+
+    Args:
+        study: with the scores of its cells.
+        draws: resamples of pedestrians and of videos.
+    """
+
+    study: Study
+    draws: int = DRAWS
+    _held: dict[tuple[Cell, str, bool], dict[str, Floats] | None] = field(default_factory=dict, repr=False)
+
+    def of(self, cell: Cell, unit: str, metric: str) -> Floats | None:
+        """(draws,) a metric; equal test sets give equal draws. None without scores, or below two units.
+
+        Args:
+            cell: whose.
+            unit: pedestrian or video.
+            metric: its name.
+        """
+        ranked = metric in HIGHER
+        key = (cell, unit, ranked)
+        if key not in self._held:
+            self._held[key] = self._drawn(cell, unit, ranked=ranked)
+        found = self._held[key]
+        return None if found is None else found[metric]
+
+    def _drawn(self, cell: Cell, unit: str, *, ranked: bool) -> dict[str, Floats] | None:
+        try:
+            state = self.study.results.scores(cell)
+        except InputError:
+            return None
+        if ranked:
+            return PedestrianCore.of(state, PedestrianConfig.default("action")).drawn(unit, self.draws, 0)
+        return CalibrationCore.of(state, CalibrationConfig.default()).drawn(unit, self.draws, 0)
+
+
+def effects(resamples: Resamples, metric: str) -> list[Effect]:
     """The effect for every model and every `a>b`, where the model has also learnt on b alone.
 
     Args:
-        study: with the scores of its cells; without them there are differences but no intervals.
+        resamples: of the study; without scores there are differences but no intervals.
         metric: its name.
-        draws: resamples of pedestrians and of videos.
     """
+    study = resamples.study
     pairs = ((model, name) for name in study.onward for model in study.models)
-    return [found for model, name in pairs if (found := _effect(study, model, name, metric, draws))]
+    return [found for model, name in pairs if (found := _effect(resamples, model, name, metric))]
 
 
 def pretraining_picture(study: Study, metric: str, found: Sequence[Effect]) -> Picture | None:
@@ -96,68 +132,33 @@ def _after(one: Effect) -> str:
     return one.trained_on.rpartition(">")[2]
 
 
-def _effect(study: Study, model: str, name: str, metric: str, draws: int) -> Effect | None:
-    after = name.rpartition(">")[2]
-    first, second = study.at(model, name, after, metric), study.at(model, after, after, metric)
-    if first is None or second is None:
+def _effect(resamples: Resamples, model: str, name: str, metric: str) -> Effect | None:
+    study, after = resamples.study, name.rpartition(">")[2]
+    if any(study.at(model, trained, after, metric) is None for trained in (name, after)):
         return None
-    given = _values(study, model, name, after, metric)
-    alone = _values(study, model, after, after, metric)
-    seeds = sorted(set(given) & set(alone))
+    given, alone = (dict(study.by_seed(model, trained, after, metric)) for trained in (name, after))
+    seeds = sorted(set(given) & set(alone) - {SEEDS_JOINED})
     if not seeds:
         return Effect(model, name, metric, 0, None, _NO_ENDS, "undefined")
     difference = float(np.mean([given[seed] - alone[seed] for seed in seeds]))
-    places = (model, name, after)
-    over = [_interval(study, places, metric, seeds, (unit, draws)) for unit in UNITS]
+    cells = [[Cell(model, trained, after, seed, PLAIN) for trained in (name, after)] for seed in seeds]
+    over = [_interval(resamples, cells, unit, metric) for unit in UNITS]
     ends: Ends = (*over[0], *over[1])
     return Effect(model, name, metric, len(seeds), difference, ends, _verdict(ends, metric))
 
 
 def _interval(
-    study: Study, where: tuple[str, str, str], metric: str, seeds: Sequence[int], how: tuple[str, int]
+    resamples: Resamples, cells: Sequence[Sequence[Cell]], unit: str, metric: str
 ) -> tuple[float | None, float | None]:
     """Of the mean difference over seeds; None where a seed has no scores."""
-    drawn = list(_drawn(study, where, metric, seeds, how))
-    if len(drawn) < len(seeds):
-        return None, None
-    found = percentile_interval(np.mean(drawn, axis=0))
+    differences = []
+    for first, second in cells:
+        one, two = (resamples.of(cell, unit, metric) for cell in (first, second))
+        if one is None or two is None:
+            return None, None
+        differences.append(one - two)
+    found = percentile_interval(np.mean(differences, axis=0))
     return found.low, found.high
-
-
-def _values(study: Study, model: str, trained: str, tested: str, metric: str) -> dict[int, float]:
-    """Seed to value, of what has one."""
-    return {
-        seed: value for seed, value in study.by_seed(model, trained, tested, metric) if seed != SEEDS_JOINED
-    }
-
-
-def _drawn(
-    study: Study, where: tuple[str, str, str], metric: str, seeds: Sequence[int], how: tuple[str, int]
-) -> Iterator[Floats]:
-    """(draws,) difference in each resample, seed by seed; nothing for a seed without scores."""
-    model, name, after = where
-    for seed in seeds:
-        try:
-            states = [
-                study.results.scores(Cell(model, trained, after, seed, PLAIN)) for trained in (name, after)
-            ]
-        except InputError:
-            continue
-        first, second = (_resampled(state, metric, *how) for state in states)
-        same = len(states[0]) == len(states[1])
-        if same and first is not None and second is not None:
-            yield first - second
-
-
-def _resampled(state: SampleScores, metric: str, unit: str, draws: int) -> Floats | None:
-    """(draws,) a metric when whole units are drawn; equal pedestrians give equal draws."""
-    core = (
-        partial(PedestrianCore.of, config=PedestrianConfig.default("action"))
-        if metric in HIGHER
-        else partial(CalibrationCore.of, config=CalibrationConfig.default())
-    )
-    drawn = core(state).drawn(unit, draws, 0)
-    return None if drawn is None else drawn[metric]
 
 
 def _verdict(ends: Ends, metric: str) -> str:
