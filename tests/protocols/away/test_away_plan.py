@@ -1,0 +1,101 @@
+"""Which fits and cells a study is made of, before anything is fitted."""
+
+import pytest
+
+from roadaware.errors import UsageError
+from roadaware.protocols.away.config import AwayStudy
+from roadaware.protocols.away.plan import plan_of
+from roadaware.protocols.away.results import Cell, members
+
+SETS = ("jaad-all", "crossing@1", "crossing@1+city-b")
+
+
+def planned(**changes):
+    study = AwayStudy(**{"models": ("steady",), "domains": SETS, "seeds": 2, **changes})
+    return plan_of(study, SETS)
+
+
+def test_every_model_learns_everywhere_and_is_asked_everywhere_with_every_seed():
+    units = planned(models=("steady", "logistic")).rounds[0]
+    cells = [cell for unit in units for cell in unit.cells]
+    assert len(cells) == len(set(cells)) == 2 * 3 * 3 * 2
+    assert {(cell.trained_on, cell.tested_on) for cell in cells} == {(a, b) for a in SETS for b in SETS}
+
+
+def test_what_draws_nothing_is_fitted_once_for_all_seeds():
+    units = planned(models=("steady", "logistic")).rounds[0]
+    assert sum(unit.fit.model == "steady" for unit in units) == 6
+    assert sum(unit.fit.model == "logistic" for unit in units) == 3
+
+
+def test_training_sets_are_joined_with_and_without_the_one_that_is_tested_on():
+    joined = {each.cell.trained_on for each in planned().joined if each.cell.tested_on == "crossing@1"}
+    assert {"jaad-all+crossing@1+crossing@1+city-b", "jaad-all+crossing@1+city-b"} <= joined
+    for name in joined:
+        assert set(members(name, SETS)) <= set(SETS)
+
+
+def test_an_ensemble_over_seeds_is_the_mean_of_what_answers_as_it_is():
+    plan = planned(models=("steady", "logistic"))
+    over = [each for each in plan.joined if each.cell.doubt == "ensemble"]
+    assert {each.cell.model for each in over} == {"steady"}
+    assert all(each.cell.seed == -1 and [part.seed for part in each.parts] == [0, 1] for each in over)
+    assert {part.doubt for each in over for part in each.parts} == {"deterministic"}
+
+
+def test_parts_are_put_together_before_what_is_made_of_them():
+    known = {cell for units in planned(doubted=("steady",)).rounds for unit in units for cell in unit.cells}
+    for each in planned(doubted=("steady",)).joined:
+        assert set(each.parts) <= known
+        known.add(each.cell)
+
+
+def test_only_doubts_of_the_last_layer_are_trained_for():
+    units = planned(doubted=("steady",)).rounds[0]
+    kinds = {unit.fit.kind: {cell.doubt for cell in unit.cells} for unit in units}
+    assert kinds == {
+        "none": {"deterministic", "temperature", "mc-dropout"},
+        "last-dropout": {"last-dropout"},
+        "last-flipout": {"last-flipout"},
+    }
+
+
+def test_what_goes_on_from_another_domain_comes_in_a_later_round():
+    plan = planned(pretrained=("steady",), pretraining=("crossing@1>jaad-all",))
+    onward = plan.rounds[1]
+    assert {unit.fit.trained_on for unit in onward} == {"crossing@1>jaad-all"}
+    first = {unit.fit for unit in plan.rounds[0]}
+    assert all(unit.fit.before in first and unit.fit.domain == "jaad-all" for unit in onward)
+    assert Cell("steady", "crossing@1>jaad-all", "crossing@1", -1, "ensemble") in plan.cells
+
+
+def test_a_domain_that_is_missing_takes_its_cells_along_and_no_others():
+    study = AwayStudy(models=("steady",), domains=SETS, seeds=1, pretrained=("steady",),
+                      pretraining=("crossing@1>jaad-all",))  # fmt: skip
+    plan = plan_of(study, SETS[::2])
+    assert len(plan.rounds) == 1
+    assert {cell.tested_on for cell in plan.cells} == set(SETS[::2])
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"models": ("stedy",)}, "models are of"),
+        ({"models": ("steady", "steady")}, "each once"),
+        ({"seeds": 0}, "seeds is 1 or more"),
+        ({"doubted": ("pcpa",)}, "doubted are some of the models"),
+        ({"models": ("logistic",), "pretrained": ("logistic",)}, "tabular models begin anew"),
+        ({"pretraining": ("jaad-all",)}, "pretraining looks like"),
+        ({"pretraining": ("pie>jaad-all",)}, "from one of the domains"),
+        ({"domains": ("jaad-all", "jaad-all=there")}, "each once"),
+    ],
+)
+def test_a_study_that_cannot_be_run_is_refused(changes, told):
+    with pytest.raises(UsageError, match=told):
+        planned(**changes)
+
+
+def test_where_a_domain_lies_is_no_part_of_its_name():
+    study = AwayStudy(domains=("jaad-all=/data/a=b", "crossing@1"))
+    assert study.names == ("jaad-all", "crossing@1")
+    assert study.roots == {"jaad-all": "/data/a=b"}

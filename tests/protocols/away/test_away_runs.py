@@ -1,0 +1,185 @@
+"""A whole small study: what is learnt, kept, gone on with, and said of what fails."""
+
+import json
+import logging
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from street import street
+
+from roadaware.errors import InputError, UsageError
+from roadaware.metrics.calibration import CalibrationConfig
+from roadaware.metrics.calibration import evaluate as calibration
+from roadaware.models.crossing.predictor import Predictor
+from roadaware.protocols.away import fitting
+from roadaware.protocols.away.config import AwayStudy, Learning
+from roadaware.protocols.away.plan import Fit
+from roadaware.protocols.away.results import Cell, CrossResults
+from roadaware.protocols.away.run import run
+from roadaware.scenes.store import save
+from roadaware.statistics.ranking import roc_auc
+from roadaware.training.pedestrians.fit import Fitted, Fitter, Score
+
+TINY = {"steady": {"width": 8, "dilations": (1, 2)}}
+FAST = Learning(updates=8, batch=32, passes=3)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("streets")
+    for name, seed in (("one", 0), ("two", 1)):
+        save(street(people=6, seed=seed), folder / name)
+    return AwayStudy(
+        models=("steady", "logistic"),
+        domains=(f"jaad-all={folder / 'one'}", f"crossing@1={folder / 'two'}", f"pie={folder / 'none'}"),
+        seeds=2,
+        fields=TINY,
+        learning=FAST,
+        doubted=("steady",),
+        pretrained=("steady",),
+        pretraining=("crossing@1>jaad-all",),
+        draws=8,
+    )
+
+
+@pytest.fixture(scope="module")
+def results(study, tmp_path_factory):
+    return run(study, tmp_path_factory.mktemp("away") / "study")
+
+
+def test_every_planned_cell_has_every_metric_and_nothing_failed(results):
+    assert (results.study["failed"], results.study["unfinished"]) == ({}, 0)
+    rows = results.table.group_by("model", "trained_on", "tested_on", "seed", "doubt").len()
+    assert rows["len"].unique().to_list() == [11]
+    assert set(results.table["trained_on"]) == {
+        *("jaad-all", "crossing@1", "jaad-all+crossing@1", "crossing@1>jaad-all")
+    }
+
+
+def test_a_domain_that_cannot_be_read_is_skipped_with_its_reason(results):
+    assert list(results.study["skipped"]) == ["pie"]
+    assert results.domains == ("jaad-all", "crossing@1")
+
+
+def test_metrics_are_those_of_the_scores_that_are_kept(results):
+    cell = Cell("steady", "crossing@1", "jaad-all", 1, "mc-dropout")
+    state = results.scores(cell)
+    key = {name: getattr(cell, name) for name in ("model", "trained_on", "tested_on", "seed", "doubt")}
+    held = results.table.filter(**key)
+    value = {(row["metric"], row["config"]): row["value"] for row in held.iter_rows(named=True)}
+    assert value["auc", ""] == pytest.approx(roc_auc(state.truth == 1, state.scores[:, 0]))
+    bins = calibration(state, CalibrationConfig.reference())
+    assert value["ece", "reference"] == pytest.approx(bins.value("ece"))
+    assert value["brier", ""] == pytest.approx(float(((state.scores[:, 0] - state.truth) ** 2).mean()))
+    assert held["samples"].unique().to_list() == [len(state)]
+
+
+@pytest.mark.parametrize(
+    ("cell", "parts"),
+    [
+        (
+            Cell("steady", "jaad-all+crossing@1", "jaad-all", 1, "temperature"),
+            [Cell("steady", name, "jaad-all", 1, "temperature") for name in ("jaad-all", "crossing@1")],
+        ),
+        (
+            Cell("steady", "crossing@1", "jaad-all", -1, "ensemble"),
+            [Cell("steady", "crossing@1", "jaad-all", seed) for seed in (0, 1)],
+        ),
+    ],
+)
+def test_what_is_put_together_is_the_mean_of_its_parts(results, cell, parts):
+    mean = np.mean([results.scores(part).scores for part in parts], axis=0)
+    assert np.allclose(results.scores(cell).scores, mean, atol=1e-15)
+
+
+def test_a_temperature_leaves_the_ranking_and_moves_the_calibration(results):
+    plain, heated = (
+        results.scores(Cell("steady", "jaad-all", "crossing@1", 0, doubt)).scores[:, 0]
+        for doubt in ("deterministic", "temperature")
+    )
+    assert np.array_equal(np.argsort(plain, kind="stable"), np.argsort(heated, kind="stable"))
+    assert not np.allclose(plain, heated)
+
+
+def test_what_goes_on_begins_where_the_first_domain_left_it(results, study, tmp_path, monkeypatch):
+    folder, onward = tmp_path / "copy", Fit("steady", "crossing@1>jaad-all", 1)
+    shutil.copytree(results.folder, folder)
+    shutil.rmtree(folder / onward.place)
+    monkeypatch.setattr(Fitter, "fit", lambda _: Fitted((Score(1, 0.0, 0.5),), 1))
+    fitting.make(onward, study, folder)
+    before, after = (
+        Predictor.open(fitting.model_file(fit, folder)) for fit in (Fit("steady", "crossing@1", 1), onward)
+    )
+    for name, value in dict(before.network.named_parameters()).items():
+        assert torch.equal(value, dict(after.network.named_parameters())[name])
+    assert after.facts["domain"] == "crossing@1>jaad-all"
+
+
+def test_a_study_that_is_run_again_does_nothing_and_a_lost_cell_alone_is_made_again(
+    results, study, monkeypatch
+):
+    kept = {path: path.stat().st_mtime_ns for path in results.folder.rglob("model.*")}
+    lost = results.folder / Cell("steady", "jaad-all", "crossing@1", 0).place
+    before = results.scores(Cell("steady", "jaad-all", "crossing@1", 0)).scores
+    shutil.rmtree(lost)
+    again = run(study, results.folder)
+    assert {path: path.stat().st_mtime_ns for path in results.folder.rglob("model.*")} == kept
+    assert np.array_equal(again.scores(Cell("steady", "jaad-all", "crossing@1", 0)).scores, before)
+    assert again.table.equals(results.table)
+
+
+def test_a_fit_that_fails_leaves_the_others_and_is_named(results, study, tmp_path, monkeypatch, caplog):
+    folder = tmp_path / "copy"
+    shutil.copytree(results.folder, folder)
+    broken = Fit("steady", "crossing@1", 0)
+    shutil.rmtree(folder / broken.place)
+    shutil.rmtree(folder / "cells")
+    whole = fitting.make
+
+    def make(fit, study, out):
+        if fit == broken:
+            raise InputError("the disk smells of smoke")
+        whole(fit, study, out)
+
+    monkeypatch.setattr(fitting, "make", make)
+    with caplog.at_level(logging.ERROR, "roadaware"):
+        found = run(replace(study, doubted=(), pretrained=()), folder)
+    failed = found.study["failed"]
+    assert all("seed 0" in name or "seed -1" in name for name in failed)
+    assert "the disk smells of smoke" in set(failed.values())
+    assert Cell("steady", "jaad-all", "crossing@1", 0) in found.cells
+    assert Cell("steady", "crossing@1", "crossing@1", 1) in found.cells
+    assert Cell("steady", "crossing@1", "crossing@1", 0) not in found.cells
+
+
+def test_a_folder_of_a_study_that_learns_otherwise_is_refused(results, study):
+    other = replace(study, learning=replace(FAST, updates=13))
+    with pytest.raises(UsageError, match="another learning"):
+        run(other, results.folder)
+
+
+def test_a_folder_grows_by_models(results, study, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(results.folder, folder)
+    grown = run(replace(study, models=("steady", "logistic", "boosting"),
+                        fields={**TINY, "boosting": {"rounds": 20, "leaves": (4,)}}), folder)  # fmt: skip
+    assert len(grown.cells) > len(results.cells)
+    assert set(grown.models) == {"steady", "logistic", "boosting"}
+
+
+def test_a_folder_without_a_study_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"results\.parquet"):
+        CrossResults.open(tmp_path)
+    (tmp_path / "results.parquet").write_bytes(b"no")
+    (tmp_path / "study.json").write_text(json.dumps({}))
+    with pytest.raises(InputError, match="not a whole study"):
+        CrossResults.open(tmp_path)
+
+
+def test_unknown_domains_are_refused_before_anything_is_read(study, tmp_path):
+    for name, told in (("jad-all=x", "no domain jad-all"), ("road@1", "frames a second"), ("pie", "--data")):
+        with pytest.raises(UsageError, match=told):
+            run(replace(study, domains=(name,), pretraining=(), pretrained=()), tmp_path / "new")
