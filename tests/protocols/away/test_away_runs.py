@@ -183,3 +183,10 @@ def test_unknown_domains_are_refused_before_anything_is_read(study, tmp_path):
     for name, told in (("jad-all=x", "no domain jad-all"), ("road@1", "frames a second"), ("pie", "--data")):
         with pytest.raises(UsageError, match=told):
             run(replace(study, domains=(name,), pretraining=(), pretrained=()), tmp_path / "new")
+
+
+@pytest.mark.slow
+def test_processes_side_by_side_find_what_one_finds(results, study, tmp_path):
+    found = run(replace(study, doubted=(), pretrained=()), tmp_path / "two", jobs=2)
+    for cell in found.cells:
+        assert np.allclose(found.scores(cell).scores, results.scores(cell).scores, atol=1e-6)
