@@ -75,7 +75,7 @@ def domain_of(name: str, root: str | None, data: Path | None) -> Domain:
                 f"holds {reader}/, or write {name}=PATH"
             )
         place = Path(root) if root is not None else Path(data or "") / reader
-        return Domain(name, reader, place, protocol, what)
+        return Domain(name, reader, place.absolute(), protocol, what)
     preset, _, town = name.partition("+")
     from roadaware.scenes.simulator.presets import config_of
 
@@ -89,7 +89,8 @@ def domain_of(name: str, root: str | None, data: Path | None) -> Domain:
             f"thirtieths of a second; take crossing@1"
         )
     what = f"simulator, {config.name}"
-    return Domain(name, "simulator", None if root is None else Path(root), _SIMULATED, what)
+    place = None if root is None else Path(root).absolute()
+    return Domain(name, "simulator", place, _SIMULATED, what)
 
 
 def prepare(

@@ -131,19 +131,20 @@ def _side_by_side(
         for unit in units:
             yield unit, cells.made(unit, study, out)
         return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(jobs, len(units)), mp_context=context) as pool:
+    pool = ProcessPoolExecutor(min(jobs, len(units)), mp_context=multiprocessing.get_context("spawn"))
+    try:
         left: dict[Future[Failures], Unit] = {
             pool.submit(partial(cells.made_alone, unit, study, out)): unit for unit in units
         }
-        try:
-            while left:
-                over, _ = wait(left, return_when=FIRST_COMPLETED)
-                for each in over:
-                    yield left[each], _result(each, left.pop(each))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        while left:
+            over, _ = wait(left, return_when=FIRST_COMPLETED)
+            for each in over:
+                unit = left.pop(each)
+                yield unit, _result(each, unit)
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)  # whoever interrupts waits for no fit
+        raise
+    pool.shutdown()
 
 
 def _result(over: Future[Failures], unit: Unit) -> Failures:
