@@ -11,11 +11,12 @@ from street import ACTIONS, street
 
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate
-from roadaware.models.crossing.features import VEHICLE_ACTIONS
+from roadaware.models.crossing.features import TRAFFIC_FEATURES, VEHICLE_ACTIONS
 from roadaware.scenes.predictions import sample_scores
 from roadaware.scenes.readers import jaad_terms
 from roadaware.scenes.sampling import Iv2024, sample
 from roadaware.scenes.tables import Scenes
+from roadaware.tasks.crossing_inputs import traffic
 from roadaware.tasks.pedestrians import baseline, examples, fit, predict, split_samples
 
 SMALL = {
@@ -81,6 +82,20 @@ def test_vehicle_actions_are_known_by_name_however_a_dataset_numbers_them(dtype:
 
 def test_models_number_vehicle_actions_as_jaad_does() -> None:
     assert VEHICLE_ACTIONS == jaad_terms.VEHICLE_ACTION
+
+
+def test_models_number_the_traffic_as_the_inputs_do_and_take_it_where_asked() -> None:
+    assert TRAFFIC_FEATURES == traffic.COLUMNS
+    scenes = street()
+    told = scenes.frames.with_columns(ped_crossing=pl.col("frame") > 40)
+    cut = sample(scenes.with_tables(frames=told), Iv2024.reference("action"))
+    seen = examples(cut, "train", traffic=True)
+    assert seen.traffic is not None
+    assert seen.traffic.shape == (len(seen), 15, len(TRAFFIC_FEATURES))
+    assert examples(cut, "train").traffic is None
+    model = fit(cut, "action", "logistic", traffic=True)
+    assert model.fitted.arrays["weights"].shape == (1, 31)
+    assert len(predict(model, cut).samples) == len(split_samples(cut, "test").samples)
 
 
 def test_without_vehicle_actions_they_are_unknown_and_models_still_learn() -> None:

@@ -42,6 +42,7 @@ class Examples:
         video: (n,) names.
         sample: (n,) keys of the samples table.
         tte_frames: (n,) time to event, -1 where there is none.
+        traffic: (n, t, 10) state of the traffic as `crossing_inputs.traffic` gives it; None unless asked for.
     """
 
     boxes: Array
@@ -53,6 +54,7 @@ class Examples:
     video: npt.NDArray[np.str_]
     sample: Ints
     tte_frames: Ints
+    traffic: Array | None = None
 
     def __len__(self) -> int:
         return len(self.sample)
@@ -80,12 +82,13 @@ def split_samples(scenes: Scenes, split: str) -> Scenes:
     return scenes.with_tables(samples=held)
 
 
-def examples(scenes: Scenes, split: str) -> Examples:
+def examples(scenes: Scenes, split: str, *, traffic: bool = False) -> Examples:
     """The samples of one split as arrays, in their order.
 
     Args:
         scenes: with `samples` cut by a protocol, and boxes.
         split: train, val or test.
+        traffic: give the state of the traffic too.
 
     Raises:
         UsageError: if the samples were not cut for such a split.
@@ -106,7 +109,16 @@ def examples(scenes: Scenes, split: str) -> Examples:
         video=np.asarray(facts["video"].to_list(), dtype=np.str_),
         sample=facts["sample"].cast(pl.Int64).to_numpy(),
         tte_frames=facts["tte_frames"].cast(pl.Int64).fill_null(-1).to_numpy(),
+        traffic=_traffic(scenes, split) if traffic else None,
     )
+
+
+def _traffic(scenes: Scenes, split: str) -> Array:
+    """(n, t, 10) the state of the traffic."""
+    from roadaware.tasks.crossing_inputs import inputs  # it is made of what this module gives
+
+    column = inputs(scenes, split, ["traffic"]).columns["traffic"]
+    return np.asarray(column.take(np.arange(len(column))), dtype=np.float64)
 
 
 def _facts(scenes: Scenes, samples: pl.DataFrame) -> pl.DataFrame:
@@ -174,12 +186,15 @@ def fit(scenes: Scenes, task: Task, name: str, **config: Any) -> TabularModel:
         fitting = [other for other in MODELS if task in known[other].tasks]
         raise UsageError(f"{name} does not answer {task}; {', '.join(fitting)} do")
     fields = {"labels": _n_labels(scenes, task), **TRIED[task].get(name, {}), **config}
-    return model_class(name).create(**fields).fit(examples(scenes, "train"), examples(scenes, "val"))
+    model = model_class(name).create(**fields)
+    traffic = getattr(model.config, "traffic", False)
+    parts = [examples(scenes, split, traffic=traffic) for split in ("train", "val")]
+    return model.fit(*parts)
 
 
 def predict(model: TabularModel, scenes: Scenes, split: str = "test") -> Predictions:
     """The model's scores of one split's samples; their answers are not given to it."""
-    asked = examples(scenes, split)
+    asked = examples(scenes, split, traffic=getattr(model.config, "traffic", False))
     blind = replace(asked, truth=np.full(len(asked), -1))
     meta = Meta(dataset=scenes.meta.dataset, notes={"model": model.card.name, "chosen": model.fitted.chosen})
     return of_samples(split_samples(scenes, split).samples, model.predict(blind), meta)

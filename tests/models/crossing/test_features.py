@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from walkers import standing, walkers
 
+from roadaware.errors import InputError
 from roadaware.models.crossing.features import (
+    TRAFFIC_FEATURES,
     extrapolated_centre_px,
     feature_names,
     hand_features,
@@ -58,6 +60,17 @@ def test_vehicle_action_at_the_last_frame_and_as_shares() -> None:
     found = hand_features(seen, vehicle=True, extrapolated=False)[:, names.index("vehicle_0_last") :]
     assert found[0].tolist() == [0, 0, 0, 0, 1, 0.5, 0, 0, 0.25, 0.25]
     assert found[1].tolist() == [0] * 10
+
+
+def test_traffic_is_that_of_the_last_frame_and_has_to_be_there() -> None:
+    traffic = np.zeros((1, 3, len(TRAFFIC_FEATURES)))
+    traffic[0, 0, 0], traffic[0, 2, 1:3] = 1, (1, np.nan)
+    seen = replace(standing([[5.0, 6.0, 7.0]]), traffic=traffic)
+    found = hand_features(seen, vehicle=False, extrapolated=False, traffic=True)
+    names = feature_names(vehicle=False, extrapolated=False, traffic=True)
+    assert [name for name, value in zip(names[-10:], found[0, -10:], strict=True) if value] == ["ped_sign"]
+    with pytest.raises(InputError, match="traffic should be"):
+        hand_features(standing([[5.0, 6.0, 7.0]]), vehicle=False, extrapolated=False, traffic=True)
 
 
 def test_names_match_columns() -> None:

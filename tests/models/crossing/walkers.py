@@ -17,6 +17,7 @@ class Walkers:
     width_px: npt.NDArray[np.float64]
     height_px: npt.NDArray[np.float64]
     truth: npt.NDArray[np.int64]
+    traffic: npt.NDArray[np.float64] | None = None
 
 
 def walkers(n: int, labels: int, seed: int, frames: int = 15) -> Walkers:

@@ -25,6 +25,7 @@ class BoostingConfig:
     Args:
         labels: how many there are; two make one probability.
         vehicle: whether the action of the vehicle is among the features.
+        traffic: whether the state of the traffic is.
         learning_rate: weight of each tree.
         leaves: candidates for the most leaves of a tree.
         least_in_leaf: fewest samples of a leaf.
@@ -37,6 +38,7 @@ class BoostingConfig:
 
     labels: int = 2
     vehicle: bool = True
+    traffic: bool = False
     learning_rate: float = 0.05
     leaves: tuple[int, ...] = (7, 15, 31)
     least_in_leaf: int = 20
@@ -84,7 +86,8 @@ class Boosting(TabularModel):
         return probabilities(trees.raw_scores(fitted.arrays, self._features(examples)), self.n_scores)
 
     def _features(self, examples: Observed) -> Array:
-        return hand_features(examples, vehicle=self.config.vehicle, extrapolated=True)
+        given = self.config
+        return hand_features(examples, vehicle=given.vehicle, extrapolated=True, traffic=given.traffic)
 
     def _by_rounds(
         self, grown: Arrays, features: Array, truth: npt.NDArray[np.int64]

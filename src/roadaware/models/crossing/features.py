@@ -1,4 +1,4 @@
-"""Hand features of an observation: place, size and motion of the pedestrian, action of the vehicle."""
+"""Hand features of an observation: place, size and motion, action of the vehicle, state of the traffic."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from roadaware.errors import InputError
 
 Array = npt.NDArray[np.float64]
 Slope = Literal["least-squares", "ends"]
@@ -29,6 +31,13 @@ BOX_FEATURES = (
 VEHICLE_FEATURES = tuple(
     f"vehicle_{k}_{when}" for when in ("last", "share") for k in range(len(VEHICLE_ACTIONS))
 )
+TRAFFIC_FEATURES = (
+    "ped_crossing",
+    "ped_sign",
+    "stop_sign",
+    *(f"light_{light}" for light in ("n/a", "red", "yellow", "green")),
+    *(f"road_{road}" for road in ("street", "parking_lot", "garage")),
+)
 EXTRAPOLATED_FEATURES = tuple(f"centre_x_in_{h}" for h in HORIZONS_FRAMES)
 
 
@@ -36,7 +45,8 @@ class Observed(Protocol):
     """What a model may look at: n observations of t frames.
 
     `boxes` is (n, t, 4) in pixels as x1, y1, x2, y2; `vehicle_action` (n, t) holds places in
-    VEHICLE_ACTIONS, NaN where unknown; `width_px` and `height_px` (n,) are the sizes of the images.
+    VEHICLE_ACTIONS, NaN where unknown; `width_px` and `height_px` (n,) are the sizes of the images;
+    `traffic` (n, t, 10) holds TRAFFIC_FEATURES, NaN where unknown, or is None where nobody asked for it.
     """
 
     @property
@@ -47,6 +57,8 @@ class Observed(Protocol):
     def width_px(self) -> Array: ...  # noqa: D102
     @property
     def height_px(self) -> Array: ...  # noqa: D102
+    @property
+    def traffic(self) -> Array | None: ...  # noqa: D102
 
 
 class Labelled(Observed, Protocol):
@@ -56,12 +68,17 @@ class Labelled(Observed, Protocol):
     def truth(self) -> npt.NDArray[np.int64]: ...  # noqa: D102
 
 
-def feature_names(*, vehicle: bool, extrapolated: bool) -> tuple[str, ...]:
+def feature_names(*, vehicle: bool, extrapolated: bool, traffic: bool = False) -> tuple[str, ...]:
     """The columns of `hand_features`, in order."""
-    return BOX_FEATURES + VEHICLE_FEATURES * vehicle + EXTRAPOLATED_FEATURES * extrapolated
+    return (
+        BOX_FEATURES
+        + VEHICLE_FEATURES * vehicle
+        + EXTRAPOLATED_FEATURES * extrapolated
+        + TRAFFIC_FEATURES * traffic
+    )
 
 
-def hand_features(observed: Observed, *, vehicle: bool, extrapolated: bool) -> Array:
+def hand_features(observed: Observed, *, vehicle: bool, extrapolated: bool, traffic: bool = False) -> Array:
     """(n, f) features, lengths as shares of the image, columns as `feature_names` lists them.
 
     Args:
@@ -69,12 +86,18 @@ def hand_features(observed: Observed, *, vehicle: bool, extrapolated: bool) -> A
         vehicle: add the action of the vehicle, at the last frame and as shares of the observation;
             all zero where it is unknown.
         extrapolated: add where the centre will be if it keeps its velocity.
+        traffic: add the state of the traffic at the last frame; zero where it is unknown.
+
+    Raises:
+        InputError: if the traffic is wanted and not there.
     """
     columns = _box_columns(observed)
     if vehicle:
         columns += _vehicle_columns(observed.vehicle_action)
     if extrapolated:
         columns += [extrapolated_centre_px(observed, h) / observed.width_px for h in HORIZONS_FRAMES]
+    if traffic:
+        columns += _traffic_columns(observed)
     return np.asarray(np.stack(columns, axis=1), dtype=np.float64)
 
 
@@ -118,6 +141,14 @@ def _box_columns(observed: Observed) -> list[Array]:
         aspect.mean(axis=1),
         aspect.std(axis=1),
     ]
+
+
+def _traffic_columns(observed: Observed) -> list[Array]:
+    """One (n,) column for each of TRAFFIC_FEATURES."""
+    found, expected = observed.traffic, (*observed.boxes.shape[:2], len(TRAFFIC_FEATURES))
+    if found is None or found.shape != expected:
+        raise InputError(f"the traffic should be {expected}, not {None if found is None else found.shape}")
+    return list(np.nan_to_num(found[:, -1]).T)
 
 
 def _vehicle_columns(action: npt.NDArray[Any]) -> list[Array]:

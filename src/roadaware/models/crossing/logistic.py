@@ -24,6 +24,7 @@ class LogisticConfig:
     Args:
         labels: how many there are; two make one probability.
         vehicle: whether the action of the vehicle is among the features.
+        traffic: whether the state of the traffic is.
         penalties: candidates for scikit-learn's C, the inverse of the penalty.
         balanced: candidates for weighing labels inversely to how often they occur.
         criterion: what is best on validation.
@@ -31,6 +32,7 @@ class LogisticConfig:
 
     labels: int = 2
     vehicle: bool = True
+    traffic: bool = False
     penalties: tuple[float, ...] = (0.01, 0.1, 1.0, 10.0)
     balanced: tuple[bool, ...] = (False, True)
     criterion: Criterion = "balanced_accuracy"
@@ -78,7 +80,8 @@ class Logistic(TabularModel):
         return _scores(fitted.arrays, self._features(examples), self.n_scores)
 
     def _features(self, examples: Observed) -> Array:
-        return hand_features(examples, vehicle=self.config.vehicle, extrapolated=False)
+        given = self.config
+        return hand_features(examples, vehicle=given.vehicle, extrapolated=False, traffic=given.traffic)
 
 
 def _scores(arrays: dict[str, npt.NDArray[Any]], features: Array, n_scores: int) -> Array:

@@ -16,8 +16,6 @@ from roadaware.training.pedestrians.recipe import PedestrianRecipe
 from roadaware.training.pedestrians.run import claim
 
 MODEL = "model.npz"
-INPUTS = ("boxes", "ego:action")
-"""What the features are made of; without the vehicle's action where the model's field `vehicle` says so."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +42,8 @@ def is_tabular(recipe: PedestrianRecipe) -> bool:
 
 def inputs_of(model: TabularModel) -> tuple[str, ...]:
     """What a model's features are made of."""
-    return INPUTS if getattr(model.config, "vehicle", False) else INPUTS[:1]
+    asked = {"ego:action": "vehicle", "traffic": "traffic"}
+    return ("boxes", *(name for name, field in asked.items() if getattr(model.config, field, False)))
 
 
 def parameters_of(model: TabularModel) -> int:
