@@ -32,6 +32,7 @@ def corner_text(run: SceneRun) -> str:
         "\n".join([cell(heading), *map(cell, routing), *facts_lines(plain_facts(run.result))]),
         "\n".join(cell(note) for note in (*truth.get("notes", []), *found, *run.result.notes)),
         _groups(run.result, intervals=bool(run.draws)),
+        _total(run.result),
         _slices(run.result, intervals=bool(run.draws)),
         _classes(run.result),
         _printed(run.result, run.facts.get("printed", [])),
@@ -56,6 +57,14 @@ def _groups(result: SceneResult, *, intervals: bool) -> str:
             shown = (interval(row.get("low_video"), row.get("high_video"), 3) for row in ends)
             rows.append(["", "95 % by scene", *shown])
     return table(["group", "answer", *columns], rows, left=2)
+
+
+def _total(result: SceneResult) -> str:
+    """The sum of the challenge of 2022, where it is asked for."""
+    rows = [row for row in result.whole() if row["metric"] == "total"]
+    return "".join(
+        f"total of common AP, all AP, all AR and corner AR: {_value(row, intervals=True)}" for row in rows
+    )
 
 
 def _slices(result: SceneResult, *, intervals: bool) -> str:

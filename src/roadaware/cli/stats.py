@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
     from roadaware.scenes.tables import Scenes
 
-_DATASET = "Which dataset it is: road, ucf24, vott, jaad or pie."
+_DATASET = "Which dataset it is: road, ucf24, vott, jaad or pie; coda for COCO files about corner cases."
+_CORNER = "With coda: COCO annotations of the corner cases, where they are in a file of their own."
+_CODA = "coda"
 _STRICT = "Exit with 1 if rows or files were refused."
 _FOLDER = "Write the counts and a page with bars here."
 _KINDS = "Only these kinds of labels."
@@ -38,6 +40,7 @@ def stats(
     /,
     *,
     kinds: Annotated[list[str] | None, Parameter(help=_KINDS), Several] = None,
+    corner: Annotated[Path | None, Parameter(help=_CORNER)] = None,
     folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder] = None,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
@@ -45,18 +48,27 @@ def stats(
 ) -> Outcome:
     """Count boxes and tubes by class and split, as ROAD's paper does in Tables 15 to 20, and draw them.
 
-    Needs the annotations. Where they are ROAD's, the printed counts stand beside those found.
+    Needs the annotations. Where they are ROAD's, the printed counts stand beside those found. Of corner
+    cases the composition is told as in CODA's Table 1 and Figures 3 and 4.
 
     For example:
 
         roadaware stats road road_trainval_v1.0.json
 
         roadaware stats ucf24 pyannot_with_class_names.pkl --kinds action -o runs/counts
+
+        roadaware stats coda corner_case.json -o runs/composition
     """
     from roadaware.analysis.road_counts import beside_print, count
     from roadaware.cli.event_inputs import house_kinds
     from roadaware.errors import UsageError
 
+    if dataset == _CODA:
+        from roadaware.cli.corner_stats import corner_stats
+
+        return corner_stats(path, corner, folder, overwrite=overwrite, strict=strict)
+    if corner is not None:
+        raise UsageError(f"--corner goes with {_CODA}")
     folders.check(folder, overwrite=overwrite)
     scenes = datasets.opened(dataset, path)
     with console.working("counting"):

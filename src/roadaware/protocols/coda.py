@@ -321,3 +321,20 @@ def _packaged(name: str) -> list[dict[str, str]]:
     source = files("roadaware.protocols") / "data" / f"coda_{name}.csv"
     with source.open(encoding="utf-8") as stream:
         return list(csv.DictReader(stream))
+
+
+def named_by(label: str) -> dict[str, bool]:
+    """Which training sets have a class for a class of CODA, by any of its names.
+
+    A set that calls all vehicles `vehicle` has one for those that are common in 2022.
+
+    Args:
+        label: of the class.
+    """
+    known = next((c for c in object_classes() if _plain(label) in map(_plain, (c.label, *c.also))), None)
+    words = {_plain(label)} | ({_plain(w) for w in (known.label, *known.also)} if known else set())
+    words |= set(known.common.values()) if known else set()
+    return {
+        name: any({_plain(w) for w in (r.label, *r.also)} & words for r in training_set(name).routes)
+        for name in TRAINING_SETS
+    }

@@ -122,7 +122,10 @@ def _says(result: SceneResult, model: str) -> list[str]:
         if own.get("low_video") is not None:
             told += f" ({number(own['low_video'])} to {number(own['high_video'])})"
         found.append(sentence(f"{told}; {beside}." if beside else f"{told}."))
-    return found
+    totals = [row for row in result.whole() if row["metric"] == "total" and row["valid"]]
+    return found + [
+        f"The four numbers of the challenge of 2022 add up to {number(row['value'])}." for row in totals
+    ]
 
 
 def _cell(row: Mapping[str, Any] | None) -> Cell:

@@ -192,6 +192,16 @@ def test_slices_are_the_parts_alone() -> None:
         evaluate(claims, truth, by=("period",))
 
 
+def test_a_slice_without_objects_is_undefined() -> None:
+    truth, claims = worked()
+    wider = truth_of([{"at": (0, 0, 5, 5)}], pictures=3)
+    both = wider.with_tables(boxes=truth.boxes)
+    found = evaluate(claims, both, by=("density",))
+    assert found.groups == ("density: 0", "density: 2-4")
+    assert set(found.values("density: 0").values()) == {None}
+    assert found.row("corner_ar", "density: 0")["reason"] == "there is no such object"
+
+
 def test_super_classes_and_classes() -> None:
     truth, claims = worked()
     kinds = {

@@ -143,10 +143,10 @@ def recalls(
     every = rank[:, 0]
     columns = [(every >= 0) & (every < n) & asked[:, :1] for n in most[:2]]
     columns += [(rank[:, a] >= 0) & asked[:, a, None] for a in range(asked.shape[1])]
-    met = np.stack(columns, axis=1).reshape(len(rank), -1)
+    met = np.stack(columns, axis=1).reshape(len(rank), len(columns) * n_steps)
     cell = kind * n_videos + video
     summed = _summed(cell, met, n_kinds * n_videos).reshape(n_kinds, n_videos, len(columns), n_steps)
-    totals = _summed(cell, asked, n_kinds * n_videos).reshape(n_kinds, n_videos, -1)
+    totals = _summed(cell, asked, n_kinds * n_videos).reshape(n_kinds, n_videos, asked.shape[1])
     known = above >= 0 if n_above else np.zeros(len(above), dtype=bool)
     cell = above[known] * n_videos + video[known]
     found = columns[2][known]
@@ -171,7 +171,8 @@ def _summed(cell: Ints, values: Bools, cells: int) -> Floats:
 
 def _product(weights: Floats, met: Floats) -> Floats:
     """(draws, ...) sums over videos."""
-    found: Floats = (weights @ met.reshape(len(met), -1)).reshape(len(weights), *met.shape[1:])
+    flat = met.reshape(len(met), int(np.prod(met.shape[1:])))
+    found: Floats = (weights @ flat).reshape(len(weights), *met.shape[1:])
     return found
 
 

@@ -188,7 +188,7 @@ def _claims(
         x, y, wide, high = thing["bbox"]
         loose = (1 - share) * np.array([wide, high, wide, high]) * rng.normal(0, 0.5, 4)
         box = [x + loose[0], y + loose[1], max(2.0, wide + loose[2]), max(2.0, high + loose[3])]
-        category = has or int(rng.choice(known))
+        category = int(has or rng.choice(known))
         score = float(np.clip(rng.beta(5, 2) if has else rng.beta(2, 4), 0.01, 0.99))
         results.append(_result(thing["image_id"], category, box, score))
     for image in images:
