@@ -212,8 +212,8 @@ def test_ways_to_doubt_stand_beside_those_of_i3d() -> None:
     assert cells == {
         "as it is, at home": Mark("0.700", "", "printed 0.76 ± 0.03"),
         "as it is, together": Mark("0.700", "", "printed 0.73 ± 0.1"),
-        "last-layer variational (Flipout), at home": Mark("0.700", "", "printed 0.77 ± 0.003"),
-        "last-layer variational (Flipout), together": Mark("0.700", "", "printed 0.69 ± 0.003"),
+        "last-layer Flipout, at home": Mark("0.700", "", "printed 0.77 ± 0.003"),
+        "last-layer Flipout, together": Mark("0.700", "", "printed 0.69 ± 0.003"),
         "ensemble over seeds, at home": Mark("0.700"),
         "ensemble over seeds, together": Mark("0.700"),
     }

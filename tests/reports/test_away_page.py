@@ -185,7 +185,7 @@ def test_the_page_needs_no_script_and_no_network_and_says_what_was_found(small: 
     assert f"Mean AUC is {home:.3f} at home and {away:.3f} away" in said
     assert "temperature scaling" in said
     assert "printed 0.66 ± 0.01" in said
-    assert "pre-trained minus from scratch" in said
+    assert "Pre-trained minus from scratch" in said
     drawn = [text.text_content() for text in tree.xpath("//figure/h4")]
     assert len(drawn) == len(set(drawn)) >= 15
 

@@ -29,7 +29,7 @@ DOUBT_NAMES = {
     "temperature": "temperature scaling",
     "mc-dropout": "Monte Carlo dropout",
     "last-dropout": "last-layer dropout",
-    "last-flipout": "last-layer variational (Flipout)",
+    "last-flipout": "last-layer Flipout",
     OVER_SEEDS: "ensemble over seeds",
 }
 

@@ -16,6 +16,7 @@ from roadaware.protocols.away.results import HIGHER, SEEDS_JOINED, Cell
 from roadaware.reports.away_cells import NAMES, PLAIN, Study, better
 from roadaware.reports.bars import Difference, forest
 from roadaware.reports.picture import Picture
+from roadaware.reports.text import sentence
 from roadaware.statistics.bootstrap import percentile_interval
 
 Floats = npt.NDArray[np.float64]
@@ -125,7 +126,7 @@ def pretraining_picture(study: Study, metric: str, found: Sequence[Effect]) -> P
     ]
     drawn = forest(rows, "pre-trained", "from scratch", reading=_READING)
     title = f"{NAMES[metric]} ({better(metric)}): what pre-training on {' or '.join(before)} changes"
-    return Picture(title, drawn.caption, drawn.figure)
+    return Picture(title, sentence(drawn.caption), drawn.figure)
 
 
 def _after(one: Effect) -> str:
