@@ -148,7 +148,11 @@ def without(scenes: Scenes, video: str) -> Scenes:
 def unnumbered(scenes: Scenes) -> dict[str, pl.DataFrame]:
     """Boxes and tubes with their track's name for its number: sets with other tubes can be compared."""
     if scenes.tubes.is_empty():
-        return {"videos": scenes.videos, "frames": scenes.frames, "boxes": scenes.boxes.drop("box", "sound")}
+        return {
+            "videos": scenes.videos,
+            "frames": scenes.frames,
+            "boxes": scenes.boxes.drop("box", "sound", strict=False),
+        }
     named = scenes.tubes.select("tube", "name")
     boxes = scenes.boxes.join(named, on="tube", how="left", maintain_order="left").drop(
         "tube", "box", "sound", strict=False

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.errors import InputError
+from roadaware.geometry.poses import rigid_fault
 
 Floats = npt.NDArray[np.float64]
-_RIGID = 1e-3
 
 CITYSCAPES = (
     "road",
@@ -76,15 +76,10 @@ def require_rigid(pose: Floats, name: str) -> None:
     Raises:
         InputError: if it has another shape, is not finite, mirrors, stretches or shears.
     """
-    if pose.shape != (4, 4) or not np.isfinite(pose).all():
-        raise InputError(f"{name} should be (4, 4) finite numbers, not {pose.shape}")
-    turn = pose[:3, :3]
-    off = float(np.abs(turn @ turn.T - np.eye(3)).max())
-    if off > _RIGID or float(np.linalg.det(turn)) < 0 or np.abs(pose[3] - [0, 0, 0, 1]).max() > _RIGID:
-        message = (
-            f"{name} is no rigid pose: determinant {np.linalg.det(turn):.4g}, last row {pose[3].tolist()}"
-        )
-        raise InputError(message, hint="check the calibration; rows and columns may be exchanged")
+    fault = rigid_fault(pose)
+    if fault:
+        hint = "check the calibration; rows and columns may be exchanged"
+        raise InputError(f"{name} is no rigid pose: {fault}", hint=hint)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,9 @@ import polars as pl
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.mask_files import MaskReader
 from roadaware.scenes.media import VideoReader, read_sound
+from roadaware.scenes.point_files import OURS, PointCloud, read_points
 from roadaware.scenes.readers.source import confine, shown
+from roadaware.scenes.still_files import read_still
 from roadaware.scenes.sweep_files import Sweep, read_sweep
 from roadaware.scenes.tables import Scenes
 
@@ -34,7 +37,7 @@ def open_frame(scenes: Scenes, root: Path, video: str, frame: int) -> npt.NDArra
     """(H, W, 3) uint8 picture of one frame; for many frames in a row, `VideoReader` is faster.
 
     Args:
-        scenes: whose `videos.path` says where the video lies.
+        scenes: whose `videos.path`, or `frames.path` of a set of pictures, says where it lies.
         root: the dataset's folder.
         video: its name.
         frame: counts from 0.
@@ -43,6 +46,9 @@ def open_frame(scenes: Scenes, root: Path, video: str, frame: int) -> npt.NDArra
         UsageError: if there is no such video or frame.
         InputError: if its path is unknown, leads out of the folder, or the file cannot be read.
     """
+    still = _still(scenes, video, frame)
+    if still is not None:
+        return read_still(confine(_root(root), still))
     with VideoReader(video_path(scenes, root, video)) as reader:
         return reader.frame(frame)
 
@@ -109,7 +115,7 @@ def open_depth(scenes: Scenes, root: Path, video: str, frame: int) -> npt.NDArra
 
 
 def open_sweep(scenes: Scenes, root: Path, scene: str, frame: int, sensor: str = "lidar") -> Sweep:
-    """Points of one LiDAR sweep in the LiDAR's frame.
+    """Points of one LiDAR sweep that the simulator made, in the LiDAR's frame; of any other, `open_points`.
 
     Args:
         scenes: whose `sweeps.path` says where the sweep lies.
@@ -123,19 +129,30 @@ def open_sweep(scenes: Scenes, root: Path, scene: str, frame: int, sensor: str =
         InputError: if its path is unknown, leads out of the folder, the file cannot be read, or it holds
             another number of points than the table says.
     """
-    rows = scenes.sweeps.filter(
-        (pl.col("scene") == scene) & (pl.col("sensor") == sensor) & (pl.col("frame") == frame)
-    )
-    if rows.is_empty():
-        raise UsageError(f"there is no sweep of sensor {sensor!r} in frame {frame} of scene {scene!r}")
-    name = rows["path"][0]
-    if name is None:
-        raise InputError(f"the table does not say where the sweep of frame {frame} lies", where=shown(scene))
-    found = read_sweep(confine(_root(root), name))
-    expected = rows["n_points"][0]
-    if expected is not None and expected != len(found):
-        message = f"the table promises {expected} points, the file holds {len(found)}"
-        raise InputError(message, where=f"{shown(str(root))}: {shown(name)}")
+    path, row = _sweep(scenes, root, scene, frame, sensor)
+    found = read_sweep(path)
+    _require_count(len(found), row, root)
+    return found
+
+
+def open_points(scenes: Scenes, root: Path, scene: str, frame: int, sensor: str = "lidar") -> PointCloud:
+    """Points of one LiDAR sweep of any dataset in the LiDAR's frame, in the order of the file.
+
+    Args:
+        scenes: whose `sweeps.path` says where the sweep lies, and `sweeps.fields` what its numbers are.
+        root: the dataset's folder.
+        scene: the drive.
+        frame: counts from 0.
+        sensor: its name.
+
+    Raises:
+        UsageError: if there is no such sweep.
+        InputError: if its path is unknown, leads out of the folder, the file cannot be read, or it holds
+            another number of points than the table says.
+    """
+    path, row = _sweep(scenes, root, scene, frame, sensor)
+    found = read_points(path, row.get("fields") or OURS)
+    _require_count(len(found), row, root)
     return found
 
 
@@ -169,6 +186,41 @@ def beside(scenes: Scenes, root: Path, video: str, name: str) -> Path:
     """
     folder = _name(scenes, video).rpartition("/")[0]
     return confine(_root(root), f"{folder}/{name}" if folder else name)
+
+
+def _sweep(scenes: Scenes, root: Path, scene: str, frame: int, sensor: str) -> tuple[Path, dict[str, Any]]:
+    """Where a sweep lies, and its row."""
+    rows = scenes.sweeps.filter(
+        (pl.col("scene") == scene) & (pl.col("sensor") == sensor) & (pl.col("frame") == frame)
+    )
+    if rows.is_empty():
+        raise UsageError(f"there is no sweep of sensor {sensor!r} in frame {frame} of scene {scene!r}")
+    row = rows.row(0, named=True)
+    if row.get("path") is None:
+        raise InputError(f"the table does not say where the sweep of frame {frame} lies", where=shown(scene))
+    return confine(_root(root), row["path"]), row
+
+
+def _require_count(count: int, row: dict[str, Any], root: Path) -> None:
+    """Refuse a sweep with another number of points than its row says."""
+    expected = row.get("n_points")
+    if expected is not None and expected != count:
+        message = f"the table promises {expected} points, the file holds {count}"
+        raise InputError(message, where=f"{shown(str(root))}: {shown(row['path'])}")
+
+
+def _still(scenes: Scenes, video: str, frame: int) -> str | None:
+    """Where the picture of a frame lies, in a set of pictures; None of other videos."""
+    if "path" not in scenes.frames.columns:
+        return None
+    rows = scenes.frames.filter((pl.col("video") == video) & (pl.col("frame") == frame))
+    if not rows.is_empty():
+        found: str | None = rows["path"][0]
+        return found
+    stills = scenes.frames.filter((pl.col("video") == video) & pl.col("path").is_not_null())
+    if not stills.is_empty():
+        raise UsageError(f"there is no frame {frame} of video {video!r}, which has {len(stills)} pictures")
+    return None
 
 
 def _name(scenes: Scenes, video: str) -> str:

@@ -52,7 +52,7 @@ def _python(*arguments: str, **environment: str) -> str:
 def test_there_is_something_to_read(native: NativeSet, clean: Scenes) -> None:
     scenes = clean
     assert not scenes.videos.is_empty()
-    assert not (scenes.tubes.is_empty() and scenes.sounds.is_empty())
+    assert not (scenes.tubes.is_empty() and scenes.sounds.is_empty() and scenes.boxes.is_empty())
     assert scenes.rejected.is_empty()
     assert scenes.meta.notes["warnings"] == []
     assert scenes.meta.licence

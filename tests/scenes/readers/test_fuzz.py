@@ -198,6 +198,7 @@ def test_the_sets_are_those_of_the_registry() -> None:
         "flickr_soundnet",
         "hcstvg",
         "jaad",
+        "kitti",
         "label_studio",
         "pie",
         "road",

@@ -161,6 +161,14 @@ READERS: dict[str, Reader] = {
         summary="5,000 pictures with the boxes that several annotators drew around what sounds",
         options={},
     ),
+    "kitti": Reader(
+        module="roadaware.scenes.readers.kitti",
+        datasets=("KITTI",),
+        title="KITTI: object detection (pictures of camera 2, LiDAR sweeps, calibration, labels)",
+        licence="CC BY-NC-SA 3.0",
+        summary="15,000 pictures with a LiDAR sweep each, half of them with boxes of eight classes",
+        options={},
+    ),
     "simulator": Reader(
         module="roadaware.scenes.readers.simulator",
         datasets=("simulator",),

@@ -82,6 +82,13 @@ class ZipSource(Source):
             raise InputError(message, where=self.where(name), hint="fetch the archive again")
         return data
 
+    def _head(self, name: str, count: int) -> bytes:
+        try:
+            with self._archive.open(self._index.members[self.prefix + name]) as stream:
+                return stream.read(count)
+        except (KeyError, *_ZIP_ERRORS) as error:
+            raise InputError("cannot be read", where=self.where(name)) from error
+
 
 @dataclass(frozen=True)
 class _Index:

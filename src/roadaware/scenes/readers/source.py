@@ -97,6 +97,18 @@ class Source(ABC):
         self.digests[name] = digest(data)
         return data
 
+    def head(self, name: str, count: int) -> bytes:
+        """The first bytes of one file, which has no part in `digests`; none of a file that cannot be read.
+
+        Args:
+            name: of the file.
+            count: of bytes, fewer where the file is shorter.
+        """
+        try:
+            return self._head(name, count)
+        except (InputError, OSError, ValueError):
+            return b""
+
     def lend(self, path: Path) -> str:
         """The name under which a file that the user named elsewhere is read as one of the dataset's own."""
         name = os.path.realpath(path)
@@ -131,6 +143,9 @@ class Source(ABC):
 
     @abstractmethod
     def _read(self, name: str) -> bytes: ...
+
+    def _head(self, name: str, count: int) -> bytes:
+        return self._read(name)[:count]
 
     def files(self, folder: str, suffix: str = "") -> list[str]:
         """Names (from the root) of what lies in a folder and ends with the suffix; no folder, no names.
@@ -193,6 +208,13 @@ class FolderSource(Source):
 
     def _read(self, name: str) -> bytes:
         return read_file(confine(self.path, name), self.where(name), self.most_bytes)
+
+    def _head(self, name: str, count: int) -> bytes:
+        path = confine(self.path, name)
+        _require_regular(path.stat(), self.where(name))
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb", buffering=0) as stream:
+            return _drain(stream.read, count)
 
 
 class FileSource(FolderSource):

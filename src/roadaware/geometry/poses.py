@@ -1,0 +1,113 @@
+"""Rigid poses as 4x4 matrices, named target_SE3_source, and what of a box in space a camera sees."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+_RIGID, _UNIT = 1e-3, 1e-2
+_SIGNS = np.array([[x, y, z] for x in (1, -1) for y in (1, -1) for z in (1, -1)], dtype=np.float64)
+_EDGES = np.array([(a, b) for a, b in combinations(range(8), 2) if (_SIGNS[a] != _SIGNS[b]).sum() == 1])
+
+
+def rigid_fault(pose: npt.ArrayLike) -> str:
+    """What is wrong with a pose; empty where it is a rotation and a translation.
+
+    Args:
+        pose: (4, 4).
+
+    >>> rigid_fault(np.diag([1.0, 1.0, -1.0, 1.0]))
+    'its rotation has the determinant -1'
+    """
+    found = np.asarray(pose, dtype=np.float64)
+    if found.shape != (4, 4) or not np.isfinite(found).all():
+        return f"expected (4, 4) finite numbers, found {found.shape}"
+    if np.abs(found[3] - [0, 0, 0, 1]).max() > _RIGID:
+        return f"its last row is {found[3].tolist()}, not 0 0 0 1"
+    turn = found[:3, :3]
+    size = float(np.linalg.det(turn))
+    if abs(size - 1) > _RIGID:
+        return f"its rotation has the determinant {size:.4g}"
+    off = float(np.abs(turn @ turn.T - np.eye(3)).max())
+    return f"its axes are off by {off:.2g} from right angles" if off > _RIGID else ""
+
+
+def inverse(pose: npt.ArrayLike) -> Floats:
+    """(4, 4) the way back.
+
+    Args:
+        pose: (4, 4) rigid.
+    """
+    there = np.asarray(pose, dtype=np.float64)
+    found = np.eye(4)
+    found[:3, :3] = there[:3, :3].T
+    found[:3, 3] = -there[:3, :3].T @ there[:3, 3]
+    return found
+
+
+def from_quaternion(wxyz: npt.ArrayLike, translation: npt.ArrayLike) -> Floats | None:
+    """(4, 4) of a quaternion and a translation; None where the quaternion has no unit length.
+
+    Args:
+        wxyz: (4,) the real part first.
+        translation: (3,) metres.
+
+    >>> from_quaternion([0, 0, 0, 1], [5, 0, 0])[:2].tolist()
+    [[-1.0, 0.0, 0.0, 5.0], [0.0, -1.0, 0.0, 0.0]]
+    """
+    parts = np.asarray(wxyz, dtype=np.float64)
+    size = float(np.sqrt((parts * parts).sum()))
+    if not abs(size - 1) <= _UNIT:
+        return None
+    w, x, y, z = parts / size
+    found = np.eye(4)
+    found[:3, :3] = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+        [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+        [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+    ]
+    found[:3, 3] = translation
+    return found
+
+
+def seen_bounds(
+    camera_SE3_box: npt.ArrayLike,  # noqa: N803, the project's way to name transforms
+    sizes: npt.ArrayLike,
+    lens: npt.ArrayLike,
+    picture: tuple[int, int],
+    *,
+    near_m: float = 0.1,
+) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """(n, 4) x1, y1, x2, y2 around boxes in space, cut to the picture, and (n,) whether there is anything.
+
+    Edges that pass the plane before the camera are cut there, so that a box beside the camera has bounds too.
+
+    Args:
+        camera_SE3_box: (n, 4, 4) poses of the boxes' middles in the camera's frame, z ahead.
+        sizes: (n, 3) lengths along the boxes' own axes, in metres.
+        lens: (3, 3) camera matrix.
+        picture: its width and height in pixels.
+        near_m: what is less than this before the camera is not seen.
+    """
+    poses = np.asarray(camera_SE3_box, dtype=np.float64).reshape(-1, 4, 4)
+    half = np.asarray(sizes, dtype=np.float64).reshape(-1, 1, 3) / 2 * _SIGNS
+    corners = np.einsum("nij,nkj->nki", poses[:, :3, :3], half) + poses[:, None, :3, 3]
+    first, last = corners[:, _EDGES[:, 0]], corners[:, _EDGES[:, 1]]
+    fall = last[..., 2] - first[..., 2]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.clip((near_m - first[..., 2]) / fall, 0, 1)
+        cut = first + share[..., None] * (last - first)
+    crosses = (first[..., 2] < near_m) != (last[..., 2] < near_m)
+    places = np.concatenate([corners, cut], axis=1)
+    held = np.concatenate([corners[..., 2] >= near_m, crosses], axis=1)
+    matrix = np.asarray(lens, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        pixels = (places @ matrix.T)[..., :2] / places[..., 2:]
+    low = np.where(held[..., None], pixels, np.inf).min(axis=1, initial=np.inf)
+    high = np.where(held[..., None], pixels, -np.inf).max(axis=1, initial=-np.inf)
+    edges = np.concatenate([np.clip(low, 0, picture), np.clip(high, 0, picture)], axis=1)
+    there = held.any(axis=1) & (edges[:, 2] > edges[:, 0]) & (edges[:, 3] > edges[:, 1])
+    return np.where(there[:, None], edges, 0.0), there

@@ -1,0 +1,123 @@
+"""Drives with cameras and a LiDAR, collected row by row from any dataset and made into tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.scenes.checks import empty_table
+from roadaware.scenes.readers.findings import Findings
+
+Floats = npt.NDArray[np.float64]
+KIND = "object"
+"""The kind of label that says what a box is."""
+_VIDEOS: dict[str, Any] = {
+    **dict.fromkeys(("video", "scene"), pl.String),
+    **dict.fromkeys(("width_px", "height_px"), pl.Int64),
+    "fps": pl.Float32,
+    "n_frames": pl.Int64,
+    "sensor": pl.String,
+    "splits": pl.List(pl.String),
+}
+_FRAMES: dict[str, Any] = {
+    "video": pl.String,
+    "frame": pl.Int64,
+    "t_s": pl.Float32,
+    "annotated": pl.Boolean,
+    "path": pl.String,
+    "world_SE3_ego": pl.List(pl.Float32),
+}
+_BOXES: dict[str, Any] = {
+    "box": pl.Int64,
+    "video": pl.String,
+    **dict.fromkeys(("frame", "tube"), pl.Int64),
+    **dict.fromkeys(("x1_px", "y1_px", "x2_px", "y2_px"), pl.Float32),
+    "occlusion": pl.String,
+    "ignore": pl.Boolean,
+}
+_SENSORS: dict[str, Any] = {
+    **dict.fromkeys(("scene", "sensor"), pl.String),
+    "from_frame": pl.Int64,
+    **dict.fromkeys(("intrinsics", "ego_SE3_sensor"), pl.List(pl.Float32)),
+    "layout": pl.String,
+}
+_SWEEPS: dict[str, Any] = {
+    **dict.fromkeys(("scene", "sensor"), pl.String),
+    "frame": pl.Int64,
+    "path": pl.String,
+    "fields": pl.String,
+    "t_s": pl.Float32,
+    "world_SE3_ego": pl.List(pl.Float32),
+}
+_TUBES: dict[str, Any] = {"tube": pl.Int64, **dict.fromkeys(("video", "name"), pl.String)}
+_LABELS: dict[str, Any] = {"box": pl.Int64, "kind": pl.String, "label": pl.Int64}
+
+
+class RowError(Exception):
+    """Why a row is refused."""
+
+
+@dataclass
+class Sensed:
+    """Rows of the tables; what a row does not hold is null.
+
+    Args:
+        findings: counts what is read, and takes what is refused.
+        own: further columns of `boxes`, with their types.
+    """
+
+    findings: Findings
+    own: dict[str, Any] = field(default_factory=dict)
+    videos: list[dict[str, Any]] = field(default_factory=list)
+    frames: list[dict[str, Any]] = field(default_factory=list)
+    boxes: list[dict[str, Any]] = field(default_factory=list)
+    sensors: list[dict[str, Any]] = field(default_factory=list)
+    sweeps: list[dict[str, Any]] = field(default_factory=list)
+    _tubes: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def tube(self, video: str, name: str) -> int:
+        """The number of a track of a video, by its own name."""
+        return self._tubes.setdefault((video, name), len(self._tubes))
+
+    def add_box(self, label: str, **row: Any) -> None:
+        """One box with what it is, counted as read."""
+        self.findings.read["boxes"] += 1
+        self.boxes.append({"label": label, **row})
+
+    def tables(self, labels: tuple[str, ...]) -> dict[str, pl.DataFrame]:
+        """The tables of Scenes.
+
+        Args:
+            labels: the vocabulary of what boxes are.
+        """
+        places = {label: place for place, label in enumerate(labels)}
+        numbered = [{"box": number, **row} for number, row in enumerate(self.boxes)]
+        of = [{"box": row["box"], "kind": KIND, "label": places[row["label"]]} for row in numbered]
+        tubes = [
+            {"tube": number, "video": video, "name": name} for (video, name), number in self._tubes.items()
+        ]
+        found = {
+            "videos": _table("videos", self.videos, _VIDEOS),
+            "frames": _table("frames", self.frames, _FRAMES),
+            "boxes": _table("boxes", numbered, {**_BOXES, **self.own}),
+            "labels": _table("labels", of, _LABELS),
+            "tubes": _table("tubes", tubes, _TUBES),
+            "sensors": _table("sensors", self.sensors, _SENSORS),
+            "sweeps": _table("sweeps", self.sweeps, _SWEEPS),
+        }
+        for name in ("videos", "frames", "tubes", "sensors", "sweeps"):
+            self.findings.read[name] += len(found[name])
+        return found
+
+
+def flat(pose: Floats | None) -> list[float] | None:
+    """A matrix row by row, as tables hold it."""
+    return None if pose is None else [float(each) for each in np.asarray(pose, dtype=np.float64).ravel()]
+
+
+def _table(name: str, rows: list[dict[str, Any]], schema: dict[str, Any]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=schema) if rows else empty_table(name)
