@@ -24,8 +24,6 @@ TURN = np.radians(35.0)
 """Everybody is turned by at most so much from the straight way over the road, or from its opposite."""
 WAVING = 0.7
 """Share of people who raise their right hand, to the driver or to somebody behind them."""
-STEP_S = (0.72, 0.9)
-"""When those who cross step on the road, as shares of the scene."""
 LEAST_S = 2.0
 _GAINED_MPS2 = 4.0
 _TURNED_RAD_S = 3.0
@@ -73,7 +71,6 @@ class Stand:
         waves: whether they raise their right hand.
         gaze: of the head, radians.
         phase: of their pose, radians; they hold it until they set off.
-        step: share of the scene after which they would step on the road.
         crosses: whether they do.
         onlookers: of ten, how many would say that they want to.
     """
@@ -85,7 +82,6 @@ class Stand:
     waves: bool
     gaze: float
     phase: float
-    step: float
     crosses: bool
     onlookers: int
 
@@ -93,13 +89,15 @@ class Stand:
 def make_kerb(
     config: SceneConfig, conditions: Conditions, name: str, seed: int, rng: np.random.Generator
 ) -> Episode:
-    """People at a kerb; until a second before the first step nothing of their boxes tells who will cross.
+    """People at a kerb; until a second before the end nothing of their boxes tells who will cross.
 
     The own vehicle stands across a road with two lanes each way and looks at the pavement on its other side.
     A coin decides for each of `behaviour.crowd` people whether they cross. Those who do face the road, the
     others the houses; place, stature, clothes, angle and gesture are drawn before. A body that is turned by
     half a turn about the middle of its soles has the mirror image of its outline, and what is placed is the
-    middle of that.
+    middle of that. Whoever crosses steps on the road in the last frame, where protocols put the event of all
+    others: else the tremor of the camera, which depends on the frame alone, would tell when a sample was cut,
+    and so whose it is.
 
     Args:
         config: what is made up.
@@ -144,7 +142,6 @@ def draw_stands(config: SceneConfig, rng: np.random.Generator) -> list[Stand]:
             bool(rng.random() < WAVING),
             float(rng.uniform(-0.35, 0.35)),
             float(rng.uniform(0.0, 2.0 * np.pi)),
-            float(rng.uniform(*STEP_S)),
             False,
             0,
         )
@@ -251,8 +248,7 @@ def _way(stand: Stand, n: int, fps: float) -> tuple[int, Floats]:
     t = np.arange(n) / fps
     gained = pace / _GAINED_MPS2
     far = np.where(t < gained, 0.5 * _GAINED_MPS2 * t**2, pace * (t - 0.5 * gained))
-    needed = int(np.argmax(far > stand.behind_m))
-    begin = max(0, min(round(stand.step * n), n - 1) - needed)
+    begin = n - 1 - int(np.argmax(far > stand.behind_m))
     if not stand.crosses:
         return begin, np.zeros(n)
     return begin, np.concatenate([np.zeros(begin), far[: n - begin]])

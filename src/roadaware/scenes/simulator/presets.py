@@ -45,7 +45,7 @@ PRESETS: Mapping[str, SceneConfig] = {
     "kerb@1": SceneConfig(
         preset="kerb",
         name="kerb@1",
-        seconds=3.2,
+        seconds=2.4,
         camera=CameraConfig(width_px=480, height_px=160, fps=15.0, fov_deg=41.0, pitch_deg=-2.8),
         sound=False,
         conditions=Conditions("day", "overcast"),
