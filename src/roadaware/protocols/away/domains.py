@@ -89,8 +89,8 @@ def domain_of(name: str, root: str | None, data: Path | None) -> Domain:
             f"thirtieths of a second; take crossing@1"
         )
     what = f"simulator, {config.name}"
-    place = None if root is None else Path(root).absolute()
-    return Domain(name, "simulator", place, _SIMULATED, what)
+    made = None if root is None else Path(root).absolute()
+    return Domain(name, "simulator", made, _SIMULATED, what)
 
 
 def prepare(
