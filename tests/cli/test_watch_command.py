@@ -43,7 +43,7 @@ class Slow:
     def finish(self):
         return []
 
-watch.detector_of = lambda files: Slow()
+watch.detector_of = lambda *given: Slow()
 """
 RUN = STUB + "import sys\nfrom roadaware.cli import main\nsys.exit(main(sys.argv[1:]))\n"
 
@@ -70,7 +70,7 @@ class Stub:
 
 @pytest.fixture
 def stub(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "detector_of", lambda files: Stub())
+    monkeypatch.setattr(command, "detector_of", lambda *given: Stub())
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,13 @@ import numpy.typing as npt
 
 from roadaware.models.detector import FrameDetections
 from roadaware.online.cameras import Shot
-from roadaware.online.frames import SourceFrame
+from roadaware.online.config import WatchConfig
+from roadaware.online.events import Event
+from roadaware.online.frames import Source, SourceFrame
 from roadaware.online.outcomes import Ending, Outcomes
+from roadaware.online.run_folder import RunFolder, prepare
+from roadaware.online.watch import Progress, watch
+from roadaware.online.watcher import Last, Seen
 from roadaware.scenes.media import VideoWriter
 
 KINDS = {"agent": ("Ped", "Car"), "action": ("Stop", "Mov", "Turn")}
@@ -131,6 +136,26 @@ class Listed:
         pass
 
 
+class Kept:
+    """An output that keeps everything."""
+
+    def __init__(self) -> None:
+        self.seen: list[Seen] = []
+        self.events: list[Event] = []
+        self.last: Last | None = None
+
+    def add(self, seen: Seen) -> None:
+        self.seen.append(seen)
+        self.events += seen.events
+
+    def add_events(self, events: Sequence[Event]) -> None:
+        self.events += events
+
+    def end(self, last: Last) -> None:
+        self.last = last
+        self.events += last.events
+
+
 class Connection:
     """A camera's stream: gives shots; an error or a function among them is raised or called."""
 
@@ -170,3 +195,13 @@ def write_film(path: Path, frames: int = 24, fps: float = 12.0, sound_rate: int 
                 tone = 0.4 * np.sin(2 * np.pi * (300 + 200 * at) * at)
                 film.write_sound(np.stack([tone, tone], axis=1).astype(np.float32))
     return path
+
+
+def kept_run(
+    folder: Path, source: Source, detector: Scripted, clock: FakeClock, config: WatchConfig | None = None
+) -> tuple[RunFolder, Progress]:
+    """A watch into a new folder, with the pictures themselves as its film."""
+    config = config or WatchConfig()
+    prepare(folder)
+    kept = RunFolder(folder, source, detector, config, clock, draw=lambda seen: seen.frame.picture)
+    return kept, watch(source, detector, config, kept, clock=clock)

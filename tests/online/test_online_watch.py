@@ -2,59 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
-from online_stubs import AV, KINDS, FakeClock, Listed, Scripted, answer, crowd, one_car, picture, write_film
+from online_stubs import FakeClock, Kept, Listed, Scripted, answer, kept_run, one_car, picture
 
-from roadaware.errors import DamagedError, DiskError, InputError, UsageError
+from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig
-from roadaware.linking.link import link
 from roadaware.models.detector import FrameDetections
 from roadaware.online.config import WatchConfig
-from roadaware.online.events import Event, EventWriter, read_events
-from roadaware.online.film import Film
+from roadaware.online.events import read_events
 from roadaware.online.frames import Source, SourceFrame
 from roadaware.online.labels import LabelRule, Smoothed
 from roadaware.online.realtime import Realtime
-from roadaware.online.run_folder import RunFolder, prepare
-from roadaware.online.sources import open_source
-from roadaware.online.tables import TableWriter, recovered
 from roadaware.online.tubes import LiveTube
 from roadaware.online.watch import Progress, watch
-from roadaware.online.watcher import Last, Seen
 from roadaware.scenes.dense import Layout
-from roadaware.scenes.media import VideoReader, read_sound
-from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.store import open_predictions
-from roadaware.tasks.road_events import claims_of
 
 QUICK = LabelRule(on=0.5, off=0.3, margin=0.1, smooth_s=0.0)
-
-
-class Kept:
-    """An output that keeps everything."""
-
-    def __init__(self) -> None:
-        self.seen: list[Seen] = []
-        self.events: list[Event] = []
-        self.last: Last | None = None
-
-    def add(self, seen: Seen) -> None:
-        self.seen.append(seen)
-        self.events += seen.events
-
-    def add_events(self, events: Sequence[Event]) -> None:
-        self.events += events
-
-    def end(self, last: Last) -> None:
-        self.last = last
-        self.events += last.events
 
 
 def watched(
@@ -155,18 +124,26 @@ def test_a_detector_that_answers_late_is_asked_for_the_rest_and_its_delay_is_tol
     assert [seen.latency_s for seen in plain.seen] == [0.0] * 12
 
 
-def test_an_annotator_is_asked_of_every_tube_in_every_frame() -> None:
-    asked: list[tuple[int, int]] = []
+def test_annotators_are_asked_once_a_frame_and_their_news_are_events() -> None:
+    asked: list[tuple[int, list[int]]] = []
 
-    def crossing(tube: LiveTube, frame: SourceFrame) -> dict[str, float]:
-        asked.append((tube.number, frame.number))
-        return {"crossing": frame.number / 10}
+    def crossing(tubes: Sequence[LiveTube], frame: SourceFrame) -> list[tuple[LiveTube, str]]:
+        asked.append((frame.number, [tube.number for tube in tubes]))
+        for tube in tubes:
+            tube.notes["crossing"] = frame.number / 10
+        return [(tube, "news") for tube in tubes if frame.number in (1, 2, 4)]
 
-    kept, _ = watched(Scripted(one_car), range(5), annotators=[crossing])
-    assert asked == [(0, number) for number in range(5)]
-    assert [event["notes"] for event in kept.events if event["tube"] == 0] == [
-        {"crossing": 0.2},
-        {"crossing": 0.4},
+    def car(frame: int) -> FrameDetections:
+        return one_car(frame) if frame != 3 else answer(frame, [], [])
+
+    kept, _ = watched(Scripted(car), range(6), annotators=[crossing])
+    assert asked == [(n, [0] if n != 3 else []) for n in range(6)]
+    said = [(event["event"], event["frame"], event["notes"]) for event in kept.events if event["tube"] == 0]
+    # News of a tube that is not told yet is in its beginning.
+    assert said == [
+        ("begin", 2, {"crossing": 0.2}),
+        ("news", 4, {"crossing": 0.4}),
+        ("end", 5, {"crossing": 0.5}),
     ]
 
 
@@ -236,7 +213,7 @@ def test_a_detector_that_fails_takes_nothing_of_what_was_seen_with_it(tmp_path: 
 
     clock = FakeClock()
     with pytest.raises(RuntimeError, match="out of memory"):
-        _run(tmp_path / "run", Listed(range(20), clock), Scripted(found), clock)
+        kept_run(tmp_path / "run", Listed(range(20), clock), Scripted(found), clock)
     assert len(open_predictions(tmp_path / "run" / "predictions").frames) == 7
     assert list(read_events(tmp_path / "run" / "events.jsonl"))[-1]["event"] == "end"
 
@@ -293,197 +270,5 @@ def test_configs_that_make_no_sense_are_refused() -> None:
         LabelRule(on=0.2, off=0.3)
     assert WatchConfig().linker_at(12.0) == LinkerConfig.default()
     assert WatchConfig().linker_at(30.0).jump_gap == 10
-
-
-# The folder ------------------------------------------------------------------------------------------------
-
-
-def _run(
-    folder: Path, source: Source, detector: Scripted, clock: FakeClock, config: WatchConfig | None = None
-) -> tuple[RunFolder, Progress]:
-    config = config or WatchConfig()
-    prepare(folder)
-    kept = RunFolder(folder, source, detector, config, clock, draw=lambda seen: seen.frame.picture)
-    return kept, watch(source, detector, config, kept, clock=clock)
-
-
-@pytest.mark.parametrize(
-    ("config", "delay"),
-    [
-        (LinkerConfig.default(), 0),
-        (LinkerConfig.reference(), 0),
-        (replace(LinkerConfig.default("ucf24"), gaps="keep", cost="ioul2"), 3),
-    ],
-    ids=["default", "reference", "trimmed"],
-)
-def test_tables_are_those_of_the_offline_linker_on_the_frames_that_arrived(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: LinkerConfig, delay: int
-) -> None:
-    monkeypatch.setattr("roadaware.online.tables._ROWS", 97)
-    clock, rng = FakeClock(), np.random.default_rng(0)
-    numbers = np.flatnonzero(rng.random(140) < 0.85)
-    numbers = numbers[(numbers < 60) | (numbers > 75)].tolist()
-    detector = Scripted(crowd(3), delay=delay)
-    watching = WatchConfig(linker=config)
-    _run(tmp_path / "run", Listed(numbers, clock), detector, clock, watching)
-    tables = open_predictions(tmp_path / "run" / "predictions")
-    plain = claims_of({"listed": [crowd(3)(n) for n in range(len(numbers))]}, _classes())
-    real = pl.Series(numbers)
-    claims = Predictions(
-        boxes=plain.boxes.with_columns(
-            frame=real.gather(plain.boxes["frame"]), ready_s=tables.boxes["ready_s"][: len(plain.boxes)]
-        ),
-        frames=plain.frames.with_columns(frame=real, t_s=(real / 12.0).cast(pl.Float32)),
-        meta=plain.meta,
-    )
-    expected = link(claims, watching.linker_at(12.0))
-    assert len(expected.tubes) > 20
-    for name in ("boxes", "tubes", "tube_labels"):
-        ours, theirs = getattr(tables, name), getattr(expected, name)
-        assert ours.select(theirs.columns).equals(theirs), name
-    assert tables.meta.notes["linker"] == expected.meta.notes["linker"]
-    assert tables.frames.select(expected.frames.columns).equals(expected.frames)
-    # The number of a tube in the events is the name of the path in the tables.
-    paths = tables.tubes.filter(pl.col("parent").is_null())
-    ends = {
-        event["tube"]: event
-        for event in read_events(tmp_path / "run" / "events.jsonl")
-        if event["tube"] is not None
-    }
-    for row in paths.iter_rows(named=True):
-        if int(row["name"]) in ends:
-            assert ends[int(row["name"])]["first_frame"] == row["start_frame"]
-
-
-def _classes() -> object:
-    from roadaware.tasks.road_events import Classes
-
-    return Classes(KINDS, AV)
-
-
-def test_a_run_holds_events_tables_film_and_summary(tmp_path: Path) -> None:
-    clock = FakeClock()
-    path = write_film(tmp_path / "drive.mp4", frames=60, sound_rate=8000)
-    source = open_source(path, clock=clock)
-    kept, progress = _run(tmp_path / "run", source, Scripted(one_car), clock)
-    summary = kept.summarise(progress)
-    assert summary["files"] == ["events.jsonl", "predictions", "video.mp4", "summary.json"]
-    assert summary == json.loads((tmp_path / "run" / "summary.json").read_text())
-    assert (summary["frames"], summary["tubes"], summary["ended"]["reason"]) == (60, 1, "end")
-    assert [event["event"] for event in read_events(tmp_path / "run" / "events.jsonl")][-1] == "end"
-    tables = open_predictions(tmp_path / "run" / "predictions")
-    row = tables.videos.row(0, named=True)
-    assert (row["video"], row["width_px"], row["height_px"], row["n_frames"]) == ("drive", 64, 48, 60)
-    assert row["path"] == "drive.mp4"
-    with VideoReader(tmp_path / "run" / "video.mp4") as film:
-        assert len(film) == 60
-        assert np.abs(film.frame(30).astype(int) - picture(30)).mean() < 6
-    given, ours = read_sound(path, 0, 4.9)[0], read_sound(tmp_path / "run" / "video.mp4", 0, 4.9)[0]
-    n = min(len(given), len(ours))
-    assert n > 4.8 * 8000
-    # In step to within a millisecond: the best lag of one to the other is none.
-    lags = range(-40, 41, 8)
-    fits = [
-        float(np.corrcoef(given[4000 : n - 4000, 0], ours[4000 + lag : n - 4000 + lag, 0])[0, 1])
-        for lag in lags
-    ]
-    assert lags[int(np.argmax(fits))] == 0
-    assert max(fits) > 0.9
-
-
-def test_a_film_keeps_the_pace_of_its_stream(tmp_path: Path) -> None:
-    """Frames that did not arrive are filled by the one before; a pause of an hour is not."""
-    film = Film(tmp_path / "a.mp4", 10.0)
-    for time in (0.0, 0.1, 0.6, 0.7, 3600.7, 3600.8):
-        film.write(picture(round(time * 10) % 100), time)
-    assert film.close()
-    with VideoReader(tmp_path / "a.mp4") as reader:
-        assert len(reader) == 1 + 5 + 1 + 100 + 1 + 1
-        assert np.abs(reader.frame(4).astype(int) - picture(1)).mean() < 6
-
-
-def test_a_folder_is_taken_over_only_where_all_in_it_is_ours(tmp_path: Path) -> None:
-    clock = FakeClock()
-    _run(tmp_path / "run", Listed(range(5), clock), Scripted(one_car), clock)
-    with pytest.raises(UsageError, match="--overwrite"):
-        prepare(tmp_path / "run")
-    (tmp_path / "run" / "mine.txt").write_text("mine")
-    with pytest.raises(UsageError, match=r"mine\.txt"):
-        prepare(tmp_path / "run", overwrite=True)
-    (tmp_path / "run" / "mine.txt").unlink()
-    prepare(tmp_path / "run", overwrite=True)
-    assert not list((tmp_path / "run").iterdir())
-
-
-class _Full:
-    """A disk that takes no more after so many writes."""
-
-    def __init__(self, writes: int) -> None:
-        self.left = writes
-
-    def __call__(self, *_: object) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise DiskError("no space left")
-
-
-@pytest.mark.parametrize("part", ["film", "events"])
-def test_a_full_disk_ends_the_watch_and_keeps_the_rest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
-) -> None:
-    clock, full = FakeClock(), _Full(6)
-    name = {"film": "roadaware.online.film.Film.write", "events": "roadaware.online.events.EventWriter.write"}
-    monkeypatch.setattr(name[part], full)
-    kept, progress = _run(tmp_path / "run", Listed(range(40), clock), Scripted(one_car), clock)
-    assert progress.ending is not None
-    assert progress.ending.reason == "disk"
-    tables = open_predictions(tmp_path / "run" / "predictions")
-    assert len(tables.frames) in (6, 7)
-    summary = kept.summarise(progress)
-    assert summary["ended"]["reason"] == "disk"
-    assert ("video.mp4" in summary["files"]) == (part == "events")
-
-
-def test_what_a_killed_watch_left_can_be_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("roadaware.online.tables._FRAMES", 10)
-    clock, kept = FakeClock(), Kept()
-    watch(Listed(range(35), clock), Scripted(one_car), WatchConfig(), kept, clock=clock)
-    tables = TableWriter(tmp_path / "parts", _classes(), "drive", WatchConfig().linker, clock)  # type: ignore[arg-type]
-    for seen in kept.seen:
-        tables.add(seen)
-    found = recovered(tmp_path / "parts")  # nothing was finished
-    assert found.frames["frame"].to_list() == list(range(30))
-    assert len(found.tubes.filter(pl.col("parent").is_null())) == 1
-    with pytest.raises(InputError):
-        recovered(tmp_path)
-
-
-def test_a_last_line_that_was_cut_off_is_passed_over(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
-    writer = EventWriter(path, FakeClock())
-    writer.write([{"event": "begin", "tube": n} for n in range(3)])
-    writer.close()
-    whole = path.read_bytes()
-    for cut in range(len(whole)):
-        path.write_bytes(whole[:cut])
-        assert len(list(read_events(path))) == whole[:cut].count(b"\n")
-    path.write_bytes(b'{"event": "be\n' + whole)
-    with pytest.raises(DamagedError, match=":1"):
-        list(read_events(path))
-    with pytest.raises(InputError):
-        list(read_events(tmp_path / "absent"))
-
-
-def test_events_are_flushed_to_the_disk_once_a_second(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    synced: list[float] = []
-    clock = FakeClock()
-    monkeypatch.setattr("os.fsync", lambda _: synced.append(clock.now))
-    writer = EventWriter(tmp_path / "events.jsonl", clock)
-    for _ in range(40):
-        clock.sleep(0.1)
-        writer.write([{"event": "update"}])
-    assert len(synced) == pytest.approx(4, abs=1)
-    writer.close()
-    assert clock.now - synced[-1] < 1e-9
+    with pytest.raises(UsageError, match="fps"):
+        WatchConfig(fps=0.0)

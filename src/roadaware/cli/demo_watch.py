@@ -93,6 +93,7 @@ def _watched(
 ) -> dict[str, dict[str, Any]]:
     """Video to the summary of its watch; the tables of all of them are saved as one set."""
     from roadaware.cli.watch import detector_of, drawing_of, linker_of, watched
+    from roadaware.cli.watch_crossing import annotator_of
     from roadaware.online.clock import SystemClock
     from roadaware.online.config import WatchConfig
     from roadaware.online.run_folder import prepare
@@ -109,7 +110,8 @@ def _watched(
         with closing(open_source(video_path(scenes, truth, name), clock=clock)) as source:
             prepare(root / name)
             draw = drawing_of(detector)
-            found[name] = watched(source, detector, config, root / name, clock, draw, name)
+            crossing = annotator_of((), detector, clock)
+            found[name] = watched(source, detector, config, root / name, clock, draw, name, crossing)
         tables.append(open_predictions(root / name / TABLES))
     save(concat(tables), root / TABLES, overwrite=True)
     return found

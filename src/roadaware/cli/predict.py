@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from roadaware.cli import console, output, text
+from roadaware.cli.devices import Device, Precision, place_of
 from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import (
     USUAL,
@@ -24,6 +25,8 @@ from roadaware.cli.options import (
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
+    import torch
+
     from roadaware.cli.predict_videos import Asked
     from roadaware.models.detector import FrameDetections
     from roadaware.models.retinanet3d.rule import DetectRule
@@ -50,7 +53,6 @@ _BATCH = "Clips, or frames of a causal network, that are looked at together."
 _OBJECTS = "Folder of an object detector of transformers: its boxes, scored by the network."
 _MEAN = "What is averaged of several networks."
 _USUAL = ("model.safetensors", "model")
-_DEVICE = "auto, cpu, cuda or cuda:N."
 
 
 def predict(
@@ -71,7 +73,8 @@ def predict(
     batch: Annotated[int, Parameter(help=_BATCH, validator=between(1, 4096))] = 1,
     objects: Annotated[Path | None, Parameter(help=_OBJECTS)] = None,
     mean: Annotated[Literal["logits", "probabilities"], Parameter(help=_MEAN)] = "logits",
-    device: Annotated[str, Parameter(help=_DEVICE)] = "auto",
+    device: Device = "auto",
+    precision: Precision = "fp32",
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help="Exit with 1 if a video was refused."), Switch] = False,
     common: Common = USUAL,
@@ -98,10 +101,10 @@ def predict(
     check_folder(folder, overwrite=overwrite)
     output.check_folder(folder)
     with console.working("opening the detector"):
-        detector = _opened(weights, rule, objects, mean, clip, batch, device)
+        detector = _opened(weights, rule, objects, mean, clip, batch, place_of(device, precision))
     with console.working("opening the videos"):
         asked = asked_videos(videos, reader, split, media, films)
-    settings = _settings(weights, rule, objects, mean, detector)
+    settings = _settings(weights, rule, objects, mean, detector, precision)
     run = _begun(folder, settings, detector, asked.scenes.meta if asked.scenes else None, overwrite)
     looked = _looked(run, detector, asked)
     run.finish(asked.order)
@@ -129,24 +132,14 @@ def _opened(
     mean: Literal["logits", "probabilities"],
     clip: int | None,
     batch: int,
-    device: str,
+    place: tuple[torch.device, torch.dtype],
 ) -> VideoDetector:
-    import torch
-
     from roadaware.models.opening import open_videos
 
     if clip is not None and not 1 <= clip <= 1024:
         raise UsageError(f"--clip is a number of frames, 8 or 32 as published, not {clip}")
-    chosen = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
-    try:
-        place = torch.device(chosen)
-        torch.zeros(1, device=place)
-    except (RuntimeError, AssertionError) as error:
-        why = (str(error).splitlines() or [""])[0]
-        raise UsageError(f"--device {device} cannot be used: {why}") from error
-    found = open_videos(
-        weights, rule, objects=objects, mean=mean, window=clip or 8, batch=batch, device=place
-    )
+    more: dict[str, Any] = {"window": clip or 8, "batch": batch, "device": place[0], "dtype": place[1]}
+    found = open_videos(weights, rule, objects=objects, mean=mean, **more)
     if clip is not None and found.causal:
         raise UsageError("--clip is for networks that look ahead; this detector answers frame by frame")
     return found
@@ -158,6 +151,7 @@ def _settings(
     objects: Path | None,
     mean: str,
     detector: VideoDetector,
+    precision: str,
 ) -> dict[str, Any]:
     """What the detections depend on; where and how many at a time they are made is not among it."""
     from roadaware.config import to_dict
@@ -170,6 +164,8 @@ def _settings(
         found["mean"] = mean
     if not detector.causal:
         found["clip"] = detector.window
+    if precision != "fp32":
+        found["precision"] = precision
     return found
 
 

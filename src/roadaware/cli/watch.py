@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, text
+from roadaware.cli.devices import Device, Precision, place_of
 from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, Switch
 from roadaware.cli.patience import patient
+from roadaware.cli.watch_crossing import INSTALLED, CrossingOption, annotator_of
 from roadaware.cli.watch_line import LiveLine
 from roadaware.errors import DamagedError, DiskError, InputError, UsageError
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from roadaware.models.detector import Detector
     from roadaware.online.clock import Clock
     from roadaware.online.config import WatchConfig
+    from roadaware.online.crossing import CrossingAnnotator
     from roadaware.online.frames import Source
     from roadaware.online.outcomes import Ending
     from roadaware.online.run_folder import Drawing
@@ -70,7 +73,10 @@ def watch(
     threshold: Annotated[float, Parameter(help=_THRESHOLD)] = 0.2,
     label_threshold: Annotated[float, Parameter(help=_LABEL)] = 0.3,
     iou: Annotated[float | None, Parameter(help=_IOU)] = None,
+    crossing: CrossingOption = (),
     threads: Annotated[int, Parameter(help=_THREADS)] = 0,
+    device: Device = "auto",
+    precision: Precision = "fp32",
     rescale: Annotated[bool, Parameter(help=_RESCALE), Switch] = False,
     overwrite: Overwrite = False,
     common: Common = USUAL,
@@ -79,7 +85,8 @@ def watch(
 
     Writes events.jsonl as things happen, one JSON object per change, and at the end the tables `evaluate`
     takes (predictions/), an annotated film with the sound of the source (video.mp4) and summary.json. Ctrl-C
-    ends it with everything saved.
+    ends it with everything saved. With --crossing each pedestrian is given a probability of crossing and a
+    region of risk, in every frame (crossing.parquet).
 
     For example:
 
@@ -102,16 +109,17 @@ def watch(
     files = list(weights) or [installed_weights()]
     clock = SystemClock()
     with closing(open_source(source, fps, clock=clock)) as opened:
-        detector = detector_of(files)
+        detector = detector_of(files, device, precision)
         if threads:
             _use_threads(threads)
-        config = replace(config, linker=linker_of(files, iou))
+        config = replace(config, linker=linker_of(files, iou), fps=fps)
+        annotator = annotator_of(crossing, detector, clock)
         paced: Source = Realtime(opened, clock) if realtime and not opened.live else opened
         folder = out or Path("runs") / f"watch-{_stem(opened)}"
         _apart(folder, opened)
         prepare(folder, overwrite=overwrite)
         draw = None if no_video else drawing_of(detector)
-        found = watched(paced, detector, config, folder, clock, draw, name)
+        found = watched(paced, detector, config, folder, clock, draw, name, annotator)
     return Outcome(_text(found, folder), {"folder": str(folder), **found})
 
 
@@ -122,7 +130,7 @@ def installed_weights() -> Path:
         UsageError: if none came with it, or there are several.
     """
     folder = Path(__file__).resolve().parent.parent / "weights"
-    found = sorted(folder.glob("*.safetensors"))
+    found = sorted(path for path in folder.glob("*.safetensors") if path.name not in INSTALLED)
     if not found:
         raise UsageError(
             "no detector came with this installation; name one with --weights\n  `roadaware train "
@@ -158,7 +166,7 @@ def _config(
     )
 
 
-def detector_of(files: Sequence[Path]) -> Detector:
+def detector_of(files: Sequence[Path], device: str = "cpu", precision: str = "fp32") -> Detector:
     """What watches: a network, several, or an object detector.
 
     A small network is run on one thread: threads that wait for each other after every layer of a few
@@ -166,15 +174,18 @@ def detector_of(files: Sequence[Path]) -> Detector:
 
     Args:
         files: as of `--weights`.
+        device: as of `--device`.
+        precision: as of `--precision`.
 
     Raises:
-        UsageError: if they do not go together.
+        UsageError: if they do not go together, or the device cannot be used.
         InputError: if one cannot be read, or is none of ours.
     """
     from roadaware.models.opening import open_stream
 
     with console.working("opening the detector"):
-        detector = open_stream(files)
+        place, dtype = place_of(device, precision)
+        detector = open_stream(files, device=place, dtype=dtype)
     if len(files) == 1 and files[0].is_file() and files[0].stat().st_size < _SMALL_BYTES:
         _use_threads(1)
     return detector
@@ -234,6 +245,7 @@ def watched(
     clock: Clock,
     draw: Drawing | None,
     video: str | None = None,
+    annotator: CrossingAnnotator | None = None,
 ) -> dict[str, Any]:
     """Watch a source to its end, as the command does.
 
@@ -245,6 +257,7 @@ def watched(
         clock: of the source too.
         draw: makes a frame of the film; None for no film.
         video: what the tables call it; the name of its file where None.
+        annotator: says who may cross; of this watch alone.
 
     Returns:
         What came of it, as in the summary.
@@ -258,8 +271,10 @@ def watched(
     from roadaware.online.watch import watch as run
 
     with patient() as asked, LiveLine(source) as line:
-        kept = RunFolder(folder, source, detector, config, clock, draw, video)
-        done = run(source, detector, config, kept, clock=clock, stopped=asked, tick=line.show)
+        kept = RunFolder(folder, source, detector, config, clock, draw, video, annotator)
+        more: dict[str, Any] = {"stopped": asked, "tick": line.show}
+        more["annotators"] = [] if annotator is None else [annotator]
+        done = run(source, detector, config, kept, clock=clock, **more)
         line.close()
         found = kept.summarise(done)
     if asked():
@@ -287,7 +302,20 @@ def _text(found: dict[str, Any], folder: Path) -> str:
         ("latency p50 and p99, ms", f"{latency['p50'] or 0:.0f}, {latency['p99'] or 0:.0f}"),
         ("tubes", f"{found['tubes']:,}"),
         ("events", f"{found['events']:,}"),
+        *_crossing_rows(found),
     ]
     rows += [(each["meaning"], f"{each['count']:,}") for each in found["outcomes"].values()]
     lines = [f"watched {text.cell(found['source'])}", "", text.table(["", "found"], rows), ""]
     return "\n".join([*lines, f"wrote {text.cell(str(folder))}: {', '.join(found['files'])}"])
+
+
+def _crossing_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """What is said of pedestrians, where they were asked about."""
+    if "crossing" not in found:
+        return []
+    each = found["crossing"]["ms_per_pedestrian"]
+    return [
+        ("pedestrians seen, frame by frame", f"{found['crossing']['pedestrian_frames']:,}"),
+        ("of these answered for", f"{found['crossing']['answers']:,}"),
+        ("ms for each of them", "–" if each is None else f"{each:.2f}"),
+    ]

@@ -101,5 +101,6 @@ def line_of(progress: Progress, fps: float, dropped: int, n_frames: int | None) 
         f"latency {1e3 * (progress.latency.percentile_s(50) or 0):.0f} ms "
         f"(p99 {1e3 * (progress.latency.percentile_s(99) or 0):.0f})",
         f"{progress.tubes} tubes",
+        *([f"{progress.probable} probably crossing"] if progress.probable else []),
     ]
     return "  ".join([*parts, *([f"{dropped:,} dropped"] if dropped else [])])

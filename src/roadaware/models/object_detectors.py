@@ -133,6 +133,7 @@ def open_objects(
     *,
     batch: int = 1,
     device: torch.device | str = "cpu",
+    dtype: torch.dtype | None = None,
 ) -> ObjectDetector:
     """The detector in a folder as transformers saves it: config.json and model.safetensors.
 
@@ -144,6 +145,7 @@ def open_objects(
         rule: which boxes are kept.
         batch: frames that are looked at together.
         device: where it runs.
+        dtype: what it computes with, such as bfloat16; that of the file unless told.
 
     Raises:
         InputError: if it is no such folder, of another kind of model, or has no safetensors; or if it says
@@ -156,7 +158,7 @@ def open_objects(
     facts = facts_of(folder, names)
     tuned = facts is not None or set(names) <= set(ROAD_AGENTS)
     return ObjectDetector(
-        model.to(device),
+        model.to(device=device, dtype=dtype),
         names,
         names if tuned else ROAD_AGENTS,
         None if tuned else COCO_AGENTS,

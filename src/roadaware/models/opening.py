@@ -23,7 +23,11 @@ _CONFIG = "config.json"
 
 
 def open_stream(
-    weights: Sequence[Path], rule: DetectRule | None = None, *, device: torch.device | str = "cpu"
+    weights: Sequence[Path],
+    rule: DetectRule | None = None,
+    *,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype | None = None,
 ) -> Detector:
     """The detector that some files make, for pictures that come one by one.
 
@@ -34,13 +38,14 @@ def open_stream(
         weights: files of ours; the logits of several are averaged. Or one folder of an object detector.
         rule: which boxes are told.
         device: where it runs.
+        dtype: what it computes with, such as bfloat16; that of the file unless told.
 
     Raises:
         UsageError, InputError: as `open_videos`.
     """
     if len(weights) == 1 and not weights[0].is_dir():
-        return cast("Detector", open_detector(weights[0], rule, device))
-    return cast("Detector", open_videos(weights, rule, device=device))
+        return cast("Detector", open_detector(weights[0], rule, device, dtype))
+    return cast("Detector", open_videos(weights, rule, device=device, dtype=dtype))
 
 
 def open_videos(
@@ -52,6 +57,7 @@ def open_videos(
     window: int = 8,
     batch: int = 1,
     device: torch.device | str = "cpu",
+    dtype: torch.dtype | None = None,
 ) -> VideoDetector:
     """The detector that some files make.
 
@@ -63,6 +69,7 @@ def open_videos(
         window: frames of a clip where the network is not causal.
         batch: clips or frames that are looked at together.
         device: where it runs.
+        dtype: what it computes with, such as bfloat16; that of the file unless told.
 
     Raises:
         UsageError: if what is given does not go together.
@@ -74,25 +81,32 @@ def open_videos(
             raise UsageError(
                 f"{weights[0]} is an object detector itself; the boxes of another need a network"
             )
-        return _objects(weights[0], rule, batch, device)
+        return _objects(weights[0], rule, batch, device, dtype)
     opened = [open_network(path) for path in weights]
     kinds, av_labels = _words(weights, [facts for _, facts in opened])
-    networks: list[RetinaNet3D] = [network.to(device) for network, _ in opened]
+    networks: list[RetinaNet3D] = [network.to(device=device, dtype=dtype) for network, _ in opened]
     if objects is not None:
         from roadaware.models.union import Union
 
         if len(networks) > 1:
             raise UsageError("boxes of an object detector are scored by one network, not by several")
-        return Union(networks[0], _objects(objects, rule, batch, device), kinds, av_labels, rule, **more)
+        found = _objects(objects, rule, batch, device, dtype)
+        return Union(networks[0], found, kinds, av_labels, rule, **more)
     if len(networks) == 1:
         return NetworkVideos(networks[0], kinds, av_labels, rule, **more)
     return Ensemble(MeanNetwork(networks, mean), kinds, av_labels, rule, **more)
 
 
-def _objects(folder: Path, rule: DetectRule | None, batch: int, device: torch.device | str) -> VideoDetector:
+def _objects(
+    folder: Path,
+    rule: DetectRule | None,
+    batch: int,
+    device: torch.device | str,
+    dtype: torch.dtype | None,
+) -> VideoDetector:
     from roadaware.models.object_detectors import open_objects
 
-    return open_objects(folder, rule, batch=batch, device=device)
+    return open_objects(folder, rule, batch=batch, device=device, dtype=dtype)
 
 
 def _words(

@@ -15,7 +15,8 @@ class VideoDetector:
 
     A subclass answers pictures in the order in which they come (`follow`, where `causal`), or clips
     (`look`). As a `Detector` a causal one answers each picture at once; another one waits for a whole clip,
-    and at the end of the stream looks at the last `window` frames.
+    whose last `rule.dropped` frames are left to the next one, and at the end of the stream looks at the last
+    `window` frames; a stream has no end to lay clips from, so `rule.backwards` means nothing there.
 
     Args:
         kinds: the labels that the columns of the scores stand for, in order, of each kind.
@@ -92,7 +93,7 @@ class VideoDetector:
             return self._counted(self.follow([picture]))
         if self._given < self._answered + self.window:
             return []
-        return self._counted(self.look([self._held])[0])
+        return self._counted(self.look([self._held])[0][: self.window - self.rule.dropped])
 
     def finish(self) -> list[FrameDetections]:
         """The frames still owed; forgets the stream."""

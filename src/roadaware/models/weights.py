@@ -137,7 +137,10 @@ def save_detector(
 
 
 def open_detector(
-    path: Path | str, rule: DetectRule | None = None, device: torch.device | str = "cpu"
+    path: Path | str,
+    rule: DetectRule | None = None,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype | None = None,
 ) -> StreamDetector | WindowDetector:
     """The detector that `save_detector` wrote: on a stream if its network is causal, else in windows.
 
@@ -145,6 +148,8 @@ def open_detector(
         path: of the file.
         rule: which boxes are told.
         device: where it runs.
+        dtype: what it computes with, such as bfloat16; that of the file unless told. Boxes and scores are
+            told in float32.
 
     Raises:
         InputError: if there is no such file, it is none of ours, or of a later version.
@@ -153,7 +158,7 @@ def open_detector(
     network, facts = open_network(path)
     kinds = {kind: tuple(names) for kind, names in facts["kinds"].items()}
     kind = StreamDetector if network.config.causal else WindowDetector
-    return kind(network.to(device), kinds, tuple(facts["av_labels"]), rule)
+    return kind(network.to(device=device, dtype=dtype), kinds, tuple(facts["av_labels"]), rule)
 
 
 def open_network(path: Path | str) -> tuple[RetinaNet3D, dict[str, Any]]:

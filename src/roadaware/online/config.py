@@ -17,7 +17,8 @@ class WatchConfig:
     Args:
         linker: how detections become tubes; without `tube_nms`, which compares tubes of a whole video.
         jump_gap_s: a path may miss frames for so long, where that is more than the linker's `jump_gap`
-            frames: cameras differ in their rate.
+            frames of those that are looked at: cameras differ in their rate.
+        fps: frames a second that are looked at, where the source has more; None for all.
         begin_after: detections that a tube needs before it is told.
         begin_score: mean agentness that it needs.
         labels: which labels are told.
@@ -32,6 +33,7 @@ class WatchConfig:
 
     linker: LinkerConfig = field(default_factory=LinkerConfig.default)
     jump_gap_s: float = 1 / 3
+    fps: float | None = None
     begin_after: int = 3
     begin_score: float = 0.2
     labels: LabelRule = field(default_factory=LabelRule)
@@ -47,6 +49,8 @@ class WatchConfig:
             )
         if self.begin_after < 1 or not 0 <= self.begin_score <= 1:
             raise UsageError("a tube is told after at least one detection, with a mean agentness from 0 to 1")
+        if self.fps is not None and not 0 < self.fps < math.inf:
+            raise UsageError(f"fps should be more than 0 frames a second, not {self.fps!r}")
         for name in ("jump_gap_s", "budget_s", "seconds"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < math.inf:
@@ -60,6 +64,9 @@ class WatchConfig:
 
         >>> WatchConfig().linker_at(12.0).jump_gap, WatchConfig().linker_at(30.0).jump_gap
         (4, 10)
+        >>> WatchConfig(fps=2.0).linker_at(12.0).jump_gap  # every sixth frame is looked at
+        24
         """
         gap = round(self.jump_gap_s * fps) if fps else 0
-        return replace(self.linker, jump_gap=max(self.linker.jump_gap, min(gap, 10_000)))
+        step = max(1, math.ceil(fps / self.fps - 1e-6)) if fps and self.fps else 1
+        return replace(self.linker, jump_gap=min(max(self.linker.jump_gap * step, gap), 10_000))

@@ -29,6 +29,12 @@ class _Followed:
     row: int
     paced: Paced
     outlook: Outlook | None = None
+    smoothed: Floats | None = None
+    t_s: float = 0.0
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.outlook = self.smoothed = None
 
 
 @dataclass(eq=False)
@@ -79,8 +85,10 @@ class Follower:
         found = self.foresight.ask(rows[ready], size_px) if ready.any() else Answers()
         place = np.cumsum(ready) - 1
         for each, asked, begun, at in zip(people, ready, anew, place, strict=True):
-            before = None if begun else each.outlook
-            each.outlook = self._outlook(found, int(at), before) if asked else None
+            if begun:
+                each.forget()
+            if asked:
+                self._tell(each, found, int(at), t_s)
         return [each.outlook for each in people]
 
     def _known(self, number: int) -> _Followed:
@@ -100,25 +108,31 @@ class Follower:
         gone = [number for number, each in self._followed.items() if not each.paced.goes_on(t_s)]
         self._free += [self._followed.pop(number).row for number in gone]
 
-    def _outlook(self, found: Answers, at: int, before: Outlook | None) -> Outlook:
-        """What is told of one pedestrian.
+    def _tell(self, who: _Followed, found: Answers, at: int, t_s: float) -> None:
+        """Give somebody an outlook.
 
         Args:
+            who: is given it.
             found: of all who were asked about.
             at: which of them.
-            before: what was told of the same one.
+            t_s: time of the frame.
         """
+        before = who.outlook or Outlook()
         crossing, low, high = (
             None if held is None else float(held[at]) for held in (found.crossing, found.low, found.high)
         )
-        regions = None if found.regions is None else found.regions[at]
-        return Outlook(
+        regions = () if found.regions is None else tuple(found.regions[at].tolist())
+        now = np.array([0.0 if crossing is None else crossing, *regions])
+        who.smoothed = self.rule.smooth(now, who.smoothed, t_s - who.t_s)
+        who.t_s, smoothed = t_s, None if crossing is None else float(who.smoothed[0])
+        who.outlook = Outlook(
             crossing=crossing,
             low=low,
             high=high,
-            probable=crossing is not None and self.rule.probable(crossing, bool(before and before.probable)),
-            regions=() if regions is None else tuple(regions.tolist()),
-            region=None if regions is None else self.rule.region(regions, before.region if before else None),
+            smoothed=smoothed,
+            probable=smoothed is not None and self.rule.probable(smoothed, before.probable),
+            regions=regions,
+            region=self.rule.region(who.smoothed[1:], before.region) if regions else None,
             words=self.foresight.regions,
         )
 
@@ -150,7 +164,7 @@ class CrossingAnnotator:
             frame: with its picture.
         """
         begin_s = self._clock.now_s()
-        people = [tube for tube in tubes if tube.labels.best("agent") in self.rule.agents]
+        people = [tube for tube in tubes if self._walks(tube)]
         height, width = frame.picture.shape[:2]
         boxes = np.array([tube.box for tube in people], np.float64).reshape(-1, 4)
         found = self._follower.look([tube.number for tube in people], boxes, frame.t_s, (width, height))
@@ -162,6 +176,11 @@ class CrossingAnnotator:
         if people:
             self._count(found, len(people), self._clock.now_s() - begin_s)
         return news
+
+    def _walks(self, tube: LiveTube) -> bool:
+        if self.rule.certain:
+            return any(name in self.rule.agents for name in tube.labels.told().get("agent", ()))
+        return tube.labels.best("agent") in self.rule.agents
 
     def _count(self, found: Sequence[Outlook | None], people: int, spent_s: float) -> None:
         self._latency.add(spent_s)

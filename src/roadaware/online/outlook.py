@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from roadaware.errors import UsageError
 
+Floats = npt.NDArray[np.float64]
 PROBABLE, IMPROBABLE, REGION = "crossing_probable", "crossing_improbable", "risk_region"
 """Events: somebody will probably cross, or no longer so; the region where somebody will be changed."""
 
@@ -21,6 +23,7 @@ class Outlook:
     Args:
         crossing: probability of crossing; None where nobody was asked.
         low, high: the 5th and 95th percentile of what passes or members say; None where there is only one.
+        smoothed: the probability smoothed over time, which decides what is told.
         probable: whether crossing is told.
         regions: probability of each region of the picture; empty where nobody was asked.
         region: the one that is told; None where nobody was asked.
@@ -30,6 +33,7 @@ class Outlook:
     crossing: float | None = None
     low: float | None = None
     high: float | None = None
+    smoothed: float | None = None
     probable: bool = False
     regions: tuple[float, ...] = ()
     region: int | None = None
@@ -39,12 +43,10 @@ class Outlook:
         """What events say of it, in words."""
         said: dict[str, Any] = {}
         if self.crossing is not None:
-            said["crossing"] = {
-                "probable": self.probable,
-                "probability": round(self.crossing, 4),
-                "low": None if self.low is None else round(self.low, 4),
-                "high": None if self.high is None else round(self.high, 4),
-            }
+            numbers = {"probability": self.crossing, "low": self.low, "high": self.high}
+            numbers["smoothed"] = self.smoothed
+            rounded = {name: value if value is None else round(value, 4) for name, value in numbers.items()}
+            said["crossing"] = {"probable": self.probable, **rounded}
         if self.region is not None:
             likely = round(self.regions[self.region], 4)
             said["risk"] = {"region": self.words[self.region], "probability": likely}
@@ -57,10 +59,13 @@ class OutlookRule:
 
     Args:
         agents: labels of agents that are pedestrians; a tube counts in frames in which its strongest agent
-            is one of them.
-        on: crossing is told from this probability on.
+            is one of them, told or not.
+        certain: count a tube only in frames in which such a label is told of it.
+        on: crossing is told from this smoothed probability on.
         off: and no longer below this one.
-        margin: the region that is told gives way to a likelier one only if that is likelier by this much.
+        margin: the region that is told gives way to a likelier one only if that is likelier by this much,
+            both smoothed.
+        smooth_s: seconds in which an old probability loses all but a third of its weight; 0 for no smoothing.
         bridge_s: frames missed for no longer than this are bridged, see `Pace`.
 
     Raises:
@@ -68,23 +73,38 @@ class OutlookRule:
     """
 
     agents: tuple[str, ...] = ("Ped",)
+    certain: bool = False
     on: float = 0.5
     off: float = 0.35
-    margin: float = 0.05
+    margin: float = 0.1
+    smooth_s: float = 0.4
     bridge_s: float = 0.5
 
     def __post_init__(self) -> None:
         """Refuse what has no meaning."""
         if not 0 <= self.off <= self.on <= 1 or not 0 <= self.margin <= 1:
             raise UsageError("crossing is told by 0 <= off <= on <= 1, regions by a margin from 0 to 1")
-        if not 0 <= self.bridge_s <= 60:
-            raise UsageError(f"bridge_s is a number of seconds up to 60, not {self.bridge_s!r}")
+        for name in ("bridge_s", "smooth_s"):
+            if not 0 <= getattr(self, name) <= 60:
+                raise UsageError(f"{name} is a number of seconds up to 60, not {getattr(self, name)!r}")
+
+    def smooth(self, now: Floats, before: Floats | None, past_s: float) -> Floats:
+        """Probabilities smoothed over time.
+
+        Args:
+            now: (k,) those of a moment.
+            before: (k,) smoothed, of the moment before; None at the first.
+            past_s: seconds between the two.
+        """
+        if before is None or not self.smooth_s:
+            return now
+        return np.asarray(before + (1.0 - math.exp(-past_s / self.smooth_s)) * (now - before))
 
     def probable(self, crossing: float, before: bool) -> bool:
         """Whether crossing is told.
 
         Args:
-            crossing: its probability.
+            crossing: its smoothed probability.
             before: whether it was.
 
         >>> rule = OutlookRule(on=0.5, off=0.35)
@@ -93,11 +113,11 @@ class OutlookRule:
         """
         return crossing >= (self.off if before else self.on)
 
-    def region(self, regions: npt.NDArray[np.float64], before: int | None) -> int:
+    def region(self, regions: Floats, before: int | None) -> int:
         """Which region is told.
 
         Args:
-            regions: (r,) probabilities.
+            regions: (r,) smoothed probabilities.
             before: the one that was.
         """
         best = int(regions.argmax())

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.reports.drawing import COLOURS, font_of
+from roadaware.reports.outlook_drawing import colour_of, gauge, strip, words_of_outlook
 
 if TYPE_CHECKING:
     from roadaware.online.tubes import LiveTube
@@ -74,10 +75,16 @@ class LiveDrawing:
         pen, font = ImageDraw.Draw(image), font_of(max(11, min(image.size) // 42))
         bar = _bar_area(image.size, font)
         taken: list[Area] = [bar] if seen.vehicle else []
+        outlooks = [tube.outlook for tube in seen.tubes if tube.outlook is not None]
+        where = strip(pen, outlooks, bar[1] - 1 if seen.vehicle else image.height - 1.0, image.size)
+        taken += [where] if where else []
         # Those that are near are drawn last, over the others, but choose the place of their words first.
         tubes = sorted(seen.tubes, key=lambda tube: _area(tube.box))
         for tube in tubes:
             _frame_of(pen, tube, self._colour(tube), scale, image.size)
+            if tube.outlook is not None:
+                shown = gauge(pen, _scaled(tube, scale), tube.outlook, image.size)
+                taken += [shown] if shown else []
         for tube in reversed(tubes):
             self._sign(pen, tube, scale, image.size, font, taken)
         _title(pen, seen, font)
@@ -92,15 +99,17 @@ class LiveDrawing:
         self, pen: Any, tube: LiveTube, scale: int, size: tuple[int, int], font: Any, taken: list[Area]
     ) -> None:
         """Write what a tube is, little of a far one, where that covers no other words."""
-        lines = words_of(tube)
+        lines, crosses = words_of(tube), words_of_outlook(tube.outlook)
         far = max(tube.box[2] - tube.box[0], tube.box[3] - tube.box[1]) * scale < _FAR_PX
-        sign = _sign_of(pen, lines[:1] if far else lines, font)
+        inks = {crosses: colour_of(tube.outlook.crossing or 0.0)} if crosses and tube.outlook else {}
+        shown = lines[:1] if far else lines
+        sign = _sign_of(pen, (shown[0], *([crosses] if crosses else []), *shown[1:]), font)
         at = _place(tube, sign, scale, size, taken)
         taken.append(at)
         pen.rectangle(at, fill=_INK)
         colour = self._colour(tube)
         for place, line in enumerate(sign.lines):
-            ink = colour if place == 0 else _WHITE
+            ink = colour if place == 0 else inks.get(line, _WHITE)
             pen.text((at[0] + _PAD, at[1] + place * sign.step), line, fill=ink, font=font)
 
 
@@ -128,7 +137,7 @@ def _sign_of(pen: Any, lines: tuple[str, ...], font: Any) -> _Sign:
 
 def _place(tube: LiveTube, sign: _Sign, scale: int, size: tuple[int, int], taken: Sequence[Area]) -> Area:
     """Above the box, below it, at its top or beside it: the first place that covers no other words."""
-    x1, y1, x2, y2 = (float(side) * scale for side in tube.box)
+    x1, y1, x2, y2 = _scaled(tube, scale)
     wide, high = sign.size
     tried = [(x1, y1 - high), (x1, y2), (x1, y1), (x2, y1), (x1 - wide, y1), (x2 - wide, y1 - 2 * high)]
     places = [_inside(x, y, wide, high, size) for x, y in tried]
@@ -144,6 +153,12 @@ def _cross(a: Area, b: Area) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
+def _scaled(tube: LiveTube, scale: int) -> Area:
+    """The box of a tube in pixels of the drawing."""
+    x1, y1, x2, y2 = (float(side) * scale for side in tube.box)
+    return x1, y1, x2, y2
+
+
 def _area(box: npt.NDArray[np.float64]) -> float:
     return float((box[2] - box[0]) * (box[3] - box[1]))
 
@@ -151,7 +166,7 @@ def _area(box: npt.NDArray[np.float64]) -> float:
 def _frame_of(
     pen: Any, tube: LiveTube, colour: tuple[int, int, int], scale: int, size: tuple[int, int]
 ) -> None:
-    x1, y1, x2, y2 = (float(side) * scale for side in tube.box)
+    x1, y1, x2, y2 = _scaled(tube, scale)
     if x2 - x1 < 1 or y2 - y1 < 1:
         return
     line = max(1, min(size) // 240)
