@@ -100,7 +100,10 @@ def test_a_network_watches_a_film(roadaware: Command, film: Path, tmp_path: Path
     save_detector(tmp_path / "tiny.safetensors", network, kinds, ("AV-Stop", "AV-Mov"))
     out = tmp_path / "run"
     words = ["watch", film, "--weights", tmp_path / "tiny.safetensors", "--out", out, "--threshold", "0"]
-    done = roadaware(*words, "--fps", "6", "--seconds", "1.5")
+    half = roadaware(*words, "--seconds", "0.5", "--precision", "bf16", "--device", "cpu")
+    assert half.code == 0, half.err
+    assert roadaware(*words, "--device", "tpu", "--overwrite").code == 2
+    done = roadaware(*words, "--fps", "6", "--seconds", "1.5", "--overwrite")
     assert done.code == 0, done.err
     assert "wrote" in done.out
     summary = json.loads((out / "summary.json").read_text())
@@ -137,6 +140,84 @@ def test_without_a_detector_it_says_where_one_comes_from(
         (tmp_path / "weights" / f"{name}.safetensors").write_bytes(b"")
     assert "one.safetensors, two.safetensors" in roadaware("watch", film).err
     assert not (tmp_path / "run").exists()
+
+
+def _walker() -> Stub:
+    """Sees a pedestrian where the other sees a car."""
+
+    class Walker(Stub):
+        def step(self, picture: object) -> list[FrameDetections]:
+            found = super().step(picture)[0]
+            return [
+                FrameDetections(found.frame, found.boxes, found.agentness, found.scores[:, ::-1], found.av)
+            ]
+
+    return Walker()
+
+
+def test_pedestrians_are_asked_about_where_predictors_are_named(
+    roadaware: Command, film: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import polars as pl
+    import torch
+
+    from roadaware.cli import watch_crossing
+    from roadaware.models import create
+    from roadaware.models.crossing.entries.steady import SteadyConfig
+    from roadaware.models.crossing.predictor import Predictor
+
+    def saved(name: str, task: str, labels: tuple[str, ...], inputs: str = "boxes") -> Path:
+        torch.manual_seed(0)
+        shapes = {inputs: (7, 4 if inputs == "boxes" else 1)}
+        sizes = SteadyConfig(width=8, dilations=(1, 2))
+        network = create("steady", config=sizes, shapes=shapes, labels=len(labels))
+        Predictor(network, "steady", task, labels).save(tmp_path / "weights" / name)
+        return tmp_path / "weights" / name
+
+    (tmp_path / "weights").mkdir()
+    files = [saved("crossing-jaad.safetensors", "action", ("no", "yes"))]
+    files.append(saved("risk-jaad.safetensors", "risk", ("left", "middle", "right")))
+    speed = saved("speed.safetensors", "action", ("no", "yes"), "ego:speed")
+    monkeypatch.setattr(command, "detector_of", lambda *given: _walker())
+    words = ["watch", film, "--weights", "x", "--no-video", "--overwrite", "--out", tmp_path / "run"]
+    done = roadaware(*words, "--crossing", files[0], "--crossing", files[1])
+    assert done.code == 0, done.err
+    assert "of these answered for" in done.out
+    table = pl.read_parquet(tmp_path / "run" / "crossing.parquet")
+    assert table["frame"].to_list() == list(range(3, 48))  # 7 frames of 30 a second are a quarter of a second
+    assert {"crossing", "region", "regions"} <= set(table.columns)
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert set(summary["crossing"]["predictors"]["files"]) == {file.name for file in files}
+    assert roadaware(*words, "--crossing", "none").code == 0
+    assert not (tmp_path / "run" / "crossing.parquet").exists()
+    monkeypatch.setattr(watch_crossing, "_weights", lambda: tmp_path / "weights")
+    assert roadaware(*words).code == 0
+    assert (tmp_path / "run" / "crossing.parquet").exists()
+    for wrong, why in (
+        ([speed], "does not tell how the own vehicle moves"),
+        (["none", files[0]], "stands alone"),
+    ):
+        given = [word for each in wrong for word in ("--crossing", each)]
+        refused = roadaware(*words, *given)
+        assert refused.code == 2
+        assert why in refused.err
+    assert roadaware(*words, "--crossing", tmp_path / "absent").code == 3
+
+
+def test_a_detector_without_pedestrians_is_not_asked_about_them(
+    roadaware: Command, film: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Cars(Stub):
+        def __init__(self) -> None:
+            super().__init__()
+            self.kinds = {"agent": ("Bus", "Car")}
+
+    monkeypatch.setattr(command, "detector_of", lambda *given: Cars())
+    words = ["watch", film, "--weights", "x", "--no-video", "--out", tmp_path / "run"]
+    refused = roadaware(*words, "--crossing", tmp_path / "any.safetensors")
+    assert refused.code == 2
+    assert "tells no pedestrians (Ped) but Bus, Car" in refused.err
+    assert roadaware(*words).code == 0
 
 
 def test_tubes_are_linked_as_the_detector_says_unless_told_otherwise(

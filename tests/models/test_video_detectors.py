@@ -108,6 +108,17 @@ def test_released_clips_end_with_the_video_and_leave_their_last_frames_to_the_ne
     assert [start + int(each.av[1]) for start, each in zip(starts, found, strict=True)] == list(range(11))
 
 
+@pytest.mark.parametrize("frames", [2, 5, 8, 11])
+def test_a_stream_leaves_the_last_frames_of_a_clip_to_the_next_one(frames: int) -> None:
+    """As whole videos do whose clips are laid from the start."""
+    video = [np.full((1, 1, 3), frame, np.uint8) for frame in range(frames)]
+    detector = _Placed(KINDS, AV, DetectRule(dropped=2), causal=False, window=5)
+    wanted = list(detector.detections(video, frames))
+    found = list(Stepwise(detector).detections(video, frames))
+    assert [each.frame for each in found] == list(range(frames))
+    assert [each.av.tolist() for each in found] == [each.av.tolist() for each in wanted]
+
+
 def test_a_video_that_ends_early_or_changes_its_size_is_refused() -> None:
     network, video = _network(causal=True), _video(3)
     detector = NetworkVideos(network, KINDS, AV, RULE, batch=2)
@@ -188,6 +199,11 @@ def test_a_stream_is_opened_in_its_fastest_form_and_of_several_files_as_their_me
         save_detector(paths[-1], _network(seed, causal=causal).float(), KINDS, AV)
     assert isinstance(open_stream(paths[:1], RULE), StreamDetector)
     assert isinstance(open_stream(paths[2:], RULE), WindowDetector)
+    half, whole = (open_stream(paths[:1], RULE, dtype=dtype) for dtype in (torch.bfloat16, None))
+    for picture in _video(3):
+        one, other = half.step(picture)[0], whole.step(picture)[0]
+        assert one.boxes.dtype == one.scores.dtype == np.float32
+        assert one.agentness[:1] == pytest.approx(other.agentness[:1], abs=0.03)
     video, two = _video(4), open_stream(paths[:2], RULE)
     assert two.delay == 0
     wanted = list(open_videos(paths[:2], RULE).detections(video, 4))

@@ -10,9 +10,11 @@ import pytest
 
 from roadaware.online.frames import SourceFrame
 from roadaware.online.labels import LabelRule, Smoothed
+from roadaware.online.outlook import Outlook
 from roadaware.online.tubes import LiveTube
 from roadaware.reports.drawing import COLOURS
 from roadaware.reports.live_drawing import LiveDrawing, words_of
+from roadaware.reports.outlook_drawing import colour_of, gauge, strip, words_of_outlook
 from roadaware.scenes.dense import Layout
 
 KINDS = Layout(
@@ -77,3 +79,56 @@ def test_signs_of_neighbours_do_not_cover_each_other() -> None:
         for b in range(a):
             one, two = taken[a], taken[b]
             assert one[2] <= two[0] or two[2] <= one[0] or one[3] <= two[1] or two[3] <= one[1]
+
+
+def test_a_gauge_is_filled_as_far_as_crossing_is_probable() -> None:
+    from PIL import Image, ImageDraw
+
+    for x1, left in ((100.0, True), (2.0, False)):  # beside the box, where there is room
+        image = Image.new("RGB", (640, 480), (128, 128, 128))
+        area = gauge(ImageDraw.Draw(image), (x1, 100, x1 + 40, 200), Outlook(crossing=0.7), image.size)
+        assert area is not None
+        assert (area[2] < x1) == left
+        column = np.asarray(image)[101:200, round((area[0] + area[2]) / 2)]
+        filled = (column == colour_of(0.7)).all(axis=1)
+        assert filled.mean() == pytest.approx(0.7, abs=0.03)
+        assert filled[-1]
+        assert not filled[0]
+    assert gauge(ImageDraw.Draw(image), (9, 9, 20, 30), Outlook(), image.size) is None
+
+
+def test_an_interval_is_drawn_and_a_small_box_has_a_gauge_that_can_be_read() -> None:
+    from PIL import Image, ImageDraw
+
+    image = Image.new("RGB", (640, 480))
+    outlook = Outlook(crossing=0.5, low=0.25, high=0.75)
+    area = gauge(ImageDraw.Draw(image), (300, 200, 306, 210), outlook, image.size)
+    assert area is not None
+    assert area[3] - area[1] == 24
+    white = (np.asarray(image)[:, round((area[0] + area[2]) / 2)] == 255).all(axis=1)
+    assert np.flatnonzero(white)[[0, -1]].tolist() == [192, 204]
+
+
+def test_the_strip_shows_where_somebody_will_be() -> None:
+    from PIL import Image, ImageDraw
+
+    image = Image.new("RGB", (640, 480))
+    both = [Outlook(regions=(0.9, 0.1, 0.0, 0.0), region=0), Outlook(regions=(0.0, 0.2, 0.0, 0.8), region=3)]
+    assert strip(ImageDraw.Draw(image), both, 400, image.size) is not None
+    row = np.asarray(image)[396, [80, 240, 400, 560], 0].astype(int)
+    assert row[0] > row[3] > row[1] > row[2]
+    assert strip(ImageDraw.Draw(image), [Outlook(crossing=0.5)], 400, image.size) is None
+
+
+def test_pedestrians_say_how_probably_they_cross_also_when_they_are_far() -> None:
+    tube = _tube((100, 100, 104, 110), [0.9, 0, 0, 0.6, 0, 0])
+    plain = LiveDrawing(("Ped", "Car"))(_seen([tube], (480, 640)))
+    tube.outlook = Outlook(crossing=0.714)
+    assert words_of_outlook(tube.outlook) == "crosses 71 %"
+    told = LiveDrawing(("Ped", "Car"))(_seen([tube], (480, 640)))
+    near = np.abs(told.astype(int) - np.array(colour_of(0.714))).sum(axis=2) < 60
+    assert near.sum() > 30
+    assert (told != plain).any()
+    assert words_of_outlook(Outlook(regions=(1.0,), region=0)) is None
+    assert colour_of(0.0)[1] > colour_of(0.0)[0]
+    assert colour_of(1.0)[0] > 200 > colour_of(1.0)[1]

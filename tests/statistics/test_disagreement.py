@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roadaware.statistics.disagreement import entropy, mutual_information, of_all_labels, spread
+from roadaware.statistics.disagreement import entropy, interval, mutual_information, of_all_labels, spread
 
 
 def test_sure_passes_that_differ_disagree_and_unsure_ones_that_agree_do_not() -> None:
@@ -28,3 +28,14 @@ def test_disagreement_lies_between_nothing_and_all_doubt() -> None:
     assert (found >= 0).all()
     assert (found <= entropy(drawn.mean(axis=0)) + 1e-12).all()
     assert mutual_information(drawn[::-1]) == pytest.approx(found)
+
+
+def test_an_interval_is_of_values_that_were_said_and_weighs_them() -> None:
+    passes = np.linspace(0.01, 0.2, 20)[:, None] * np.array([[1.0, -1.0]])
+    low, high = interval(passes, np.full(20, 1 / 20), 0.9)  # of 20, one lies beyond at each end
+    assert low == pytest.approx([0.01, -0.20])
+    assert high == pytest.approx([0.19, -0.02])
+    low, high = interval([[0.1], [0.5], [0.9]], [0.02, 0.9, 0.08], 0.9)
+    assert (low[0], high[0]) == (0.5, 0.9)
+    low, high = interval([[0.3]], [1.0], 0.9)
+    assert (low[0], high[0]) == (0.3, 0.3)

@@ -21,6 +21,7 @@ from roadaware.models.doubt.dropout import dropouts, dropping
 from roadaware.models.doubt.ensemble import EnsemblePredictor
 from roadaware.models.doubt.last_layer import DropoutLast, FlipoutLast, divergence, with_doubt
 from roadaware.models.doubt.monte_carlo import monte_carlo
+from roadaware.models.doubt.sampling import last_weights
 from roadaware.models.doubt.temperature import calibrated
 from roadaware.statistics.temperature import log_loss
 
@@ -194,3 +195,20 @@ def test_an_ensemble_of_nothing_or_of_different_questions_is_refused(tmp_path: P
 def test_impossible_doubts_are_refused(fields: dict):
     with pytest.raises(UsageError, match="no such doubt"):
         DoubtConfig(**fields)
+
+
+@pytest.mark.parametrize("kind", ["none", "last-dropout", "last-flipout"])
+def test_passes_are_one_product_with_the_weights_of_the_last_layer(kind: str, given) -> None:
+    model = predictor(KINDS[kind], labels=3)
+    x = {"boxes": torch.from_numpy(given.columns["boxes"].take(np.arange(N)))}
+    with torch.inference_mode():
+        seen = model.network.looked(x).embedding
+    weights = last_weights(model.network, model.doubt, 4)
+    logits = seen @ weights.transpose(1, 2) + model.network.last.bias
+    np.testing.assert_allclose(logits.detach().numpy(), model.pass_logits(given, 4), atol=1e-5)
+
+
+def test_passes_that_differ_before_the_last_layer_are_no_weights() -> None:
+    model = predictor(KINDS["dropout"])
+    with pytest.raises(UsageError, match="last layer alone"):
+        last_weights(model.network, model.doubt, 4)
