@@ -1,0 +1,214 @@
+"""Write the results of `roadaware train` into docs/predictors.md: `python docs/predictors.py [RUNS ...]`.
+
+Each of RUNS is a folder with the results.parquet of several recipes. What is kept of all of them is
+docs/predictors.csv, and the page is made from that file: without RUNS, as it stands.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from roadaware.protocols.printed_iv2024 import printed_cells
+from roadaware.scenes.disk import atomic_write
+
+PAGE = Path(__file__).with_suffix(".md")
+KEPT = Path(__file__).with_suffix(".csv")
+BEGIN, END = "<!-- of the results: begin -->", "<!-- of the results: end -->"
+FACTS = ["task", "config", "recipe", "digest", "model", "inputs", "samples", "pedestrians", "parameters"]
+OF_RUN = ["run", "cpu_s", "epoch", "validation"]
+ENDS = ["low_pedestrian", "high_pedestrian", "low_video", "high_video"]
+FIRST = {
+    "action": ("auc", "average_precision", "f1", "balanced_accuracy", "hard_f1", "accuracy"),
+    "risk": ("average_precision", "balanced_accuracy", "auc", "f1", "accuracy", "hard_f1"),
+}
+BY = 4
+"""Metrics of FIRST that get intervals."""
+PAIRS = (
+    *((f"{name}", f"weighted_{name}") for name in ("accuracy", "precision", "f1")),
+    *((f"soft_{name}", f"hard_{name}") for name in ("balanced_accuracy", "accuracy", "precision", "f1")),
+    ("confidence_delta_max", "confidence_delta_mean"),
+)
+SINGLE = ("average_precision", "balanced_accuracy", "auc")
+KEEP = {*SINGLE, *(name for pair in PAIRS for name in pair)}
+NAMES = {
+    "auc": "AUC",
+    "average_precision": "AP",
+    "f1": "F1",
+    "balanced_accuracy": "balanced accuracy",
+    "hard_f1": "hard F1",
+    "accuracy": "accuracy",
+    "precision": "precision",
+}
+AIMS = {
+    "action": {"auc": 0.92, "average_precision": 0.75, "f1": 0.68, "hard_f1": 0.45},
+    "risk": {"average_precision": 0.50, "balanced_accuracy": 0.50},
+}
+TITLES = {
+    ("action", "reference"): "Crossing, as published",
+    ("risk", "reference"): "Risk, as published",
+    ("action", "default"): "Crossing, with honest labels",
+    ("risk", "default"): "Risk, with honest labels",
+}
+Row = dict[str, Any]
+
+
+def kept(runs: list[Path]) -> pl.DataFrame:
+    """What the page is made from: a row for each recipe and run, intervals of means over seeds alone."""
+    parts = []
+    for folder in runs:
+        long = pl.read_parquet(folder / "results.parquet").filter(pl.col("metric").is_in(sorted(KEEP)))
+        wide = long.pivot("metric", index=FACTS + OF_RUN, values=["value", *ENDS])
+        wide = wide.rename({name: name.removeprefix("value_") for name in wide.columns})
+        ends = [name for name in wide.columns if name.startswith(("low_", "high_"))]
+        alone = pl.col("run") != "mean"
+        parts.append(wide.with_columns(pl.when(alone).then(None).otherwise(pl.col(ends)).name.keep()))
+    key = ["task", "config", "recipe", "digest", "run"]
+    joined = pl.concat(parts, how="diagonal_relaxed").unique(key, keep="last")
+    return joined.with_columns(pl.selectors.float().round(4)).sort(key)
+
+
+def rows(table: pl.DataFrame, task: str, config: str, run: str = "mean") -> list[Row]:
+    """The rows of one question, best first."""
+    best = FIRST[task][0]
+    part = table.filter((pl.col("task") == task) & (pl.col("config") == config) & (pl.col("run") == run))
+    return list(part.sort(best, descending=True, nulls_last=True).iter_rows(named=True))
+
+
+def printed(task: str) -> dict[str, dict[str, float]]:
+    """Model to its printed numbers on JAAD."""
+    found: dict[str, dict[str, float]] = {}
+    for cell in printed_cells():
+        if (cell.dataset, cell.task, cell.group) == ("jaad", task, None):
+            found.setdefault(cell.model, {})[cell.metric] = cell.value
+    return found
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A cell."""
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def with_ends(row: Row, metric: str) -> str:
+    """A value with the ends of both intervals."""
+    told = number(row[metric])
+    for unit in ("pedestrian", "video"):
+        low, high = row[f"low_{unit}_{metric}"], row[f"high_{unit}_{metric}"]
+        told += "" if low is None else f" [{low:.3f}, {high:.3f}]"
+    return told
+
+
+def lines(header: list[str], body: list[list[str]]) -> str:
+    """A table in Markdown."""
+    told = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return "\n".join(told + ["| " + " | ".join(row) + " |" for row in body])
+
+
+def main_table(table: pl.DataFrame, task: str, config: str) -> str:
+    """Every model with intervals, beside print."""
+    first = FIRST[task]
+    seeds = _seeds(table, task, config)
+    together = {row["digest"]: row for row in rows(table, task, config, "ensemble")}
+    body = []
+    for row in rows(table, task, config):
+        cells = [with_ends(row, name) for name in first[:BY]] + [number(row[name]) for name in first[BY:]]
+        ensemble = together.get(row["digest"])
+        last = [seeds[row["digest"]], number(ensemble[first[0]] if ensemble else None)]
+        cost = [f"{row['parameters']:,}", number(row["cpu_s"], 0)]
+        body.append([_name(row), *cells, *last, *cost])
+    if config == "reference":
+        for name, found in printed(task).items():
+            cells = [number(found.get(metric), 2) for metric in first]
+            body.append([f"{name}, printed", *cells, "", "", "", ""])
+    best = NAMES[first[0]]
+    header = ["model", *(NAMES[name] for name in first)]
+    return lines([*header, f"{best} by seed", f"{best} of the ensemble", "parameters", "CPU s"], body)
+
+
+def _seeds(table: pl.DataFrame, task: str, config: str) -> dict[str, str]:
+    """Digest of a recipe to the range of the first metric over seeds."""
+    best = FIRST[task][0]
+    asked = (pl.col("task") == task) & (pl.col("config") == config) & pl.col("run").str.starts_with("seed")
+    found = table.filter(asked).group_by("digest").agg(pl.min(best).alias("low"), pl.max(best).alias("high"))
+    return {
+        name: "the same" if low == high else f"{low:.3f} to {high:.3f}"
+        for name, low, high in found.select("digest", "low", "high").iter_rows()
+    }
+
+
+def _name(row: Row) -> str:
+    inputs = row["inputs"].replace(" ", "`, `")
+    variant = row["recipe"].removeprefix(f"{row['model']}-jaad").lstrip("-")
+    return f"`{row['model']}`{f' ({variant})' if variant else ''} on `{inputs}`"
+
+
+def print_table(table: pl.DataFrame, task: str) -> str:
+    """The columns of the paper's table, first number / second number, beside print."""
+    header = ["model", *(NAMES[name] for name in SINGLE)]
+    header += [f"{NAMES[name]}, and weighted" for name in ("accuracy", "precision", "f1")]
+    header += [f"soft / hard {NAMES[name]}" for name in ("balanced_accuracy", "accuracy", "precision", "f1")]
+    header += ["confidence jumps, largest / mean"]
+    ours = [(_name(row), row) for row in rows(table, task, "reference")]
+    theirs = [(f"{name}, printed", found) for name, found in printed(task).items()]
+    body = [
+        [
+            name,
+            *(number(found.get(metric), 2) for metric in SINGLE),
+            *(f"{number(found.get(a), 2)} / {number(found.get(b), 2)}" for a, b in PAIRS),
+        ]
+        for name, found in [*ours, *theirs]
+    ]
+    return lines(header, body)
+
+
+def aims_table(table: pl.DataFrame) -> str:
+    """What was aimed at as published, and who reached it."""
+    body = []
+    for task, aims in AIMS.items():
+        ours, joined = rows(table, task, "reference"), rows(table, task, "reference", "ensemble")
+        for metric, aim in aims.items():
+            name, most = max(printed(task).items(), key=lambda item: item[1][metric])
+            cells = [f"{task}: {NAMES[metric]}", f"{most[metric]:.2f} ({name})", f"{aim:.2f}"]
+            own = [[row for row in held if row["model"] == "steady"] for held in (ours, joined)]
+            for held in (ours, *own):
+                best = max(held, key=lambda row: float(row[metric] or 0), default=None)
+                cells.append("–" if best is None else _against(best, metric, aim, named=held is ours))
+            body.append(cells)
+    header = ["", "best printed", "aim", "best mean over seeds", "`steady`, mean", "`steady`, ensemble"]
+    return lines(header, body)
+
+
+def _against(row: Row, metric: str, aim: float, *, named: bool) -> str:
+    whose = f" (`{row['model']}`)" if named else ""
+    return f"{row[metric]:.3f}{whose}, {'reached' if row[metric] >= aim else 'not reached'}"
+
+
+def told(table: pl.DataFrame) -> str:
+    """All tables of the page."""
+    parts = ["### What was aimed at", aims_table(table)]
+    for (task, config), title in TITLES.items():
+        found = rows(table, task, config)
+        if not found:
+            continue
+        size = f"{found[0]['samples']:,} test samples of {found[0]['pedestrians']:,} pedestrians."
+        parts += [f"### {title}", size, main_table(table, task, config)]
+        if config == "reference":
+            number_of = {"action": "III", "risk": "VI"}[task]
+            parts += [f"The columns of the paper's Table {number_of}:", print_table(table, task)]
+    return "\n\n".join(parts)
+
+
+def whole(page: str, table: pl.DataFrame) -> str:
+    """The page with the results between its marks."""
+    before, rest = page.split(BEGIN)
+    after = rest.split(END)[1]
+    return f"{before}{BEGIN}\n\n{told(table)}\n\n{END}{after}"
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        atomic_write(KEPT, kept([Path(name) for name in sys.argv[1:]]).write_csv().encode())
+    atomic_write(PAGE, whole(PAGE.read_text("utf-8"), pl.read_csv(KEPT)).encode())
