@@ -29,6 +29,7 @@ class Routing:
         categories: a COCO file whose categories tell what the numbers in results stand for.
         classes: which classes are common; told from the truth where None.
         merged: whether all common vehicles are one class.
+        risk: whether it matters which objects block a path of the vehicle.
     """
 
     trained_on: str | None
@@ -36,6 +37,7 @@ class Routing:
     categories: Path | None
     classes: Classes | None
     merged: bool
+    risk: bool = False
 
     def check(self) -> None:
         """Know what the claims mean.
@@ -75,6 +77,10 @@ def opened(truth: Path, corner: Path | None, predictions: Path, routing: Routing
     findings = {**refused(scenes, "the truth"), **refused(claims, predictions.name)}
     claims = _routed(claims, routing, version)
     scenes = separated(scenes, version, merged=routing.merged)
+    if routing.risk:
+        from roadaware.metrics.corner_cases.risk import with_blocking
+
+        scenes = with_blocking(scenes)
     return Given(scenes, claims, findings, oddities(scenes)), version
 
 

@@ -52,7 +52,11 @@ def _groups(result: SceneResult, *, intervals: bool) -> str:
     for line in lines_of(result):
         group = line.group if line.answer == CLAIMS else ""
         rows.append([group, line.answer, *(_value(line.rows[heading]) for heading in columns)])
-        if intervals and line.answer == CLAIMS:
+        if (
+            intervals
+            and line.answer == CLAIMS
+            and any((row or {}).get("valid") for row in line.rows.values())
+        ):
             ends = (line.rows[heading] or {} for heading in columns)
             shown = (interval(row.get("low_video"), row.get("high_video"), 3) for row in ends)
             rows.append(["", "95 % by scene", *shown])

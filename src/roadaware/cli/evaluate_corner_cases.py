@@ -122,6 +122,7 @@ def corner_cases(
         claimed.categories,
         claimed.classes or ("2022" if config.total else None),
         merged=not config.total,
+        risk=config.risk == "blocking",
     )
     routing.check()
     check_file(html)

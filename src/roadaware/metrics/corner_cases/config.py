@@ -46,6 +46,8 @@ class CornerConfig:
             (`corner`).
         precision: where average precision is given: where truth holds more than corner cases (`complete`),
             everywhere (`always`), or nowhere (`never`).
+        risk: corner cases are asked for wherever they are (`any`), or only where they block a path of the
+            vehicle (`blocking`, see `risk.with_blocking`); where that is not known they are asked for.
         total: whether the four numbers of the challenge of 2022 are added up.
     """
 
@@ -55,6 +57,7 @@ class CornerConfig:
     area: Literal["annotated", "box"] = "annotated"
     common_truth: Literal["all", "corner"] = "all"
     precision: Literal["complete", "always", "never"] = "complete"
+    risk: Literal["any", "blocking"] = "any"
     total: bool = False
 
     def __post_init__(self) -> None:
@@ -64,6 +67,7 @@ class CornerConfig:
             area=("annotated", "box"),
             common_truth=("all", "corner"),
             precision=("complete", "always", "never"),
+            risk=("any", "blocking"),
         )
         if not self.groups or len(set(self.groups)) != len(self.groups) or set(self.groups) - set(GROUPS):
             raise UsageError(f"groups are some of {', '.join(GROUPS)}, each once; got {self.groups!r}")

@@ -67,7 +67,7 @@ def evaluate(
     Source: Li et al., ECCV 2022 (CODA), section 5.1; Lin et al., ECCV 2014 (COCO).
     """
     config = config or CornerConfig.default()
-    truth = objects_of(scenes, area=config.area)
+    truth = objects_of(scenes, area=config.area, risk=config.risk)
     claims, foreign = claims_of(predictions, truth)
     unanswered = _unanswered(predictions, config)
     met = {

@@ -21,6 +21,8 @@ Bools = npt.NDArray[np.bool_]
 
 KIND, SUPER = "corner", "corner_super"
 """Kinds of label: what an object is, and its super-class."""
+BLOCKS = "blocks_path"
+"""The column that tells whether an object blocks a path."""
 NONE = -1
 _NAMES = ("scene", "path", "file_name")
 """Columns of text that tell pictures apart, and nothing else."""
@@ -91,16 +93,17 @@ class Objects(Marked):
     notes: tuple[str, ...] = field(default=())
 
 
-def objects_of(scenes: Scenes, *, area: str) -> Objects:
+def objects_of(scenes: Scenes, *, area: str, risk: str = "any") -> Objects:
     """The truth of a set, whose pictures are its annotated frames.
 
     Args:
         scenes: boxes with, as far as known, `corner_case`, `ignore`, `crowd`, `area_px2`, `sides_px2`,
             `common` (a common class, or null) and `novel`; labels of the kinds `corner` and `corner_super`.
         area: `annotated` takes `area_px2` where it is there.
+        risk: `blocking` takes for corner cases only what does not stand clear of the vehicle's paths.
 
     Raises:
-        InputError: if there is no annotated frame, or no box in any.
+        InputError: if there is no annotated frame, no box in any, or nothing is known of what blocks a path.
     """
     items = _items(scenes)
     boxes = _placed(scenes.boxes, items)
@@ -115,6 +118,9 @@ def objects_of(scenes: Scenes, *, area: str) -> Objects:
     held = _marked(boxes, commons, named[KIND])
     annotated = boxes["area_px2"] if area == "annotated" and "area_px2" in boxes.columns else None
     corner, notes = _corner(boxes)
+    if risk == "blocking":
+        clear, told = _clear(boxes, corner)
+        corner, notes = corner & ~clear, (*notes, *told)
     return Objects(
         **vars(held),
         items=_sliced(items, boxes),
@@ -251,6 +257,22 @@ def _corner(boxes: pl.DataFrame) -> tuple[Bools, tuple[str, ...]]:
     unsaid = boxes["corner_case"].null_count()
     notes = (f"{unsaid:,} objects do not say whether they are corner cases, and count as none",)
     return _flag(boxes, "corner_case", default=False), notes if unsaid else ()
+
+
+def _clear(boxes: pl.DataFrame, corner: Bools) -> tuple[Bools, tuple[str, ...]]:
+    """(n,) which objects stand clear of the vehicle's paths, and how many corner cases that is."""
+    if BLOCKS not in boxes.columns:
+        raise InputError(
+            f"nothing is known of what blocks a path: the boxes have no {BLOCKS}",
+            hint="`metrics.corner_cases.risk.with_blocking` adds it where the geometry is known",
+        )
+    clear = ~_flag(boxes, BLOCKS, default=True)
+    unknown = int((boxes[BLOCKS].is_null().to_numpy() & corner).sum())
+    told = f"{int((clear & corner).sum()):,} corner cases block no path and are not asked for"
+    return clear, (
+        told,
+        *((f"of {unknown:,} corner cases it is not known; they are asked for",) if unknown else ()),
+    )
 
 
 def _sliced(items: pl.DataFrame, boxes: pl.DataFrame) -> pl.DataFrame:
