@@ -32,7 +32,11 @@ def changes(kinds: Iterable[str]) -> st.SearchStrategy[list[Change]]:
 
 
 CHANGES = changes(KINDS)
-CHANGES_OF = {"json": changes(JSON_KINDS), "plain xml": changes(PLAIN_XML_KINDS), "csv": changes(CSV_KINDS)}
+CHANGES_OF = {
+    **dict.fromkeys(("json", "sensor json"), changes(JSON_KINDS)),
+    "plain xml": changes(PLAIN_XML_KINDS),
+    "csv": changes(CSV_KINDS),
+}
 _QUIET = settings(deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
 FAST = settings(_QUIET, max_examples=75)
 SLOW = settings(_QUIET, max_examples=2000)
@@ -200,6 +204,8 @@ def test_the_sets_are_those_of_the_registry() -> None:
         "jaad",
         "kitti",
         "label_studio",
+        "nuscenes",
+        "once",
         "pie",
         "road",
         "simulator",

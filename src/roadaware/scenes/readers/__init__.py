@@ -169,6 +169,22 @@ READERS: dict[str, Reader] = {
         summary="15,000 pictures with a LiDAR sweep each, half of them with boxes of eight classes",
         options={},
     ),
+    "nuscenes": Reader(
+        module="roadaware.scenes.readers.nuscenes",
+        datasets=("nuScenes",),
+        title="nuScenes (JSON tables of any version, or keyframes in a file each)",
+        licence="CC BY-NC-SA 4.0",
+        summary="keyframes of six cameras and a LiDAR, with tracks of 23 classes as each camera sees them",
+        options={},
+    ),
+    "once": Reader(
+        module="roadaware.scenes.readers.once",
+        datasets=("ONCE",),
+        title="ONCE: one million scenes (sequences with calibration, and boxes where there are some)",
+        licence="CC BY-NC-SA 4.0",
+        summary="sequences of seven cameras and a LiDAR; boxes of five classes in some of their frames",
+        options={},
+    ),
     "simulator": Reader(
         module="roadaware.scenes.readers.simulator",
         datasets=("simulator",),

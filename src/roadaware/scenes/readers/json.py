@@ -68,24 +68,21 @@ def no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def parse(text: str, where: str, *, unknown: bool = False) -> Any:
+def parse(text: str, where: str) -> Any:
     """The document as dictionaries, lists, texts, numbers, booleans and None.
 
     Args:
         text: what `decode` gave.
         where: names the file in errors.
-        unknown: NaN, which is no JSON, is read as null: some write it for numbers that are not known.
 
     Raises:
         InputError: if it is not one strict JSON document: with line, column and byte.
     """
-    ((_, _, value),) = members(text, where, lambda path: False, unknown=unknown)
+    ((_, _, value),) = members(text, where, lambda path: False)
     return value
 
 
-def members(
-    text: str, where: str, opened: Callable[[Path], bool], *, unknown: bool = False
-) -> Iterator[Piece]:
+def members(text: str, where: str, opened: Callable[[Path], bool]) -> Iterator[Piece]:
     """The document piece by piece, in its order: each value that is not itself an opened object.
 
     So a large document needs the memory of its text and of one piece.
@@ -95,12 +92,11 @@ def members(
         where: names the file in errors.
         opened: whether the object at a path (its names from the top; the top is empty) is given member by
             member; what stands there and is no object is given whole.
-        unknown: NaN is read as null.
 
     Raises:
         InputError: as `parse`; what was given before was right.
     """
-    document = _Document(text, where, _null_for_unknown if unknown else _refuse_constant)
+    document = _Document(text, where)
     end = yield from document.value(document.blank(0), (), opened)
     end = document.blank(end)
     if end < len(text):
@@ -110,9 +106,9 @@ def members(
 class _Document:
     """A text that is walked through; every method takes and returns a place in it."""
 
-    def __init__(self, text: str, where: str, constant: Callable[[str], None]) -> None:
+    def __init__(self, text: str, where: str) -> None:
         self.text, self.where = text, where
-        self._decoder = json.JSONDecoder(object_pairs_hook=_named_once, parse_constant=constant)
+        self._decoder = json.JSONDecoder(object_pairs_hook=_named_once, parse_constant=_refuse_constant)
 
     def blank(self, at: int) -> int:
         """The place behind blanks."""
@@ -285,11 +281,6 @@ def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         counts = Counter(name for name, _ in pairs)
         raise _NoJsonError(f"the name {quoted(counts.most_common(1)[0][0])} stands twice in one object")
     return found
-
-
-def _null_for_unknown(word: str) -> None:
-    if word != "NaN":
-        _refuse_constant(word)
 
 
 def _refuse_constant(word: str) -> NoReturn:

@@ -21,9 +21,8 @@ from roadaware.scenes.readers import Progress
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.kitti_files import CLASSES, OWN, Calibration, calibration_of, label_of
 from roadaware.scenes.readers.locate import locate
-from roadaware.scenes.readers.sensed import KIND, RowError, Sensed, flat
+from roadaware.scenes.readers.sensed import KIND, RowError, Sensed, flat, picture_size
 from roadaware.scenes.readers.source import Source
-from roadaware.scenes.still_files import HEAD_BYTES, size_of
 from roadaware.scenes.tables import Meta, Scenes
 
 VERSION = 1
@@ -194,7 +193,7 @@ def _text(source: Source, name: str) -> list[str]:
 
 def _take_picture(source: Source, shot: _Shot, sensed: Sensed, *, annotated: bool) -> None:
     path = shot.file(CAMERA, ".png")
-    size = size_of(source.head(path, HEAD_BYTES)) or (None, None)
+    size = picture_size(source, path) or (None, None)
     sensed.videos.append(
         {
             "video": shot.name,

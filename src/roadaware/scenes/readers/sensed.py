@@ -11,6 +11,8 @@ import polars as pl
 
 from roadaware.scenes.checks import empty_table
 from roadaware.scenes.readers.findings import Findings
+from roadaware.scenes.readers.source import Source
+from roadaware.scenes.still_files import HEAD_BYTES, size_of
 
 Floats = npt.NDArray[np.float64]
 KIND = "object"
@@ -68,10 +70,12 @@ class Sensed:
     Args:
         findings: counts what is read, and takes what is refused.
         own: further columns of `boxes`, with their types.
+        told: further columns of `videos`, with their types.
     """
 
     findings: Findings
     own: dict[str, Any] = field(default_factory=dict)
+    told: dict[str, Any] = field(default_factory=dict)
     videos: list[dict[str, Any]] = field(default_factory=list)
     frames: list[dict[str, Any]] = field(default_factory=list)
     boxes: list[dict[str, Any]] = field(default_factory=list)
@@ -101,7 +105,7 @@ class Sensed:
             {"tube": number, "video": video, "name": name} for (video, name), number in self._tubes.items()
         ]
         found = {
-            "videos": _table("videos", self.videos, _VIDEOS),
+            "videos": _table("videos", self.videos, {**_VIDEOS, **self.told}),
             "frames": _table("frames", self.frames, _FRAMES),
             "boxes": _table("boxes", numbered, {**_BOXES, **self.own}),
             "labels": _table("labels", of, _LABELS),
@@ -112,6 +116,16 @@ class Sensed:
         for name in ("videos", "frames", "tubes", "sensors", "sweeps"):
             self.findings.read[name] += len(found[name])
         return found
+
+
+def picture_size(source: Source, name: str) -> tuple[int, int] | None:
+    """Width and height of a picture by its first bytes; None where it is not there, or is none.
+
+    Args:
+        source: where the set lies.
+        name: of the picture's file.
+    """
+    return size_of(source.head(name, HEAD_BYTES))
 
 
 def flat(pose: Floats | None) -> list[float] | None:
