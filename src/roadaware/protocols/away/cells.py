@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import os
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from roadaware.errors import DiskError, InputError, RoadawareError
+from roadaware.errors import DiskError, InputError
 from roadaware.metrics.scores import SampleScores
 from roadaware.protocols.away.config import AwayStudy
 from roadaware.protocols.away.domains import reason
@@ -24,6 +25,7 @@ from roadaware.scenes.disk import atomic_write
 
 Floats = npt.NDArray[np.float64]
 METRICS = "metrics.json"
+_log = logging.getLogger("roadaware")
 
 
 def name_of(cell: Cell) -> str:
@@ -80,7 +82,8 @@ def made(unit: Unit, study: AwayStudy, out: Path) -> dict[Cell, str]:
             fitting.make(unit.fit, study, out)
     except DiskError:
         raise
-    except (RoadawareError, RuntimeError, ValueError, MemoryError) as error:  # torch says RuntimeError
+    except Exception as error:  # whatever is wrong with one model, the others stand
+        _log.debug("%s", unit.fit, exc_info=True)
         return dict.fromkeys(due, reason(error))
     for doubt, several in groupby(due, key=lambda cell: cell.doubt):
         held = list(several)
@@ -90,7 +93,8 @@ def made(unit: Unit, study: AwayStudy, out: Path) -> dict[Cell, str]:
                 keep(cell, answers(cell.tested_on), study, out)
         except DiskError:
             raise
-        except (RoadawareError, RuntimeError, ValueError, MemoryError) as error:
+        except Exception as error:
+            _log.debug("%s, %s", unit.fit, doubt, exc_info=True)
             failed |= {cell: reason(error) for cell in held if not is_done(cell, out)}
     return failed
 
