@@ -151,7 +151,7 @@ def _doubts(scenes: Scenes, seed: int) -> str:
     """What the numbers do not say."""
     from roadaware.tasks.road_events import AV_ACTION
 
-    seeds = " and ".join(map(str, LEARNT_SEEDS))
+    seeds = ", ".join(map(str, LEARNT_SEEDS))
     labels = scenes.frame_labels
     driven = labels.filter(labels["kind"].cast(str) == AV_ACTION)["label"].n_unique()
     alone = " The own vehicle does one thing in all of them, so its action is no test." if driven < 2 else ""
