@@ -36,25 +36,18 @@ def evaluate(
     """Average recall of claimed boxes on the objects of each group, as COCO's evaluator has it.
 
     A metric is called by its group and its name: `corner_ar` is the recall of corner cases, averaged over the
-    overlaps 0.5, 0.55, ... 0.95, with at most 100 claims a picture; `_ar50`, `_ar75` and `_ar30` are at one
-    overlap, `_ar1` and `_ar10` with one and ten claims, `_ar_small`, `_ar_medium`, `_ar_large` among objects
-    of a size, `_ap...` average precision where it says something. All lie in [0, 1], higher is better. Rows
-    with a label are of a class of `common` or `classes`, or of a super-class of `corner`.
-
-    Groups that the claims have no answer to are undefined: `meta.notes["unanswered groups"]` of the
-    predictions names them; unless it is there, claims without classes answer `corner` and `all` alone.
-    `baselines` holds what the whole picture and boxes drawn at random would score, and
-    `facts["trivial_answers_in_slices"]` the same in each slice.
+    overlaps 0.5, 0.55, ... 0.95, with at most 100 claims a picture. All lie in [0, 1], higher is better. Rows
+    with a label are of a class or super-class. Groups that claims have no answer to (the note `UNANSWERED`
+    of the predictions; of claims that do not say what they are all but `corner` and `all`) are undefined.
+    `baselines` holds what the whole picture and random boxes would score, `facts` the same in each slice.
 
     Args:
-        predictions: boxes with `score`; `common`, `novel` and labels of the kind `corner` where they say what
-            they are.
-        scenes: boxes with, as far as known, `corner_case`, `common`, `novel`, `ignore`, `crowd`, `area_px2`,
-            and labels of the kinds `corner` and `corner_super`.
+        predictions: boxes with `score`; `common`, `novel` and labels of the kind `corner` where they say so.
+        scenes: boxes with, as far as known, what `objects_of` names.
         config: how they are judged; `CornerConfig.default()` unless told.
         by: columns to slice by: `period`, `weather`, `domain`, `density`, ...
         draws: resamples of videos for the intervals; a set of pictures has one picture a video.
-        seed: of the resamples and of the boxes drawn at random.
+        seed: of the resamples and of the random boxes.
 
     Returns:
         whole, classes and slices; instances of `object` and `class`.
@@ -76,16 +69,13 @@ def evaluate(
     }
     state = state_of(truth, claims, met, unanswered, config)
     trivial = _trivial(truth, config, seed)
-    notes = (*truth.notes, *(f"{group}: {why}" for group, why in unanswered.items()))
-    if not trivial:
-        notes = (*notes, "pictures of unknown size have no trivial answers")
     return result(
         state,
         config,
         by=by,
         draws=draws,
         seed=seed,
-        notes=notes,
+        notes=_notes(truth, unanswered, trivial),
         makers={
             "object": partial(by_object, truth, claims, met),
             "class": partial(by_class, truth, claims, met, config),
@@ -94,6 +84,14 @@ def evaluate(
         baselines={name: values_of(answer) for name, answer in trivial.items()},
         facts=_facts(truth, claims, state, trivial, by),
     )
+
+
+def _notes(
+    truth: Objects, unanswered: Mapping[str, str], trivial: Mapping[str, JudgedCorners]
+) -> tuple[str, ...]:
+    """What had to be assumed, and what has no answer."""
+    told = (*truth.notes, *(f"{group}: {why}" for group, why in unanswered.items()))
+    return told if trivial else (*told, "pictures of unknown size have no trivial answers")
 
 
 def _unanswered(predictions: Predictions, config: CornerConfig) -> dict[str, str]:

@@ -61,47 +61,65 @@ def match_cells(
         best: (m,) the greatest overlap with a claim; comes as zeros.
     """
     for cell in range(len(claim_start) - 1):
-        first, g0 = claim_start[cell], object_start[cell]
-        n = min(claim_start[cell + 1] - first, most)
-        m = object_start[cell + 1] - g0
-        if n == 0:
-            continue
-        overlap = np.empty((n, m))
-        top = np.zeros(n)
-        for d in range(n):
-            for g in range(m):
-                found = _overlap(
-                    claims[first + d], claim_area[first + d], objects[g0 + g], sides[g0 + g], crowd[g0 + g]
-                )
-                overlap[d, g] = found
-                top[d] = max(top[d], found)
-                best[g0 + g] = max(best[g0 + g], found)
-        aside = np.empty(m, dtype=np.uint8)
-        used = np.empty(m, dtype=np.uint8)
-        for a in range(len(bounds)):
-            low, high = bounds[a, 0], bounds[a, 1]
-            for g in range(m):
-                size = area[g0 + g]
-                aside[g] = ignored[g0 + g] or size < low or size > high
-            for t in range(len(thresholds)):
-                least = min(thresholds[t], 1 - 1e-10)
-                bit = np.uint16(1 << t)
-                used[:] = 0
-                for d in range(n):
-                    met = -1
-                    if top[d] >= least:
-                        met = _met(overlap[d], least, aside, used, crowd[g0 : g0 + m])
-                    if met < 0:
-                        size = claim_area[first + d]
-                        if size < low or size > high:
-                            passed[first + d, a] |= bit
-                        continue
-                    used[met] = 1
-                    if aside[met]:
-                        passed[first + d, a] |= bit
-                    else:
-                        hit[first + d, a] |= bit
-                        rank[g0 + met, a, t] = d
+        first, g0, g1 = claim_start[cell], object_start[cell], object_start[cell + 1]
+        end = min(claim_start[cell + 1], first + most)
+        if first < end:
+            overlap = np.empty((end - first, g1 - g0))
+            top = np.zeros(end - first)
+            _fill(overlap, top, claims, claim_area, first, objects, sides, crowd, g0, best)
+            for a in range(len(bounds)):
+                low, high = bounds[a, 0], bounds[a, 1]
+                aside = ((ignored[g0:g1] == 1) | (area[g0:g1] < low) | (area[g0:g1] > high)).astype(np.uint8)
+                beyond = (claim_area[first:end] < low) | (claim_area[first:end] > high)
+                marks = hit[first:end, a], passed[first:end, a]
+                _match(overlap, top, aside, beyond, crowd[g0:g1], thresholds, rank[g0:g1, a], marks)
+
+
+@kernel
+def _fill(
+    overlap: Any,
+    top: Any,
+    claims: Any,
+    claim_area: Any,
+    first: int,
+    objects: Any,
+    sides: Any,
+    crowd: Any,
+    g0: int,
+    best: Any,
+) -> None:
+    """The overlaps of the claims and objects of a cell, and the greatest of each claim and object."""
+    for d in range(overlap.shape[0]):
+        for k in range(overlap.shape[1]):
+            g = g0 + k
+            found = _overlap(claims[first + d], claim_area[first + d], objects[g], sides[g], crowd[g])
+            overlap[d, k] = found
+            top[d] = max(top[d], found)
+            best[g] = max(best[g], found)
+
+
+@kernel
+def _match(
+    overlap: Any, top: Any, aside: Any, beyond: Any, crowd: Any, thresholds: Any, rank: Any, marks: Any
+) -> None:
+    """The match of one cell among objects of one size, at every threshold."""
+    hit, passed = marks
+    for t in range(len(thresholds)):
+        least = min(thresholds[t], 1 - 1e-10)
+        bit = np.uint16(1 << t)
+        used = np.zeros(len(aside), dtype=np.uint8)
+        for d in range(len(top)):
+            met = _met(overlap[d], least, aside, used, crowd) if top[d] >= least else -1
+            if met < 0:
+                if beyond[d]:
+                    passed[d] |= bit
+                continue
+            used[met] = 1
+            if aside[met]:
+                passed[d] |= bit
+            else:
+                hit[d] |= bit
+                rank[met, t] = d
 
 
 @kernel
