@@ -1,0 +1,226 @@
+"""What each step of the proposals of corner cases did, as pictures, after Figure 5 of the paper."""
+
+from __future__ import annotations
+
+import colorsys
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.corner_cases.captures import Camera, Capture
+from roadaware.corner_cases.copg import Geometry, Proposals
+from roadaware.corner_cases.limits import REASONS
+from roadaware.reports.drawing import Marked, drawn
+
+Picture = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float64]
+STEPS = (
+    "range image",
+    "clusters",
+    "returns",
+    "initial",
+    "background",
+    "intermediate",
+    "detections",
+    "final",
+)
+"""The pictures of `draw_steps`, in their order; background and detections only where they were given."""
+GROUND, DROPPED, KEPT, GONE = (122, 84, 40), (150, 150, 150), (255, 214, 10), (255, 99, 132)
+_NEAR, _FAR = 2.0, 60.0
+_STOPS = np.array(
+    [[253, 231, 37], [94, 201, 98], [33, 145, 140], [59, 82, 139], [68, 1, 84]], dtype=np.float64
+)
+_GOLDEN = 0.61803
+_TALL_PX, _GAP_PX, _DARK = 160, 4, 24
+_WIDE = ("range image", "clusters")
+
+
+def draw_steps(proposals: Proposals, capture: Capture, picture: Picture) -> dict[str, Picture]:
+    """What each step did, in the order of `STEPS`.
+
+    Args:
+        proposals: of the capture.
+        capture: what was seen.
+        picture: (H, W, 3) of the camera.
+    """
+    found = {
+        "range image": draw_range_image(proposals.geometry, capture.camera),
+        "clusters": draw_clusters(proposals.geometry, capture.camera),
+        "returns": draw_returns(proposals.geometry, capture.camera, picture),
+        "initial": draw_boxes(proposals, picture, np.ones(len(proposals.boxes), dtype=np.bool_)),
+    }
+    if capture.semantics is not None and proposals.background is not None:
+        found["background"] = draw_background(capture, picture)
+        found["intermediate"] = draw_boxes(proposals, picture, proposals.intermediate)
+    if capture.common is not None and proposals.overlap is not None:
+        marks = [Marked((a, b, c, d), "", GONE) for a, b, c, d in capture.common.boxes.tolist()]
+        found["detections"] = drawn(picture, marks)
+        found["final"] = draw_boxes(proposals, picture, proposals.final)
+    return found
+
+
+def draw_range_image(geometry: Geometry, camera: Camera | None = None) -> Picture:
+    """(rows * s, columns, 3) ranges from near (yellow) to far (violet), ground brown, nothing black.
+
+    Args:
+        geometry: of the sweep.
+        camera: the middle of the picture is where it looks, and lines show how wide; None for ahead.
+    """
+    image = geometry.image
+    share = np.log(np.clip(np.abs(image), _NEAR, _FAR) / _NEAR) / np.log(_FAR / _NEAR)
+    place = share * (len(_STOPS) - 1)
+    low = np.minimum(place.astype(np.int64), len(_STOPS) - 2)
+    colours = _STOPS[low] + (place - low)[..., None] * (_STOPS[low + 1] - _STOPS[low])
+    colours[image < 0] = GROUND
+    colours[image == 0] = 0
+    return _unrolled(colours.astype(np.uint8), camera)
+
+
+def draw_clusters(geometry: Geometry, camera: Camera | None = None) -> Picture:
+    """(rows * s, columns, 3) clusters in colours; those that a limit dropped grey, ground brown, else black.
+
+    Args:
+        geometry: of the sweep.
+        camera: as for `draw_range_image`.
+    """
+    labels = geometry.clusters.image
+    colours = palette(geometry)[labels]
+    colours[geometry.image < 0] = GROUND
+    colours[geometry.image == 0] = 0
+    return _unrolled(colours, camera)
+
+
+def draw_returns(geometry: Geometry, camera: Camera, picture: Picture) -> Picture:
+    """(H, W, 3) the picture with all returns in the colours of their clusters, ground brown.
+
+    Args:
+        geometry: of the sweep.
+        camera: that took the picture.
+        picture: (H, W, 3).
+    """
+    found = (picture * 0.6).astype(np.uint8)
+    pixels, seen = _projected(geometry, camera)
+    order = np.argsort(-geometry.grid.ranges[seen], kind="stable")
+    places, pixels = np.flatnonzero(seen)[order], pixels[seen][order].astype(np.int64)
+    colours = palette(geometry)[geometry.clusters.of_return[places]]
+    colours[geometry.ground.removed[places]] = GROUND
+    size = max(2, picture.shape[0] // 300)
+    for down in range(size):
+        for across in range(size):
+            rows = np.minimum(pixels[:, 1] + down, picture.shape[0] - 1)
+            columns = np.minimum(pixels[:, 0] + across, picture.shape[1] - 1)
+            found[rows, columns] = colours
+    return found
+
+
+def draw_boxes(proposals: Proposals, picture: Picture, kept: npt.NDArray[np.bool_]) -> Picture:
+    """(H, W, 3) the picture with some of the proposals, the likeliest on top, with scores where they are few.
+
+    Args:
+        proposals: of the picture.
+        picture: (H, W, 3).
+        kept: (m,) which of the initial proposals.
+    """
+    places = np.flatnonzero(kept)
+    places = places[np.argsort(proposals.scores[places], kind="stable")]
+    few = len(places) <= 12
+    marks = [
+        Marked(tuple(proposals.boxes.edges[n].tolist()), f"{proposals.scores[n]:.2f}" if few else "", KEPT)
+        for n in places.tolist()
+    ]
+    return drawn(picture, marks)
+
+
+def draw_background(capture: Capture, picture: Picture, names: Sequence[str] | None = None) -> Picture:
+    """(H, W, 3) the picture with background in violet.
+
+    Args:
+        capture: with a semantic map.
+        picture: (H, W, 3).
+        names: of the classes that are background; those of the default config unless told.
+    """
+    from roadaware.corner_cases.config import BACKGROUND
+
+    if capture.semantics is None:
+        return picture
+    wanted = [code for code, name in enumerate(capture.semantics.names) if name in (names or BACKGROUND)]
+    found = picture.astype(np.float64)
+    hidden = np.isin(capture.semantics.classes, wanted)
+    found[hidden] = 0.45 * found[hidden] + 0.55 * np.array([120, 80, 200])
+    return found.astype(np.uint8)
+
+
+def palette(geometry: Geometry) -> Picture:
+    """(k + 1, 3) a colour for each cluster, grey for those that a limit dropped; the first is of none.
+
+    Args:
+        geometry: of the sweep.
+    """
+    count = len(geometry.clusters)
+    hues = [colorsys.hsv_to_rgb(number * _GOLDEN % 1, 0.85, 1.0) for number in range(count + 1)]
+    found = (np.array(hues).reshape(-1, 3) * 255).astype(np.uint8)
+    found[1:][geometry.limited != REASONS.index("kept")] = DROPPED
+    found[0] = DROPPED
+    return found
+
+
+def sheet(steps: Mapping[str, Picture], *, width_px: int = 1240, columns: int = 1) -> Picture:
+    """(H, width, 3) the pictures of all steps below each other, each with its name.
+
+    Args:
+        steps: of `draw_steps`.
+        width_px: of the whole; pictures are scaled to it.
+        columns: how many pictures of the camera stand beside each other; range images take the whole width.
+    """
+    wide = [name for name in steps if name in _WIDE]
+    rows = [[name] for name in wide]
+    others = [name for name in steps if name not in wide]
+    rows += [others[n : n + columns] for n in range(0, len(others), columns)]
+    found: list[Picture] = []
+    for row in rows:
+        count = 1 if row[0] in wide else columns
+        room = (width_px - (count - 1) * _GAP_PX) // count
+        pictures = [_scaled(name, steps[name], room) for name in row]
+        line = np.full((pictures[0].shape[0], width_px, 3), _DARK, dtype=np.uint8)
+        for place, picture in enumerate(pictures):
+            line[:, place * (room + _GAP_PX) :][:, :room] = picture
+        found += [line, np.full((_GAP_PX, width_px, 3), _DARK, dtype=np.uint8)]
+    return np.concatenate(found[:-1])
+
+
+def _scaled(name: str, picture: Picture, width_px: int) -> Picture:
+    from PIL import Image
+
+    height = max(1, round(picture.shape[0] * width_px / picture.shape[1]))
+    way = Image.Resampling.LANCZOS
+    if name in _WIDE:
+        height, way = max(height, _TALL_PX), Image.Resampling.NEAREST
+    scaled = np.asarray(Image.fromarray(picture).resize((width_px, height), way))
+    return drawn(scaled, [], title=name)
+
+
+def _unrolled(colours: Picture, camera: Camera | None) -> Picture:
+    """The image as one looks around, what lies to the left on the left, its rows tall enough to be seen."""
+    columns = colours.shape[1]
+    middle = 0
+    if camera is not None:
+        axis = camera.camera_SE3_lidar[2, :3]
+        middle = round(float(np.arctan2(axis[1], axis[0])) / (2 * np.pi) * columns)
+    found = np.roll(colours, columns // 2 - middle, axis=1)[:, ::-1]
+    found = np.repeat(found, max(1, -(-_TALL_PX // len(colours))), axis=0)
+    if camera is not None:
+        half = np.arctan(camera.width_px / 2 / camera.intrinsics[0, 0]) / (2 * np.pi) * columns
+        for edge in (columns / 2 - half, columns / 2 + half):
+            found[:, int(edge) % columns] = 255
+    return np.ascontiguousarray(found)
+
+
+def _projected(geometry: Geometry, camera: Camera) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """(n, 2) pixels of the returns, and (n,) which lie in the picture."""
+    way = camera.camera_SE3_lidar
+    places = geometry.points.astype(np.float64) @ way[:3, :3].T + way[:3, 3]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        pixels = (places @ camera.intrinsics.T)[:, :2] / places[:, 2:]
+        inside = (pixels >= 0).all(1) & (pixels < [camera.width_px, camera.height_px]).all(1)
+    return pixels, inside & (places[:, 2] > 0.1) & geometry.checked.usable
