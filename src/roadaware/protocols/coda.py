@@ -157,8 +157,8 @@ def training_set(name: str) -> TrainingSet:
 def separated(scenes: Scenes, version: Version = "base", *, merged: bool = True) -> Scenes:
     """The truth with what is common and what is novel: the columns `common` and `novel` of its boxes.
 
-    An object is what its label of the kind `corner` says, else that of the kind `agent`. Objects without
-    either, and those that are not known by name, are novel. Super-classes are added where there are none.
+    An object is what its label of the kind `corner` says, else that of the kind `agent` or `object`. Objects
+    without any, and those that are not known by name, are novel. Super-classes are added where there are none.
 
     Args:
         scenes: boxes with labels.
@@ -168,7 +168,7 @@ def separated(scenes: Scenes, version: Version = "base", *, merged: bool = True)
     Source: Li et al., ECCV 2022 (CODA), section 5.1.
     """
     common = _common_names(version, merged=merged)
-    names = _named(scenes, (KIND, "agent"))
+    names = _named(scenes, (KIND, "agent", "object"))
     told = names.replace_strict(common, default=None, return_dtype=pl.String)
     boxes = scenes.boxes.with_columns(common=told, novel=told.is_null())
     return _with_supers(scenes.with_tables(boxes=boxes), names)
