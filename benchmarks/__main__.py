@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks import online, pedestrians, retinanet, road, scenes, simulator, tables
+from benchmarks import corner_cases, online, pedestrians, retinanet, road, scenes, simulator, tables
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ def _rows(data: Path | None, only: str) -> Iterator[Row]:
             *tables.BENCHMARKS,
             *road.BENCHMARKS,
             *scenes.BENCHMARKS,
+            *corner_cases.BENCHMARKS,
             *simulator.BENCHMARKS,
             *retinanet.BENCHMARKS,
             *online.BENCHMARKS,
