@@ -100,12 +100,7 @@ def watch(
     from roadaware.online.sources import open_source
 
     config = _config(budget_ms, seconds, threshold, label_threshold, rescale=rescale)
-    if iou is not None and not 0 <= iou < 1:
-        raise UsageError(f"--iou is an overlap from 0 up to 1, not {iou:g}")
-    if threads < 0:
-        raise UsageError(f"--threads is 1 or more, or 0 for what suits the detector, not {threads}")
-    if name is not None and not name.strip():
-        raise UsageError("--name is empty; leave it out for the name of the file")
+    _check(iou, threads, name)
     files = list(weights) or [installed_weights()]
     clock = SystemClock()
     with closing(open_source(source, fps, clock=clock)) as opened:
@@ -121,6 +116,16 @@ def watch(
         draw = None if no_video else drawing_of(detector)
         found = watched(paced, detector, config, folder, clock, draw, name, annotator)
     return Outcome(_text(found, folder), {"folder": str(folder), **found})
+
+
+def _check(iou: float | None, threads: int, name: str | None) -> None:
+    """Refuse options that cannot be meant."""
+    if iou is not None and not 0 <= iou < 1:
+        raise UsageError(f"--iou is an overlap from 0 up to 1, not {iou:g}")
+    if threads < 0:
+        raise UsageError(f"--threads is 1 or more, or 0 for what suits the detector, not {threads}")
+    if name is not None and not name.strip():
+        raise UsageError("--name is empty; leave it out for the name of the file")
 
 
 def installed_weights() -> Path:

@@ -1,22 +1,24 @@
-"""Crossing: every pedestrian of a stream gets a probability of crossing and a risk region; imports torch."""
+"""Crossing: every pedestrian of a stream gets a probability of crossing and a risk region."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from roadaware.config import to_dict
 from roadaware.online.clock import Clock, SystemClock
-from roadaware.online.foresight import Answers, Foresight
 from roadaware.online.frames import SourceFrame
 from roadaware.online.latency import Latency
-from roadaware.online.outlook import Outlook, OutlookRule, changes
+from roadaware.online.outlook import Answers, Outlook, OutlookRule, changes
 from roadaware.online.pacing import Pace, Paced
 from roadaware.online.tubes import LiveTube
+
+if TYPE_CHECKING:
+    from roadaware.online.foresight import Foresight
 
 Floats = npt.NDArray[np.float64]
 _ROOM = 16

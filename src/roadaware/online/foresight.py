@@ -16,6 +16,7 @@ from roadaware.models.crossing.predictor import Predictor
 from roadaware.models.doubt.ensemble import EnsemblePredictor
 from roadaware.models.opening import digest_of
 from roadaware.online.memory import memories, passes_of
+from roadaware.online.outlook import Answers
 from roadaware.statistics.disagreement import interval
 from roadaware.tasks.crossing_inputs.boxes import FORMS
 
@@ -36,23 +37,6 @@ _UNKNOWN = {
     "crop": "pictures of pedestrians are not cut out of a stream",
     "maps": "there are no class masks of a stream",
 }
-
-
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """What is expected of n pedestrians.
-
-    Args:
-        crossing: (n,) probabilities; None where nobody is asked.
-        low, high: (n,) the 5th and 95th percentile of passes, widened to hold the probability; None where
-            there is only one pass.
-        regions: (n, r) probabilities; None where nobody is asked.
-    """
-
-    crossing: Floats | None = None
-    low: Floats | None = None
-    high: Floats | None = None
-    regions: Floats | None = None
 
 
 class Foresight:

@@ -16,6 +16,23 @@ PROBABLE, IMPROBABLE, REGION = "crossing_probable", "crossing_improbable", "risk
 """Events: somebody will probably cross, or no longer so; the region where somebody will be changed."""
 
 
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What is expected of n pedestrians.
+
+    Args:
+        crossing: (n,) probabilities; None where nobody is asked.
+        low, high: (n,) the 5th and 95th percentile of passes, widened to hold the probability; None where
+            there is only one pass.
+        regions: (n, r) probabilities; None where nobody is asked.
+    """
+
+    crossing: Floats | None = None
+    low: Floats | None = None
+    high: Floats | None = None
+    regions: Floats | None = None
+
+
 @dataclass(frozen=True)
 class Outlook:
     """What is expected of one pedestrian.
