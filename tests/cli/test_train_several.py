@@ -11,6 +11,7 @@ import pytest
 import yaml
 from small_files import Command
 
+from roadaware.cli import train_several
 from roadaware.config import digest
 from roadaware.scenes.store import save
 from roadaware.training.pedestrians.results import RESULTS
@@ -34,6 +35,11 @@ NETWORKS = {
     "rule": {"name": "constant-velocity"},
     "trees": {"name": "boosting", "fields": {"rounds": 20, "leaves": [4], "vehicle": False}},
 }
+
+
+@pytest.fixture(autouse=True)
+def _few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train_several, "_DRAWS", 40)
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +87,17 @@ def test_each_has_a_folder_and_rows_and_those_that_fail_leave_the_others(
     said = json.loads((out / "results.json").read_text())
     assert set(said["failed"]) == {"lost", "rule"}
     assert said["models"][0]["runs"]["mean"]["metrics"]["auc"]["value"] == of["mean"]
+
+
+def test_two_of_them_can_be_compared(roadaware: Command, recipes: dict[str, Path], tmp_path: Path) -> None:
+    assert roadaware("train", recipes["steady"], recipes["trees"], "--out", tmp_path).code == 0
+    tests = [next(tmp_path.glob(f"{name}-*/test")) for name in ("steady", "trees")]
+    done = roadaware("compare", *tests, "--draws", "20")
+    assert done.code == 0
+    rows = pl.read_parquet(tmp_path / "results.parquet").filter(pl.col("metric") == "auc")
+    of = {(recipe, run): value for recipe, run, value in rows.select("recipe", "run", "value").iter_rows()}
+    (auc,) = (line.split() for line in done.out.splitlines() if line.startswith("auc "))
+    assert auc[1:3] == [f"{of['steady', 'ensemble']:.3f}", f"{of['trees', 'mean']:.3f}"]
 
 
 def test_what_is_done_is_not_done_again(roadaware: Command, recipes: dict[str, Path], tmp_path: Path) -> None:

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roadaware.cli import console, output, text
+from roadaware.cli import console, folders, output, runs, text
 from roadaware.cli.options import Outcome
-from roadaware.cli.runs import parquet
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
     from roadaware.training.pedestrians.several import Ran
 
 SHOWN = ("auc", "average_precision", "balanced_accuracy", "f1", "accuracy", "hard_f1")
+TEST = "test"
+"""The run folder inside that of a recipe, of the mean of its seeds' probabilities."""
 _WITH_INTERVAL = SHOWN[:3]
 _MEAN = "mean"
 _ENDS = {unit: (f"low_{unit}", f"high_{unit}") for unit in ("pedestrian", "video")}
@@ -55,8 +56,11 @@ def train_several(recipes: Sequence[PedestrianRecipe], out: Path | None) -> Outc
 
     folder = out or Path("runs")
     output.check_folder(folder)
+    ran = []
     with console.progress("training") as progress:
-        ran = list(run_several(recipes, folder, draws=_DRAWS, progress=_among(len(recipes), progress)))
+        for each in run_several(recipes, folder, draws=_DRAWS, progress=_among(len(recipes), progress)):
+            _keep_test(each)
+            ran.append(each)
     failed = {each.recipe.name: list(each.failed) for each in ran if each.failed}
     held = [each.rows for each in ran if each.rows is not None]
     if not held:
@@ -77,7 +81,7 @@ def nested(rows: pl.DataFrame) -> list[dict[str, Any]]:
     found = []
     for _, part in rows.group_by(("recipe", "digest"), maintain_order=True):
         first = part.row(0, named=True)
-        runs = {}
+        by_run = {}
         for (name,), run in part.group_by(("run",), maintain_order=True):
             metrics = {
                 row["metric"]: {
@@ -87,9 +91,25 @@ def nested(rows: pl.DataFrame) -> list[dict[str, Any]]:
                 for row in run.iter_rows(named=True)
             }
             facts = run.row(0, named=True)
-            runs[str(name)] = {**{key: facts[key] for key in _OF_RUN}, "metrics": metrics}
-        found.append({**{key: first[key] for key in _OF_RECIPE}, "runs": runs})
+            by_run[str(name)] = {**{key: facts[key] for key in _OF_RUN}, "metrics": metrics}
+        found.append({**{key: first[key] for key in _OF_RECIPE}, "runs": by_run})
     return found
+
+
+def _keep_test(each: Ran) -> None:
+    """Write what was judged now as a run folder, which `compare` and `report` take."""
+    from roadaware.cli.pages import run_page
+    from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
+
+    if each.said is None:
+        return
+    recipe = each.recipe
+    named = PedestrianConfig.reference if recipe.samples.config == "reference" else PedestrianConfig.default
+    config = named(recipe.task)
+    result = evaluate_samples(each.said, config)
+    facts = {"config_name": recipe.samples.config}
+    run = runs.Run(recipe.name, each.said, config, result, 0, 0, recipe.samples.protocol, facts)
+    folders.put_folder(each.folder / TEST, runs.files_of(run, run_page([run])), overwrite=True)
 
 
 def _write(folder: Path, rows: pl.DataFrame, data: dict[str, Any]) -> None:
@@ -97,7 +117,7 @@ def _write(folder: Path, rows: pl.DataFrame, data: dict[str, Any]) -> None:
 
     output.write_text(folder / "results.json", output.json_text(data))
     output.write_text(folder / "results.csv", rows.write_csv(float_precision=6))
-    atomic_write(folder / "results.parquet", parquet(rows))
+    atomic_write(folder / "results.parquet", runs.parquet(rows))
 
 
 def _among(n: int, shown: console.Progress) -> Callable[[PedestrianRecipe], Callable[[int, int, str], None]]:

@@ -32,12 +32,15 @@ class Ran:
         folder: of the run.
         rows: columns `results.RESULTS`; None where nothing came of it.
         failed: what went wrong; seed by seed, where some came to an end.
+        said: scores of the test samples, the mean of all seeds where there are several; None where nothing
+            was judged now.
     """
 
     recipe: PedestrianRecipe
     folder: Path
     rows: pl.DataFrame | None
     failed: tuple[str, ...] = ()
+    said: SampleScores | None = None
 
 
 def run_several(
@@ -94,16 +97,16 @@ def run_one(
         return Ran(recipe, folder, held)
     failed: tuple[str, ...] = ()
     if simple:
-        rows = _tabular(recipe, folder, draws)
+        rows, said = _tabular(recipe, folder, draws)
     else:
         trained = train(recipe, folder, progress)
-        rows = _network(trained, folder, draws)
+        rows, said = _network(trained, folder, draws)
         failed = tuple(f"seed {seed}: {why}" for seed, why in trained.failed.items())
     rows.write_parquet(folder / results.TABLE)
-    return Ran(recipe, folder, rows, failed)
+    return Ran(recipe, folder, rows, failed, said)
 
 
-def _network(trained: Trained, folder: Path, draws: int) -> pl.DataFrame:
+def _network(trained: Trained, folder: Path, draws: int) -> tuple[pl.DataFrame, SampleScores]:
     judged = judge(trained)
     names = {"mean": results.ENSEMBLE}
     said = {
@@ -121,10 +124,11 @@ def _network(trained: Trained, folder: Path, draws: int) -> pl.DataFrame:
             trained.recipe.choose,
         )
     inputs = next(iter(trained.predictors.values())).inputs
-    return results.table_of(trained.recipe, inputs, said, fits, draws=draws)
+    rows = results.table_of(trained.recipe, inputs, said, fits, draws=draws)
+    return rows, said.get(results.ENSEMBLE, next(iter(said.values())))
 
 
-def _tabular(recipe: PedestrianRecipe, folder: Path, draws: int) -> pl.DataFrame:
+def _tabular(recipe: PedestrianRecipe, folder: Path, draws: int) -> tuple[pl.DataFrame, SampleScores]:
     cut = material_of(recipe.samples, recipe.task).cut
     done = tabular.fitted(recipe, cut, folder)
     name = f"seed {recipe.seeds[0]}"
@@ -132,8 +136,9 @@ def _tabular(recipe: PedestrianRecipe, folder: Path, draws: int) -> pl.DataFrame
     fits = {
         name: results.Fit(tabular.parameters_of(done.model), done.cpu_s, None, done.validation, criterion)
     }
-    said = {name: _scores(done.predictions, split_samples(cut, "test"), recipe)}
-    return results.table_of(recipe, tabular.inputs_of(done.model), said, fits, draws=draws)
+    said = _scores(done.predictions, split_samples(cut, "test"), recipe)
+    rows = results.table_of(recipe, tabular.inputs_of(done.model), {name: said}, fits, draws=draws)
+    return rows, said
 
 
 def _scores(claim: Predictions, scenes: Scenes, recipe: PedestrianRecipe) -> SampleScores:
