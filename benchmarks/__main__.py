@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks import corner_cases, online, pedestrians, retinanet, road, scenes, simulator, tables
+from benchmarks import corner_cases, crossing, online, pedestrians, retinanet, road, scenes, simulator, tables
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,13 @@ def _rows(data: Path | None, only: str) -> Iterator[Row]:
             *simulator.BENCHMARKS,
             *retinanet.BENCHMARKS,
             *online.BENCHMARKS,
+            *crossing.BENCHMARKS,
         )
     }
     if data is not None:
-        benchmarks |= {b.__name__: partial(b, data) for b in (*pedestrians.BENCHMARKS, *road.ON_DATA)}
+        benchmarks |= {
+            b.__name__: partial(b, data) for b in (*pedestrians.BENCHMARKS, *crossing.ON_DATA, *road.ON_DATA)
+        }
     else:
         print(
             "no --data and no ROADAWARE_DATA_DIR: benchmarks on real annotations are left out",

@@ -262,17 +262,13 @@ def test_a_source_that_fails_is_exit_3_with_what_was_seen_saved(roadaware: Comma
         size = (64, 48) if number < 6 else (32, 24)
         Image.new("RGB", size, (number, 90, 90)).save(tmp_path / "pictures" / f"{number}.png")
     out = tmp_path / "run"
-    done = roadaware("watch", tmp_path / "pictures", "--weights", "x", "--out", out)
+    words = ["watch", tmp_path / "pictures", "--weights", "x", "--crossing", "none", "--out", out]
+    done = roadaware(*words)
     assert done.code == 3
     assert "64x48 are followed by one of 32x24" in done.err
     assert "predictions, video.mp4, summary.json" in done.err
     assert open_predictions(out / "predictions").frames["frame"].to_list() == list(range(6))
-    assert (
-        roadaware(
-            "watch", tmp_path / "pictures", "--weights", "x", "--out", out, "--rescale", "--overwrite"
-        ).code
-        == 0
-    )
+    assert roadaware(*words, "--rescale", "--overwrite").code == 0
     summary = json.loads((out / "summary.json").read_text())
     assert summary["outcomes"]["rescaled"]["count"] == 2
 
@@ -282,7 +278,8 @@ def test_a_full_disk_is_exit_4_with_the_rest_saved(roadaware: Command, film: Pat
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (9000, before[1]))
     try:
-        done = roadaware("watch", film, "--weights", "x", "--out", tmp_path / "run")
+        words = ["--weights", "x", "--crossing", "none", "--out", tmp_path / "run"]
+        done = roadaware("watch", film, *words)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert done.code == 4, done.err
@@ -293,7 +290,7 @@ def test_a_full_disk_is_exit_4_with_the_rest_saved(roadaware: Command, film: Pat
 
 def _started(film: Path, out: Path, *more: str) -> subprocess.Popen[str]:
     """A watch as a process that has written its first events; it repeats the film as a camera would."""
-    words = ["watch", str(film), "--weights", "x", "--out", str(out), *more]
+    words = ["watch", str(film), "--weights", "x", "--crossing", "none", "--out", str(out), *more]
     child = subprocess.Popen(
         [sys.executable, "-W", "error", "-c", RUN, *words],
         stdout=subprocess.PIPE,

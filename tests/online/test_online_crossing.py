@@ -32,7 +32,7 @@ from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 
 SIZE = (640, 480)
-QUICK = OutlookRule(smooth_s=0.0)
+QUICK = OutlookRule(smooth_s=0.0, steady_s=0.0)
 DROPPED = DoubtConfig("last-dropout", rate=0.5, passes=20)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from roadaware.errors import UsageError
 from roadaware.online.outlook import IMPROBABLE, PROBABLE, REGION, Outlook, OutlookRule, changes
-from roadaware.online.pacing import Pace, Paced
+from roadaware.online.pacing import Line, Pace, Paced
 
 
 def box(x: float) -> np.ndarray:
@@ -43,6 +43,33 @@ def test_a_gap_is_bridged_up_to_half_a_second_and_not_beyond() -> None:
     assert walked([0.0, 0.5])[1] == ([float(x) for x in range(1, 16)], False)
     assert walked([0.0, 0.501])[1] == ([15.03], True)
     assert walked([0.0, 0.2], Pace(bridge_s=0.1))[1] == ([6.0], True)
+
+
+def test_boxes_are_read_off_the_weighted_line_through_those_that_came() -> None:
+    rng = np.random.default_rng(1)
+    times, boxes = np.cumsum(rng.uniform(0.02, 0.3, 30)), rng.uniform(0, 100, (30, 4))
+    line = Line(0.5)
+    found = [line.add(float(past), each) for past, each in zip(np.diff(times, prepend=0), boxes, strict=True)]
+    assert (found[0] == boxes[0]).all()
+    assert found[1] == pytest.approx(boxes[1])
+    for n in range(2, 30):
+        ages = times[: n + 1] - times[n]
+        fitted = np.polyfit(ages, boxes[: n + 1], 1, w=np.exp(0.5 * ages / 0.5))  # squared by polyfit
+        assert found[n] == pytest.approx(fitted[1], abs=1e-6)
+
+
+def test_steady_boxes_leave_an_even_walk_as_it_is_and_calm_a_trembling_one() -> None:
+    even = Pace(steady_s=0.5)
+    assert walked([0.0, 1 / 12, 2 / 12, 3 / 12], even) == walked([0.0, 1 / 12, 2 / 12, 3 / 12])
+    rng, calm, raw = np.random.default_rng(2), Paced(even), Paced(Pace())
+    trembling = [box(float(n) + rng.normal(0, 2)) for n in range(200)]
+    steps = []
+    for paced in (calm, raw):
+        edges = np.concatenate([paced.add(n / 30, each)[0][:, 0] for n, each in enumerate(trembling)])
+        steps.append(np.diff(edges)[30:].std())
+    assert steps[0] < steps[1] / 4
+    # A pause begins the line anew too.
+    assert calm.add(100.0, box(0.0))[0].tolist() == [box(0.0).tolist()]
 
 
 def test_what_comes_does_not_change_what_was_known() -> None:

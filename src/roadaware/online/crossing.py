@@ -56,7 +56,7 @@ class Follower:
 
     def __post_init__(self) -> None:
         """Nobody is there yet."""
-        self._pace = Pace(self.foresight.rate_fps, self.rule.bridge_s)
+        self._pace = Pace(self.foresight.rate_fps, self.rule.bridge_s, steady_s=self.rule.steady_s)
         self._followed: dict[int, _Followed] = {}
         self._free = list(range(len(self.foresight)))[::-1]
 

@@ -1,0 +1,155 @@
+"""Predictors of pedestrians: in a stream, many at a time, learning from JAAD, and cut out of films."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from benchmarks.measure import call
+
+_Row = tuple[str, str, str]
+_REGIONS = tuple(f"region_{n}" for n in range(12))
+_RECIPE = Path(__file__).resolve().parent.parent / "configs" / "pedestrians" / "steady-jaad.yaml"
+_INPUTS = ("boxes", "centre")
+_FILM_FRAMES, _FILMS, _WALKERS, _SIZE = 240, 3, 6, (1280, 720)
+
+
+def crossing_stream() -> _Row:
+    """Crossing with 30 passes and risk, of one, ten and fifty pedestrians, CPU time a frame."""
+    found = {fps: [_per_pedestrian_us(n, fps) for n in (1, 10, 50)] for fps in (30.0, 12.0)}
+    shown = "; ".join(
+        f"{', '.join(f'{each / 1e3:.3f}' for each in times)} ms at {fps:.0f} frames/s"
+        for fps, times in found.items()
+    )
+    return "crossing, interval and risk region in a stream, a pedestrian (1, 10, 50)", "0.2 ms", shown
+
+
+def crossing_inference() -> _Row:
+    """Windows of 15 boxes through the small network, in batches of 4096."""
+    from roadaware.models.crossing.inputs import Held, InputSet
+
+    rng, n = np.random.default_rng(0), 1 << 15
+    shapes = _predictor("action").network.shapes
+    columns = {name: Held(rng.normal(size=(n, *shape)).astype(np.float32)) for name, shape in shapes.items()}
+    model, given = _predictor("action"), InputSet(columns, n)
+    cost = call(lambda: model.logits(given), times=3)
+    return "crossing of windows of 15 boxes", "50,000 samples/s", f"{n / cost.seconds:,.0f} samples/s"
+
+
+def crossing_crops() -> _Row:
+    """Crops of 64 pixels cut from films in order, with nothing else to do: decoding, resizing, copying."""
+    with tempfile.TemporaryDirectory() as scratch:
+        scenes, samples = _filmed(Path(scratch))
+        from roadaware.tasks.crossing_inputs import Media, inputs
+
+        given = inputs(scenes, "train", ["crop:context@64"], media=Media(root=Path(scratch)))
+        rows = np.arange(samples)
+        wall, spent = time.perf_counter(), time.process_time()
+        for batch in np.array_split(rows, max(1, samples // 64)):
+            given.take(batch)
+        wall, spent = time.perf_counter() - wall, time.process_time() - spent
+    frames = _FILMS * _FILM_FRAMES
+    got = f"{spent / wall / 2:.0%} busy; {samples / wall:,.0f} samples/s, {frames / wall:,.0f} frames/s"
+    return "crops of 15 frames out of 1280x720 films: share of two cores", "-", got
+
+
+def crossing_training(data: Path) -> _Row:
+    """One seed of the recipe for JAAD, reading and cutting included, on two threads."""
+    import torch
+
+    from roadaware.training.pedestrians.run import train
+    from roadaware.training.recipe_files import read_recipe
+
+    archive = next(iter(sorted((data / "jaad").glob("*.zip"))), data / "jaad")
+    told = (f"samples.root={archive}", "seeds=[0]", "threads=2")
+    before, started = torch.get_num_threads(), time.perf_counter()
+    with tempfile.TemporaryDirectory() as scratch:
+        train(read_recipe(_RECIPE, told), Path(scratch) / "run")
+    torch.set_num_threads(before)
+    return "training of steady on JAAD, one seed, two cores", "60 s", f"{time.perf_counter() - started:.0f} s"
+
+
+def _predictor(task: str) -> Any:
+    """The small network as it ships, with random weights."""
+    import torch
+
+    from roadaware.models import create
+    from roadaware.models.crossing.predictor import Predictor
+    from roadaware.models.doubt.config import DoubtConfig
+    from roadaware.models.doubt.last_layer import with_doubt
+
+    labels = ("waits", "crosses") if task == "action" else _REGIONS
+    doubt = DoubtConfig("last-dropout", rate=0.3) if task == "action" else DoubtConfig()
+    torch.manual_seed(0)
+    shapes = {"boxes": (15, 4), "centre": (15, 8)}
+    network = with_doubt(create("steady", shapes=shapes, labels=len(labels)), doubt)
+    return Predictor(network.eval(), "steady", task, labels, doubt=doubt)
+
+
+def _per_pedestrian_us(n: int, fps: float, frames: int = 120) -> float:
+    """CPU microseconds for one of n pedestrians in one frame, the median of frames."""
+    from roadaware.online.crossing import Follower
+    from roadaware.online.foresight import Foresight
+
+    follower = Follower(Foresight(_predictor("action"), _predictor("risk")))
+    rng = np.random.default_rng(0)
+    at, by, spent = rng.uniform(100, 1500, (n, 2)), rng.normal(0, 3, (n, 2)), []
+    for frame in range(frames):
+        corners = at + by * frame
+        boxes = np.concatenate([corners, corners + np.array([40, 100])], axis=1)
+        begin = time.process_time()
+        told = follower.look(list(range(n)), boxes, frame / fps, (1920, 1080))
+        if told[0] is not None:
+            spent.append(time.process_time() - begin)
+    return float(np.median(spent)) / n * 1e6
+
+
+def _filmed(root: Path) -> tuple[Any, int]:
+    """Films with pedestrians in them, and how many samples there are."""
+    from roadaware.scenes.media import VideoWriter
+    from roadaware.scenes.schema import CORNERS
+    from roadaware.scenes.tables import Meta, Scenes
+
+    rng, boxes, samples = np.random.default_rng(0), [], []
+    wide, high = _SIZE
+    for film in range(_FILMS):
+        blocks = rng.integers(0, 255, (high // 40, (wide + _FILM_FRAMES) // 40, 3), dtype=np.uint8)
+        picture = blocks.repeat(40, axis=0).repeat(40, axis=1)
+        with VideoWriter(root / f"film{film}.mp4", wide, high, 30.0) as writer:
+            for frame in range(_FILM_FRAMES):
+                writer.write(np.ascontiguousarray(picture[:, frame : frame + wide]))
+        for walker in range(_WALKERS):
+            tube, x, y = film * _WALKERS + walker, *rng.uniform(100, 500, 2)
+            edges = np.arange(_FILM_FRAMES)[:, None] + np.array([x, y, x + 60, y + 150])
+            boxes.append(
+                pl.DataFrame(edges, schema=list(CORNERS)).with_columns(
+                    video=pl.lit(f"film{film}"),
+                    tube=pl.lit(tube, pl.Int64),
+                    frame=pl.int_range(_FILM_FRAMES, dtype=pl.Int64),
+                )
+            )
+            starts = range(0, _FILM_FRAMES - 15, 10)
+            samples += [(tube, f"film{film}", start, start + 15) for start in starts]
+    table = pl.DataFrame(samples, schema=["tube", "video", "start_frame", "end_frame"], orient="row")
+    names = [f"film{film}" for film in range(_FILMS)]
+    scenes = Scenes(
+        videos=pl.DataFrame(
+            {"video": names, "path": [f"{name}.mp4" for name in names]},
+        ).with_columns(width_px=pl.lit(wide, pl.Int64), height_px=pl.lit(high, pl.Int64)),
+        tubes=table.select("tube", "video").unique(maintain_order=True),
+        boxes=pl.concat(boxes).with_columns(box=pl.int_range(pl.len(), dtype=pl.Int64)),
+        samples=table.with_columns(
+            sample=pl.int_range(pl.len(), dtype=pl.Int64), kind=pl.lit("action"), split=pl.lit("train")
+        ),
+        meta=Meta(dataset="films"),
+    )
+    return scenes, len(samples)
+
+
+BENCHMARKS = (crossing_stream, crossing_inference, crossing_crops)
+ON_DATA = (crossing_training,)
