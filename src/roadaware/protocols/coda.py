@@ -158,7 +158,7 @@ def separated(scenes: Scenes, version: Version = "base", *, merged: bool = True)
     """The truth with what is common and what is novel: the columns `common` and `novel` of its boxes.
 
     An object is what its label of the kind `corner` says, else that of the kind `agent` or `object`. Objects
-    without any, and those that are not known by name, are novel. Super-classes are added where there are none.
+    without any, and those that are not known by name, are novel. Super-classes are added where none are.
 
     Args:
         scenes: boxes with labels.

@@ -90,7 +90,7 @@ def test_the_centre_comes_with_its_change_in_one_frame() -> None:
 
 
 def test_motion_is_told_in_own_heights_and_towards_the_middle() -> None:
-    # 20 and then 40 pixels high; 5 pixels to the right over one frame, then 10 to the left and 4 down over two.
+    # 20 and then 40 pixels high; 5 pixels to the right over one frame, then 10 left and 4 down over two.
     left = [[10.0, 0, 20, 20], [15, 0, 25, 20], [5, -6, 15, 34]]
     right = [[100 - x2, y1, 100 - x1, y2] for x1, y1, x2, y2 in left]
     seen = GivenBoxes(np.array([left, right]), np.full((2, 2), 100.0), np.array([[np.nan, 1, 2]] * 2))

@@ -127,7 +127,7 @@ def centre(seen: Boxes) -> Array:
 
 
 def motion(seen: Boxes) -> Array:
-    """(n, t, 3) velocity to the right, downwards and towards the middle of the picture, in own heights a frame.
+    """(n, t, 3) velocity to the right, downwards and towards the middle, in own heights a frame.
 
     Somebody who walks at one speed has one velocity in own heights, near and far. It looks back as `centre`
     does and is NaN where that is; in the middle of the picture the third is the velocity to the right. A box

@@ -66,7 +66,7 @@ STEADY = Entry(
         "which the last layer sees too",
         parameters="42,881 with centre, motion and one of five ego actions",
         inputs="sequences in which a frame does not tell of later ones: centre and velocities, "
-        "velocities in own heights, ego motion; boxes relative to the last or first observed one are refused; "
+        "velocities in own heights, ego motion; boxes relative to the last or first one are refused; "
         "standardised on train",
         weights="trained by a recipe of this project",
         licence=LICENCE,
