@@ -68,41 +68,54 @@ def project(
         margin_px: boxes grow by this on every side; None for half the distance between beams there.
         min_side_px: narrower or lower boxes are dropped.
     """
+    stands = ground is not None and ground.plane is not None and ground.heights is not None
+    on_ground = standing_m if stands else 0.0
+    numbers = np.flatnonzero(kept) + 1
+    edges, counts = _seen(points, clusters, numbers, camera, ground, on_ground, near_m)
+    size = np.array([camera.width_px, camera.height_px], dtype=np.float64)
+    held = np.isfinite(edges).all(1) & (counts[:, 0] >= min_visible)
+    numbers, edges, counts = numbers[held], edges[held], counts[held]
+    margins = _margins(clusters, numbers, camera, grid, margin_px)
+    # What stands on the ground ends there.
+    margins[clusters.feet_m[numbers - 1] < on_ground, 3] = 0.0
+    edges = _grown(edges, margins, size)
+    large = ((edges[:, 2:] - edges[:, :2]) >= max(min_side_px, 1e-6)).all(1)
+    return Boxes(numbers[large], edges[large], counts[large, 0], counts[large, 1])
+
+
+def _seen(
+    points: Singles,
+    clusters: Clusters,
+    numbers: npt.NDArray[np.intp],
+    camera: Camera,
+    ground: Ground | None,
+    on_ground: float,
+    near_m: float,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]]:
+    """(k, 4) corners of what a camera sees of clusters, infinite where nothing; (k, 2) counts of returns."""
     from roadaware.corner_cases.projection_kernels import bounds
 
-    numbers = np.flatnonzero(kept) + 1
     slot = np.full(len(clusters) + 1, -1, dtype=np.int32)
     slot[numbers] = np.arange(len(numbers))
     edges = np.tile(np.array([np.inf, np.inf, -np.inf, -np.inf]), (len(numbers), 1))
     counts = np.zeros((len(numbers), 2), dtype=np.int32)
-    stands = ground is not None and ground.plane is not None and ground.heights is not None
     heights = ground.heights if ground is not None and ground.heights is not None else np.empty(0, np.float32)
     plane = ground.plane if ground is not None and ground.plane is not None else np.zeros(4)
-    size = np.array([camera.width_px, camera.height_px], dtype=np.float64)
-    pose = np.ascontiguousarray(camera.camera_SE3_lidar[:3], dtype=np.float64)
-    lens = np.ascontiguousarray(camera.intrinsics, dtype=np.float64)
     bounds(
         points,
         clusters.of_return,
         slot,
         heights,
         plane,
-        float(standing_m if stands else 0.0),
-        pose,
-        lens,
-        size,
+        float(on_ground),
+        np.ascontiguousarray(camera.camera_SE3_lidar[:3], dtype=np.float64),
+        np.ascontiguousarray(camera.intrinsics, dtype=np.float64),
+        np.array([camera.width_px, camera.height_px], dtype=np.float64),
         float(near_m),
         edges,
         counts,
     )
-    held = np.isfinite(edges).all(1) & (counts[:, 0] >= min_visible)
-    numbers, edges, counts = numbers[held], edges[held], counts[held]
-    margins = _margins(clusters, numbers, camera, grid, margin_px)
-    # What stands on the ground ends there.
-    margins[clusters.feet_m[numbers - 1] < (standing_m if stands else 0.0), 3] = 0.0
-    edges = _grown(edges, margins, size)
-    large = ((edges[:, 2:] - edges[:, :2]) >= max(min_side_px, 1e-6)).all(1)
-    return Boxes(numbers[large], edges[large], counts[large, 0], counts[large, 1])
+    return edges, counts
 
 
 def _margins(
