@@ -1,7 +1,8 @@
 """Write the results of `roadaware train` into docs/predictors.md: `python docs/predictors.py [RUNS ...]`.
 
 Each of RUNS is a folder with the results.parquet of several recipes. What is kept of all of them is
-docs/predictors.csv, and the page is made from that file: without RUNS, as it stands.
+docs/predictors.csv, with the differences of our own network to each other model in docs/predictors_pairs.csv;
+the page is made from these files: without RUNS, as they stand.
 """
 
 from __future__ import annotations
@@ -12,11 +13,15 @@ from typing import Any
 
 import polars as pl
 
+from roadaware.analysis.compare import compare
+from roadaware.cli.runs import load
 from roadaware.protocols.printed_iv2024 import printed_cells
 from roadaware.scenes.disk import atomic_write
 
 PAGE = Path(__file__).with_suffix(".md")
 KEPT = Path(__file__).with_suffix(".csv")
+PAIRS_KEPT = PAGE.with_name("predictors_pairs.csv")
+OWN = "steady"
 BEGIN, END = "<!-- of the results: begin -->", "<!-- of the results: end -->"
 FACTS = ["task", "config", "recipe", "digest", "model", "inputs", "samples", "pedestrians", "parameters"]
 OF_RUN = ["run", "cpu_s", "epoch", "validation"]
@@ -53,6 +58,7 @@ TITLES = {
     ("action", "default"): "Crossing, with honest labels",
     ("risk", "default"): "Risk, with honest labels",
 }
+PAIR = ("metric", "difference", *ENDS, "verdict")
 Row = dict[str, Any]
 
 
@@ -69,6 +75,28 @@ def kept(runs: list[Path]) -> pl.DataFrame:
     key = ["task", "config", "recipe", "digest", "run"]
     joined = pl.concat(parts, how="diagonal_relaxed").unique(key, keep="last")
     return joined.with_columns(pl.selectors.float().round(4)).sort(key)
+
+
+def pairs(runs: list[Path], table: pl.DataFrame) -> pl.DataFrame:
+    """Our own network less each other model on the same samples, both as ensembles over seeds."""
+    tests = {path.parent.name.rsplit("-", 1)[1]: path for folder in runs for path in folder.glob("*/test")}
+    parts = []
+    for task, config in TITLES:
+        held = [row for row in rows(table, task, config) if row["digest"] in tests]
+        own = next((row for row in held if row["recipe"].startswith(OWN)), None)
+        for row in held:
+            if own is None or row is own:
+                continue
+            ours, theirs = (load(tests[each["digest"]]) for each in (own, row))
+            found = compare(ours.state, theirs.state, ours.config).table
+            facts = [pl.lit(row[name]).alias(name) for name in ("task", "config", "recipe", "digest")]
+            parts.append(found.filter(pl.col("metric").is_in(FIRST[task][:BY])).select(*facts, *PAIR))
+    floats = pl.selectors.float().round(4)
+    return (
+        pl.concat(parts).with_columns(floats)
+        if parts
+        else pl.DataFrame(schema=dict.fromkeys(PAIR, pl.String))
+    )
 
 
 def rows(table: pl.DataFrame, task: str, config: str, run: str = "mean") -> list[Row]:
@@ -141,8 +169,7 @@ def _seeds(table: pl.DataFrame, task: str, config: str) -> dict[str, str]:
 
 def _name(row: Row) -> str:
     inputs = row["inputs"].replace(" ", "`, `")
-    variant = row["recipe"].removeprefix(f"{row['model']}-jaad").lstrip("-")
-    return f"`{row['model']}`{f' ({variant})' if variant else ''} on `{inputs}`"
+    return f"`{row['model']}` on `{inputs}`"
 
 
 def print_table(table: pl.DataFrame, task: str) -> str:
@@ -186,7 +213,24 @@ def _against(row: Row, metric: str, aim: float, *, named: bool) -> str:
     return f"{row[metric]:.3f}{whose}, {'reached' if row[metric] >= aim else 'not reached'}"
 
 
-def told(table: pl.DataFrame) -> str:
+def pairs_table(table: pl.DataFrame, found: pl.DataFrame, task: str, config: str) -> str:
+    """Our own network less each other model."""
+    held = {(r["digest"], r["metric"]): r for r in found.iter_rows(named=True) if "digest" in r}
+    shown = FIRST[task][:BY]
+    body = [
+        [f"less {_name(row)}", *(_difference(held[row["digest"], metric]) for metric in shown)]
+        for row in rows(table, task, config)
+        if (row["digest"], shown[0]) in held
+    ]
+    return lines([f"`{OWN}`", *(NAMES[name] for name in shown)], body)
+
+
+def _difference(row: Row) -> str:
+    ends = [f"[{row[f'low_{unit}']:+.3f}, {row[f'high_{unit}']:+.3f}]" for unit in ("pedestrian", "video")]
+    return f"{row['difference']:+.3f} {' '.join(ends)} {row['verdict']}"
+
+
+def told(table: pl.DataFrame, found_pairs: pl.DataFrame) -> str:
     """All tables of the page."""
     parts = ["### What was aimed at", aims_table(table)]
     for (task, config), title in TITLES.items():
@@ -195,20 +239,27 @@ def told(table: pl.DataFrame) -> str:
             continue
         size = f"{found[0]['samples']:,} test samples of {found[0]['pedestrians']:,} pedestrians."
         parts += [f"### {title}", size, main_table(table, task, config)]
+        differences = pairs_table(table, found_pairs, task, config)
+        if differences.count("\n") > 1:
+            parts += [f"`{OWN}` against each other model, ensembles on the same samples:", differences]
         if config == "reference":
             number_of = {"action": "III", "risk": "VI"}[task]
             parts += [f"The columns of the paper's Table {number_of}:", print_table(table, task)]
     return "\n\n".join(parts)
 
 
-def whole(page: str, table: pl.DataFrame) -> str:
+def whole(page: str, table: pl.DataFrame, found_pairs: pl.DataFrame) -> str:
     """The page with the results between its marks."""
     before, rest = page.split(BEGIN)
     after = rest.split(END)[1]
-    return f"{before}{BEGIN}\n\n{told(table)}\n\n{END}{after}"
+    return f"{before}{BEGIN}\n\n{told(table, found_pairs)}\n\n{END}{after}"
 
 
 if __name__ == "__main__":
-    if sys.argv[1:]:
-        atomic_write(KEPT, kept([Path(name) for name in sys.argv[1:]]).write_csv().encode())
-    atomic_write(PAGE, whole(PAGE.read_text("utf-8"), pl.read_csv(KEPT)).encode())
+    folders = [Path(name) for name in sys.argv[1:]]
+    if folders:
+        results = kept(folders)
+        atomic_write(KEPT, results.write_csv().encode())
+        atomic_write(PAIRS_KEPT, pairs(folders, results).write_csv().encode())
+    text = whole(PAGE.read_text("utf-8"), pl.read_csv(KEPT), pl.read_csv(PAIRS_KEPT))
+    atomic_write(PAGE, text.encode())

@@ -19,7 +19,8 @@ def script() -> dict:
 def test_the_page_is_what_the_results_make_of_it(script) -> None:
     """`python docs/predictors.py` writes it again."""
     page = (DOCS / "predictors.md").read_text("utf-8")
-    assert script["whole"](page, pl.read_csv(DOCS / "predictors.csv")) == page
+    held = [pl.read_csv(DOCS / f"predictors{name}.csv") for name in ("", "_pairs")]
+    assert script["whole"](page, *held) == page
 
 
 def test_results_of_runs_become_rows_with_intervals_of_the_means_alone(script, tmp_path) -> None:
@@ -37,5 +38,8 @@ def test_results_of_runs_become_rows_with_intervals_of_the_means_alone(script, t
     mean, seed = found.iter_rows(named=True)
     assert (mean["auc"], mean["low_video_auc"]) == (0.5, 0.25)
     assert (seed["auc"], seed["low_video_auc"]) == (0.5, None)
-    page = script["whole"]((DOCS / "predictors.md").read_text("utf-8"), found)
+    difference = {**dict.fromkeys(script["ENDS"], 0.1), "difference": 0.2, "verdict": "better"}
+    pairs = [{**difference, "digest": "new", "metric": name} for name in script["KEEP"]]
+    page = script["whole"]((DOCS / "predictors.md").read_text("utf-8"), found, pl.DataFrame(pairs))
+    assert "+0.200 [+0.100, +0.100] [+0.100, +0.100] better" in page
     assert "0.500 [0.250, 0.250] [0.250, 0.250]" in page
