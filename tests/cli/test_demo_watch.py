@@ -94,7 +94,7 @@ def _check_section(section: Section, place: Path) -> None:
     assert films.mp4 == (place / films.paths[0]).read_bytes()
     assert all((place / path).stat().st_size for path in films.paths)
     (doubt,) = (block for block in section.blocks if isinstance(block, Note) and "seeds" in block.text)
-    assert "seeds 101 and 102; these have the seed 3" in doubt.text
+    assert "seeds 101, 102, 103; these have the seed 3" in doubt.text
     assert "nothing of real roads" in doubt.text
     assert "events.jsonl" in report([section])
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError
+from roadaware.online.crossing import Follower
 from roadaware.online.outlook import Outlook, OutlookRule
 from roadaware.online.parts import Parts
 from roadaware.scenes.disk import disk_error
@@ -146,8 +147,6 @@ def _of_video(
     video: pl.DataFrame, foresight: Foresight, rule: OutlookRule, empty: pl.DataFrame
 ) -> pl.DataFrame:
     """The outlooks of one video, as a table like an empty one."""
-    from roadaware.online.crossing import Follower
-
     follower, size_px = Follower(foresight, rule), (int(video["width_px"][0]), int(video["height_px"][0]))
     rows, found = [], []
     for frame, t_s, numbers, boxes in _frames(video):

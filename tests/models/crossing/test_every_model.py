@@ -30,7 +30,8 @@ def fitted(name: str, task: str) -> TabularModel:
 
 
 def only(part: Walkers, rows: slice | np.ndarray) -> Walkers:
-    return Walkers(*(getattr(part, field.name)[rows] for field in fields(part)))
+    held = (getattr(part, field.name) for field in fields(part))
+    return Walkers(*(None if values is None else values[rows] for values in held))
 
 
 @pytest.mark.parametrize("name", MODELS)
