@@ -170,11 +170,35 @@ def write(out: Path) -> None:
     atomic_write(PAGE, page.encode())
 
 
+def sheet(made: Path) -> None:
+    """Draw crops of people who will cross, and below them of people who will not.
+
+    Args:
+        made: folder of the scenes.
+    """
+    import numpy as np
+    from PIL import Image
+
+    from roadaware.tasks.pedestrians import examples
+    from roadaware.training.pedestrians.samples import fold_of, material_of
+    from roadaware.training.recipe_files import read_recipe
+
+    recipe: Any = read_recipe(RECIPE, [f"samples.root={made}"])
+    material = material_of(recipe.samples, "action")
+    given = fold_of(material, "test", (CROP,), recipe).inputs
+    truth = examples(material.cut, "test").truth
+    lines = [np.flatnonzero(truth == label)[:16] for label in (1, 0)]
+    shown = [given.take(rows)[CROP][:, -1, :, 12:52] for rows in lines]
+    picture = np.concatenate([np.concatenate(list(crops), axis=1) for crops in shown])
+    Image.fromarray(picture).save(PAGE.parent / "images" / "kerb.png", optimize=True)
+
+
 def main(words: Sequence[str]) -> None:
     """Train what is not there, then write the page."""
     made, out = Path(words[0]), Path(words[1])
     for name in words[2:] or CASES:
         run(name, made, out)
+    sheet(made)
     write(out)
 
 
