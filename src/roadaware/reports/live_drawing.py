@@ -136,10 +136,13 @@ def _sign_of(pen: Any, lines: tuple[str, ...], font: Any) -> _Sign:
 
 
 def _place(tube: LiveTube, sign: _Sign, scale: int, size: tuple[int, int], taken: Sequence[Area]) -> Area:
-    """Above the box, below it, at its top or beside it: the first place that covers no other words."""
+    """Above the box, below it, at its top or beside it, or further away: the first that covers no words."""
     x1, y1, x2, y2 = _scaled(tube, scale)
     wide, high = sign.size
     tried = [(x1, y1 - high), (x1, y2), (x1, y1), (x2, y1), (x1 - wide, y1), (x2 - wide, y1 - 2 * high)]
+    tried += [
+        (x, y) for n in (2, 3, 4) for x in (x1, x2 - wide) for y in (y1 - n * high, y2 + (n - 1) * high)
+    ]
     places = [_inside(x, y, wide, high, size) for x, y in tried]
     return next((place for place in places if not any(_cross(place, other) for other in taken)), places[0])
 
