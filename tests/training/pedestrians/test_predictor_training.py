@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 from street import street
@@ -118,6 +119,17 @@ def test_regions_change_sides_in_a_mirror_and_crossing_does_not():
     assert turned_answers(wanted, which, regions=False) is wanted
     with pytest.raises(UsageError, match="pose"):
         turnable({"pose": (15, 36)})
+
+
+def test_the_rate_that_is_learnt_from_is_known_where_all_videos_have_one(material):
+    def of(*rates: float | None) -> float | None:
+        videos = material.train.videos.drop("fps", strict=False)
+        known = videos.with_columns(
+            fps=pl.Series(rates[:1] * (len(videos) - 1) + rates[-1:], dtype=pl.Float32)
+        )
+        return replace(material, train=material.train.with_tables(videos=known)).fps
+
+    assert (of(12.0), of(12.0, 30.0), of(None)) == (12.0, None, None)
 
 
 def test_moments_leave_out_what_is_unknown():

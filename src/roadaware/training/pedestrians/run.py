@@ -331,6 +331,8 @@ def _save(
         "criterion": recipe.choose,
         "version": __version__,
     }
+    if material.fps is not None:
+        facts["fps"] = material.fps
     if future is not None:
         facts["ahead"] = {"horizon_frames": future.horizon, **fitted.curve[fitted.best - 1].ahead}
         facts["ahead"][STRAIGHT_ON] = worth_straight_on(future)

@@ -45,6 +45,13 @@ class Material:
     protocol: EventProtocol
     labels: tuple[str, ...]
 
+    @property
+    def fps(self) -> float | None:
+        """Frames per second of the videos that are learnt from; None where unknown, or where they differ."""
+        videos = self.train.videos
+        rates = videos["fps"].unique().to_list() if "fps" in videos.columns else []
+        return float(rates[0]) if len(rates) == 1 and rates[0] else None
+
 
 def material_of(samples: SamplesRecipe, task: Task) -> Material:
     """Read and cut what a recipe names.
