@@ -86,7 +86,7 @@ def test_background_is_removed_and_common_objects_suppressed():
     classes[y1:y2, x1 : x1 + round(0.6 * (x2 - x1))] = 8
     common = CommonObjects(np.stack([places[2], places[4]]), np.array([0.9, 0.2]))
     seen = replace(plain, semantics=SemanticMap(classes), common=common)
-    found = propose(seen, CopgConfig(min_common_score=0.5))
+    found = propose(seen, CopgConfig(min_common_score=0.5, background_by="box"))
     assert len(found.boxes) == 5
     assert int(found.intermediate.sum()) == 4
     assert len(found) == 3
@@ -95,12 +95,31 @@ def test_background_is_removed_and_common_objects_suppressed():
     assert found.background[~found.intermediate][0] == pytest.approx(0.6, abs=0.06)
     common_one = found.intermediate & ~found.final
     assert found.overlap[common_one][0] > 0.8
-    lenient = propose(seen, CopgConfig(max_background=0.9, max_common_iou=1.0))
+    lenient = propose(seen, CopgConfig(max_background=0.9, max_common_iou=1.0, background_by="box"))
     assert len(lenient) == 5
-    strict = propose(seen, CopgConfig(max_background=0.9))
+    strict = propose(seen, CopgConfig(max_background=0.9, background_by="box"))
     assert len(strict) == 3
     assert (found.scores[found.final] == propose(plain).scores[found.final]).all()
     assert found.scores[common_one][0] < propose(plain).scores[common_one][0]
+
+
+def test_returns_tell_a_thing_from_the_road_around_it():
+    plain = capture(WORLD)
+    initial = propose(plain)
+    place = corners_in(plain.camera, WORLD, THINGS[0])
+    number = int(iou([place], initial.boxes.edges)[0].argmax())
+    way, lens = plain.camera.camera_SE3_lidar, plain.camera.intrinsics
+    mine = initial.geometry.clusters.of_return == initial.boxes.cluster[number]
+    seen = initial.geometry.points[mine].astype(float) @ way[:3, :3].T @ lens.T
+    pixels = (seen[:, :2] / seen[:, 2:]).astype(int)
+    classes = np.zeros((480, 640), np.uint8)
+    classes[pixels[:, 1], pixels[:, 0]] = 13
+    shown = replace(plain, semantics=SemanticMap(classes))
+    by_box, by_returns = (propose(shown, CopgConfig(background_by=each)) for each in ("box", "returns"))
+    assert by_box.background[number] > 0.45
+    assert by_returns.background[number] == 0
+    assert by_returns.intermediate.tolist() == [n == number for n in range(len(initial.boxes))]
+    assert not by_box.intermediate.any()
 
 
 def test_a_map_of_another_size_or_without_background_is_refused():
@@ -218,13 +237,24 @@ def test_the_defaults_are_those_of_the_paper():
     assert (config.max_background, config.max_common_iou) == (0.45, 0.25)
     assert config.min_points in (5, 10)
     assert config.background == BACKGROUND
+    published = CopgConfig.reference()
+    knobs = ("theta_deg", "min_points", "max_distance_m", "max_background", "max_common_iou")
+    assert [getattr(published, knob) for knob in knobs] == [getattr(config, knob) for knob in knobs]
+    assert (published.background_by, published.reach_columns, published.standing_m) == ("box", 1, 0.0)
     assert from_dict(CopgConfig, to_dict(config)) == config
     assert digest(replace(config, theta_deg=4.0)) != digest(config)
 
 
 @pytest.mark.parametrize(
     "knobs",
-    [{"theta_deg": 0}, {"max_background": 1.1}, {"columns": 3}, {"min_points": True}, {"background": (1,)}],
+    [
+        {"theta_deg": 0},
+        {"max_background": 1.1},
+        {"columns": 3},
+        {"min_points": True},
+        {"background_by": "colour"},
+        {"background": (1,)},
+    ],
 )
 def test_knobs_outside_their_range_are_refused(knobs):
     with pytest.raises(UsageError, match=next(iter(knobs))):

@@ -31,6 +31,7 @@ from roadaware.cli.interrupts import Terminated, end_children, interruptible
 from roadaware.cli.link import link
 from roadaware.cli.options import USUAL, Common, Outcome
 from roadaware.cli.predict import predict
+from roadaware.cli.propose import propose
 from roadaware.cli.read import read
 from roadaware.cli.report import report
 from roadaware.cli.reproduce import reproduce
@@ -72,6 +73,7 @@ _COMMANDS: tuple[Callable[..., Any] | App, ...] = (
     train,
     predict,
     watch,
+    propose,
     export,
     link,
     evaluate,

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.corner_cases.captures import SemanticMap
+from roadaware.corner_cases.captures import Camera, SemanticMap
+from roadaware.corner_cases.clusters import Clusters
+from roadaware.corner_cases.points import Singles
+from roadaware.corner_cases.projection import Boxes
 from roadaware.errors import InputError
 
 Floats = npt.NDArray[np.float64]
@@ -31,21 +34,74 @@ def background_shares(
 
     Source: CODA (ECCV 2022), section 4.2, background removal.
     """
+    wanted = _wanted(semantics, background, size)
     height, width = semantics.classes.shape
-    if (width, height) != tuple(size):
-        message = f"the semantic map has {width}x{height} pixels, the picture {size[0]}x{size[1]}"
-        raise InputError(message, hint="map and calibration must belong to the same picture")
-    codes = [code for code, name in enumerate(semantics.names) if name in set(background)]
-    if not codes:
-        raise InputError(
-            f"no class of the map is background: it has {', '.join(semantics.names)}",
-            hint=f"background is {', '.join(background)}",
-        )
     low = np.clip(np.ceil(edges[:, :2] - 0.5), 0, [width - 1, height - 1]).astype(np.int64)
     high = np.clip(np.ceil(edges[:, 2:] - 0.5), low + 1, [width, height]).astype(np.int64)
     table = np.zeros(int(semantics.classes.max(initial=0)) + 1, dtype=np.float64)
-    table[[code for code in codes if code < len(table)]] = 1.0
+    table[: len(wanted)] = wanted[: len(table)]
     found = [
         table[semantics.classes[y1:y2, x1:x2]].mean() for (x1, y1), (x2, y2) in zip(low, high, strict=True)
     ]
     return np.array(found, dtype=np.float64)
+
+
+def returns_on_background(
+    points: Singles,
+    clusters: Clusters,
+    boxes: Boxes,
+    camera: Camera,
+    semantics: SemanticMap,
+    background: Sequence[str],
+    *,
+    near_m: float = 0.1,
+) -> Floats:
+    """(m,) share of each proposal's returns that lie on pixels of background.
+
+    A box of something small or slanting is mostly road, but its returns are not: they say what the thing is.
+
+    Args:
+        points: (n, 3) metres in the LiDAR's frame.
+        clusters: which return belongs to what.
+        boxes: (m) proposals.
+        camera: that took the picture.
+        semantics: (H, W) what each pixel shows.
+        background: names of classes.
+        near_m: what is less than this before the camera is not seen.
+
+    Raises:
+        InputError: if the map has another size than the picture, or no class has any of the names.
+    """
+    from roadaware.corner_cases.projection_kernels import marked
+
+    wanted = _wanted(semantics, background, (camera.width_px, camera.height_px))
+    slot = np.full(len(clusters) + 1, -1, dtype=np.int32)
+    slot[boxes.cluster] = np.arange(len(boxes))
+    counts = np.zeros((len(boxes), 2), dtype=np.int64)
+    pose = np.ascontiguousarray(camera.camera_SE3_lidar[:3], dtype=np.float64)
+    lens = np.ascontiguousarray(camera.intrinsics, dtype=np.float64)
+    classes = np.ascontiguousarray(semantics.classes, dtype=np.int32)
+    marked(points, clusters.of_return, slot, pose, lens, float(near_m), classes, wanted, counts)
+    shares: Floats = counts[:, 0] / np.maximum(counts[:, 1], 1)
+    return shares
+
+
+def _wanted(
+    semantics: SemanticMap, background: Sequence[str], size: tuple[int, int]
+) -> npt.NDArray[np.bool_]:
+    """(c,) which classes are background.
+
+    Raises:
+        InputError: if the map has another size than the picture, or no class has any of the names.
+    """
+    height, width = semantics.classes.shape
+    if (width, height) != tuple(size):
+        message = f"the semantic map has {width}x{height} pixels, the picture {size[0]}x{size[1]}"
+        raise InputError(message, hint="map and calibration must belong to the same picture")
+    found = np.array([name in set(background) for name in semantics.names], dtype=np.bool_)
+    if not found.any():
+        raise InputError(
+            f"no class of the map is background: it has {', '.join(semantics.names)}",
+            hint=f"background is {', '.join(background)}",
+        )
+    return found

@@ -13,7 +13,7 @@ from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Meta
 
 Stage = Literal["initial", "intermediate", "final"]
-_SCHEMA: dict[str, pl.DataType] = {
+SCHEMA: dict[str, pl.DataType] = {
     "video": pl.String(),
     "frame": pl.Int64(),
     "x1_px": pl.Float32(),
@@ -26,6 +26,7 @@ _SCHEMA: dict[str, pl.DataType] = {
     "background_share": pl.Float32(),
     "common_iou": pl.Float32(),
 }
+"""Columns of `rows_of`."""
 
 
 def rows_of(proposals: Proposals, video: str, frame: int, stage: Stage = "final") -> pl.DataFrame:
@@ -56,7 +57,7 @@ def rows_of(proposals: Proposals, video: str, frame: int, stage: Stage = "final"
         "background_share": _or_null(proposals.background, places),
         "common_iou": _or_null(proposals.overlap, places),
     }
-    return pl.DataFrame(columns, strict=False, schema_overrides=_SCHEMA).cast(pl.Schema(_SCHEMA))
+    return pl.DataFrame(columns, strict=False, schema_overrides=SCHEMA).cast(pl.Schema(SCHEMA))
 
 
 def claimed(rows: Iterable[pl.DataFrame], meta: Meta | None = None) -> Predictions:
@@ -67,7 +68,7 @@ def claimed(rows: Iterable[pl.DataFrame], meta: Meta | None = None) -> Predictio
         meta: what holds for all of them.
     """
     held = [each for each in rows if len(each)]
-    boxes = pl.concat(held) if held else pl.DataFrame(schema=_SCHEMA)
+    boxes = pl.concat(held) if held else pl.DataFrame(schema=SCHEMA)
     boxes = boxes.with_columns(corner_case=pl.lit(value=True)).with_row_index("box")
     return Predictions(boxes=boxes.cast({"box": pl.Int64}), meta=meta or Meta())
 

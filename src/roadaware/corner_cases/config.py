@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from roadaware.errors import UsageError
 
@@ -12,7 +13,9 @@ BACKGROUND = ("road", "sidewalk", "building", "wall", "fence", "pole", "vegetati
 
 @dataclass(frozen=True)
 class CopgConfig:
-    """How proposals are made. The first five knobs are those of the paper, and so are their defaults.
+    """How proposals are made; the defaults are what we recommend, `reference` is as published.
+
+    The first five knobs are those of the paper's Tables 5 to 7, and so are their defaults in both.
 
     Args:
         theta_deg: two returns belong together where the line between them makes at least this angle with the
@@ -22,6 +25,8 @@ class CopgConfig:
         max_background: share of a box whose pixels are background; more is background.
         max_common_iou: overlap with a detected common object; more is that object.
         background: names of the classes of pixels that count as background.
+        background_by: what is asked whether it is background: the pixels of the box (`box`, as published), or
+            the pixels on which the returns lie (`returns`), so that the road around a thing does not count.
         min_common_score: detections below this score suppress nothing.
         min_range_m: horizontal; what is nearer belongs to the own vehicle.
         ground_m: a return less than this above the plane of the ground is ground.
@@ -53,6 +58,7 @@ class CopgConfig:
     max_background: float = 0.45
     max_common_iou: float = 0.25
     background: tuple[str, ...] = BACKGROUND
+    background_by: Literal["box", "returns"] = "returns"
     min_common_score: float = 0.0
     min_range_m: float = 2.0
     ground_m: float = 0.15
@@ -76,6 +82,14 @@ class CopgConfig:
     min_side_px: float = 0.0
     seed: int = 0
 
+    @classmethod
+    def reference(cls) -> CopgConfig:
+        """The steps as the paper has them: four neighbours, boxes of returns alone, judged by their pixels.
+
+        What the paper does not say (the plane, the nearest range, what is too steep) is as in the default.
+        """
+        return cls(background_by="box", reach_columns=1, standing_m=0.0, margin_px=0.0)
+
     def __post_init__(self) -> None:
         """Refuse what makes no sense.
 
@@ -88,6 +102,8 @@ class CopgConfig:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
                 raise UsageError(f"{name} should lie in {low:g} to {high:g}, not {value!r}")
+        if self.background_by not in ("box", "returns"):
+            raise UsageError(f"background_by is box or returns, not {self.background_by!r}")
         if not all(isinstance(name, str) for name in self.background):
             raise UsageError(f"background should be names of classes, not {self.background!r}")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.corner_cases.background import background_shares
+from roadaware.corner_cases.background import background_shares, returns_on_background
 from roadaware.corner_cases.captures import Capture
 from roadaware.corner_cases.clusters import Clusters, find_clusters
 from roadaware.corner_cases.common import common_overlaps
@@ -107,11 +107,10 @@ def propose(
         margin_px=config.margin_px,
         min_side_px=config.min_side_px,
     )
+    overlap = None
+    background = _background(capture, found, boxes, config)
     intermediate = np.ones(len(boxes), dtype=np.bool_)
-    background, overlap = None, None
-    if capture.semantics is not None:
-        size = (capture.camera.width_px, capture.camera.height_px)
-        background = background_shares(boxes.edges, capture.semantics, config.background, size=size)
+    if background is not None:
         intermediate = background <= config.max_background
     final = intermediate.copy()
     if capture.common is not None:
@@ -125,6 +124,24 @@ def propose(
         overlap=overlap,
     )
     return Proposals(found, boxes, background, overlap, ranked, intermediate, final, capture.name)
+
+
+def _background(capture: Capture, found: Geometry, boxes: Boxes, config: CopgConfig) -> Floats | None:
+    """(m,) which share of each proposal is background; None where that is not known."""
+    if capture.semantics is None:
+        return None
+    if config.background_by == "box":
+        size = (capture.camera.width_px, capture.camera.height_px)
+        return background_shares(boxes.edges, capture.semantics, config.background, size=size)
+    return returns_on_background(
+        found.points,
+        found.clusters,
+        boxes,
+        capture.camera,
+        capture.semantics,
+        config.background,
+        near_m=config.near_m,
+    )
 
 
 def geometry_of(capture: Capture, config: CopgConfig | None = None) -> Geometry:

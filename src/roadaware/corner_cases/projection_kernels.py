@@ -48,6 +48,35 @@ def bounds(points: Any, found: Any, slot: Any, heights: Any, plane: Any, standin
                 _reach(edges, at, spot, size)
 
 
+@kernel
+def marked(points: Any, found: Any, slot: Any, pose: Any, lens: Any, near: float, classes: Any, wanted: Any,
+           counts: Any) -> None:  # fmt: skip
+    """Count the returns of each cluster that lie in the picture, and on pixels of some classes.
+
+    Args:
+        points: (n, 3) f32 metres in the LiDAR's frame.
+        found: (n,) i32 cluster of each return, 0 for none.
+        slot: (k + 1,) i32 row of a cluster's box; -1 for clusters without.
+        pose: (3, 4) f64 from the LiDAR to the camera.
+        lens: (3, 3) f64 camera matrix.
+        near: metres before the camera from which on something is seen.
+        classes: (H, W) whole numbers.
+        wanted: (c,) bool of the classes.
+        counts: (m, 2) i64 of zeros; become the returns on such pixels, and all in the picture.
+    """
+    spot = np.empty(3)
+    height, width = classes.shape
+    for i in range(len(found)):
+        at = slot[found[i]]
+        if at < 0:
+            continue
+        _seen(np.float64(points[i, 0]), np.float64(points[i, 1]), np.float64(points[i, 2]), pose, lens, spot)
+        if spot[2] >= near and 0.0 <= spot[0] < width and 0.0 <= spot[1] < height:
+            counts[at, 1] += 1
+            code = classes[int(spot[1]), int(spot[0])]
+            counts[at, 0] += 0 <= code < len(wanted) and wanted[code]
+
+
 @inlined
 def _seen(x: float, y: float, z: float, pose: Any, lens: Any, spot: Any) -> None:
     """Pixel and depth of a place; the pixel means nothing behind the camera."""

@@ -1,0 +1,146 @@
+"""Proposals of corner cases: CPU milliseconds of each step on one sweep beside scikit-learn, and memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measure import python
+from roadaware.corner_cases.captures import Camera, Capture
+from roadaware.corner_cases.clusters import label
+from roadaware.corner_cases.config import CopgConfig
+from roadaware.corner_cases.copg import geometry_of, propose
+from roadaware.corner_cases.ground import find_ground
+from roadaware.corner_cases.layouts import layout_of
+from roadaware.corner_cases.opening import Captures
+from roadaware.corner_cases.points import check, checked_points
+from roadaware.corner_cases.range_image import fill, locate
+from roadaware.scenes.readers import read
+
+_Row = tuple[str, str, str]
+_TIMES = 15
+_RINGS, _COLUMNS = 64, 1900
+_PICTURES = 10_000
+
+
+def made_up_sweep(seed: int = 0) -> Capture:
+    """About 120,000 returns of a street: ground, two walls, and a hundred boxes."""
+    rng = np.random.default_rng(seed)
+    up = np.radians(np.linspace(2, -24.5, _RINGS))[:, None]
+    around = (2 * np.pi * (np.arange(_COLUMNS) + 0.3) / _COLUMNS)[None]
+    rays = np.stack(
+        np.broadcast_arrays(np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)), -1
+    )
+    with np.errstate(divide="ignore"):
+        ranges = np.where(rays[..., 2] < 0, -1.75 / rays[..., 2], 120.0)
+        ranges = np.minimum(ranges, 11.0 / np.abs(rays[..., 1]))
+        for _ in range(100):
+            middle = np.array([rng.uniform(-50, 50), rng.uniform(-9, 9), -1.75])
+            size = rng.uniform(0.4, 2.5, 3)
+            low, high = (middle - size / 2) / rays, (middle + size / 2) / rays
+            near, far = np.minimum(low, high).max(-1), np.maximum(low, high).min(-1)
+            ranges = np.where((near <= far) & (near > 2), np.minimum(ranges, near), ranges)
+    points = (rays * (ranges + rng.normal(0, 0.02, ranges.shape))[..., None])[ranges < 120]
+    lens = np.array([[720.0, 0, 620], [0, 720, 180], [0, 0, 1]])
+    pose = np.array([[0.0, -1, 0, 0], [0, 0, -1, 0], [1, 0, 0, 0], [0, 0, 0, 1]])
+    layout = f"{_RINGS} rings x {_COLUMNS} columns"
+    return Capture(points.astype(np.float32), Camera(lens, pose, 1242, 375), layout=layout)
+
+
+def copg_steps() -> _Row:
+    """The steps on a made-up sweep of 120,000 returns whose rings are recovered."""
+    capture = made_up_sweep()
+    return f"proposals, made-up sweep of {len(capture.points):,} returns", "–", _told(_steps(capture))
+
+
+def copg_steps_on_kitti(data: Path) -> _Row:
+    """The steps on the real sweep of KITTI 000002."""
+    captures = Captures(read("kitti", data / "kitti", cache=False), data / "kitti")
+    capture = captures.open(captures.moments[-1])
+    return f"proposals, KITTI sweep of {len(capture.points):,} returns", "–", _told(_steps(capture))
+
+
+def copg_peers() -> _Row:
+    """scikit-learn's RANSAC and DBSCAN on the same made-up sweep, a single time each."""
+    from sklearn.cluster import DBSCAN
+    from sklearn.linear_model import LinearRegression, RANSACRegressor
+
+    capture = made_up_sweep()
+    points = capture.points.astype(np.float64)
+    plane = RANSACRegressor(LinearRegression(), residual_threshold=0.15, random_state=0)
+    found = geometry_of(capture)
+    solid = points[found.checked.usable & ~found.ground.removed]
+    ground = _spent(lambda: plane.fit(points[:, :2], points[:, 2]), 1)
+    clusters = _spent(lambda: DBSCAN(eps=0.5, min_samples=5).fit(solid), 1)
+    what = "scikit-learn on the same sweep"
+    return (
+        what,
+        "–",
+        f"RANSACRegressor {ground:,.0f} ms, DBSCAN of {len(solid):,} returns {clusters:,.0f} ms CPU",
+    )
+
+
+def copg_many() -> _Row:
+    """Memory of one process over ten thousand pictures, early and late."""
+    code = f"""
+import resource, sys
+from benchmarks.copg import made_up_sweep
+from roadaware.corner_cases.copg import propose
+capture = made_up_sweep()
+for n in range({_PICTURES}):
+    propose(capture)
+    if n == {_PICTURES} // 10:
+        early = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+late = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+assert late - early < 20_000, (early, late)
+"""
+    cost = python(code)
+    rate = _PICTURES / cost.seconds
+    return (
+        f"proposals for {_PICTURES:,} pictures",
+        "–",
+        f"{rate:,.0f} a second, {cost.peak_mb or 0:,.0f} MB, flat",
+    )
+
+
+BENCHMARKS: tuple[Callable[[], _Row], ...] = (copg_steps, copg_peers, copg_many)
+ON_DATA: tuple[Callable[[Path], _Row], ...] = (copg_steps_on_kitti,)
+
+
+def _steps(capture: Capture) -> dict[str, float]:
+    """CPU milliseconds of each step by itself, and of all together, after compilation."""
+    config = CopgConfig()
+    points = checked_points(capture.points)
+    checked = check(points, min_range_m=config.min_range_m)
+    layout = layout_of(capture.layout)
+    ground = find_ground(points, checked, within_m=config.ground_m)
+    grid = locate(points, checked, layout=layout)
+    solid = checked.usable & ~ground.removed
+    image = fill(grid, solid)
+    geometry = geometry_of(capture, config)
+    return {
+        "range image": _spent(lambda: fill(locate(points, checked, layout=layout), solid)),
+        "ground": _spent(lambda: find_ground(points, checked, within_m=config.ground_m)),
+        "labelling": _spent(lambda: label(image, grid.elevations, reach_columns=config.reach_columns)),
+        "whole geometry": _spent(lambda: geometry_of(capture, config)),
+        "boxes": _spent(lambda: propose(capture, config, geometry)),
+    }
+
+
+def _spent(call: Callable[[], Any], times: int = _TIMES) -> float:
+    """The median CPU milliseconds of a call in this thread."""
+    call()
+    taken = []
+    for _ in range(times):
+        started = time.thread_time()
+        call()
+        taken.append(time.thread_time() - started)
+    return 1e3 * float(np.median(taken))
+
+
+def _told(steps: dict[str, float]) -> str:
+    return ", ".join(f"{name} {milliseconds:.1f}" for name, milliseconds in steps.items()) + " ms CPU"

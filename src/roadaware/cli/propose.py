@@ -1,0 +1,244 @@
+"""`roadaware propose`: boxes around what nobody labelled, from LiDAR sweeps and pictures."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from roadaware.cli import console, text
+from roadaware.cli.options import USUAL, Common, Outcome, Several, between
+from roadaware.errors import DatasetNotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from roadaware.corner_cases.config import CopgConfig
+    from roadaware.corner_cases.running import Order, Tally
+
+DatasetKind = Literal["kitti", "nuscenes", "once", "simulator"]
+_DIR = "A dataset with sweeps and calibration: KITTI, nuScenes, ONCE, or made-up scenes."
+_OUT = "Where proposals go: a new or empty folder, or one of the same command, which is continued."
+_READER = "Which dataset it is; seen from its files unless told."
+_SEMANTICS = (
+    "What pixels show, to remove background: `truth` of made-up scenes, or a folder of grey PNGs, "
+    "VIDEO/000000.png, with classes.json (names by number; those of Cityscapes unless it is there)."
+)
+_DETECTIONS = "Common objects to suppress: `truth` of made-up scenes, or saved predictions."
+_KNOB = "A knob of the configuration, NAME=VALUE, such as theta_deg=4; several may follow."
+_STAGE = "After which step: initial (geometry alone), intermediate (background removed), final."
+_SPLIT = "Only the videos of this split."
+_PROCESSES = "Pictures at a time; 0 for as many as there are cores."
+_DRAW = "Also draw every step for the first so many pictures that have a proposal."
+
+
+def propose(
+    dataset: Annotated[Path, Parameter(help=_DIR)],
+    /,
+    *,
+    out: Annotated[Path, Parameter(name=["--out", "-o", "--output"], help=_OUT)],
+    reader: Annotated[DatasetKind | None, Parameter(help=_READER)] = None,
+    split: Annotated[str | None, Parameter(help=_SPLIT)] = None,
+    semantics: Annotated[str | None, Parameter(help=_SEMANTICS)] = None,
+    detections: Annotated[str | None, Parameter(help=_DETECTIONS)] = None,
+    stage: Annotated[Literal["initial", "intermediate", "final"], Parameter(help=_STAGE)] = "final",
+    knob: Annotated[tuple[str, ...], Parameter(help=_KNOB), Several] = (),
+    draw: Annotated[int, Parameter(help=_DRAW, validator=between(0, 1000))] = 0,
+    processes: Annotated[int, Parameter(help=_PROCESSES, validator=between(0, 256))] = 1,
+    common: Common = USUAL,
+) -> Outcome:
+    """Propose corner cases: boxes around what stands on the road and no detector knows.
+
+    Ground is removed from a sweep, its returns are clustered, clusters become boxes in the picture, and what
+    is background or a common object is dropped; a step whose input is not given is left out. Interrupted,
+    the same command goes on where it was. A picture with a broken sweep or calibration is counted and left
+    out.
+
+    For example:
+
+        roadaware propose runs/made-up --semantics truth --detections truth --out proposals
+
+        roadaware propose KITTI --out proposals --draw 4 --knob theta_deg=10 max_distance_m=30
+    """
+    from roadaware.corner_cases.running import PROPOSALS, run
+    from roadaware.scenes.store import save
+
+    order = _order(dataset, reader, split, semantics, detections, stage, knob)
+    with console.progress("proposing") as shown:
+        found, tally = run(order, out, processes=processes or len(os.sched_getaffinity(0)), progress=shown)
+    target = out / PROPOSALS
+    save(found, target, overwrite=True)
+    console.note(f"wrote {target}")
+    drawn = _draw(order, out, draw) if draw else 0
+    return Outcome(_text(order, target, tally, drawn), _data(order, target, tally, drawn))
+
+
+def _order(
+    dataset: Path,
+    reader: str | None,
+    split: str | None,
+    semantics: str | None,
+    detections: str | None,
+    stage: Any,
+    knob: tuple[str, ...],
+) -> Order:
+    from roadaware.corner_cases.running import Order
+    from roadaware.scenes.readers import read
+
+    name = reader or kind_of(dataset)
+    root = _root(name, dataset)
+    videos = None if split is None else tuple(read(name, root).split_videos(split))
+    return Order(
+        reader=name,
+        root=str(root),
+        config=configured(knob),
+        semantics=_absolute(semantics),
+        detections=_absolute(detections),
+        stage=stage,
+        videos=videos,
+    )
+
+
+def kind_of(path: Path) -> str:
+    """The reader of what lies at a path.
+
+    Raises:
+        DatasetNotFoundError: if it is none that has sweeps.
+    """
+    from typing import get_args
+
+    found = [name for name in get_args(DatasetKind) if _opens(name, path)]
+    if len(found) == 1:
+        return str(found[0])
+    what = f"{' and '.join(found)} lie there; say which with --reader" if found else "none of them is there"
+    raise DatasetNotFoundError(
+        f"expected a dataset with sweeps ({', '.join(get_args(DatasetKind))}); {what}", where=str(path)
+    )
+
+
+def _opens(name: str, path: Path) -> bool:
+    import importlib
+
+    from roadaware.scenes.readers import reader_named
+
+    try:
+        importlib.import_module(reader_named(name).module).find(path).close()
+    except DatasetNotFoundError:
+        return False
+    return True
+
+
+def _root(name: str, path: Path) -> Path:
+    """The folder that paths in the tables start at.
+
+    Raises:
+        UsageError: if it is an archive.
+    """
+    import importlib
+
+    from roadaware.scenes.readers import reader_named
+
+    with importlib.import_module(reader_named(name).module).find(path) as source:
+        found: Path = source.path / source.prefix if source.prefix else source.path
+    if not found.is_dir():
+        raise UsageError(f"{path} is an archive: unpack it, sweeps and pictures are opened one by one")
+    return found
+
+
+def configured(knobs: tuple[str, ...]) -> CopgConfig:
+    """The default configuration with some knobs turned.
+
+    Raises:
+        UsageError: if there is no such knob, or its value is none.
+    """
+    import dataclasses
+    import json
+
+    from roadaware.corner_cases.config import CopgConfig
+
+    names = {each.name for each in dataclasses.fields(CopgConfig)}
+    changes: dict[str, Any] = {}
+    for each in knobs:
+        name, given, value = each.partition("=")
+        if not given or name not in names:
+            raise UsageError(f"--knob is NAME=VALUE with one of {', '.join(sorted(names))}; not {each!r}")
+        try:
+            read = json.loads(value)
+        except ValueError:
+            read = tuple(value.split(","))
+        changes[name] = tuple(read) if isinstance(read, list) else read
+    return dataclasses.replace(CopgConfig(), **changes)
+
+
+def _absolute(given: str | None) -> str | None:
+    return given if given in (None, "truth") else str(Path(str(given)).resolve())
+
+
+def _draw(order: Order, out: Path, count: int) -> int:
+    """Draw the steps of the first pictures with a proposal; how many there were."""
+    import io
+
+    from PIL import Image
+
+    from roadaware.corner_cases.running import proposed
+    from roadaware.reports.copg import draw_steps, sheet
+    from roadaware.scenes.disk import atomic_write
+    from roadaware.scenes.sensors import open_frame
+
+    folder, done = out / "steps", 0
+    folder.mkdir(exist_ok=True)
+    with console.working("drawing"):
+        for moment, capture, found, scenes in proposed(order):
+            if done == count:
+                break
+            if not len(found):
+                continue
+            picture = open_frame(scenes, Path(order.root), moment.video, moment.frame)
+            held = io.BytesIO()
+            Image.fromarray(sheet(draw_steps(found, capture, picture), columns=2)).save(held, "PNG")
+            name = f"{done:04d}-{moment.video.replace('/', '-')}-{moment.frame:06d}.png"
+            atomic_write(folder / name, held.getvalue())
+            done += 1
+    console.note(f"drew {done} pictures in {folder}")
+    return done
+
+
+def _text(order: Order, target: Path, tally: Tally, drawn: int) -> str:
+    left_out = [
+        name
+        for name, given in (("background removal", order.semantics), ("common classes", order.detections))
+        if given is None
+    ]
+    rows = [(step, f"{count:,}") for step, count in tally.proposals.items()]
+    lines = [
+        f"{tally.pictures:,} pictures with a sweep, {tally.with_one:,} of them with a proposal",
+        text.table(["proposals", "count"], rows),
+    ]
+    if left_out:
+        lines.append(f"left out, since nothing was given for it: {' and '.join(left_out)}")
+    if tally.skipped:
+        total = sum(tally.skipped.values())
+        lines += [f"{total:,} pictures without proposals because of this:"]
+        lines += [text.bullets(f"{count:,}: {text.cell(reason)}" for reason, count in tally.skipped.items())]
+    if tally.made and tally.seconds:
+        lines.append(f"{tally.made / tally.seconds:,.1f} pictures per CPU second")
+    lines += [f"{drawn} pictures drawn"] if drawn else []
+    lines.append(
+        f"next: roadaware evaluate corner-cases --truth TRUTH --predictions {text.cell(target)} --agnostic"
+    )
+    return "\n".join(lines)
+
+
+def _data(order: Order, target: Path, tally: Tally, drawn: int) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from roadaware.config import digest, to_dict
+
+    return {
+        "folder": str(target),
+        "reader": order.reader,
+        "config": to_dict(order.config),
+        "config_digest": digest(order.config),
+        **asdict(tally),
+        "drawn": drawn,
+    }

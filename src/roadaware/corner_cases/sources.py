@@ -1,0 +1,118 @@
+"""Sources of what is known of a picture beside its returns: semantic maps and detections."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.corner_cases.captures import CITYSCAPES, CommonObjects, SemanticMap
+from roadaware.corner_cases.truth import true_objects, true_semantics
+from roadaware.errors import InputError
+from roadaware.scenes.mask_files import mask_of
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.readers.source import confine, read_file, shown
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.store import open_predictions
+from roadaware.scenes.tables import Scenes
+
+TRUTH = "truth"
+CLASSES = "classes.json"
+"""Beside masks: the names of their classes by number; those of Cityscapes where it is not there."""
+
+
+class SemanticSource:
+    """What each pixel of a picture shows.
+
+    Args:
+        where: `truth` for that of made-up scenes; a folder with a grey PNG for each picture,
+            `<video>/<frame as six digits>.png`; None for nothing.
+        scenes: the set.
+        root: its folder.
+
+    Raises:
+        InputError: if there is no such folder, or its names of classes are none.
+    """
+
+    def __init__(self, where: str | None, scenes: Scenes, root: Path) -> None:
+        self._where, self._scenes, self._root = where, scenes, root
+        self._names: tuple[str, ...] = CITYSCAPES
+        if where not in (None, TRUTH):
+            self._folder = Path(str(where)).resolve()
+            self._names = _names_in(self._folder)
+
+    def of(self, video: str, frame: int) -> SemanticMap | None:
+        """The map of a picture.
+
+        Raises:
+            InputError: if it cannot be read, or is not there.
+        """
+        if self._where is None:
+            return None
+        if self._where == TRUTH:
+            return true_semantics(self._scenes, self._root, video, frame)
+        path = confine(self._folder, f"{video}/{frame:06d}.png")
+        return SemanticMap(mask_of(read_file(path), shown(str(path))), self._names)
+
+
+class DetectionSource:
+    """Common objects that a detector found.
+
+    Args:
+        where: `truth` for boxes that are no corner cases; a folder of saved Predictions; None for nothing.
+        scenes: the set.
+
+    Raises:
+        InputError: if there are no such Predictions.
+    """
+
+    def __init__(self, where: str | None, scenes: Scenes) -> None:
+        self._scenes = scenes
+        self._truth = where == TRUTH
+        self._held: dict[tuple[str, int], npt.NDArray[np.float64]] | None = None
+        if where is not None and not self._truth:
+            self._held = _by_picture(open_predictions(Path(where)))
+
+    def of(self, video: str, frame: int) -> CommonObjects | None:
+        """The objects of a picture."""
+        if self._truth:
+            return true_objects(self._scenes, video, frame)
+        if self._held is None:
+            return None
+        rows = self._held.get((video, frame), np.zeros((0, 5)))
+        return CommonObjects(rows[:, :4], rows[:, 4])
+
+
+def _by_picture(claims: Predictions) -> dict[tuple[str, int], npt.NDArray[np.float64]]:
+    """Picture to corners and scores."""
+    boxes = claims.boxes
+    if "score" not in boxes.columns:
+        boxes = boxes.with_columns(score=pl.lit(1.0))
+    held = boxes.select("video", "frame", *CORNERS, pl.col("score").fill_null(1.0))
+    return {
+        (str(key[0]), int(str(key[1]))): part.select(*CORNERS, "score").to_numpy().astype(np.float64)
+        for key, part in held.group_by("video", "frame", maintain_order=True)
+    }
+
+
+def _names_in(folder: Path) -> tuple[str, ...]:
+    """Names of classes that a folder of masks tells.
+
+    Raises:
+        InputError: if there is no folder, or the names are none.
+    """
+    if not folder.is_dir():
+        raise InputError("there is no such folder of semantic maps", where=shown(str(folder)))
+    path = folder / CLASSES
+    if not path.exists():
+        return CITYSCAPES
+    try:
+        found = json.loads(read_file(path))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"not JSON: {shown(str(error))}", where=shown(str(path))) from error
+    if not isinstance(found, list) or not found or not all(isinstance(name, str) for name in found):
+        raise InputError("expected a list of names of classes", where=shown(str(path)))
+    return tuple(found)

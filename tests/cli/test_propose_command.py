@@ -1,0 +1,82 @@
+"""`roadaware propose`: datasets are told from their files, knobs are turned, and results are saved."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "corner_cases"))
+
+from planted_kitti import planted_kitti
+
+from roadaware.cli.app import main
+from roadaware.cli.propose import configured, kind_of
+from roadaware.corner_cases.config import CopgConfig
+from roadaware.errors import DatasetNotFoundError, UsageError
+from roadaware.scenes.store import open_predictions
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    return planted_kitti(tmp_path_factory.mktemp("planted") / "kitti", 3)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("ROADAWARE_HOME", str(tmp_path / "home"))
+
+
+def test_a_dataset_is_proposed_for_and_drawn(root, tmp_path, capsys):
+    out = tmp_path / "out"
+    words = ["propose", str(root), "--out", str(out), "--knob", "theta_deg=10", "min_points=4", "--draw", "1"]
+    assert main([*words, "-q"]) == 0
+    told = capsys.readouterr().out
+    assert "4 pictures with a sweep, 3 of them with a proposal" in told
+    assert "left out, since nothing was given for it: background removal and common classes" in told
+    assert len(list((out / "steps").glob("*.png"))) == 1
+    found = open_predictions(out / "proposals")
+    assert found.meta.notes["proposals"]["config"]["theta_deg"] == 10
+    assert main([*words, "-q", "--json", "-"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert (again["made"], again["pictures"]) == (0, 4)
+    assert open_predictions(out / "proposals") == found
+
+
+def test_only_a_split_and_only_geometry(root, tmp_path, capsys):
+    words = ["propose", str(root / "training"), "--reader", "kitti", "--split", "default/train"]
+    assert main([*words, "--stage", "initial", "--out", str(tmp_path / "out"), "-q", "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["pictures"] == 3
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "told"),
+    [
+        (["--knob", "theta=4"], 2, "NAME=VALUE with one of"),
+        (["--knob", "theta_deg=-4"], 2, "theta_deg should lie in"),
+        (["--split", "default/none"], 2, "no video is in split"),
+        (["--detections", "/nowhere"], 3, "nowhere"),
+    ],
+)
+def test_wrong_requests_say_what_is_wrong(root, tmp_path, capsys, more, code, told):
+    assert main(["propose", str(root), "--out", str(tmp_path / "out"), *more]) == code
+    assert told in capsys.readouterr().err
+
+
+def test_what_is_no_dataset_with_sweeps_is_named(tmp_path, capsys):
+    (tmp_path / "clips").mkdir()
+    with pytest.raises(DatasetNotFoundError, match="expected a dataset with sweeps"):
+        kind_of(tmp_path)
+    assert main(["propose", str(tmp_path), "--out", str(tmp_path / "out")]) == 3
+    assert "kitti, nuscenes, once, simulator" in capsys.readouterr().err
+
+
+def test_knobs_are_numbers_names_and_nothing():
+    found = configured(("max_width_m=4.5", "margin_px=null", "background=road,sky", "seed=7"))
+    assert (found.max_width_m, found.margin_px, found.seed) == (4.5, None, 7)
+    assert found.background == ("road", "sky")
+    assert configured(()) == CopgConfig()
+    with pytest.raises(UsageError, match="not 'seed'"):
+        configured(("seed",))

@@ -1,0 +1,161 @@
+"""A set is proposed for part by part: it goes on, mends damage, and leaves bad pictures out."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from PIL import Image
+from planted_kitti import planted_kitti
+
+from roadaware.corner_cases.config import CopgConfig
+from roadaware.corner_cases.running import Order, proposed, run
+from roadaware.corner_cases.sources import DetectionSource, SemanticSource
+from roadaware.errors import InputError, UsageError
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.store import save
+from roadaware.scenes.tables import Scenes
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    return planted_kitti(tmp_path_factory.mktemp("planted") / "kitti")
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("ROADAWARE_HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture
+def order(root):
+    return Order("kitti", str(root), CopgConfig(max_distance_m=40), part=2)
+
+
+def test_every_picture_is_proposed_for(order, tmp_path):
+    told = []
+    found, tally = run(order, tmp_path / "out", progress=lambda done, total: told.append((done, total)))
+    assert (tally.pictures, tally.with_one, tally.made) == (6, 5, 6)
+    assert tally.proposals["initial"] == tally.proposals["final"] == len(found.boxes) >= 11
+    counts = dict(found.boxes.group_by("video").len().iter_rows())
+    assert counts["training/000004"] >= 4
+    assert "training/000000" not in counts
+    assert told[0] == (0, 6)
+    assert told[-1] == (6, 6)
+    assert found.meta.notes["proposals"]["pictures"] == 6
+    assert found.meta.dataset == "KITTI"
+
+
+def test_what_is_done_is_not_done_again(order, tmp_path):
+    folder = tmp_path / "out"
+    first, _ = run(order, folder)
+    again, tally = run(order, folder)
+    assert (again, tally.made, tally.seconds) == (first, 0, 0)
+    (folder / "parts" / "000001.json").unlink()
+    third, tally = run(order, folder)
+    assert (third, tally.made) == (first, 2)
+
+
+def test_a_damaged_part_is_made_again(order, tmp_path, caplog):
+    folder = tmp_path / "out"
+    first, _ = run(order, folder)
+    path = folder / "parts" / "000002.parquet"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+    with caplog.at_level(logging.WARNING, "roadaware"):
+        again, tally = run(order, folder)
+    assert (again, tally.made) == (first, 2)
+    assert "is damaged and is made again" in caplog.text
+
+
+def test_folders_of_others_are_left_alone(order, tmp_path):
+    folder = tmp_path / "out"
+    run(replace(order, videos=("training/000001",)), folder)
+    with pytest.raises(UsageError, match="proposals of another order"):
+        run(replace(order, videos=("training/000001",), config=CopgConfig()), folder)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "thesis.txt").write_text("mine")
+    with pytest.raises(UsageError, match=r"holds other things \(thesis\.txt\)"):
+        run(order, other)
+
+
+def test_one_bad_picture_stops_no_other(order, tmp_path):
+    root = planted_kitti(tmp_path / "kitti")
+    velodyne = root / "training" / "velodyne"
+    (velodyne / "000001.bin").write_bytes(bytes(41))
+    (velodyne / "000002.bin").unlink()
+    points = np.fromfile(velodyne / "000003.bin", "<f4") * 1000
+    (velodyne / "000003.bin").write_bytes(points.astype("<f4").tobytes())
+    (root / "training" / "calib" / "000000.txt").write_text("P0: 1\n")
+    found, tally = run(replace(order, root=str(root)), tmp_path / "out")
+    assert set(found.boxes["video"]) == {"training/000004", "testing/000000"}
+    assert sum(tally.skipped.values()) == 4
+    reasons = " ".join(tally.skipped)
+    for part in ("no whole number of points", "no such file", "no metres", "no sweep"):
+        assert part in reasons, part
+    skipped = found.meta.notes["proposals"]["skipped"]
+    assert [each["video"] for each in skipped] == ["training/000001", "training/000002", "training/000003"]
+
+
+def test_pictures_can_be_looked_at_one_by_one(order):
+    found = [(moment.video, len(each)) for moment, _, each, _ in proposed(order, range(2, 5))]
+    assert [video for video, _ in found] == ["training/000001", "training/000002", "training/000003"]
+
+
+@pytest.mark.slow
+def test_two_processes_give_what_one_gives(order, tmp_path):
+    one, tally = run(order, tmp_path / "one")
+    two, same = run(order, tmp_path / "two", processes=2)
+    assert one == two
+    assert same.proposals == tally.proposals
+
+
+def test_masks_and_detections_from_disk(root, tmp_path):
+    masks = tmp_path / "masks"
+    (masks / "training" / "000001").mkdir(parents=True)
+    held = np.full((20, 62), 1, np.uint8)
+    Image.fromarray(held).save(masks / "training" / "000001" / "000000.png")
+    (masks / "classes.json").write_text(json.dumps(["car", "wall"]))
+    claims = {"box": [0], "video": ["training/000001"], "frame": [0], "score": [0.75]}
+    corners = {"x1_px": [0.0], "y1_px": [0.0], "x2_px": [62.0], "y2_px": [20.0]}
+    save(Predictions(boxes=pl.DataFrame(claims | corners)), tmp_path / "claims")
+    scenes = Scenes()
+    semantics = SemanticSource(str(masks), scenes, root)
+    found = semantics.of("training/000001", 0)
+    assert found is not None
+    assert found.names == ("car", "wall")
+    detections = DetectionSource(str(tmp_path / "claims"), scenes)
+    objects = detections.of("training/000001", 0)
+    assert objects is not None
+    assert (objects.boxes.tolist(), objects.scores.tolist()) == ([[0, 0, 62, 20]], [0.75])
+    nothing = detections.of("training/000002", 0)
+    assert nothing is not None
+    assert nothing.boxes.shape == (0, 4)
+    order = Order(
+        "kitti",
+        str(root),
+        semantics=str(masks),
+        detections=str(tmp_path / "claims"),
+        videos=("training/000001", "training/000002"),
+    )
+    _, tally = run(order, tmp_path / "out")
+    assert tally.proposals["initial"] > 0
+    assert tally.proposals["intermediate"] == 0
+    assert list(tally.skipped.values()) == [1]
+
+
+def test_sources_that_are_none_are_refused(tmp_path):
+    with pytest.raises(InputError, match="no such folder of semantic maps"):
+        SemanticSource(str(tmp_path / "none"), Scenes(), tmp_path)
+    for content, reason in (("[", "not JSON"), ("{}", "list of names"), ("[1]", "list of names")):
+        (tmp_path / "classes.json").write_text(content)
+        with pytest.raises(InputError, match=reason):
+            SemanticSource(str(tmp_path), Scenes(), tmp_path)
+    assert SemanticSource(None, Scenes(), tmp_path).of("v", 0) is None
+    assert DetectionSource(None, Scenes()).of("v", 0) is None
