@@ -21,10 +21,11 @@ _DIR = "A dataset with sweeps and calibration: KITTI, nuScenes, ONCE, or made-up
 _OUT = "Where proposals go: a new or empty folder, or one of the same command, which is continued."
 _READER = "Which dataset it is; seen from its files unless told."
 _SEMANTICS = (
-    "What pixels show, to remove background: `truth` of made-up scenes, or a folder of grey PNGs, "
+    "What pixels show, to remove background: `truth` of made-up scenes, `erring` for it with the faults "
+    "of a segmenter, or a folder of grey PNGs, "
     "VIDEO/000000.png, with classes.json (names by number; those of Cityscapes unless it is there)."
 )
-_DETECTIONS = "Common objects to suppress: `truth` of made-up scenes, or saved predictions."
+_DETECTIONS = "Common objects to suppress: `truth` or `erring` of made-up scenes, or saved predictions."
 _KNOB = "A knob of the configuration, NAME=VALUE, such as theta_deg=4; several may follow."
 _STAGE = "After which step: initial (geometry alone), intermediate (background removed), final."
 _SPLIT = "Only the videos of this split."
@@ -171,7 +172,7 @@ def configured(knobs: tuple[str, ...]) -> CopgConfig:
 
 
 def _absolute(given: str | None) -> str | None:
-    return given if given in (None, "truth") else str(Path(str(given)).resolve())
+    return given if given in (None, "truth", "erring") else str(Path(str(given)).resolve())
 
 
 def _draw(order: Order, out: Path, count: int) -> int:

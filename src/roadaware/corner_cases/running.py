@@ -45,8 +45,8 @@ class Order:
         reader: of the dataset.
         root: the dataset's folder.
         config: the knobs.
-        semantics: `truth` for that of made-up scenes, a folder of masks, or None.
-        detections: `truth`, saved Predictions, or None.
+        semantics: `truth` or `erring` for that of made-up scenes, a folder of masks, or None.
+        detections: `truth` or `erring`, saved Predictions, or None.
         stage: after which step proposals are kept.
         videos: which; all unless told.
         part: pictures that are done together.

@@ -10,7 +10,13 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.corner_cases.captures import CITYSCAPES, CommonObjects, SemanticMap
-from roadaware.corner_cases.truth import true_objects, true_semantics
+from roadaware.corner_cases.degrading import ErrorModel
+from roadaware.corner_cases.truth import (
+    erring_objects,
+    erring_semantics,
+    true_objects,
+    true_semantics,
+)
 from roadaware.errors import InputError
 from roadaware.scenes.mask_files import mask_of
 from roadaware.scenes.predictions import Predictions
@@ -19,7 +25,7 @@ from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import open_predictions
 from roadaware.scenes.tables import Scenes
 
-TRUTH = "truth"
+TRUTH, ERRING = "truth", "erring"
 CLASSES = "classes.json"
 """Beside masks: the names of their classes by number; those of Cityscapes where it is not there."""
 
@@ -28,8 +34,8 @@ class SemanticSource:
     """What each pixel of a picture shows.
 
     Args:
-        where: `truth` for that of made-up scenes; a folder with a grey PNG for each picture,
-            `<video>/<frame as six digits>.png`; None for nothing.
+        where: `truth` for that of made-up scenes, `erring` for it with faults; a folder with a grey PNG for
+            each picture, `<video>/<frame as six digits>.png`; None for nothing.
         scenes: the set.
         root: its folder.
 
@@ -40,7 +46,7 @@ class SemanticSource:
     def __init__(self, where: str | None, scenes: Scenes, root: Path) -> None:
         self._where, self._scenes, self._root = where, scenes, root
         self._names: tuple[str, ...] = CITYSCAPES
-        if where not in (None, TRUTH):
+        if where not in (None, TRUTH, ERRING):
             self._folder = Path(str(where)).resolve()
             self._names = _names_in(self._folder)
 
@@ -54,6 +60,8 @@ class SemanticSource:
             return None
         if self._where == TRUTH:
             return true_semantics(self._scenes, self._root, video, frame)
+        if self._where == ERRING:
+            return erring_semantics(self._scenes, self._root, video, frame, ErrorModel())
         path = confine(self._folder, f"{video}/{frame:06d}.png")
         return SemanticMap(mask_of(read_file(path), shown(str(path))), self._names)
 
@@ -62,7 +70,8 @@ class DetectionSource:
     """Common objects that a detector found.
 
     Args:
-        where: `truth` for boxes that are no corner cases; a folder of saved Predictions; None for nothing.
+        where: `truth` for boxes that are no corner cases, `erring` for them with faults; a folder of saved
+            Predictions; None for nothing.
         scenes: the set.
 
     Raises:
@@ -70,16 +79,17 @@ class DetectionSource:
     """
 
     def __init__(self, where: str | None, scenes: Scenes) -> None:
-        self._scenes = scenes
-        self._truth = where == TRUTH
+        self._where, self._scenes = where, scenes
         self._held: dict[tuple[str, int], npt.NDArray[np.float64]] | None = None
-        if where is not None and not self._truth:
-            self._held = _by_picture(open_predictions(Path(where)))
+        if where not in (None, TRUTH, ERRING):
+            self._held = _by_picture(open_predictions(Path(str(where))))
 
     def of(self, video: str, frame: int) -> CommonObjects | None:
         """The objects of a picture."""
-        if self._truth:
+        if self._where == TRUTH:
             return true_objects(self._scenes, video, frame)
+        if self._where == ERRING:
+            return erring_objects(self._scenes, video, frame, ErrorModel())
         if self._held is None:
             return None
         rows = self._held.get((video, frame), np.zeros((0, 5)))
