@@ -11,7 +11,18 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks import corner_cases, crossing, online, pedestrians, retinanet, road, scenes, simulator, tables
+from benchmarks import (
+    copg,
+    corner_cases,
+    crossing,
+    online,
+    pedestrians,
+    retinanet,
+    road,
+    scenes,
+    simulator,
+    tables,
+)
 
 
 @dataclass(frozen=True)
@@ -48,6 +59,7 @@ def _rows(data: Path | None, only: str) -> Iterator[Row]:
             *road.BENCHMARKS,
             *scenes.BENCHMARKS,
             *corner_cases.BENCHMARKS,
+            *copg.BENCHMARKS,
             *simulator.BENCHMARKS,
             *retinanet.BENCHMARKS,
             *online.BENCHMARKS,
@@ -56,7 +68,8 @@ def _rows(data: Path | None, only: str) -> Iterator[Row]:
     }
     if data is not None:
         benchmarks |= {
-            b.__name__: partial(b, data) for b in (*pedestrians.BENCHMARKS, *crossing.ON_DATA, *road.ON_DATA)
+            b.__name__: partial(b, data)
+            for b in (*pedestrians.BENCHMARKS, *crossing.ON_DATA, *road.ON_DATA, *copg.ON_DATA)
         }
     else:
         print(
