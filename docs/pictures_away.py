@@ -1,4 +1,4 @@
-"""Draw the pictures of the page on predictors away from home again: `docs/pictures_away.py STUDY MODEL`."""
+"""Draw the pictures of predictors away from home again: `docs/pictures_away.py STUDY DOUBT MODEL`."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from roadaware.reports.picture import Picture
 from roadaware.scenes.disk import atomic_write
 
 
-def main(folder: Path, model: str) -> None:
+def main(folder: Path, doubt: Path, model: str) -> None:
     """Draw what there is, and print the caption of each.
 
     Args:
         folder: that `roadaware cross` wrote.
-        model: whose reliability is drawn.
+        doubt: that it wrote of a study with ways to doubt.
+        model: whose reliability and doubt are drawn.
     """
-    study = Study(CrossResults.open(folder))
+    study, doubted = (Study(CrossResults.open(each)) for each in (folder, doubt))
     pictures: dict[str, Picture | str | None] = {
         "away_test_sets": by_test_set(study, "auc"),
         "away_matrix": heat_maps(study, "auc"),
         "away_together": together(study, ("auc", "ece")),
         "away_reliability": reliability_by_test_set(study, model),
         "away_ranks": rank_picture(study, "auc"),
-        "away_doubt": together(study, ("auc", "ece"), model=model),
+        "away_doubt": together(doubted, ("auc", "ece"), model=model),
         "away_pretraining": pretraining_picture(study, "ece", effects(Resamples(study), "ece")),
     }
     for name, picture in pictures.items():
@@ -43,4 +44,4 @@ def main(folder: Path, model: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])
