@@ -7,6 +7,9 @@ from typing import Any
 
 from roadaware.models.card import ModelCard
 
+_TASKS = ("action", "intention", "risk")
+_LICENCE = "trained ones: that of the data; published image weights: see where they come from"
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -25,3 +28,41 @@ class Entry:
     network: str
     reads: tuple[str, ...]
     also_tells: tuple[str, ...] = ()
+
+
+def crossing_network(
+    name: str,
+    config_class: type[Any],
+    network: str,
+    *,
+    reads: tuple[str, ...],
+    also_tells: tuple[str, ...] = (),
+    paper: str,
+    diagram: str,
+    parameters: str,
+    inputs: str,
+    weights: str,
+    published: str = "",
+) -> Entry:
+    """An entry whose card says what all networks for pedestrians have in common.
+
+    Args:
+        name: in the registry.
+        config_class: see `Entry`.
+        network: where it is built, as `module:Class` below `models.crossing.networks`.
+        reads, also_tells: see `Entry`.
+        paper, diagram, parameters, inputs, weights, published: see `ModelCard`.
+    """
+    card = ModelCard(
+        name=name,
+        paper=paper,
+        family="network",
+        tasks=_TASKS,
+        diagram=diagram,
+        parameters=parameters,
+        inputs=inputs,
+        weights=weights,
+        licence=_LICENCE,
+        published=published,
+    )
+    return Entry(card, config_class, f"roadaware.models.crossing.networks.{network}", reads, also_tells)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from roadaware.models.card import ModelCard
-from roadaware.models.crossing.entries.pixels import BENCHMARK, LICENCE, SWAPPED, TASKS, Pixels
-from roadaware.models.crossing.entry import Entry
+from roadaware.models.crossing.entries.pixels import BENCHMARK, SWAPPED, Pixels
+from roadaware.models.crossing.entry import crossing_network
 
 _SCRATCH = "none are shipped: without a file it trains from random weights"
 _READS = "`models.crossing.published.load_image_weights` reads"
@@ -184,88 +183,67 @@ def _narrowed(by: int, momentum: float) -> I3DConfig:
     return I3DConfig(stem=(a, b, c), mixed=tuple(mixed), momentum=momentum)
 
 
-CONVLSTM = Entry(
-    card=ModelCard(
-        name="convlstm",
-        paper=f"{BENCHMARK}, model ConvLSTM",
-        family="network",
-        tasks=TASKS,
-        diagram="crops, one after another -> convolutional LSTM of 64 filters with 1x1 kernels and hard "
-        "gates -> mean of its last state over the picture -> linear",
-        parameters="17,473 with two labels; with 1x1 kernels no pixel sees another before the mean",
-        inputs="crop:context@224, no pretrained features although the benchmark's configuration names "
-        f"VGG16; {SWAPPED}; its penalty of 1e-4 on squared weights belongs to training",
-        weights=f"{_SCRATCH}; there are no published ones",
-        licence=LICENCE,
-    ),
-    config_class=ConvLSTMConfig,
-    network="roadaware.models.crossing.networks.convlstm:ConvLSTMNet",
+CONVLSTM = crossing_network(
+    "convlstm",
+    ConvLSTMConfig,
+    "convlstm:ConvLSTMNet",
     reads=("crop:context@224",),
+    paper=f"{BENCHMARK}, model ConvLSTM",
+    diagram="crops, one after another -> convolutional LSTM of 64 filters with 1x1 kernels and hard "
+    "gates -> mean of its last state over the picture -> linear",
+    parameters="17,473 with two labels; with 1x1 kernels no pixel sees another before the mean",
+    inputs="crop:context@224, no pretrained features although the benchmark's configuration names "
+    f"VGG16; {SWAPPED}; its penalty of 1e-4 on squared weights belongs to training",
+    weights=f"{_SCRATCH}; there are no published ones",
 )
-C3D = Entry(
-    card=ModelCard(
-        name="c3d",
-        paper=f"Tran et al., ICCV 2015; {BENCHMARK}, model C3D",
-        family="network",
-        tasks=TASKS,
-        diagram="crops -> 8 3x3x3 convolutions with ReLU in five stages, max pools of 2x2x2 (the first "
-        "1x2x2, the last with a border of zeros) -> 8192 -> two fully connected layers of 4096 with ReLU "
-        "and dropout 0.5 -> linear",
-        parameters="77,999,873 with two labels, of them 27,655,936 the convolutions",
-        inputs=f"crop:context@112, 16 frames; {SWAPPED}",
-        weights=f"{_SCRATCH}; {_READS} Sports-1M weights by the names of c3d.pickle, whose demo feeds "
-        "bytes, red first, with no mean taken off (pixels='bytes'); fully connected layers only for 16 "
-        "crops of 112 pixels",
-        licence=LICENCE,
-        published="the benchmark trains all layers from Sports-1M weights",
-    ),
-    config_class=C3DConfig,
-    network="roadaware.models.crossing.networks.c3d:C3DNet",
+C3D = crossing_network(
+    "c3d",
+    C3DConfig,
+    "c3d:C3DNet",
     reads=("crop:context@112",),
+    paper=f"Tran et al., ICCV 2015; {BENCHMARK}, model C3D",
+    diagram="crops -> 8 3x3x3 convolutions with ReLU in five stages, max pools of 2x2x2 (the first "
+    "1x2x2, the last with a border of zeros) -> 8192 -> two fully connected layers of 4096 with ReLU "
+    "and dropout 0.5 -> linear",
+    parameters="77,999,873 with two labels, of them 27,655,936 the convolutions",
+    inputs=f"crop:context@112, 16 frames; {SWAPPED}",
+    weights=f"{_SCRATCH}; {_READS} Sports-1M weights by the names of c3d.pickle, whose demo feeds "
+    "bytes, red first, with no mean taken off (pixels='bytes'); fully connected layers only for 16 "
+    "crops of 112 pixels",
+    published="the benchmark trains all layers from Sports-1M weights",
 )
-I3D = Entry(
-    card=ModelCard(
-        name="i3d",
-        paper=f"Carreira and Zisserman, CVPR 2017; {BENCHMARK}, model I3D",
-        family="network",
-        tasks=TASKS,
-        diagram="crops -> Inception-v1 with kernels inflated over time (7x7x7 stem, nine blocks of four "
-        "branches, batch norm without scale) -> means over 2x7x7 -> dropout 0.5 -> mean over time -> "
-        "linear, which is the 1x1x1 convolution before the mean",
-        parameters="12,281,009 with two labels, of them 12,279,984 before the last layer (12,287,264 with "
-        "scales)",
-        inputs="crop:context@224 [recalled: the benchmark has no configuration for it], 16 frames; "
-        f"{SWAPPED}",
-        weights=f"{_SCRATCH}; {_READS} Kinetics weights of the red-green-blue stream by the names of the "
-        "usual port to torch (pixels='signed'); scales of their batch norms are kept and not trained",
-        licence=LICENCE,
-        published="the benchmark starts from ImageNet and Kinetics weights; the paper on calibration names "
-        "Sports-1M",
-    ),
-    config_class=I3DConfig,
-    network="roadaware.models.crossing.networks.i3d:I3DNet",
+I3D = crossing_network(
+    "i3d",
+    I3DConfig,
+    "i3d:I3DNet",
     reads=("crop:context@224",),
+    paper=f"Carreira and Zisserman, CVPR 2017; {BENCHMARK}, model I3D",
+    diagram="crops -> Inception-v1 with kernels inflated over time (7x7x7 stem, nine blocks of four "
+    "branches, batch norm without scale) -> means over 2x7x7 -> dropout 0.5 -> mean over time -> "
+    "linear, which is the 1x1x1 convolution before the mean",
+    parameters="12,281,009 with two labels, of them 12,279,984 before the last layer (12,287,264 with "
+    "scales)",
+    inputs=f"crop:context@224 [recalled: the benchmark has no configuration for it], 16 frames; {SWAPPED}",
+    weights=f"{_SCRATCH}; {_READS} Kinetics weights of the red-green-blue stream by the names of the "
+    "usual port to torch (pixels='signed'); scales of their batch norms are kept and not trained",
+    published="the benchmark starts from ImageNet and Kinetics weights; the paper on calibration names "
+    "Sports-1M",
 )
-TWO_STREAM = Entry(
-    card=ModelCard(
-        name="two-stream",
-        paper=f"Simonyan and Zisserman, NIPS 2014; {BENCHMARK}, model TwoStream",
-        family="network",
-        tasks=TASKS,
-        diagram="crops -> VGG16 with its two fully connected layers (4096) on the frame in the middle of "
-        "each run of 10 flows; flow between crops, dense Lucas-Kanade over a pyramid -> 20 channels -> a "
-        "second VGG16; both averaged over the runs, side by side -> linear. The benchmark trains the "
-        "streams apart, frame by frame, and averages their probabilities; here one linear layer weighs "
-        "both",
-        parameters="268,539,073 with two labels, of them 134,260,544 the stream of pictures",
-        inputs=f"crop:context@224; {SWAPPED}; flow is between crops that follow the box, in their pixels, "
-        "so the motion of the box itself is not in it, and 16 frames make 6 runs; the benchmark cuts the "
-        "flow of whole pictures, from files that were not released, and has 7",
-        weights=f"{_SCRATCH}, as the benchmark does; {_READS} ImageNet weights of VGG16 into the stream of "
-        "pictures",
-        licence=LICENCE,
-    ),
-    config_class=TwoStreamConfig,
-    network="roadaware.models.crossing.networks.two_stream:TwoStreamNet",
+TWO_STREAM = crossing_network(
+    "two-stream",
+    TwoStreamConfig,
+    "two_stream:TwoStreamNet",
     reads=("crop:context@224",),
+    paper=f"Simonyan and Zisserman, NIPS 2014; {BENCHMARK}, model TwoStream",
+    diagram="crops -> VGG16 with its two fully connected layers (4096) on the frame in the middle of "
+    "each run of 10 flows; flow between crops, dense Lucas-Kanade over a pyramid -> 20 channels -> a "
+    "second VGG16; both averaged over the runs, side by side -> linear. The benchmark trains the "
+    "streams apart, frame by frame, and averages their probabilities; here one linear layer weighs "
+    "both",
+    parameters="268,539,073 with two labels, of them 134,260,544 the stream of pictures",
+    inputs=f"crop:context@224; {SWAPPED}; flow is between crops that follow the box, in their pixels, "
+    "so the motion of the box itself is not in it, and 16 frames make 6 runs; the benchmark cuts the "
+    "flow of whole pictures, from files that were not released, and has 7",
+    weights=f"{_SCRATCH}, as the benchmark does; {_READS} ImageNet weights of VGG16 into the stream of "
+    "pictures",
 )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from roadaware.models.card import ModelCard
-from roadaware.models.crossing.entries.pixels import LICENCE, TASKS, Pixels
-from roadaware.models.crossing.entry import Entry
+from roadaware.models.crossing.entries.pixels import Pixels
+from roadaware.models.crossing.entry import crossing_network
 
 
 @dataclass(frozen=True)
@@ -42,25 +41,20 @@ class PcpaConfig:
         return cls(width=8, filters=(2, 2, 4, 4, 4))
 
 
-PCPA = Entry(
-    ModelCard(
-        name="pcpa",
-        paper="Kotseruba et al., Benchmark for Evaluating Pedestrian Action Prediction, WACV 2021",
-        family="network",
-        tasks=TASKS,
-        diagram="crops -> C3D without its top, flattened -> FC 256 sigmoid; each sequence -> GRU 256, all "
-        "states -> attention over time asked by the last state -> tanh of 256 -> dropout 0.5; all of these, "
-        "crops first, as one sequence -> the same attention, asked by the last -> FC. Without crops that "
-        "branch is missing; with one input alone there is no second attention",
-        parameters="31,165,953 with crops of 112 pixels in 16 frames, pose, boxes and speed",
-        inputs="crops of the box of 112 pixels, pose (36), boxes (4), speed (1), 16 frames; the authors' "
-        "code takes boxes in pixels, here sequences are standardised on train",
-        weights="none are shipped; the authors' code starts C3D at random too",
-        licence=LICENCE,
-        published="PIE accuracy 0.87, F1 0.77 [recalled]; JAAD all accuracy 0.83, F1 0.64 (the authors' "
-        "correction of 0.85)",
-    ),
+PCPA = crossing_network(
+    "pcpa",
     PcpaConfig,
-    "roadaware.models.crossing.networks.pcpa:PCPA",
-    ("crop:box@112", "pose", "boxes", "ego:speed"),
+    "pcpa:PCPA",
+    reads=("crop:box@112", "pose", "boxes", "ego:speed"),
+    paper="Kotseruba et al., Benchmark for Evaluating Pedestrian Action Prediction, WACV 2021",
+    diagram="crops -> C3D without its top, flattened -> FC 256 sigmoid; each sequence -> GRU 256, all "
+    "states -> attention over time asked by the last state -> tanh of 256 -> dropout 0.5; all of these, "
+    "crops first, as one sequence -> the same attention, asked by the last -> FC. Without crops that "
+    "branch is missing; with one input alone there is no second attention",
+    parameters="31,165,953 with crops of 112 pixels in 16 frames, pose, boxes and speed",
+    inputs="crops of the box of 112 pixels, pose (36), boxes (4), speed (1), 16 frames; the authors' "
+    "code takes boxes in pixels, here sequences are standardised on train",
+    weights="none are shipped; the authors' code starts C3D at random too",
+    published="PIE accuracy 0.87, F1 0.77 [recalled]; JAAD all accuracy 0.83, F1 0.64 (the authors' "
+    "correction of 0.85)",
 )

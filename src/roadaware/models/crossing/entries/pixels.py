@@ -15,8 +15,5 @@ SWAPPED = (
     "blue first and taking them to be red first"
 )
 """Said on every card."""
-TASKS = ("action", "intention", "risk")
-"""What every network on crops answers."""
-LICENCE = "trained ones: that of the data; published image weights: see where they come from"
 BENCHMARK = "Kotseruba et al., Benchmark for evaluating pedestrian action prediction, WACV 2021"
 """Where the networks on crops come from."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from roadaware.models.card import ModelCard
-from roadaware.models.crossing.entries.pixels import LICENCE, TASKS
-from roadaware.models.crossing.entry import Entry
+from roadaware.models.crossing.entry import crossing_network
 
 
 @dataclass(frozen=True)
@@ -77,50 +75,40 @@ _INPUTS = (
     "distances between joints are taken), boxes (4) and other sequences, which are standardised on train; it "
     "needs a pose"
 )
-SPI_NET = Entry(
-    ModelCard(
-        name="spi-net",
-        paper="Gesnouin et al., Predicting Intentions of Pedestrians from 2D Skeletal Pose Sequences with "
-        "a Representation-Focused Multi-Branch Deep Learning Network, Algorithms 13(12), 2020, as in "
-        "Gesnouin et al., IV 2022",
-        family="network",
-        tasks=TASKS,
-        diagram="geometry: distances of all pairs of joints in all frames, beside all other sequences -> "
-        "FC 128, 64, 32 with ReLU (the encoder of the paper's auto-encoder; its decoder and separability "
-        "loss are left out, as in IV 2022 [recalled]); joints: picture of frames x joints x 2 -> two "
-        "stacks, 7x7 and 3x3, each 3 times [64 channels, batch norm, leaky ReLU 0.2, channels dropped 0.1, "
-        "halved by averaging], beside the picture itself, averaged as often -> two 3x3 convolutions -> "
-        "mean -> twice [FC 128, batch norm, leaky ReLU, dropout 0.5 [recalled]]; both side by side -> FC",
-        parameters="952,577 with pose and boxes in 16 frames",
-        inputs=_INPUTS + "; at least 8 frames",
-        weights="none are shipped",
-        licence=LICENCE,
-    ),
+SPI_NET = crossing_network(
+    "spi-net",
     SpiNetConfig,
-    "roadaware.models.crossing.networks.spinet:SpiNet",
-    ("pose", "boxes"),
+    "spinet:SpiNet",
+    reads=("pose", "boxes"),
+    paper="Gesnouin et al., Predicting Intentions of Pedestrians from 2D Skeletal Pose Sequences with "
+    "a Representation-Focused Multi-Branch Deep Learning Network, Algorithms 13(12), 2020, as in "
+    "Gesnouin et al., IV 2022",
+    diagram="geometry: distances of all pairs of joints in all frames, beside all other sequences -> "
+    "FC 128, 64, 32 with ReLU (the encoder of the paper's auto-encoder; its decoder and separability "
+    "loss are left out, as in IV 2022 [recalled]); joints: picture of frames x joints x 2 -> two "
+    "stacks, 7x7 and 3x3, each 3 times [64 channels, batch norm, leaky ReLU 0.2, channels dropped 0.1, "
+    "halved by averaging], beside the picture itself, averaged as often -> two 3x3 convolutions -> "
+    "mean -> twice [FC 128, batch norm, leaky ReLU, dropout 0.5 [recalled]]; both side by side -> FC",
+    parameters="952,577 with pose and boxes in 16 frames",
+    inputs=_INPUTS + "; at least 8 frames",
+    weights="none are shipped",
 )
-TROUSPI_NET = Entry(
-    ModelCard(
-        name="trouspi-net",
-        paper="Gesnouin et al., TrouSPI-Net: Spatio-temporal attention on parallel atrous convolutions and "
-        "U-GRUs for skeletal pedestrian crossing prediction, FG 2021",
-        family="network",
-        tasks=TASKS,
-        diagram="picture of frames x joints x 2 -> branches of two 3x3 convolutions with their taps 1, 2 "
-        "or 4 apart (32 channels, batch norm, ReLU), each with attention over channels, then over places "
-        "-> mean over the picture, side by side -> FC 64; distances of all pairs of joints, boxes and "
-        "every other sequence: U-GRU 64 (a GRU from the last frame to the first, whose states stand beside "
-        "the input of a GRU from first to last) -> attention over time as in PCPA -> dropout 0.5; all of "
-        "these -> attention over inputs as in PCPA -> FC. Branches, U-GRUs and attentions are [recalled] "
-        "and confirmed by the abstract, all sizes are our choice",
-        parameters="260,706 with pose, boxes and speed [sizes our choice]",
-        inputs=_INPUTS,
-        weights="none are shipped",
-        licence=LICENCE,
-        published="JAAD behaviour F1 0.76; PIE F1 0.80, accuracy 0.88 and AUC 0.88 [recalled]",
-    ),
+TROUSPI_NET = crossing_network(
+    "trouspi-net",
     TrouSpiNetConfig,
-    "roadaware.models.crossing.networks.trouspi:TrouSpiNet",
-    ("pose", "boxes", "ego:speed"),
+    "trouspi:TrouSpiNet",
+    reads=("pose", "boxes", "ego:speed"),
+    paper="Gesnouin et al., TrouSPI-Net: Spatio-temporal attention on parallel atrous convolutions and "
+    "U-GRUs for skeletal pedestrian crossing prediction, FG 2021",
+    diagram="picture of frames x joints x 2 -> branches of two 3x3 convolutions with their taps 1, 2 "
+    "or 4 apart (32 channels, batch norm, ReLU), each with attention over channels, then over places "
+    "-> mean over the picture, side by side -> FC 64; distances of all pairs of joints, boxes and "
+    "every other sequence: U-GRU 64 (a GRU from the last frame to the first, whose states stand beside "
+    "the input of a GRU from first to last) -> attention over time as in PCPA -> dropout 0.5; all of "
+    "these -> attention over inputs as in PCPA -> FC. Branches, U-GRUs and attentions are [recalled] "
+    "and confirmed by the abstract, all sizes are our choice",
+    parameters="260,706 with pose, boxes and speed [sizes our choice]",
+    inputs=_INPUTS,
+    weights="none are shipped",
+    published="JAAD behaviour F1 0.76; PIE F1 0.80, accuracy 0.88 and AUC 0.88 [recalled]",
 )

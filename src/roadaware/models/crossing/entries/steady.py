@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from roadaware.models.card import ModelCard
-from roadaware.models.crossing.entries.pixels import LICENCE, TASKS
-from roadaware.models.crossing.entry import Entry
+from roadaware.models.crossing.entry import crossing_network
 
 LEAST = 1e-5
 """Added to the share of every region before its logarithm is taken."""
@@ -51,27 +49,22 @@ class SteadyConfig:
         return cls(width=8, dilations=(1, 2))
 
 
-STEADY = Entry(
-    ModelCard(
-        name="steady",
-        paper="ours",
-        family="network",
-        tasks=TASKS,
-        diagram="numbers of a frame, standardised -> FC 64, GELU, dropout, FC 64 -> 3 times: LayerNorm, "
-        "convolution over 3 frames that looks back 1, 2 or 4 frames at a time, GELU, dropout, plus what came "
-        "in -> LayerNorm -> FC. The answer of a frame sees that frame and the 14 before it, so a clip of 15 "
-        "frames and an endless stream give the same; `every_frame` answers at each frame, `step` takes one "
-        "frame at a time. For risk, `places`: FC -> weights, offsets from where the pedestrian is and "
-        "spreads of a mixture of logistic distributions across the picture -> log share of each region, "
-        "which the last layer sees too",
-        parameters="42,881 with centre, motion and one of five ego actions",
-        inputs="sequences in which a frame does not tell of later ones: centre and velocities, "
-        "velocities in own heights, ego motion; boxes relative to the last or first one are refused; "
-        "standardised on train",
-        weights="trained by a recipe of this project",
-        licence=LICENCE,
-    ),
+STEADY = crossing_network(
+    "steady",
     SteadyConfig,
-    "roadaware.models.crossing.networks.steady:Steady",
-    ("centre", "motion", "ego:action"),
+    "steady:Steady",
+    reads=("centre", "motion", "ego:action"),
+    paper="ours",
+    diagram="numbers of a frame, standardised -> FC 64, GELU, dropout, FC 64 -> 3 times: LayerNorm, "
+    "convolution over 3 frames that looks back 1, 2 or 4 frames at a time, GELU, dropout, plus what came "
+    "in -> LayerNorm -> FC. The answer of a frame sees that frame and the 14 before it, so a clip of 15 "
+    "frames and an endless stream give the same; `every_frame` answers at each frame, `step` takes one "
+    "frame at a time. For risk, `places`: FC -> weights, offsets from where the pedestrian is and "
+    "spreads of a mixture of logistic distributions across the picture -> log share of each region, "
+    "which the last layer sees too",
+    parameters="42,881 with centre, motion and one of five ego actions",
+    inputs="sequences in which a frame does not tell of later ones: centre and velocities, "
+    "velocities in own heights, ego motion; boxes relative to the last or first one are refused; "
+    "standardised on train",
+    weights="trained by a recipe of this project",
 )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from roadaware.models.card import ModelCard
-from roadaware.models.crossing.entries.pixels import BENCHMARK, LICENCE, SWAPPED, TASKS, Pixels
-from roadaware.models.crossing.entry import Entry
+from roadaware.models.crossing.entries.pixels import BENCHMARK, SWAPPED, Pixels
+from roadaware.models.crossing.entry import crossing_network
 
 _BENCHMARK = f"{BENCHMARK}, model Static"
 _WEIGHTS = (
@@ -85,39 +84,29 @@ class ResNet50Config:
         return cls(stem=4, blocks=(1, 1, 1, 1))
 
 
-VGG16 = Entry(
-    card=ModelCard(
-        name="vgg16",
-        paper=_BENCHMARK,
-        family="network",
-        tasks=TASKS,
-        diagram="last frame of the crops -> 13 3x3 convolutions with ReLU in five stages, each followed by a "
-        "2x2 max pool -> mean over the picture (512) -> linear",
-        parameters="14,715,201 with two labels, of them 14,714,688 the convolutions of VGG16",
-        inputs=f"the last frame of crop:context@224; {SWAPPED}",
-        weights=_WEIGHTS,
-        licence=LICENCE,
-        published="the benchmark trains all layers from ImageNet's weights",
-    ),
-    config_class=VGG16Config,
-    network="roadaware.models.crossing.networks.vgg:VGG16Net",
+VGG16 = crossing_network(
+    "vgg16",
+    VGG16Config,
+    "vgg:VGG16Net",
     reads=("crop:context@224",),
+    paper=_BENCHMARK,
+    diagram="last frame of the crops -> 13 3x3 convolutions with ReLU in five stages, each followed by a "
+    "2x2 max pool -> mean over the picture (512) -> linear",
+    parameters="14,715,201 with two labels, of them 14,714,688 the convolutions of VGG16",
+    inputs=f"the last frame of crop:context@224; {SWAPPED}",
+    weights=_WEIGHTS,
+    published="the benchmark trains all layers from ImageNet's weights",
 )
-RESNET50 = Entry(
-    card=ModelCard(
-        name="resnet50",
-        paper=_BENCHMARK,
-        family="network",
-        tasks=TASKS,
-        diagram="last frame of the crops -> 7x7 convolution, max pool -> 3, 4, 6 and 3 bottleneck blocks "
-        "with batch norm -> mean over the picture (2048) -> linear",
-        parameters="23,510,081 with two labels, of them 23,508,032 ResNet50 without its last layer",
-        inputs=f"the last frame of crop:context@224; {SWAPPED}",
-        weights=f"{_WEIGHTS}; Keras' need early_stride=True",
-        licence=LICENCE,
-        published="the benchmark has no configuration for it; its rate and batch are VGG16's [recalled]",
-    ),
-    config_class=ResNet50Config,
-    network="roadaware.models.crossing.networks.resnet:ResNet50Net",
+RESNET50 = crossing_network(
+    "resnet50",
+    ResNet50Config,
+    "resnet:ResNet50Net",
     reads=("crop:context@224",),
+    paper=_BENCHMARK,
+    diagram="last frame of the crops -> 7x7 convolution, max pool -> 3, 4, 6 and 3 bottleneck blocks "
+    "with batch norm -> mean over the picture (2048) -> linear",
+    parameters="23,510,081 with two labels, of them 23,508,032 ResNet50 without its last layer",
+    inputs=f"the last frame of crop:context@224; {SWAPPED}",
+    weights=f"{_WEIGHTS}; Keras' need early_stride=True",
+    published="the benchmark has no configuration for it; its rate and batch are VGG16's [recalled]",
 )

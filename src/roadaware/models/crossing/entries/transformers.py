@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from roadaware.models.card import ModelCard
-from roadaware.models.crossing.entries.pixels import LICENCE, TASKS
-from roadaware.models.crossing.entry import Entry
+from roadaware.models.crossing.entry import crossing_network
 
 _PAPER = (
     "Achaji et al., Is attention to bounding boxes all you need for pedestrian action prediction?, IV 2022 "
@@ -47,44 +45,34 @@ class TransformerConfig:
         return cls(width=8, heads=2, layers=2, inner=12, horizon=3)
 
 
-ENCODER = Entry(
-    ModelCard(
-        name="transformer-encoder",
-        paper=f"{_PAPER}, TEO",
-        family="network",
-        tasks=TASKS,
-        diagram="frame -> FC 128, plus sines of its place -> 4 layers of self-attention with 8 heads, inner "
-        "width 256, dropout 0.1 -> mean over frames -> FC. That there are an encoder and a classifier is "
-        "read; all sizes and the mean are [recalled]",
-        parameters="530,689 with boxes [sizes recalled]",
-        inputs=_INPUTS,
-        weights="none are shipped",
-        licence=LICENCE,
-        published="best of the paper's transformers on PIE: accuracy 0.91, F1 0.83",
-    ),
+ENCODER = crossing_network(
+    "transformer-encoder",
     TransformerConfig,
-    "roadaware.models.crossing.networks.transformers:BoxEncoder",
-    ("boxes",),
+    "transformers:BoxEncoder",
+    reads=("boxes",),
+    paper=f"{_PAPER}, TEO",
+    diagram="frame -> FC 128, plus sines of its place -> 4 layers of self-attention with 8 heads, inner "
+    "width 256, dropout 0.1 -> mean over frames -> FC. That there are an encoder and a classifier is "
+    "read; all sizes and the mean are [recalled]",
+    parameters="530,689 with boxes [sizes recalled]",
+    inputs=_INPUTS,
+    weights="none are shipped",
+    published="best of the paper's transformers on PIE: accuracy 0.91, F1 0.83",
 )
-ENCODER_DECODER = Entry(
-    ModelCard(
-        name="transformer-encoder-decoder",
-        paper=f"{_PAPER}, TED",
-        family="network",
-        tasks=TASKS,
-        diagram="the encoder of transformer-encoder; a learned question for each of 30 frames ahead, then "
-        "one for the label, plus sines of their places -> 4 decoder layers: self-attention that sees no "
-        "later question, attention to the encoder, two linear layers -> label: answer to the last question "
-        "-> FC; trajectory: answers to the others -> FC 4. That boxes ahead and label are decoded together "
-        "with a weighted sum of losses is read; all sizes are [recalled], learned questions are our choice",
-        parameters="1,329,793 with boxes and no trajectory [sizes recalled]",
-        inputs=_INPUTS,
-        weights="none are shipped",
-        licence=LICENCE,
-        published="best of the paper's transformers on PIE: accuracy 0.91, F1 0.83",
-    ),
+ENCODER_DECODER = crossing_network(
+    "transformer-encoder-decoder",
     TransformerConfig,
-    "roadaware.models.crossing.networks.transformers:BoxEncoderDecoder",
-    ("boxes",),
-    ("trajectory",),
+    "transformers:BoxEncoderDecoder",
+    reads=("boxes",),
+    also_tells=("trajectory",),
+    paper=f"{_PAPER}, TED",
+    diagram="the encoder of transformer-encoder; a learned question for each of 30 frames ahead, then "
+    "one for the label, plus sines of their places -> 4 decoder layers: self-attention that sees no "
+    "later question, attention to the encoder, two linear layers -> label: answer to the last question "
+    "-> FC; trajectory: answers to the others -> FC 4. That boxes ahead and label are decoded together "
+    "with a weighted sum of losses is read; all sizes are [recalled], learned questions are our choice",
+    parameters="1,329,793 with boxes and no trajectory [sizes recalled]",
+    inputs=_INPUTS,
+    weights="none are shipped",
+    published="best of the paper's transformers on PIE: accuracy 0.91, F1 0.83",
 )
