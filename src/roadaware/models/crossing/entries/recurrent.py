@@ -102,8 +102,8 @@ SFGRU = _recurrent(
     paper="Rasouli et al., Pedestrian Action Anticipation using Contextual Feature Fusion in Stacked RNNs, "
     "BMVC 2019",
     diagram="a tower of GRUs 256, one for each input in the order of the authors' code whatever the order "
-    "given (box crop, surround crop, pose, boxes, speed), each reading that input beside all states of the GRU "
-    "below; last state of the topmost. The authors' Keras of 2019 resets before the product and uses the "
+    "given (box crop, surround crop, pose, boxes, speed), each reading that input beside all states of the "
+    "GRU below; last state of the topmost. The authors' Keras of 2019 resets before the product and uses the "
     "hard sigmoid; this is torch's GRU",
     parameters="17,310,017",
 )
