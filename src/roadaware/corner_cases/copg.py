@@ -94,10 +94,59 @@ def propose(
     """
     config = config or CopgConfig()
     found = geometry or geometry_of(capture, config)
-    boxes = project(
+    boxes = boxes_of(found, capture, config, found.limited == 0)
+    background = background_of(found, boxes, capture, config)
+    overlap = overlap_of(boxes, capture, config)
+    return judged(found, boxes, background, overlap, config, capture.name)
+
+
+def judged(
+    geometry: Geometry,
+    boxes: Boxes,
+    background: Floats | None,
+    overlap: Floats | None,
+    config: CopgConfig,
+    name: str = "",
+) -> Proposals:
+    """Proposals of boxes of which everything is known: scores, and what the two thresholds leave.
+
+    Args:
+        geometry: what the returns say.
+        boxes: (m) of `boxes_of`.
+        background: (m,) of `background_of`.
+        overlap: (m,) of `overlap_of`.
+        config: the knobs.
+        name: of the capture.
+    """
+    intermediate = np.ones(len(boxes), dtype=np.bool_)
+    if background is not None:
+        intermediate = background <= config.max_background
+    final = intermediate.copy()
+    if overlap is not None:
+        final &= overlap <= config.max_common_iou
+    ranked = scores(
+        geometry.clusters.counts[boxes.cluster - 1],
+        geometry.clusters.nearest_m[boxes.cluster - 1],
+        max_distance_m=config.max_distance_m,
+        background=background,
+        overlap=overlap,
+    )
+    return Proposals(geometry, boxes, background, overlap, ranked, intermediate, final, name)
+
+
+def boxes_of(found: Geometry, capture: Capture, config: CopgConfig, kept: Flags) -> Boxes:
+    """Boxes in the picture around some clusters; none depends on what else is kept.
+
+    Args:
+        found: what the returns say.
+        capture: whose camera sees them.
+        config: the knobs.
+        kept: (k,) which clusters.
+    """
+    return project(
         found.points,
         found.clusters,
-        found.limited == 0,
+        kept,
         capture.camera,
         ground=found.ground,
         grid=found.grid,
@@ -107,27 +156,33 @@ def propose(
         margin_px=config.margin_px,
         min_side_px=config.min_side_px,
     )
-    overlap = None
-    background = _background(capture, found, boxes, config)
-    intermediate = np.ones(len(boxes), dtype=np.bool_)
-    if background is not None:
-        intermediate = background <= config.max_background
-    final = intermediate.copy()
-    if capture.common is not None:
-        overlap = common_overlaps(boxes.edges, capture.common, min_score=config.min_common_score)
-        final &= overlap <= config.max_common_iou
-    ranked = scores(
-        found.clusters.counts[boxes.cluster - 1],
-        found.clusters.nearest_m[boxes.cluster - 1],
-        max_distance_m=config.max_distance_m,
-        background=background,
-        overlap=overlap,
-    )
-    return Proposals(found, boxes, background, overlap, ranked, intermediate, final, capture.name)
 
 
-def _background(capture: Capture, found: Geometry, boxes: Boxes, config: CopgConfig) -> Floats | None:
-    """(m,) which share of each proposal is background; None where that is not known."""
+def overlap_of(boxes: Boxes, capture: Capture, config: CopgConfig) -> Floats | None:
+    """(m,) greatest overlap of each box with a common object; None where there are no detections.
+
+    Args:
+        boxes: (m) of a picture.
+        capture: with the detections.
+        config: the knobs.
+    """
+    if capture.common is None:
+        return None
+    return common_overlaps(boxes.edges, capture.common, min_score=config.min_common_score)
+
+
+def background_of(found: Geometry, boxes: Boxes, capture: Capture, config: CopgConfig) -> Floats | None:
+    """(m,) which share of each proposal is background; None where that is not known.
+
+    Args:
+        found: what the returns say.
+        boxes: (m) of a picture.
+        capture: with the semantic map.
+        config: the knobs.
+
+    Raises:
+        InputError: if the map is of another size than the picture, or knows no background.
+    """
     if capture.semantics is None:
         return None
     if config.background_by == "box":
@@ -157,7 +212,22 @@ def geometry_of(capture: Capture, config: CopgConfig | None = None) -> Geometry:
     config = config or CopgConfig()
     points = checked_points(capture.points)
     checked = check(points, min_range_m=config.min_range_m)
-    ground = find_ground(
+    ground = ground_of(points, checked, capture, config)
+    grid = grid_of(points, checked, capture, config)
+    image, clusters = clusters_of(points, checked, ground, grid, config)
+    return Geometry(points, checked, ground, grid, image, clusters, limits_of(clusters, config))
+
+
+def ground_of(points: Singles, checked: PointCheck, capture: Capture, config: CopgConfig) -> Ground:
+    """The plane of the ground.
+
+    Args:
+        points: (n, 3) metres.
+        checked: which are usable.
+        capture: tells which way is up.
+        config: the knobs.
+    """
+    return find_ground(
         points,
         checked,
         up=capture.up,
@@ -169,7 +239,21 @@ def geometry_of(capture: Capture, config: CopgConfig | None = None) -> Geometry:
         returns=config.ground_returns,
         seed=config.seed,
     )
-    grid = locate(
+
+
+def grid_of(points: Singles, checked: PointCheck, capture: Capture, config: CopgConfig) -> Grid:
+    """Where returns lie in the range image.
+
+    Args:
+        points: (n, 3) metres.
+        checked: which are usable.
+        capture: tells what is known of the LiDAR.
+        config: the knobs.
+
+    Raises:
+        InputError: if rings do not fit the returns.
+    """
+    return locate(
         points,
         checked,
         ring=capture.ring,
@@ -179,6 +263,20 @@ def geometry_of(capture: Capture, config: CopgConfig | None = None) -> Geometry:
         reach_rows=config.reach_rows,
         repair_rows=config.repair_rows,
     )
+
+
+def clusters_of(
+    points: Singles, checked: PointCheck, ground: Ground, grid: Grid, config: CopgConfig
+) -> tuple[Singles, Clusters]:
+    """The range image without ground, and what belongs together in it.
+
+    Args:
+        points: (n, 3) metres.
+        checked: which are usable.
+        ground: which of them are ground.
+        grid: where they lie in the image.
+        config: the knobs.
+    """
     solid = checked.usable & ~ground.removed
     image = fill(grid, solid)
     clusters = find_clusters(
@@ -190,7 +288,17 @@ def geometry_of(capture: Capture, config: CopgConfig | None = None) -> Geometry:
         theta_deg=config.theta_deg,
         reach_columns=config.reach_columns,
     )
-    limited = limit(
+    return image, clusters
+
+
+def limits_of(clusters: Clusters, config: CopgConfig) -> npt.NDArray[np.uint8]:
+    """(k,) what each cluster is, a place in `limits.REASONS`.
+
+    Args:
+        clusters: (k) of a sweep.
+        config: the knobs.
+    """
+    return limit(
         clusters,
         min_points=config.min_points,
         max_distance_m=config.max_distance_m,
@@ -198,4 +306,3 @@ def geometry_of(capture: Capture, config: CopgConfig | None = None) -> Geometry:
         max_height_m=config.max_height_m,
         min_height_m=config.min_height_m,
     )
-    return Geometry(points, checked, ground, grid, image, clusters, limited)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
-import logging
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
@@ -16,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from roadaware.config import digest, to_dict
+from roadaware.corner_cases import parts
 from roadaware.corner_cases.captures import Capture
 from roadaware.corner_cases.claims import SCHEMA, Stage, claimed, rows_of
 from roadaware.corner_cases.config import CopgConfig
@@ -23,17 +21,14 @@ from roadaware.corner_cases.copg import Geometry, Proposals, geometry_of, propos
 from roadaware.corner_cases.opening import Captures, Moment
 from roadaware.corner_cases.sources import DetectionSource, SemanticSource
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.disk import atomic_write, disk_error, read_regular
 from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.readers import read, source
+from roadaware.scenes.readers import read
 from roadaware.scenes.simulator.crew import side_by_side
 from roadaware.scenes.tables import Meta, Scenes
 
-FORMAT, FORMAT_VERSION, MAIN, PARTS = "roadaware-proposals", 1, "proposals.json", "parts"
+FORMAT, FORMAT_VERSION, MAIN = "roadaware-proposals", 1, "proposals.json"
 PROPOSALS = "proposals"
 """The folder beside the parts in which all proposals are saved as Predictions."""
-_LOG = logging.getLogger("roadaware")
-_LIMIT = 1 << 28
 STEPS = ("initial", "intermediate", "final")
 
 
@@ -103,20 +98,20 @@ def run(
         InputError: if the set cannot be read.
         DiskError: if the disk refuses; finished parts stay.
     """
-    held = _held(order)
-    parts = _parts(order, len(held.moments))
-    _claim(order, folder, held)
-    due = [number for number in range(len(parts)) if _finished(folder, number) is None]
-    made = sum(len(parts[number]) for number in due)
+    held = held_by(order)
+    places = places_of(order)
+    parts.claim(folder, MAIN, _head(order, held), "proposals")
+    due = [number for number in range(len(places)) if parts.finished(folder, number) is None]
+    made = sum(len(places[number]) for number in due)
     done = len(held.moments) - made
     if progress is not None:
         progress(done, len(held.moments))
     with closing(_made(order, folder, due, processes)) as finished:
         for number in finished:
-            done += len(parts[number])
+            done += len(places[number])
             if progress is not None:
                 progress(done, len(held.moments))
-    told = [_finished(folder, number) or {} for number in range(len(parts))]
+    told = [parts.finished(folder, number) or {} for number in range(len(places))]
     return _gathered(order, folder, told, held), _tally(told, held, made, due)
 
 
@@ -141,7 +136,6 @@ def make_part(order: Order, folder: Path, number: int) -> None:
         DiskError: if the disk refuses.
     """
     started = time.process_time()
-    held = _held(order)
     rows: list[pl.DataFrame] = []
     counts = dict.fromkeys((*STEPS, "with_one"), 0)
     skipped: list[dict[str, Any]] = []
@@ -149,21 +143,15 @@ def make_part(order: Order, folder: Path, number: int) -> None:
     def refused(moment: Moment, reason: str) -> None:
         skipped.append({"video": moment.video, "frame": moment.frame, "reason": reason})
 
-    places = _parts(order, len(held.moments))[number]
-    for moment, _, found, _ in proposed(order, places, refused):
+    for moment, _, found, _ in proposed(order, places_of(order)[number], refused):
         rows.append(rows_of(found, moment.video, moment.frame, order.stage))
         counts["initial"] += len(found.boxes)
         counts["intermediate"] += int(found.intermediate.sum())
         counts["final"] += len(found)
         counts["with_one"] += bool(len(found))
     table = pl.concat(rows) if rows else pl.DataFrame(schema=SCHEMA)
-    data = io.BytesIO()
-    table.write_parquet(data, compression="zstd")
-    path = folder / PARTS / f"{number:06d}.parquet"
-    atomic_write(path, data.getvalue())
-    told = {**counts, "skipped": skipped, "blake2b": source.digest(data.getvalue())}
-    told["seconds"] = round(time.process_time() - started, 3)
-    atomic_write(path.with_suffix(".json"), (json.dumps(told) + "\n").encode())
+    told = {**counts, "skipped": skipped, "seconds": round(time.process_time() - started, 3)}
+    parts.put(folder, number, table, told)
 
 
 def proposed(
@@ -176,16 +164,10 @@ def proposed(
         places: of the pictures; all unless told.
         refused: told of each that is left out, and why.
     """
-    held = _held(order)
     sweep: tuple[tuple[str, int, str], Geometry] | None = None
-    for place in range(len(held.moments)) if places is None else places:
-        moment = held.moments[place]
+    for moment, opened in captures(order, places):
         try:
-            capture = held.captures.open(
-                moment,
-                semantics=held.semantics.of(moment.video, moment.frame),
-                common=held.detections.of(moment.video, moment.frame),
-            )
+            capture = opened()
             key = (moment.scene, moment.frame, moment.lidar)
             if sweep is None or sweep[0] != key:
                 sweep = (key, geometry_of(capture, order.config))
@@ -194,12 +176,40 @@ def proposed(
             if refused is not None:
                 refused(moment, error.message if isinstance(error, InputError) else str(error))
             continue
-        yield moment, capture, found, held.scenes
+        yield moment, capture, found, held_by(order).scenes
+
+
+def captures(order: Order, places: range | None = None) -> Iterator[tuple[Moment, Callable[[], Capture]]]:
+    """Pictures, each with what opens it with its semantic map and detections, and may raise.
+
+    Args:
+        order: what is asked for.
+        places: of the pictures; all unless told.
+    """
+    held = held_by(order)
+
+    def opened(moment: Moment) -> Capture:
+        return held.captures.open(
+            moment,
+            semantics=held.semantics.of(moment.video, moment.frame),
+            common=held.detections.of(moment.video, moment.frame),
+        )
+
+    for place in range(len(held.moments)) if places is None else places:
+        yield held.moments[place], partial(opened, held.moments[place])
 
 
 @dataclass
-class _Held:
-    """What a process keeps of an order: the set and what stands beside it."""
+class Held:
+    """What a process keeps of an order: the set and what stands beside it.
+
+    Args:
+        scenes: the set.
+        captures: opens its pictures.
+        moments: those that have a sweep and calibration.
+        semantics: maps of pictures.
+        detections: common objects of pictures.
+    """
 
     scenes: Scenes
     captures: Captures
@@ -209,10 +219,16 @@ class _Held:
 
 
 @lru_cache(maxsize=1)
-def _held(order: Order) -> _Held:
+def held_by(order: Order) -> Held:
     """Everything that is needed for any part.
 
     Cameras of one sweep stand beside each other, so that its geometry is found once.
+
+    Args:
+        order: what is asked for.
+
+    Raises:
+        InputError: if the set cannot be read.
     """
     root = Path(order.root)
     scenes = read(order.reader, root)
@@ -220,7 +236,7 @@ def _held(order: Order) -> _Held:
         scenes = scenes.only(order.videos)
     captures = Captures(scenes, root)
     moments = sorted(captures.moments, key=lambda moment: (moment.scene, moment.frame, moment.video))
-    return _Held(
+    return Held(
         scenes,
         captures,
         moments,
@@ -229,72 +245,30 @@ def _held(order: Order) -> _Held:
     )
 
 
-def _parts(order: Order, count: int) -> list[range]:
-    """Places of the pictures of each part."""
+def places_of(order: Order) -> list[range]:
+    """Places of the pictures of each part.
+
+    Args:
+        order: what is asked for.
+    """
+    count = len(held_by(order).moments)
     return [range(first, min(first + order.part, count)) for first in range(0, count, order.part)]
 
 
-def _claim(order: Order, folder: Path, held: _Held) -> None:
-    """Write what is proposed into the folder, or see that it says the same already.
-
-    Raises:
-        UsageError: if it holds something else.
-        DiskError: if it cannot be written.
-    """
-    head = {
+def _head(order: Order, held: Held) -> dict[str, Any]:
+    """What is proposed, for the folder."""
+    return {
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "order": to_dict(order),
         "source_digest": held.scenes.meta.source_digest,
         "pictures": len(held.moments),
     }
-    try:
-        found = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
-        (folder / PARTS).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise disk_error(folder, 0, error) from error
-    if found:
-        known: Any = None
-        if MAIN in found:
-            known = _parsed(folder / MAIN)
-        if not isinstance(known, dict) or known.get("format") != FORMAT:
-            raise UsageError(
-                f"{folder} holds other things ({', '.join(found[:5])}); name a new or empty folder with --out"
-            )
-        if known != head:
-            raise UsageError(
-                f"{folder} holds proposals of another order, or of a set that has changed; the same command "
-                "goes on with them, another one needs another folder"
-            )
-    atomic_write(folder / MAIN, (json.dumps(head, indent=1, sort_keys=True) + "\n").encode())
 
 
-def _finished(folder: Path, number: int) -> dict[str, Any] | None:
-    """What a part that is done tells; None of one that is not, or is damaged."""
-    path = folder / PARTS / f"{number:06d}.json"
-    told = _parsed(path) if path.exists() else None
-    if not isinstance(told, dict) or not isinstance(told.get("blake2b"), str):
-        return None
-    try:
-        data = read_regular(path.with_suffix(".parquet"), limit=_LIMIT)
-    except (InputError, OSError):
-        return None
-    if source.digest(data) != told["blake2b"]:
-        _LOG.warning("%s is damaged and is made again", path.with_suffix(".parquet"))
-        return None
-    return told
-
-
-def _parsed(path: Path) -> Any:
-    try:
-        return json.loads(read_regular(path, limit=_LIMIT))
-    except (InputError, OSError, ValueError, RecursionError):
-        return None
-
-
-def _gathered(order: Order, folder: Path, told: list[dict[str, Any]], held: _Held) -> Predictions:
+def _gathered(order: Order, folder: Path, told: list[dict[str, Any]], held: Held) -> Predictions:
     """All proposals, in the order of the parts."""
-    rows = [pl.read_parquet(folder / PARTS / f"{number:06d}.parquet") for number in range(len(told))]
+    rows = [parts.table_of(folder, number) for number in range(len(told))]
     skipped = [each for part in told for each in part.get("skipped", [])]
     notes = {
         "proposals": {
@@ -310,7 +284,7 @@ def _gathered(order: Order, folder: Path, told: list[dict[str, Any]], held: _Hel
     return claimed(rows, Meta(dataset=held.scenes.meta.dataset, notes=notes))
 
 
-def _tally(told: list[dict[str, Any]], held: _Held, made: int, due: list[int]) -> Tally:
+def _tally(told: list[dict[str, Any]], held: Held, made: int, due: list[int]) -> Tally:
     skipped: dict[str, int] = dict(held.captures.skipped)
     for each in (each for part in told for each in part.get("skipped", [])):
         skipped[each["reason"]] = skipped.get(each["reason"], 0) + 1

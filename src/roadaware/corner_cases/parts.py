@@ -1,0 +1,114 @@
+"""Parts: a folder of results that are made piece by piece, each whole or not there, for one order alone."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from roadaware.errors import InputError, UsageError
+from roadaware.scenes.disk import atomic_write, disk_error, read_regular
+from roadaware.scenes.readers import source
+
+PARTS = "parts"
+_LOG = logging.getLogger("roadaware")
+_LIMIT = 1 << 28
+
+
+def claim(folder: Path, main: str, head: Mapping[str, Any], what: str) -> None:
+    """Write what is asked for into a folder, or see that it says the same already.
+
+    Args:
+        folder: new, empty, or of the same order.
+        main: name of the file that says it.
+        head: what is asked for, JSON-ready, with `format`.
+        what: the results, in messages.
+
+    Raises:
+        UsageError: if it holds something else.
+        DiskError: if it cannot be written.
+    """
+    try:
+        found = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+        (folder / PARTS).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise disk_error(folder, 0, error) from error
+    if found:
+        known = _parsed(folder / main) if main in found else None
+        if not isinstance(known, dict) or known.get("format") != head["format"]:
+            raise UsageError(
+                f"{folder} holds other things ({', '.join(found[:5])}); name a new or empty folder with --out"
+            )
+        if known != head:
+            raise UsageError(
+                f"{folder} holds {what} of another order, or of a set that has changed; the same command "
+                "goes on with them, another one needs another folder"
+            )
+    atomic_write(folder / main, (json.dumps(head, indent=1, sort_keys=True) + "\n").encode())
+
+
+def finished(folder: Path, number: int) -> dict[str, Any] | None:
+    """What a part that is done tells; None of one that is not, or is damaged.
+
+    Args:
+        folder: of all parts.
+        number: of the part.
+    """
+    path = _path(folder, number).with_suffix(".json")
+    told = _parsed(path) if path.exists() else None
+    if not isinstance(told, dict) or not isinstance(told.get("blake2b"), str):
+        return None
+    try:
+        data = read_regular(path.with_suffix(".parquet"), limit=_LIMIT)
+    except (InputError, OSError):
+        return None
+    if source.digest(data) != told["blake2b"]:
+        _LOG.warning("%s is damaged and is made again", path.with_suffix(".parquet"))
+        return None
+    return told
+
+
+def put(folder: Path, number: int, table: pl.DataFrame, told: Mapping[str, Any]) -> None:
+    """Keep a part: its table, then what it tells, with which it is there.
+
+    Args:
+        folder: of all parts.
+        number: of the part.
+        table: its rows.
+        told: about it, JSON-ready.
+
+    Raises:
+        DiskError: if the disk refuses.
+    """
+    data = io.BytesIO()
+    table.write_parquet(data, compression="zstd")
+    path = _path(folder, number)
+    atomic_write(path, data.getvalue())
+    held = {**told, "blake2b": source.digest(data.getvalue())}
+    atomic_write(path.with_suffix(".json"), (json.dumps(held) + "\n").encode())
+
+
+def table_of(folder: Path, number: int) -> pl.DataFrame:
+    """The rows of a part that is done.
+
+    Args:
+        folder: of all parts.
+        number: of the part.
+    """
+    return pl.read_parquet(_path(folder, number))
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / PARTS / f"{number:06d}.parquet"
+
+
+def _parsed(path: Path) -> Any:
+    try:
+        return json.loads(read_regular(path, limit=_LIMIT))
+    except (InputError, OSError, ValueError, RecursionError):
+        return None
