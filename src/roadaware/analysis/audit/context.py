@@ -1,4 +1,4 @@
-"""What the checks look at, and the joins that several of them need."""
+"""What the checks look at, the joins that several of them need, and how they say what they counted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from roadaware.analysis.audit.findings import SHOWN, Example
+from roadaware.analysis.audit.findings import SHOWN, Example, Finding, Severity, Table
 from roadaware.scenes.sampling import EventProtocol
 from roadaware.scenes.tables import Scenes
 from roadaware.scenes.windows import windows
@@ -99,3 +99,40 @@ def places(rows: pl.DataFrame, frame: str | None = None, note: pl.Expr | None = 
         (note if note is not None else pl.lit("")).alias("note"),
     )
     return tuple(Example(**row) for row in picked.iter_rows(named=True))
+
+
+def counted(
+    part: pl.DataFrame,
+    whole: pl.DataFrame,
+    says: str,
+    *,
+    name: str,
+    severity: Severity,
+    why: str,
+    advice: str,
+    at: str | None = None,
+    note: pl.Expr | None = None,
+    table: Table | None = None,
+    measures: dict[str, float | int | None] | None = None,
+) -> Finding:
+    """A finding on some rows of a table, whose first rows are its examples.
+
+    Args:
+        part: the rows found.
+        whole: the rows among which they were found.
+        says: what is wrong with them; the sentence is `<part> of <whole> <says>`.
+        name, severity, why, advice, table, measures: see `Finding`.
+        at, note: `frame` and `note` of `places`.
+    """
+    return Finding(
+        name=name,
+        severity=severity,
+        count=len(part),
+        out_of=len(whole),
+        sentence=f"{len(part)} of {len(whole)} {says}",
+        why=why,
+        advice=advice,
+        table=table,
+        measures=measures or {},
+        examples=places(part, at, note),
+    )

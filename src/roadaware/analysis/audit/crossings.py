@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from roadaware.analysis.audit.context import Context, NotApplicableError, places
+from roadaware.analysis.audit.context import Context, NotApplicableError, counted, places
 from roadaware.analysis.audit.findings import Finding, Table
 
 _NEAR_FRAMES = 15
@@ -15,19 +15,18 @@ def tags_against_attribute(context: Context) -> Finding:
     rows = context.crossing.filter(pl.col("is_tagged"))
     denied = rows.filter((_crossing() != "crossing") & pl.col("first_tag").is_not_null())
     table = denied.group_by(_crossing().alias("attribute")).len().sort("attribute")
-    return Finding(
+    return counted(
+        denied,
+        rows,
+        "pedestrians with tags are tagged as crossing while their attribute says not-crossing or irrelevant.",
         name="tags-against-attribute",
         severity="warning",
-        count=len(denied),
-        out_of=len(rows),
-        sentence=f"{len(denied)} of {len(rows)} pedestrians with tags are tagged as crossing while their "
-        "attribute says not-crossing or irrelevant.",
         why="The label of the samples is the attribute: these crossings count as none. Counting tags "
         "and counting attributes gives different numbers of crossing pedestrians.",
         advice="Say which of the two a number counts; look at the examples before trusting either.",
+        at="first_tag",
         table=Table(("attribute", "pedestrians"), tuple(table.rows())),
         measures=_crossing_of_subset(context),
-        examples=places(denied, "first_tag"),
     )
 
 
@@ -35,15 +34,15 @@ def attribute_against_tags(context: Context) -> Finding:
     """Pedestrians whose attribute claims a crossing that no box shows."""
     rows = context.crossing.filter(pl.col("is_tagged") & (_crossing() == "crossing"))
     unseen = rows.filter(pl.col("first_tag").is_null())
-    return Finding(
+    return counted(
+        unseen,
+        rows,
+        "crossing pedestrians are tagged as crossing nowhere.",
         name="attribute-against-tags",
         severity="warning",
-        count=len(unseen),
-        out_of=len(rows),
-        sentence=f"{len(unseen)} of {len(rows)} crossing pedestrians are tagged as crossing nowhere.",
         why="Either they cross after their track ends or one of the two annotations is wrong.",
         advice="Look at the examples.",
-        examples=places(unseen, "start_frame"),
+        at="start_frame",
     )
 
 
@@ -76,15 +75,15 @@ def event_outside_track(context: Context) -> Finding:
     rows = _annotated(context.pedestrians)
     held = context.scenes.boxes.select("tube", pl.col("frame").alias("event_frame"))
     lost = rows.join(held, on=["tube", "event_frame"], how="anti", maintain_order="left")
-    return Finding(
+    return counted(
+        lost,
+        rows,
+        "annotated events lie where the pedestrian has no box.",
         name="event-outside-track",
         severity="warning",
-        count=len(lost),
-        out_of=len(rows),
-        sentence=f"{len(lost)} of {len(rows)} annotated events lie where the pedestrian has no box.",
         why="The time to event cannot be counted in boxes of the track.",
         advice="Correct the event or the track; until then these pedestrians cannot be sampled as published.",
-        examples=places(lost, "event_frame"),
+        at="event_frame",
     )
 
 
@@ -92,15 +91,15 @@ def crosser_without_event(context: Context) -> Finding:
     """Crossing pedestrians without an annotated event."""
     rows = context.pedestrians.filter(_crossing() == "crossing")
     lost = rows.filter(pl.col("event_source").cast(pl.String) != "annotated")
-    return Finding(
+    return counted(
+        lost,
+        rows,
+        "crossing pedestrians have no annotated start of crossing.",
         name="crosser-without-event",
         severity="warning",
-        count=len(lost),
-        out_of=len(rows),
-        sentence=f"{len(lost)} of {len(rows)} crossing pedestrians have no annotated start of crossing.",
         why="Without it nothing says what is before the crossing and what is during it.",
         advice="Do not sample them for prediction; `event_source` marks them.",
-        examples=places(lost, "start_frame"),
+        at="start_frame",
     )
 
 
@@ -111,18 +110,18 @@ def event_without_crossing(context: Context) -> Finding:
     rows = context.pedestrians.filter(_crossing().is_not_null() & (_crossing() != "crossing"))
     has = _annotated(rows)
     at_start = has.filter(pl.col("event_frame") == pl.col("start_frame"))
-    return Finding(
+    return counted(
+        has,
+        rows,
+        "pedestrians who do not cross have an annotated crossing point, "
+        f"{len(at_start)} of them at their first box.",
         name="event-without-crossing",
         severity="note",
-        count=len(has),
-        out_of=len(rows),
-        sentence=f"{len(has)} of {len(rows)} pedestrians who do not cross have an annotated crossing point, "
-        f"{len(at_start)} of them at their first box.",
         why="For them it marks something else (a last decision, the last frame in sight), and samplers "
         "that only look whether it is set cut the track there; one cut at its first box gives no sample.",
         advice="Read the point together with the attribute.",
+        at="event_frame",
         measures={"at_first_box": len(at_start)},
-        examples=places(has, "event_frame"),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import polars as pl
 
 from roadaware.analysis.audit.context import Context, NotApplicableError, places
-from roadaware.analysis.audit.findings import Finding, Table
+from roadaware.analysis.audit.findings import Finding, Severity, Table
 from roadaware.scenes.sampling import Iv2024, left_out, sample
 
 
@@ -59,21 +59,18 @@ def label_unknown(context: Context) -> Finding:
 def crossing_without_event(context: Context) -> Finding:
     """Crossing samples of pedestrians whose start of crossing nobody annotated."""
     rows = context.samples.filter(pl.col("crosser"))
-    wrong = pl.col("event_source") != "annotated"
-    table, count, out_of = by_split(context, rows, wrong)
-    hit = rows.filter(wrong & (pl.col("split") == context.protocol.splits[-1]))
-    return Finding(
+    return _of_last_split(
+        context,
+        rows,
+        pl.col("event_source") != "annotated",
+        f"crossing {context.protocol.splits[-1]} samples come from pedestrians "
+        "without an annotated event; the protocol puts one at the third-last box of the track.",
         name="crossing-without-event",
         severity="serious",
-        count=count,
-        out_of=out_of,
-        sentence=f"{count} of {out_of} crossing {context.protocol.splits[-1]} samples come from pedestrians "
-        "without an annotated event; the protocol puts one at the third-last box of the track.",
         why="Most of these pedestrians are crossing already when first seen, so the model is asked to "
         "detect, not to predict, and the time to event counts down to the end of the track.",
         advice="Leave them out: the protocol's default() does, reference() keeps them for parity.",
-        table=table,
-        examples=places(hit.unique("tube", maintain_order=True), "event_frame"),
+        at="event_frame",
     )
 
 
@@ -81,21 +78,18 @@ def crossing_observed(context: Context) -> Finding:
     """Crossing samples that show the crossing inside the observation."""
     samples = context.samples.with_columns(pl.Series("seen", context.observed_crossing))
     rows = samples.filter(pl.col("crosser"))
-    table, count, out_of = by_split(context, rows, pl.col("seen"))
     last = context.protocol.splits[-1]
-    hit = rows.filter(pl.col("seen") & (pl.col("split") == last))
     others = samples.filter(~pl.col("crosser") & pl.col("seen") & (pl.col("split") == last))
-    return Finding(
+    return _of_last_split(
+        context,
+        rows,
+        pl.col("seen"),
+        f"crossing {last} samples show the crossing inside the observation.",
         name="crossing-observed",
         severity="serious",
-        count=count,
-        out_of=out_of,
-        sentence=f"{count} of {out_of} crossing {last} samples show the crossing inside the observation.",
         why="The answer is in sight: a model that recognises crossing scores as one that predicts it.",
         advice="Leave these samples out: the protocol's default() does.",
-        table=table,
         measures={"not_crossing_samples_tagged_as_crossing": len(others)},
-        examples=places(hit.unique("tube", maintain_order=True), "start_frame"),
     )
 
 
@@ -106,20 +100,16 @@ def region_off_screen(context: Context) -> Finding:
         raise NotApplicableError("only risk asks for a region")
     repaired = sample(context.scenes, replace(protocol, risk_off_left="first_region")).samples
     rows = context.samples.with_columns(repaired["label"].alias("repaired"))
-    wrong = pl.col("label") != pl.col("repaired")
-    table, count, out_of = by_split(context, rows, wrong)
-    hit = rows.filter(wrong & (pl.col("split") == protocol.splits[-1]))
-    return Finding(
+    return _of_last_split(
+        context,
+        rows,
+        pl.col("label") != pl.col("repaired"),
+        f"{protocol.splits[-1]} samples end left of the image and carry the "
+        "label of the last region, on the right.",
         name="region-off-screen",
         severity="warning",
-        count=count,
-        out_of=out_of,
-        sentence=f"{count} of {out_of} {protocol.splits[-1]} samples end left of the image and carry the "
-        "label of the last region, on the right.",
         why="No interval of the published code holds a negative centre; its search ends at the last region.",
         advice="Use default(), which gives them the first region.",
-        table=table,
-        examples=places(hit.unique("tube", maintain_order=True), "start_frame"),
     )
 
 
@@ -131,20 +121,16 @@ def past_critical_point(context: Context) -> Finding:
     kept = sample(context.scenes, replace(protocol, intention_past_critical="drop")).samples
     keys = ["tube", "start_frame", "end_frame"]
     inside = context.samples.join(kept.select(keys), on=keys, how="semi")
-    wrong = ~pl.col("sample").is_in(inside["sample"].implode())
-    table, count, out_of = by_split(context, context.samples, wrong)
-    hit = context.samples.filter(wrong & (pl.col("split") == protocol.splits[-1]))
-    return Finding(
+    return _of_last_split(
+        context,
+        context.samples,
+        ~pl.col("sample").is_in(inside["sample"].implode()),
+        f"{protocol.splits[-1]} samples observe frames behind the critical "
+        "point, up to which the annotators watched.",
         name="past-critical-point",
         severity="warning",
-        count=count,
-        out_of=out_of,
-        sentence=f"{count} of {out_of} {protocol.splits[-1]} samples observe frames behind the critical "
-        "point, up to which the annotators watched.",
         why="The model sees more than the people whose answers it is asked to give.",
         advice="Leave these samples out: the protocol's default() does.",
-        table=table,
-        examples=places(hit.unique("tube", maintain_order=True), "start_frame"),
     )
 
 
@@ -177,7 +163,45 @@ def class_balance(context: Context) -> Finding:
     )
 
 
-def by_split(context: Context, rows: pl.DataFrame, wrong: pl.Expr) -> tuple[Table, int, int]:
+def _of_last_split(
+    context: Context,
+    rows: pl.DataFrame,
+    wrong: pl.Expr,
+    says: str,
+    *,
+    name: str,
+    severity: Severity,
+    why: str,
+    advice: str,
+    at: str = "start_frame",
+    measures: dict[str, float | int | None] | None = None,
+) -> Finding:
+    """A finding on samples: counted in the last split, which is the one that is judged, and told of all.
+
+    Args:
+        rows: the samples that could be wrong.
+        wrong: which of them are.
+        says: what is wrong with them; the sentence is `<count> of <out_of> <says>`.
+        name, severity, why, advice, measures: see `Finding`.
+        at: column of the frame at which examples are looked at, one of each pedestrian.
+    """
+    table, count, out_of = _by_split(context, rows, wrong)
+    hit = rows.filter(wrong & (pl.col("split") == context.protocol.splits[-1]))
+    return Finding(
+        name=name,
+        severity=severity,
+        count=count,
+        out_of=out_of,
+        sentence=f"{count} of {out_of} {says}",
+        why=why,
+        advice=advice,
+        table=table,
+        measures=measures or {},
+        examples=places(hit.unique("tube", maintain_order=True), at),
+    )
+
+
+def _by_split(context: Context, rows: pl.DataFrame, wrong: pl.Expr) -> tuple[Table, int, int]:
     """Samples and pedestrians that are wrong in each split, and the last split's samples."""
     lines = []
     for split in context.protocol.splits:

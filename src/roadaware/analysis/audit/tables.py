@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from roadaware.analysis.audit.context import Context, places
+from roadaware.analysis.audit.context import Context, counted, places
 from roadaware.analysis.audit.findings import SHOWN, Example, Finding, Severity, Table
 from roadaware.scenes.schema import CORNERS
 
@@ -21,17 +21,18 @@ def track_gaps(context: Context) -> Finding:
     gaps = rows.filter(pl.col("boxes") < pl.col("span"))
     sampled = context.samples.join(gaps, on="tube", how="semi")
     missing = pl.format("{} of {} frames without a box", pl.col("span") - pl.col("boxes"), "span")
-    return Finding(
+    return counted(
+        gaps,
+        rows,
+        "tracks have gaps.",
         name="track-gaps",
         severity="warning",
-        count=len(gaps),
-        out_of=len(rows),
-        sentence=f"{len(gaps)} of {len(rows)} tracks have gaps.",
         why="Published samplers count boxes, not frames: across a gap observation and time to event are "
         "longer than they say.",
         advice="Leave these tracks out where timing matters; the samples from them are few.",
+        at="start_frame",
+        note=missing,
         measures={"samples_of_these_tracks": len(sampled)},
-        examples=places(gaps, "start_frame", missing),
     )
 
 
@@ -79,15 +80,15 @@ def repeated_names(context: Context) -> Finding:
     tubes = tubes.filter(pl.col("parent").is_null()) if "parent" in tubes.columns else tubes
     named = tubes.with_columns(pl.col("video", "name").cast(pl.String)).drop_nulls("name")
     twice = named.filter(pl.struct("video", "name").is_duplicated())
-    return Finding(
+    return counted(
+        twice,
+        named,
+        "tracks share their identifier with another of their video.",
         name="repeated-names",
         severity="warning",
-        count=len(twice),
-        out_of=len(named),
-        sentence=f"{len(twice)} of {len(named)} tracks share their identifier with another of their video.",
         why="Metrics by pedestrian merge what belongs to two people, or attributes go to the wrong one.",
         advice="Rename one of them at the source.",
-        examples=places(twice, "start_frame"),
+        at="start_frame",
     )
 
 
@@ -118,15 +119,15 @@ def videos_in_two_splits(context: Context) -> Finding:
     """Videos that more than one split of the protocol's subset names."""
     rows = _splits(context)
     twice = rows.filter(pl.col("held").list.len() > 1)
-    return Finding(
+    return counted(
+        twice,
+        rows,
+        f"videos are in several splits of {context.protocol.subset}.",
         name="videos-in-two-splits",
         severity="serious",
-        count=len(twice),
-        out_of=len(rows),
-        sentence=f"{len(twice)} of {len(rows)} videos are in several splits of {context.protocol.subset}.",
         why="What a model was fitted or chosen on is then tested again.",
         advice="Give each video one split.",
-        examples=places(twice, note=pl.col("held").list.join(", ")),
+        note=pl.col("held").list.join(", "),
     )
 
 
@@ -134,15 +135,14 @@ def videos_in_no_split(context: Context) -> Finding:
     """Videos that no split of the protocol's subset names."""
     rows = _splits(context)
     none = rows.filter(pl.col("held").list.len() == 0)
-    return Finding(
+    return counted(
+        none,
+        rows,
+        f"videos are in no split of {context.protocol.subset}.",
         name="videos-in-no-split",
         severity="note",
-        count=len(none),
-        out_of=len(rows),
-        sentence=f"{len(none)} of {len(rows)} videos are in no split of {context.protocol.subset}.",
         why="They count in statistics of the dataset and not in any result.",
         advice="Say which subset a count is of.",
-        examples=places(none),
     )
 
 
