@@ -186,6 +186,11 @@ def _looked(run: PredictionRun, detector: VideoDetector, asked: Asked) -> int:
         KeyboardInterrupt, Terminated: if it was stopped; what is whole is kept.
     """
     films = {film.video: film for film in asked.films}
+    if any(film.stills for film in asked.films) and not detector.single:
+        raise UsageError(
+            "these are still pictures: name the folder of an object detector of transformers, which looks at "
+            "each by itself; a network of ours needs films"
+        )
     wanted = run.wanted(asked.facts)
     for video, reason in asked.refused.items():
         _refuse(run, video, reason)
@@ -199,6 +204,7 @@ def _looked(run: PredictionRun, detector: VideoDetector, asked: Asked) -> int:
                 kept += _one(run, detector, film, facts, partial(_moved, progress, before, total))
                 before += film.n_frames
     except (KeyboardInterrupt, Terminated):
+        run.flush()
         console.note(f"{len(run.done)} of {len(asked.order)} videos are kept; the same command goes on")
         raise
     return kept
@@ -212,9 +218,16 @@ def _one(
     run: PredictionRun, detector: VideoDetector, film: Film, facts: VideoFacts, moved: Callable[[int], None]
 ) -> bool:
     """Look at a video; whether it was kept."""
-    from roadaware.cli.predict_videos import pictures_of
+    from roadaware.cli.predict_videos import pictures_of, stills_in
 
     found: list[FrameDetections] = []
+    if film.stills:
+        found, faults = stills_in(film, detector, moved)
+        if not found:
+            _refuse(run, film.video, faults[0])
+            return False
+        run.keep(facts, found, len(faults))
+        return True
     try:
         with pictures_of(film) as pictures:
             for each in detector.detections(pictures, film.n_frames):
@@ -248,6 +261,7 @@ def _data(folder: Path, run: PredictionRun, looked: int) -> dict[str, Any]:
         "looked_at_now": looked,
         "frames": sum(part["frames"] for part in run.done.values()),
         "boxes": sum(part["boxes"] for part in run.done.values()),
+        "missing": sum(part.get("missing", 0) for part in run.done.values()),
         "refused": dict(run.failed),
     }
 
@@ -255,6 +269,8 @@ def _data(folder: Path, run: PredictionRun, looked: int) -> dict[str, Any]:
 def _text(data: dict[str, Any], detector: VideoDetector) -> str:
     names = ("videos", "frames", "boxes")
     rows = [(name, f"{data[name]:,}") for name in names]
+    if data["missing"]:
+        rows.append(("pictures that cannot be read", f"{data['missing']:,}"))
     if data["refused"]:
         rows.append(("videos refused", f"{len(data['refused']):,}"))
     kinds = ", ".join(f"{len(labels)} of {kind}" for kind, labels in detector.kinds.items())

@@ -1,8 +1,9 @@
-"""The videos that `predict` looks at: of data sets, of folders of films, or films themselves."""
+"""The videos that commands look at: of data sets, also of still pictures, of folders of films, or films."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,8 @@ from roadaware.cli import datasets
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
+    from roadaware.models.detector import FrameDetections
+    from roadaware.models.videos import VideoDetector
     from roadaware.scenes.tables import Scenes
     from roadaware.tasks.prediction_runs import VideoFacts
     from roadaware.training.footage import Film
@@ -48,7 +51,8 @@ def asked_videos(
 
     Args:
         paths: one data set, or films and folders of films.
-        reader: of the data set; films where None, unless the path holds saved tables or made-up scenes.
+        reader: of the data set; where None, films, unless the path holds saved tables, made-up scenes or a
+            set with sweeps (KITTI, nuScenes, ONCE), which is told from its files.
         split: of the data set.
         media: folder that its films lie below; the data set's unless told.
         pattern: of their paths, as `data.films` of a recipe; those of its tables unless told.
@@ -62,14 +66,28 @@ def asked_videos(
         if len(paths) > 1:
             raise UsageError("--videos takes one data set, or any number of films and folders of films")
         return _of_set(first, reader or datasets.MADE_UP, split, media, pattern)
+    if len(paths) == 1 and (found := _with_sweeps(first)):
+        return _of_set(first, found, split, media, pattern)
     if split or media or pattern:
         raise UsageError("--split, --media and --films belong to a data set: name it with --reader")
-    found: dict[str, Path] = {}
+    films: dict[str, Path] = {}
     for path in (each for given in paths for each in _films(given)):
-        if path.stem in found:
-            raise UsageError(f"{path} and {found[path.stem]} have the same name: look at them one by one")
-        found[path.stem] = path
-    return _of_films(found)
+        if path.stem in films:
+            raise UsageError(f"{path} and {films[path.stem]} have the same name: look at them one by one")
+        films[path.stem] = path
+    return _of_films(films)
+
+
+def _with_sweeps(path: Path) -> str | None:
+    """The reader of a set with sweeps at a path; None where films lie there, or none of these sets."""
+    from roadaware.cli.propose import kind_of
+
+    if not path.is_dir() or any(each.suffix.lower() in _FILMS for each in path.iterdir()):
+        return None
+    try:
+        return kind_of(path)
+    except InputError:
+        return None
 
 
 @contextmanager
@@ -88,6 +106,44 @@ def pictures_of(film: Film) -> Iterator[Iterator[npt.NDArray[np.uint8]]]:
         footage.close()
 
 
+def stills_in(
+    film: Film, detector: VideoDetector, moved: Callable[[int], None]
+) -> tuple[list[FrameDetections], list[str]]:
+    """What is detected in still pictures, each by itself, and why others could not be read.
+
+    Args:
+        film: of still pictures.
+        detector: that looks at pictures one by one (`single`).
+        moved: told how many pictures are done.
+    """
+    from dataclasses import replace
+
+    from roadaware.training.footage import Shot, shots_of
+
+    found: list[FrameDetections] = []
+    faults: list[str] = []
+    held: list[Shot] = []
+
+    def look() -> None:
+        told = detector.follow([shot.picture for shot in held if shot.picture is not None])
+        found.extend(replace(each, frame=shot.frame) for each, shot in zip(told, held, strict=True))
+        held.clear()
+
+    for done, shot in enumerate(shots_of(film), 1):
+        if shot.picture is None:
+            faults.append(shot.fault)
+        else:
+            if held and held[0].picture is not None and held[0].picture.shape != shot.picture.shape:
+                look()
+            held.append(shot)
+            if len(held) == detector.batch:
+                look()
+        moved(done)
+    if held:
+        look()
+    return found, faults
+
+
 def _of_set(path: Path, reader: str, split: str | None, media: Path | None, pattern: str) -> Asked:
     from roadaware.tasks.prediction_runs import VideoFacts
     from roadaware.training.footage import films_of
@@ -99,7 +155,7 @@ def _of_set(path: Path, reader: str, split: str | None, media: Path | None, patt
     else:
         scenes = datasets.opened(reader, path)
     scenes = scenes if split is None else scenes.split(split)
-    root = media or (path if path.is_dir() else path.parent)
+    root = media or _root(reader, path)
     try:
         films, refused = films_of(scenes, root, pattern)
     except InputError as error:
@@ -112,6 +168,17 @@ def _of_set(path: Path, reader: str, split: str | None, media: Path | None, patt
         row = {name: rows[film.video].get(name) for name in known}
         facts.append(VideoFacts(film.video, _stamp(film), row))
     return Asked(films, facts, refused, list(rows), scenes)
+
+
+def _root(reader: str, path: Path) -> Path:
+    """The folder that paths in the tables of a set start at."""
+    from typing import get_args
+
+    from roadaware.cli.propose import DatasetKind, root_of
+
+    if reader in get_args(DatasetKind) and not datasets.is_saved(path) and not datasets.is_made_up(path):
+        return root_of(reader, path)
+    return path if path.is_dir() else path.parent
 
 
 def _of_films(paths: dict[str, Path]) -> Asked:
@@ -162,7 +229,21 @@ def _films(path: Path) -> list[Path]:
 
 
 def _stamp(film: Film) -> str:
-    """Changes when the film, or its first picture, does."""
+    """Changes when the film does, or its first picture, or any of still pictures."""
+    if film.stills:
+        return _stamp_of_stills(film)
     path = film.picture(0) if film.is_pictures else Path(film.path)
     found = path.stat()
     return f"{film.n_frames}-{found.st_size}-{found.st_mtime_ns}"
+
+
+def _stamp_of_stills(film: Film) -> str:
+    whole = hashlib.blake2b(digest_size=8)
+    for frame in film.frames:
+        try:
+            found = film.picture(frame).stat()
+            told = f"{frame} {found.st_size} {found.st_mtime_ns}\n"
+        except OSError:
+            told = f"{frame} gone\n"
+        whole.update(told.encode())
+    return f"{film.n_frames}-{whole.hexdigest()}"

@@ -87,7 +87,7 @@ def _order(
     from roadaware.scenes.readers import read
 
     name = reader or kind_of(dataset)
-    root = _root(name, dataset)
+    root = root_of(name, dataset)
     videos = None if split is None else tuple(read(name, root).split_videos(split))
     return Order(
         reader=name,
@@ -129,8 +129,12 @@ def _opens(name: str, path: Path) -> bool:
     return True
 
 
-def _root(name: str, path: Path) -> Path:
+def root_of(name: str, path: Path) -> Path:
     """The folder that paths in the tables start at.
+
+    Args:
+        name: of a reader.
+        path: where the dataset lies.
 
     Raises:
         UsageError: if it is an archive.

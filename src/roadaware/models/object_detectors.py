@@ -43,6 +43,8 @@ class ObjectDetector(VideoDetector):
     Source: Zhao et al., CVPR 2024 (RT-DETR): pictures of 640x640 in [0, 1], not normalised.
     """
 
+    single = True
+
     def __init__(
         self,
         model: nn.Module,

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import logging
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import transformers
 
 from roadaware import __version__
-from roadaware.errors import DamagedError, InputError
+from roadaware.errors import InputError
+from roadaware.models.pretrained import model_in, parsed, quiet
 from roadaware.scenes.disk import atomic_write, disk_error
 
 FAMILIES = ("rt_detr", "rt_detr_v2", "d_fine")
@@ -37,32 +36,7 @@ def model_of(folder: Path) -> Any:
         InputError: if it is no such folder, of another kind of model, or has no safetensors.
         DamagedError: if the weights do not fit.
     """
-    where = str(folder)
-    said = _json(folder / _CONFIG)
-    if said.get("model_type") not in FAMILIES:
-        raise InputError(
-            f"a model of type {said.get('model_type')!r}; known are {', '.join(FAMILIES)}", where=where
-        )
-    if not (folder / _WEIGHTS).is_file():
-        hint = "save it with `save_pretrained`, which writes safetensors; pickles are not read"
-        raise InputError(f"there is no {_WEIGHTS}", where=where, hint=hint)
-    made: Any = transformers.AutoModelForObjectDetection
-    with quiet():
-        try:
-            model, report = made.from_pretrained(
-                folder,
-                local_files_only=True,
-                use_safetensors=True,
-                trust_remote_code=False,
-                output_loading_info=True,
-            )
-        except Exception as error:  # the library raises whatever its parts do
-            first = (str(error).splitlines() or [type(error).__name__])[0][:200]
-            raise DamagedError(f"the model cannot be made: {first}", where=where) from error
-    lacking = sorted(report["missing_keys"]) + sorted(str(key) for key in report["mismatched_keys"])
-    if lacking:
-        raise DamagedError(f"weights are missing or do not fit: {', '.join(lacking[:4])}", where=where)
-    return model
+    return model_in(folder, FAMILIES, transformers.AutoModelForObjectDetection)
 
 
 def labels_of(model: Any) -> list[str]:
@@ -83,7 +57,7 @@ def preparation_of(folder: Path) -> Preparation:
     none, one = [0.0] * 3, [1.0] * 3
     if not (folder / _PREPARATION).is_file():
         return SIZE_PX, none, one
-    said = _json(folder / _PREPARATION)
+    said = parsed(folder / _PREPARATION)
     try:
         size = said.get("size") or {}
         size_px = (int(size.get("height", SIZE_PX[0])), int(size.get("width", SIZE_PX[1])))
@@ -108,7 +82,7 @@ def facts_of(folder: Path, labels: Sequence[str]) -> dict[str, Any] | None:
     path = folder / FACTS
     if not path.is_file():
         return None
-    said = _json(path)
+    said = parsed(path)
     if said.get("format") != _FORMAT or not isinstance(said.get("kind"), str) or not said["kind"]:
         hint = f"open it with roadaware {said.get('version', 'of its time')}"
         raise InputError(f"format {said.get('format')!r} is not {_FORMAT}", where=str(path), hint=hint)
@@ -173,32 +147,5 @@ def save_objects(
     atomic_write(folder / _WEIGHTS, weights)
 
 
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Within: transformers warns of nothing and draws no bars."""
-    log: Any = transformers.logging
-    level, bars = log.get_verbosity(), log.is_progress_bar_enabled()
-    log.set_verbosity(logging.ERROR)
-    log.disable_progress_bar()
-    try:
-        yield
-    finally:
-        log.set_verbosity(level)
-        if bars:
-            log.enable_progress_bar()
-
-
 def _text(said: Mapping[str, Any]) -> bytes:
     return (json.dumps(said, indent=2) + "\n").encode()
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(
-            f"expected a folder of transformers with {path.name}: {error}", where=str(path)
-        ) from error
-    if not isinstance(found, dict):
-        raise InputError("expected an object in JSON", where=str(path))
-    return found

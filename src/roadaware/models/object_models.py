@@ -13,8 +13,9 @@ import transformers
 from torch import Tensor
 
 from roadaware.errors import UsageError
-from roadaware.models.object_folders import FAMILIES, labels_of, model_of, quiet
+from roadaware.models.object_folders import FAMILIES, labels_of, model_of
 from roadaware.models.object_labels import COCO_AGENTS
+from roadaware.models.pretrained import quiet
 
 _CLASSWISE = ("class_embed", "enc_score_head")
 """Parts of the names of tensors that hold a row for each class."""

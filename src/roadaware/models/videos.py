@@ -30,6 +30,9 @@ class VideoDetector:
         UsageError: if `window` or `batch` is below 1, or the rule drops all of a clip.
     """
 
+    single = False
+    """Whether it looks at each picture by itself, so that these need not follow each other."""
+
     def __init__(
         self,
         kinds: Mapping[str, tuple[str, ...]],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,11 +20,15 @@ from roadaware.scenes.disk import atomic_write, disk_error, read_regular, tempor
 from roadaware.scenes.store import open_predictions, save
 from roadaware.scenes.store_files import adopt
 from roadaware.scenes.tables import Meta
-from roadaware.tasks.road_events import Classes, claims_of
+from roadaware.tasks.road_events import Classes, claims_of, labelled
 
 FORMAT = "roadaware-predictions"
 TABLES, PARTS, RECORD = "predictions", "parts", "run.json"
+CORNER = "corner"
+"""The kind of label of corner cases: boxes of a detector that tells it are labelled, each by its best one."""
 _LIMIT = 1 << 28
+_RARER = 20
+"""The record is written again when so many times the time that it took has passed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +79,8 @@ class PredictionRun:
         self.done: dict[str, dict[str, Any]] = {}
         self.failed: dict[str, str] = {}
         self._finished = False
+        self._written_s = self._cost_s = 0.0
+        self._last: int | None = None
         found = None if overwrite else _record(folder)
         if found is not None:
             self._resume(found)
@@ -116,20 +123,23 @@ class PredictionRun:
         except RoadawareError:
             return False
 
-    def keep(self, facts: VideoFacts, found: Sequence[FrameDetections]) -> None:
-        """Write the part of a video and list it.
+    def keep(self, facts: VideoFacts, found: Sequence[FrameDetections], missing: int = 0) -> None:
+        """Write the part of a video and list it; of very many videos the list follows a little later.
 
         Args:
             facts: of the video.
-            found: of all its frames.
+            found: of all its frames that could be looked at.
+            missing: frames whose pictures cannot be read.
 
         Raises:
             DiskError: if the disk refuses; the other parts are kept.
         """
         row = pl.DataFrame({name: [value] for name, value in facts.row.items() if value is not None})
         claims = claims_of({facts.video: found}, self.classes, videos=row, meta=self.meta)
-        taken = {part["part"] for name, part in self.done.items() if name != facts.video}
-        part = next(name for n in range(len(taken) + 1) if (name := f"{n:05d}") not in taken)
+        if CORNER in self.classes.kinds:
+            claims = labelled(claims, CORNER)
+        before = self.done.get(facts.video)
+        part = f"{self._fresh():05d}" if before is None else before["part"]
         shutil.rmtree(self.folder / PARTS / part, ignore_errors=True)
         save(claims, self.folder / PARTS / part)
         self.done[facts.video] = {
@@ -137,10 +147,19 @@ class PredictionRun:
             "stamp": facts.stamp,
             "frames": len(claims.frames),
             "boxes": len(claims.boxes),
+            **({"labels": len(claims.labels)} if len(claims.labels) else {}),
+            **({"missing": missing} if missing else {}),
         }
         self.failed.pop(facts.video, None)
         self._finished = False
-        self._write()
+        self._write_soon()
+
+    def _fresh(self) -> int:
+        """The number of a part that no video has."""
+        if self._last is None:
+            self._last = max((int(part["part"]) for part in self.done.values()), default=-1)
+        self._last += 1
+        return self._last
 
     def refuse(self, video: str, reason: str) -> None:
         """Note that a video cannot be taken.
@@ -151,7 +170,7 @@ class PredictionRun:
         self.failed[video] = reason
         self.done.pop(video, None)
         self._finished = False
-        self._write()
+        self._write_soon()
 
     def finish(self, videos: Sequence[str]) -> None:
         """Join the parts to one saved set, and remove them where every video was taken.
@@ -185,7 +204,7 @@ class PredictionRun:
             shutil.rmtree(target, ignore_errors=True)
             target.mkdir(parents=True)
             files = {}
-            for table in ("videos", "frames", "boxes"):
+            for table in ("videos", "frames", "boxes", "labels"):
                 rows, count = _rows(self.folder / PARTS, parts, table)
                 if count:
                     path = temporary_beside(target / table)
@@ -198,7 +217,21 @@ class PredictionRun:
             raise disk_error(path, 1, error) from error
         adopt(target, meta, files)
 
+    def _write_soon(self) -> None:
+        """Write the record, unless that has just been done and takes long, as that of thousands of videos."""
+        if time.monotonic() - self._written_s >= _RARER * self._cost_s:
+            self._write()
+
+    def flush(self) -> None:
+        """Write the record as it is now.
+
+        Raises:
+            DiskError: if the disk refuses.
+        """
+        self._write()
+
     def _write(self) -> None:
+        started_s = time.monotonic()
         record = {
             "format": FORMAT,
             "version": __version__,
@@ -208,6 +241,8 @@ class PredictionRun:
             "finished": self._finished,
         }
         atomic_write(self.folder / RECORD, (json.dumps(record, indent=1) + "\n").encode())
+        self._written_s = time.monotonic()
+        self._cost_s = self._written_s - started_s
 
 
 def check_folder(folder: Path, *, overwrite: bool) -> None:
@@ -241,16 +276,16 @@ def _record(folder: Path) -> dict[str, Any] | None:
 
 def _rows(folder: Path, parts: Sequence[Mapping[str, Any]], table: str) -> tuple[pl.LazyFrame, int]:
     """The rows of a table in all parts, boxes numbered anew, and how many there are."""
-    frames, begin = [], 0
+    frames, begin, count = [], 0, 0
     for part in parts:
-        rows = 1 if table == "videos" else part[table]
-        if not rows:
-            continue
-        paths = sorted((folder / part["part"]).glob(f"{table}-*.parquet"))
-        frame = pl.scan_parquet(paths)
-        if table == "boxes":
-            frame = frame.with_columns(pl.col("box") + begin)
-        frames.append(frame)
-        begin += rows
+        rows = 1 if table == "videos" else part.get(table, 0)
+        if rows:
+            paths = sorted((folder / part["part"]).glob(f"{table}-*.parquet"))
+            frame = pl.scan_parquet(paths)
+            if table in ("boxes", "labels"):
+                frame = frame.with_columns(pl.col("box") + begin)
+            frames.append(frame)
+        begin += part["boxes"]
+        count += rows
     joined = pl.concat(frames, how="diagonal_relaxed") if frames else pl.LazyFrame()
-    return joined, begin
+    return joined, count

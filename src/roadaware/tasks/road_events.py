@@ -12,7 +12,7 @@ import polars as pl
 
 from roadaware.errors import InputError, UsageError
 from roadaware.models.detector import FrameDetections
-from roadaware.scenes.dense import with_layout
+from roadaware.scenes.dense import layout, matrix, with_layout
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
@@ -272,6 +272,19 @@ def claims_of(
         frames["scores"] = _dense(_stacked([each.av[None] for _, each in flat], av))
     kept = {} if videos is None else {"videos": _kept(videos, list(found))}
     return Predictions(boxes=boxes, frames=pl.DataFrame(frames), meta=_meta(meta or Meta(), classes), **kept)
+
+
+def labelled(claims: Predictions, kind: str) -> Predictions:
+    """Claims whose boxes have a label: the one of a kind that scores best.
+
+    Args:
+        claims: as `claims_of` made them.
+        kind: one that the detector tells.
+    """
+    told = layout(claims.meta, "boxes")
+    scores = matrix(claims.boxes["scores"], told.width)[:, told.columns(kind)]
+    labels = {"box": claims.boxes["box"], "kind": [kind] * len(scores), "label": scores.argmax(axis=1)}
+    return claims.with_tables(labels=pl.DataFrame(labels)) if len(scores) else claims
 
 
 def _stacked(parts: Sequence[npt.NDArray[Any]], width: int) -> Narrow:

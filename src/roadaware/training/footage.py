@@ -1,10 +1,11 @@
-"""Footage: pictures of videos by frame number, decoded in order and resized; as many as fit are kept."""
+"""Footage: pictures of films and still pictures by frame number, decoded and resized; some are kept."""
 
 from __future__ import annotations
 
 import logging
+import os
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +18,16 @@ from torch.nn import functional
 
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.media import VideoReader
+from roadaware.scenes.readers.source import confine, leads_out, shown
 from roadaware.scenes.sensors import video_path
+from roadaware.scenes.still_files import HEAD_BYTES, read_still, size_of
 from roadaware.scenes.tables import Scenes
 
 Picture = npt.NDArray[np.uint8]
 _OPEN = 8
 """So many films stay open at a time."""
+_MOST_FRAMES = 10_000_000
+_SIDES = ("width_px", "height_px")
 _log = logging.getLogger("roadaware")
 
 
@@ -35,6 +40,7 @@ class Film:
         path: a film; or, where its name holds `{number` or `{frame`, one picture per frame.
         n_frames: that can be opened.
         height, width: of its pictures.
+        stills: of still pictures where each lies, by frame; empty for a frame without one.
     """
 
     video: str
@@ -42,19 +48,71 @@ class Film:
     n_frames: int
     height: int
     width: int
+    stills: tuple[str, ...] = ()
 
     @property
     def is_pictures(self) -> bool:
         """Whether every frame is a file."""
-        return "{number" in self.path or "{frame" in self.path
+        return bool(self.stills) or "{number" in self.path or "{frame" in self.path
 
     def picture(self, frame: int) -> Path:
         """Where the picture of a frame lies."""
+        if self.stills:
+            return Path(self.stills[frame])
         return Path(self.path.format(number=frame + 1, frame=frame))
+
+    @property
+    def frames(self) -> list[int]:
+        """Frames that have a picture."""
+        return [n for n in range(self.n_frames) if not self.stills or self.stills[n]]
+
+
+@dataclass(frozen=True, eq=False)
+class Shot:
+    """One frame of a video.
+
+    Args:
+        frame: counts from 0.
+        picture: (H, W, 3) uint8; None where it cannot be read.
+        fault: why not.
+    """
+
+    frame: int
+    picture: Picture | None
+    fault: str = ""
+
+
+def shots_of(film: Film, frames: Iterable[int] | None = None) -> Iterator[Shot]:
+    """Frames of a film one by one, each of its own size; what cannot be read is told, not raised.
+
+    Args:
+        film: as `films_of` found it.
+        frames: which, best rising; all that have a picture unless told.
+    """
+    reader: VideoReader | None = None
+    try:
+        for frame in film.frames if frames is None else frames:
+            try:
+                if not 0 <= frame < film.n_frames or (film.stills and not film.stills[frame]):
+                    raise InputError(f"there is no picture of frame {frame}", where=shown(film.video))
+                if film.is_pictures:
+                    picture = read_still(film.picture(frame))
+                else:
+                    reader = reader or VideoReader(Path(film.path))
+                    picture = reader.frame(frame)
+            except InputError as error:
+                yield Shot(frame, None, str(error))
+                continue
+            yield Shot(frame, picture)
+    finally:
+        if reader is not None:
+            reader.close()
 
 
 def films_of(scenes: Scenes, root: Path, pattern: str = "") -> tuple[list[Film], dict[str, str]]:
     """The films of videos that can be opened, and of each other video why not.
+
+    Of sets of still pictures (`frames.path`) a film is the pictures of one video.
 
     Args:
         scenes: whose videos they are.
@@ -70,9 +128,13 @@ def films_of(scenes: Scenes, root: Path, pattern: str = "") -> tuple[list[Film],
     found, refused = [], {}
     counts = scenes.videos["n_frames"].to_list() if "n_frames" in scenes.videos.columns else []
     names = scenes.videos["video"].cast(pl.String).to_list()
+    stills = {} if pattern else _stills(scenes)
     for place, name in enumerate(names):
         try:
-            film = _film(scenes, root, pattern, name)
+            if name in stills:
+                film = _of_stills(scenes, root, name, place, stills[name])
+            else:
+                film = _film(scenes, root, pattern, name)
         except InputError as error:
             refused[name] = str(error)
             continue
@@ -108,6 +170,39 @@ def _film(scenes: Scenes, root: Path, pattern: str, video: str) -> Film:
     path = root / pattern.format(video=video) if pattern else video_path(scenes, root, video)
     with VideoReader(path) as reader:
         return Film(video, str(path), len(reader), reader.height_px, reader.width_px)
+
+
+def _stills(scenes: Scenes) -> dict[str, dict[int, str]]:
+    """Video to frame to path, of videos that are still pictures."""
+    found: dict[str, dict[int, str]] = {}
+    if "path" in scenes.frames.columns:
+        rows = scenes.frames.select(pl.col("video").cast(pl.String), "frame", "path")
+        for video, frame, path in rows.filter(pl.col("path").is_not_null()).iter_rows():
+            found.setdefault(video, {})[frame] = path
+    return found
+
+
+def _of_stills(scenes: Scenes, root: Path, video: str, place: int, paths: Mapping[int, str]) -> Film:
+    """Still pictures of one video; one that is not there may be so, but not all."""
+    if max(paths) >= _MOST_FRAMES:
+        raise InputError(f"frame {max(paths)}: up to {_MOST_FRAMES} are numbered", where=shown(video))
+    base = Path(os.path.realpath(root))
+    found, there, fault = [""] * (max(paths) + 1), "", InputError("no picture", where=shown(video))
+    for frame, path in paths.items():
+        try:
+            found[frame] = str(confine(base, path))
+            there = there or found[frame]
+        except InputError as error:
+            if leads_out(path) or (base / path).is_symlink():
+                raise
+            found[frame], fault = str(base / path), error
+    if not there:
+        raise InputError(f"no picture is there: {fault.message}", where=fault.where)
+    size = [scenes.videos[name][place] if name in scenes.videos.columns else None for name in _SIDES]
+    if None in size:
+        with Path(there).open("rb") as file:
+            size = list(size_of(file.read(HEAD_BYTES)) or (0, 0))
+    return Film(video, "", len(found), int(size[1]), int(size[0]), tuple(found))
 
 
 def _pictures(root: Path, pattern: str, video: str) -> Film:
@@ -215,6 +310,8 @@ class Footage:
         film = self.films[number]
         if not film.is_pictures:
             return self._reader(number).frame(frame)
+        if film.stills and not film.stills[frame]:
+            raise InputError(f"there is no picture of frame {frame}", where=shown(film.video))
         found = _read_picture(film.picture(frame))
         if found.shape[:2] != (film.height, film.width):
             message = (
