@@ -13,6 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.corner_cases.captures import Camera, Capture, CommonObjects, SemanticMap
+from roadaware.corner_cases.oddities import require_middle
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.poses import inverse, rigid_fault
 from roadaware.scenes.readers.source import shown
@@ -88,7 +89,8 @@ class Captures:
 
         Raises:
             UsageError: if there is no such moment.
-            InputError: if the sweep or the picture cannot be read, or a pose is none.
+            InputError: if the sweep or the picture cannot be read, a pose is none, or the camera matrix
+                belongs to another picture.
         """
         name = f"{shown(moment.video)}, frame {moment.frame}"
         camera, lidar = (
@@ -98,10 +100,12 @@ class Captures:
         way = self._camera_from_lidar(moment, camera, ego_lidar, name)
         width, height = self._size(moment)
         lens = np.array(camera["intrinsics"], dtype=np.float64).reshape(3, 3)
+        seeing = Camera(lens, way, width, height)
+        require_middle(seeing)
         points = open_points(self.scenes, self.root, moment.scene, moment.frame, moment.lidar)
         return Capture(
             points.xyz,
-            Camera(lens, way, width, height),
+            seeing,
             ring=points.ring,
             layout=lidar.get("layout"),
             semantics=semantics,
