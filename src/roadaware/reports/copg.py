@@ -55,7 +55,7 @@ def draw_steps(proposals: Proposals, capture: Capture, picture: Picture) -> dict
         found["intermediate"] = draw_boxes(proposals, picture, proposals.intermediate)
     if capture.common is not None and proposals.overlap is not None:
         marks = [Marked((a, b, c, d), "", GONE) for a, b, c, d in capture.common.boxes.tolist()]
-        found["detections"] = drawn(picture, marks)
+        found["detections"] = drawn(picture, marks, line_px=_line(picture))
         found["final"] = draw_boxes(proposals, picture, proposals.final)
     return found
 
@@ -129,7 +129,7 @@ def draw_boxes(proposals: Proposals, picture: Picture, kept: npt.NDArray[np.bool
         Marked(tuple(proposals.boxes.edges[n].tolist()), f"{proposals.scores[n]:.2f}" if few else "", KEPT)
         for n in places.tolist()
     ]
-    return drawn(picture, marks)
+    return drawn(picture, marks, line_px=_line(picture))
 
 
 def draw_background(capture: Capture, picture: Picture, names: Sequence[str] | None = None) -> Picture:
@@ -189,6 +189,11 @@ def sheet(steps: Mapping[str, Picture], *, width_px: int = 1240, columns: int = 
     return np.concatenate(found[:-1])
 
 
+def _line(picture: Picture) -> int:
+    """Width of frames that are still seen where a sheet shows the picture at half its size."""
+    return max(1, round(picture.shape[1] / 420))
+
+
 def _scaled(name: str, picture: Picture, width_px: int) -> Picture:
     from PIL import Image
 
@@ -212,7 +217,8 @@ def _unrolled(colours: Picture, camera: Camera | None) -> Picture:
     if camera is not None:
         half = np.arctan(camera.width_px / 2 / camera.intrinsics[0, 0]) / (2 * np.pi) * columns
         for edge in (columns / 2 - half, columns / 2 + half):
-            found[:, int(edge) % columns] = 255
+            # A sheet takes every second column or so, and no line may fall between them.
+            found[:, np.arange(int(edge), int(edge) + max(1, columns // 700)) % columns] = 255
     return np.ascontiguousarray(found)
 
 

@@ -69,7 +69,14 @@ def marks_of(scenes: Scenes, video: str) -> dict[int, list[Marked]]:
     return found
 
 
-def drawn(picture: Picture, marks: Sequence[Marked], *, title: str = "", scale: int = 1) -> Picture:
+def drawn(
+    picture: Picture,
+    marks: Sequence[Marked],
+    *,
+    title: str = "",
+    scale: int = 1,
+    line_px: int | None = None,
+) -> Picture:
     """The picture with boxes and words on it.
 
     Args:
@@ -77,6 +84,7 @@ def drawn(picture: Picture, marks: Sequence[Marked], *, title: str = "", scale: 
         marks: boxes in pixels of the picture.
         title: written in its corner.
         scale: how many times as large it gets, so that words on small pictures can be read.
+        line_px: width of the frames of boxes; by the height of the picture unless told.
 
     Returns:
         (H * scale, W * scale, 3).
@@ -91,7 +99,7 @@ def drawn(picture: Picture, marks: Sequence[Marked], *, title: str = "", scale: 
         corners = [float(edge) * scale for edge in mark.corners]
         if corners[2] - corners[0] < 1 or corners[3] - corners[1] < 1:
             continue
-        pen.rectangle(corners, outline=mark.colour, width=max(1, image.height // 360))
+        pen.rectangle(corners, outline=mark.colour, width=line_px or max(1, image.height // 360))
         _write(pen, (corners[0], corners[1]), mark.words, mark.colour, font)
     if title:
         _write(pen, (_GAP_PX, image.height - _GAP_PX), title, (255, 255, 255), font)

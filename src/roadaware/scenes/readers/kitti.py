@@ -25,7 +25,7 @@ from roadaware.scenes.readers.sensed import KIND, RowError, Sensed, flat, pictur
 from roadaware.scenes.readers.source import Source
 from roadaware.scenes.tables import Meta, Scenes
 
-VERSION = 1
+VERSION = 2
 LICENCE = "CC BY-NC-SA 3.0"
 CAMERA, LIDAR, LAYOUT, FIELDS = "image_2", "velodyne", "HDL-64E", "x y z intensity"
 _PARTS = {"training": "train", "testing": "test"}
@@ -206,6 +206,8 @@ def _take_picture(source: Source, shot: _Shot, sensed: Sensed, *, annotated: boo
         }
     )
     sensed.frames.append({"video": shot.name, "frame": 0, "annotated": annotated, "path": path})
+    sweep = {"path": shot.file(LIDAR, ".bin"), "fields": FIELDS}
+    sensed.sweeps.append({"scene": shot.name, "sensor": LIDAR, "frame": 0, **sweep})
 
 
 def _take_sensors(shot: _Shot, found: Calibration, sensed: Sensed) -> None:
@@ -215,5 +217,3 @@ def _take_sensors(shot: _Shot, found: Calibration, sensed: Sensed) -> None:
         {**at, "sensor": CAMERA, "intrinsics": lens, "ego_SE3_sensor": flat(found.ego_SE3_camera)},
         {**at, "sensor": LIDAR, "ego_SE3_sensor": flat(found.ego_SE3_lidar), "layout": LAYOUT},
     ]
-    path = shot.file(LIDAR, ".bin")
-    sensed.sweeps.append({"scene": shot.name, "sensor": LIDAR, "frame": 0, "path": path, "fields": FIELDS})
