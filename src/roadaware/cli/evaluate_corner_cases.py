@@ -8,25 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, folders, scene_bars, scene_runs
+from roadaware.cli import bars
 from roadaware.cli.corner_inputs import Classes, Routing, opened
 from roadaware.cli.evaluate_scenes import Judging, scene_run
-from roadaware.cli.options import (
-    USUAL,
-    Common,
-    Draws,
-    Html,
-    Outcome,
-    OutputFolder,
-    Overwrite,
-    Seed,
-    Several,
-    Switch,
-)
+from roadaware.cli.options import USUAL, Common, Draws, Outcome, Seed, Several, Switch
+from roadaware.cli.scene_output import NOWHERE, Kept, told
 from roadaware.cli.scene_tasks import CORNER_CASES, config_named, with_fields
 
 if TYPE_CHECKING:
-    from roadaware.cli.scene_runs import SceneRun
     from roadaware.scenes.tables import Scenes
 
 _TRUTH = "The annotations: a COCO file, tables that `read -o` saved, or made-up scenes."
@@ -47,7 +36,6 @@ _SET = "FIELD=VALUE: change single fields of the config, such as precision=alway
 _BY = "Also by slice: period, weather, domain, density, or another column of the pictures."
 _BARS = "METRIC=VALUE, as fractions: exit with 1 if a metric is lower, or undefined."
 _STRICT = "Exit with 1 if annotations or claims were refused."
-_FOLDER = "Write the run here: settings, results, state, instances, report."
 
 Truth = Annotated[Path, Parameter(help=_TRUTH)]
 Predicted = Annotated[Path, Parameter(help=_PREDICTIONS)]
@@ -89,9 +77,7 @@ def corner_cases(
     predictions: Predicted,
     claimed: Claimed = ANYTHING,
     judging: CornerJudging = AS_USUAL,
-    html: Html = None,
-    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder] = None,
-    overwrite: Overwrite = False,
+    kept: Kept = NOWHERE,
     common: Common = USUAL,
 ) -> Outcome:
     """Score detectors on corner cases, as on CODA: average recall of corner, common and novel objects.
@@ -111,10 +97,8 @@ def corner_cases(
             --trained-on coda --config coda2022 --json result.json
     """
     from roadaware.cli.corner_text import corner_text
-    from roadaware.cli.output import check_file
-    from roadaware.metrics.judged import as_json
 
-    bars = scene_bars.parsed(judging.fail_under)
+    lowest = bars.parsed(judging.fail_under, bars.FRACTIONS)
     config = with_fields(CORNER_CASES, config_named(CORNER_CASES, judging.config), judging.fields)
     routing = Routing(
         claimed.trained_on,
@@ -125,36 +109,14 @@ def corner_cases(
         risk=config.risk == "blocking",
     )
     routing.check()
-    check_file(html)
-    folders.check(folder, overwrite=overwrite)
+    kept.check()
     given, version = opened(truth, corner, predictions, routing)
     how = Judging(
         config=judging.config, fields=judging.fields, by=judging.by, draws=judging.draws, seed=judging.seed
     )
     run = scene_run(CORNER_CASES, given, config, how, predictions, details=False)
     run = replace(run, facts={**run.facts, **_beside(given.scenes, routing, version)})
-    scene_bars.check(bars, run.result.values())
-    _write(run, html, folder, overwrite=overwrite)
-    failed = scene_bars.failure(run.result.values(), bars)
-    if failed is None and judging.strict and given.findings:
-        failed = f"--strict: {'; '.join(f'{n:,} {what}' for what, n in given.findings.items())}"
-    data = {**as_json(run.result), "run": scene_runs.facts_of(run)}
-    return Outcome(corner_text(run), data, failed)
-
-
-def _write(run: SceneRun, html: Path | None, folder: Path | None, *, overwrite: bool) -> None:
-    from roadaware.cli.output import write_text
-    from roadaware.cli.scene_pages import run_page
-
-    if html is None and folder is None:
-        return
-    page = run_page([run])
-    if folder is not None:
-        folders.put_folder(folder, scene_runs.files_of(run, page), overwrite=overwrite)
-        console.note(f"wrote {folder} (report: {folder / 'report.html'})")
-    if html is not None:
-        write_text(html, page)
-        console.note(f"wrote {html}")
+    return told(run, kept, lowest, strict=judging.strict, text=corner_text)
 
 
 def _beside(scenes: Scenes, routing: Routing, version: str) -> dict[str, Any]:

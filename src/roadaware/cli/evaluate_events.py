@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, event_bars, event_inputs, event_runs, folders
+from roadaware.cli import bars, console, event_inputs, event_runs, folders
 from roadaware.cli.event_inputs import IMAGES, NETWORK_SIZE, EventSet
 from roadaware.cli.event_scoring import Asked, Scored, event_run
 from roadaware.cli.event_scoring import scored as scored_claims
@@ -156,7 +156,7 @@ def _evaluated(
     from roadaware.cli.event_tables import dropped_text, result_text, tracking_text
 
     judging.clock.check()
-    bars = event_bars.parsed(judging.fail_under)
+    lowest = bars.parsed(judging.fail_under, bars.PER_CENT)
     size_px = event_inputs.size_of(judging.size)
     folders.check(folder, overwrite=overwrite)
     asked = _asked(dataset, judging, details=folder is not None)
@@ -167,7 +167,7 @@ def _evaluated(
     run = event_run(scored, asked, name=name, split=split, claims=names)
     run = replace(run, facts={**run.facts, **facts})
     metrics = event_runs.metrics_of(run.summary)
-    event_bars.check(bars, metrics)
+    bars.check(lowest, metrics)
     native = event_inputs.native_kinds(scored.scenes)
     numbers = numbers_of(run, native)
     if folder is not None:
@@ -177,7 +177,7 @@ def _evaluated(
     lines.append(result_text(run.summary, intervals=bool(judging.draws)))
     lines.append(tracking_text(run.facts.get("tracking"), intervals=bool(judging.draws)))
     lines.append(streaming_text(run.summary, run.facts.get("streaming")))
-    failed = event_bars.failure(metrics, bars)
+    failed = bars.failure(metrics, lowest, bars.PER_CENT)
     if failed is None and judging.strict and scored.left.findings:
         failed = f"--strict: {dropped_text(scored.left.findings).replace(chr(10), '; ')}"
     beside, facts = json_of(event_runs.facts_of(run))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, folders, runs, thresholds
+from roadaware.cli import bars, console, folders, runs, thresholds
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -71,7 +71,7 @@ def pedestrians(
     """
     from roadaware.cli.pedestrian_inputs import judged
 
-    bars = thresholds.parsed(fail_under or [])
+    lowest = thresholds.parsed(fail_under or [])
     folders.check(folder, overwrite=overwrite)
     held, asked = judged(scores, samples, task, protocol, data, split, config)
     if asked is None:
@@ -82,7 +82,7 @@ def pedestrians(
         _save(run, folder, overwrite=overwrite)
     from roadaware.cli.tables import run_text
 
-    return Outcome(run_text(run), facts, thresholds.failure(facts["metrics"], bars))
+    return Outcome(run_text(run), facts, bars.failure(facts["metrics"], lowest))
 
 
 def _run(

@@ -8,22 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, folders, scene_bars, scene_inputs, scene_runs
-from roadaware.cli.options import (
-    USUAL,
-    Common,
-    Draws,
-    Html,
-    Outcome,
-    OutputFolder,
-    Overwrite,
-    Seed,
-    Several,
-    Switch,
-)
+from roadaware.cli import bars, console, scene_inputs, scene_runs
+from roadaware.cli.options import USUAL, Common, Draws, Outcome, Seed, Several, Switch
 from roadaware.cli.reader_options import OPTION
 from roadaware.cli.scene_categories import with_categories
 from roadaware.cli.scene_inputs import Reading
+from roadaware.cli.scene_output import NOWHERE, Kept, told
 from roadaware.cli.scene_tasks import TASKS, SceneTask, config_named, evaluated, with_fields
 
 if TYPE_CHECKING:
@@ -39,13 +29,11 @@ _BY = "Also by slice: category, density, ..., as the page of the task lists them
 _CATEGORIES = "What happens in each video, to slice by: csv with video and category."
 _BARS = "METRIC=VALUE, as fractions: exit with 1 if a metric is lower, or undefined."
 _STRICT = "Exit with 1 if truth or claims were refused, or claims are about what the truth lacks."
-_FOLDER = "Write the run here: settings, results, state, instances, report."
 _LABELS = "The list of labels that numbers in the csv files stand for (.pbtxt, .txt or .csv)."
 _EXCLUDE = "The timestamps that are not judged: csv with video and time."
 
 Truth = Annotated[Path, Parameter(help=_TRUTH)]
 Predicted = Annotated[Path, Parameter(help=_PREDICTIONS)]
-RunFolder = Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder]
 
 
 @Parameter(name="*")
@@ -75,9 +63,7 @@ def actions(
     labels: Annotated[Path | None, Parameter(help=_LABELS)] = None,
     exclude: Annotated[Path | None, Parameter(help=_EXCLUDE)] = None,
     judging: Judging = AS_USUAL,
-    html: Html = None,
-    folder: RunFolder = None,
-    overwrite: Overwrite = False,
+    kept: Kept = NOWHERE,
     common: Common = USUAL,
 ) -> Outcome:
     """Score who does what: frame-mAP of actions, as on AVA and Chaotic World.
@@ -95,8 +81,7 @@ def actions(
             --draws 1000 --by category density -o runs/mine
     """
     how = Reading(judging.reader, judging.option, labels, exclude)
-    given = (truth, predictions, how)
-    return _evaluated(TASKS["actions"], given, judging, html, folder, overwrite=overwrite)
+    return _evaluated(TASKS["actions"], (truth, predictions, how), judging, kept)
 
 
 def relations(
@@ -104,9 +89,7 @@ def relations(
     truth: Truth,
     predictions: Predicted,
     judging: Judging = AS_USUAL,
-    html: Html = None,
-    folder: RunFolder = None,
-    overwrite: Overwrite = False,
+    kept: Kept = NOWHERE,
     common: Common = USUAL,
 ) -> Outcome:
     """Score who does what to whom: relations between tubes, as on VidVRD, and frame by frame.
@@ -124,9 +107,7 @@ def relations(
         roadaware evaluate relations --truth truth --predictions claims.json \\
             --set setting=predcls --draws 1000 -o runs/mine
     """
-    return _evaluated(
-        TASKS["relations"], (truth, predictions, None), judging, html, folder, overwrite=overwrite
-    )
+    return _evaluated(TASKS["relations"], (truth, predictions, None), judging, kept)
 
 
 def grounding(
@@ -134,9 +115,7 @@ def grounding(
     truth: Truth,
     predictions: Predicted,
     judging: Judging = AS_USUAL,
-    html: Html = None,
-    folder: RunFolder = None,
-    overwrite: Overwrite = False,
+    kept: Kept = NOWHERE,
     common: Common = USUAL,
 ) -> Outcome:
     """Score when and where a sentence happens: overlap in time, and of boxes in space and time.
@@ -153,9 +132,7 @@ def grounding(
         roadaware evaluate grounding --truth val_annotations.json --predictions claims.json \\
             --draws 1000 --by sentence_kind -o runs/mine
     """
-    return _evaluated(
-        TASKS["grounding"], (truth, predictions, None), judging, html, folder, overwrite=overwrite
-    )
+    return _evaluated(TASKS["grounding"], (truth, predictions, None), judging, kept)
 
 
 def sound(
@@ -163,9 +140,7 @@ def sound(
     truth: Truth,
     predictions: Predicted,
     judging: Judging = AS_USUAL,
-    html: Html = None,
-    folder: RunFolder = None,
-    overwrite: Overwrite = False,
+    kept: Kept = NOWHERE,
     common: Common = USUAL,
 ) -> Outcome:
     """Score where a sound comes from: consensus IoU of localisation maps, beside the whole image.
@@ -182,48 +157,23 @@ def sound(
         roadaware evaluate sound --truth flickr_test_xml --predictions maps --config flickr \\
             --draws 1000 --by sound_class -o runs/mine
     """
-    return _evaluated(TASKS["sound"], (truth, predictions, None), judging, html, folder, overwrite=overwrite)
+    return _evaluated(TASKS["sound"], (truth, predictions, None), judging, kept)
 
 
 def _evaluated(
-    task: SceneTask,
-    given: tuple[Path, Path, Reading | None],
-    judging: Judging,
-    html: Path | None,
-    folder: Path | None,
-    *,
-    overwrite: bool,
+    task: SceneTask, given: tuple[Path, Path, Reading | None], judging: Judging, kept: Kept
 ) -> Outcome:
-    from roadaware.cli.output import check_file, write_text
-    from roadaware.cli.scene_pages import run_page
     from roadaware.cli.scene_tables import run_text
-    from roadaware.metrics.judged import as_json
 
-    bars = scene_bars.parsed(judging.fail_under)
+    lowest = bars.parsed(judging.fail_under, bars.FRACTIONS)
     config = with_fields(task, config_named(task, judging.config), judging.fields)
-    check_file(html)
-    folders.check(folder, overwrite=overwrite)
+    kept.check()
     truth, predictions, how = given
     both = scene_inputs.opened(task, truth, predictions, how or Reading(judging.reader, judging.option))
     if judging.categories is not None:
         both = replace(both, scenes=with_categories(both.scenes, judging.categories))
-    shown = html is not None or folder is not None
-    run = scene_run(task, both, config, judging, predictions, details=shown)
-    metrics = run.result.values()
-    scene_bars.check(bars, metrics)
-    if shown:
-        page = run_page([run])
-        if folder is not None:
-            folders.put_folder(folder, scene_runs.files_of(run, page), overwrite=overwrite)
-            console.note(f"wrote {folder} (report: {folder / 'report.html'})")
-        if html is not None:
-            write_text(html, page)
-            console.note(f"wrote {html}")
-    failed = scene_bars.failure(metrics, bars)
-    if failed is None and judging.strict:
-        failed = _findings(run)
-    data = {**as_json(run.result), "run": scene_runs.facts_of(run)}
-    return Outcome(run_text(run), data, failed)
+    run = scene_run(task, both, config, judging, predictions, details=kept.wanted)
+    return told(run, kept, lowest, strict=judging.strict, text=run_text)
 
 
 def scene_run(
@@ -274,9 +224,3 @@ def scene_run(
         },
         pictures,
     )
-
-
-def _findings(run: SceneRun) -> str | None:
-    """What `--strict` turns into exit code 1, in words."""
-    found = [f"{count:,} {what}" for what, count in run.facts["findings"].items()]
-    return f"--strict: {'; '.join(found)}" if found else None

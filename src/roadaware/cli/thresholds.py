@@ -1,10 +1,10 @@
-"""`--fail-under METRIC=VALUE`: bars that a result must reach, for pipelines."""
+"""`--fail-under METRIC=VALUE` for pedestrians, whose metrics are known before anything is judged."""
 
 from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from roadaware.errors import UsageError
 
@@ -30,18 +30,6 @@ def parsed(texts: Sequence[str]) -> dict[str, float]:
             raise UsageError(f"--fail-under: lower is better for {name}, so it cannot fall under a bar")
         bars[name] = _finite(number, text)
     return bars
-
-
-def failure(metrics: Mapping[str, float | None], bars: Mapping[str, float]) -> str | None:
-    """What missed its bar, in words; None if nothing did. An undefined metric misses its bar."""
-    missed = []
-    for name, bar in bars.items():
-        value = metrics.get(name)
-        if value is None:
-            missed.append(f"{name} is undefined, {bar:g} was asked for")
-        elif value < bar:
-            missed.append(f"{name} is {value:.6g}, {bar:g} was asked for")
-    return f"below --fail-under: {'; '.join(missed)}" if missed else None
 
 
 def _finite(number: str, text: str) -> float:
