@@ -26,12 +26,13 @@ def predictor(
     name: str = "steady",
     doubt: DoubtConfig | None = None,
     facts: dict[str, Any] | None = None,
+    places: int = 0,
 ) -> Predictor:
     """A predictor that looks back 7 frames, and whose answers differ a lot."""
     doubt = doubt or DoubtConfig()
     labels = REGIONS if task == "risk" else ("waits", "crosses")
     shapes = {each: (frames, _SIZES[each]) for each in inputs}
-    config = SteadyConfig(width=8, dilations=(1, 2), dropout=0.2) if name == "steady" else None
+    config = SteadyConfig(width=8, dilations=(1, 2), dropout=0.2, places=places) if name == "steady" else None
     torch.manual_seed(seed)
     network = create(name, config=config, shapes=shapes, labels=len(labels))
     network = with_doubt(network, doubt).eval()

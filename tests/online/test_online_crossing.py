@@ -61,11 +61,11 @@ def test_networks_step_side_by_side_as_they_do_alone() -> None:
                 state, seen = network.follow(state, {"boxes": frame[:, :4], "centre": frame[:, 4:]})
             expected.append(seen.numpy())
     steps = Stepper(members)
-    state, at = steps.start(4), 0
+    past, rows, at = steps.start(6), np.array([3, 5, 0, 1]), 0
     for k in (1, 2, 5, 1, 11):  # many frames at once are one after the other
-        state, found = steps.follow(state, x[:, at : at + k].numpy())
+        steps.follow(past, rows, x[:, at : at + k].numpy())
         at += k
-    assert found == pytest.approx(np.stack(expected), abs=1e-5)
+    assert np.stack(steps.embeddings(past, rows)) == pytest.approx(np.stack(expected), abs=1e-5)
 
 
 def test_a_stream_tells_what_the_network_says_of_the_whole_past() -> None:
@@ -99,6 +99,18 @@ def test_windows_are_what_the_predictor_says_of_them(doubt: DoubtConfig) -> None
     assert shown[6] is not None
     for name in ("crossing", "low", "high"):
         assert getattr(stepped, name) == pytest.approx(getattr(shown[6], name), abs=1e-5)
+
+
+def test_regions_told_by_a_mixture_are_those_of_windows_beside_another_network() -> None:
+    boxes = walk(9)
+    risk = predictor(1, task="risk", places=3)
+    stepped, shown = (
+        followed(Foresight(predictor(), risk, window=window), boxes)[6] for window in (False, True)
+    )
+    assert stepped is not None
+    assert shown is not None
+    assert stepped.regions == pytest.approx(shown.regions, abs=1e-5)
+    assert stepped.crossing == pytest.approx(shown.crossing, abs=1e-5)
 
 
 def test_networks_without_memory_are_shown_windows() -> None:

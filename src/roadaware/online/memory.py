@@ -8,8 +8,6 @@ from typing import Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import nn
 
 from roadaware.models.crossing.inputs import Held, InputSet
 from roadaware.models.crossing.links import probabilities
@@ -76,27 +74,15 @@ class Stepping:
         networks = [cast("Steady", member.network) for member in self.members]
         self._steps = Stepper(networks)
         self._state = self._steps.start(0)
-        self._seen: Narrow = np.zeros((len(networks), 0, self._steps.width), np.float32)
-        self._place: Narrow = np.zeros(0, np.float32)
         self._last = [_last_of(member) for member in self.members]
-        self._ahead = [getattr(network, "ahead", None) for network in networks]
 
     def grow(self, rows: int) -> None:
         """Make room."""
-        more = rows - self._seen.shape[1]
-        fresh = self._steps.start(more)
-        self._state = tuple(
-            np.concatenate([held, new], axis=1) for held, new in zip(self._state, fresh, strict=True)
-        )
-        self._seen = np.concatenate(
-            [self._seen, np.zeros((len(self._seen), more, self._steps.width), np.float32)], axis=1
-        )
-        self._place = np.concatenate([self._place, np.zeros(more, np.float32)])
+        self._state = self._state.and_more(self._steps.start(rows - len(self._state.place)))
 
     def begin(self, rows: Ints) -> None:
         """Forget."""
-        for held in self._state:
-            held[:, rows] = 0
+        self._state.forget(rows)
 
     def follow(self, rows: Ints, before: Floats, frames: Floats, known: Flags, size_px: Floats) -> None:
         """Go on."""
@@ -106,27 +92,12 @@ class Stepping:
         steps[~known, 1] = np.nan
         seen = GivenBoxes(corners, size_px[None], steps)
         read = [FORMS[name][0](seen)[:, 1:] for name in self._steps.names]
-        x = np.concatenate(read, axis=2).astype(np.float32)
-        state, found = self._steps.follow(tuple(held[:, rows] for held in self._state), x)
-        for held, after in zip(self._state, state, strict=True):
-            held[:, rows] = after
-        self._seen[:, rows] = found
-        self._place[rows] = (frames[:, -1, 0] + frames[:, -1, 2]) / (2 * size_px[0])
+        self._steps.follow(self._state, rows, np.concatenate(read, axis=2, dtype=np.float32))
 
     def passes(self, rows: Ints, size_px: Floats) -> list[Floats]:
         """The last layers, of what is remembered."""
-        seen, place = self._seen[:, rows], self._place[rows]
-        found = []
-        for last, ahead, each in zip(self._last, self._ahead, seen, strict=True):
-            found.append(last.passes(each if ahead is None else _with_places(ahead, each, place)))
-        return found
-
-
-def _with_places(ahead: nn.Module, seen: Narrow, place: Narrow) -> Narrow:
-    """(n, width + regions) embeddings, followed by what a network says of where somebody will be."""
-    with torch.inference_mode():
-        told = ahead(torch.from_numpy(seen), torch.from_numpy(place)).numpy()
-    return np.concatenate([seen, told], axis=1)
+        seen = self._steps.embeddings(self._state, rows)
+        return [last.passes(each) for last, each in zip(self._last, seen, strict=True)]
 
 
 @dataclass(eq=False)

@@ -9,6 +9,7 @@ from roadaware.models.crossing.entries.steady import SteadyConfig
 from roadaware.models.crossing.networks.steady import Steady
 from roadaware.models.crossing.networks.whereabouts import Whereabouts
 from roadaware.models.crossing.stepping import Stepper
+from roadaware.models.crossing.stepping_kernels import whereabouts
 
 SHAPES = {"boxes": (15, 4), "centre": (15, 8)}
 
@@ -65,8 +66,9 @@ def test_clip_stream_and_stepper_say_the_same() -> None:
     x = {name: torch.rand(3, *shape) for name, shape in SHAPES.items()}
     stepper = Stepper(networks)
     frames = torch.cat([x[name] for name in stepper.names], -1).numpy()
-    _, seen = stepper.follow(stepper.start(3), frames)
-    for network, found in zip(networks, seen, strict=True):
+    past, rows = stepper.start(5), np.array([4, 0, 2])
+    stepper.follow(past, rows, frames)
+    for network, found in zip(networks, stepper.embeddings(past, rows), strict=True):
         with torch.inference_mode():
             clip = network(x)["label"]
             every = network.every_frame(x)
@@ -76,6 +78,19 @@ def test_clip_stream_and_stepper_say_the_same() -> None:
         told = found @ network.last.weight.detach().numpy().T + network.last.bias.detach().numpy()
         for other in (every[:, -1].numpy(), answer.numpy(), told):
             assert other == pytest.approx(clip.numpy(), abs=1e-4)
+
+
+def test_compiled_shares_are_those_of_the_layer_far_outside_the_picture_too() -> None:
+    torch.manual_seed(3)
+    made, seen = Whereabouts(5, 12, 4), torch.randn(60, 5)
+    with torch.no_grad():
+        made.tell.weight.normal_(0, 3)
+        place = torch.linspace(-9, 9, 60)
+        said = made(seen, place).numpy()
+        matrix = np.ascontiguousarray(made.tell.weight.T.numpy())
+        told = whereabouts(seen.numpy(), matrix, made.tell.bias.numpy(), place.numpy(), 12)
+    assert np.exp(told) == pytest.approx(np.exp(said), abs=1e-5)
+    assert np.isfinite(told).all()
 
 
 @pytest.mark.parametrize(("labels", "shapes"), [(2, SHAPES), (12, {"boxes": (15, 4)})])
