@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
-from plain_labels import plain_labels
 from planted import Thing, World, sweep
 
 from roadaware.corner_cases.clusters import label
@@ -18,7 +14,6 @@ from roadaware.errors import InputError, UsageError
 
 WORLD = World((Thing(9, 1), Thing(-14, 5, height=2.0)), noise_m=0.01)
 HERE = Layout("32 rings x 720 columns", 720, (), 32)
-REAL = os.environ.get("ROADAWARE_DATA_DIR", "")
 
 
 def partition(labels: np.ndarray) -> set[frozenset[int]]:
@@ -118,6 +113,16 @@ def test_columns_are_those_of_the_returns_where_nothing_is_told():
     assert locate(points, check(points), ring=ring).columns == 720
 
 
+def test_a_lidar_that_turns_faster_than_its_name_says_leaves_no_empty_columns():
+    points, ring, _ = sweep(World())
+    named = LAYOUTS["HDL-64E"]
+    assert locate(points, check(points), layout=named).columns == 720
+    assert locate(points, check(points), layout=named, columns=900).columns == 900
+    # Nearly as many columns are those of the name; rings that are given may stand in any order.
+    assert locate(points, check(points), layout=Layout("ours", 1000, (), 32)).columns == 1000
+    assert locate(points, check(points), ring=ring, layout=named).columns == 2083
+
+
 def test_bins_of_elevation_are_repaired_across_holes():
     """A wall that is swept with 16 rings and seen in 64 bins of elevation is one thing all the same."""
     points, _, met = sweep(World((Thing(10, 0, width=6, height=3.0),), rings=16))
@@ -155,18 +160,3 @@ def test_rings_must_fit(ring):
         locate(points, check(points), ring=ring)
     with pytest.raises(InputError, match="ring 700"):
         locate(points, check(points), ring=np.full(4, 700))
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not REAL, reason="ROADAWARE_DATA_DIR is not set")
-@pytest.mark.parametrize("frame", ["000000", "000002"])
-def test_real_sweeps_have_64_rings_and_the_clusters_of_a_plain_search(frame):
-    path = Path(REAL) / "kitti" / "training" / "velodyne" / f"{frame}.bin"
-    points = np.fromfile(path, dtype="<f4").reshape(-1, 4)[:, :3].copy()
-    grid = locate(points, check(points, min_range_m=2.0), layout=LAYOUTS["HDL-64E"])
-    assert (grid.how, grid.shape) == (RECOVERED, (64, 2083))
-    image = fill(grid)
-    found, count = label(image, grid.elevations, reach_columns=2)
-    plain = plain_labels(image, grid.elevations, 8.0, 1, 2)
-    assert count == plain.max()
-    np.testing.assert_array_equal(found, plain)

@@ -97,7 +97,7 @@ def test_one_bad_picture_stops_no_other(order, tmp_path):
     assert set(found.boxes["video"]) == {"training/000004", "testing/000000"}
     assert sum(tally.skipped.values()) == 4
     reasons = " ".join(tally.skipped)
-    for part in ("no whole number of points", "no such file", "no metres", "no sweep"):
+    for part in ("no whole number of points", "no such file", "no metres", "no calibration"):
         assert part in reasons, part
     skipped = found.meta.notes["proposals"]["skipped"]
     assert [each["video"] for each in skipped] == ["training/000001", "training/000002", "training/000003"]

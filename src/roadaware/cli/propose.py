@@ -30,6 +30,7 @@ _KNOB = "A knob of the configuration, NAME=VALUE, such as theta_deg=4; several m
 _STAGE = "After which step: initial (geometry alone), intermediate (background removed), final."
 _SPLIT = "Only the videos of this split."
 _PROCESSES = "Pictures at a time; 0 for as many as there are cores."
+_SHOWN = 10
 _DRAW = "Also draw every step for the first so many pictures that have a proposal."
 
 
@@ -64,7 +65,7 @@ def propose(
     from roadaware.corner_cases.running import PROPOSALS, run
     from roadaware.scenes.store import save
 
-    order = _order(dataset, reader, split, semantics, detections, stage, knob)
+    order = ordered(dataset, reader, split, semantics, detections, stage, knob)
     with console.progress("proposing") as shown:
         found, tally = run(order, out, processes=processes or len(os.sched_getaffinity(0)), progress=shown)
     target = out / PROPOSALS
@@ -74,15 +75,30 @@ def propose(
     return Outcome(_text(order, target, tally, drawn), _data(order, target, tally, drawn))
 
 
-def _order(
+def ordered(
     dataset: Path,
     reader: str | None,
     split: str | None,
     semantics: str | None,
     detections: str | None,
-    stage: Any,
-    knob: tuple[str, ...],
+    stage: Any = "final",
+    knob: tuple[str, ...] = (),
 ) -> Order:
+    """What is proposed, as the options say it.
+
+    Args:
+        dataset: its folder.
+        reader: its kind; seen from its files where None.
+        split: only its videos; all where None.
+        semantics: as the option.
+        detections: as the option.
+        stage: after which step proposals are kept.
+        knob: as the option.
+
+    Raises:
+        UsageError: if an option does not fit.
+        InputError: if the set cannot be read.
+    """
     from roadaware.corner_cases.running import Order
     from roadaware.scenes.readers import read
 
@@ -223,8 +239,12 @@ def _text(order: Order, target: Path, tally: Tally, drawn: int) -> str:
         lines.append(f"left out, since nothing was given for it: {' and '.join(left_out)}")
     if tally.skipped:
         total = sum(tally.skipped.values())
-        lines += [f"{total:,} pictures without proposals because of this:"]
-        lines += [text.bullets(f"{count:,}: {text.cell(reason)}" for reason, count in tally.skipped.items())]
+        lines += [f"{total:,} pictures without proposals because of this:", _counted(tally.skipped)]
+    if tally.odd:
+        lines += ["odd about pictures with proposals:", _counted(tally.odd)]
+    if tally.refused:
+        again = f"roadaware read {order.reader} {text.cell(order.root)}"
+        lines.append(f"{tally.refused:,} rows or files of the set were refused; {again} says which and why")
     if tally.made and tally.seconds:
         lines.append(f"{tally.made / tally.seconds:,.1f} pictures per CPU second")
     lines += [f"{drawn} pictures drawn"] if drawn else []
@@ -232,6 +252,13 @@ def _text(order: Order, target: Path, tally: Tally, drawn: int) -> str:
         f"next: roadaware evaluate corner-cases --truth TRUTH --predictions {text.cell(target)} --agnostic"
     )
     return "\n".join(lines)
+
+
+def _counted(reasons: dict[str, int]) -> str:
+    """The commonest reasons with their numbers, and how many more there are."""
+    told = [f"{count:,}: {text.cell(reason)}" for reason, count in list(reasons.items())[:_SHOWN]]
+    more = len(reasons) - _SHOWN
+    return text.bullets([*told, f"and {more:,} further reasons (--json tells all)"] if more > 0 else told)
 
 
 def _data(order: Order, target: Path, tally: Tally, drawn: int) -> dict[str, Any]:

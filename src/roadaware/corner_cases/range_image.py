@@ -23,6 +23,7 @@ _FEWEST_RINGS, _IN_ORDER = 4, 0.9
 _LEAST_STEP = np.radians(0.05)
 _USUAL_COLUMNS, _FEWEST_COLUMNS = 1800, 180
 _STILL = 1e-5
+_MUCH_COARSER, _JUDGES = 1.5, 20000
 _EARLY = float(np.radians(0.25))
 
 
@@ -72,7 +73,8 @@ def locate(
         checked: which of them are usable.
         ring: (n,) number of the beam, in any order; None where the data does not say.
         layout: of the sensor, where its name is known.
-        columns: in a turn; the layout's, or as many as the returns' own steps make, unless told.
+        columns: in a turn; the layout's, or as many as the returns' own steps make where these are much
+            wider or there is no layout, unless told.
         rows: of the image where there are neither rings nor beams.
         reach_rows: how many rows further a neighbour is looked for.
         repair_rows: the same where rows are bins.
@@ -84,17 +86,18 @@ def locate(
 
     ranges, slopes, azimuth = np.zeros((3, len(points)), dtype=np.float32)
     polar(points, checked.judged, ranges, slopes, azimuth)
-    columns = columns or (layout.columns if layout else _steps(azimuth[checked.usable]))
-    column = np.empty(len(points), np.int32)
-    columns_of(azimuth, checked.judged, columns, column)
     if ring is None:
         numbered, how = _turns(azimuth, slopes, checked), RECOVERED
     else:
         numbered, how = _given(ring, checked), GIVEN
-    if numbered is not None:
-        found = _rows_of(numbered, slopes, strict=how == RECOVERED)
-        if found is not None:
-            return Grid(ranges, found[0], column, found[1], columns, how, reach_rows)
+    found = None if numbered is None else _rows_of(numbered, slopes, strict=how == RECOVERED)
+    if columns is None:
+        in_turns = found is not None and how == RECOVERED
+        columns = _columns(azimuth[checked.usable], layout, in_turns=in_turns)
+    column = np.empty(len(points), np.int32)
+    columns_of(azimuth, checked.judged, columns, column)
+    if found is not None:
+        return Grid(ranges, found[0], column, found[1], columns, how, reach_rows)
     edges, elevations = _bins(slopes, checked, layout, rows)
     row = np.empty(len(points), np.int32)
     rows_between(slopes, column, edges, row)
@@ -191,13 +194,23 @@ def _rows_of(ring: Ints, slopes: Singles, *, strict: bool) -> tuple[Ints, Floats
     return rows[ring], elevations[0] + _LEAST_STEP - np.cumsum(steps)
 
 
-def _steps(azimuth: Singles) -> int:
-    """How many columns make a turn, by the middle step from one return to the next."""
-    turned = np.diff(azimuth.astype(np.float64))
+def _columns(azimuth: Singles, layout: Layout | None, *, in_turns: bool) -> int:
+    """How many columns make a turn: those of the layout, or as many as the returns' own steps.
+
+    A LiDAR that turns faster, or of which every second return was kept, has fewer than its name says. That
+    is seen where returns stand turn by turn; in columns that nothing falls into, things would fall apart.
+    """
+    if layout is not None and not in_turns:
+        return layout.columns
+    some = azimuth[len(azimuth) // 3 :][:_JUDGES].astype(np.float64)
+    turned = np.diff(some)
     turned = np.abs((turned + np.pi) % (2 * np.pi) - np.pi)
     turned = turned[turned > _STILL]
-    found = round(2 * np.pi / float(np.median(turned))) if len(turned) else 0
-    return found if _FEWEST_COLUMNS <= found <= MOST_COLUMNS else _USUAL_COLUMNS
+    own = round(2 * np.pi / float(np.median(turned))) if len(turned) else 0
+    sound = _FEWEST_COLUMNS <= own <= MOST_COLUMNS
+    if layout is None:
+        return own if sound else _USUAL_COLUMNS
+    return own if sound and own * _MUCH_COARSER < layout.columns else layout.columns
 
 
 def _bins(slopes: Singles, checked: PointCheck, layout: Layout | None, rows: int) -> tuple[Floats, Floats]:

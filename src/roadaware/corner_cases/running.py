@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from roadaware.corner_cases.captures import Capture
 from roadaware.corner_cases.claims import SCHEMA, Stage, claimed, rows_of
 from roadaware.corner_cases.config import CopgConfig
 from roadaware.corner_cases.copg import Geometry, Proposals, geometry_of, propose
+from roadaware.corner_cases.oddities import oddities
 from roadaware.corner_cases.opening import Captures, Moment
 from roadaware.corner_cases.sources import DetectionSource, SemanticSource
 from roadaware.errors import InputError, UsageError
@@ -66,6 +68,8 @@ class Tally:
         proposals: after each step.
         with_one: pictures that are left with a proposal.
         skipped: pictures without proposals because something is wrong or missing, by reason.
+        odd: pictures that were proposed for although something is strange, by what.
+        refused: rows and files that the reader did not take.
         made: pictures done now, not before.
         seconds: of one process, spent on those.
     """
@@ -74,6 +78,8 @@ class Tally:
     proposals: dict[str, int]
     with_one: int
     skipped: dict[str, int]
+    odd: dict[str, int]
+    refused: int
     made: int
     seconds: float
 
@@ -139,18 +145,21 @@ def make_part(order: Order, folder: Path, number: int) -> None:
     rows: list[pl.DataFrame] = []
     counts = dict.fromkeys((*STEPS, "with_one"), 0)
     skipped: list[dict[str, Any]] = []
+    odd: Counter[str] = Counter()
 
     def refused(moment: Moment, reason: str) -> None:
         skipped.append({"video": moment.video, "frame": moment.frame, "reason": reason})
 
-    for moment, _, found, _ in proposed(order, places_of(order)[number], refused):
+    for moment, capture, found, _ in proposed(order, places_of(order)[number], refused):
+        odd.update(oddities(capture, found.geometry))
         rows.append(rows_of(found, moment.video, moment.frame, order.stage))
         counts["initial"] += len(found.boxes)
         counts["intermediate"] += int(found.intermediate.sum())
         counts["final"] += len(found)
         counts["with_one"] += bool(len(found))
     table = pl.concat(rows) if rows else pl.DataFrame(schema=SCHEMA)
-    told = {**counts, "skipped": skipped, "seconds": round(time.process_time() - started, 3)}
+    told = {**counts, "skipped": skipped, "odd": dict(odd)}
+    told["seconds"] = round(time.process_time() - started, 3)
     parts.put(folder, number, table, told)
 
 
@@ -288,11 +297,16 @@ def _tally(told: list[dict[str, Any]], held: Held, made: int, due: list[int]) ->
     skipped: dict[str, int] = dict(held.captures.skipped)
     for each in (each for part in told for each in part.get("skipped", [])):
         skipped[each["reason"]] = skipped.get(each["reason"], 0) + 1
+    odd: Counter[str] = Counter()
+    for part in told:
+        odd.update(part.get("odd", {}))
     return Tally(
         pictures=len(held.moments),
         proposals={step: sum(part.get(step, 0) for part in told) for step in STEPS},
         with_one=sum(part.get("with_one", 0) for part in told),
         skipped=dict(sorted(skipped.items(), key=lambda item: -item[1])),
+        odd=dict(odd.most_common()),
+        refused=len(held.scenes.rejected),
         made=made,
         seconds=sum(told[number].get("seconds", 0.0) for number in due),
     )

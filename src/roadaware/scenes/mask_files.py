@@ -230,7 +230,7 @@ def mask_of(data: bytes, where: str) -> Mask:
     Raises:
         InputError: if it is damaged, too large, or has colours.
     """
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     try:
         with Image.open(io.BytesIO(data), formats=["PNG"]) as picture:
@@ -241,6 +241,8 @@ def mask_of(data: bytes, where: str) -> Mask:
                 raise InputError(message, where=where)
             found = np.array(picture)
     except (*_ZIP_ERRORS, Image.DecompressionBombError, Warning) as error:
-        message = f"no whole PNG: {shown(str(error)) or type(error).__name__}"
+        # Of what is no picture at all, Pillow names its own buffer and no reason.
+        told = "it is none at all" if isinstance(error, UnidentifiedImageError) else shown(str(error))
+        message = f"no whole PNG: {told or type(error).__name__}"
         raise InputError(message, where=where, hint="write or copy the file again") from error
     return found.astype(np.uint16 if found.dtype.itemsize > 1 else np.uint8)

@@ -28,7 +28,7 @@ def read_still(path: Path) -> npt.NDArray[np.uint8]:
     Raises:
         InputError: if it cannot be read, is no such picture, is damaged, or has more than 67 million pixels.
     """
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     where = shown(str(path))
     data = read_file(path)
@@ -39,7 +39,9 @@ def read_still(path: Path) -> npt.NDArray[np.uint8]:
                 raise InputError(message, where=where)
             return np.array(picture.convert("RGB"), dtype=np.uint8)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, Warning) as error:
-        message = f"no whole PNG or JPEG: {shown(str(error)) or type(error).__name__}"
+        # Of what is no picture at all, Pillow names its own buffer and no reason.
+        told = "it is neither" if isinstance(error, UnidentifiedImageError) else shown(str(error))
+        message = f"no whole PNG or JPEG: {told or type(error).__name__}"
         raise InputError(message, where=where, hint="copy the file again") from error
 
 

@@ -221,10 +221,26 @@ def test_files_that_are_none_are_refused(tmp_path) -> None:
         read_index(results_file(tmp_path, []))
 
 
+OUTLINES = [
+    {"counts": [2**62], "size": [10**6, 10**6]},
+    {"counts": [5000, 5000], "size": [10, 10]},
+    [[1, 2]],
+    [[1, 2, 3, 4, 5]],
+    "x",
+]
+
+
 def test_outlines_are_not_read(tmp_path) -> None:
-    huge = {"counts": [2**62], "size": [10**6, 10**6]}
-    scenes = read_annotations(truth_file(tmp_path, [annotation(1, segmentation=huge)]), by="folders")
-    assert len(scenes.boxes) == 1
+    listed = [annotation(number, segmentation=each) for number, each in enumerate(OUTLINES, 1)]
+    scenes = read_annotations(truth_file(tmp_path, listed), by="folders")
+    assert (len(scenes.boxes), len(scenes.rejected)) == (len(OUTLINES), 0)
+
+
+def test_numbers_of_thousands_of_digits_are_refused(tmp_path) -> None:
+    index = read_index(truth_file(tmp_path), by="folders")
+    text = json.dumps([result()]).replace("0.5", "9" * 5000)
+    with pytest.raises(InputError, match="4300 digits"):
+        read_results(results_file(tmp_path, text), index)
 
 
 @pytest.fixture(scope="module")
