@@ -74,6 +74,10 @@ def kept(runs: list[Path]) -> pl.DataFrame:
         parts.append(wide.with_columns(pl.when(alone).then(None).otherwise(pl.col(ends)).name.keep()))
     key = ["task", "config", "recipe", "digest", "run"]
     joined = pl.concat(parts, how="diagonal_relaxed").unique(key, keep="last")
+    if KEPT.exists():  # a model that was fitted before does not tell what it took
+        before = pl.read_csv(KEPT).select(*key, pl.col("cpu_s").alias("before_s"))
+        joined = joined.join(before, on=key, how="left").with_columns(pl.coalesce("cpu_s", "before_s"))
+        joined = joined.drop("before_s")
     return joined.with_columns(pl.selectors.float().round(4)).sort(key)
 
 

@@ -134,6 +134,12 @@ def test_models_on_hand_features_have_recipes_too(
     (model,) = done.data["models"]
     assert model["inputs"] == "boxes"
     assert set(model["runs"]) == {"seed 0", "mean"}
+    took = pl.read_parquet(tmp_path / "results.parquet")["cpu_s"]
+    for path in tmp_path.rglob("results.parquet"):
+        path.unlink()
+    assert roadaware("train", recipes["trees"], "--out", tmp_path).code == 0
+    assert took.null_count() == 0
+    assert pl.read_parquet(tmp_path / "results.parquet")["cpu_s"].equals(took)
     done = roadaware("train", recipes["trees"], "--out", tmp_path, "--set", "network.inputs=[boxes]")
     assert done.code == 1
     assert "its features are its own" in done.err

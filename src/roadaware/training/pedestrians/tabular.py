@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +10,13 @@ from pathlib import Path
 from roadaware.errors import UsageError
 from roadaware.models import MODELS, model_class
 from roadaware.models.crossing.tabular import TabularModel
+from roadaware.scenes.disk import atomic_write
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.pedestrians import fit, predict
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
-from roadaware.training.pedestrians.run import claim
+from roadaware.training.pedestrians.results import facts_of_fit
+from roadaware.training.pedestrians.run import FACTS, claim
 
 MODEL = "model.npz"
 
@@ -25,7 +28,7 @@ class TabularFit:
     Args:
         model: as fitted.
         predictions: of the split that was asked for.
-        cpu_s: of one core that fitting took; None where it was fitted before.
+        cpu_s: of one core that fitting took; None where it was fitted before and nobody wrote it down.
         validation: its score on validation, by its own criterion.
     """
 
@@ -71,14 +74,16 @@ def fitted(recipe: PedestrianRecipe, cut: Scenes, folder: Path, split: str = "te
     """
     _check(recipe)
     claim(recipe, folder)
-    path, cpu_s = folder / f"seed-{recipe.seeds[0]}" / MODEL, None
+    path = folder / f"seed-{recipe.seeds[0]}" / MODEL
     if path.exists():
         model = model_class(recipe.network.name).open(path)
+        cpu_s = facts_of_fit(path.with_name(FACTS)).get("cpu_s")
     else:
         started = time.process_time()
         model = fit(cut, recipe.task, recipe.network.name, **recipe.network.fields)
         cpu_s = time.process_time() - started
         path.parent.mkdir(parents=True, exist_ok=True)
+        atomic_write(path.with_name(FACTS), (json.dumps({"cpu_s": cpu_s}) + "\n").encode())
         model.save(path)
     best = max(trial.score for trial in model.fitted.trials)
     return TabularFit(model, predict(model, cut, split), cpu_s, best)
