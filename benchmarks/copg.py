@@ -1,7 +1,9 @@
-"""Proposals of corner cases: CPU milliseconds of each step on one sweep beside scikit-learn, and memory."""
+"""Proposals of corner cases: CPU milliseconds of each step beside scikit-learn, whole sets, and memory."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,19 +21,27 @@ from roadaware.corner_cases.layouts import layout_of
 from roadaware.corner_cases.opening import Captures
 from roadaware.corner_cases.points import check, checked_points
 from roadaware.corner_cases.range_image import fill, locate
+from roadaware.corner_cases.running import Order, run
 from roadaware.scenes.readers import read
 
 _Row = tuple[str, str, str]
 _TIMES = 15
 _RINGS, _COLUMNS = 64, 1900
 _PICTURES = 10_000
+_SET, _SWEEPS = 256, 8
+_STEPS_BAR = "range image ≤ 10, ground ≤ 8, labelling ≤ 2, whole geometry ≤ 25 ms"
+_CALIBRATION = """P2: 720 0 620 0 0 720 180 0 0 0 1 0
+R0_rect: 1 0 0 0 1 0 0 0 1
+Tr_velo_to_cam: 0 -1 0 0 0 0 -1 0 1 0 0 0
+Tr_imu_to_velo: 1 0 0 0 0 1 0 0 0 0 1 0
+"""
 
 
-def made_up_sweep(seed: int = 0) -> Capture:
-    """About 120,000 returns of a street: ground, two walls, and a hundred boxes."""
+def made_up_sweep(seed: int = 0, rings: int = _RINGS, columns: int = _COLUMNS) -> Capture:
+    """About 120,000 returns of a street: ground, two walls, and a hundred boxes; fewer with fewer rings."""
     rng = np.random.default_rng(seed)
-    up = np.radians(np.linspace(2, -24.5, _RINGS))[:, None]
-    around = (2 * np.pi * (np.arange(_COLUMNS) + 0.3) / _COLUMNS)[None]
+    up = np.radians(np.linspace(2, -24.5, rings))[:, None]
+    around = (2 * np.pi * (np.arange(columns) + 0.3) / columns)[None]
     rays = np.stack(
         np.broadcast_arrays(np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)), -1
     )
@@ -47,21 +57,50 @@ def made_up_sweep(seed: int = 0) -> Capture:
     points = (rays * (ranges + rng.normal(0, 0.02, ranges.shape))[..., None])[ranges < 120]
     lens = np.array([[720.0, 0, 620], [0, 720, 180], [0, 0, 1]])
     pose = np.array([[0.0, -1, 0, 0], [0, 0, -1, 0], [1, 0, 0, 0], [0, 0, 0, 1]])
-    layout = f"{_RINGS} rings x {_COLUMNS} columns"
+    layout = f"{rings} rings x {columns} columns"
     return Capture(points.astype(np.float32), Camera(lens, pose, 1242, 375), layout=layout)
+
+
+def made_up_set(root: Path, pictures: int, rings: int = _RINGS, columns: int = _COLUMNS) -> Path:
+    """A set in KITTI's layout of which a few files are linked again and again.
+
+    Args:
+        root: where to.
+        pictures: how many.
+        rings: of the sweeps.
+        columns: of the sweeps.
+    """
+    from PIL import Image
+
+    kinds = {"velodyne": ".bin", "image_2": ".png", "calib": ".txt"}
+    folders = {kind: root / "training" / kind for kind in kinds}
+    for folder in folders.values():
+        folder.mkdir(parents=True)
+    for number in range(pictures):
+        files = {kind: folders[kind] / f"{number:06d}{suffix}" for kind, suffix in kinds.items()}
+        if number >= _SWEEPS:
+            for file in files.values():
+                os.link(file.with_stem(f"{number % _SWEEPS:06d}"), file)
+            continue
+        points = made_up_sweep(number, rings, columns).points
+        rows = np.column_stack([points, np.zeros(len(points))]).astype("<f4")
+        files["velodyne"].write_bytes(rows.tobytes())
+        files["calib"].write_text(_CALIBRATION)
+        Image.new("RGB", (1242, 375)).save(files["image_2"])
+    return root
 
 
 def copg_steps() -> _Row:
     """The steps on a made-up sweep of 120,000 returns whose rings are recovered."""
     capture = made_up_sweep()
-    return f"proposals, made-up sweep of {len(capture.points):,} returns", "–", _told(_steps(capture))
+    return f"proposals, made-up sweep of {len(capture.points):,} returns", _STEPS_BAR, _told(_steps(capture))
 
 
 def copg_steps_on_kitti(data: Path) -> _Row:
     """The steps on the real sweep of KITTI 000002."""
     captures = Captures(read("kitti", data / "kitti", cache=False), data / "kitti")
     capture = captures.open(captures.moments[-1])
-    return f"proposals, KITTI sweep of {len(capture.points):,} returns", "–", _told(_steps(capture))
+    return f"proposals, KITTI sweep of {len(capture.points):,} returns", _STEPS_BAR, _told(_steps(capture))
 
 
 def copg_peers() -> _Row:
@@ -102,12 +141,51 @@ assert late - early < 20_000, (early, late)
     rate = _PICTURES / cost.seconds
     return (
         f"proposals for {_PICTURES:,} pictures",
-        "–",
+        "grows by ≤ 20 MB after the first tenth",
         f"{rate:,.0f} a second, {cost.peak_mb or 0:,.0f} MB, flat",
     )
 
 
-BENCHMARKS: tuple[Callable[[], _Row], ...] = (copg_steps, copg_peers, copg_many)
+def copg_set() -> _Row:
+    """A set of real size through reader, opening, proposals and writing, by one process and by two."""
+    told = []
+    with tempfile.TemporaryDirectory() as folder:
+        root = made_up_set(Path(folder) / "set", _SET)
+        for processes in (1, 2):
+            started = time.perf_counter()
+            _, tally = run(Order("kitti", str(root)), Path(folder) / str(processes), processes=processes)
+            wall = _SET / (time.perf_counter() - started)
+            told.append(f"{processes} process{'es' * (processes > 1)} {wall:,.1f} a second")
+            told.append(f"{_SET / tally.seconds:,.1f} a CPU second")
+    return f"proposals for a set of {_SET} pictures, start and compilation included", "–", ", ".join(told)
+
+
+def copg_set_many() -> _Row:
+    """Memory of one process over a set of ten thousand pictures, from its reader to what is written."""
+    code = f"""
+import tempfile
+from pathlib import Path
+import psutil
+from benchmarks.copg import made_up_set
+from roadaware.corner_cases.running import Order, run
+held = {{}}
+def shown(done, total):
+    held[10 * done // total] = psutil.Process().memory_info().rss / 1e6
+with tempfile.TemporaryDirectory() as folder:
+    root = made_up_set(Path(folder) / "set", {_PICTURES}, 16, 400)
+    run(Order("kitti", str(root)), Path(folder) / "out", progress=shown)
+print({{tenth: round(mb) for tenth, mb in held.items()}})
+assert held[10] - held[1] < 50, held
+"""
+    cost = python(code)
+    return (
+        f"proposals for a set of {_PICTURES:,} pictures with sweeps of 5,000 returns",
+        "grows by ≤ 50 MB after the first tenth",
+        f"{_PICTURES / cost.seconds:,.0f} a second, at most {cost.peak_mb or 0:,.0f} MB",
+    )
+
+
+BENCHMARKS: tuple[Callable[[], _Row], ...] = (copg_steps, copg_peers, copg_many, copg_set, copg_set_many)
 ON_DATA: tuple[Callable[[Path], _Row], ...] = (copg_steps_on_kitti,)
 
 
