@@ -15,6 +15,7 @@ from cyclopts import App, CycloptsError
 
 from roadaware import __version__
 from roadaware.cli import console, output
+from roadaware.cli.ablate import ablate
 from roadaware.cli.apart import check_apart
 from roadaware.cli.audit import audit
 from roadaware.cli.baseline import baseline
@@ -31,10 +32,13 @@ from roadaware.cli.interrupts import Terminated, end_children, interruptible
 from roadaware.cli.link import link
 from roadaware.cli.options import USUAL, Common, Outcome
 from roadaware.cli.predict import predict
+from roadaware.cli.prelabel import prelabel
 from roadaware.cli.propose import propose
 from roadaware.cli.read import read
 from roadaware.cli.report import report
 from roadaware.cli.reproduce import reproduce
+from roadaware.cli.rescore import rescore
+from roadaware.cli.segment import segment
 from roadaware.cli.simulate import simulate
 from roadaware.cli.stats import stats
 from roadaware.cli.text import paragraphs
@@ -73,7 +77,11 @@ _COMMANDS: tuple[Callable[..., Any] | App, ...] = (
     train,
     predict,
     watch,
+    segment,
     propose,
+    prelabel,
+    rescore,
+    ablate,
     export,
     link,
     evaluate,

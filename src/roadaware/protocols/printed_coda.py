@@ -1,8 +1,8 @@
 """What the paper on CODA prints: Tables 1 to 3 and 8 to 10 as long tables, doubtful numbers marked.
 
 They lie in `data` as they are printed, one csv each, in per cent; `coda_notes.csv` says which numbers are
-doubtful and why, `*` standing for every row or column. Table 4 (few-shot detectors) and Tables 5 to 7 (knobs
-of the proposals) are not here.
+doubtful and why, `*` standing for every row or column. Tables 5 to 7 (knobs of the proposals) are in
+`printed_copg`; Table 4 (few-shot detectors) is not here.
 
 Source: Li et al., CODA: A Real-World Road Corner Case Dataset for Object Detection in Autonomous Driving,
 ECCV 2022 (arXiv:2203.07724): Table 1 in section 3, Table 2 in 5, Table 3 in 6, Tables 8 to 10 in appendix D.

@@ -1,0 +1,210 @@
+"""`roadaware ablate`: what turning each knob of the proposals does, beside what is printed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from roadaware.cli import console, output
+from roadaware.cli.options import USUAL, Common, Draws, Outcome, Seed, Several, between
+from roadaware.cli.propose import DatasetKind, ordered
+from roadaware.errors import UsageError
+
+if TYPE_CHECKING:
+    from roadaware.corner_cases.running import Order
+    from roadaware.protocols.copg_ablation import GridFound
+    from roadaware.protocols.copg_grid import Cell
+    from roadaware.protocols.copg_scores import Score
+    from roadaware.scenes.tables import Scenes
+
+_DIR = "A dataset with sweeps and calibration: made-up scenes, or KITTI, nuScenes, ONCE."
+_OUT = "Where results go: a new or empty folder, or one of the same command, which is continued."
+_READER = "Which dataset it is; seen from its files unless told."
+_GRID = (
+    "NAME=V1,V2: knobs and values instead of those of the paper's Tables 5 to 7, such as theta_deg=4,8; "
+    "several may follow. A configuration's own value is always among them."
+)
+_CONFIG = "Whose knobs are turned: default, reference or both."
+_SEMANTICS = (
+    "What pixels show: `truth` or `erring` of made-up scenes, or a folder of masks, as for `propose`."
+)
+_DETECTIONS = "Common objects: `truth` or `erring` of made-up scenes, or saved predictions, as for `propose`."
+_TRUTH = "What proposals are judged against; the set's own boxes, where they say which are corner cases."
+_SPLIT = "Only the videos of this split."
+_PROCESSES = "Parts at a time; 0 for as many as there are cores."
+CSV, JSON, SVG, PNG = "knobs.csv", "knobs.json", "knobs.svg", "knobs.png"
+
+
+def ablate(
+    dataset: Annotated[Path, Parameter(help=_DIR)],
+    /,
+    *,
+    out: Annotated[Path, Parameter(name=["--out", "-o", "--output"], help=_OUT)],
+    grid: Annotated[tuple[str, ...], Parameter(help=_GRID), Several] = (),
+    config: Annotated[tuple[Literal["default", "reference"], ...], Parameter(help=_CONFIG), Several] = (
+        "default",
+        "reference",
+    ),
+    reader: Annotated[DatasetKind | None, Parameter(help=_READER)] = None,
+    split: Annotated[str | None, Parameter(help=_SPLIT)] = None,
+    semantics: Annotated[str | None, Parameter(help=_SEMANTICS)] = None,
+    detections: Annotated[str | None, Parameter(help=_DETECTIONS)] = None,
+    truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
+    draws: Draws = 1000,
+    seed: Seed = 0,
+    processes: Annotated[int, Parameter(help=_PROCESSES, validator=between(0, 256))] = 1,
+    common: Common = USUAL,
+) -> Outcome:
+    """Turn the knobs of the proposals one at a time: AP, AR, proposals and pictures with one, with intervals.
+
+    The tables of the paper's appendix B, on your set, beside the printed rows. What a knob does not change
+    is not done again: a step runs once for each picture and each value of the knobs that it depends on.
+    Interrupted, the same command goes on where it was. A picture with a broken sweep is counted and left out.
+
+    For example:
+
+        roadaware ablate runs/made-up --semantics erring --detections erring --out runs/knobs
+
+        roadaware ablate runs/made-up --config default --grid theta_deg=4,8,12 standing_m=0,1 \\
+            --out runs/few
+    """
+    from roadaware.analysis.copg_tables import knob_table
+    from roadaware.protocols.copg_ablation import GridOrder, run_grid
+    from roadaware.protocols.copg_grid import GRID, cells, variants_of
+
+    rows, left_out = cells(
+        tuple(dict.fromkeys(config)),
+        asked(grid) if grid else GRID,
+        semantics=semantics is not None,
+        detections=detections is not None,
+    )
+    variants, places = variants_of(rows)
+    order = ordered(dataset, reader, split, semantics, detections)
+    judged = _truth(order, truth)
+    with console.progress("proposing") as shown:
+        found = run_grid(
+            GridOrder(order, variants),
+            out,
+            processes=processes or len(os.sched_getaffinity(0)),
+            progress=shown,
+        )
+    scores = _scores(found, judged, draws, seed)
+    table = knob_table(rows, places, found, scores)
+    data = _data(table, found, judged, left_out, {"draws": draws, "seed": seed})
+    _write(out, table, data)
+    return Outcome(_text(table, found, left_out, judged, rows), data)
+
+
+def asked(grid: tuple[str, ...]) -> dict[str, tuple[Any, ...]]:
+    """Knob to values, of what stands behind `--grid`.
+
+    Args:
+        grid: such as `theta_deg=4,8`.
+
+    Raises:
+        UsageError: if it is no such list, or names a knob twice.
+    """
+    import json
+
+    found: dict[str, tuple[Any, ...]] = {}
+    for each in grid:
+        name, given, values = each.partition("=")
+        if not given or not values:
+            raise UsageError(f"--grid is NAME=V1,V2, such as theta_deg=4,8; not {each!r}")
+        if name in found:
+            raise UsageError(f"--grid names {name} twice; list all its values once")
+        read = []
+        for value in values.split(","):
+            try:
+                read.append(json.loads(value))
+            except ValueError:
+                read.append(value)
+        found[name] = tuple(read)
+    return found
+
+
+def _truth(order: Order, path: Path | None) -> Scenes | None:
+    """What proposals are judged against; None where nothing says which objects are corner cases."""
+    from roadaware.cli.corner_inputs import open_truth
+    from roadaware.corner_cases.running import held_by
+
+    if path is not None:
+        return open_truth(path, None)
+    scenes = held_by(order).scenes
+    boxes = scenes.boxes
+    told = "corner_case" in boxes.columns and boxes["corner_case"].any()
+    return scenes if told else None
+
+
+def _scores(found: GridFound, truth: Scenes | None, draws: int, seed: int) -> list[Score] | None:
+    from roadaware.protocols.copg_scores import score_of, states_of
+
+    if truth is None:
+        return None
+    states = states_of(found.proposals, truth)
+    scores = []
+    with console.progress("judging") as shown:
+        for number, state in enumerate(states):
+            shown(number, len(states))
+            scores.append(score_of(state, draws, seed))
+        shown(len(states), len(states))
+    return scores
+
+
+def _data(
+    table: Any, found: GridFound, truth: Scenes | None, left_out: list[str], how: dict[str, int]
+) -> dict[str, Any]:
+    return {
+        "rows": table.to_dicts(),
+        "pictures": found.pictures,
+        "judged": truth is not None,
+        **how,
+        "knobs_left_out": left_out,
+        "skipped": found.skipped,
+        "runs_of_steps": found.runs,
+        "made": found.made,
+        "seconds": found.seconds,
+    }
+
+
+def _write(out: Path, table: Any, data: dict[str, Any]) -> None:
+    from roadaware.reports.ablation import knobs_picture
+    from roadaware.scenes.disk import atomic_write
+
+    picture = knobs_picture(table)
+    output.write_text(out / CSV, table.write_csv())
+    output.write_text(out / JSON, output.json_text(data))
+    output.write_text(out / SVG, picture.svg() + "\n")
+    atomic_write(out / PNG, picture.png())
+    console.note(f"wrote {out / CSV}, {JSON}, {SVG} and {PNG}")
+
+
+def _text(table: Any, found: GridFound, left_out: list[str], truth: Scenes | None, rows: list[Cell]) -> str:
+    from roadaware.cli import text
+    from roadaware.cli.ablate_text import knob_tables
+
+    lines = [
+        f"{found.pictures:,} pictures with a sweep; AP, AR in fractions, * is the configuration as it is"
+    ]
+    lines += knob_tables(table)
+    if truth is None:
+        lines.append("AP and AR are unknown: nothing says which objects are corner cases (see --truth)")
+    lines += [f"left out: {text.cell(each)}" for each in left_out]
+    if found.skipped:
+        total = sum(found.skipped.values())
+        lines.append(f"{total:,} pictures without proposals because of this:")
+        lines.append(
+            text.bullets(f"{count:,}: {text.cell(reason)}" for reason, count in found.skipped.items())
+        )
+    if found.made and found.seconds:
+        rate = found.made * len(rows) / found.seconds
+        lines.append(f"{rate:,.0f} rows of a picture per CPU second; {_runs(found)}")
+    return "\n\n".join(lines)
+
+
+def _runs(found: GridFound) -> str:
+    """How many times each step was run, all parts together."""
+    return "runs of steps: " + ", ".join(f"{step} {count:,}" for step, count in found.runs.items())

@@ -1,0 +1,59 @@
+"""The tables of `roadaware ablate`, one for each configuration and knob."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from roadaware.cli.text import interval, number, table
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_DOUBTFUL = "?"
+
+
+def knob_tables(rows: pl.DataFrame) -> list[str]:
+    """One table for each configuration and knob, in their order; doubtful printed numbers are marked.
+
+    Args:
+        rows: of `analysis.copg_tables.knob_table`.
+    """
+    judged = bool(rows["ar"].count())
+    found = []
+    for (config, knob), part in rows.group_by("config", "knob", maintain_order=True):
+        printed = bool(part["printed_ar"].count())
+        header = [f"{config}: {knob}"]
+        header += ["AP", "95 %", "AR", "95 %", "AR over *", "95 %", "AR50", "AR30"] if judged else []
+        header += ["proposals", "pictures"]
+        header += ["printed AP", "AR", "proposals", "scenes"] if printed else []
+        lines = [_line(row, judged=judged, printed=printed) for row in part.iter_rows(named=True)]
+        found.append(table(header, lines))
+    doubts = rows.drop_nulls("doubt").unique("doubt", maintain_order=True)
+    found += [f"{_DOUBTFUL} {row['knob']} {row['value']}: {row['doubt']}" for row in doubts.to_dicts()]
+    return found
+
+
+def _line(row: Mapping[str, Any], *, judged: bool, printed: bool) -> list[str]:
+    cells = [f"{row['value']}{' *' if row['unchanged'] else ''}"]
+    if judged:
+        for name in ("ap", "ar"):
+            cells += [number(row[name]), interval(row[f"{name}_low"], row[f"{name}_high"])]
+        gain = row["ar_gain"]
+        cells.append("-" if gain is None else f"{gain:+.3f}")
+        cells.append(_signed(row["ar_gain_low"], row["ar_gain_high"]))
+        cells += [number(row["ar50"]), number(row["ar30"])]
+    cells += [f"{row['proposals']:,}", f"{row['pictures']:,}"]
+    if printed:
+        doubt = _DOUBTFUL if row["doubt"] else ""
+        cells += [number(row["printed_ap"]), number(row["printed_ar"])]
+        cells += [_count(row["printed_proposals"]) + doubt, _count(row["printed_scenes"])]
+    return cells
+
+
+def _signed(low: float | None, high: float | None) -> str:
+    return "-" if low is None or high is None else f"[{low:+.3f}, {high:+.3f}]"
+
+
+def _count(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
