@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from roadaware.analysis.verdicts import Paired, Verdict, check_draws, verdict_of
 from roadaware.config import to_dict
-from roadaware.errors import InputError, UsageError
+from roadaware.errors import InputError
 from roadaware.metrics.pedestrian_core import UNITS
 from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, core_of, lower_is_better
 from roadaware.statistics.bootstrap import Interval, percentile_interval
-
-Verdict = Literal["better", "worse", "not different", "undefined", "no interval"]
 
 _COLUMNS: dict[str, Any] = {
     "metric": pl.String,
@@ -33,7 +32,7 @@ _COLUMNS: dict[str, Any] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Paired):
     """The paired difference of two models in every metric.
 
     Args:
@@ -41,29 +40,8 @@ class Comparison:
             the ends of its 95 % intervals over pedestrians and over videos, and in words what each says of
             A (`verdict_pedestrian`, `verdict_video`) and what both say (`verdict`): `better`, `worse`,
             `not different` (0 is inside), `undefined` (a value is missing), `no interval`.
-        names: what A and B are called.
-        config: the configuration that both were judged with, as plain data.
-        draws: resamples made.
-        seed: of the resamples.
+        names, config, draws, seed: see `Paired`.
     """
-
-    table: pl.DataFrame
-    names: tuple[str, str]
-    config: dict[str, Any]
-    draws: int
-    seed: int
-
-    def verdict(self, metric: str) -> Verdict:
-        """What both intervals say of A in this metric.
-
-        Raises:
-            UsageError: if there is no such metric.
-        """
-        found = self.table.filter(pl.col("metric") == metric)
-        if found.is_empty():
-            raise UsageError(f"no metric '{metric}'; there are {', '.join(self.table['metric'])}")
-        verdict: Verdict = found["verdict"][0]
-        return verdict
 
     def lines(self) -> list[str]:
         """One sentence per metric."""
@@ -104,8 +82,7 @@ def compare(
     >>> compare(right, wrong, PedestrianConfig.default("action"), draws=200).lines()[0]
     'accuracy: A is better than B, 1.000 against 0.000, difference +1.000 [+1.000, +1.000] by pedestrian'
     """
-    if draws < 1:
-        raise UsageError(f"a comparison needs at least 1 draw, not {draws}")
+    check_draws(draws)
     _check_same_samples(a, b)
     one, two = core_of(a, config), core_of(b, config)
     value_a, value_b = one.values(one.once()), two.values(two.once())
@@ -161,22 +138,12 @@ def _row(metric: str, a: float, b: float, intervals: dict[str, Interval | None])
         given = interval if row["difference"] is not None else None
         row[f"low_{unit}"] = given.low if given else None
         row[f"high_{unit}"] = given.high if given else None
-        row[f"verdict_{unit}"] = None if interval is None else _judged(given, lower)
-        if row[f"verdict_{unit}"] is not None:
-            verdicts.append(row[f"verdict_{unit}"])
+        row[f"verdict_{unit}"] = None
+        if interval is not None:
+            verdicts.append(verdict_of(given, lower_is_better=lower) if given is not None else "undefined")
+            row[f"verdict_{unit}"] = verdicts[-1]
     row["verdict"] = _joint(verdicts)
     return row
-
-
-def _judged(interval: Interval | None, lower: bool) -> Verdict:
-    """What one interval of A - B says of A."""
-    if interval is None:
-        return "undefined"
-    if interval.low is None:
-        return "no interval"
-    if not interval.excludes_zero:
-        return "not different"
-    return "better" if (interval.low > 0) != lower else "worse"
 
 
 def _joint(verdicts: list[Verdict]) -> Verdict:

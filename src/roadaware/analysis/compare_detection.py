@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from roadaware.analysis.compare import Verdict
+from roadaware.analysis.verdicts import BY_VIDEO, Paired, check_draws, row_by_video
 from roadaware.config import to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.matches import Matches
 from roadaware.metrics.detection.summary import AV_ACTION, Asked, Measured, measured
 from roadaware.metrics.detection.thresholds import RANGE, thresholds
-from roadaware.statistics.bootstrap import Interval, percentile_interval
+from roadaware.statistics.bootstrap import percentile_interval
 
 _COLUMNS: dict[str, Any] = {
     "metric": pl.String,
@@ -25,19 +25,14 @@ _COLUMNS: dict[str, Any] = {
     "threshold": pl.String,
     "kind": pl.String,
     "label": pl.String,
-    "a": pl.Float64,
-    "b": pl.Float64,
-    "difference": pl.Float64,
-    "low_video": pl.Float64,
-    "high_video": pl.Float64,
-    "verdict": pl.String,
+    **BY_VIDEO,
 }
 _KEPT_OF_RANGE = (0.5, 0.75)
 """Of the ten thresholds of the range, those that are looked at by themselves as well."""
 
 
 @dataclass(frozen=True, eq=False)
-class DetectionComparison:
+class DetectionComparison(Paired):
     """The paired difference of two models in every metric of road events.
 
     Args:
@@ -45,34 +40,13 @@ class DetectionComparison:
             means), the values `a` and `b`, `difference` (a - b), the ends of its 95 % interval over videos,
             and what that says of A (`verdict`): `better`, `worse`, `not different` (0 is inside),
             `undefined` (a value is missing), `no interval`.
-        names: what A and B are called.
+        names, draws, seed: see `Paired`.
         config: the configuration that A was judged with, as plain data; B was judged with the same but for
             `differs`.
-        draws: resamples made.
-        seed: of the resamples.
         differs: field of the configuration to its values for A and B, where they differ.
     """
 
-    table: pl.DataFrame
-    names: tuple[str, str]
-    config: dict[str, Any]
-    draws: int
-    seed: int
     differs: dict[str, tuple[Any, Any]] = field(default_factory=dict)
-
-    def verdict(self, metric: str) -> Verdict:
-        """What the interval says of A in this metric.
-
-        Raises:
-            UsageError: if there is no such metric.
-        """
-        found = self.table.filter(pl.col("metric") == metric)
-        if found.is_empty():
-            raise UsageError(
-                f"no metric '{metric}'; there are {', '.join(self.table['metric'].head(20))}, ..."
-            )
-        verdict: Verdict = found["verdict"][0]
-        return verdict
 
 
 def compare(
@@ -104,8 +78,7 @@ def compare(
         InputError: if the two were not judged on the same truth, or share no level and threshold.
         UsageError: if `draws` is below 1, or the configs differ in more than composite scores.
     """
-    if draws < 1:
-        raise UsageError(f"a comparison needs at least 1 draw, not {draws}")
+    check_draws(draws)
     differs = _differing(config, config_b or config, names)
     rows = [
         row for level in a if level in b for row in _level(level, a[level], b[level], config, draws, seed)
@@ -185,29 +158,13 @@ def _check_same_truth(level: str, a: Matches, b: Matches) -> None:
 
 
 def _row(one: Measured, two: Measured) -> dict[str, Any]:
-    difference = one.value - two.value
-    defined = not np.isnan(difference)
     interval = None
-    if defined and one.drawn is not None and two.drawn is not None:
+    if one.drawn is not None and two.drawn is not None and not np.isnan(one.value - two.value):
         interval = percentile_interval(one.drawn - two.drawn)
     return {
         "metric": one.metric,
         "threshold": one.threshold or None,
         "kind": one.kind,
         "label": one.label,
-        "a": None if np.isnan(one.value) else one.value,
-        "b": None if np.isnan(two.value) else two.value,
-        "difference": difference if defined else None,
-        "low_video": interval.low if interval else None,
-        "high_video": interval.high if interval else None,
-        "verdict": _judged(interval) if defined else "undefined",
+        **row_by_video(one.value, two.value, interval),
     }
-
-
-def _judged(interval: Interval | None) -> Verdict:
-    """What the interval of A - B says of A; higher is better in every metric."""
-    if interval is None or interval.low is None:
-        return "no interval"
-    if not interval.excludes_zero:
-        return "not different"
-    return "better" if interval.low > 0 else "worse"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from roadaware.analysis.compare import Verdict
+from roadaware.analysis.verdicts import BY_VIDEO, Paired, check_draws, row_by_video
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.judged import Floats, Judged, Measured
 from roadaware.statistics.bootstrap import Interval, multiplicities, percentile_interval
@@ -20,17 +20,12 @@ _BESIDE = ("per_frame_capacity",)
 _COLUMNS: dict[str, Any] = {
     "metric": pl.String,
     "label": pl.String,
-    "a": pl.Float64,
-    "b": pl.Float64,
-    "difference": pl.Float64,
-    "low_video": pl.Float64,
-    "high_video": pl.Float64,
-    "verdict": pl.String,
+    **BY_VIDEO,
 }
 
 
 @dataclass(frozen=True, eq=False)
-class SceneComparison:
+class SceneComparison(Paired):
     """The paired difference of two models in every metric of a task.
 
     Args:
@@ -38,38 +33,16 @@ class SceneComparison:
             whole), the values `a` and `b`, `difference` (a - b), the ends of its 95 % interval over videos,
             and what that says of A (`verdict`): `better`, `worse`, `not different` (0 is inside),
             `undefined` (a value is missing), `no interval`.
-        names: what A and B are called.
-        config: the configuration that both were judged with, as plain data.
-        draws: resamples made.
-        seed: of the resamples.
+        names, config, draws, seed: see `Paired`.
         baselines: name of a trivial answer to its metrics; the same for both, whose truth is one.
     """
 
-    table: pl.DataFrame
-    names: tuple[str, str]
-    config: dict[str, Any]
-    draws: int
-    seed: int
     baselines: dict[str, dict[str, float | None]] = field(default_factory=dict)
 
     @property
     def beside(self) -> dict[str, Any]:
         """What of the configuration belongs beside every number: the capacity of a frame."""
         return {name: self.config[name] for name in _BESIDE if name in self.config}
-
-    def verdict(self, metric: str) -> Verdict:
-        """What the interval says of A in this metric.
-
-        Raises:
-            UsageError: if there is no such metric.
-        """
-        found = self.table.filter(pl.col("metric") == metric)
-        if found.is_empty():
-            raise UsageError(
-                f"no metric '{metric}'; there are {', '.join(self.table['metric'].head(20))}, ..."
-            )
-        verdict: Verdict = found["verdict"][0]
-        return verdict
 
 
 def compare(
@@ -100,8 +73,7 @@ def compare(
         InputError: if the two were judged on different videos.
         UsageError: if `draws` is below 1, or the two are of different tasks.
     """
-    if draws < 1:
-        raise UsageError(f"a comparison needs at least 1 draw, not {draws}")
+    check_draws(draws)
     if type(a) is not type(b):
         raise UsageError(f"{names[0]} and {names[1]} are runs of different tasks; compare two of a kind")
     videos = _together(a, b, names)
@@ -155,26 +127,8 @@ def _rows(a: Judged, b: Judged, videos: tuple[str, ...], draws: int, seed: int) 
 
 
 def _row(one: Measured, two: Measured, interval: Interval | None) -> dict[str, Any]:
-    first, second = float(one.values[0]), float(two.values[0])
-    difference = first - second
-    defined = not np.isnan(difference)
-    held = interval if defined else None
     return {
         "metric": one.metric if one.label is None else f"{one.metric}:{one.label}",
         "label": one.label,
-        "a": None if np.isnan(first) else first,
-        "b": None if np.isnan(second) else second,
-        "difference": difference if defined else None,
-        "low_video": held.low if held else None,
-        "high_video": held.high if held else None,
-        "verdict": _judged(held) if defined else "undefined",
+        **row_by_video(float(one.values[0]), float(two.values[0]), interval),
     }
-
-
-def _judged(interval: Interval | None) -> Verdict:
-    """What the interval of A - B says of A; higher is better in every metric."""
-    if interval is None or interval.low is None:
-        return "no interval"
-    if not interval.excludes_zero:
-        return "not different"
-    return "better" if interval.low > 0 else "worse"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from cyclopts import Parameter
 
@@ -22,7 +23,10 @@ from roadaware.cli.options import (
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
+    from roadaware.analysis.verdicts import Paired
     from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores
+
+Compared = TypeVar("Compared", bound="Paired")
 
 _CONFIG = "How csv files are judged, `default` unless said; run folders bring their own."
 
@@ -55,7 +59,7 @@ def compare(
         roadaware compare runs/mine runs/theirs --html difference.html
     """
     from roadaware.analysis.compare import compare as paired
-    from roadaware.cli.output import check_file, write_text
+    from roadaware.cli.output import check_file
     from roadaware.cli.pages import comparison_page
     from roadaware.cli.tables import comparison_text
 
@@ -77,10 +81,7 @@ def compare(
     names = _names(a, b)
     with console.working("resampling"):
         found = paired(one, two, chosen, draws=draws, seed=seed, names=names)
-    if html is not None:
-        write_text(html, comparison_page(found))
-        console.note(f"wrote {html}")
-    return Outcome(comparison_text(found), comparison_data(found))
+    return _told(found, html, comparison_page, comparison_text)
 
 
 def _events(a: Path, b: Path, draws: int, seed: int, html: Path | None) -> Outcome:
@@ -89,7 +90,6 @@ def _events(a: Path, b: Path, draws: int, seed: int, html: Path | None) -> Outco
     from roadaware.cli import event_runs
     from roadaware.cli.event_pages import comparison_page
     from roadaware.cli.event_tables import comparison_text
-    from roadaware.cli.output import write_text
 
     first, second = event_runs.load(a), event_runs.load(b)
     with console.working("resampling"):
@@ -104,26 +104,31 @@ def _events(a: Path, b: Path, draws: int, seed: int, html: Path | None) -> Outco
         )
     for name, (one, two) in found.differs.items():
         console.note(f"{name}: {found.names[0]} {one}, {found.names[1]} {two}")
-    if html is not None:
-        write_text(html, comparison_page(found))
-        console.note(f"wrote {html}")
-    return Outcome(comparison_text(found), comparison_data(found))
+    return _told(found, html, comparison_page, comparison_text)
 
 
 def _scenes(a: Path, b: Path, draws: int, seed: int, html: Path | None) -> Outcome:
     """Two runs of one task on scenes, from the states in their folders."""
     from roadaware.cli import scene_runs
-    from roadaware.cli.output import write_text
     from roadaware.cli.scene_pages import comparison_page
     from roadaware.cli.scene_tables import comparison_text
 
     first, second = scene_runs.load(a), scene_runs.load(b)
     with console.working("resampling"):
         found = scene_runs.compared(first, second, draws=draws, seed=seed, names=_names(a, b))
+    return _told(found, html, comparison_page, comparison_text)
+
+
+def _told(
+    found: Compared, html: Path | None, page: Callable[[Compared], str], text: Callable[[Compared], str]
+) -> Outcome:
+    """The comparison, written as a page if one was asked for."""
+    from roadaware.cli.output import write_text
+
     if html is not None:
-        write_text(html, comparison_page(found))
+        write_text(html, page(found))
         console.note(f"wrote {html}")
-    return Outcome(comparison_text(found), comparison_data(found))
+    return Outcome(text(found), comparison_data(found))
 
 
 def comparison_data(comparison: Any) -> dict[str, Any]:
