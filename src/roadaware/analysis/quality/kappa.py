@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
 def cohen_kappa(
@@ -64,27 +65,45 @@ def krippendorff_alpha(raters: Sequence[npt.ArrayLike], times: npt.ArrayLike | N
     >>> round(krippendorff_alpha([[0, 0, 1, 1], [0, 1, 1, 1]]), 4)
     0.5333
     """
+    observed, counts = disagreements(raters)
+    weight = _weights(times, len(observed))
+    return alpha_of(float(weight @ observed), weight @ counts)
+
+
+def disagreements(raters: Sequence[npt.ArrayLike]) -> tuple[Floats, Floats]:
+    """(n,) observed disagreement and (n, c) counts of the labels of each item; zeros below two labels.
+
+    They add up over items, so that alpha of any part or resample is `alpha_of` of sums.
+
+    Args:
+        raters: (n,) labels of each annotator as whole numbers, -1 where he gave none.
+    """
     table = np.array([np.asarray(labels, dtype=np.int64) for labels in raters]).T
     if not table.size or table.max() < 0:
-        return None
+        return np.zeros(len(table)), np.zeros((len(table), 1))
     counts = np.stack([(table == label).sum(axis=1) for label in range(int(table.max()) + 1)], axis=1)
-    weight = _weights(times, len(table))
-    given = counts.sum(axis=1)
-    paired = given >= 2
-    counts, given, weight = (
-        counts[paired].astype(np.float64),
-        given[paired].astype(np.float64),
-        weight[paired],
-    )
-    whole = float(weight @ given)
-    if whole == 0:
+    given = counts.sum(axis=1).astype(np.float64)
+    found = np.where((given >= 2)[:, None], counts, 0).astype(np.float64)
+    observed = np.where(given >= 2, given**2 - (found**2).sum(axis=1), 0.0)
+    shares: Floats = observed / np.maximum(given - 1.0, 1.0)
+    return shares, found
+
+
+def alpha_of(observed: float, frequencies: Floats) -> float | None:
+    """Krippendorff's alpha of sums over items.
+
+    Args:
+        observed: disagreement.
+        frequencies: (c,) of the labels.
+
+    Returns:
+        None where it is undefined: no labels, or one and the same everywhere.
+    """
+    whole = float(frequencies.sum())
+    if whole <= 1.0:
         return None
-    frequencies = weight @ counts
     expected = (whole**2 - float((frequencies**2).sum())) / (whole - 1.0)
-    if expected <= 0:
-        return None
-    observed = float(weight @ ((given**2 - (counts**2).sum(axis=1)) / (given - 1.0)))
-    return 1.0 - observed / expected
+    return 1.0 - observed / expected if expected > 0 else None
 
 
 def _weights(times: npt.ArrayLike | None, count: int) -> npt.NDArray[np.float64]:

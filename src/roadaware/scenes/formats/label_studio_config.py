@@ -63,23 +63,23 @@ def config_of(tables: Scenes | Predictions, controls: Controls, *, picture: bool
     """
     words = tables.meta.vocabularies
     over = "image" if picture else "video"
-    lines = [_tag("Image" if picture else "Video", name=over, value=f"${over}", **_rate(tables, picture))]
-    lines.append(_tag("Rectangle" if picture else "VideoRectangle", name=BOX, toName=over))
+    lines = [tag("Image" if picture else "Video", name=over, value=f"${over}", **_rate(tables, picture))]
+    lines.append(tag("Rectangle" if picture else "VideoRectangle", name=BOX, toName=over))
     for kind, name in controls.regions.items():
-        lines += _labelled("Labels", name, over, words.get(kind, ()))
+        lines += labelled("Labels", name, over, words.get(kind, ()))
     for kind, name in controls.spans.items():
-        lines += _labelled("TimelineLabels", name, over, words.get(kind, ()))
+        lines += labelled("TimelineLabels", name, over, words.get(kind, ()))
     if not tables.queries.is_empty():
-        lines.append(_tag("TextArea", name=DESCRIPTION, toName=over, perRegion="true", editable="true"))
+        lines.append(tag("TextArea", name=DESCRIPTION, toName=over, perRegion="true", editable="true"))
     events = sorted(set(categories_of(tables).values()))
     if events:
-        inner = [f"  {_tag('Choice', value=word)}" for word in events]
+        inner = [f"  {tag('Choice', value=word)}" for word in events]
         lines += [_opened("Choices", name=EVENT, toName=over), *inner, "</Choices>"]
     if not tables.sounds.is_empty() and not picture:
-        lines.append(_tag("Audio", name="audio", value=f"${over}", sync=over))
-        lines += _labelled("Labels", SOUND, "audio", words.get(SOUND, ()))
+        lines.append(tag("Audio", name="audio", value=f"${over}", sync=over))
+        lines += labelled("Labels", SOUND, "audio", words.get(SOUND, ()))
     if not tables.relations.is_empty():
-        inner = [f"  {_tag('Relation', value=word)}" for word in words.get(PREDICATE, ())]
+        inner = [f"  {tag('Relation', value=word)}" for word in words.get(PREDICATE, ())]
         lines += ["<Relations>", *inner, "</Relations>"]
     return "\n".join(["<View>", *(f"  {line}" for line in lines), "</View>", ""])
 
@@ -98,19 +98,32 @@ def _rate(tables: Scenes | Predictions, picture: bool) -> dict[str, str]:
     return {"frameRate": "$fps"} if known and not picture else {}
 
 
-def _labelled(tag: str, name: str, over: str, labels: Sequence[str]) -> list[str]:
-    """A control with its labels, each in a colour of its own."""
+def labelled(control: str, name: str, over: str, labels: Sequence[str]) -> list[str]:
+    """The lines of a control with its labels, each in a colour of its own.
+
+    Args:
+        control: its element, such as Labels.
+        name: of the control.
+        over: name of what it labels.
+        labels: in their order.
+    """
     colours = [colorsys.hls_to_rgb(n / max(len(labels), 1), 0.5, 0.7) for n in range(len(labels))]
     shades = ["#" + "".join(f"{round(255 * part):02x}" for part in colour) for colour in colours]
     inner = [
-        f"  {_tag('Label', value=label, background=shade)}"
+        f"  {tag('Label', value=label, background=shade)}"
         for label, shade in zip(labels, shades, strict=True)
     ]
-    return [_opened(tag, name=name, toName=over), *inner, f"</{tag}>"]
+    return [_opened(control, name=name, toName=over), *inner, f"</{control}>"]
 
 
-def _tag(tag: str, **attributes: str) -> str:
-    return f"{_opened(tag, **attributes)[:-1]}/>"
+def tag(element: str, **attributes: str) -> str:
+    """An element without content.
+
+    Args:
+        element: its name.
+        attributes: of it, quoted here.
+    """
+    return f"{_opened(element, **attributes)[:-1]}/>"
 
 
 def _opened(tag: str, **attributes: str) -> str:

@@ -75,6 +75,7 @@ class Annotation:
         links: in the file's order.
         texts: of the whole task, each with its identifier.
         choices: of the whole task, control to choices.
+        seconds: that it took, where the export says so.
     """
 
     author: str | None
@@ -82,6 +83,7 @@ class Annotation:
     links: list[Link] = field(default_factory=list)
     texts: list[tuple[str, str]] = field(default_factory=list)
     choices: dict[str, list[str]] = field(default_factory=dict)
+    seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ class Task:
         path: of the media, as the export has it.
         size: width and height in pixels, where the task's data or a region says so.
         annotations: in the file's order.
+        skipped: who cancelled an annotation of it, and the seconds that it took, each None where not said.
     """
 
     file: str
@@ -105,6 +108,7 @@ class Task:
     path: str
     size: tuple[int, int] | None
     annotations: tuple[Annotation, ...]
+    skipped: tuple[tuple[str | None, float | None], ...] = ()
 
 
 def tasks_of(content: Any, where: str, file: str, which: Which, findings: Findings) -> Iterator[Task]:
@@ -149,6 +153,7 @@ def _task(value: Mapping[str, Any], place: int, file: str, which: Which, finding
     video = video_name(named) if isinstance(named, str) and named else _media_name(path)
     reading = Reading(file, video or f"task {shown(clean(name), 60)}", findings)
     annotations: list[Annotation] = []
+    skipped: list[tuple[str | None, float | None]] = []
     listed = value.get(which, [])
     if not isinstance(listed, list):
         reading.refuse("annotations", f"'{which}'", f"should be a list and is {kind_of(listed)}")
@@ -156,6 +161,7 @@ def _task(value: Mapping[str, Any], place: int, file: str, which: Which, finding
     for each in listed:
         if isinstance(each, dict) and each.get("was_cancelled") is True:
             findings.left_out["annotations that were cancelled"] += 1
+            skipped.append((_author(each, which), _seconds(each)))
         elif isinstance(each, dict) and isinstance(each.get("result"), list):
             annotations.append(_annotation(each, which, reading))
         else:
@@ -164,7 +170,14 @@ def _task(value: Mapping[str, Any], place: int, file: str, which: Which, finding
     if isinstance(value.get(other), list) and value[other]:
         findings.left_out[other] += len(value[other])
     return Task(
-        file, shown(clean(name), 60), reading.video, media, path, _size(data, annotations), tuple(annotations)
+        file,
+        shown(clean(name), 60),
+        reading.video,
+        media,
+        path,
+        _size(data, annotations),
+        tuple(annotations),
+        tuple(skipped),
     )
 
 
@@ -187,7 +200,7 @@ def _media(data: Mapping[str, Any]) -> tuple[str, str]:
 
 def _annotation(value: Mapping[str, Any], which: Which, reading: Reading) -> Annotation:
     """One annotation: first what is drawn, then what is said of it."""
-    found = Annotation(_author(value, which))
+    found = Annotation(_author(value, which), seconds=_seconds(value))
     rest: list[Mapping[str, Any]] = []
     for place, result in enumerate(value["result"]):
         if not isinstance(result, dict):
@@ -228,6 +241,7 @@ def _said(result: Mapping[str, Any], found: Annotation, reading: Reading) -> Non
     if kind == "relation":
         found.links += _links(result, reading)
     elif region is not None:
+        _refuse_another_shape(result, region, reading)
         _label(result, region, reading)
         region.texts += _texts(result)
     elif kind == "textarea":
@@ -236,6 +250,17 @@ def _said(result: Mapping[str, Any], found: Annotation, reading: Reading) -> Non
         found.choices.setdefault(_control(result), []).extend(_words(result, "choices"))
     else:
         reading.findings.left_out[f"results of the type {shown(clean(str(kind)), 40)}"] += 1
+
+
+def _refuse_another_shape(result: Mapping[str, Any], region: Region, reading: Reading) -> None:
+    """Refuse a second box under the identifier of another: every control of a region repeats its shape."""
+    value, known = result.get("value"), region.drawn.values
+    if region.drawn.kind != "box" or known is None or not isinstance(value, dict):
+        return
+    edges = [number_of(value.get(name)) for name in ("x", "y", "width", "height")]
+    if None not in edges and edges != known[0, :4].tolist():
+        reason = "a second box under the identifier of another; the first one counts"
+        reading.refuse("boxes", f"region {region.name}", reason)
 
 
 def _label(result: Mapping[str, Any], region: Region, reading: Reading) -> None:
@@ -302,6 +327,12 @@ def _author(value: Mapping[str, Any], which: Which) -> str | None:
     if type(author) is int:
         return str(author) if abs(author) < 1 << 63 else None
     return clean(author) if isinstance(author, str) else None
+
+
+def _seconds(value: Mapping[str, Any]) -> float | None:
+    """What an annotation took."""
+    found = number_of(value.get("lead_time"))
+    return found if found is not None and found >= 0 else None
 
 
 def _size(data: Mapping[str, Any], annotations: Sequence[Annotation]) -> tuple[int, int] | None:

@@ -1,0 +1,1 @@
+"""People in the loop: what to look at, what became of proposals, and how far annotators agree."""

@@ -1,0 +1,252 @@
+"""How far annotators of boxes agree: on what is there, where it is and what it is, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.analysis.labelling.things import Things
+from roadaware.analysis.quality.kappa import alpha_of, disagreements
+from roadaware.statistics.bootstrap import percentile_interval, resamples
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+MEASURES = {
+    "found_by_all": "share of things that everybody who saw the picture drew",
+    "found_by_one": "share of things that one alone drew",
+    "existence": "2 matched / (boxes of both), over every two annotators",
+    "mean_iou": "mean overlap of matched boxes",
+    "same_class": "share of matched boxes that both named alike",
+    "class_alpha": "Krippendorff's alpha of the classes of things that two or more named",
+    "kept_alpha": "Krippendorff's alpha of keeping or deleting each proposal",
+}
+"""What is measured, and what it is."""
+_SCHEMA: dict[str, Any] = {
+    "group": pl.String,
+    "measure": pl.String,
+    "value": pl.Float64,
+    "n": pl.Int64,
+    "low_picture": pl.Float64,
+    "high_picture": pl.Float64,
+    "low_video": pl.Float64,
+    "high_video": pl.Float64,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class BoxAgreement:
+    """Agreement of annotators on boxes.
+
+    Args:
+        table: a row per group (null for all, two annotators as `a, b`, or a class as `class: name`) and
+            measure: `value` (null where it is undefined), `n` that it rests on, and the ends of 95 %
+            bootstrap intervals over pictures and over videos.
+        counts: how many things were drawn by so many (`n_found`) of those who saw the picture (`n_saw`).
+    """
+
+    table: pl.DataFrame
+    counts: pl.DataFrame
+
+    def value(self, measure: str, group: str | None = None) -> float | None:
+        """One number; None where it is undefined or not there."""
+        held = self.table.filter(
+            (pl.col("measure") == measure) & pl.col("group").eq_missing(pl.lit(group, dtype=pl.String))
+        )
+        found: float | None = held["value"][0] if len(held) else None
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """One group's sums by picture.
+
+    Args:
+        ratios: measure to (p,) numerators and (p,) denominators.
+        alphas: measure to (p,) observed disagreement and (p, c) frequencies of labels.
+    """
+
+    ratios: dict[str, tuple[Floats, Floats]]
+    alphas: dict[str, tuple[Floats, Floats]]
+
+
+def box_agreement(things: Things, *, draws: int = 0, seed: int = 0) -> BoxAgreement:
+    """Agreement over all, of every two annotators, and by class.
+
+    A thing's class is what most of those who drew it called it, the first in the vocabulary among equals.
+    Kept or deleted can be asked only where pictures tell what was proposed and boxes name their proposals.
+
+    Args:
+        things: what was drawn by whom.
+        draws: bootstrap resamples of pictures and of videos; 0 gives no intervals.
+        seed: of the resamples.
+    """
+    table = thing_table(things)
+    count = len(things.pictures)
+    groups: dict[str | None, _Part] = {None: _whole(things, table, count)}
+    for pair, own in things.pairs.group_by("first", "second", maintain_order=True):
+        groups[f"{pair[0]}, {pair[1]}"] = _Part(_pair_ratios(own, count), {})
+    for label in table["label"].drop_nulls().unique().sort().to_list():
+        groups[f"class: {things.words[label]}"] = _of_class(things, table, label, count)
+    return BoxAgreement(_measured(groups, things, draws, seed), _counts(table))
+
+
+def thing_table(things: Things) -> pl.DataFrame:
+    """One row per thing: picture, `n_saw`, `n_found`, `label` (of most), `votes` (for it) and `named`."""
+    saw = things.pictures.select(n_saw=pl.col("annotators").list.len()).with_row_index("picture")
+    saw = saw.with_columns(pl.col("picture", "n_saw").cast(pl.Int64))
+    named = things.members.drop_nulls("label").group_by("thing", "label").agg(votes=pl.len())
+    best = named.sort("thing", "votes", "label", descending=[False, True, False]).unique(
+        "thing", keep="first", maintain_order=True
+    )
+    total = named.group_by("thing").agg(named=pl.col("votes").sum())
+    table = things.members.group_by("thing", maintain_order=True).agg(
+        picture=pl.col("picture").first(), n_found=pl.len()
+    )
+    table = table.join(saw, on="picture", how="left", maintain_order="left")
+    for part in (best, total):
+        table = table.join(part, on="thing", how="left", maintain_order="left")
+    return table.with_columns(pl.col("n_found").cast(pl.Int64), pl.col("votes", "named").fill_null(0))
+
+
+def _whole(things: Things, table: pl.DataFrame, count: int) -> _Part:
+    ratios = _found(table, count) | _pair_ratios(things.pairs, count)
+    alphas = {"class_alpha": _class_units(things, count, None)}
+    kept = _kept_units(things, count)
+    return _Part(ratios, alphas | ({"kept_alpha": kept} if kept is not None else {}))
+
+
+def _of_class(things: Things, table: pl.DataFrame, label: int, count: int) -> _Part:
+    own = table.filter(pl.col("label") == label)
+    return _Part(_found(own, count), {"class_alpha": _class_units(things, count, label)})
+
+
+def _found(table: pl.DataFrame, count: int) -> dict[str, tuple[Floats, Floats]]:
+    picture = table["picture"].to_numpy()
+    found, saw = table["n_found"].to_numpy(), table["n_saw"].to_numpy()
+    whole = _summed(picture, np.ones(len(table)), count)
+    everybody = _summed(picture, (found == saw).astype(np.float64), count)
+    one = _summed(picture, (found == 1).astype(np.float64), count)
+    return {"found_by_all": (everybody, whole), "found_by_one": (one, whole)}
+
+
+def _pair_ratios(pairs: pl.DataFrame, count: int) -> dict[str, tuple[Floats, Floats]]:
+    picture = pairs["picture"].to_numpy()
+    sums = {
+        name: _summed(picture, pairs[name].to_numpy().astype(np.float64), count)
+        for name in ("n_first", "n_second", "matched", "iou_sum", "named", "same")
+    }
+    return {
+        "existence": (2.0 * sums["matched"], sums["n_first"] + sums["n_second"]),
+        "mean_iou": (sums["iou_sum"], sums["matched"]),
+        "same_class": (sums["same"], sums["named"]),
+    }
+
+
+def _class_units(things: Things, count: int, label: int | None) -> tuple[Floats, Floats]:
+    """Disagreement about the classes of things by picture: about all, or one against the others."""
+    members = things.members
+    wide = members.drop_nulls("label").pivot("annotator", index=["thing", "picture"], values="label")
+    if wide.is_empty():
+        return np.zeros(count), np.zeros((count, 1))
+    raters = []
+    for name in wide.columns[2:]:
+        given = wide[name]
+        codes = given.fill_null(-1).to_numpy().astype(np.int64)
+        raters.append(codes if label is None else np.where(codes < 0, -1, (codes == label).astype(np.int64)))
+    return _by_picture(disagreements(raters), wide["picture"].to_numpy(), count)
+
+
+def _kept_units(things: Things, count: int) -> tuple[Floats, Floats] | None:
+    """Disagreement about keeping proposals by picture; None where nothing says what was proposed."""
+    links = things.links
+    pictures = things.pictures.with_row_index("picture").with_columns(pl.col("picture").cast(pl.Int64))
+    asked = pictures.select("picture", "proposals").explode("proposals").drop_nulls()
+    if links is None or asked.is_empty():
+        return None
+    raters = []
+    for name in things.annotators:
+        saw = pictures.select("picture", saw=pl.col("annotators").list.contains(name))
+        kept = links.filter(pl.col("annotator") == name).select("proposals", kept=pl.lit(1, dtype=pl.Int64))
+        rows = asked.join(saw, on="picture", how="left", maintain_order="left").join(
+            kept.unique(), on="proposals", how="left", maintain_order="left"
+        )
+        raters.append(
+            rows.select(pl.when("saw").then(pl.col("kept").fill_null(0)).otherwise(-1)).to_series().to_numpy()
+        )
+    return _by_picture(disagreements(raters), asked["picture"].to_numpy(), count)
+
+
+def _by_picture(units: tuple[Floats, Floats], picture: Ints, count: int) -> tuple[Floats, Floats]:
+    observed, counts = units
+    frequencies = np.zeros((count, counts.shape[1]))
+    np.add.at(frequencies, picture, counts)
+    return _summed(picture, observed, count), frequencies
+
+
+def _summed(picture: Ints, values: Floats, count: int) -> Floats:
+    found: Floats = np.bincount(picture, values, minlength=count).astype(np.float64)
+    return found
+
+
+def _counts(table: pl.DataFrame) -> pl.DataFrame:
+    return table.group_by("n_saw", "n_found").agg(things=pl.len()).sort("n_saw", "n_found")
+
+
+def _measured(groups: dict[str | None, _Part], things: Things, draws: int, seed: int) -> pl.DataFrame:
+    units = (np.arange(len(things.pictures)), things.pictures["video"].to_numpy().astype(np.str_))
+    weights = [_weights(unit, draws, seed) for unit in units]
+    one = np.ones((1, len(things.pictures)))
+    rows: list[tuple[Any, ...]] = []
+    for group, part in groups.items():
+        for measure, values, n in _values(part):
+            ends: list[float | None] = []
+            for drawn in weights:
+                found = percentile_interval(values(drawn)) if drawn is not None else None
+                ends += [found.low, found.high] if found else [None, None]
+            value = float(values(one)[0])
+            rows.append((group, measure, None if np.isnan(value) else value, n, *ends))
+    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+
+
+def _values(part: _Part) -> list[tuple[str, Callable[[Floats], Floats], int]]:
+    """Each measure with what it is for (draws, p) weights of pictures, and what it rests on."""
+    found: list[tuple[str, Callable[[Floats], Floats], int]] = []
+    for measure, (above, below) in part.ratios.items():
+        found.append((measure, _Ratio(above, below), round(float(below.sum()))))
+    for measure, (observed, frequencies) in part.alphas.items():
+        found.append((measure, _Alpha(observed, frequencies), round(float(frequencies.sum()))))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Ratio:
+    above: Floats
+    below: Floats
+
+    def __call__(self, weights: Floats) -> Floats:
+        whole = weights @ self.below
+        found: Floats = np.divide(
+            weights @ self.above, whole, out=np.full(len(weights), np.nan), where=whole > 0
+        )
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Alpha:
+    observed: Floats
+    frequencies: Floats
+
+    def __call__(self, weights: Floats) -> Floats:
+        sums = zip(weights @ self.observed, weights @ self.frequencies, strict=True)
+        values = (alpha_of(float(observed), frequencies) for observed, frequencies in sums)
+        return np.array([np.nan if value is None else value for value in values])
+
+
+def _weights(unit: npt.NDArray[Any], draws: int, seed: int) -> Floats | None:
+    blocks = resamples(unit, draws, seed) if draws else None
+    return None if blocks is None else np.concatenate(list(blocks)).astype(np.float64)

@@ -1,0 +1,256 @@
+"""Finding: what has to be looked at until so much is found, by a list, by chance, and at best."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.analysis.labelling.labour import Labour, Worth
+from roadaware.statistics.bootstrap import Interval, percentile_interval, resamples
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Unit = Literal["objects", "pictures"]
+SHARES = (0.5, 0.8, 0.9, 0.95, 1.0)
+ORDERS = ("list", "random", "spread", "oracle")
+"""A list, and what it is compared with; `curve` says what they are."""
+_BY_CHANCE = ("random", "spread")
+_SCHEMA: dict[str, Any] = {
+    "found": pl.Float64,
+    "order": pl.String,
+    "looked_share": pl.Float64,
+    "looked_low": pl.Float64,
+    "looked_high": pl.Float64,
+    "seconds": pl.Float64,
+    "saved": pl.Float64,
+    "saved_low": pl.Float64,
+    "saved_high": pl.Float64,
+}
+_RANDOM_ORDERS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Share of pictures looked at against share of corner cases found.
+
+    Args:
+        looked: (k,) share of all pictures.
+        found: order to (k,) share found; one of `ORDERS`.
+        low: order to (k,) lower ends over videos, empty without draws.
+        high: the same, upper ends.
+        table: for some shares found: what has to be looked at, by each order, the seconds that takes, and
+            what is saved against looking at all pictures without proposals; ends of intervals over videos.
+        unit: what is found: objects or pictures.
+        totals: pictures, those with a corner case, objects, proposals, seconds of looking at all.
+    """
+
+    looked: Floats
+    found: dict[str, Floats]
+    low: dict[str, Floats]
+    high: dict[str, Floats]
+    table: pl.DataFrame
+    unit: Unit
+    totals: dict[str, float]
+
+
+def curve(
+    worth: Worth,
+    labour: Labour | None = None,
+    *,
+    unit: Unit = "objects",
+    draws: int = 0,
+    seed: int = 0,
+    points: int = 101,
+) -> Curve:
+    """How much of what there is a list finds, beside chance and beside the best order there could be.
+
+    An object is found if it is in view in a picture that was looked at: a person who looks sees it, proposal
+    or not. `random` is the mean of 64 orders; `spread` too, of orders that take one picture of every video in
+    turn; `oracle` takes the picture with the most new objects each time.
+
+    Args:
+        worth: of the pictures, in the order of the list.
+        labour: seconds of work.
+        unit: `objects`, or `pictures` with a corner case.
+        draws: bootstrap resamples of videos; 0 gives no intervals.
+        seed: of the resamples and of chance.
+        points: of the curves.
+    """
+    labour = labour or Labour()
+    rng = np.random.default_rng(seed)
+    orders: dict[str, Sequence[Ints]] = {
+        "list": [np.arange(len(worth))],
+        "random": [rng.permutation(len(worth)) for _ in range(_RANDOM_ORDERS)],
+        "spread": [_spread(worth, rng) for _ in range(_RANDOM_ORDERS)],
+        "oracle": [_best_order(worth, unit)],
+    }
+    looked = np.linspace(0, 1, points)
+    blocks = resamples(worth.video, draws, seed) if draws else None
+    drawn = None if blocks is None else np.concatenate(list(blocks)).astype(np.float64)
+    one = np.ones((1, len(worth)))
+    found, low, high = {}, {}, {}
+    for name in ORDERS:
+        ways = orders[name]
+        found[name] = np.mean([_found_at(worth, way, unit, one, looked)[0] for way in ways], axis=0)
+        if drawn is not None and name not in _BY_CHANCE:
+            values = _found_at(worth, ways[0], unit, drawn, looked)
+            low[name], high[name] = np.nanpercentile(values, (2.5, 97.5), axis=0)
+    table = _table(worth, orders, unit, labour, drawn)
+    totals = {
+        "pictures": float(len(worth)),
+        "with_a_case": float((worth.cases > 0).sum()),
+        "objects": float(len({each for held in worth.objects for each in held})),
+        "proposals": float(worth.proposals.sum()),
+        "hits": float(worth.hits.sum()),
+        "cases": float(worth.cases.sum()),
+        "seconds_of_all": _everything(worth, labour, one)[0],
+    }
+    return Curve(looked, found, low, high, table, unit, totals)
+
+
+def _gains(worth: Worth, order: Ints, unit: Unit) -> Floats:
+    """(n,) what each picture adds when they are looked at in an order."""
+    if unit == "pictures":
+        found: Floats = (worth.cases[order] > 0).astype(np.float64)
+        return found
+    seen: set[int] = set()
+    gains = np.zeros(len(order))
+    for place, row in enumerate(order.tolist()):
+        new = set(worth.objects[row]) - seen
+        gains[place] = len(new)
+        seen |= new
+    return gains
+
+
+def _spread(worth: Worth, rng: np.random.Generator) -> Ints:
+    """One picture of every video in turn, each by chance."""
+    order = rng.permutation(len(worth))
+    _, video = np.unique(worth.video[order], return_inverse=True)
+    turn = np.zeros(len(order), dtype=np.int64)
+    for number in range(int(video.max()) + 1):
+        own = np.flatnonzero(video == number)
+        turn[own] = np.arange(len(own))
+    found: Ints = order[np.argsort(turn, kind="stable")]
+    return found
+
+
+def _best_order(worth: Worth, unit: Unit) -> Ints:
+    """The order that takes the picture with the most new objects each time, then that with the most boxes."""
+    if unit == "pictures":
+        return np.argsort(-(worth.cases > 0).astype(np.int64), kind="stable")
+    seen: set[int] = set()
+    heap = [(-len(set(held)), row) for row, held in enumerate(worth.objects)]
+    heapq.heapify(heap)
+    order: list[int] = []
+    while heap:
+        before, row = heapq.heappop(heap)
+        now = -len(set(worth.objects[row]) - seen)
+        if now != before:
+            heapq.heappush(heap, (now, row))
+            continue
+        order.append(row)
+        seen |= set(worth.objects[row])
+    return np.array(order, dtype=np.int64)
+
+
+def _found_at(worth: Worth, order: Ints, unit: Unit, weights: Floats, looked: Floats) -> Floats:
+    """(draws, k) share found after a share of the pictures."""
+    gains = _gains(worth, order, unit)
+    counted = weights[:, order]
+    spent, got = _running(counted), _running(counted * gains)
+    rows = []
+    for one, other in zip(spent, got, strict=True):
+        rows.append(np.interp(looked * one[-1], one, other) / other[-1] if other[-1] else looked * np.nan)
+    return np.array(rows)
+
+
+def _running(values: Floats) -> Floats:
+    """(draws, n + 1) sums up to each place."""
+    found: Floats = np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
+    return found
+
+
+def _costs(worth: Worth, order: Ints, labour: Labour) -> Floats:
+    """(n,) seconds of each picture with its proposals shown: the rest of what is there has to be drawn."""
+    work = (
+        labour.look_s
+        + labour.judge_s * worth.proposals
+        + labour.correct_s * worth.hits
+        + labour.draw_s * (worth.cases - worth.hits)
+    )
+    found: Floats = work[order]
+    return found
+
+
+def _everything(worth: Worth, labour: Labour, weights: Floats) -> Floats:
+    """(draws,) seconds of looking at all pictures without proposals, and drawing what is there."""
+    found: Floats = weights @ (labour.look_s + labour.draw_s * worth.cases)
+    return found
+
+
+def _reached(
+    worth: Worth, order: Ints, unit: Unit, labour: Labour, weights: Floats, *, shown: bool
+) -> tuple[Floats, Floats]:
+    """(shares, draws) of pictures looked at until a share is found, and the seconds that it took.
+
+    Args:
+        worth: of the pictures.
+        order: of looking.
+        unit: what is found.
+        labour: seconds of work.
+        weights: (draws, n) how often each picture is there.
+        shown: whether proposals are shown; without them all is drawn.
+    """
+    gains, counted = _gains(worth, order, unit), weights[:, order]
+    plain = (labour.look_s + labour.draw_s * worth.cases)[order]
+    costs = _costs(worth, order, labour) if shown else plain
+    got, spent = np.cumsum(counted * gains, axis=1), np.cumsum(counted * costs, axis=1)
+    looked = np.cumsum(counted, axis=1)
+    share = np.full((len(SHARES), len(weights)), np.nan)
+    seconds = share.copy()
+    for draw in range(len(weights)):
+        whole = got[draw, -1]
+        if whole:
+            places = np.searchsorted(got[draw], np.array(SHARES) * whole - 1e-9)
+            share[:, draw] = looked[draw, places] / looked[draw, -1]
+            seconds[:, draw] = spent[draw, places]
+    return share, seconds
+
+
+def _table(
+    worth: Worth, orders: dict[str, Sequence[Ints]], unit: Unit, labour: Labour, drawn: Floats | None
+) -> pl.DataFrame:
+    one = np.ones((1, len(worth)))
+    everything = _everything(worth, labour, one)
+    rows: list[tuple[Any, ...]] = []
+    told: dict[str, tuple[Floats, Floats]] = {}
+    ends: dict[str, tuple[list[Interval], list[Interval]]] = {}
+    for name in ORDERS:
+        ways = orders[name]
+        parts = [_reached(worth, way, unit, labour, one, shown=name not in _BY_CHANCE) for way in ways]
+        share, seconds = (np.mean([part[k][:, 0] for part in parts], axis=0) for k in (0, 1))
+        told[name] = (share, seconds)
+        if drawn is not None and name not in _BY_CHANCE:
+            share, seconds = _reached(worth, ways[0], unit, labour, drawn, shown=True)
+            saved = 1.0 - seconds / _everything(worth, labour, drawn)
+            ends[name] = (
+                [percentile_interval(values) for values in share],
+                [percentile_interval(values) for values in saved],
+            )
+    for number, share_found in enumerate(SHARES):
+        for name in ORDERS:
+            looks, saves = (part[number] for part in ends[name]) if name in ends else (None, None)
+            looked, spent = float(told[name][0][number]), float(told[name][1][number])
+            saved_share = 1.0 - spent / float(everything[0])
+            rows.append((share_found, name, looked, *_ends(looks), spent, saved_share, *_ends(saves)))
+    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+
+
+def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
+    return (None, None) if interval is None else (interval.low, interval.high)

@@ -1,0 +1,132 @@
+"""Labour: what looking, judging, correcting and drawing cost, and what a list of pictures holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.analysis.labelling.matching import LEAST_IOU, pairs_of
+from roadaware.errors import InputError, UsageError
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Scenes
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Labour:
+    """Seconds of one person's work; assumptions, but for drawing, to be replaced by what one measures.
+
+    Args:
+        look_s: to look a picture over for corner cases.
+        judge_s: to keep or delete a proposal.
+        correct_s: to bring a proposal's edges to the object.
+        draw_s: to draw a box and name it: 35 s is what one box of ILSVRC took.
+
+    Source: of `draw_s`, Papadopoulos et al., ICCV 2017 (abstract), after Su et al., 2012.
+    """
+
+    look_s: float = 10.0
+    judge_s: float = 2.0
+    correct_s: float = 10.0
+    draw_s: float = 35.0
+
+    def __post_init__(self) -> None:
+        every = (self.look_s, self.judge_s, self.correct_s, self.draw_s)
+        if not all(0 <= value <= 86_400 for value in every) or self.look_s == 0:
+            raise UsageError("seconds of work lie from 0 to a day, those of a look above 0")
+
+
+@dataclass(frozen=True, eq=False)
+class Worth:
+    """What each picture holds, in the order of a list.
+
+    Args:
+        video: (n,) of each picture.
+        proposals: (n,) how many it has.
+        hits: (n,) how many of them meet a corner case, one to one.
+        cases: (n,) corner cases in view.
+        objects: (n,) lists of the objects in view, numbered over all; a track is one object.
+    """
+
+    video: npt.NDArray[np.str_]
+    proposals: Ints
+    hits: Ints
+    cases: Ints
+    objects: list[list[int]]
+
+    def __len__(self) -> int:
+        return len(self.video)
+
+
+def planned(listed: pl.DataFrame, labour: Labour, most: int | None = None) -> dict[str, float]:
+    """What a list is expected to cost where nobody knows what is true: seconds of looking and judging alone.
+
+    Args:
+        listed: what `ranked` gave.
+        labour: the seconds.
+        most: how many pictures are looked at; those with a proposal unless told.
+    """
+    with_one = int((listed["proposals"] > 0).sum())
+    count = min(len(listed), with_one if most is None else most)
+    chosen = listed.head(count)
+    seconds = count * labour.look_s + float(chosen["proposals"].sum()) * labour.judge_s
+    everything = len(listed) * labour.look_s
+    return {
+        "pictures": len(listed),
+        "listed": count,
+        "proposals": int(chosen["proposals"].sum()),
+        "seconds": seconds,
+        "seconds_of_all": everything,
+        "saved": 1.0 - seconds / everything,
+    }
+
+
+def worth_of(listed: pl.DataFrame, claims: Predictions, truth: Scenes) -> Worth:
+    """What the pictures of a list hold.
+
+    Args:
+        listed: video and frame of each picture, in the order of the list.
+        claims: proposals.
+        truth: with `boxes.corner_case`; a box without a track is an object of its own.
+
+    Raises:
+        InputError: if the truth does not say what is a corner case, or has none in these pictures.
+    """
+    if "corner_case" not in truth.boxes.columns:
+        raise InputError("the truth does not say which boxes are corner cases")
+    true = truth.boxes.filter(pl.col("corner_case").fill_null(value=False))
+    true = true.with_columns(pl.col("video").cast(pl.String))
+    if "tube" not in true.columns:
+        true = true.with_columns(tube=pl.lit(None, pl.Int64))
+    true = true.with_columns(object=pl.coalesce(pl.col("tube"), -1 - pl.col("box")))
+    held = true.partition_by("video", "frame", as_dict=True)
+    proposed = claims.boxes.with_columns(pl.col("video").cast(pl.String)).partition_by(
+        "video", "frame", as_dict=True
+    )
+    numbers: dict[int, int] = {}
+    rows: list[tuple[int, int, int]] = []
+    objects: list[list[int]] = []
+    for place in listed.select("video", "frame").iter_rows():
+        here, claimed = held.get(place), proposed.get(place)
+        hits = len(pairs_of(_corners(here), _corners(claimed), LEAST_IOU))
+        rows.append(
+            (0 if claimed is None else len(claimed), hits, 0 if here is None else len(here)),
+        )
+        seen = [] if here is None else here["object"].to_list()
+        objects.append([numbers.setdefault(each, len(numbers)) for each in seen])
+    if not numbers:
+        raise InputError("no picture of the list holds a corner case: nothing can be found in them")
+    counts = np.array(rows, dtype=np.int64).reshape(-1, 3)
+    return Worth(listed["video"].to_numpy().astype(np.str_), *counts.T, objects)
+
+
+def _corners(rows: pl.DataFrame | None) -> Floats:
+    if rows is None:
+        return np.zeros((0, 4))
+    return rows.select(CORNERS).to_numpy().astype(np.float64)
