@@ -1,0 +1,250 @@
+"""`roadaware rescore`: proposals ranked by how unlike known objects they are, fitted first, then applied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+from roadaware.cli import console, text
+from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, Several, Switch, between
+
+if TYPE_CHECKING:
+    from roadaware.corner_cases.fitted import Fitted
+
+Classes = Literal["base", "2022"]
+_TRUTH = "The annotations: a COCO file, tables that `read -o` saved, or made-up scenes."
+_FIT_DETECTIONS = (
+    "Saved predictions with a score for each class, as `predict` writes them, of those pictures."
+)
+_OUT_FIT = "The file that the re-scorer is written to."
+_KIND = "The labels whose scores are taken."
+_FORM = "`softplus` for a sigmoid for each class, `logsumexp` for a softmax, as ORE."
+_TEMPERATURE = "That logits are divided by."
+_MIN_IOU = "Overlap from which on a detection is of an object, or of a proposal."
+_CLASSES = "Which classes are common, as in `evaluate corner-cases`; told from the truth unless given."
+_DATASET = "The pictures: made-up scenes, KITTI, nuScenes, ONCE, saved tables, or a COCO file."
+_PICTURES = "Folder that the paths of pictures start at; that of the dataset unless told."
+_FEATURES = "What describes crops: plain (no network), vgg16, resnet50, or a folder of an image model."
+_WEIGHTS = "Image weights of vgg16 or resnet50; without them they are drawn from the seed."
+_SEMANTICS = "What pixels show, as in `propose`: background is then cropped where a map says so."
+_PROPOSALS = "Saved proposals of these pictures: those that lie on no object are kept as background."
+_SIZE = "Features that the bank keeps at most."
+_NEIGHBOURS = "Nearest features whose distances are averaged."
+_FIT = "Files that `rescore fit-energy` or `fit-memory` wrote; several are applied one after the other."
+_DETECTIONS = "For energies: what the detector says of the pictures of the proposals."
+_COMBINE = "The new score: the old one times what is found (product), or what is found (alone)."
+_LEAK = "Go on although the re-scorer was fitted on some of these pictures; the result says so."
+_OUT = "Where the re-scored proposals go: a new or empty folder."
+
+rescore = App(
+    name="rescore",
+    help=text.paragraphs("""
+        Rank proposals of corner cases by how unlike known objects they are.
+
+        `fit-energy` learns from a detector of known classes how sure it is of known and of unknown objects;
+        `fit-memory` keeps what common objects and background look like. `apply` gives proposals a new score
+        and keeps the old one beside it. Fit on other pictures than those that are judged: a re-scorer
+        knows its pictures and refuses them.
+
+        For example:
+
+            roadaware rescore fit-energy --truth runs/home \\
+                --detections runs/found/predictions --out energy.npz
+
+            roadaware rescore apply runs/proposals/proposals --fit energy.npz \\
+                --detections runs/away/predictions --out runs/rescored
+        """),
+    help_format="plaintext",
+)
+
+
+def fit_energy(
+    *,
+    truth: Annotated[list[Path], Parameter(help=_TRUTH), Several],
+    detections: Annotated[list[Path], Parameter(help=_FIT_DETECTIONS), Several],
+    out: Annotated[Path, Parameter(name=["--out", "-o", "--output"], help=_OUT_FIT)],
+    kind: Annotated[str, Parameter(help=_KIND)] = "agent",
+    form: Annotated[Literal["softplus", "logsumexp"], Parameter(help=_FORM)] = "softplus",
+    temperature: Annotated[float, Parameter(help=_TEMPERATURE)] = 1.5,
+    min_iou: Annotated[float, Parameter(help=_MIN_IOU)] = 0.5,
+    classes: Annotated[Classes | None, Parameter(help=_CLASSES)] = None,
+    common: Common = USUAL,
+) -> Outcome:
+    """Fit two Weibull densities to a detector's energies, of known and of unknown objects.
+
+    Objects of common classes are known, corner cases of other classes unknown. Each detection counts for the
+    object that it overlaps most; what lies on no object is left out.
+
+    For example:
+
+        roadaware rescore fit-energy --truth runs/home \\
+            --detections runs/found/predictions --out energy.npz
+    """
+    from roadaware.cli.output import check_file
+    from roadaware.cli.rescore_inputs import check_pairs, saved, truth_of
+    from roadaware.corner_cases.energy import EnergyConfig
+    from roadaware.corner_cases.fitted import save_fitted
+    from roadaware.corner_cases.known_boxes import Matching, fit_known
+
+    check_file(out)
+    config, matching = EnergyConfig(form, temperature), Matching(kind, min_iou)
+    check_pairs(truth, detections, "--truth", "--detections")
+    sets = [(truth_of(one, classes), saved(other)) for one, other in zip(truth, detections, strict=True)]
+    with console.working("fitting"):
+        fitted = fit_known(sets, config, matching)
+    save_fitted(out, fitted)
+    console.note(f"wrote {out}")
+    return Outcome(_fitted_text(fitted, out), _fitted_data(fitted, out))
+
+
+def fit_memory(
+    dataset: Annotated[list[Path], Parameter(help=_DATASET)],
+    /,
+    *,
+    out: Annotated[Path, Parameter(name=["--out", "-o", "--output"], help=_OUT_FIT)],
+    features: Annotated[str, Parameter(help=_FEATURES)] = "plain",
+    weights: Annotated[Path | None, Parameter(help=_WEIGHTS)] = None,
+    semantics: Annotated[str | None, Parameter(help=_SEMANTICS)] = None,
+    proposals: Annotated[list[Path] | None, Parameter(help=_PROPOSALS), Several] = None,
+    pictures: Annotated[list[Path] | None, Parameter(help=_PICTURES), Several] = None,
+    size: Annotated[int, Parameter(help=_SIZE, validator=between(1, 1_000_000))] = 1000,
+    neighbours: Annotated[int, Parameter(help=_NEIGHBOURS, validator=between(1, 1000))] = 3,
+    seed: Annotated[int, Parameter(help="Of what is drawn.", validator=between(0, 2**32 - 1))] = 0,
+    classes: Annotated[Classes | None, Parameter(help=_CLASSES)] = None,
+    common: Common = USUAL,
+) -> Outcome:
+    """Keep what common objects and background look like, as features of their crops.
+
+    Crops are of objects that are no corner cases, and of background: where a semantic map says so, else where
+    nothing is annotated. A greedy choice keeps those that lie farthest apart. A fifth of the videos stays out
+    and tells how far common things usually lie from the bank.
+
+    For example:
+
+        roadaware rescore fit-memory runs/home --semantics erring --out memory.npz
+    """
+    from roadaware.cli.output import check_file
+    from roadaware.cli.rescore_inputs import common_sets
+    from roadaware.corner_cases.fitted import save_fitted
+    from roadaware.corner_cases.memory import MemoryConfig
+    from roadaware.tasks.crops import looker_of
+    from roadaware.tasks.unknown_memory import fit_crops
+
+    check_file(out)
+    config = MemoryConfig(size=size, neighbours=neighbours, seed=seed)
+    looker = looker_of(features, weights, seed=seed)
+    sets = common_sets(dataset, pictures, proposals, semantics, classes)
+    with console.progress("looking at crops") as seen:
+        fitted = fit_crops(sets, looker, config, progress=seen)
+    save_fitted(out, fitted)
+    console.note(f"wrote {out}")
+    return Outcome(_fitted_text(fitted, out), _fitted_data(fitted, out))
+
+
+def apply(
+    proposals: Annotated[Path, Parameter(help="Saved proposals, as `propose` writes them.")],
+    /,
+    *,
+    fit: Annotated[list[Path], Parameter(help=_FIT), Several],
+    out: Annotated[Path, Parameter(name=["--out", "-o", "--output"], help=_OUT)],
+    detections: Annotated[Path | None, Parameter(help=_DETECTIONS)] = None,
+    dataset: Annotated[Path | None, Parameter(help=f"For memory banks: {_DATASET}")] = None,
+    pictures: Annotated[Path | None, Parameter(help=_PICTURES)] = None,
+    features: Annotated[
+        str | None, Parameter(help="Folder of the image model, where the bank has one.")
+    ] = None,
+    weights: Annotated[Path | None, Parameter(help=_WEIGHTS)] = None,
+    combine: Annotated[Literal["product", "alone"], Parameter(help=_COMBINE)] = "product",
+    allow_leak: Annotated[bool, Parameter(help=_LEAK), Switch] = False,
+    overwrite: Overwrite = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Give proposals a new score; `score_before`, `unknown_energy` and `unknown_memory` stand beside it.
+
+    No row is lost: where no detection overlaps a proposal, or its picture cannot be opened, what is found is
+    0.5, which speaks for neither.
+
+    For example:
+
+        roadaware rescore apply runs/proposals/proposals --fit memory.npz energy.npz \\
+            --dataset runs/away --detections runs/found-away/predictions --out runs/rescored
+    """
+    from roadaware.cli.rescore_inputs import Asked, apply_one, saved
+    from roadaware.corner_cases.fitted import open_fitted
+    from roadaware.scenes.store import check_target, save
+
+    check_target(out, overwrite=overwrite)
+    asked = Asked(detections, dataset, pictures, features, weights, combine, allow_leak)
+    opened = [open_fitted(path) for path in fit]
+    for fitted in opened:
+        asked.check(fitted)
+    held, told = saved(proposals), []
+    for fitted in opened:
+        held, facts = apply_one(held, fitted, asked)
+        told.append(facts)
+    save(held, out, overwrite=overwrite)
+    console.note(f"wrote {out}")
+    data = {"folder": str(out), "proposals": len(held.boxes), "combine": combine, "rescored": told}
+    return Outcome(_applied_text(out, told, len(held.boxes)), data)
+
+
+def _fitted_data(fitted: Fitted, out: Path) -> dict[str, Any]:
+    from roadaware.config import to_dict
+    from roadaware.corner_cases.energy import EnergyModel
+
+    model = fitted.model
+    found: dict[str, Any] = {"file": str(out), "by": fitted.by, "digest": fitted.digest}
+    found |= {"asked": dict(fitted.asked), "fitted_on": dict(fitted.about)}
+    if isinstance(model, EnergyModel):
+        return found | {name: to_dict(getattr(model, name)) for name in ("config", "known", "unknown")}
+    bank = {"features": len(model.features), "length": model.features.shape[1], "typical": model.typical}
+    return found | {"bank": bank}
+
+
+def _fitted_text(fitted: Fitted, out: Path) -> str:
+    from roadaware.corner_cases.energy import EnergyModel
+
+    model, about = fitted.model, fitted.about
+    sets = ", ".join(name or "an unnamed set" for name in about["datasets"])
+    lines = [f"fitted on {about['pictures']:,} pictures of {sets} (fit {fitted.digest})"]
+    if isinstance(model, EnergyModel):
+        rows = [
+            (name, f"{about[name]:,}", f"{each.shape:.3g}", f"{each.scale:.3g}", f"{each.location:.3g}")
+            for name, each in (("known", model.known), ("unknown", model.unknown))
+        ]
+        lines.append(text.table(["objects", "boxes", "shape", "scale", "location"], rows))
+        more = "--detections DETECTIONS"
+    else:
+        crops = ", ".join(f"{about[name]:,} {name}" for name in ("common", "background", "proposals"))
+        lines.append(f"crops: {crops}; the bank keeps {len(model.features):,} of {fitted.asked['features']}")
+        lines += [f"{about['refused']:,} pictures could not be opened"] if about["refused"] else []
+        more = "--dataset DATASET"
+    lines.append(f"next: roadaware rescore apply PROPOSALS --fit {text.cell(str(out))} {more} --out OUT")
+    return "\n".join(lines)
+
+
+def _applied_text(out: Path, told: list[dict[str, Any]], count: int) -> str:
+    lines = []
+    for each in told:
+        what = "a detection" if each["by"] == "energy" else "a picture to look at"
+        lines.append(f"{each['by']} (fit {each['fit']}): {each['met']:,} of {count:,} proposals have {what}")
+        if each["neutral"]:
+            lines.append(f"  the other {each['neutral']:,} keep the neutral 0.5")
+        lines += [
+            f"  {n:,} pictures could not be opened: {text.cell(why)}" for why, n in each["refused"].items()
+        ]
+        if each["leaked"]:
+            lines.append(
+                f"  LEAK: it was fitted on {each['leaked']:,} of these {each['pictures']:,} pictures"
+            )
+    shown = text.cell(str(out))
+    lines.append(f"next: roadaware evaluate corner-cases --truth TRUTH --predictions {shown} --agnostic")
+    return "\n".join(lines)
+
+
+_VERBS: tuple[Callable[..., Any], ...] = (fit_energy, fit_memory, apply)
+for _place, _verb in enumerate(_VERBS):
+    rescore.command(_verb, help=text.paragraphs(_verb.__doc__ or ""), sort_key=_place)

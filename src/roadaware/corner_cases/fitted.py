@@ -1,0 +1,140 @@
+"""Fitted: a re-scorer of proposals in one file, with fingerprints of the pictures it was fitted on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.config import from_dict, to_dict
+from roadaware.corner_cases.energy import EnergyConfig, EnergyModel
+from roadaware.corner_cases.memory import MemoryBank
+from roadaware.errors import DamagedError, RoadawareError, UsageError
+from roadaware.scenes.arrays import open_arrays, save_arrays
+from roadaware.statistics.weibull import Weibull
+
+FORMAT, VERSION = "roadaware-rescorer", 1
+ENERGY, MEMORY = "energy", "memory"
+_WHAT, _AGAIN = "a fitted re-scorer", "fit it again with `roadaware rescore fit-energy` or `fit-memory`"
+Prints = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A re-scorer, what it needs to be asked with, and what it was fitted on.
+
+    Args:
+        model: of energies, or a bank of features.
+        seen: fingerprints of the pictures that it was fitted on.
+        asked: how boxes or crops were made of pictures, plain data.
+        about: what it was fitted on, in words and counts, plain data.
+    """
+
+    model: EnergyModel | MemoryBank
+    seen: Prints
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def by(self) -> str:
+        """`energy` or `memory`."""
+        return ENERGY if isinstance(self.model, EnergyModel) else MEMORY
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hexadecimal digits of the pictures that it was fitted on, whatever their order."""
+        return hashlib.blake2b(np.unique(self.seen).tobytes(), digest_size=8).hexdigest()
+
+
+def fingerprint(*parts: npt.NDArray[Any]) -> int:
+    """64 bits of the bytes of some arrays.
+
+    Args:
+        parts: of any shape.
+    """
+    whole = hashlib.blake2b(digest_size=8)
+    for each in parts:
+        whole.update(f"{each.dtype.str}{each.shape}".encode())
+        whole.update(np.ascontiguousarray(each).tobytes())
+    return int.from_bytes(whole.digest(), "little")
+
+
+def prints_of(numbers: Iterable[int]) -> Prints:
+    """(n,) fingerprints, each once, in order."""
+    return np.unique(np.array(sorted(numbers), dtype=np.uint64))
+
+
+def check_held_out(fitted: Fitted, pictures: Prints, *, allowed: bool = False) -> int:
+    """How many pictures a re-scorer was fitted on and is now asked about.
+
+    Args:
+        fitted: the re-scorer.
+        pictures: fingerprints of those that it is asked about.
+        allowed: whether there may be any.
+
+    Raises:
+        UsageError: if there are some and that is not allowed.
+    """
+    shared = int(np.isin(pictures, fitted.seen).sum())
+    if shared and not allowed:
+        raise UsageError(
+            f"the {fitted.by} re-scorer was fitted on {shared:,} of these {len(pictures):,} pictures "
+            f"(fit {fitted.digest}), so its scores there say nothing of new ones; fit it on others, or say "
+            "--allow-leak and report it"
+        )
+    return shared
+
+
+def save_fitted(path: Path, fitted: Fitted) -> None:
+    """Write a re-scorer as one file of arrays and facts.
+
+    Args:
+        path: where to.
+        fitted: the re-scorer.
+
+    Raises:
+        DiskError: if it cannot be written.
+    """
+    facts: dict[str, Any] = {"format": FORMAT, "version": VERSION, "by": fitted.by, "digest": fitted.digest}
+    facts |= {"asked": dict(fitted.asked), "about": dict(fitted.about)}
+    arrays: dict[str, npt.NDArray[Any]] = {"seen": fitted.seen}
+    if isinstance(fitted.model, EnergyModel):
+        facts |= {name: to_dict(getattr(fitted.model, name)) for name in ("config", "known", "unknown")}
+    else:
+        arrays["features"] = fitted.model.features
+        facts |= {"typical": fitted.model.typical, "neighbours": fitted.model.neighbours}
+    save_arrays(path, arrays, facts)
+
+
+def open_fitted(path: Path) -> Fitted:
+    """The re-scorer that `save_fitted` wrote.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        InputError: if there is no such file.
+        DamagedError: if it is not whole, or none of ours.
+    """
+    arrays, facts = open_arrays(path, _WHAT, _AGAIN)
+    if facts.get("format") != FORMAT or facts.get("version") != VERSION:
+        raise DamagedError(f"not {_WHAT} of this version", where=str(path), hint=_AGAIN)
+    try:
+        found = Fitted(_model(arrays, facts), arrays["seen"], facts["asked"], facts["about"])
+    except (KeyError, TypeError, ValueError, RoadawareError) as error:
+        raise DamagedError(f"{_WHAT} that is not whole: {error}", where=str(path), hint=_AGAIN) from error
+    if found.seen.dtype != np.uint64 or found.digest != facts.get("digest") or found.by != facts.get("by"):
+        raise DamagedError("it is not what was written", where=str(path), hint=_AGAIN)
+    return found
+
+
+def _model(arrays: Mapping[str, npt.NDArray[Any]], facts: Mapping[str, Any]) -> EnergyModel | MemoryBank:
+    if facts["by"] == ENERGY:
+        known, unknown = (from_dict(Weibull, facts[name]) for name in ("known", "unknown"))
+        return EnergyModel(known, unknown, from_dict(EnergyConfig, facts["config"]))
+    return MemoryBank(arrays["features"], float(facts["typical"]), int(facts["neighbours"]))

@@ -1,0 +1,137 @@
+"""Memory: features of what is common, and how far something else lies from all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.errors import InputError, UsageError
+from roadaware.statistics.coverage import checked_points, k_centers, nearest_distances
+
+Floats = npt.NDArray[np.float64]
+Narrow = npt.NDArray[np.float32]
+_HELD_OUT = 5
+"""Every fifth group of crops says how far common things usually lie from the bank."""
+
+
+@dataclass(frozen=True)
+class MemoryConfig:
+    """How a memory bank is made and asked.
+
+    Args:
+        size: features that the bank keeps at most.
+        neighbours: of a crop in the bank, whose distances are averaged.
+        background: crops of background from each picture, at most.
+        background_share: of the pixels of a crop that a semantic map must call background.
+        apart_iou: overlap with a true object below which a proposal counts as background.
+        min_side_px: smaller boxes are not taken.
+        seed: of crops of background and of the choice.
+    """
+
+    size: int = 1000
+    neighbours: int = 3
+    background: int = 4
+    background_share: float = 0.9
+    apart_iou: float = 0.1
+    min_side_px: float = 8.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, low, high in _RANGES:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+                raise UsageError(f"{name} should lie in {low:g} to {high:g}, not {value!r}")
+
+
+_RANGES = (
+    ("size", 1, 1e6),
+    ("neighbours", 1, 1000),
+    ("background", 0, 1000),
+    ("background_share", 0.01, 1),
+    ("apart_iou", 0, 1),
+    ("min_side_px", 1, 10_000),
+    ("seed", 0, 2**63 - 1),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryBank:
+    """Features of common things and background.
+
+    Args:
+        features: (m, d) of the chosen crops.
+        typical: the median distance of common things that are not in the bank.
+        neighbours: whose distances are averaged.
+    """
+
+    features: Narrow
+    typical: float
+    neighbours: int
+
+    def __post_init__(self) -> None:
+        if self.features.ndim != 2 or not self.features.size:
+            raise InputError("a memory bank without features knows nothing; fit it on more pictures")
+        if not (np.isfinite(self.typical) and self.typical > 0):
+            raise InputError(
+                f"common things lie {self.typical:g} from the bank: their features do not differ",
+                hint="these features tell nothing apart; choose others",
+            )
+
+    def anomaly(self, features: npt.ArrayLike) -> Floats:
+        """(n,) in [0, 1): d / (d + typical) of the distance d to the bank, so 1/2 for a usual common thing.
+
+        Args:
+            features: (n, d).
+
+        Raises:
+            InputError: if they are of another length than those of the bank, or not finite.
+        """
+        held = np.asarray(features, dtype=np.float32)
+        if held.ndim != 2 or held.shape[1] != self.features.shape[1]:
+            raise InputError(
+                f"features of length {held.shape[-1] if held.ndim else 0} do not fit a bank of length "
+                f"{self.features.shape[1]}",
+                hint="ask with the features that the bank was made of",
+            )
+        far = nearest_distances(held, self.features, neighbours=self.neighbours)
+        found: Floats = far / (far + self.typical)
+        return found
+
+
+def fit_memory(features: npt.ArrayLike, groups: npt.ArrayLike, config: MemoryConfig) -> MemoryBank:
+    """A bank that covers the features of common things, and how far such things usually lie from it.
+
+    Every fifth group, drawn, is kept out of the bank and says what is usual.
+
+    Args:
+        features: (n, d) of crops.
+        groups: (n,) whole numbers: the video, or picture, that each is from.
+        config: how it is made.
+
+    Raises:
+        InputError: if there are no features, one is not finite, they are of one group, or do not differ.
+
+    Source: Roth et al., CVPR 2022 (PatchCore), section 3.2, of whole crops instead of patches.
+    """
+    if not np.asarray(features).size:
+        raise InputError(
+            "there is nothing to keep in the memory bank: no common object and no background was found",
+            hint="fit it on pictures with annotated common objects, or with --semantics",
+        )
+    held, where = checked_points(features), np.asarray(groups, dtype=np.int64)
+    if where.shape != held.shape[:1]:
+        raise InputError(f"each of {len(held)} features is of one group, not {where.shape}")
+    names = np.unique(where)
+    if len(names) < 2:
+        raise InputError(
+            "all crops are from one picture or video, so that nothing says how far common things lie apart",
+            hint="fit it on two or more",
+        )
+    drawn = np.random.default_rng(config.seed).permutation(names)
+    out = np.isin(where, drawn[: max(1, len(names) // _HELD_OUT)])
+    within = held[~out]
+    bank = within[k_centers(within, config.size, seed=config.seed)]
+    far = nearest_distances(held[out], bank, neighbours=config.neighbours)
+    return MemoryBank(bank, float(np.median(far)), config.neighbours)

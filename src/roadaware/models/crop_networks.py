@@ -1,0 +1,129 @@
+"""Features of crops by image networks: VGG16, ResNet50, or an image model of transformers; imports torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import transformers
+from torch import Tensor
+
+from roadaware.errors import InputError, UsageError
+from roadaware.models.crossing.networks.base import CrossingNet
+from roadaware.models.crossing.networks.resnet import ResNet50Net
+from roadaware.models.crossing.networks.vgg import VGG16Net
+from roadaware.models.crossing.published import load_image_weights
+from roadaware.models.opening import digest_of
+from roadaware.models.pretrained import family_of, model_in, placed, preparer_in
+
+Bytes = npt.NDArray[np.uint8]
+Narrow = npt.NDArray[np.float32]
+Trunk = Literal["vgg16", "resnet50"]
+SIDE_PX = 224
+_BATCH = 16
+_TRUNKS: Mapping[str, type[CrossingNet]] = {"vgg16": VGG16Net, "resnet50": ResNet50Net}
+
+
+class CropNetwork:
+    """Crops to features of unit length.
+
+    Args:
+        look: crops (B, 224, 224, 3), red first, to (B, d).
+        name: of the network.
+        digest: of its weights, or how they were drawn.
+    """
+
+    side = SIDE_PX
+
+    def __init__(self, look: Callable[[Bytes], Tensor], name: str, digest: str) -> None:
+        self.look, self.name, self.digest = look, name, digest
+
+    def features(self, crops: Bytes) -> Narrow:
+        """(n, d).
+
+        Args:
+            crops: (n, 224, 224, 3) red first.
+
+        Raises:
+            InputError: if a feature is not finite.
+        """
+        parts = []
+        for first in range(0, len(crops), _BATCH):
+            with torch.inference_mode():
+                found = self.look(crops[first : first + _BATCH]).flatten(1).float()
+            if not bool(torch.isfinite(found).all()):
+                raise InputError(f"{self.name} gives features that are not finite: its weights are broken")
+            parts.append((found / found.norm(dim=1, keepdim=True).clamp_min(1e-12)).numpy())
+        return np.concatenate(parts) if parts else np.zeros((0, 0), dtype=np.float32)
+
+
+def open_trunk(name: str, weights: Path | None = None, *, seed: int = 0) -> CropNetwork:
+    """The trunk of a network of pedestrians, as the mean of its last maps.
+
+    Args:
+        name: vgg16 or resnet50.
+        weights: image weights, as `models.crossing.published` reads them; drawn where None.
+        seed: of drawn weights.
+
+    Raises:
+        UsageError: if there is no such trunk, or the weights are for another one.
+        InputError: if the weights cannot be read.
+    """
+    if name not in _TRUNKS:
+        raise UsageError(f"trunks are {', '.join(_TRUNKS)}, not {name!r}")
+    kind = _TRUNKS[name]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = kind(kind.entry.config_class(), {"crop": (1, SIDE_PX, SIDE_PX, 3)})
+    if weights is not None:
+        load_image_weights(network, weights)
+    network.eval()
+
+    def look(crops: Bytes) -> Tensor:
+        held = torch.from_numpy(crops).permute(0, 3, 1, 2).float() / 255
+        return network.looked({"crop": held[:, None]}).embedding
+
+    return CropNetwork(look, name, f"drawn with seed {seed}" if weights is None else digest_of(weights))
+
+
+def open_image_model(folder: Path) -> CropNetwork:
+    """An image model of transformers, such as a ResNet, ViT or DINO, from a folder on the disk.
+
+    Its pooled output is taken where it has one, else the mean over its last positions; of a model of pictures
+    and texts, the features of pictures.
+
+    Args:
+        folder: with config.json, preprocessor_config.json and model.safetensors.
+
+    Raises:
+        InputError: if it is no such folder, or a model of something else than pictures.
+        DamagedError: if the weights do not fit.
+    """
+    name, opener = family_of(folder), transformers.AutoModel
+    model, prepare = model_in(folder, (name,), opener).eval(), preparer_in(folder)
+
+    def look(crops: Bytes) -> Tensor:
+        try:
+            return _told(model, placed(prepare(list(crops)), model))
+        except (TypeError, ValueError, AttributeError, RuntimeError) as error:
+            raise InputError(f"a model of type {name!r} gives no features of pictures: {error}") from error
+
+    return CropNetwork(look, name, digest_of(folder))
+
+
+def _told(model: Any, given: dict[str, Tensor]) -> Tensor:
+    """(B, d) of prepared pictures."""
+    if hasattr(model, "get_image_features"):
+        said = model.get_image_features(**given)
+        found: Tensor = said if isinstance(said, Tensor) else said.pooler_output
+        return found
+    said = model(**given)
+    pooled: Tensor | None = getattr(said, "pooler_output", None)
+    if pooled is not None:
+        return pooled
+    last: Tensor = said.last_hidden_state
+    return last.mean(dim=(-2, -1)) if last.ndim == 4 else last.mean(dim=1)
