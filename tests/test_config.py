@@ -1,10 +1,21 @@
 """Configs as plain data and back."""
 
+import math
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import pytest
 
-from roadaware.config import digest, from_dict, to_dict
+from roadaware.config import (
+    check_flags,
+    check_limits,
+    check_not_negative,
+    check_range,
+    check_words,
+    digest,
+    from_dict,
+    to_dict,
+)
 from roadaware.errors import UsageError
 
 
@@ -56,3 +67,44 @@ def test_the_digest_changes_with_every_field_and_only_then():
     assert len(digests) == len(changes) + 1
     assert digest(Cut(3)) == digest(cut)
     assert len(digest(cut)) == 12
+
+
+@dataclass(frozen=True)
+class Judging:
+    """A config that checks itself."""
+
+    how: Literal["greedy", "best"] = "greedy"
+    strict: bool = False
+    most: int | None = None
+    offset: float = 0.0
+    size: float = 3
+
+    def __post_init__(self):
+        check_words(self)
+        check_flags(self)
+        check_limits(self, "most")
+        check_not_negative(self, "offset")
+        check_range("size", self.size, 1, 10)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"how": "best"}, {"strict": True}, {"most": 1}, {"offset": 2}, {"size": 10}]
+)
+def test_fields_within_their_limits_are_taken(fields):
+    assert to_dict(Judging(**fields)).items() >= fields.items()
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong", "told"),
+    [
+        ("how", ("worst", None), "how should be one of greedy, best; got "),
+        ("strict", (1, "yes"), "strict should be true or false; got "),
+        ("most", (0, True, 1.5), "most should be at least 1, or None for all; got "),
+        ("offset", (-1.0, math.inf, math.nan), "offset should be 0 or more; got "),
+        ("size", (0.5, 11, True, "3", math.nan), "size should lie in 1 to 10, not "),
+    ],
+)
+def test_a_field_beyond_its_limits_is_named_with_what_it_may_be(field, wrong, told):
+    for value in wrong:
+        with pytest.raises(UsageError, match=told):
+            Judging(**{field: value})

@@ -1,11 +1,12 @@
-"""Frozen dataclasses as plain data: to a dictionary and back, and a digest that names a configuration."""
+"""Frozen dataclasses as plain data, a digest that names a configuration, and checks on their fields."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
 import json
-from typing import Any, TypeVar
+import math
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from roadaware.errors import UsageError
 
@@ -46,6 +47,70 @@ def digest(config: Any) -> str:
     """Twelve hexadecimal digits that change when any field does."""
     text = json.dumps(to_dict(config), sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+def check_words(config: Any) -> None:
+    """Check that each field that is declared as one of several words holds one of them.
+
+    Raises:
+        UsageError: naming the field, what it may be and what it is.
+    """
+    hints = get_type_hints(type(config))
+    for field in dataclasses.fields(config):
+        allowed, value = get_args(hints[field.name]), getattr(config, field.name)
+        if allowed and isinstance(allowed[0], str) and value not in allowed:
+            raise UsageError(f"{field.name} should be one of {', '.join(allowed)}; got {value!r}")
+
+
+def check_flags(config: Any) -> None:
+    """Check that each field that is declared as a bool holds one.
+
+    Raises:
+        UsageError: naming the field and what it is.
+    """
+    hints = get_type_hints(type(config))
+    for field in dataclasses.fields(config):
+        if hints[field.name] is bool and not isinstance(value := getattr(config, field.name), bool):
+            raise UsageError(f"{field.name} should be true or false; got {value!r}")
+
+
+def check_limits(config: Any, *names: str) -> None:
+    """Check that fields which limit how many are taken hold a whole number above 0, or None.
+
+    Raises:
+        UsageError: naming the field and what it is.
+    """
+    for name in names:
+        value = getattr(config, name)
+        if value is not None and not is_count(value):
+            raise UsageError(f"{name} should be at least 1, or None for all; got {value!r}")
+
+
+def check_not_negative(config: Any, *names: str) -> None:
+    """Check that fields hold finite numbers that are not below 0.
+
+    Raises:
+        UsageError: naming the field and what it is.
+    """
+    for name in names:
+        value = getattr(config, name)
+        if not (math.isfinite(value) and value >= 0):
+            raise UsageError(f"{name} should be 0 or more; got {value!r}")
+
+
+def check_range(name: str, value: float, low: float, high: float) -> None:
+    """Check that a field holds a number from `low` to `high`, both included.
+
+    Raises:
+        UsageError: naming the field, its range and what it is.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise UsageError(f"{name} should lie in {low:g} to {high:g}, not {value!r}")
+
+
+def is_count(value: object) -> bool:
+    """Whether it is a whole number above 0."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def _tuples(value: Any) -> Any:

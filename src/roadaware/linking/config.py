@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal, get_args, get_type_hints
 
+from roadaware.config import check_flags, check_words
 from roadaware.errors import UsageError
 
 Dataset = Literal["road", "ucf24"]
@@ -120,12 +121,8 @@ class LinkerConfig:
             UsageError: if a choice is unknown or a number is out of range.
         """
         hints = get_type_hints(type(self))
-        for field in fields(self):
-            allowed, value = get_args(hints[field.name]), getattr(self, field.name)
-            if allowed and isinstance(allowed[0], str) and value not in allowed:
-                raise UsageError(f"{field.name} should be one of {', '.join(allowed)}; got {value!r}")
-            if hints[field.name] is bool and not isinstance(value, bool):
-                raise UsageError(f"{field.name} should be true or false; got {value!r}")
+        check_words(self)
+        check_flags(self)
         for name, low, high in _NUMBERS:
             value = getattr(self, name)
             if value is None and name in ("tube_nms", "top_rows", "min_label_score"):

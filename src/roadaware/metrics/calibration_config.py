@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import get_args, get_type_hints
+from dataclasses import dataclass
 
+from roadaware.config import check_words
 from roadaware.errors import UsageError
 from roadaware.statistics.adaptive_bins import AdaptiveBins
 
@@ -29,11 +29,7 @@ class CalibrationConfig(AdaptiveBins):
     row_sum_tolerance: float = 1e-3
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
-        for field in fields(self):
-            allowed, value = get_args(hints[field.name]), getattr(self, field.name)
-            if allowed and value not in allowed:
-                raise UsageError(f"{field.name} should be one of {', '.join(allowed)}; got {value!r}")
+        check_words(self)
         if not (self.z > 0 and self.least_rest >= 0 and self.least_drop >= 0 and self.uniform_bins >= 1):
             raise UsageError(
                 "z should be positive, least_rest and least_drop not negative, uniform_bins at least 1"

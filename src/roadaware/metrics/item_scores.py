@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from roadaware.errors import InputError, UsageError
+from roadaware.errors import InputError
 from roadaware.metrics.judged import Bools, Counts, Floats, Judged, Measured
 
 
@@ -91,15 +91,3 @@ class ItemScores(Judged):
             list(self.videos), places, return_dtype=pl.Int64
         ).to_numpy()
         return numbers
-
-
-def one_of(config: Any, **allowed: tuple[str, ...]) -> None:
-    """Check that fields of a config hold one of the words they may.
-
-    Raises:
-        UsageError: naming the field, what it may be and what it is.
-    """
-    for name, words in allowed.items():
-        value = getattr(config, name)
-        if value not in words:
-            raise UsageError(f"{name} should be one of {', '.join(words)}; got {value!r}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Literal, get_args, get_type_hints
+from dataclasses import dataclass
+from typing import Literal
 
+from roadaware.config import check_words
 from roadaware.errors import UsageError
 
 Task = Literal["action", "intention", "risk"]
@@ -48,12 +49,7 @@ class PedestrianConfig:
     risk_sigma: float = 0.5
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
-        for field in fields(self):
-            allowed = get_args(hints[field.name])
-            value = getattr(self, field.name)
-            if allowed and isinstance(allowed[0], str) and value not in allowed:
-                raise UsageError(f"{field.name} should be one of {', '.join(allowed)}; got {value!r}")
+        check_words(self)
         if not (self.tte_sigma > 0 and self.risk_sigma > 0):
             raise UsageError("tte_sigma and risk_sigma should be positive")
 

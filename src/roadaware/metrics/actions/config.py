@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-from typing import Literal, get_args, get_type_hints
+from dataclasses import dataclass, replace
+from typing import Literal
 
+from roadaware.config import check_flags, check_limits, check_words
 from roadaware.errors import UsageError
 
 
@@ -60,19 +61,11 @@ class ActionConfig:
     classes: Literal["with_truth", "with_truth_and_claims"] = "with_truth"
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
-        for field in fields(self):
-            allowed = get_args(hints[field.name])
-            value = getattr(self, field.name)
-            if allowed and isinstance(allowed[0], str) and value not in allowed:
-                raise UsageError(f"{field.name} should be one of {', '.join(allowed)}; got {value!r}")
-        if not isinstance(self.truth_by_person, bool):
-            raise UsageError(f"truth_by_person should be true or false; got {self.truth_by_person!r}")
+        check_words(self)
+        check_flags(self)
         if isinstance(self.min_iou, bool) or not 0 < self.min_iou <= 1:
             raise UsageError(f"min_iou should lie in (0, 1]; got {self.min_iou!r}")
-        most = self.per_frame_capacity
-        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
-            raise UsageError(f"per_frame_capacity should be at least 1, or None for all; got {most!r}")
+        check_limits(self, "per_frame_capacity")
 
     @classmethod
     def default(cls) -> ActionConfig:

@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
+from roadaware.config import check_words
 from roadaware.errors import UsageError
-from roadaware.metrics.item_scores import one_of
 
 Group = Literal["corner", "common", "novel", "all", "classes"]
 
@@ -61,14 +61,7 @@ class CornerConfig:
     total: bool = False
 
     def __post_init__(self) -> None:
-        one_of(
-            self,
-            ignored=("marked", "crowds"),
-            area=("annotated", "box"),
-            common_truth=("all", "corner"),
-            precision=("complete", "always", "never"),
-            risk=("any", "blocking"),
-        )
+        check_words(self)
         if not self.groups or len(set(self.groups)) != len(self.groups) or set(self.groups) - set(GROUPS):
             raise UsageError(f"groups are some of {', '.join(GROUPS)}, each once; got {self.groups!r}")
         most = self.max_detections

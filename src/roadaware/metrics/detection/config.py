@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
-from typing import Literal, get_args, get_type_hints
+from dataclasses import dataclass
+from typing import Literal
 
+from roadaware.config import check_flags, check_limits, check_not_negative, check_words, is_count
 from roadaware.errors import UsageError
 
 Rule = Literal["trapezoid", "envelope", "interp101", "raw"]
@@ -57,25 +58,13 @@ class DetectionConfig:
     interpolated_boxes: bool = False
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
-        for field in fields(self):
-            allowed = get_args(hints[field.name])
-            value = getattr(self, field.name)
-            if allowed and isinstance(allowed[0], str) and value not in allowed:
-                raise UsageError(f"{field.name} should be one of {', '.join(allowed)}; got {value!r}")
-            if hints[field.name] is bool and not isinstance(value, bool):
-                raise UsageError(f"{field.name} should be true or false; got {value!r}")
+        check_words(self)
+        check_flags(self)
         size = self.frame_size_px
-        if size is not None and not (len(size) == 2 and all(_positive_int(side) for side in size)):
+        if size is not None and not (len(size) == 2 and all(is_count(side) for side in size)):
             raise UsageError(f"frame_size_px should be (width, height) in whole pixels; got {size!r}")
-        for name in ("frame_pixel_offset", "video_pixel_offset"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
-                raise UsageError(f"{name} should be 0 or more; got {value!r}")
-        if self.max_per_class is not None and not _positive_int(self.max_per_class):
-            raise UsageError(
-                f"max_per_class should be at least 1, or None for all; got {self.max_per_class!r}"
-            )
+        check_not_negative(self, "frame_pixel_offset", "video_pixel_offset")
+        check_limits(self, "max_per_class")
         for name in ("min_score", "min_tube_score", "min_av_score"):
             value = getattr(self, name)
             if value is not None and not math.isfinite(value):
@@ -107,7 +96,3 @@ class DetectionConfig:
     def default(cls) -> DetectionConfig:
         """The choices we recommend: every claim is judged as it stands, and what is undefined stays so."""
         return cls()
-
-
-def _positive_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Literal, get_args, get_type_hints
+from dataclasses import dataclass
+from typing import Literal
 
+from roadaware.config import check_limits, check_words
 from roadaware.errors import UsageError
-from roadaware.metrics.item_scores import one_of
 
 
 @dataclass(frozen=True)
@@ -62,16 +62,12 @@ class GroundingConfig:
     missing_box: Literal["zero", "error"] = "zero"
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
-        words = {each.name: get_args(hints[each.name]) for each in fields(self)}
-        one_of(self, **{name: said for name, said in words.items() if said and isinstance(said[0], str)})
+        check_words(self)
         for name in ("sample_fps", "clip_seconds"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise UsageError(f"{name} should be above 0; got {value!r}")
-        most = self.most_frames
-        if most is not None and (type(most) is not int or most < 1):
-            raise UsageError(f"most_frames should be at least 1, or None for all; got {most!r}")
+        check_limits(self, "most_frames")
         if not all(0 <= tau <= 1 for tau in self.thresholds):
             raise UsageError(f"thresholds lie in [0, 1]; got {self.thresholds!r}")
 

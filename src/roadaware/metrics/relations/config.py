@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args, get_type_hints
+from dataclasses import dataclass
+from typing import Literal
 
+from roadaware.config import check_flags, check_limits, check_not_negative, check_words, is_count
 from roadaware.errors import UsageError
 
 Judgement = Literal["tubelets", "frames", "both"]
@@ -63,28 +64,17 @@ class RelationConfig:
     averaging: Literal["per_image", "pooled"] = "per_image"
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
-        for field in fields(self):
-            allowed = get_args(hints[field.name])
-            value = getattr(self, field.name)
-            if allowed and isinstance(allowed[0], str) and value not in allowed:
-                raise UsageError(f"{field.name} should be one of {', '.join(allowed)}; got {value!r}")
-            if hints[field.name] is bool and not isinstance(value, bool):
-                raise UsageError(f"{field.name} should be true or false; got {value!r}")
+        check_words(self)
+        check_flags(self)
         for name in ("recall_at", "precision_at"):
             counts = getattr(self, name)
-            if not counts or not all(_positive(n) for n in counts) or len(set(counts)) != len(counts):
+            if not counts or not all(is_count(n) for n in counts) or len(set(counts)) != len(counts):
                 raise UsageError(f"{name} should be different numbers from 1; got {counts!r}")
-        for name in ("top_returns", "predicates_per_pair", "frame_top"):
-            value = getattr(self, name)
-            if value is not None and not _positive(value):
-                raise UsageError(f"{name} should be at least 1, or None for all; got {value!r}")
+        check_limits(self, "top_returns", "predicates_per_pair", "frame_top")
         for name in ("viou_threshold", "iou_threshold"):
             if not 0 < getattr(self, name) <= 1:
                 raise UsageError(f"{name} lies in (0, 1]; got {getattr(self, name)!r}")
-        for name in ("pixel_offset", "frame_pixel_offset"):
-            if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
-                raise UsageError(f"{name} should be 0 or more; got {getattr(self, name)!r}")
+        check_not_negative(self, "pixel_offset", "frame_pixel_offset")
         if self.frame_min_score is not None and not math.isfinite(self.frame_min_score):
             raise UsageError(f"frame_min_score should be a number or None; got {self.frame_min_score!r}")
 
@@ -143,7 +133,3 @@ CONFIGS: dict[str, Callable[[], RelationConfig]] = {
     "frame-sg-no": lambda: RelationConfig.frame_sg(None),
 }
 """Name of a configuration to what makes it."""
-
-
-def _positive(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Literal, get_args, get_type_hints
+from dataclasses import dataclass
+from typing import Literal
 
+from roadaware.config import check_words
 from roadaware.errors import UsageError
-from roadaware.metrics.item_scores import one_of
 
 _STEPS = 20
 
@@ -52,9 +52,7 @@ class SoundConfig:
     missing_claim: Literal["zero", "error"] = "zero"
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
-        words = {each.name: get_args(hints[each.name]) for each in fields(self)}
-        one_of(self, **{name: said for name, said in words.items() if said and isinstance(said[0], str)})
+        check_words(self)
         for name, most in (("size", 4096), ("consensus_count", 1000)):
             value = getattr(self, name)
             if type(value) is not int or not 1 <= value <= most:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
+from roadaware.config import check_flags, check_not_negative, check_words
 from roadaware.errors import UsageError
 
 Undefined = Literal["null", "published"]
@@ -34,13 +34,9 @@ class TrackingConfig:
         for name, values in (("threshold", (self.threshold,)), ("alphas", self.alphas)):
             if not values or not all(0 < value <= 1 for value in values):
                 raise UsageError(f"{name} should lie in (0, 1]; got {getattr(self, name)!r}")
-        if not (math.isfinite(self.pixel_offset) and self.pixel_offset >= 0):
-            raise UsageError(f"pixel_offset should be 0 or more; got {self.pixel_offset!r}")
-        if not isinstance(self.interpolated_boxes, bool):
-            raise UsageError(f"interpolated_boxes should be true or false; got {self.interpolated_boxes!r}")
-        if self.undefined not in get_args(Undefined):
-            allowed = ", ".join(get_args(Undefined))
-            raise UsageError(f"undefined should be one of {allowed}; got {self.undefined!r}")
+        check_not_negative(self, "pixel_offset")
+        check_flags(self)
+        check_words(self)
 
     @classmethod
     def reference(cls) -> TrackingConfig:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from roadaware.config import check_range
 from roadaware.errors import UsageError
 
 Weather = Literal["clear", "overcast", "rain", "snow", "low-sun"]
@@ -38,16 +39,16 @@ class CameraConfig:
     grain: float = 3.0
 
     def __post_init__(self) -> None:
-        _within("width_px", self.width_px, 32, 7680)
-        _within("height_px", self.height_px, 32, 4320)
+        check_range("width_px", self.width_px, 32, 7680)
+        check_range("height_px", self.height_px, 32, 4320)
         if self.width_px % 2 or self.height_px % 2:
             raise UsageError(f"pictures are of even size, not {self.width_px}x{self.height_px}")
-        _within("fps", self.fps, 1, 120)
-        _within("fov_deg", self.fov_deg, 20, 140)
-        _within("height_m", self.height_m, 0.3, 6)
-        _within("pitch_deg", self.pitch_deg, -45, 45)
-        _within("shake_px", self.shake_px, 0, 20)
-        _within("grain", self.grain, 0, 64)
+        check_range("fps", self.fps, 1, 120)
+        check_range("fov_deg", self.fov_deg, 20, 140)
+        check_range("height_m", self.height_m, 0.3, 6)
+        check_range("pitch_deg", self.pitch_deg, -45, 45)
+        check_range("shake_px", self.shake_px, 0, 20)
+        check_range("grain", self.grain, 0, 64)
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,12 @@ class LidarConfig:
     dropout: float = 0.03
 
     def __post_init__(self) -> None:
-        _within("rings", self.rings, 1, 256)
-        _within("columns", self.columns, 8, 8192)
-        _within("range_m", self.range_m, 1, 500)
-        _within("height_m", self.height_m, 0.3, 6)
-        _within("noise_m", self.noise_m, 0, 1)
-        _within("dropout", self.dropout, 0, 0.99)
+        check_range("rings", self.rings, 1, 256)
+        check_range("columns", self.columns, 8, 8192)
+        check_range("range_m", self.range_m, 1, 500)
+        check_range("height_m", self.height_m, 0.3, 6)
+        check_range("noise_m", self.noise_m, 0, 1)
+        check_range("dropout", self.dropout, 0, 0.99)
         if not -90 < self.lowest_deg < self.highest_deg < 90:
             raise UsageError(
                 f"rings from {self.lowest_deg} to {self.highest_deg} degrees: lowest comes first"
@@ -136,9 +137,9 @@ class Behaviour:
             ("crowd", 80),
             ("objects", 40),
         ):
-            _within(name, getattr(self, name), 0, most)
+            check_range(name, getattr(self, name), 0, most)
         for name in ("parked", "boldness", "yielding", "intending", "looking"):
-            _within(name, getattr(self, name), 0, 1)
+            check_range(name, getattr(self, name), 0, 1)
 
 
 @dataclass(frozen=True)
@@ -178,11 +179,11 @@ class Surroundings:
     def __post_init__(self) -> None:
         if isinstance(self.lanes, bool) or not isinstance(self.lanes, int) or not 1 <= self.lanes <= 3:
             raise UsageError(f"a road has 1 to 3 lanes in each direction, not {self.lanes!r}")
-        _within("lane_width_m", self.lane_width_m, 2.5, 5)
+        check_range("lane_width_m", self.lane_width_m, 2.5, 5)
         for name in ("bus_lane", "cycle_lane", "parking", "bends", "signals", "greenery", "hue"):
-            _within(name, getattr(self, name), 0, 1)
+            check_range(name, getattr(self, name), 0, 1)
         for name, most in (("junctions", 4), ("crossings", 4), ("height_m", 80)):
-            _within(name, getattr(self, name), 0, most)
+            check_range(name, getattr(self, name), 0, most)
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,7 @@ class SceneConfig:
     surroundings: Surroundings = field(default_factory=Surroundings)
 
     def __post_init__(self) -> None:
-        _within("seconds", self.seconds, 0.5, 3600)
+        check_range("seconds", self.seconds, 0.5, 3600)
         busy = self.behaviour
         if not (busy.vehicles or busy.pedestrians or busy.crowd):
             raise UsageError("nobody is about: vehicles, pedestrians and crowd are all 0")
@@ -221,8 +222,3 @@ class SceneConfig:
     def n_frames(self) -> int:
         """Frames of a scene."""
         return max(1, round(self.seconds * self.camera.fps))
-
-
-def _within(name: str, value: float, low: float, high: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise UsageError(f"{name} should lie in {low:g} to {high:g}, not {value!r}")
