@@ -79,6 +79,7 @@ def _predictor(task: str) -> Any:
     import torch
 
     from roadaware.models import create
+    from roadaware.models.crossing.entries.steady import SteadyConfig
     from roadaware.models.crossing.predictor import Predictor
     from roadaware.models.doubt.config import DoubtConfig
     from roadaware.models.doubt.last_layer import with_doubt
@@ -86,8 +87,8 @@ def _predictor(task: str) -> Any:
     labels = ("waits", "crosses") if task == "action" else _REGIONS
     doubt = DoubtConfig("last-dropout", rate=0.3) if task == "action" else DoubtConfig()
     torch.manual_seed(0)
-    shapes = {"boxes": (15, 4), "centre": (15, 8)}
-    network = with_doubt(create("steady", shapes=shapes, labels=len(labels)), doubt)
+    shapes, config = {"boxes": (15, 4), "centre": (15, 8)}, SteadyConfig(places=0 if task == "action" else 4)
+    network = with_doubt(create("steady", config=config, shapes=shapes, labels=len(labels)), doubt)
     return Predictor(network.eval(), "steady", task, labels, doubt=doubt)
 
 

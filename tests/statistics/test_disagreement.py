@@ -39,3 +39,19 @@ def test_an_interval_is_of_values_that_were_said_and_weighs_them() -> None:
     assert (low[0], high[0]) == (0.5, 0.9)
     low, high = interval([[0.3]], [1.0], 0.9)
     assert (low[0], high[0]) == (0.3, 0.3)
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_an_interval_is_what_counting_weight_upwards_gives(equal: bool) -> None:
+    rng = np.random.default_rng(4)
+    for m in (1, 2, 7, 30):
+        passes = rng.integers(0, 9, (m, 6)) / 9
+        weight = np.full(m, 1 / m) if equal else rng.dirichlet(np.ones(m))
+        expected = []
+        for column in passes.T:
+            ends, reached = [], 0.0
+            for value, share in sorted(zip(column, weight, strict=True)):
+                before, reached = reached, reached + share
+                ends += [value for end in (0.1, 0.9) if before < end - 1e-9 <= reached]
+            expected.append(ends)
+        assert np.transpose(interval(passes, weight, 0.8)).tolist() == expected

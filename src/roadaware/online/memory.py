@@ -181,28 +181,25 @@ def _remembers(network: Steady, member: Predictor) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Last:
-    """The last layer of a predictor in all its passes.
+    """The last layer of a predictor in all its passes, over its temperature.
 
     Args:
         weight: (width, p k).
         bias: (k,).
-        temperature: that logits are divided by.
     """
 
     weight: Narrow
     bias: Floats
-    temperature: float
 
     def passes(self, seen: Narrow) -> Floats:
         """(p, n, k) probabilities of (n, width) embeddings."""
         n, k = len(seen), len(self.bias)
-        logits = (seen @ self.weight).reshape(n, -1, k) + self.bias
-        found = probabilities(logits.reshape(-1, k) / self.temperature, k)
-        return found.reshape(n, -1, k).transpose(1, 0, 2)
+        logits = (seen @ self.weight).reshape(-1, k) + self.bias
+        return probabilities(logits, k).reshape(n, -1, k).transpose(1, 0, 2)
 
 
 def _last_of(member: Predictor) -> _Last:
-    drawn = last_weights(member.network, member.doubt, passes_of(member)).float()
-    bias = member.network.last.bias.detach().double().numpy()
+    drawn = last_weights(member.network, member.doubt, passes_of(member)).double() / member.temperature
+    bias = member.network.last.bias.detach().double().numpy() / member.temperature
     weight = np.ascontiguousarray(drawn.flatten(0, 1).T.numpy())
-    return _Last(weight, bias, member.temperature)
+    return _Last(weight.astype(np.float32), bias)

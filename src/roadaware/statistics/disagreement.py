@@ -70,8 +70,14 @@ def interval(passes: npt.ArrayLike, weight: npt.ArrayLike, within: float) -> tup
     (0.1, 0.5)
     """
     values, share = np.asarray(passes, dtype=np.float64), np.asarray(weight, dtype=np.float64)
+    tail = (1 - within) / 2
+    ends = np.array([tail, 1 - tail]) - 1e-9
+    if (share == share[0]).all():
+        # Whichever pass comes first, as much weight is reached; searching finds the first that reaches an end.
+        low, high = np.searchsorted(np.cumsum(share), ends)
+        ranked = np.sort(values, axis=0)
+        return ranked[low], ranked[high]
     order, columns = np.argsort(values, axis=0, kind="stable"), np.arange(values.shape[1])
     ranked, reached = values[order, columns], np.cumsum(share[order], axis=0)
-    tail = (1 - within) / 2
-    low, high = ((reached >= end - 1e-9).argmax(axis=0) for end in (tail, 1 - tail))
+    low, high = ((reached >= end).argmax(axis=0) for end in ends)
     return ranked[low, columns], ranked[high, columns]

@@ -109,18 +109,11 @@ def centre(seen: Boxes) -> Array:
     and where a tube has ended and its last box is repeated, they are NaN. A box thinner than a pixel counts
     as one pixel.
     """
-    x1, y1, x2, y2 = (seen.corners_px[..., side] for side in range(4))
-    width, height = seen.size_px[:, :1], seen.size_px[:, 1:]
-    states = [
-        (x1 + x2) / (2 * width),
-        (y1 + y2) / (2 * height),
-        np.log(np.maximum(x2 - x1, 1.0) / width),
-        np.log(np.maximum(y2 - y1, 1.0) / height),
-    ]
-    held = np.zeros((*x1.shape, 2 * len(states)))
-    here, change = held[..., : len(states)], held[..., len(states) :]
-    for place, state in enumerate(states):
-        here[..., place] = state
+    first, last, size = seen.corners_px[..., :2], seen.corners_px[..., 2:], seen.size_px[:, None]
+    held = np.zeros((*first.shape[:2], len(CENTRE)))
+    here, change = held[..., :4], held[..., 4:]
+    here[..., :2] = (first + last) / (2 * size)
+    here[..., 2:] = np.log(np.maximum(last - first, 1.0) / size)
     change[:, 1:] = here[:, 1:] - here[:, :-1]
     change /= seen.steps_frames[..., None]
     return held
