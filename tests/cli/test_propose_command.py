@@ -13,7 +13,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "corner_cases"))
 from planted_kitti import planted_kitti
 
 from roadaware.cli.app import main
-from roadaware.cli.propose import configured, kind_of
+from roadaware.cli.propose import _counted, configured, kind_of
+from roadaware.corner_cases import running
 from roadaware.corner_cases.config import CopgConfig
 from roadaware.errors import DatasetNotFoundError, UsageError
 from roadaware.scenes.store import open_predictions
@@ -58,6 +59,7 @@ def test_only_a_split_and_only_geometry(root, tmp_path, capsys):
         (["--knob", "theta_deg=-4"], 2, "theta_deg should lie in"),
         (["--split", "default/none"], 2, "no video is in split"),
         (["--detections", "/nowhere"], 3, "nowhere"),
+        (["--semantics", "truth"], 2, "name a folder of masks"),
     ],
 )
 def test_wrong_requests_say_what_is_wrong(root, tmp_path, capsys, more, code, told):
@@ -66,11 +68,41 @@ def test_wrong_requests_say_what_is_wrong(root, tmp_path, capsys, more, code, to
 
 
 def test_what_is_no_dataset_with_sweeps_is_named(tmp_path, capsys):
+    with pytest.raises(DatasetNotFoundError, match="no such file or folder"):
+        kind_of(tmp_path / "clips")
     (tmp_path / "clips").mkdir()
     with pytest.raises(DatasetNotFoundError, match="expected a dataset with sweeps"):
         kind_of(tmp_path)
     assert main(["propose", str(tmp_path), "--out", str(tmp_path / "out")]) == 3
     assert "kitti, nuscenes, once, simulator" in capsys.readouterr().err
+
+
+def test_an_interrupted_command_says_how_to_go_on(root, tmp_path, capsys, monkeypatch):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running, "run", stopped)
+    assert main(["propose", str(root), "--out", str(tmp_path / "out")]) == 130
+    assert "the same command goes on with it" in capsys.readouterr().err
+
+
+def test_what_is_wrong_and_odd_is_told(tmp_path, capsys):
+    root = planted_kitti(tmp_path / "kitti", 4)
+    velodyne = root / "training" / "velodyne"
+    (velodyne / "000000.bin").write_bytes(bytes(41))
+    (velodyne / "000001.bin").write_bytes(b"")
+    (root / "training" / "calib" / "000002.txt").write_text("P2: 1")
+    assert main(["propose", str(root), "--out", str(tmp_path / "out"), "-q"]) == 0
+    told = capsys.readouterr().out
+    assert "2 pictures without proposals because of this:" in told
+    assert "1: no return of the sweep can be used" in told
+    assert f"1 rows or files of the set were refused; roadaware read kitti {root} says" in told
+
+
+def test_a_thousand_reasons_are_no_thousand_lines():
+    told = _counted({f"reason {n}": 1 for n in range(1000)})
+    assert len(told.splitlines()) == 11
+    assert "990 further reasons" in told
 
 
 def test_knobs_are_numbers_names_and_nothing():

@@ -13,7 +13,8 @@ from PIL import Image
 from planted_kitti import planted_kitti
 
 from roadaware.corner_cases.config import CopgConfig
-from roadaware.corner_cases.running import Order, proposed, run
+from roadaware.corner_cases.parts import claim
+from roadaware.corner_cases.running import FORMAT, MAIN, Order, proposed, run
 from roadaware.corner_cases.sources import DetectionSource, SemanticSource
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.predictions import Predictions
@@ -83,6 +84,17 @@ def test_folders_of_others_are_left_alone(order, tmp_path):
     (other / "thesis.txt").write_text("mine")
     with pytest.raises(UsageError, match=r"holds other things \(thesis\.txt\)"):
         run(order, other)
+
+
+def test_an_order_of_which_nothing_is_done_makes_room(order, tmp_path):
+    folder = tmp_path / "out"
+    with pytest.raises(UsageError, match="truth is known of made-up scenes alone, not of KITTI"):
+        run(replace(order, semantics="truth"), folder)
+    with pytest.raises(UsageError, match="for detections name saved predictions"):
+        run(replace(order, detections="erring"), folder)
+    claim(folder, MAIN, {"format": FORMAT, "order": "mine"}, "proposals")
+    _, tally = run(order, folder)
+    assert tally.made == 6
 
 
 def test_one_bad_picture_stops_no_other(order, tmp_path):

@@ -66,8 +66,13 @@ def propose(
     from roadaware.scenes.store import save
 
     order = ordered(dataset, reader, split, semantics, detections, stage, knob)
-    with console.progress("proposing") as shown:
-        found, tally = run(order, out, processes=processes or len(os.sched_getaffinity(0)), progress=shown)
+    try:
+        with console.progress("proposing") as shown:
+            cores = processes or len(os.sched_getaffinity(0))
+            found, tally = run(order, out, processes=cores, progress=shown)
+    except KeyboardInterrupt:
+        console.note(f"what is done stays in {out}; the same command goes on with it")
+        raise
     target = out / PROPOSALS
     save(found, target, overwrite=True)
     console.note(f"wrote {target}")
@@ -124,6 +129,8 @@ def kind_of(path: Path) -> str:
     """
     from typing import get_args
 
+    if not path.exists():
+        raise DatasetNotFoundError("there is no such file or folder", where=str(path))
     found = [name for name in get_args(DatasetKind) if _opens(name, path)]
     if len(found) == 1:
         return str(found[0])

@@ -23,6 +23,8 @@ _LIMIT = 1 << 28
 def claim(folder: Path, main: str, head: Mapping[str, Any], what: str) -> None:
     """Write what is asked for into a folder, or see that it says the same already.
 
+    An order of which no part was done holds nothing that could be lost: another one takes its place.
+
     Args:
         folder: new, empty, or of the same order.
         main: name of the file that says it.
@@ -44,7 +46,7 @@ def claim(folder: Path, main: str, head: Mapping[str, Any], what: str) -> None:
             raise UsageError(
                 f"{folder} holds other things ({', '.join(found[:5])}); name a new or empty folder with --out"
             )
-        if known != head:
+        if known != head and any((folder / PARTS).iterdir()):
             raise UsageError(
                 f"{folder} holds {what} of another order, or of a set that has changed; the same command "
                 "goes on with them, another one needs another folder"

@@ -17,7 +17,7 @@ from roadaware.corner_cases.truth import (
     true_objects,
     true_semantics,
 )
-from roadaware.errors import InputError
+from roadaware.errors import InputError, UsageError
 from roadaware.scenes.mask_files import mask_of
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.readers.source import confine, read_file, shown
@@ -40,10 +40,12 @@ class SemanticSource:
         root: its folder.
 
     Raises:
+        UsageError: if truth is asked of a set that is not made up.
         InputError: if there is no such folder, or its names of classes are none.
     """
 
     def __init__(self, where: str | None, scenes: Scenes, root: Path) -> None:
+        _require_truth(where, scenes, "for semantics name a folder of masks")
         self._where, self._scenes, self._root = where, scenes, root
         self._names: tuple[str, ...] = CITYSCAPES
         if where not in (None, TRUTH, ERRING):
@@ -75,10 +77,12 @@ class DetectionSource:
         scenes: the set.
 
     Raises:
+        UsageError: if truth is asked of a set that does not say which boxes are corner cases.
         InputError: if there are no such Predictions.
     """
 
     def __init__(self, where: str | None, scenes: Scenes) -> None:
+        _require_truth(where, scenes, "for detections name saved predictions")
         self._where, self._scenes = where, scenes
         self._held: dict[tuple[str, int], npt.NDArray[np.float64]] | None = None
         if where not in (None, TRUTH, ERRING):
@@ -94,6 +98,17 @@ class DetectionSource:
             return None
         rows = self._held.get((video, frame), np.zeros((0, 5)))
         return CommonObjects(rows[:, :4], rows[:, 4])
+
+
+def _require_truth(where: str | None, scenes: Scenes, instead: str) -> None:
+    """Refuse to take as truth what a set does not know.
+
+    Raises:
+        UsageError: if it is asked for, and the set does not say which boxes are corner cases.
+    """
+    if where in (TRUTH, ERRING) and "corner_case" not in scenes.boxes.columns:
+        dataset = scenes.meta.dataset or "the set"
+        raise UsageError(f"{where} is known of made-up scenes alone, not of {dataset}; {instead}")
 
 
 def _by_picture(claims: Predictions) -> dict[tuple[str, int], npt.NDArray[np.float64]]:
