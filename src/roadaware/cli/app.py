@@ -29,6 +29,7 @@ from roadaware.cli.draw import draw
 from roadaware.cli.evaluate import evaluate
 from roadaware.cli.export import export
 from roadaware.cli.interrupts import Terminated, end_children, interruptible
+from roadaware.cli.label import label
 from roadaware.cli.link import link
 from roadaware.cli.options import USUAL, Common, Outcome
 from roadaware.cli.predict import predict
@@ -82,6 +83,7 @@ _COMMANDS: tuple[Callable[..., Any] | App, ...] = (
     prelabel,
     rescore,
     ablate,
+    label,
     export,
     link,
     evaluate,

@@ -148,10 +148,8 @@ def _order(table: pl.DataFrame, repeat: float, seed: int) -> tuple[list[int], li
 
 
 def _reason() -> pl.Expr:
-    told = pl.format(
-        "{} proposals, the best at {}; {} pictures of the video stand higher",
-        "proposals",
-        pl.col("best_score").round(2),
-        "above",
-    )
-    return pl.when(pl.col("proposals") > 0).then(told).otherwise(pl.lit("no proposal"))
+    several = pl.when(pl.col("proposals") > 1).then(pl.lit("s")).otherwise(pl.lit(""))
+    told = pl.format("{} proposal{}, best score {}", "proposals", several, pl.col("best_score").round(2))
+    more = pl.format("{}; {} of the same video stand higher", told, "above")
+    own = pl.when(pl.col("above") > 0).then(more).otherwise(told)
+    return pl.when(pl.col("proposals") > 0).then(own).otherwise(pl.lit("no proposal"))

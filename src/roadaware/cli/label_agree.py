@@ -1,0 +1,119 @@
+"""`roadaware label agree`: how far annotators agree on boxes, what most drew, and what is disputed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from roadaware.cli import console, folders, text
+from roadaware.cli.label_inputs import labels, saved_files
+from roadaware.cli.options import USUAL, Common, Draws, Outcome, OutputFolder, Overwrite, Seed, Switch
+from roadaware.errors import UsageError
+
+if TYPE_CHECKING:
+    from roadaware.analysis.labelling.agreement import BoxAgreement
+    from roadaware.analysis.labelling.consensus import Consensus
+
+CONSENSUS = "consensus"
+_LABELS = "What `label import` wrote, or saved tables with `boxes.annotator`."
+_IOU = "Boxes of two annotators that overlap less are of different things."
+_KIND = "The kind of label that is compared."
+_FOLDER = "Write the consensus as tables, the disputes, the agreement and a page into this folder."
+_STRICT = "Exit with 1 if anything is disputed."
+_PAGE = "report.html"
+
+
+def agree(
+    path: Annotated[Path, Parameter(help=_LABELS)],
+    /,
+    *,
+    iou: Annotated[float, Parameter(help=_IOU)] = 0.5,
+    kind: Annotated[str, Parameter(help=_KIND)] = "corner",
+    draws: Draws = 1000,
+    seed: Seed = 0,
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder] = None,
+    overwrite: Overwrite = False,
+    strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Compare the boxes of several annotators, and make truth of what most of them drew.
+
+    Boxes are paired one to one by overlap. Agreement is told on what is there (drawn by all, by one), where
+    it is (overlap) and what it is (Krippendorff's alpha), for all, for every two annotators and by class,
+    with intervals over pictures and over videos. What half or fewer drew, classes without a majority, and pictures
+    that one alone saw are disputes, for a further look.
+
+    For example:
+
+        roadaware label agree runs/labels -o runs/consensus
+    """
+    from roadaware.analysis.labelling.agreement import box_agreement
+    from roadaware.analysis.labelling.consensus import consensus
+    from roadaware.analysis.labelling.things import things_of
+
+    folders.check(folder, overwrite=overwrite)
+    if not 0 < iou <= 1:
+        raise UsageError(f"--iou lies above 0 and up to 1, not {iou}")
+    scenes = labels(path)
+    with console.working("comparing"):
+        things = things_of(scenes, kind=kind, least=iou)
+        found, agreed = box_agreement(things, draws=draws, seed=seed), consensus(things, scenes)
+    data = {
+        "annotators": list(things.annotators),
+        "pictures": len(things.pictures),
+        "pictures_one_alone_saw": len(things.alone),
+        "agreement": found.table.to_dicts(),
+        "found_by": found.counts.to_dicts(),
+        "boxes_agreed": len(agreed.scenes.boxes),
+        "disputes": len(agreed.disputes),
+    }
+    if folder is not None:
+        _save(folder, found, agreed, data, overwrite=overwrite)
+    failed = f"--strict: {len(agreed.disputes)} disputes" if strict and len(agreed.disputes) else None
+    return Outcome(_text(found, agreed, data), data, failed)
+
+
+def _save(
+    folder: Path, found: BoxAgreement, agreed: Consensus, data: dict[str, Any], *, overwrite: bool
+) -> None:
+    from roadaware.reports.labelling import agreement_section
+    from roadaware.reports.page import report
+
+    page = report([agreement_section(found, agreed.disputes)], title="Agreement of annotators")
+    files = {
+        **saved_files(agreed.scenes, CONSENSUS),
+        "agreement.csv": found.table.write_csv().encode(),
+        "found_by.csv": found.counts.write_csv().encode(),
+        "disputes.csv": agreed.disputes.write_csv().encode(),
+        _PAGE: page.encode("utf-8", errors="backslashreplace"),
+    }
+    folders.put_folder(folder, folders.with_marker(files, data), overwrite=overwrite)
+    console.note(f"wrote {folder} (truth: {folder / CONSENSUS}, report: {folder / _PAGE})")
+
+
+def _text(found: BoxAgreement, agreed: Consensus, data: dict[str, Any]) -> str:
+    rows = [
+        (
+            row["group"] or "all",
+            row["measure"].replace("_", " "),
+            text.number(row["value"]),
+            text.interval(row["low_picture"], row["high_picture"], 2),
+            text.interval(row["low_video"], row["high_video"], 2),
+            f"{row['n']:,}",
+        )
+        for row in found.table.iter_rows(named=True)
+    ]
+    counts = [f"{row['things']:,} by {row['n_found']} of {row['n_saw']}" for row in data["found_by"]]
+    lines = [
+        f"{data['pictures']:,} pictures that two or more of {len(data['annotators'])} annotators saw; "
+        f"{data['pictures_one_alone_saw']:,} that one alone saw",
+        f"things drawn: {'; '.join(counts) or 'none'}",
+        text.table(["of", "measure", "value", "over pictures", "over videos", "rests on"], rows, left=2),
+        "",
+        f"{data['boxes_agreed']:,} boxes that most drew; {data['disputes']:,} disputes for a further look:",
+    ]
+    reasons = agreed.disputes["reason"].value_counts().sort("count", descending=True)
+    lines += [f"  {count:,} {text.cell(reason)}" for reason, count in reasons.iter_rows()]
+    return "\n".join(lines)
