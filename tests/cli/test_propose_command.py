@@ -99,6 +99,16 @@ def test_what_is_wrong_and_odd_is_told(tmp_path, capsys):
     assert f"1 rows or files of the set were refused; roadaware read kitti {root} says" in told
 
 
+def test_a_set_of_which_nothing_can_be_used_is_an_error(tmp_path, capsys):
+    root = planted_kitti(tmp_path / "kitti", 2)
+    for path in root.glob("*/velodyne/*.bin"):
+        path.write_bytes(bytes(41))
+    out = tmp_path / "out"
+    assert main(["propose", str(root), "--out", str(out), "-q"]) == 3
+    assert "no picture can be proposed for: 41 bytes are no whole number" in capsys.readouterr().err
+    assert not (out / "proposals").exists()
+
+
 def test_a_thousand_reasons_are_no_thousand_lines():
     told = _counted({f"reason {n}": 1 for n in range(1000)})
     assert len(told.splitlines()) == 11

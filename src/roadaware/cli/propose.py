@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from roadaware.cli import console, text
 from roadaware.cli.options import USUAL, Common, Outcome, Several, between
-from roadaware.errors import DatasetNotFoundError, UsageError
+from roadaware.errors import DatasetNotFoundError, InputError, UsageError
 
 if TYPE_CHECKING:
     from roadaware.corner_cases.config import CopgConfig
@@ -73,11 +73,29 @@ def propose(
     except KeyboardInterrupt:
         console.note(f"what is done stays in {out}; the same command goes on with it")
         raise
+    _require_opened(order, tally)
     target = out / PROPOSALS
     save(found, target, overwrite=True)
     console.note(f"wrote {target}")
     drawn = _draw(order, out, draw) if draw else 0
     return Outcome(_text(order, target, tally, drawn), _data(order, target, tally, drawn))
+
+
+def _require_opened(order: Order, tally: Tally) -> None:
+    """Refuse a set of which nothing was proposed for.
+
+    Raises:
+        InputError: if no picture has a sweep that can be used, with the commonest reason.
+    """
+    if tally.opened:
+        return
+    reasons = [f"{text.cell(reason)} ({count:,} times)" for reason, count in tally.skipped.items()]
+    again = f"roadaware read {order.reader} {text.cell(order.root)} says what the reader refused"
+    raise InputError(
+        f"no picture can be proposed for: {reasons[0] if reasons else 'there are none'}",
+        where=text.cell(order.root),
+        hint=again if tally.refused else "check which folder and which sensors these are",
+    )
 
 
 def ordered(
@@ -135,8 +153,11 @@ def kind_of(path: Path) -> str:
     if len(found) == 1:
         return str(found[0])
     what = f"{' and '.join(found)} lie there; say which with --reader" if found else "none of them is there"
+    hint = None if found else "--reader with one of them says what it misses"
     raise DatasetNotFoundError(
-        f"expected a dataset with sweeps ({', '.join(get_args(DatasetKind))}); {what}", where=str(path)
+        f"expected a dataset with sweeps ({', '.join(get_args(DatasetKind))}); {what}",
+        where=str(path),
+        hint=hint,
     )
 
 

@@ -65,6 +65,7 @@ class Tally:
 
     Args:
         pictures: that have a sweep and calibration.
+        opened: of these, for which proposals were made, be it none.
         proposals: after each step.
         with_one: pictures that are left with a proposal.
         skipped: pictures without proposals because something is wrong or missing, by reason.
@@ -75,6 +76,7 @@ class Tally:
     """
 
     pictures: int
+    opened: int
     proposals: dict[str, int]
     with_one: int
     skipped: dict[str, int]
@@ -302,6 +304,7 @@ def _tally(told: list[dict[str, Any]], held: Held, made: int, due: list[int]) ->
         odd.update(part.get("odd", {}))
     return Tally(
         pictures=len(held.moments),
+        opened=len(held.moments) - sum(len(part.get("skipped", [])) for part in told),
         proposals={step: sum(part.get(step, 0) for part in told) for step in STEPS},
         with_one=sum(part.get("with_one", 0) for part in told),
         skipped=dict(sorted(skipped.items(), key=lambda item: -item[1])),
