@@ -73,7 +73,7 @@ def interval(passes: npt.ArrayLike, weight: npt.ArrayLike, within: float) -> tup
     tail = (1 - within) / 2
     ends = np.array([tail, 1 - tail]) - 1e-9
     if (share == share[0]).all():
-        # Whichever pass comes first, as much weight is reached; searching finds the first that reaches an end.
+        # As much weight is reached whichever pass comes first; searching finds the first to reach an end.
         low, high = np.searchsorted(np.cumsum(share), ends)
         ranked = np.sort(values, axis=0)
         return ranked[low], ranked[high]
