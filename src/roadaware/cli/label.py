@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -71,6 +72,12 @@ def example(
     return Outcome(said, {"folder": str(folder), "seed": seed, **asdict(facts)})
 
 
-_VERBS = {"example": example, "select": select, "export": export, "import": import_labels, "agree": agree}
+_VERBS: dict[str, Callable[..., Outcome]] = {
+    "example": example,
+    "select": select,
+    "export": export,
+    "import": import_labels,
+    "agree": agree,
+}
 for _place, (_name, _verb) in enumerate(_VERBS.items()):
     label.command(_verb, name=_name, help=paragraphs(_verb.__doc__ or ""), sort_key=_place)

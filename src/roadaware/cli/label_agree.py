@@ -42,8 +42,8 @@ def agree(
 
     Boxes are paired one to one by overlap. Agreement is told on what is there (drawn by all, by one), where
     it is (overlap) and what it is (Krippendorff's alpha), for all, for every two annotators and by class,
-    with intervals over pictures and over videos. What half or fewer drew, classes without a majority, and pictures
-    that one alone saw are disputes, for a further look.
+    with intervals over pictures and over videos. What half or fewer drew, classes without a majority, and
+    pictures that one alone saw are disputes, for a further look.
 
     For example:
 

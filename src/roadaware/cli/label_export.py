@@ -168,8 +168,8 @@ def _text(sent: Predictions, out: Path, written: list[str], left_out: dict[str, 
     words = sent.meta.vocabularies["corner"]
     shown = text.cell(str(out))
     lines = [
-        f"{len(sent.frames):,} pictures with {len(sent.boxes):,} proposals, {len(sent.labels):,} of them with "
-        f"a class, {len(words)} classes to choose from",
+        f"{len(sent.frames):,} pictures with {len(sent.boxes):,} proposals, {len(sent.labels):,} of them "
+        f"with a class, {len(words)} classes to choose from",
         *(f"left out: {count:,} {what}" for what, count in left_out.items()),
         *(f"  {shown}/{name}" for name in written),
     ]

@@ -23,8 +23,8 @@ _VIDEOS = (
 )
 _TRUTH = "The same with `boxes.corner_case`, such as made-up scenes: measures what the list finds."
 _BY = (
-    "What makes a picture worth a look: the chance of any (as if scores were chances), the best score, "
-    "the sum of scores, or the count of proposals."
+    "What makes a picture worth a look: the count of proposals, the chance of any (as if scores were "
+    "chances), the best score, or the sum of scores."
 )
 _REPEAT = "Each higher picture of the same video multiplies the worth by this; 1 for no heed."
 _SCORE = "The column of the boxes that ranks them, from 0 to 1, such as one that `rescore` wrote."
@@ -41,7 +41,7 @@ def select(
     *,
     videos: Annotated[Path | None, Parameter(help=_VIDEOS)] = None,
     truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
-    by: Annotated[Literal["any", "best", "sum", "count"], Parameter(help=_BY)] = "any",
+    by: Annotated[Literal["count", "any", "best", "sum"], Parameter(help=_BY)] = "count",
     repeat: Annotated[float, Parameter(help=_REPEAT)] = 0.5,
     score: Annotated[str, Parameter(help=_SCORE)] = "score",
     least_score: Annotated[float, Parameter(help=_LEAST)] = 0.0,
@@ -63,7 +63,7 @@ def select(
 
         roadaware label select runs/streets/proposals --videos runs/streets/scenes -o runs/list
 
-        roadaware label select proposals --truth runs/made-up --by count -o runs/list
+        roadaware label select proposals --truth runs/made-up --by any -o runs/list
     """
     from roadaware.analysis.labelling.finding import curve
     from roadaware.analysis.labelling.labour import planned, worth_of

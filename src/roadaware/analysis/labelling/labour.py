@@ -122,8 +122,8 @@ def worth_of(listed: pl.DataFrame, claims: Predictions, truth: Scenes) -> Worth:
         objects.append([numbers.setdefault(each, len(numbers)) for each in seen])
     if not numbers:
         raise InputError("no picture of the list holds a corner case: nothing can be found in them")
-    counts = np.array(rows, dtype=np.int64).reshape(-1, 3)
-    return Worth(listed["video"].to_numpy().astype(np.str_), *counts.T, objects)
+    proposals, hits_of, cases = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    return Worth(listed["video"].to_numpy().astype(np.str_), proposals, hits_of, cases, objects)
 
 
 def _corners(rows: pl.DataFrame | None) -> Floats:

@@ -34,14 +34,14 @@ class SelectionConfig:
     """How pictures are ranked.
 
     Args:
-        by: what makes a picture worth a look: `any`, 1 - prod(1 - score), as if scores were independent
-            chances; `best`, the highest score; `sum` of scores; `count` of proposals.
+        by: what makes a picture worth a look: `count` of proposals; `any`, 1 - prod(1 - score), as if scores
+            were independent chances; `best`, the highest score; `sum` of scores.
         repeat: each picture of the same video that stands higher multiplies the worth by this; 1 for no heed.
         least_score: proposals below do not count.
         column: of `boxes`, from 0 to 1, that ranks proposals.
     """
 
-    by: By = "any"
+    by: By = "count"
     repeat: float = 0.5
     least_score: float = 0.0
     column: str = "score"
