@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError
-from roadaware.geometry.boxes import areas
+from roadaware.geometry.boxes import paired_iou
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes, TableSet
@@ -214,16 +214,7 @@ def _lane_of(
         _, mine, other = np.intersect1d(frames, theirs, return_indices=True)
         if not len(mine):
             continue
-        shared = float(np.sum(_paired(boxes[mine], corners[other]))) / len(frames)
+        shared = float(np.sum(paired_iou(boxes[mine], corners[other]))) / len(frames)
         if shared >= best:
             best, place = shared, lane[tube]
     return place
-
-
-def _paired(a: Floats, b: Floats) -> Floats:
-    """(n,) the overlap of each box with its partner."""
-    sides = np.maximum(np.minimum(a[:, 2:], b[:, 2:]) - np.maximum(a[:, :2], b[:, :2]), 0.0)
-    inter = sides[:, 0] * sides[:, 1]
-    union = areas(a) + areas(b) - inter
-    shares: Floats = np.divide(inter, union, out=np.zeros_like(inter), where=union > 0)
-    return shares

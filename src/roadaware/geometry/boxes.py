@@ -51,6 +51,24 @@ def iou(a: npt.ArrayLike, b: npt.ArrayLike, *, pixel_offset: float = 0.0, clampe
     return shares
 
 
+def paired_iou(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
+    """(n,) intersection over union of the i-th boxes of both; 0 where both are empty or one is upside down.
+
+    Args:
+        a: (n, 4) x1, y1, x2, y2 in pixels.
+        b: (n, 4) the same.
+
+    >>> paired_iou([[0, 0, 2, 2], [0, 0, 2, 2]], [[1, 0, 3, 2], [4, 4, 6, 6]]).round(4)
+    array([0.3333, 0.    ])
+    """
+    one, other = _edges(a), _edges(b)
+    sides = np.maximum(np.minimum(one[:, 2:], other[:, 2:]) - np.maximum(one[:, :2], other[:, :2]), 0.0)
+    inter = sides[:, 0] * sides[:, 1]
+    union = areas(one) + areas(other) - inter
+    shares: Floats = np.divide(inter, union, out=np.zeros_like(inter), where=union > 0)
+    return shares
+
+
 def _edges(boxes: npt.ArrayLike) -> Floats:
     """(n, 4) numbers, also of an empty list."""
     edges = np.asarray(boxes, dtype=np.float64)

@@ -5,24 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.geometry.box_kernels import box_iou
 from roadaware.geometry.compiled import kernel
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _ENDPOINTS = 1
-
-
-@kernel
-def _box_iou(a: Floats, b: Floats, extra: float) -> float:
-    """Intersection over union of two boxes; 0 where both are empty."""
-    width = min(a[2], b[2]) - max(a[0], b[0]) + extra
-    height = min(a[3], b[3]) - max(a[1], b[1]) + extra
-    if width <= 0 or height <= 0:
-        return 0.0
-    common = width * height
-    union = (a[2] - a[0] + extra) * (a[3] - a[1] + extra) + (b[2] - b[0] + extra) * (b[3] - b[1] + extra)
-    return float(common / (union - common))
 
 
 @kernel
@@ -38,7 +27,7 @@ def _mean_by_frame(
         elif frames_a[i] > frames_b[j]:
             j += 1
         else:
-            total += _box_iou(boxes_a[rows_a[i]], boxes_b[rows_b[j]], extra)
+            total += box_iou(boxes_a[rows_a[i]], boxes_b[rows_b[j]], extra)
             shared += 1
             i += 1
             j += 1
@@ -59,7 +48,7 @@ def _mean_by_place(
         return -1.0
     total = 0.0
     for k in range(i_last - i + 1):
-        total += _box_iou(boxes_a[rows_a[i + k]], boxes_b[rows_b[j + k]], extra)
+        total += box_iou(boxes_a[rows_a[i + k]], boxes_b[rows_b[j + k]], extra)
     return float(total / (i_last - i + 1))
 
 

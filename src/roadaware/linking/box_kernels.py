@@ -5,21 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.geometry.box_kernels import box_iou
 from roadaware.geometry.compiled import kernel
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
-
-@kernel
-def overlap(a: Floats, b: Floats) -> float:
-    """Intersection over union of two boxes; 0 where they are apart or have no area."""
-    width = min(a[2], b[2]) - max(a[0], b[0])
-    height = min(a[3], b[3]) - max(a[1], b[1])
-    if width <= 0.0 or height <= 0.0:
-        return 0.0
-    shared = width * height
-    return float(shared / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - shared))
 
 
 @kernel
@@ -46,7 +36,7 @@ def suppress(corners: Floats, order: Ints, group: Ints, iou: float) -> npt.NDArr
             count = 0
         alone = True
         for j in range(count):
-            if overlap(corners[row], corners[chosen[j]]) > iou:
+            if box_iou(corners[row], corners[chosen[j]], 0.0) > iou:
                 alone = False
                 break
         if alone:
@@ -87,7 +77,7 @@ def clustered(corners: Floats, weight: Floats, order: Ints, group: Ints, iou: fl
         best = iou
         at = -1
         for j in range(first, count):
-            found = overlap(corners[row], means[j])
+            found = box_iou(corners[row], means[j], 0.0)
             if found > best:
                 best = found
                 at = j

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError
+from roadaware.geometry.boxes import paired_iou
 from roadaware.metrics.grounding.config import GroundingConfig
 from roadaware.metrics.judged import crowd_density
 from roadaware.scenes.predictions import Predictions
@@ -168,18 +169,8 @@ def _overlaps(true: pl.DataFrame, claim: pl.DataFrame, shift: int) -> tuple[Floa
     paired[inside] = held[place[inside]] == wanted[inside]
     one, other = true.select(CORNERS).to_numpy()[paired], claim.select(CORNERS).to_numpy()[place[paired]]
     overlap = np.zeros(len(wanted))
-    overlap[paired] = _iou(other, one)
+    overlap[paired] = paired_iou(other, one)
     return overlap, paired
-
-
-def _iou(a: Floats, b: Floats) -> Floats:
-    """(n,) overlap of the i-th boxes of both, without a pixel added; 0 where both are empty."""
-    sides = np.clip(np.minimum(a[:, 2:], b[:, 2:]) - np.maximum(a[:, :2], b[:, :2]), 0, None)
-    inter = sides[:, 0] * sides[:, 1]
-    area_a, area_b = ((e[:, 2] - e[:, 0]) * (e[:, 3] - e[:, 1]) for e in (a, b))
-    union = area_a + area_b - inter
-    shares: Floats = np.divide(inter, union, out=np.zeros_like(inter), where=union > 0)
-    return shares
 
 
 def _described(table: pl.DataFrame, true: pl.DataFrame, scenes: Scenes) -> pl.DataFrame:

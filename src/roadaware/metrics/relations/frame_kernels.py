@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from roadaware.geometry.box_kernels import box_iou
 from roadaware.geometry.compiled import kernel
 from roadaware.metrics.relations.tubelet_kernels import first_from
 
@@ -20,21 +21,16 @@ def _box_at(offsets: Any, frames: Any, tube: Any, frame: Any) -> Any:
 @kernel
 def _iou(a: Any, b: Any, offset: float, single: bool) -> Any:
     """Intersection over union of two boxes; in single precision each number is rounded, as published."""
-    if single:
-        one, zero = np.float32(offset), np.float32(0)
-        ax1, ay1, ax2, ay2 = np.float32(a[0]), np.float32(a[1]), np.float32(a[2]), np.float32(a[3])
-        bx1, by1, bx2, by2 = np.float32(b[0]), np.float32(b[1]), np.float32(b[2]), np.float32(b[3])
-        iw, ih = min(ax2, bx2) - max(ax1, bx1) + one, min(ay2, by2) - max(ay1, by1) + one
-        if iw <= zero or ih <= zero:
-            return 0.0
-        area = (ax2 - ax1 + one) * (ay2 - ay1 + one) + (bx2 - bx1 + one) * (by2 - by1 + one) - iw * ih
-        return float(iw * ih / area)
-    width = min(a[2], b[2]) - max(a[0], b[0]) + offset
-    height = min(a[3], b[3]) - max(a[1], b[1]) + offset
-    if width <= 0 or height <= 0:
+    if not single:
+        return box_iou(a, b, offset)
+    one, zero = np.float32(offset), np.float32(0)
+    ax1, ay1, ax2, ay2 = np.float32(a[0]), np.float32(a[1]), np.float32(a[2]), np.float32(a[3])
+    bx1, by1, bx2, by2 = np.float32(b[0]), np.float32(b[1]), np.float32(b[2]), np.float32(b[3])
+    iw, ih = min(ax2, bx2) - max(ax1, bx1) + one, min(ay2, by2) - max(ay1, by1) + one
+    if iw <= zero or ih <= zero:
         return 0.0
-    whole = (a[2] - a[0] + offset) * (a[3] - a[1] + offset)
-    return width * height / (whole + (b[2] - b[0] + offset) * (b[3] - b[1] + offset) - width * height)
+    area = (ax2 - ax1 + one) * (ay2 - ay1 + one) + (bx2 - bx1 + one) * (by2 - by1 + one) - iw * ih
+    return float(iw * ih / area)
 
 
 @kernel

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from roadaware.analysis.doctor.claims.boxes import overlaps
 from roadaware.analysis.doctor.diagnosis import Diagnosis, suspicious, wrong
+from roadaware.geometry.boxes import paired_iou
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
@@ -72,7 +72,7 @@ def _met(predictions: Predictions, scenes: Scenes) -> pl.DataFrame:
     pairs = tables[1].join(tables[0].join(named, on="box"), on=["video", "frame"], suffix="_true")
     one = pairs.select(CORNERS).cast(pl.Float64).to_numpy()
     other = pairs.select([f"{c}_true" for c in CORNERS]).cast(pl.Float64).to_numpy()
-    pairs = pairs.with_columns(iou=overlaps(one, other)).filter(pl.col("iou") >= _MET)
+    pairs = pairs.with_columns(iou=paired_iou(one, other)).filter(pl.col("iou") >= _MET)
     best = pairs.sort("iou", descending=True).unique("box", keep="first", maintain_order=True)
     return best.select("box", "labels").join(predictions.labels.select("box", "label"), on="box")
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.analysis.doctor.diagnosis import Diagnosis, wrong
+from roadaware.geometry.boxes import paired_iou
 from roadaware.scenes.schema import CORNERS
 
 Floats = npt.NDArray[np.float64]
@@ -77,7 +78,7 @@ def fit(both: Beside) -> float:
     if len(pairs):
         one = pairs.select(CORNERS).to_numpy()
         other = pairs.select([f"{c}_true" for c in CORNERS]).to_numpy()
-        np.maximum.at(best, pairs["row"].to_numpy(), overlaps(one, other))
+        np.maximum.at(best, pairs["row"].to_numpy(), paired_iou(one, other))
     return float(best.mean())
 
 
@@ -163,18 +164,3 @@ def _later(n: int) -> Callable[[pl.DataFrame], pl.DataFrame]:
 
 def _scaled(factors: tuple[float, float]) -> Callable[[pl.DataFrame], pl.DataFrame]:
     return lambda boxes: boxes.with_columns(pl.col(c) * factors[k % 2] for k, c in enumerate(CORNERS))
-
-
-def overlaps(one: Floats, other: Floats) -> Floats:
-    """(n,) IoU of rows; 0 for boxes that are upside down.
-
-    Args:
-        one: (n, 4) corners.
-        other: (n, 4) corners.
-    """
-    sides = np.maximum(np.minimum(one[:, 2:], other[:, 2:]) - np.maximum(one[:, :2], other[:, :2]), 0.0)
-    inter = sides.prod(axis=1)
-    of = [np.maximum(boxes[:, 2:] - boxes[:, :2], 0.0).prod(axis=1) for boxes in (one, other)]
-    union = of[0] + of[1] - inter
-    shares: Floats = np.divide(inter, union, out=np.zeros_like(inter), where=union > 0)
-    return shares
