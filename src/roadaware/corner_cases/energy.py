@@ -15,7 +15,7 @@ from roadaware.statistics.weibull import PARAMETERS, Weibull, fit_weibull
 Floats = npt.NDArray[np.float64]
 Form = Literal["softplus", "logsumexp"]
 NEUTRAL = 0.5
-"""The share of the unknown where nothing speaks for either."""
+"""The share of the unknown where nothing has been asked."""
 _SURE = 1e-7
 """Scores are kept this far from 0 and 1, where logits have no end."""
 
@@ -124,7 +124,10 @@ class EnergyModel:
     config: EnergyConfig
 
     def unknown_share(self, values: npt.ArrayLike) -> Floats:
-        """(n,) density of the unknown over that of both, in [0, 1]; `NEUTRAL` where both are 0.
+        """(n,) density of the unknown over that of both, in [0, 1].
+
+        Where both are 0, the detector is less sure than of any object that was fitted on: the share is then
+        what it is just above the lower of the two locations, so 1 where that is the unknown's.
 
         Args:
             values: (n,) energies.
@@ -134,8 +137,9 @@ class EnergyModel:
         heights = -np.asarray(values, dtype=np.float64)
         known, unknown = self.known.log_density(heights), self.unknown.log_density(heights)
         lost = np.isneginf(known) & np.isneginf(unknown)
+        below = np.sign(self.known.location - self.unknown.location)
         with np.errstate(invalid="ignore"):
-            found: Floats = np.where(lost, NEUTRAL, expit(unknown - known))
+            found: Floats = np.where(lost, (1 + below) / 2, expit(unknown - known))
         return found
 
 

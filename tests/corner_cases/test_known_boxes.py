@@ -1,0 +1,145 @@
+"""A detector's boxes on known and unknown objects: fitted, kept in a file, and asked about other pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from planted_unknowns import planted_detections, planted_pictures, planted_proposals
+
+from roadaware.corner_cases.energy import EnergyConfig, EnergyModel
+from roadaware.corner_cases.fitted import check_held_out, open_fitted, prints_of, save_fitted
+from roadaware.corner_cases.known_boxes import Matching, ask_known, detected, fit_known
+from roadaware.corner_cases.rescoring import rescored
+from roadaware.errors import DamagedError, InputError, UsageError
+from roadaware.protocols.coda import separated
+from roadaware.scenes.arrays import open_arrays, save_arrays
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.tables import Scenes
+
+CONFIG = EnergyConfig()
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
+    return separated(planted_pictures(tmp_path_factory.mktemp("home"), 12))
+
+
+@pytest.fixture(scope="module")
+def away(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
+    return planted_pictures(tmp_path_factory.mktemp("away"), 5, seed=1)
+
+
+def with_boxes(claims: Predictions, **columns: object) -> Predictions:
+    return claims.with_tables(boxes=claims.boxes.with_columns(**columns))
+
+
+def test_strange_things_are_found_among_pictures_that_were_not_fitted_on(home: Scenes, away: Scenes) -> None:
+    fitted = fit_known([(home, planted_detections(home))], CONFIG)
+    assert dict(fitted.about) | {"known": 12, "unknown": 12, "pictures": 12} == fitted.about
+    shares, met, prints = ask_known(planted_proposals(away), planted_detections(away, 1), fitted)
+    common, strange, nowhere = shares.reshape(5, 3).T
+    assert common.max() < 0.2
+    assert strange.min() > 0.8
+    assert nowhere.tolist() == [0.5] * 5
+    assert met.tolist() == [1, 1, 0] * 5
+    assert check_held_out(fitted, prints) == 0
+
+
+def test_several_sets_are_fitted_together(home: Scenes, away: Scenes) -> None:
+    sets = [(home, planted_detections(home)), (separated(away), planted_detections(away, 1))]
+    fitted = fit_known(sets, CONFIG)
+    assert (fitted.about["known"], fitted.about["pictures"], len(fitted.seen)) == (17, 17, 17)
+
+
+def test_pictures_that_were_fitted_on_are_refused_unless_asked_for(home: Scenes) -> None:
+    claims = planted_detections(home)
+    fitted = fit_known([(home, claims)], CONFIG)
+    fewer = claims.with_tables(boxes=claims.boxes.filter(pl.col("score") > 0.5))
+    _, _, prints = ask_known(planted_proposals(home), fewer, fitted)
+    with pytest.raises(UsageError, match="fitted on 12 of these 12 pictures"):
+        check_held_out(fitted, prints)
+    assert check_held_out(fitted, prints, allowed=True) == 12
+
+
+def test_logits_beside_the_scores_are_taken_as_they_are(home: Scenes) -> None:
+    claims = planted_detections(home)
+    scores = claims.boxes["scores"].to_numpy()
+    logits = pl.Series(np.log(scores / (1 - scores)), dtype=pl.Array(pl.Float32, 2))
+    soft = pl.Series(np.full((24, 2), 0.5, dtype=np.float32), dtype=pl.Array(pl.Float32, 2))
+    one = detected(claims, CONFIG).energy["0-3", 0]
+    other = detected(with_boxes(claims, logits=logits, scores=soft), CONFIG).energy["0-3", 0]
+    np.testing.assert_allclose(one, other, rtol=1e-4)
+    with pytest.raises(InputError, match="as after a softmax"):
+        detected(with_boxes(claims, scores=soft), CONFIG)
+
+
+def test_what_cannot_be_fitted_says_why(home: Scenes) -> None:
+    claims = planted_detections(home)
+    known = home.with_tables(boxes=home.boxes.with_columns(corner_case=pl.lit(value=False)))
+    elsewhere = with_boxes(claims, video=pl.lit("another"))
+    alike = with_boxes(claims, scores=pl.Series([[0.3, 0.1]] * 24, dtype=pl.Array(pl.Float32, 2)))
+    for scenes, said, told in (
+        (known, claims, "0 unknown objects have a detection"),
+        (home, elsewhere, "share no picture"),
+        (home, alike, "energies of known objects: all 12 values"),
+        (home, claims.with_tables(boxes=claims.boxes.drop("scores")), "one score a box"),
+        (home, claims.with_tables(boxes=claims.boxes.head(0)), "no detection at all"),
+        (home.with_tables(boxes=home.boxes.drop("common")), claims, "does not say what is common"),
+    ):
+        with pytest.raises(InputError, match=told):
+            fit_known([(scenes, said)], CONFIG)
+    with pytest.raises(InputError, match="no scores of 'action'"):
+        fit_known([(home, claims)], CONFIG, Matching(kind="action"))
+    with pytest.raises(InputError, match="least overlap"):
+        Matching(min_iou=0)
+
+
+def test_nothing_in_common_with_the_detections_is_an_error(home: Scenes, away: Scenes) -> None:
+    fitted = fit_known([(home, planted_detections(home))], CONFIG)
+    with pytest.raises(InputError, match="proposals and detections share no picture"):
+        ask_known(planted_proposals(away), planted_detections(home), fitted)
+    none = planted_proposals(away)
+    shares, _, _ = ask_known(none.with_tables(boxes=none.boxes.head(0)), planted_detections(home), fitted)
+    assert len(shares) == 0
+
+
+def test_a_fit_is_one_file_that_is_whole_or_refused(home: Scenes, tmp_path: Path) -> None:
+    fitted = fit_known([(home, planted_detections(home))], CONFIG, Matching(min_iou=0.4))
+    path = tmp_path / "fit.npz"
+    save_fitted(path, fitted)
+    found = open_fitted(path)
+    assert isinstance(found.model, EnergyModel)
+    assert (found.model, found.digest, found.by) == (fitted.model, fitted.digest, "energy")
+    assert (dict(found.asked), dict(found.about)) == (dict(fitted.asked), dict(fitted.about))
+    arrays, facts = open_arrays(path)
+    for broken in ({"digest": "0"}, {"version": 2}, {"by": "luck"}, {"known": {"shape": 0}}):
+        save_arrays(path, arrays, {**facts, **broken})
+        with pytest.raises(DamagedError):
+            open_fitted(path)
+    with pytest.raises(InputError, match="found none"):
+        open_fitted(tmp_path / "none")
+
+
+def test_the_old_score_stands_beside_the_new_and_the_rest_stays(away: Scenes) -> None:
+    proposals = planted_proposals(away)
+    shares = np.linspace(0, 1, 15)
+    once = rescored(proposals, shares, "energy", facts={"fit": "abc"})
+    twice = rescored(once, shares, "memory", combine="alone")
+    assert once.boxes["score"].to_list() == pytest.approx((np.tile([0.8, 0.6, 0.4], 5) * shares).tolist())
+    assert twice.boxes["score"].to_list() == shares.tolist()
+    assert twice.boxes["score_before"].to_list() == proposals.boxes["score"].to_list()
+    assert twice.boxes.select(proposals.boxes.columns).drop("score").equals(proposals.boxes.drop("score"))
+    assert [note["by"] for note in twice.meta.notes["rescored"]] == ["energy", "memory"]
+    with pytest.raises(UsageError, match="re-scored by energy before"):
+        rescored(twice, shares, "energy")
+    with pytest.raises(InputError, match="one share from 0 to 1"):
+        rescored(proposals, shares[:3], "energy")
+    with pytest.raises(InputError, match="without a score"):
+        rescored(proposals.with_tables(boxes=proposals.boxes.drop("score")), shares, "energy")
+
+
+def test_prints_are_kept_once() -> None:
+    assert prints_of([7, 2**64 - 1, 7]).tolist() == [7, 2**64 - 1]
