@@ -37,9 +37,15 @@ if TYPE_CHECKING:
 
 _WEIGHTS = (
     "The detector, as `train` writes it (model.safetensors); several with the same anchors are averaged. Or "
-    "the folder of an object detector of transformers."
+    "the folder of an object detector of transformers, or of a zero-shot one with --texts."
 )
-_VIDEOS = "Films, folders of films, or one data set: its release with --reader, saved tables, made-up scenes."
+_VIDEOS = (
+    "Films, folders of films, or one data set: its release with --reader, saved tables, made-up scenes. "
+    "KITTI, nuScenes and ONCE need no --reader."
+)
+_TEXTS = (
+    "What a zero-shot detector (Grounding DINO, OWLv2) looks for, such as tyre,dog; they become the labels."
+)
 _OUT = "Folder of the run; runs/predict-<name of the weights> unless told."
 _READER = "Which data set it is, such as road or ucf24."
 _MEDIA = "Folder that the films of the data set lie below; the data set's unless told."
@@ -72,6 +78,7 @@ def predict(
     config: Annotated[ConfigName, Parameter(help=_CONFIG)] = "default",
     batch: Annotated[int, Parameter(help=_BATCH, validator=between(1, 4096))] = 1,
     objects: Annotated[Path | None, Parameter(help=_OBJECTS)] = None,
+    texts: Annotated[tuple[str, ...], Parameter(help=_TEXTS), Several] = (),
     mean: Annotated[Literal["logits", "probabilities"], Parameter(help=_MEAN)] = "logits",
     device: Device = "auto",
     precision: Precision = "fp32",
@@ -92,6 +99,9 @@ def predict(
             --films "videos/{video}.mp4" --split val_1 --clip 8 --batch 4 --out runs/road
 
         roadaware link runs/found/predictions --out runs/found/tubes
+
+        roadaware predict GROUNDING-DINO --texts "tyre,traffic cone,dog" --threshold 0.25 --videos KITTI \\
+            --out runs/novel
     """
     from roadaware.cli.predict_videos import asked_videos
     from roadaware.tasks.prediction_runs import check_folder
@@ -101,7 +111,9 @@ def predict(
     check_folder(folder, overwrite=overwrite)
     output.check_folder(folder)
     with console.working("opening the detector"):
-        detector = _opened(weights, rule, objects, mean, clip, batch, place_of(device, precision))
+        asked_for = split_texts(texts)
+        more: dict[str, Any] = {"objects": objects, "mean": mean, "batch": batch, "texts": asked_for}
+        detector = _opened(weights, rule, clip, place_of(device, precision), more)
     with console.working("opening the videos"):
         asked = asked_videos(videos, reader, split, media, films)
     settings = _settings(weights, rule, objects, mean, detector, precision)
@@ -125,21 +137,32 @@ def _rule(config: ConfigName, threshold: float, nms: float, top: int) -> DetectR
     return replace(base, min_agentness=threshold, nms_iou=None if nms == 1 else nms, top=top)
 
 
+def split_texts(given: Sequence[str]) -> tuple[str, ...]:
+    """Texts parted by commas.
+
+    Args:
+        given: words of the command line.
+
+    Raises:
+        UsageError: if one is empty, or two are the same.
+    """
+    from roadaware.models.open_vocabulary.texts import checked_texts
+
+    return checked_texts([text for each in given for text in each.split(",")]) if given else ()
+
+
 def _opened(
     weights: Sequence[Path],
     rule: DetectRule,
-    objects: Path | None,
-    mean: Literal["logits", "probabilities"],
     clip: int | None,
-    batch: int,
     place: tuple[torch.device, torch.dtype],
+    more: dict[str, Any],
 ) -> VideoDetector:
     from roadaware.models.opening import open_videos
 
     if clip is not None and not 1 <= clip <= 1024:
         raise UsageError(f"--clip is a number of frames, 8 or 32 as published, not {clip}")
-    more: dict[str, Any] = {"window": clip or 8, "batch": batch, "device": place[0], "dtype": place[1]}
-    found = open_videos(weights, rule, objects=objects, mean=mean, **more)
+    found = open_videos(weights, rule, window=clip or 8, device=place[0], dtype=place[1], **more)
     if clip is not None and found.causal:
         raise UsageError("--clip is for networks that look ahead; this detector answers frame by frame")
     return found
@@ -160,6 +183,8 @@ def _settings(
     found: dict[str, Any] = {"weights": [digest_of(path) for path in weights], "rule": to_dict(rule)}
     if objects is not None:
         found["objects"] = digest_of(objects)
+    if isinstance(texts := getattr(detector, "texts", None), tuple):
+        found["texts"] = list(texts)
     if len(weights) > 1:
         found["mean"] = mean
     if not detector.causal:

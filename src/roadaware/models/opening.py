@@ -1,4 +1,4 @@
-"""A detector from what lies on the disk: one network, several, or an object detector."""
+"""A detector from what lies on the disk: one network, several, an object detector or a zero-shot one."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from roadaware.models.weights import open_detector, open_network
 
 _CHUNK = 1 << 22
 _CONFIG = "config.json"
+_BESIDE = ("preprocessor_config.json", "processor_config.json", "tokenizer.json")
 
 
 def open_stream(
@@ -56,18 +57,21 @@ def open_videos(
     mean: Mean = "logits",
     window: int = 8,
     batch: int = 1,
+    texts: Sequence[str] = (),
     device: torch.device | str = "cpu",
     dtype: torch.dtype | None = None,
 ) -> VideoDetector:
     """The detector that some files make.
 
     Args:
-        weights: files of ours; several of them are averaged. Or one folder of an object detector.
+        weights: files of ours; several of them are averaged. Or one folder of an object detector, or of a
+            zero-shot detector, which is asked for texts.
         rule: which boxes are kept, and how clips are laid.
         objects: folder of an object detector whose boxes the network scores.
         mean: of several networks.
         window: frames of a clip where the network is not causal.
         batch: clips or frames that are looked at together.
+        texts: what a zero-shot detector looks for.
         device: where it runs.
         dtype: what it computes with, such as bfloat16; that of the file unless told.
 
@@ -81,7 +85,9 @@ def open_videos(
             raise UsageError(
                 f"{weights[0]} is an object detector itself; the boxes of another need a network"
             )
-        return _objects(weights[0], rule, batch, device, dtype)
+        return _of_folder(weights[0], texts, rule, batch, device, dtype)
+    if texts:
+        raise UsageError("texts are for the folder of one zero-shot detector")
     opened = [open_network(path) for path in weights]
     kinds, av_labels = _words(weights, [facts for _, facts in opened])
     networks: list[RetinaNet3D] = [network.to(device=device, dtype=dtype) for network, _ in opened]
@@ -95,6 +101,33 @@ def open_videos(
     if len(networks) == 1:
         return NetworkVideos(networks[0], kinds, av_labels, rule, **more)
     return Ensemble(MeanNetwork(networks, mean), kinds, av_labels, rule, **more)
+
+
+def _of_folder(
+    folder: Path,
+    texts: Sequence[str],
+    rule: DetectRule | None,
+    batch: int,
+    device: torch.device | str,
+    dtype: torch.dtype | None,
+) -> VideoDetector:
+    """The detector in a folder of transformers.
+
+    Raises:
+        UsageError: if it needs texts and there are none, or the other way round.
+    """
+    from roadaware.models.open_vocabulary.opening import FAMILIES, open_zero_shot
+    from roadaware.models.pretrained import family_of
+
+    family = family_of(folder)
+    if family in FAMILIES:
+        if not texts:
+            raise UsageError(f"{folder} is a zero-shot detector ({family}): say what it looks for, such as --texts tyre,dog")
+        return open_zero_shot(folder, texts, rule, batch=batch, device=device, dtype=dtype)
+    if texts:
+        known = ", ".join(FAMILIES)
+        raise UsageError(f"{folder} ({family}) takes no texts; zero-shot detectors do: {known}")
+    return _objects(folder, rule, batch, device, dtype)
 
 
 def _objects(
@@ -135,7 +168,10 @@ def digest_of(path: Path) -> str:
     Raises:
         InputError: if it cannot be read.
     """
-    files = sorted([path / _CONFIG, *path.glob("*.safetensors")]) if path.is_dir() else [path]
+    files = [path]
+    if path.is_dir():
+        beside = [each for each in (path / name for name in _BESIDE) if each.is_file()]
+        files = sorted([path / _CONFIG, *beside, *path.glob("*.safetensors")])
     whole = hashlib.blake2b(digest_size=12)
     for each in files:
         try:

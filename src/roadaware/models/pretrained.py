@@ -14,6 +14,7 @@ import numpy.typing as npt
 import torch
 import transformers
 from tokenizers import Tokenizer
+from torch import nn
 
 from roadaware.errors import DamagedError, InputError
 from roadaware.models.detector import Picture
@@ -120,6 +121,20 @@ def tokenizer_in(folder: Path) -> Tokenizer:
     found.no_padding()
     found.no_truncation()
     return found
+
+
+def placed(given: dict[str, torch.Tensor], model: nn.Module) -> dict[str, torch.Tensor]:
+    """What a model takes, where the model is; pictures in the numbers that it computes with.
+
+    Args:
+        given: what a `Preparer` made.
+        model: with its weights.
+    """
+    place = next(model.parameters())
+    return {
+        name: each.to(device=place.device, dtype=place.dtype if each.is_floating_point() else None)
+        for name, each in given.items()
+    }
 
 
 @contextmanager

@@ -198,11 +198,12 @@ def _of_stills(scenes: Scenes, root: Path, video: str, place: int, paths: Mappin
             found[frame], fault = str(base / path), error
     if not there:
         raise InputError(f"no picture is there: {fault.message}", where=fault.where)
-    size = [scenes.videos[name][place] if name in scenes.videos.columns else None for name in _SIDES]
-    if None in size:
+    told = [scenes.videos[name][place] for name in _SIDES if name in scenes.videos.columns]
+    width, height = (told[0], told[1]) if len(told) == 2 else (None, None)
+    if width is None or height is None:
         with Path(there).open("rb") as file:
-            size = list(size_of(file.read(HEAD_BYTES)) or (0, 0))
-    return Film(video, "", len(found), int(size[1]), int(size[0]), tuple(found))
+            width, height = size_of(file.read(HEAD_BYTES)) or (0, 0)
+    return Film(video, "", len(found), int(height), int(width), tuple(found))
 
 
 def _pictures(root: Path, pattern: str, video: str) -> Film:

@@ -1,0 +1,210 @@
+"""`roadaware segment`: what each pixel of pictures shows, as masks that `propose` reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from roadaware.cli import console, output, text
+from roadaware.cli.devices import Device, Precision, place_of
+from roadaware.cli.interrupts import Terminated
+from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, Several, Switch, between
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from roadaware.cli.predict_videos import Asked
+    from roadaware.models.segmenters import Segmenter
+    from roadaware.tasks.mask_runs import MaskRun
+    from roadaware.training.footage import Film, Shot
+
+_FOLDER = "Folder of a segmenter of transformers: SegFormer, UperNet, Mask2Former or MaskFormer."
+_VIDEOS = (
+    "The pictures: KITTI, nuScenes, ONCE, made-up scenes, saved tables, another set with --reader, or films "
+    "and folders of films."
+)
+_OUT = "Where masks go: a new or empty folder, or one of the same command, which is continued."
+_READER = "Which data set it is; seen from its files unless told."
+_MEDIA = "Folder that the pictures of the data set lie below; the data set's unless told."
+_FILMS = "Where films lie below it, such as videos/{video}.mp4; as its tables say unless told."
+_SHOWN = 10
+
+
+@dataclass
+class _Seen:
+    """What was done now.
+
+    Args:
+        pixels: of each class, of the masks that were written.
+        written: masks.
+        before: masks that were there.
+        gone: pictures that cannot be read, each with the reason.
+    """
+
+    pixels: npt.NDArray[np.int64]
+    written: int = 0
+    before: int = 0
+    gone: list[str] = field(default_factory=list)
+
+
+def segment(
+    folder: Annotated[Path, Parameter(help=_FOLDER)],
+    /,
+    *,
+    videos: Annotated[list[Path], Parameter(help=_VIDEOS), Several],
+    out: Annotated[Path, Parameter(name=["--out", "-o", "--output"], help=_OUT)],
+    reader: Annotated[str | None, Parameter(help=_READER)] = None,
+    split: Annotated[str | None, Parameter(help="Of the data set; all videos unless told.")] = None,
+    media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
+    films: Annotated[str, Parameter(help=_FILMS, show_default=False)] = "",
+    batch: Annotated[int, Parameter(help="Pictures at a time.", validator=between(1, 4096))] = 1,
+    device: Device = "auto",
+    precision: Precision = "fp32",
+    overwrite: Overwrite = False,
+    strict: Annotated[bool, Parameter(help="Exit with 1 if a picture cannot be read."), Switch] = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Say what each pixel shows: a grey PNG for each picture, as `propose --semantics` reads them.
+
+    The folder is one of transformers, on the disk: config.json, model.safetensors and
+    preprocessor_config.json. Nothing is downloaded. A mask is kept as soon as it is whole; after Ctrl-C or a
+    crash the same command goes on with the next picture. A picture that cannot be read is counted and left
+    out, and tried again the next time.
+
+    For example:
+
+        roadaware segment SEGFORMER-CITYSCAPES --videos KITTI --out masks
+
+        roadaware propose KITTI --semantics masks --out proposals
+    """
+    from roadaware.cli.predict_videos import asked_videos
+    from roadaware.models.opening import digest_of
+    from roadaware.models.segmenters import open_segmenter
+    from roadaware.tasks.mask_runs import MaskRun
+
+    output.check_folder(out)
+    place = place_of(device, precision)
+    with console.working("opening the segmenter"):
+        segmenter = open_segmenter(folder, device=place[0], dtype=place[1])
+    with console.working("opening the videos"):
+        asked = asked_videos(videos, reader, split, media, films)
+    settings = {"weights": digest_of(folder), "precision": precision}
+    run = MaskRun(out, settings, segmenter.labels, overwrite=overwrite)
+    seen = _segmented(run, segmenter, asked, batch)
+    data = _data(out, run, seen, asked)
+    gone = len(seen.gone) + len(asked.refused)
+    failed = f"--strict: {gone} pictures or videos cannot be read" if strict and gone else None
+    return Outcome(_text(data, run), data, failed)
+
+
+def _segmented(run: MaskRun, segmenter: Segmenter, asked: Asked, batch: int) -> _Seen:
+    """Write the masks that are not there.
+
+    Raises:
+        KeyboardInterrupt, Terminated: if it was stopped; what is written is kept.
+    """
+    import numpy as np
+
+    seen = _Seen(pixels=np.zeros(len(segmenter.labels), dtype=np.int64))
+    for video, reason in asked.refused.items():
+        console.complain(f"{text.cell(video)} is left out: {reason}")
+    total = sum(len(film.frames) for film in asked.films)
+    try:
+        with console.progress("segmenting") as progress:
+            for film in asked.films:
+                _one(run, segmenter, film, batch, seen, lambda: progress(_done(seen), total, "pictures"))
+    except (KeyboardInterrupt, Terminated):
+        console.note(f"{seen.written + seen.before} of {total} masks are kept; the same command goes on")
+        raise
+    return seen
+
+
+def _done(seen: _Seen) -> int:
+    return seen.written + seen.before + len(seen.gone)
+
+
+def _one(
+    run: MaskRun, segmenter: Segmenter, film: Film, batch: int, seen: _Seen, moved: Callable[[], None]
+) -> None:
+    from roadaware.training.footage import shots_of
+
+    def lies_in(frame: int) -> Path:
+        return film.picture(frame) if film.is_pictures else Path(film.path)
+
+    due = [frame for frame in film.frames if not run.stands(film.video, frame, lies_in(frame))]
+    seen.before += len(film.frames) - len(due)
+    for shots in _alike(shots_of(film, due), batch, seen):
+        masks = segmenter.segment([shot.picture for shot in shots if shot.picture is not None])
+        for shot, mask in zip(shots, masks, strict=True):
+            run.keep(film.video, shot.frame, mask)
+            seen.pixels += _counts(mask, len(segmenter.labels))
+            seen.written += 1
+        moved()
+
+
+def _counts(mask: Any, classes: int) -> npt.NDArray[np.int64]:
+    import numpy as np
+
+    return np.bincount(mask.ravel(), minlength=classes).astype(np.int64)
+
+
+def _alike(shots: Iterator[Shot], batch: int, seen: _Seen) -> Iterator[list[Shot]]:
+    """Pictures of one size in groups; those that cannot be read are noted."""
+    held: list[Shot] = []
+    for shot in shots:
+        if shot.picture is None:
+            seen.gone.append(shot.fault)
+            continue
+        if held and held[0].picture is not None and held[0].picture.shape != shot.picture.shape:
+            yield held
+            held = []
+        held.append(shot)
+        if len(held) == batch:
+            yield held
+            held = []
+    if held:
+        yield held
+
+
+def _data(out: Path, run: MaskRun, seen: _Seen, asked: Asked) -> dict[str, Any]:
+    whole = int(seen.pixels.sum())
+    share = {label: n / whole for label, n in zip(run.labels, seen.pixels.tolist(), strict=True) if n}
+    return {
+        "folder": str(out),
+        "labels": list(run.labels),
+        "bits": run.bits,
+        "written": seen.written,
+        "there_already": seen.before,
+        "gone": len(seen.gone),
+        "gone_first": seen.gone[:_SHOWN],
+        "refused": dict(asked.refused),
+        "share_of_pixels": dict(sorted(share.items(), key=lambda item: -item[1])),
+    }
+
+
+def _text(data: dict[str, Any], run: MaskRun) -> str:
+    from roadaware.corner_cases.config import BACKGROUND
+
+    lines = [f"{data['written']:,} masks written, {data['there_already']:,} were there already"]
+    rows = [
+        (text.cell(label), f"{share:.1%}") for label, share in islice(data["share_of_pixels"].items(), _SHOWN)
+    ]
+    if rows:
+        lines.append(text.table(["class", "pixels"], rows))
+    if data["gone"]:
+        lines += [f"{data['gone']:,} pictures cannot be read, and are tried again by the same command:"]
+        lines.append(text.bullets([text.cell(reason) for reason in data["gone_first"]]))
+    if not set(BACKGROUND) & set(run.labels):
+        lines.append(
+            "none of the classes is called as background is (road, building, sky, ...): name those that are "
+            "with `propose --knob background=NAME,NAME`"
+        )
+    lines.append(f"next: roadaware propose DATASET --semantics {text.cell(data['folder'])} --out PROPOSALS")
+    return "\n".join(lines)

@@ -1,0 +1,121 @@
+"""CLIP as a namer of crops: how well each of a list of texts fits; imports torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import transformers
+from tokenizers import Tokenizer
+from torch import Tensor
+from torch.nn import functional
+
+from roadaware.errors import UsageError
+from roadaware.models.detector import Picture
+from roadaware.models.open_vocabulary.texts import checked_texts
+from roadaware.models.open_vocabulary.tokens import padded_tokens
+from roadaware.models.pretrained import Preparer, model_in, placed, preparer_in, tokenizer_in
+
+FAMILIES = ("clip",)
+TEMPLATES = ("a photo of a {}.", "a cropped photo of a {}.", "a photo of a {} on a road.")
+"""What texts stand in; the mean of what they say is asked for."""
+
+
+class CropNamer:
+    """How well each text fits a crop.
+
+    Args:
+        model: CLIPModel.
+        tokenizer: of its words.
+        texts: the classes, in words.
+        prepare: pictures to what the model takes.
+        templates: what a text stands in, each with one {}.
+        batch: crops that are looked at together.
+
+    Raises:
+        UsageError: if the texts are none, one is too long, or a template has no place for it.
+
+    Source: Radford et al., ICML 2021 (CLIP), section 3.1.4 (templates whose embeddings are averaged); CODA
+    (ECCV 2022), section 4.3 (labels proposed by CLIP).
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Tokenizer,
+        texts: Sequence[str],
+        prepare: Preparer,
+        *,
+        templates: Sequence[str] = TEMPLATES,
+        batch: int = 16,
+    ) -> None:
+        self.texts = checked_texts(texts)
+        if not templates or any(each.count("{}") != 1 for each in templates):
+            raise UsageError("a template has one {} where the text stands, such as 'a photo of a {}.'")
+        self.model, self.prepare, self.batch = model.eval(), prepare, max(batch, 1)
+        self.meant = self._meant(tokenizer, list(templates))
+
+    def scores(self, crops: Sequence[Picture]) -> npt.NDArray[np.float32]:
+        """(n, t) how probable each text is for each crop, given that one of them fits; rows sum to 1.
+
+        Args:
+            crops: of (h, w, 3) uint8, of any sizes.
+        """
+        found = [self._some(crops[first : first + self.batch]) for first in range(0, len(crops), self.batch)]
+        return np.concatenate([np.zeros((0, len(self.texts)), np.float32), *found])
+
+    def _some(self, crops: Sequence[Picture]) -> npt.NDArray[np.float32]:
+        with torch.inference_mode():
+            given = placed({"pixel_values": self.prepare(crops)["pixel_values"]}, self.model)
+            seen = functional.normalize(self.model.get_image_features(**given).pooler_output.float(), dim=-1)
+            likeness = self.model.logit_scale.float().exp() * seen @ self.meant.T
+            found: npt.NDArray[np.float32] = likeness.softmax(dim=-1).cpu().numpy()
+        return found
+
+    def _meant(self, tokenizer: Tokenizer, templates: Sequence[str]) -> Tensor:
+        """(t, d) what each text means: the mean over templates, of length 1."""
+        most = int(self.model.config.text_config.max_position_embeddings)
+        place = next(self.model.parameters()).device
+        rows = []
+        for text in self.texts:
+            ids, mask = padded_tokens(tokenizer, [each.replace("{}", text) for each in templates], most)
+            with torch.inference_mode():
+                said = self.model.get_text_features(input_ids=ids.to(place), attention_mask=mask.to(place))
+            rows.append(functional.normalize(said.pooler_output.float(), dim=-1).mean(dim=0))
+        return functional.normalize(torch.stack(rows), dim=-1)
+
+
+def open_namer(
+    folder: Path,
+    texts: Sequence[str],
+    *,
+    templates: Sequence[str] = TEMPLATES,
+    batch: int = 16,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype | None = None,
+) -> CropNamer:
+    """The CLIP in a folder as transformers saves it.
+
+    Args:
+        folder: local, with config.json, safetensors, preprocessor_config.json and tokenizer.json; nothing is
+            downloaded, and no code of it is run.
+        texts: the classes, in words.
+        templates: what a text stands in.
+        batch: crops that are looked at together.
+        device: where it runs.
+        dtype: what it computes with; that of the file unless told.
+
+    Raises:
+        UsageError: if the texts cannot be asked for.
+        InputError: if it is no such folder, of another kind of model, or lacks a file.
+        DamagedError: if the weights do not fit.
+    """
+    asked = checked_texts(texts)
+    model = model_in(folder, FAMILIES, transformers.CLIPModel)
+    tokenizer, prepare = tokenizer_in(folder), preparer_in(folder)
+    model = model.to(device=device, dtype=dtype)
+    return CropNamer(model, tokenizer, asked, prepare, templates=templates, batch=batch)

@@ -1,0 +1,197 @@
+"""Pre-labels: what proposals may be, as a namer of crops says it, beside them in their tables."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.errors import InputError, RoadawareError, UsageError
+from roadaware.scenes.disk import atomic_write, disk_error, read_regular
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.readers.source import digest
+from roadaware.tasks.kept_folders import begin
+
+FORMAT, RECORD, PARTS = "roadaware-prelabels", "prelabels.json", "parts"
+PREDICTIONS = "predictions"
+"""The folder beside the parts in which everything is saved."""
+KIND = "corner"
+"""The kind of label of corner cases, as their evaluation knows it."""
+SCHEMA: Mapping[str, pl.DataType] = {
+    "box": pl.Int64(),
+    "prelabel": pl.String(),
+    "prelabel_score": pl.Float32(),
+    "prelabels": pl.List(pl.String()),
+    "prelabel_scores": pl.List(pl.Float32()),
+}
+"""Columns of `named`: the best label and its score, and the best few of both, from the best."""
+_TOGETHER = 256
+_LIMIT = 1 << 28
+
+
+def named(
+    box: Sequence[int], scores: npt.NDArray[np.floating], labels: Sequence[str], top: int
+) -> pl.DataFrame:
+    """Pre-labels of boxes.
+
+    Args:
+        box: (n,) their numbers.
+        scores: (n, t) of all labels.
+        labels: t of them.
+        top: how many are kept.
+
+    >>> named([7], np.array([[0.25, 0.75]]), ["tyre", "dog"], 1)["prelabel"].to_list()
+    ['dog']
+    """
+    best = np.argsort(-scores, axis=1, kind="stable")[:, :top]
+    names, values = np.array(labels, dtype=object)[best], np.take_along_axis(scores, best, axis=1)
+    rows = {
+        "box": list(box),
+        "prelabel": [row[0] for row in names],
+        "prelabel_score": [float(row[0]) for row in values],
+        "prelabels": [list(row) for row in names],
+        "prelabel_scores": [[float(value) for value in row] for row in values],
+    }
+    return pl.DataFrame(rows, schema=pl.Schema(SCHEMA))
+
+
+def with_prelabels(claims: Predictions, rows: pl.DataFrame, labels: Sequence[str], note: Any) -> Predictions:
+    """Claims with the columns of `named`; null where there are none.
+
+    Boxes without labels of the kind `corner` get the pre-label as such, so that they can be judged by class.
+
+    Args:
+        claims: proposals.
+        rows: as of `named`, of some of the boxes.
+        labels: the vocabulary.
+        note: JSON-ready; how it was done, for `meta.notes`.
+    """
+    kept = claims.boxes.drop(*(name for name in SCHEMA if name != "box" and name in claims.boxes.columns))
+    boxes = kept.join(rows, on="box", how="left", maintain_order="left")
+    meta = replace(claims.meta, notes={**claims.meta.notes, "prelabels": note})
+    tables: dict[str, Any] = {"boxes": boxes}
+    if KIND not in meta.vocabularies:
+        meta = replace(meta, vocabularies={**meta.vocabularies, KIND: tuple(labels)})
+        place = {label: n for n, label in enumerate(labels)}
+        found = boxes.filter(pl.col("prelabel").is_not_null()).select(
+            "box",
+            kind=pl.lit(KIND),
+            label=pl.col("prelabel").replace_strict(place, return_dtype=pl.Int64),
+        )
+        if len(found):
+            tables["labels"] = pl.concat(
+                [claims.labels.with_columns(pl.col("kind").cast(pl.String)), found], how="diagonal_relaxed"
+            )
+    return claims.with_tables(meta=meta, **tables)
+
+
+class PrelabelRun:
+    """The folder of a run: `prelabels.json`, `parts/` with the boxes of some pictures each, `predictions/`.
+
+    A part is written whole, with its digest; parts that stand are left as they are.
+
+    Args:
+        folder: new, empty, or of the same run.
+        settings: JSON-ready; what the pre-labels depend on.
+        claims: proposals.
+        overwrite: begin anew where another run is.
+
+    Raises:
+        UsageError: if there are no boxes, or the folder holds other things or a run with other settings.
+        DiskError: if it cannot be written to.
+    """
+
+    def __init__(
+        self, folder: Path, settings: Mapping[str, Any], claims: Predictions, *, overwrite: bool = False
+    ) -> None:
+        if claims.boxes.is_empty():
+            raise UsageError("there are no proposals to name")
+        self.folder, self.claims = folder, claims
+        goes_on = begin(folder, RECORD, FORMAT, settings, overwrite=overwrite)
+        try:
+            if not goes_on:
+                shutil.rmtree(folder / PARTS, ignore_errors=True)
+            (folder / PARTS).mkdir(exist_ok=True)
+        except OSError as error:
+            raise disk_error(folder, 0, error) from error
+        boxes = claims.boxes.with_columns(pl.col("video").cast(pl.String))
+        self.parts = list(_parts(boxes.select("box", "video", "frame", "x1_px", "y1_px", "x2_px", "y2_px")))
+
+    def due(self) -> list[int]:
+        """Numbers of the parts that are still to be done, or had pictures that could not be read."""
+        told = {number: self._told(number) for number in range(len(self.parts))}
+        return [number for number, found in told.items() if found is None or found[0].get("gone")]
+
+    def keep(self, number: int, rows: pl.DataFrame, gone: Mapping[str, int]) -> None:
+        """Write a part.
+
+        Args:
+            number: of the part.
+            rows: as of `named`, of those of its boxes that could be looked at.
+            gone: why others could not, to how many.
+
+        Raises:
+            DiskError: if the disk refuses.
+        """
+        data = io.BytesIO()
+        rows.write_parquet(data, compression="zstd")
+        path = self.folder / PARTS / f"{number:06d}.parquet"
+        atomic_write(path, data.getvalue())
+        told = {"boxes": len(rows), "gone": dict(gone), "blake2b": digest(data.getvalue())}
+        atomic_write(path.with_suffix(".json"), (json.dumps(told) + "\n").encode())
+
+    def finish(self, labels: Sequence[str], note: Any) -> tuple[Predictions, dict[str, int]]:
+        """The proposals with what all parts say, and how many boxes are without, by reason.
+
+        Args:
+            labels: the vocabulary.
+            note: as of `with_prelabels`.
+
+        Raises:
+            InputError: if no box could be looked at.
+        """
+        rows, gone = [], dict[str, int]()
+        for number in range(len(self.parts)):
+            told, found = self._told(number) or ({}, pl.DataFrame(schema=pl.Schema(SCHEMA)))
+            rows.append(found)
+            for reason, count in told.get("gone", {}).items():
+                gone[reason] = gone.get(reason, 0) + count
+        whole = pl.concat(rows)
+        if whole.is_empty():
+            reason = next(iter(gone), "no part is done")
+            raise InputError(
+                f"none of {len(self.claims.boxes)} proposals could be looked at; the first: {reason}"
+            )
+        return with_prelabels(self.claims, whole, labels, note), gone
+
+    def _told(self, number: int) -> tuple[dict[str, Any], pl.DataFrame] | None:
+        """What a part that is done says; None of one that is not, or is damaged."""
+        path = self.folder / PARTS / f"{number:06d}.json"
+        try:
+            told = json.loads(read_regular(path, limit=_LIMIT))
+            data = read_regular(path.with_suffix(".parquet"), limit=_LIMIT)
+            if digest(data) != told["blake2b"]:
+                return None
+            return told, pl.read_parquet(io.BytesIO(data))
+        except (RoadawareError, OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+
+
+def _parts(boxes: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Boxes picture by picture, about as many in each part; a picture is in one part."""
+    order = boxes.sort("video", "frame", maintain_order=True)
+    picture = order.select(pl.struct("video", "frame").rle_id()).to_series().to_numpy().astype(np.int64)
+    starts = [*np.flatnonzero(np.diff(picture, prepend=-1)).tolist(), len(order)]
+    first = 0
+    for start in starts[1:]:
+        if start - first >= _TOGETHER or start == len(order):
+            yield order[first:start]
+            first = start
