@@ -132,18 +132,20 @@ def _brought_together(
     boxes = scenes.boxes.select(
         "box", pl.col("video").cast(pl.String), "frame", pl.col("annotator").cast(pl.String), *CORNERS
     ).join(_labels(scenes, kind), on="box", how="left", maintain_order="left")
-    parts = boxes.partition_by("video", "frame", as_dict=True, include_key=False)
+    drawn: dict[tuple[str, int, str], list[tuple[Any, ...]]] = {}
+    for video, frame, who, *rest in boxes.select(
+        "video", "frame", "annotator", "box", "label", *CORNERS
+    ).iter_rows():
+        drawn.setdefault((video, frame, who), []).append(tuple(rest))
     members: list[tuple[Any, ...]] = []
     pairs: list[tuple[Any, ...]] = []
     count = 0
     for picture, (video, frame, who) in enumerate(
         pictures.select("video", "frame", "annotators").iter_rows()
     ):
-        held = parts.get((video, frame), boxes.clear().drop("video", "frame"))
-        own = [held.filter(pl.col("annotator") == name) for name in who]
-        corners = [part.select(CORNERS).to_numpy().astype(np.float64) for part in own]
-        labels = [part["label"].to_list() for part in own]
-        numbers = [part["box"].to_list() for part in own]
+        own = [drawn.get((video, frame, name), []) for name in who]
+        corners = [np.array([row[2:] for row in rows], dtype=np.float64).reshape(-1, 4) for rows in own]
+        numbers, labels = ([[row[k] for row in rows] for rows in own] for k in (0, 1))
         for group in groups_of(corners, least):
             members += [(count, picture, who[k], numbers[k][n], labels[k][n]) for k, n in group.items()]
             count += 1

@@ -270,8 +270,8 @@ def _check(frames: pl.DataFrame) -> None:
     if frames.is_empty():
         raise UsageError("there is no picture to send out")
     twice = frames.filter(pl.struct("video", "frame").is_duplicated())
-    sides = pl.min_horizontal("width_px", "height_px")
-    unknown = frames.filter(sides.is_null() | (sides < 1))
+    sides = pl.col("width_px", "height_px")
+    unknown = frames.filter(pl.any_horizontal(sides.is_null() | (sides < 1)))
     for found, what in ((twice, "stands twice"), (unknown, "has no size that is known")):
         if len(found):
             row = found.row(0, named=True)

@@ -1,0 +1,159 @@
+"""Pictures worth a look: their order, what a list costs, and what it finds beside chance and the best."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from roadaware.analysis.labelling.finding import SHARES, curve
+from roadaware.analysis.labelling.labour import Labour, Worth, planned, worth_of
+from roadaware.analysis.labelling.selection import SelectionConfig, ranked
+from roadaware.errors import InputError, UsageError
+from roadaware.scenes.demo.labelling import labelling_sets
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.schema import CORNERS
+
+TRUTH, CLAIMS = labelling_sets(seed=1, videos=12)
+PICTURES = TRUTH.frames.select("video", "frame")
+
+
+def _claims(*rows: tuple[str, int, float]) -> Predictions:
+    held = [(n, video, frame, 0.0, 0.0, 9.0, 9.0, score) for n, (video, frame, score) in enumerate(rows)]
+    return Predictions(
+        boxes=pl.DataFrame(held, schema=["box", "video", "frame", *CORNERS, "score"], orient="row")
+    )
+
+
+def _order(claims: Predictions, pictures: list[tuple[str, int]], **config) -> list[tuple[str, int]]:
+    table = pl.DataFrame(pictures, schema=["video", "frame"], orient="row")
+    return ranked(claims, table, SelectionConfig(**config)).select("video", "frame").rows()
+
+
+def test_a_fresh_video_comes_before_more_of_the_same():
+    claims = _claims(("a", 0, 0.9), ("a", 1, 0.8), ("b", 0, 0.5), ("b", 0, 0.2))
+    pictures = [("a", 0), ("a", 1), ("b", 0), ("c", 0)]
+    assert _order(claims, pictures, by="best", repeat=1.0) == [("a", 0), ("a", 1), ("b", 0), ("c", 0)]
+    assert _order(claims, pictures, by="best", repeat=0.5) == [("a", 0), ("b", 0), ("a", 1), ("c", 0)]
+    assert _order(claims, pictures, by="count")[0] == ("b", 0)
+    assert _order(claims, pictures, by="sum", repeat=1.0)[:3] == [("a", 0), ("a", 1), ("b", 0)]
+    assert _order(claims, pictures, by="count", least_score=0.3, repeat=1.0)[:3] == pictures[:3]
+
+
+def test_worth_novelty_and_reasons():
+    claims = _claims(("a", 0, 0.5), ("a", 0, 0.5), ("a", 1, 0.6))
+    table = ranked(
+        claims, pl.DataFrame({"video": ["a", "a", "b"], "frame": [0, 1, 0]}), SelectionConfig(by="any")
+    )
+    assert table.select("rank", "frame", "worth", "novelty", "priority").rows() == [
+        (1, 0, 0.75, 1.0, 0.75),
+        (2, 1, pytest.approx(0.6), 0.5, pytest.approx(0.3)),
+        (3, 0, 0.0, 1.0, 0.0),
+    ]
+    assert table["reason"].to_list() == [
+        "2 proposals, best score 0.5",
+        "1 proposal, best score 0.6; 1 of the same video stand higher",
+        "no proposal",
+    ]
+
+
+def test_every_picture_is_listed_once_and_priorities_fall():
+    for by in ("count", "any", "best", "sum"):
+        table = ranked(CLAIMS, PICTURES, SelectionConfig(by=by))
+        assert sorted(table.select("video", "frame").rows()) == sorted(PICTURES.rows())
+        assert (np.diff(table["priority"].to_numpy()) <= 1e-12).all()
+        assert table["rank"].to_list() == list(range(1, len(PICTURES) + 1))
+
+
+@pytest.mark.parametrize(
+    ("config", "pictures", "told"),
+    [
+        ({"column": "none"}, PICTURES, "no column 'none'; numbers are"),
+        ({"column": "x1_px"}, PICTURES, "does not lie from 0 to 1"),
+        ({}, PICTURES.head(1), "proposals are on pictures that are not among"),
+        ({}, PICTURES.clear(), "no pictures to rank"),
+    ],
+)
+def test_lists_that_cannot_be_made(config, pictures, told):
+    with pytest.raises(UsageError, match=told):
+        ranked(CLAIMS, pictures, SelectionConfig(**config))
+
+
+def test_settings_that_make_no_sense():
+    for wrong in ({"repeat": 0.0}, {"repeat": 1.5}, {"least_score": 2.0}):
+        with pytest.raises(UsageError):
+            SelectionConfig(**wrong)
+    for seconds in ({"look_s": 0.0}, {"draw_s": -1.0}, {"judge_s": float("nan")}):
+        with pytest.raises(UsageError):
+            Labour(**seconds)
+
+
+def test_what_a_list_costs_without_truth():
+    table = ranked(
+        _claims(("a", 0, 0.5), ("a", 0, 0.5)), pl.DataFrame({"video": ["a", "b"], "frame": [0, 0]})
+    )
+    found = planned(table, Labour(look_s=10, judge_s=2))
+    assert (found["listed"], found["seconds"], found["seconds_of_all"]) == (1, 14, 20)
+    assert found["saved"] == pytest.approx(0.3)
+    assert planned(table, Labour(), most=9)["listed"] == 2
+
+
+def test_hits_are_one_to_one_and_objects_are_tracks():
+    table = ranked(CLAIMS, PICTURES)
+    worth = worth_of(table, CLAIMS, TRUTH)
+    assert worth.cases.sum() == len(TRUTH.boxes)
+    assert worth.proposals.sum() == len(CLAIMS.boxes)
+    assert (worth.hits <= np.minimum(worth.cases, worth.proposals)).all()
+    assert len({each for held in worth.objects for each in held}) == TRUTH.boxes["tube"].n_unique()
+
+
+def test_truth_without_corner_cases_is_told():
+    table = ranked(CLAIMS, PICTURES)
+    with pytest.raises(InputError, match="does not say which boxes"):
+        worth_of(table, CLAIMS, TRUTH.with_tables(boxes=TRUTH.boxes.drop("corner_case")))
+    with pytest.raises(InputError, match="nothing can be found"):
+        worth_of(table, CLAIMS, TRUTH.with_tables(boxes=TRUTH.boxes.with_columns(corner_case=pl.lit(False))))
+
+
+def _four() -> Worth:
+    """Four pictures: the second shows object 0, the last both objects, by two proposals."""
+    video = np.array(["a", "a", "b", "b"])
+    counts = (np.array([1, 0, 0, 2]), np.array([0, 0, 0, 2]), np.array([0, 1, 0, 2]))
+    return Worth(video, *counts, [[], [0], [], [0, 1]])
+
+
+def test_the_curve_worked_by_hand():
+    labour = Labour(look_s=10, judge_s=1, correct_s=5, draw_s=30)
+    found = curve(_four(), labour, points=5)
+    assert found.found["list"].tolist() == [0.0, 0.0, 0.5, 0.5, 1.0]
+    assert found.found["oracle"].tolist() == [0.0, 1.0, 1.0, 1.0, 1.0]
+    rows = {(row["found"], row["order"]): row for row in found.table.to_dicts()}
+    half, whole = rows[0.5, "list"], rows[1.0, "list"]
+    # pictures 1 and 2: a look each, one proposal to judge, one box to draw
+    assert (half["looked_share"], half["seconds"]) == (0.5, 10 + 1 + 10 + 30)
+    assert (whole["looked_share"], whole["seconds"]) == (1.0, 40 + 3 + 2 * 5 + 30)
+    assert rows[1.0, "oracle"]["seconds"] == 10 + 2 + 10
+    assert found.totals["seconds_of_all"] == 40 + 3 * 30
+    assert whole["saved"] == pytest.approx(1 - 83 / 130)
+    assert set(found.table["found"]) == set(SHARES)
+
+
+def test_no_order_beats_the_oracle_and_chance_is_a_line_in_pictures():
+    table = ranked(CLAIMS, PICTURES)
+    worth = worth_of(table, CLAIMS, TRUTH)
+    for unit in ("objects", "pictures"):
+        found = curve(worth, unit=unit, draws=50)
+        for order in ("list", "random", "spread"):
+            assert (found.found["oracle"] >= found.found[order] - 1e-9).all()
+            assert (np.diff(found.found[order]) >= -1e-12).all()
+        assert (found.low["list"] <= found.found["list"] + 0.2).all()
+    assert np.abs(found.found["random"] - found.looked).max() < 0.08
+
+
+def test_intervals_do_not_hang_on_how_many_draws_come_at_once():
+    worth = worth_of(ranked(CLAIMS, PICTURES), CLAIMS, TRUTH)
+    first, second = (curve(worth, draws=40, seed=3).table for _ in range(2))
+    assert first.equals(second)
+    own = first.filter(pl.col("order") == "list")
+    assert (own["looked_low"] <= own["looked_share"]).all()
+    assert (own["looked_share"] <= own["looked_high"]).all()
