@@ -1,12 +1,14 @@
-"""Pictures cut out of films when they are asked for, every film in order; what was cut is kept."""
+"""Pictures cut out of films when they are asked for, two films at once; what was cut is kept."""
 
 from __future__ import annotations
 
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -17,18 +19,22 @@ from roadaware.tasks.crossing_inputs.cutting_files import CuttingFiles
 from roadaware.tasks.crossing_inputs.footage import Footage, Reel
 from roadaware.tasks.crossing_inputs.media import Media
 from roadaware.tasks.crossing_inputs.observations import Ints, Observations
+from roadaware.tasks.crossing_inputs.two_threads import StoppedError, halves, side_by_side
 
 _log = logging.getLogger("roadaware")
 PIECE_BYTES = 1 << 25
 """How much is cut of a film at once, so that long ones fit in memory."""
 Blocks = dict[str, Bytes]
+Use = Callable[[int, Blocks], None]
+"""Takes what it needs of a piece: its number, and all that is cut of it by input."""
 
 
 class Cuttings:
     """What some cutters make of the boxes of all samples, each box once; safe to use from several threads.
 
     Boxes stand in the order of films and frames, in pieces of one film each. Whoever needs a box of a piece
-    has the whole piece cut, for all cutters, so that a frame is decoded once as long as memory holds.
+    has the whole piece cut, for all cutters, so that a frame is decoded once as long as memory holds. Two
+    threads cut; where one piece is missing, or one film has no file, the next one is cut beside it.
 
     Args:
         seen: n observations.
@@ -58,13 +64,13 @@ class Cuttings:
         self._regions = {name: cutter.regions(corners, size) for name, cutter in cutters.items()}
         self._names = [str(name) for name in seen.scenes.videos["video"].to_list()]
         self._footage = footage
-        box_bytes = sum(int(np.prod(cutter.shape)) for cutter in cutters.values())
+        self._box_bytes = box_bytes = sum(int(np.prod(cutter.shape)) for cutter in cutters.values())
         self._starts = _pieces(self._video, self._frame, max(1, PIECE_BYTES // box_bytes))
         self._files = None if media.cache is None else CuttingFiles(media.cache)
         self._memory_bytes, self._lock = media.memory_bytes, threading.Lock()
+        self._keeping = threading.Lock()
         self._held: OrderedDict[int, Blocks] = OrderedDict()
         self._filed: dict[int, Blocks] = {}
-        self._open: tuple[int, Reel] | None = None
         if self._files is None and box_bytes * len(rows) > media.memory_bytes:
             _log.warning(
                 "%s are %.1f GB and %.1f GB are kept, so that films are decoded again and again; "
@@ -99,58 +105,115 @@ class Cuttings:
         place = self._place[rows]
         made = np.empty((*place.shape, *self._cutters[name].shape), dtype=np.uint8)
         piece = np.searchsorted(self._starts, place, side="right") - 1
+
+        def use(number: int, blocks: Blocks) -> None:
+            here = piece == number
+            made[here] = blocks[name][place[here] - self._starts[number]]
+
         with self._lock:
-            try:
-                for number in np.unique(piece):
-                    here = piece == number
-                    made[here] = self._block(int(number))[name][place[here] - self._starts[number]]
-            finally:
-                self._close()
+            numbers = np.unique(piece).tolist()
+            if self._files is None:
+                self._from_memory(numbers, use)
+            else:
+                self._from_files(self._files, numbers, use)
         return made
 
-    def _block(self, number: int) -> Blocks:
-        """All that is cut of one piece, by input."""
-        low, high = self._starts[number], self._starts[number + 1]
-        if self._files is not None:
-            first, blocks = self._of_film(self._files, int(self._video[low]))
-            return {name: block[low - first : high - first] for name, block in blocks.items()}
-        if number in self._held:
+    def _from_memory(self, numbers: list[int], use: Use) -> None:
+        """Use some pieces, those first that are there."""
+        there = [number for number in numbers if number in self._held]
+        missing = [number for number in numbers if number not in self._held]
+        for number in there:
             self._held.move_to_end(number)
-            return self._held[number]
-        self._held[number] = self._cut(int(low), int(high), list(self._cutters))
-        held = sum(_bytes(blocks) for blocks in self._held.values())
-        while held > self._memory_bytes and len(self._held) > 1:
-            held -= _bytes(self._held.popitem(last=False)[1])
-        return self._held[number]
+            use(number, self._held[number])
+        work = partial(self._hold, set(missing), use)
+        self._two(missing, self._behind(missing), np.diff(self._starts), work)
 
-    def _of_film(self, files: CuttingFiles, video: int) -> tuple[int, Blocks]:
-        """Where a film's boxes begin, and all that is cut of it, from files."""
-        low, high = np.searchsorted(self._video, [video, video + 1]).tolist()
-        if video not in self._filed:
-            frames = np.unique(self._frame[low:high]).tolist()
-            film = self._footage.digest(self._names[video], frames)
-            self._filed[video] = files.opened(
-                {
-                    name: (cutter, film, self._frame[low:high], self._regions[name][low:high])
-                    for name, cutter in self._cutters.items()
-                },
-                lambda names: self._film_blocks(low, high, names),
-            )
-        return low, self._filed[video]
+    def _behind(self, missing: list[int]) -> list[int]:
+        """The piece behind the only one that is missing, if it is not there and memory holds both."""
+        if len(missing) != 1:
+            return []
+        number = missing[0] + 1
+        boxes = self._starts[missing[0] : number + 2]
+        fits = len(boxes) == 3 and int(boxes[2] - boxes[0]) * self._box_bytes <= self._memory_bytes
+        return [number] if fits and number not in self._held else []
 
-    def _film_blocks(self, low: int, high: int, names: list[str]) -> Iterator[Blocks]:
+    def _hold(self, wanted: set[int], use: Use, numbers: Sequence[int], stop: threading.Event) -> None:
+        """Cut some pieces, keep them in memory, and use those that are wanted."""
+        with closing(_Reels(self._footage, self._names)) as reels:
+            for number in numbers:
+                low, high = self._starts[number : number + 2].tolist()
+                blocks = self._cut(low, high, list(self._cutters), reels, stop)
+                if number in wanted:
+                    use(number, blocks)
+                with self._keeping:
+                    self._held[number] = blocks
+                    held = sum(_bytes(each) for each in self._held.values())
+                    while held > self._memory_bytes and len(self._held) > 1:
+                        held -= _bytes(self._held.popitem(last=False)[1])
+
+    def _from_files(self, files: CuttingFiles, numbers: list[int], use: Use) -> None:
+        """Use some pieces, of films that have files or get them."""
+        videos = self._video[self._starts[numbers]]
+        missing = [video for video in np.unique(videos).tolist() if video not in self._filed]
+        behind = self._video[self._video > missing[0]] if len(missing) == 1 else self._video[:0]
+        ahead = [int(behind[0])] if len(behind) and int(behind[0]) not in self._filed else []
+        self._two(missing, ahead, np.bincount(self._video), partial(self._file, files))
+        for number, video in zip(numbers, videos.tolist(), strict=True):
+            first = int(np.searchsorted(self._video, video))
+            low, high = self._starts[number : number + 2] - first
+            use(number, {name: block[low:high] for name, block in self._filed[video].items()})
+
+    def _file(self, files: CuttingFiles, videos: Sequence[int], stop: threading.Event) -> None:
+        """Open the files of some films; those that are not there are made."""
+        with closing(_Reels(self._footage, self._names)) as reels:
+            for video in videos:
+                low, high = np.searchsorted(self._video, [video, video + 1]).tolist()
+                frames = np.unique(self._frame[low:high]).tolist()
+                film = self._footage.digest(self._names[video], frames)
+                self._filed[video] = files.opened(
+                    {
+                        name: (cutter, film, self._frame[low:high], self._regions[name][low:high])
+                        for name, cutter in self._cutters.items()
+                    },
+                    partial(self._film_blocks, low, high, reels, stop),
+                )
+
+    @staticmethod
+    def _two(
+        missing: list[int],
+        ahead: list[int],
+        costs: Ints,
+        work: Callable[[Sequence[int], threading.Event], None],
+    ) -> None:
+        """Do what is missing in two threads, and what lies ahead where that is one thing.
+
+        Args:
+            missing: in order.
+            ahead: the next one, or none; its faults are told when it is asked for.
+            costs: of every number.
+            work: does some of them.
+        """
+        if missing:
+            first, second = halves(missing, costs[missing])
+            side_by_side(first, second or ahead, work, needed=bool(second))
+
+    def _film_blocks(
+        self, low: int, high: int, reels: _Reels, stop: threading.Event, names: list[str]
+    ) -> Iterator[Blocks]:
         """What is cut of a film, piece by piece."""
         starts = self._starts[(self._starts >= low) & (self._starts < high)]
         for begin, end in zip(starts, [*starts[1:], high], strict=True):
-            yield self._cut(int(begin), int(end), names)
+            yield self._cut(int(begin), int(end), names, reels, stop)
 
-    def _cut(self, low: int, high: int, names: list[str]) -> Blocks:
+    def _cut(self, low: int, high: int, names: list[str], reels: _Reels, stop: threading.Event) -> Blocks:
         """What some cutters make of the boxes from `low` to `high`, all of one film."""
         made = {name: np.empty((high - low, *self._cutters[name].shape), dtype=np.uint8) for name in names}
-        reel, before = self._reel(int(self._video[low])), -1
+        reel, before = reels.of(int(self._video[low])), -1
         for place in range(low, high):
             frame = int(self._frame[place])
             if frame != before:
+                if stop.is_set():
+                    raise StoppedError
                 picture, before = self._picture(reel, place), frame
             for name in names:
                 made[name][place - low] = self._cutters[name].cut(picture, self._regions[name][place])
@@ -170,13 +233,23 @@ class Cuttings:
             raise InputError(message, where=video, hint="give the original films")
         return picture
 
-    def _reel(self, video: int) -> Reel:
+
+class _Reels:
+    """The film that a thread looks at, open until it looks at another."""
+
+    def __init__(self, footage: Footage, names: list[str]) -> None:
+        self._footage, self._names = footage, names
+        self._open: tuple[int, Reel] | None = None
+
+    def of(self, video: int) -> Reel:
+        """The frames of a video by its row."""
         if self._open is None or self._open[0] != video:
-            self._close()
+            self.close()
             self._open = (video, self._footage.open(self._names[video]))
         return self._open[1]
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Let go of it."""
         if self._open is not None:
             self._open[1].close()
         self._open = None

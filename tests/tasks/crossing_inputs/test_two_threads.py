@@ -1,0 +1,64 @@
+"""Two runs of work at once: who is told of faults, and that nothing goes on behind the caller's back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+from roadaware.tasks.crossing_inputs.two_threads import StoppedError, halves, side_by_side
+
+
+def test_halves_are_runs_that_cost_about_the_same() -> None:
+    assert halves([7], [5]) == ([7], [])
+    assert halves([1, 2], [9, 1]) == ([1], [2])
+    assert halves([1, 2, 3, 4], [1, 1, 1, 1]) == ([1, 2], [3, 4])
+    assert halves([1, 2, 3, 4], [1, 1, 1, 9]) == ([1, 2, 3], [4])
+
+
+def test_both_runs_are_done_in_order_and_in_two_threads() -> None:
+    done: dict[int, list[int]] = {}
+    meet = threading.Barrier(2, timeout=60)  # passes only if both are at work at the same time
+
+    def work(numbers: Sequence[int], stop: threading.Event) -> None:
+        meet.wait()
+        done[threading.get_ident()] = list(numbers)
+
+    side_by_side([1, 2], [3, 4], work)
+    assert done.pop(threading.get_ident()) == [1, 2]
+    assert list(done.values()) == [[3, 4]]
+
+
+@pytest.mark.parametrize("fault", [ValueError, KeyboardInterrupt])
+def test_a_fault_of_the_first_run_stops_the_second_and_is_told(fault: type[BaseException]) -> None:
+    ended = []
+    begun = threading.Event()
+
+    def work(numbers: Sequence[int], stop: threading.Event) -> None:
+        if numbers == [1]:
+            assert begun.wait(60)
+            raise fault
+        begun.set()
+        assert stop.wait(60)
+        ended.append(True)
+        raise StoppedError
+
+    with pytest.raises(fault):
+        side_by_side([1], [2], work)
+    assert ended == [True]
+
+
+def test_a_fault_of_the_second_run_is_told_once_the_first_is_done_and_only_where_it_was_needed() -> None:
+    done = []
+
+    def work(numbers: Sequence[int], stop: threading.Event) -> None:
+        if numbers == [2]:
+            raise ValueError("two")
+        done.append(list(numbers))
+
+    with pytest.raises(ValueError, match="two"):
+        side_by_side([1], [2], work)
+    side_by_side([1], [2], work, needed=False)
+    side_by_side([1], [], work)
+    assert done == [[1], [1], [1]]
