@@ -115,13 +115,31 @@ def find_clusters(
         theta_deg: the least angle; see the module.
         reach_columns: along a row, how far a neighbour is looked for.
     """
-    from roadaware.corner_cases.cluster_kernels import measure, take_labels
+    from roadaware.corner_cases.cluster_kernels import take_labels
 
     labels, count = label(
         image, grid.elevations, theta_deg=theta_deg, reach_rows=grid.reach, reach_columns=reach_columns
     )
     found = np.empty(len(points), dtype=np.int32)
     take_labels(grid.row, grid.column, np.ascontiguousarray(solid), labels, found)
+    return measured(points, grid, labels, found, count, heights=heights)
+
+
+def measured(
+    points: Singles, grid: Grid, labels: Ints, found: Ints, count: int, *, heights: Singles | None = None
+) -> Clusters:
+    """Clusters of returns that are grouped already, by whatever method, with their extents.
+
+    Args:
+        points: (n, 3) metres.
+        grid: where they lie in the image.
+        labels: (rows, columns) int32 cluster of each pixel, 0 for none.
+        found: (n,) int32 cluster of each return, 0 for none.
+        count: how many clusters there are.
+        heights: (n,) metres above the ground, where there is one.
+    """
+    from roadaware.corner_cases.cluster_kernels import measure
+
     counts = np.zeros(count, np.int32)
     extents = np.tile(np.array([np.inf, -np.inf] * 4, dtype=np.float32), (count, 1))
     known = np.empty(0, np.float32) if heights is None else heights
