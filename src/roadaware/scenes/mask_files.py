@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.errors import InputError, UsageError
+from roadaware.scenes.readers.archive import ZIP_ERRORS
 from roadaware.scenes.readers.source import shown, unreadable
 from roadaware.scenes.unfinished import Growing, Unfinished
 
@@ -27,18 +28,7 @@ _SKY = 65535
 _SLACK = 1 << 16
 _MODES = {8: "L", 16: "I;16"}
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-_ZIP_ERRORS = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    NotImplementedError,
-    EOFError,
-    RuntimeError,
-    ValueError,
-    OverflowError,
-    OSError,
-    SyntaxError,
-)
+_ERRORS = (*ZIP_ERRORS, SyntaxError)
 
 
 class MaskWriter(Growing):
@@ -130,7 +120,7 @@ class MaskReader:
             raise unreadable(error, self.where) from error
         try:
             self._archive = zipfile.ZipFile(path)
-        except _ZIP_ERRORS as error:
+        except _ERRORS as error:
             message = f"no whole zip archive: {shown(str(error)) or type(error).__name__}"
             raise InputError(message, where=self.where, hint="write or copy the file again") from error
         names = self._archive.namelist()
@@ -173,7 +163,7 @@ class MaskReader:
         try:
             with self._archive.open(info) as stream:
                 data = stream.read(min(info.file_size, most) + 1)
-        except _ZIP_ERRORS as error:
+        except _ERRORS as error:
             message = f"damaged: {shown(str(error)) or type(error).__name__}"
             raise InputError(message, where=where, hint="write or copy the file again") from error
         if len(data) != info.file_size or len(data) > most:
@@ -240,7 +230,7 @@ def mask_of(data: bytes, where: str) -> Mask:
                 message = f"{picture.width}x{picture.height}; up to {MAX_PIXELS} pixels are read"
                 raise InputError(message, where=where)
             found = np.array(picture)
-    except (*_ZIP_ERRORS, Image.DecompressionBombError, Warning) as error:
+    except (*_ERRORS, Image.DecompressionBombError, Warning) as error:
         # Of what is no picture at all, Pillow names its own buffer and no reason.
         told = "it is none at all" if isinstance(error, UnidentifiedImageError) else shown(str(error))
         message = f"no whole PNG: {told or type(error).__name__}"

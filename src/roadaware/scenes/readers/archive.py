@@ -16,7 +16,7 @@ from roadaware.scenes.readers.source import Source, leads_out, shown, too_large,
 
 MAX_ARCHIVE_BYTES = 4 << 30
 _BOMB_RATIO, _BOMB_BYTES = 200, 64 << 20
-_ZIP_ERRORS = (
+ZIP_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,
     struct.error,
@@ -27,6 +27,7 @@ _ZIP_ERRORS = (
     OverflowError,
     OSError,
 )
+"""What reading a damaged archive raises."""
 
 
 class ZipSource(Source):
@@ -74,7 +75,7 @@ class ZipSource(Source):
         try:
             with self._archive.open(info) as stream:
                 data = stream.read(info.file_size + 1)
-        except _ZIP_ERRORS as error:
+        except ZIP_ERRORS as error:
             message = f"the archive is damaged here: {shown(str(error)) or type(error).__name__}"
             raise InputError(message, where=self.where(name), hint="fetch the archive again") from error
         if len(data) != info.file_size:
@@ -86,7 +87,7 @@ class ZipSource(Source):
         try:
             with self._archive.open(self._index.members[self.prefix + name]) as stream:
                 return stream.read(count)
-        except (KeyError, *_ZIP_ERRORS) as error:
+        except (KeyError, *ZIP_ERRORS) as error:
             raise InputError("cannot be read", where=self.where(name)) from error
 
 
@@ -116,7 +117,7 @@ def _open_archive(path: Path) -> zipfile.ZipFile:
         raise InputError("the file is empty; expected a folder or a zip archive", where=where)
     try:
         archive = zipfile.ZipFile(path)
-    except _ZIP_ERRORS as error:
+    except ZIP_ERRORS as error:
         message = f"neither a folder nor a whole zip archive: {shown(str(error)) or type(error).__name__}"
         raise InputError(message, where=where, hint="fetch the archive again, or unpack it") from error
     try:

@@ -30,6 +30,7 @@ from roadaware.scenes.readers.ava_tables import (
     numbered_boxes,
     persons,
 )
+from roadaware.scenes.readers.file_by_file import none_read, take_each
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.locate import locate
 from roadaware.scenes.readers.source import FileSource, Source, shown
@@ -98,24 +99,16 @@ def read(
     """
     parts, findings = _parts(source, labels, excluded), Findings()
     known = _label_map(source, parts.labels, findings)
-    files, errors = [], []
+    files: list[tuple[str, pl.DataFrame]] = []
     left_aside = [_moments(source, name, findings) for name in parts.excluded]
     taken: dict[str, str] = {}
-    for done, name in enumerate(parts.truth, 1):
-        found = Findings()
-        try:
-            rows = _rows(source, name, taken, found)
-        except InputError as error:
-            errors.append(error)
-            findings.reject_file(name, error)
-        else:
-            findings.read["files"] += 1
-            findings.merge(found)
-            files.append((name, rows))
-        if progress is not None:
-            progress(done, len(parts.truth), "files")
+
+    def take(name: str, found: Findings) -> None:
+        files.append((name, _rows(source, name, taken, found)))
+
+    errors = take_each(parts.truth, take, findings, progress)
     if not files:
-        raise _nothing(errors)
+        raise none_read(errors)
     known = known or numbered(
         {action for _, rows in files for action in rows["action"].drop_nulls().unique()}
     )
@@ -246,11 +239,3 @@ def _frames(
     order = videos.select("video").with_row_index("order")
     frames = frames.join(order, on="video", how="left").sort("order", "frame")
     return frames.select("video", "frame", pl.col("frame").cast(pl.Float32).alias("t_s"), "annotated")
-
-
-def _nothing(errors: Sequence[InputError]) -> InputError:
-    """Why no file could be read."""
-    if len(errors) == 1:
-        return errors[0]
-    message = f"none of {len(errors)} files can be read; the first: {errors[0].message}"
-    return InputError(message, where=errors[0].where, hint=errors[0].hint)

@@ -12,7 +12,7 @@ these, or one csv. Videos and pictures are not needed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -29,6 +29,7 @@ from roadaware.scenes.readers.chaotic_actions import read_actions
 from roadaware.scenes.readers.chaotic_sounds import is_of_sounds, read_sounds
 from roadaware.scenes.readers.chaotic_tables import ACTIONS, Held, tables_of
 from roadaware.scenes.readers.csvlines import decode
+from roadaware.scenes.readers.file_by_file import none_read, take_each
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.locate import locate
 from roadaware.scenes.readers.source import FileSource, Source, shown
@@ -142,21 +143,12 @@ def read(
         held.known = _listed(source, names[-1], findings)
     _read_sides(source, parts, held, findings)
     jobs = _jobs(source, parts)
-    errors: list[InputError] = []
-    for done, (name, take) in enumerate(jobs, 1):
-        found = Findings()
-        try:
-            take(source, name, held, found)
-        except InputError as error:
-            errors.append(error)
-            findings.reject_file(name, error)
-        else:
-            findings.read["files"] += 1
-            findings.merge(found)
-        if progress is not None:
-            progress(done, len(jobs), "files")
-    if len(errors) == len(jobs):
-        raise _nothing(errors)
+    way = dict(jobs)
+    errors = take_each(
+        list(way), lambda name, found: way[name](source, name, held, found), findings, progress
+    )
+    if len(errors) == len(way):
+        raise none_read(errors)
     lowest = min(held.lowest, 1)
     first = lowest if first_frame is None else first_frame
     tables, vocabularies = tables_of(held, first, findings)
@@ -327,11 +319,3 @@ def _split(name: str) -> str | None:
     """The split that the name of a file tells."""
     found = _SPLIT.search(PurePosixPath(name).stem)
     return found[1].lower() if found else None
-
-
-def _nothing(errors: Sequence[InputError]) -> InputError:
-    """Why no file could be read."""
-    if len(errors) == 1:
-        return errors[0]
-    message = f"none of {len(errors)} files can be read; the first: {errors[0].message}"
-    return InputError(message, where=errors[0].where, hint=errors[0].hint)

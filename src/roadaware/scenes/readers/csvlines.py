@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from roadaware.errors import InputError
+from roadaware.scenes.readers.encoded_text import decoded
 
 MAX_LINE = 65_536
 MAX_LINES = 20_000_000
@@ -31,16 +32,7 @@ def decode(data: bytes, where: str) -> str:
     Raises:
         InputError: if it is empty, not of that encoding (with the byte), or holds a NUL (with the line).
     """
-    marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    wide = marked and not data.startswith(codecs.BOM_UTF32_LE)
-    encoding = "utf-16" if wide else "utf-8"
-    try:
-        text = data.decode(encoding).removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        message = f"byte {error.start} is not {encoding.upper()}: {error.reason}"
-        raise InputError(message, where=where, hint=_DAMAGED) from error
-    if not text or text.isspace():
-        raise InputError("the file is empty; expected rows of csv", where=where, hint=_DAMAGED)
+    text = decoded(data, where, expected="rows of csv", hint=_DAMAGED)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if (place := text.find("\0")) >= 0:

@@ -13,8 +13,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from roadaware.errors import InputError, UsageError
+from roadaware.errors import UsageError
 from roadaware.scenes.readers import Progress
+from roadaware.scenes.readers.file_by_file import take_each
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.hcstvg_files import read_file
 from roadaware.scenes.readers.json import decode, no_collection, parse
@@ -69,20 +70,14 @@ def read(
     if first_frame is not None and (type(first_frame) is not int or not 0 <= first_frame <= 1):
         raise UsageError("'first_frame' is 0 or 1")
     grounded = Grounded(Findings())
-    errors: list[InputError] = []
     names = inputs(source)
-    for done, name in enumerate(names, 1):
+
+    def take(name: str, _: Findings) -> None:
         where = source.where(name)
-        try:
-            with no_collection():
-                read_file(parse(decode(source.read(name), where), where), name, where, grounded)
-        except InputError as error:
-            errors.append(error)
-            grounded.findings.reject_file(name, error)
-        else:
-            grounded.findings.read["files"] += 1
-        if progress is not None:
-            progress(done, len(names), "files")
+        with no_collection():
+            read_file(parse(decode(source.read(name), where), where), name, where, grounded)
+
+    errors = take_each(names, take, grounded.findings, progress)
     if not grounded.sentences:
         raise nothing(errors, grounded.findings, source.where(names[0]))
     first = min(1, grounded.lowest()) if first_frame is None else first_frame

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import gc
 import json
 import re
@@ -14,6 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from roadaware.errors import InputError
+from roadaware.scenes.readers.encoded_text import decoded
 from roadaware.scenes.readers.source import shown
 
 Path = tuple[str, ...]
@@ -43,17 +43,7 @@ def decode(data: bytes, where: str) -> str:
     Raises:
         InputError: if it is empty or broken (with the byte).
     """
-    marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    wide = marked and not data.startswith(codecs.BOM_UTF32_LE)
-    encoding = "utf-16" if wide else "utf-8"
-    try:
-        text = data.decode(encoding).removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        message = f"byte {error.start} is not {encoding.upper()}: {error.reason}"
-        raise InputError(message, where=where, hint=_DAMAGED) from error
-    if not text or text.isspace():
-        raise InputError("the file is empty; expected JSON", where=where, hint=_DAMAGED)
-    return text
+    return decoded(data, where, expected="JSON", hint=_DAMAGED)
 
 
 @contextmanager

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from roadaware.errors import InputError, UsageError
+from roadaware.errors import UsageError
 from roadaware.scenes.readers import Progress
+from roadaware.scenes.readers.file_by_file import none_read, take_each
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.json import decode, no_collection, parse
 from roadaware.scenes.readers.label_studio_rows import Clip
@@ -116,28 +117,17 @@ def all_tasks(
         InputError: if no file can be read.
     """
     tasks: list[Task] = []
-    errors: list[InputError] = []
-    for done, name in enumerate(names, 1):
-        found = Findings()
-        try:
-            where = source.where(name)
-            with no_collection():
-                content = parse(decode(source.read(name), where), where)
-                tasks += list(tasks_of(content, where, name, which, found))
-        except InputError as error:
-            errors.append(error)
-            findings.reject_file(name, error)
-        else:
-            findings.read["files"] += 1
-            findings.merge(found)
-        if progress is not None:
-            progress(done, len(names), "files")
-    if tasks:
-        return tasks
-    if len(errors) == 1:
-        raise errors[0]
-    message = f"none of {len(errors)} files can be read; the first: {errors[0].message}"
-    raise InputError(message, where=errors[0].where, hint=errors[0].hint)
+
+    def take(name: str, found: Findings) -> None:
+        where = source.where(name)
+        with no_collection():
+            content = parse(decode(source.read(name), where), where)
+            tasks.extend(list(tasks_of(content, where, name, which, found)))
+
+    errors = take_each(names, take, findings, progress)
+    if not tasks:
+        raise none_read(errors)
+    return tasks
 
 
 def _units(clips: Sequence[Clip]) -> dict[str, bool]:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from roadaware.errors import InputError
 from roadaware.scenes.readers import Progress
+from roadaware.scenes.readers.file_by_file import take_each
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.json import decode, no_collection, parse
 from roadaware.scenes.readers.locate import locate
@@ -109,22 +109,14 @@ def _take_keyframes(source: Source, sensed: Sensed, progress: Progress | None) -
     Raises:
         InputError: if none can.
     """
-    errors: list[InputError] = []
-    names = _keyframes(source)
-    for done, name in enumerate(names, 1):
+
+    def take(name: str, _: Findings) -> None:
         where = source.where(name)
-        try:
-            text = without_unknown_speeds(decode(source.read(name), where))
-            with no_collection():
-                take_keyframe(
-                    parse(text, where), name, where, sensed, lambda path: picture_size(source, path)
-                )
-        except InputError as error:
-            errors.append(error)
-            sensed.findings.reject_file(name, error)
-        else:
-            sensed.findings.read["files"] += 1
-        if progress is not None:
-            progress(done, len(names), "keyframes")
+        text = without_unknown_speeds(decode(source.read(name), where))
+        with no_collection():
+            take_keyframe(parse(text, where), name, where, sensed, lambda path: picture_size(source, path))
+
+    names = _keyframes(source)
+    errors = take_each(names, take, sensed.findings, progress, "keyframes")
     if len(errors) == len(names):
         raise errors[0]

@@ -18,6 +18,7 @@ import polars as pl
 
 from roadaware.errors import InputError
 from roadaware.scenes.readers import Progress
+from roadaware.scenes.readers.file_by_file import take_each
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.json import decode, no_collection, parse
 from roadaware.scenes.readers.locate import locate
@@ -66,23 +67,16 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     findings = Findings()
     sensed = Sensed(findings, OWN, dict.fromkeys(("weather", "period"), pl.String))
     splits = _splits(source, findings)
-    errors: list[InputError] = []
-    names = _sequences(source)
-    for done, name in enumerate(names, 1):
-        file = _file(name)
+    names = {_file(name): name for name in _sequences(source)}
+
+    def take(file: str, _: Findings) -> None:
         where = source.where(file)
-        try:
-            text = decode(source.read(file), where)
-            with no_collection():
-                content = parse(text, where)
-            take_sequence(content, name, file, where, sensed, lambda path: picture_size(source, path))
-        except InputError as error:
-            errors.append(error)
-            findings.reject_file(file, error)
-        else:
-            findings.read["files"] += 1
-        if progress is not None:
-            progress(done, len(names), "sequences")
+        text = decode(source.read(file), where)
+        with no_collection():
+            content = parse(text, where)
+        take_sequence(content, names[file], file, where, sensed, lambda path: picture_size(source, path))
+
+    errors = take_each(list(names), take, findings, progress, "sequences")
     if len(errors) == len(names):
         raise errors[0]
     for row in sensed.videos:

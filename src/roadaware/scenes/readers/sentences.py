@@ -13,6 +13,7 @@ import polars as pl
 
 from roadaware.errors import InputError
 from roadaware.scenes.readers.corner_lists import Floats
+from roadaware.scenes.readers.file_by_file import none_read
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.json import quoted, whole
 from roadaware.scenes.schema import CORNERS
@@ -191,8 +192,7 @@ def nothing(errors: list[InputError], findings: Findings, where: str) -> InputEr
         return errors[0]
     first = findings.table().row(0, named=True) if len(findings.table()) else None
     if errors and (first is None or first["table"] == "files"):
-        message = f"none of {len(errors)} files can be read; the first: {errors[0].message}"
-        return InputError(message, where=errors[0].where, hint=errors[0].hint)
+        return none_read(errors)
     if first is None:
         return InputError("there is no sentence in it", where=where)
     told = f"the first, {first['item']}: {first['reason']}"

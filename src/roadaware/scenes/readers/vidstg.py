@@ -15,6 +15,7 @@ from typing import Any
 
 from roadaware.errors import InputError
 from roadaware.scenes.readers import Progress
+from roadaware.scenes.readers.file_by_file import take_each
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.json import decode, no_collection, parse
 from roadaware.scenes.readers.locate import locate
@@ -79,7 +80,6 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
         InputError: if no file, or nothing in it, can be read.
     """
     grounded = Grounded(Findings())
-    errors: list[InputError] = []
     names, beside = _annotations(source), _vidor(source)
 
     def vidor(video: str) -> Any:
@@ -88,18 +88,12 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
         where = source.where(beside[video])
         return parse(decode(source.read(beside[video]), where), where)
 
-    for done, name in enumerate(names, 1):
+    def take(name: str, _: Findings) -> None:
         where = source.where(name)
-        try:
-            with no_collection():
-                read_file(decode(source.read(name), where), name, where, grounded, vidor)
-        except InputError as error:
-            errors.append(error)
-            grounded.findings.reject_file(name, error)
-        else:
-            grounded.findings.read["files"] += 1
-        if progress is not None:
-            progress(done, len(names), "files")
+        with no_collection():
+            read_file(decode(source.read(name), where), name, where, grounded, vidor)
+
+    errors = take_each(names, take, grounded.findings, progress)
     if not grounded.sentences:
         raise nothing(errors, grounded.findings, source.where(names[0]))
     tables, vocabularies = tables_of(grounded, 0)

@@ -18,6 +18,7 @@ import polars as pl
 
 from roadaware.errors import InputError
 from roadaware.scenes.readers import Progress
+from roadaware.scenes.readers.file_by_file import none_read, take_each
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.json import decode, no_collection
 from roadaware.scenes.readers.locate import locate
@@ -81,26 +82,18 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     """
     findings = Findings()
     clips: dict[str, Clip] = {}
-    errors: list[InputError] = []
     names = inputs(source)
-    for done, name in enumerate(names, 1):
-        found = Findings()
-        try:
-            for clip in _clips(source, name, found):
-                if clip.packed.video in clips:
-                    other = clips[clip.packed.video].file
-                    found.reject("videos", name, clip.packed.video, f"stands in {other} too", rows=0)
-                    found.read.subtract(_rows(clip))
-                else:
-                    clips[clip.packed.video] = clip
-        except InputError as error:
-            errors.append(error)
-            findings.reject_file(name, error)
-        else:
-            findings.read["files"] += 1
-            findings.merge(found)
-        if progress is not None:
-            progress(done, len(names), "files")
+
+    def take(name: str, found: Findings) -> None:
+        for clip in _clips(source, name, found):
+            if clip.packed.video in clips:
+                other = clips[clip.packed.video].file
+                found.reject("videos", name, clip.packed.video, f"stands in {other} too", rows=0)
+                found.read.subtract(_rows(clip))
+            else:
+                clips[clip.packed.video] = clip
+
+    errors = take_each(names, take, findings, progress)
     if not clips:
         raise _nothing(errors, source)
     return _scenes(list(clips.values()), source, names, findings)
@@ -202,7 +195,4 @@ def _nothing(errors: list[InputError], source: Source) -> InputError:
     """Why not one video could be read."""
     if not errors:
         return InputError("no file holds a video", where=str(source.path), hint=_HINT)
-    if len(errors) == 1:
-        return errors[0]
-    message = f"none of {len(errors)} files can be read; the first: {errors[0].message}"
-    return InputError(message, where=errors[0].where, hint=errors[0].hint)
+    return none_read(errors)
