@@ -81,3 +81,13 @@ def test_what_cannot_be_served_or_is_not_what_the_table_says(root, tmp_path):
     (root / "stills" / "a.png").write_bytes(b"no picture")
     with pytest.raises(InputError, match="no PNG or JPEG"):
         task_pictures(_scenes(), root, [("a", 0)], tmp_path / "out")
+
+
+def test_a_video_whose_name_leads_out_is_refused(root, tmp_path):
+    scenes = Scenes(
+        videos=pl.DataFrame({"video": ["../film"], "path": ["film.mp4"]}),
+        frames=pl.DataFrame({"video": ["../film"], "frame": [0]}),
+    )
+    with pytest.raises(InputError, match="no name for a folder"):
+        task_pictures(scenes, root, [("../film", 0)], tmp_path / "out")
+    assert not (tmp_path / "film").exists()

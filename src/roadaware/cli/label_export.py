@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from roadaware.cli import console, text
 from roadaware.cli.label_inputs import SENT, dataset, listed, pictures_of, proposals
-from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, Several, Switch, between
+from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, Several, Switch
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ _SERVED = (
 _COPY = "Copy stills into --out, so that it holds all that is needed."
 _CLASSES = "Classes that people choose from; those of CODA unless told. Those of pre-labels are added."
 _KIND = "The kind of label that pre-labels are."
-_MOST_PICTURES = 10_000_000
 
 
 def export(
@@ -72,8 +71,8 @@ def export(
 
     if not as_:
         raise UsageError("--as names at least one of labelstudio, coco and parquet")
-    if most is not None:
-        between(1, _MOST_PICTURES)(int, most)
+    if most is not None and most < 1:
+        raise UsageError(f"--most is a number of pictures from 1 on, not {most}")
     _check(out, overwrite=overwrite)
     claims = proposals(path)
     scenes, base = dataset(videos, root)
@@ -120,13 +119,13 @@ def _places(
     ranked = claims.boxes.group_by(pl.col("video").cast(pl.String), "frame").agg(best=score)
     ranked = ranked.sort(["best", "video", "frame"], descending=[True, False, False])
     own = ranked.select("video", "frame").rows()
+    held = set(own)
     if listing is not None:
         wanted = list(dict.fromkeys(listed(listing)))
-        held = set(own)
-        chosen = [place for place in wanted if all_pictures or place in held]
     else:
-        chosen = own + (sorted(known - set(own)) if all_pictures else [])
-    lost = [place for place in chosen if place not in known]
+        wanted = own + (sorted(known - held) if all_pictures else [])
+    lost = [place for place in wanted if place not in known]
+    chosen = [place for place in wanted if all_pictures or place in held]
     if lost:
         video, frame = lost[0]
         raise UsageError(

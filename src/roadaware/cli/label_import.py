@@ -67,6 +67,7 @@ def import_labels(
     data = {
         "classes": classes.to_dicts(),
         "annotators": people.to_dicts(),
+        "labour": _labour(table, answers.looked),
         "pictures": {"sent": len(sent.frames), "done": int(scenes.frames["annotated"].sum())},
         "refused": found,
         "notes": list(oddities(scenes)),
@@ -75,6 +76,16 @@ def import_labels(
         _save(folder, scenes, table, classes, people, data, overwrite=overwrite)
     failed = f"--strict: {sum(found.values())} items were refused" if strict and found else None
     return Outcome(_text(scenes, classes, people, data, folder), data, failed)
+
+
+def _labour(table: pl.DataFrame, looked: pl.DataFrame) -> dict[str, float] | None:
+    """What work took, where times tell."""
+    from dataclasses import asdict
+
+    from roadaware.analysis.labelling.labour import fitted_labour
+
+    found = fitted_labour(table, looked)
+    return None if found is None else {**asdict(found[0]), "pictures": found[1]}
 
 
 def _save(
@@ -115,6 +126,11 @@ def _text(
         "",
         _table(people, digits=1),
     ]
+    labour = data["labour"]
+    if labour is not None:
+        names = {"look_s": "look", "judge_s": "judge", "correct_s": "correct", "draw_s": "draw"}
+        told = " ".join(f"--{name}-s {labour[key]:.1f}" for key, name in names.items())
+        lines += ["", f"fitted to the times of {labour['pictures']:,} pictures, for `label select`: {told}"]
     lines += [f"refused: {count:,} {text.cell(what)}" for what, count in data["refused"].items()]
     lines += [f"note: {text.cell(note)}" for note in data["notes"]]
     if folder is not None and len(people) > 1:

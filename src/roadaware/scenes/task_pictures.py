@@ -16,7 +16,7 @@ import polars as pl
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.disk import atomic_write, disk_error
 from roadaware.scenes.media import VideoReader
-from roadaware.scenes.readers.source import confine, read_file, shown
+from roadaware.scenes.readers.source import confine, leads_out, read_file, shown
 from roadaware.scenes.sensors import video_path
 from roadaware.scenes.still_files import HEAD_BYTES, size_of
 from roadaware.scenes.tables import Scenes
@@ -60,7 +60,8 @@ def task_pictures(
 
     Raises:
         UsageError: if a picture does not lie below `served`, or there is no such video or frame.
-        InputError: if a picture cannot be read, or is not as large as the table says.
+        InputError: if a picture cannot be read, is not as large as the table says, or is of a video whose
+            name leads out of a folder.
         DiskError: if the disk refuses.
     """
     stills = _stills(scenes)
@@ -91,6 +92,8 @@ def _files(
 ) -> Iterator[tuple[Place, Path, tuple[int, int]]]:
     """Each picture with its file and size, video by video."""
     for video, group in groupby(places, key=lambda place: place[0]):
+        if leads_out(video):
+            raise InputError(f"the video '{shown(video)}' is no name for a folder")
         frames = [frame for _, frame in group]
         films = [frame for frame in frames if not stills.get((video, frame))]
         for frame in frames:

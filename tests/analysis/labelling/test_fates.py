@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 import pytest
 
-from roadaware.analysis.labelling.fates import by_annotator, fates, labelled_scenes, summary
+from roadaware.analysis.labelling.fates import FATE, by_annotator, fates, labelled_scenes, summary
+from roadaware.analysis.labelling.labour import fitted_labour
 from roadaware.scenes.formats.corrections import DRAWN, LOOKED, Answers
 from roadaware.scenes.formats.proposal_tasks import KIND, PICTURES, UNNAMED, sent_out
 from roadaware.scenes.predictions import Predictions
@@ -97,3 +99,28 @@ def test_nothing_sent_and_nothing_drawn():
     assert table.is_empty()
     assert summary(table)["proposals"].to_list() == [0]
     assert by_annotator(table, empty.looked).is_empty()
+
+
+def test_the_seconds_of_work_are_found_again_in_the_times():
+    rng = np.random.default_rng(0)
+    looked, rows = [], []
+    for frame in range(60):
+        counts = {"kept": rng.integers(0, 4), "moved": rng.integers(0, 3), "added": rng.integers(0, 3)}
+        work = (
+            9.0 + 2.0 * (counts["kept"] + counts["moved"]) + 11.0 * counts["moved"] + 30.0 * counts["added"]
+        )
+        looked.append(("v", frame, "ann", False, work, True))
+        rows += [
+            {"video": "v", "frame": frame, "annotator": "ann", "fate": fate, "proposal": None if new else 1}
+            for fate, count in counts.items()
+            for new in [fate == "added"] * count
+        ]
+    times = pl.DataFrame(looked, schema=LOOKED, orient="row")
+    found = fitted_labour(pl.DataFrame(rows, schema=FATE), times)
+    assert found is not None
+    assert found[1] == 60
+    assert (found[0].look_s, found[0].judge_s) == (pytest.approx(9), pytest.approx(2))
+    assert (found[0].correct_s, found[0].draw_s) == (pytest.approx(11), pytest.approx(30))
+    assert fitted_labour(pl.DataFrame(rows, schema=FATE), times.head(10)) is None
+    never = pl.DataFrame(rows, schema=FATE).filter(pl.col("fate") != "moved")
+    assert fitted_labour(never, times) is None

@@ -16,6 +16,7 @@ from roadaware.scenes.tables import Scenes
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+_FEWEST, _DAY_S = 20, 86_400
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Labour:
 
     def __post_init__(self) -> None:
         every = (self.look_s, self.judge_s, self.correct_s, self.draw_s)
-        if not all(0 <= value <= 86_400 for value in every) or self.look_s == 0:
+        if not all(0 <= value <= _DAY_S for value in every) or self.look_s == 0:
             raise UsageError("seconds of work lie from 0 to a day, those of a look above 0")
 
 
@@ -62,6 +63,38 @@ class Worth:
 
     def __len__(self) -> int:
         return len(self.video)
+
+
+def fitted_labour(table: pl.DataFrame, looked: pl.DataFrame) -> tuple[Labour, int] | None:
+    """The seconds that explain the times of annotators best, and how many pictures they rest on.
+
+    Non-negative least squares on pictures with a time: a look each, and so much for every proposal, every one
+    that was moved, and every box that was added. A time is what the tool says, breaks included.
+
+    Args:
+        table: what `fates.fates` gave.
+        looked: who looked at what, with `seconds`.
+
+    Returns:
+        None with fewer than 20 such pictures, or where work of a kind never happened or is never apart.
+    """
+    from scipy.optimize import nnls
+
+    key = ["video", "frame", "annotator"]
+    timed = looked.filter(~pl.col("skipped") & pl.col("seconds").is_not_null())
+    done = table.group_by(key).agg(
+        proposals=pl.col("proposal").is_not_null().sum(),
+        moved=(pl.col("fate") == "moved").sum(),
+        added=(pl.col("fate") == "added").sum(),
+    )
+    rows = timed.join(done, on=key, how="left").with_columns(
+        pl.col("proposals", "moved", "added").fill_null(0)
+    )
+    work = rows.select(pl.lit(1.0), "proposals", "moved", "added").to_numpy().astype(np.float64)
+    if len(work) < _FEWEST or np.linalg.matrix_rank(work) < work.shape[1]:
+        return None
+    look, judge, correct, draw = nnls(work, rows["seconds"].to_numpy().astype(np.float64))[0].tolist()
+    return (Labour(look, judge, correct, draw), len(work)) if 0 < look < _DAY_S else None
 
 
 def planned(listed: pl.DataFrame, labour: Labour, most: int | None = None) -> dict[str, float]:
