@@ -62,7 +62,7 @@ def calibration(
     Needs SCORES, a csv file without header with one row of probabilities per sample (1 number, the
     probability of crossing; or one per class, which sum to 1), and the samples: a csv file with a header
     and the columns truth, pedestrian and tte_frames (and video, for intervals over videos), or a protocol
-    on a dataset. Rows are matched by their order.
+    on a dataset. Rows are matched by their order. Either may be a Parquet file with the same columns.
 
     A sample's confidence is its largest probability. Samples are put into bins by confidence, and in each
     bin the mean confidence is held against the share of right answers. ECE is the mean gap, weighted by

@@ -1,4 +1,4 @@
-"""Scores and samples from csv files: matched by row, so one bad row refuses the whole file."""
+"""Scores and samples from csv or Parquet files: matched by row, so one bad row refuses the whole file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.errors import InputError
-from roadaware.scenes.csvfiles import rows
+from roadaware.scenes.table_rows import rows
 
 TOLERANCE = 1e-6
 """Scores this far outside [0, 1] are rounding of the writer: they are clipped and counted."""
@@ -78,7 +78,7 @@ class RawSamples:
 
 
 def read_numbers(path: Path, columns: int | None = None) -> tuple[Floats, Ints]:
-    """The (n, k) finite numbers of a csv file without header, and the (n,) line of each row.
+    """The (n, k) finite numbers of a file without header, csv or Parquet, and the (n,) line of each row.
 
     Args:
         path: the file.
@@ -89,7 +89,7 @@ def read_numbers(path: Path, columns: int | None = None) -> tuple[Floats, Ints]:
     """
     # Compact arrays: lists of Python's numbers would take several times the memory.
     table, lines = array("d"), array("q")
-    for line, cells in rows(path):
+    for line, cells in rows(path, header=False):
         if columns is not None and len(cells) != columns:
             raise _wrong_width(path, line, cells, columns)
         table.extend([_finite(cell, f"{path}:{line}", first=not table) for cell in cells])
@@ -135,7 +135,7 @@ def read_raw_samples(path: Path) -> RawSamples:
         InputError: if a column is missing or named twice, a row has too many or too few cells, or a cell
             is empty or not a number where one is due.
     """
-    found = rows(path)
+    found = rows(path, header=True)
     line, header = next(found, (0, []))
     if not header:
         raise InputError(
@@ -198,7 +198,7 @@ def read_labels(path: Path, column: str, most: int) -> tuple[str, ...]:
     Raises:
         InputError: if there is no such column, or it has more values than that.
     """
-    found = rows(path)
+    found = rows(path, header=True)
     line, header = next(found, (0, []))
     if column not in header:
         raise InputError(
