@@ -390,6 +390,18 @@ def test_folders_that_lack_something_are_refused(copied: Any, name: str) -> None
         _open(name, folder)
 
 
+def test_vocabularies_in_older_files_are_read(copied: Any) -> None:
+    folder = copied("clip")
+    (folder / "tokenizer.json").unlink()
+    letters = "adgo"
+    words = ["!", *letters, *(f"{letter}</w>" for letter in letters), "do", "dog</w>"]
+    words += ["<|startoftext|>", "<|endoftext|>"]
+    (folder / "vocab.json").write_text(json.dumps({word: n for n, word in enumerate(words)}))
+    (folder / "merges.txt").write_text("#version: 0.2\nd o\ndo g</w>\n")
+    ids = tokenizer_in(folder).encode("a Dog").ids
+    assert [words[n] for n in ids] == ["<|startoftext|>", "a</w>", "dog</w>", "<|endoftext|>"]
+
+
 def test_descriptions_of_preparation_as_older_versions_wrote_them(copied: Any) -> None:
     folder = copied("clip")
     said = {

@@ -121,6 +121,7 @@ def predict(
     looked = _looked(run, detector, asked)
     run.finish(asked.order)
     data = _data(folder, run, looked)
+    data["still_pictures"] = any(film.stills for film in asked.films)
     failed = f"--strict: {len(run.failed)} videos were refused" if strict and run.failed else None
     return Outcome(_text(data, detector), data, failed)
 
@@ -304,4 +305,9 @@ def _text(data: dict[str, Any], detector: VideoDetector) -> str:
         lines += ["", "refused, and tried again by the same command:"]
         lines.append(text.bullets([f"{video}: {why}" for video, why in data["refused"].items()]))
     shown = text.cell(data["predictions"])
-    return "\n".join([*lines, "", f"wrote {shown}", f"  roadaware link {shown} --out TUBES"])
+    after = f"link {shown} --out TUBES"
+    if "agent" not in detector.kinds:
+        after = f"evaluate corner-cases --truth TRUTH --predictions {shown} --agnostic"
+    elif data["still_pictures"]:
+        after = f"propose DATASET --detections {shown} --out PROPOSALS"
+    return "\n".join([*lines, "", f"wrote {shown}", f"  roadaware {after}"])

@@ -18,6 +18,7 @@ from roadaware.corner_cases.truth import (
     true_semantics,
 )
 from roadaware.errors import InputError, UsageError
+from roadaware.scenes.dense import layout, matrix
 from roadaware.scenes.mask_files import mask_of
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.readers.source import confine, read_file, shown
@@ -26,6 +27,8 @@ from roadaware.scenes.store import open_predictions
 from roadaware.scenes.tables import Scenes
 
 TRUTH, ERRING = "truth", "erring"
+TRAFFIC_LIGHTS = ("TL", "OthTL")
+"""Agents that detectors tell and that are no common objects. Source: CODA (ECCV 2022), section 5.1."""
 CLASSES = "classes.json"
 """Beside masks: the names of their classes by number; those of Cityscapes where it is not there."""
 
@@ -73,7 +76,7 @@ class DetectionSource:
 
     Args:
         where: `truth` for boxes that are no corner cases, `erring` for them with faults; a folder of saved
-            Predictions; None for nothing.
+            Predictions, of which traffic lights are no common objects; None for nothing.
         scenes: the set.
 
     Raises:
@@ -113,7 +116,7 @@ def _require_truth(where: str | None, scenes: Scenes, instead: str) -> None:
 
 def _by_picture(claims: Predictions) -> dict[tuple[str, int], npt.NDArray[np.float64]]:
     """Picture to corners and scores."""
-    boxes = claims.boxes
+    boxes = _without_lights(claims)
     if "score" not in boxes.columns:
         boxes = boxes.with_columns(score=pl.lit(1.0))
     held = boxes.select("video", "frame", *CORNERS, pl.col("score").fill_null(1.0))
@@ -121,6 +124,16 @@ def _by_picture(claims: Predictions) -> dict[tuple[str, int], npt.NDArray[np.flo
         (str(key[0]), int(str(key[1]))): part.select(*CORNERS, "score").to_numpy().astype(np.float64)
         for key, part in held.group_by("video", "frame", maintain_order=True)
     }
+
+
+def _without_lights(claims: Predictions) -> pl.DataFrame:
+    """Boxes but those whose best agent is a traffic light, which CODA does not count as common."""
+    kinds = layout(claims.meta, "boxes")
+    if claims.boxes.is_empty() or "scores" not in claims.boxes.columns or "agent" not in kinds.kinds:
+        return claims.boxes
+    best = matrix(claims.boxes["scores"], kinds.width)[:, kinds.columns("agent")].argmax(axis=1)
+    lights = [n for n, name in enumerate(kinds.kinds["agent"]) if name in TRAFFIC_LIGHTS]
+    return claims.boxes.filter(pl.Series(~np.isin(best, lights)))
 
 
 def _names_in(folder: Path) -> tuple[str, ...]:

@@ -52,6 +52,21 @@ CROSSING: dict[str, str] = {
     "two-stream": "roadaware.models.crossing.entries.clips:TWO_STREAM",
 }
 """Networks for pedestrians: the `Entry` of each, which says where it is built."""
+FOLDERS: dict[str, str] = {
+    "segformer": "roadaware.models.folder_cards:SEGFORMER",
+    "upernet": "roadaware.models.folder_cards:UPERNET",
+    "mask2former": "roadaware.models.folder_cards:MASK2FORMER",
+    "maskformer": "roadaware.models.folder_cards:MASKFORMER",
+    "rt_detr": "roadaware.models.folder_cards:RT_DETR",
+    "rt_detr_v2": "roadaware.models.folder_cards:RT_DETR_V2",
+    "d_fine": "roadaware.models.folder_cards:D_FINE",
+    "grounding-dino": "roadaware.models.folder_cards:GROUNDING_DINO",
+    "mm-grounding-dino": "roadaware.models.folder_cards:MM_GROUNDING_DINO",
+    "owlv2": "roadaware.models.folder_cards:OWLV2",
+    "owlvit": "roadaware.models.folder_cards:OWL_VIT",
+    "clip": "roadaware.models.folder_cards:CLIP",
+}
+"""Models that are opened from a folder of transformers: type, as its config.json says it, to its card."""
 
 
 def model_class(name: str) -> type[TabularModel]:
@@ -107,6 +122,11 @@ def cards() -> dict[str, ModelCard]:
     fitted = {name: model_class(name).card for name in MODELS}
     networks = {name: _named(where) for name, where in NETWORKS.items()}
     return {**fitted, **{name: _named(where).card for name, where in CROSSING.items()}, **networks}
+
+
+def folder_cards() -> dict[str, ModelCard]:
+    """The card of every type of model that is opened from a folder of transformers."""
+    return {name: _named(where) for name, where in FOLDERS.items()}
 
 
 def _named(where: str) -> Any:

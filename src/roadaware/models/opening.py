@@ -20,7 +20,14 @@ from roadaware.models.weights import open_detector, open_network
 
 _CHUNK = 1 << 22
 _CONFIG = "config.json"
-_BESIDE = ("preprocessor_config.json", "processor_config.json", "tokenizer.json")
+_BESIDE = (
+    "preprocessor_config.json",
+    "processor_config.json",
+    "tokenizer.json",
+    "vocab.json",
+    "vocab.txt",
+    "merges.txt",
+)
 
 
 def open_stream(
@@ -122,7 +129,10 @@ def _of_folder(
     family = family_of(folder)
     if family in FAMILIES:
         if not texts:
-            raise UsageError(f"{folder} is a zero-shot detector ({family}): say what it looks for, such as --texts tyre,dog")
+            raise UsageError(
+                f"{folder} is a zero-shot detector ({family}): say what it looks for, as `predict --texts "
+                "tyre,dog` does"
+            )
         return open_zero_shot(folder, texts, rule, batch=batch, device=device, dtype=dtype)
     if texts:
         known = ", ".join(FAMILIES)

@@ -22,6 +22,7 @@ from roadaware.scenes.disk import read_regular
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 _PREPARATIONS = ("preprocessor_config.json", "processor_config.json")
+_VOCABULARIES = ("vocab.json", "vocab.txt")
 _LIMIT = 1 << 28
 Preparer = Callable[[Sequence[Picture]], dict[str, torch.Tensor]]
 """Pictures of one size to what a model takes: `pixel_values` (B, 3, h, w), perhaps `pixel_mask` (B, h, w)."""
@@ -103,24 +104,36 @@ def tokenizer_in(folder: Path) -> Tokenizer:
     """What makes tokens of words, without padding and without cutting off.
 
     Args:
-        folder: with tokenizer.json.
+        folder: with tokenizer.json; or with vocab.txt, or vocab.json and merges.txt, as older ones have it.
 
     Raises:
         InputError: if it is not there or is none.
     """
     path = folder / TOKENIZER
-    if not path.is_file():
-        hint = "copy it from where the model was published; a vocabulary in other files is not read"
+    older = [name for name in _VOCABULARIES if (folder / name).is_file()]
+    if not path.is_file() and not older:
+        hint = "copy it from where the model was published"
         raise InputError(f"there is no {TOKENIZER}, so texts cannot be read", where=str(folder), hint=hint)
     try:
-        found = Tokenizer.from_str(read_regular(path, limit=_LIMIT).decode())
+        said = read_regular(path, limit=_LIMIT).decode() if path.is_file() else _older_words(folder)
+        found = Tokenizer.from_str(said)
     except InputError:
         raise
-    except Exception as error:  # the library raises plain exceptions
-        raise InputError(f"no tokenizer: {_first_line(error)}", where=str(path)) from error
+    except Exception as error:  # the libraries raise plain exceptions
+        where = str(path if path.is_file() else folder / older[0])
+        raise InputError(f"no tokenizer: {_first_line(error)}", where=where) from error
     found.no_padding()
     found.no_truncation()
     return found
+
+
+def _older_words(folder: Path) -> str:
+    """What tokenizer.json would say of a vocabulary in other files."""
+    with quiet():
+        made = transformers.AutoTokenizer.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        )
+    return str(made.backend_tokenizer.to_str())
 
 
 def placed(given: dict[str, torch.Tensor], model: nn.Module) -> dict[str, torch.Tensor]:

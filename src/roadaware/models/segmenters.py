@@ -24,6 +24,8 @@ from roadaware.models.pretrained import Preparer, family_of, model_in, placed, p
 
 SCORING = ("segformer", "upernet")
 """Types of models that score classes of cells."""
+FAMILIES = (*SCORING, "mask2former", "maskformer")
+"""Types of models that are opened; the others say masks, each with its class."""
 MOST_CLASSES = 1 << 16
 _TOGETHER = 8
 """So many classes are brought to the pixels of the picture at a time."""
@@ -121,5 +123,5 @@ def open_segmenter(
         "mask2former": transformers.Mask2FormerForUniversalSegmentation,
         "maskformer": transformers.MaskFormerForInstanceSegmentation,
     }
-    model = model_in(folder, tuple(makers), makers.get(family_of(folder)))
+    model = model_in(folder, FAMILIES, makers.get(family_of(folder)))
     return Segmenter(model.to(device=device, dtype=dtype), labels_of(model), preparer_in(folder))
