@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -18,14 +20,22 @@ def test_what_is_unlike_everything_in_the_bank_is_an_anomaly() -> None:
     bank = fit_memory(COMMON, GROUPS, MemoryConfig(size=40))
     usual, strange = bank.anomaly(COMMON), bank.anomaly([[9.0, 9, 9, 9], [1.5, 1.5, 1.5, 1.5]])
     assert len(bank.features) == 40
-    assert usual.min() >= 0
-    assert usual.max() < 0.8 < strange.min()
-    assert strange.max() < 1
+    assert np.median(usual) < 0.6
+    assert usual.max() < strange.min()
 
 
 def test_half_is_what_common_things_outside_the_bank_are() -> None:
-    bank = MemoryBank(np.zeros((1, 2), dtype=np.float32), 5.0, 1)
-    assert bank.anomaly([[3.0, 4.0], [0.0, 0.0], [0.0, 15.0]]).tolist() == [0.5, 0.0, 0.75]
+    bank = MemoryBank(np.zeros((1, 2), dtype=np.float32), 5.0, 2.0, 1)
+    found = bank.anomaly([[3.0, 4.0], [0.0, 5 + 2 * math.log(3)], [0.0, 5 - 2 * math.log(3)]])
+    assert found.tolist() == pytest.approx([0.5, 0.75, 0.25])
+
+
+def test_the_quartiles_of_what_is_usual_are_those_of_the_anomaly() -> None:
+    features = np.random.default_rng(5).normal(size=(4000, 1)) ** 3
+    bank = fit_memory(features, np.arange(4000), MemoryConfig(size=1, neighbours=1))
+    shares = bank.anomaly(features)
+    assert np.mean(shares < 0.5) == pytest.approx(0.5, abs=0.06)
+    assert np.mean(shares > 0.9) > 0.1
 
 
 def test_videos_that_say_what_is_usual_are_not_in_the_bank() -> None:

@@ -200,7 +200,12 @@ def _fitted_data(fitted: Fitted, out: Path) -> dict[str, Any]:
     found |= {"asked": dict(fitted.asked), "fitted_on": dict(fitted.about)}
     if isinstance(model, EnergyModel):
         return found | {name: to_dict(getattr(model, name)) for name in ("config", "known", "unknown")}
-    bank = {"features": len(model.features), "length": model.features.shape[1], "typical": model.typical}
+    bank = {
+        "features": len(model.features),
+        "length": model.features.shape[1],
+        "typical": model.typical,
+        "spread": model.spread,
+    }
     return found | {"bank": bank}
 
 

@@ -21,6 +21,7 @@ from roadaware.statistics.weibull import Weibull
 FORMAT, VERSION = "roadaware-rescorer", 1
 ENERGY, MEMORY = "energy", "memory"
 _WHAT, _AGAIN = "a fitted re-scorer", "fit it again with `roadaware rescore fit-energy` or `fit-memory`"
+_BANK = ("typical", "spread", "neighbours")
 Prints = npt.NDArray[np.uint64]
 
 
@@ -107,7 +108,7 @@ def save_fitted(path: Path, fitted: Fitted) -> None:
         facts |= {name: to_dict(getattr(fitted.model, name)) for name in ("config", "known", "unknown")}
     else:
         arrays["features"] = fitted.model.features
-        facts |= {"typical": fitted.model.typical, "neighbours": fitted.model.neighbours}
+        facts |= {name: getattr(fitted.model, name) for name in _BANK}
     save_arrays(path, arrays, facts)
 
 
@@ -137,4 +138,5 @@ def _model(arrays: Mapping[str, npt.NDArray[Any]], facts: Mapping[str, Any]) -> 
     if facts["by"] == ENERGY:
         known, unknown = (from_dict(Weibull, facts[name]) for name in ("known", "unknown"))
         return EnergyModel(known, unknown, from_dict(EnergyConfig, facts["config"]))
-    return MemoryBank(arrays["features"], float(facts["typical"]), int(facts["neighbours"]))
+    typical, spread, neighbours = (facts[name] for name in _BANK)
+    return MemoryBank(arrays["features"], float(typical), float(spread), int(neighbours))

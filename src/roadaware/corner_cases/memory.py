@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
 from roadaware.errors import InputError, UsageError
 from roadaware.statistics.coverage import checked_points, k_centers, nearest_distances
@@ -14,6 +15,8 @@ Floats = npt.NDArray[np.float64]
 Narrow = npt.NDArray[np.float32]
 _HELD_OUT = 5
 """Every fifth group of crops says how far common things usually lie from the bank."""
+_LEAST_SPREAD = 0.02
+"""Of the typical distance, so that a few crops that are alike do not make a step of the anomaly."""
 
 
 @dataclass(frozen=True)
@@ -63,24 +66,28 @@ class MemoryBank:
     Args:
         features: (m, d) of the chosen crops.
         typical: the median distance of common things that are not in the bank.
+        spread: the scale of a logistic distribution with the same quartiles as those distances.
         neighbours: whose distances are averaged.
     """
 
     features: Narrow
     typical: float
+    spread: float
     neighbours: int
 
     def __post_init__(self) -> None:
         if self.features.ndim != 2 or not self.features.size:
             raise InputError("a memory bank without features knows nothing; fit it on more pictures")
-        if not (np.isfinite(self.typical) and self.typical > 0):
+        if not (np.isfinite([self.typical, self.spread]).all() and min(self.typical, self.spread) > 0):
             raise InputError(
                 f"common things lie {self.typical:g} from the bank: their features do not differ",
                 hint="these features tell nothing apart; choose others",
             )
 
     def anomaly(self, features: npt.ArrayLike) -> Floats:
-        """(n,) in [0, 1): d / (d + typical) of the distance d to the bank, so 1/2 for a usual common thing.
+        """(n,) in [0, 1]: which share of common things would lie nearer to the bank, so 1/2 for a usual one.
+
+        The distances of common things count as logistic, so that those beyond all of them still differ.
 
         Args:
             features: (n, d).
@@ -96,7 +103,7 @@ class MemoryBank:
                 hint="ask with the features that the bank was made of",
             )
         far = nearest_distances(held, self.features, neighbours=self.neighbours)
-        found: Floats = far / (far + self.typical)
+        found: Floats = expit((far - self.typical) / self.spread)
         return found
 
 
@@ -134,4 +141,6 @@ def fit_memory(features: npt.ArrayLike, groups: npt.ArrayLike, config: MemoryCon
     within = held[~out]
     bank = within[k_centers(within, config.size, seed=config.seed)]
     far = nearest_distances(held[out], bank, neighbours=config.neighbours)
-    return MemoryBank(bank, float(np.median(far)), config.neighbours)
+    low, typical, high = np.quantile(far, [0.25, 0.5, 0.75])
+    spread = max((high - low) / (2 * np.log(3)), _LEAST_SPREAD * typical)
+    return MemoryBank(bank, float(typical), float(spread), config.neighbours)
