@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import threading
 from collections.abc import Iterator
-from types import FrameType
 
 from roadaware.cli.interrupts import Terminated
+from roadaware.training.stopping import signals_to
 
 
 class Asked:
@@ -46,22 +45,11 @@ def patient() -> Iterator[Asked]:
     first, for saving may take longer. Outside the main thread signals stay as they are.
     """
     asked = Asked()
-    if threading.current_thread() is not threading.main_thread():
-        yield asked
-        return
 
-    def note(number: int, frame: FrameType | None) -> None:
+    def note(number: int) -> None:
         if asked():
             raise KeyboardInterrupt
         asked.number = number
 
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    wake = signal.set_wakeup_fd(-1)
-    for number in before:
-        signal.signal(number, note)
-    try:
+    with signals_to(note):
         yield asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        signal.set_wakeup_fd(wake)

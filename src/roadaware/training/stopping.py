@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 
@@ -33,11 +33,8 @@ def stoppable() -> Iterator[Stop]:
     nothing of them meanwhile. Outside the main thread signals stay as they are.
     """
     stop = Stop()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
 
-    def note(number: int, frame: FrameType | None) -> None:
+    def note(number: int) -> None:
         if stop:
             raise KeyboardInterrupt
         stop.number = number
@@ -46,12 +43,29 @@ def stoppable() -> Iterator[Stop]:
                 with contextlib.suppress(OSError):
                     os.kill(child.pid or 0, number)
 
+    with signals_to(note):
+        yield stop
+
+
+@contextlib.contextmanager
+def signals_to(note: Callable[[int], None]) -> Iterator[None]:
+    """Within: SIGINT and SIGTERM call `note` with their number, and nobody else is told of them.
+
+    Outside the main thread signals stay as they are.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def told(number: int, frame: FrameType | None) -> None:
+        note(number)
+
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     wake = signal.set_wakeup_fd(-1)
     for number in before:
-        signal.signal(number, note)
+        signal.signal(number, told)
     try:
-        yield stop
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
