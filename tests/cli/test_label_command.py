@@ -81,10 +81,11 @@ def test_corrections_become_labels_with_fates_times_and_a_page(streets: Path) ->
 def test_agreement_makes_truth_and_a_list_of_disputes(
     roadaware: Command, streets: Path, tmp_path: Path
 ) -> None:
-    done = roadaware(
-        "label", "agree", streets / "labels", "--draws", "20", "-o", tmp_path / "agreed", "--strict"
-    )
+    draw = ["--draw", "2", "--videos", streets / "streets/scenes"]
+    out = ["-o", tmp_path / "agreed", "--strict"]
+    done = roadaware("label", "agree", streets / "labels", "--draws", "20", *draw, *out)
     assert done.code == 1
+    assert len(list((tmp_path / "agreed/disputed").glob("*.png"))) == 2
     assert "disputes" in done.err
     truth = open_scenes(tmp_path / "agreed/consensus")
     assert truth.boxes["corner_case"].all()
@@ -121,6 +122,7 @@ def test_one_annotator_is_told_that_two_are_needed(roadaware: Command, streets: 
         (["import", "STREETS/tasks", "STREETS/streets/planted.json"], 3, "expected corrected proposals"),
         (["import", "STREETS/tasks", "STREETS/streets/corrected.json", "--still-px", "-1"], 2, "--still-px"),
         (["agree", "STREETS/labels", "--iou", "0"], 2, "--iou"),
+        (["agree", "STREETS/labels", "--draw", "3"], 2, "--draw needs --videos"),
         (["agree", "STREETS/streets/scenes"], 3, "no column 'annotator'"),
         (["select", "STREETS/streets/proposals", "--repeat", "2"], 2, "'repeat'"),
         (["select", "STREETS/streets/proposals", "--score", "x1_px"], 2, "does not lie from 0 to 1"),

@@ -8,18 +8,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, folders, text
-from roadaware.cli.label_inputs import labels, saved_files
-from roadaware.cli.options import USUAL, Common, Draws, Outcome, OutputFolder, Overwrite, Seed, Switch
+from roadaware.cli.label_inputs import dataset, labels, saved_files
+from roadaware.cli.options import (
+    USUAL,
+    Common,
+    Draws,
+    Outcome,
+    OutputFolder,
+    Overwrite,
+    Seed,
+    Switch,
+    between,
+)
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
     from roadaware.analysis.labelling.agreement import BoxAgreement
     from roadaware.analysis.labelling.consensus import Consensus
+    from roadaware.scenes.tables import Scenes
 
-CONSENSUS = "consensus"
+CONSENSUS, DISPUTES = "consensus", "disputed"
 _LABELS = "What `label import` wrote, or saved tables with `boxes.annotator`."
 _IOU = "Boxes of two annotators that overlap less are of different things."
 _KIND = "The kind of label that is compared."
+_VIDEOS = "The dataset, for --draw: one of `propose`, or saved tables beside their pictures."
+_DRAW = "Also draw the first so many disputed pictures, with the boxes of every annotator."
 _FOLDER = "Write the consensus as tables, the disputes, the agreement and a page into this folder."
 _STRICT = "Exit with 1 if anything is disputed."
 _PAGE = "report.html"
@@ -33,6 +46,8 @@ def agree(
     kind: Annotated[str, Parameter(help=_KIND)] = "corner",
     draws: Draws = 1000,
     seed: Seed = 0,
+    draw: Annotated[int, Parameter(help=_DRAW, validator=between(0, 1000))] = 0,
+    videos: Annotated[Path | None, Parameter(help=_VIDEOS)] = None,
     folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder] = None,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
@@ -48,6 +63,8 @@ def agree(
     For example:
 
         roadaware label agree runs/labels -o runs/consensus
+
+        roadaware label agree runs/labels -o runs/consensus --draw 20 --videos runs/streets/scenes
     """
     from roadaware.analysis.labelling.agreement import box_agreement
     from roadaware.analysis.labelling.consensus import consensus
@@ -56,6 +73,8 @@ def agree(
     folders.check(folder, overwrite=overwrite)
     if not 0 < iou <= 1:
         raise UsageError(f"--iou lies above 0 and up to 1, not {iou}")
+    if draw and (videos is None or folder is None):
+        raise UsageError("--draw needs --videos, where the pictures are, and --output, where they go")
     scenes = labels(path)
     with console.working("comparing"):
         things = things_of(scenes, kind=kind, least=iou)
@@ -70,13 +89,42 @@ def agree(
         "disputes": len(agreed.disputes),
     }
     if folder is not None:
-        _save(folder, found, agreed, data, overwrite=overwrite)
+        pictures = _drawn(scenes, agreed, videos, draw) if draw and videos is not None else {}
+        _save(folder, found, agreed, data, pictures, overwrite=overwrite)
     failed = f"--strict: {len(agreed.disputes)} disputes" if strict and len(agreed.disputes) else None
     return Outcome(_text(found, agreed, data), data, failed)
 
 
+def _drawn(scenes: Scenes, agreed: Consensus, videos: Path, most: int) -> dict[str, bytes]:
+    """Disputed pictures as PNG files."""
+    import io
+
+    from PIL import Image
+
+    from roadaware.reports.dispute_pictures import disputed_places, draw_dispute
+    from roadaware.scenes.sensors import open_frame
+
+    source, root = dataset(videos, None)
+    found: dict[str, bytes] = {}
+    with console.working("drawing"):
+        for number, (video, frame, reasons) in enumerate(disputed_places(agreed.disputes, most)):
+            picture = open_frame(source, root, video, frame)
+            title = f"{video}  {frame}  {reasons}"
+            stream = io.BytesIO()
+            Image.fromarray(draw_dispute(scenes, picture, video, frame, title=title)).save(stream, "PNG")
+            name = f"{DISPUTES}/{number:04d}-{video.replace('/', '-')}-{frame:06d}.png"
+            found[name] = stream.getvalue()
+    return found
+
+
 def _save(
-    folder: Path, found: BoxAgreement, agreed: Consensus, data: dict[str, Any], *, overwrite: bool
+    folder: Path,
+    found: BoxAgreement,
+    agreed: Consensus,
+    data: dict[str, Any],
+    pictures: dict[str, bytes],
+    *,
+    overwrite: bool,
 ) -> None:
     from roadaware.reports.labelling import agreement_section
     from roadaware.reports.page import report
@@ -87,6 +135,7 @@ def _save(
         "agreement.csv": found.table.write_csv().encode(),
         "found_by.csv": found.counts.write_csv().encode(),
         "disputes.csv": agreed.disputes.write_csv().encode(),
+        **pictures,
         _PAGE: page.encode("utf-8", errors="backslashreplace"),
     }
     folders.put_folder(folder, folders.with_marker(files, data), overwrite=overwrite)

@@ -134,9 +134,17 @@ def agreement_section(found: BoxAgreement, disputes: pl.DataFrame) -> Section:
     rows: list[tuple[Cell, ...]] = []
     for row in found.table.iter_rows(named=True):
         ends = [_span(row[f"low_{unit}"], row[f"high_{unit}"], share=False) for unit in ("picture", "video")]
-        rows.append((row["group"] or "all", row["measure"], number(row["value"], 3), *ends, count(row["n"])))
+        rows.append(
+            (
+                row["group"] or "all",
+                row["measure"].replace("_", " "),
+                number(row["value"], 3),
+                *ends,
+                count(row["n"]),
+            )
+        )
     header = ("of", "measure", "value", "over pictures", "over videos", "rests on")
-    told = "; ".join(f"{name}: {meaning}" for name, meaning in MEASURES.items())
+    told = "; ".join(f"{name.replace('_', ' ')}: {meaning}" for name, meaning in MEASURES.items())
     table = Table(header, tuple(rows), "llrrrr", "Agreement", f"{told}.")
     blocks: list[Block] = [table, _table(found.counts, "Things by how many drew them")]
     if len(disputes):

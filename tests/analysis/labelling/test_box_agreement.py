@@ -84,6 +84,7 @@ def test_measures_worked_by_hand():
     kept = krippendorff_alpha([[1, 1, 0, 0], [1, 0, 0, 0], [1, 0, 1, 0]])
     assert found.value("kept_alpha") == pytest.approx(kept, abs=1e-12)
     assert found.value("found_by_all", "class: dog") == pytest.approx(1 / 2)
+    assert found.value("mean_iou", "class: dog") == pytest.approx((0.8 + 1.0 + 0.8) / 3)
     assert found.value("class_alpha", "class: dog") == pytest.approx(
         krippendorff_alpha([[1, 0], [1, 0], [0, -1]]), abs=1e-12
     )

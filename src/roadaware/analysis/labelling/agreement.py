@@ -122,7 +122,15 @@ def _whole(things: Things, table: pl.DataFrame, count: int) -> _Part:
 
 def _of_class(things: Things, table: pl.DataFrame, label: int, count: int) -> _Part:
     own = table.filter(pl.col("label") == label)
-    return _Part(_found(own, count), {"class_alpha": _class_units(things, count, label)})
+    drawn = own.join(things.overlaps, on="thing", how="inner")
+    picture = drawn["picture"].to_numpy()
+    sums = [
+        _summed(picture, drawn[name].to_numpy().astype(np.float64), count) for name in ("iou_sum", "n_pairs")
+    ]
+    return _Part(
+        _found(own, count) | {"mean_iou": (sums[0], sums[1])},
+        {"class_alpha": _class_units(things, count, label)},
+    )
 
 
 def _found(table: pl.DataFrame, count: int) -> dict[str, tuple[Floats, Floats]]:

@@ -12,6 +12,7 @@ import polars as pl
 
 from roadaware.analysis.labelling.matching import LEAST_IOU, groups_of, pairs_of
 from roadaware.errors import InputError
+from roadaware.geometry.boxes import iou
 from roadaware.scenes.formats.coda import KIND
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
@@ -24,6 +25,7 @@ THING: dict[str, Any] = {
     "box": pl.Int64,
     "label": pl.Int64,
 }
+OVERLAP: dict[str, Any] = {"thing": pl.Int64, "n_pairs": pl.Int64, "iou_sum": pl.Float64}
 PAIR: dict[str, Any] = {
     "picture": pl.Int64,
     "first": pl.String,
@@ -45,6 +47,7 @@ class Things:
         pictures: video, frame, `annotators` who saw it, `proposals` that they were shown; those that two saw.
         alone: video, frame and annotator of the pictures that one alone saw.
         members: a row per box: the thing it is of, its picture (a row of `pictures`), annotator, box, label.
+        overlaps: of each thing that several drew: how many two of its boxes there are, the sum of overlaps.
         pairs: a row per picture and two annotators who saw it: their boxes, how many are of one thing, the
             sum of overlaps, how many of those both have named, and how many alike.
         links: annotator and the proposals that his boxes name; None where boxes name none.
@@ -55,6 +58,7 @@ class Things:
     pictures: pl.DataFrame
     alone: pl.DataFrame
     members: pl.DataFrame
+    overlaps: pl.DataFrame
     pairs: pl.DataFrame
     links: pl.DataFrame | None
     annotators: tuple[str, ...]
@@ -92,9 +96,9 @@ def things_of(scenes: Scenes, *, kind: str = KIND, least: float = LEAST_IOU) -> 
     alone = seen.filter(pl.col("annotators").list.len() == 1).select(
         "video", "frame", annotator=pl.col("annotators").list.first()
     )
-    members, pairs = _brought_together(scenes, several, kind, least)
+    members, overlaps, pairs = _brought_together(scenes, several, kind, least)
     words = scenes.meta.vocabularies.get(kind, ())
-    return Things(several, alone, members, pairs, _links(scenes), names, words)
+    return Things(several, alone, members, overlaps, pairs, _links(scenes), names, words)
 
 
 def _links(scenes: Scenes) -> pl.DataFrame | None:
@@ -128,7 +132,7 @@ def _labels(scenes: Scenes, kind: str) -> pl.DataFrame:
 
 def _brought_together(
     scenes: Scenes, pictures: pl.DataFrame, kind: str, least: float
-) -> tuple[pl.DataFrame, pl.DataFrame]:
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     boxes = scenes.boxes.select(
         "box", pl.col("video").cast(pl.String), "frame", pl.col("annotator").cast(pl.String), *CORNERS
     ).join(_labels(scenes, kind), on="box", how="left", maintain_order="left")
@@ -138,6 +142,7 @@ def _brought_together(
     ).iter_rows():
         drawn.setdefault((video, frame, who), []).append(tuple(rest))
     members: list[tuple[Any, ...]] = []
+    overlaps: list[tuple[Any, ...]] = []
     pairs: list[tuple[Any, ...]] = []
     count = 0
     for picture, (video, frame, who) in enumerate(
@@ -148,6 +153,9 @@ def _brought_together(
         numbers, labels = ([[row[k] for row in rows] for rows in own] for k in (0, 1))
         for group in groups_of(corners, least):
             members += [(count, picture, who[k], numbers[k][n], labels[k][n]) for k, n in group.items()]
+            shares = iou(*[np.array([corners[k][n] for k, n in group.items()])] * 2)
+            upper = shares[np.triu_indices(len(group), 1)]
+            overlaps.append((count, len(upper), float(upper.sum())))
             count += 1
         for a, b in combinations(range(len(who)), 2):
             found = pairs_of(corners[a], corners[b], least)
@@ -157,5 +165,6 @@ def _brought_together(
             pairs.append((picture, who[a], who[b], len(corners[a]), len(corners[b]), *told))
     return (
         pl.DataFrame(members, schema=THING, orient="row"),
+        pl.DataFrame(overlaps, schema=OVERLAP, orient="row").filter(pl.col("n_pairs") > 0),
         pl.DataFrame(pairs, schema=PAIR, orient="row"),
     )
