@@ -6,28 +6,27 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import psutil
-import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.measure import python
 from roadaware.models.retinanet3d import RetinaNetConfig, reference
 from roadaware.models.retinanet3d.config import compact
-from roadaware.models.retinanet3d.decode import DetectRule, LazyNetwork, detect
-from roadaware.models.retinanet3d.detector import StreamDetector
-from roadaware.models.retinanet3d.network import RetinaNet3D
+
+if TYPE_CHECKING:
+    import torch
+
+    from roadaware.models.retinanet3d.decode import LazyNetwork
+    from roadaware.models.retinanet3d.network import RetinaNet3D
 
 _Row = tuple[str, str, str]
 _SIZE = (512, 704)
 _SHARES = (0.001, 0.01, 0.05, 0.5)
 _N_CLASSES, _N_AV = 150, 7
-_RULE = DetectRule()
 _TIES = 2
 """Boxes by which two ways may differ, where agentness meets its threshold but for rounding."""
-_LOGIT = float(np.log(_RULE.min_agentness / (1 - _RULE.min_agentness)))
 _MEMORY = """
 import sys
 from benchmarks.retinanet import clip, published, raised
@@ -53,6 +52,8 @@ class _Took:
 
 def retinanet_lazy() -> _Row:
     """I3D-50, one clip of 8 frames, with a share of the cells passing; as many boxes are found both ways."""
+    import torch
+
     network, x, told = published(), clip(), []
     torch.set_num_threads(2)
     for share in _SHARES:
@@ -80,12 +81,17 @@ def retinanet_memory() -> _Row:
 
 def retinanet_share() -> _Row:
     """The arithmetic of the fast path over its time, beside the best of one convolution in the same run."""
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    from roadaware.models.retinanet3d.decode import detect
+
     network, x = published(), clip()
     passing(network, 0.01)
     fused = torch.ops.mkldnn
     known = {fused._convolution_pointwise: _work, fused._convolution_pointwise_: _work_added}
     with FlopCounterMode(display=False, custom_mapping=known) as counter:
-        detect(network, x, _RULE)
+        detect(network, x)
     work = counter.get_total_flops() / 1e9
     told = []
     for threads in (1, 2):
@@ -93,7 +99,7 @@ def retinanet_share() -> _Row:
         peaks, times = [], []
         for _ in range(3):
             peaks.append(_convolution())
-            times.append(_best(lambda: detect(network, x, _RULE), times=1))
+            times.append(_best(lambda: detect(network, x), times=1))
         peak = max(rate for rate, _ in peaks), max(rate for _, rate in peaks)
         wall, cpu = (work / min(took) for took in zip(*((t.wall, t.cpu) for t in times), strict=True))
         told.append(
@@ -105,6 +111,10 @@ def retinanet_share() -> _Row:
 
 def retinanet_stream() -> _Row:
     """One new frame of a causal network beside the whole window of 8 again, both on the short way."""
+    import torch
+
+    from roadaware.models.retinanet3d.decode import LazyNetwork, detect
+
     torch.set_num_threads(1)
     told = []
     for name, config, size, frames in (
@@ -114,7 +124,7 @@ def retinanet_stream() -> _Row:
     ):
         network, x = _network(config), clip(size)
         passing(network, 0.01, x)
-        window = _best(partial(detect, network, x, _RULE))
+        window = _best(partial(detect, network, x))
         stream = LazyNetwork(network, streaming=True)
         _streamed(stream, x, 4)
         whole = _best(partial(_streamed, stream, x, frames), times=1)
@@ -125,6 +135,10 @@ def retinanet_stream() -> _Row:
 
 def retinanet_long_stream() -> _Row:
     """10,000 pictures of 160x120 through the compact network: time and memory at the end as at the start."""
+    import torch
+
+    from roadaware.models.retinanet3d.detector import StreamDetector
+
     torch.set_num_threads(1)
     network = _network(compact(short_side_px=120))
     passing(network, 0.01, clip((128, 160)))
@@ -148,12 +162,16 @@ def retinanet_long_stream() -> _Row:
 
 def retinanet_half_precision() -> _Row:
     """The fast path in bf16 beside fp32; its detections are others, since so few digits move boxes."""
+    import torch
+
+    from roadaware.models.retinanet3d.decode import detect
+
     network, x = published(), clip()
     passing(network, 0.01)
     torch.set_num_threads(2)
-    single = _best(lambda: detect(network, x, _RULE))
+    single = _best(lambda: detect(network, x))
     half = network.bfloat16()
-    took = _best(lambda: detect(half, x.bfloat16(), _RULE))
+    took = _best(lambda: detect(half, x.bfloat16()))
     return "retinanet: fast path in bf16", "-", f"{took}, fp32 {single}"
 
 
@@ -164,6 +182,8 @@ def published() -> RetinaNet3D:
 
 def clip(size: tuple[int, int] = _SIZE) -> torch.Tensor:
     """(1, 3, 8, H, W), smooth in space and time as pictures are."""
+    import torch
+
     generator = torch.Generator().manual_seed(1)
     coarse = torch.randn(1, 3, 4, size[0] // 16, size[1] // 16, generator=generator)
     return torch.nn.functional.interpolate(coarse, (8, *size), mode="trilinear")
@@ -171,25 +191,36 @@ def clip(size: tuple[int, int] = _SIZE) -> torch.Tensor:
 
 def passing(network: RetinaNet3D, share: float, x: torch.Tensor | None = None) -> float:
     """Set the bias of agentness so that an anchor passes in this share of a clip's cells; by how much."""
+    import torch
+
+    from roadaware.models.retinanet3d.decode import DetectRule, LazyNetwork
+
+    least = DetectRule().min_agentness
     with torch.inference_mode():
         lazy = LazyNetwork(network)
         assert lazy.trunk is not None
         frames = clip() if x is None else x
         logits = lazy.heads.read_distinct(lazy.trunk.read(frames).maps, 1, frames.shape[2]).agentness
         best = logits.unflatten(1, (-1, network.config.n_anchors)).amax(dim=2).flatten().sort().values
-    by = _LOGIT + 1e-6 - float(best[int(len(best) * (1 - share))])
+    by = float(np.log(least / (1 - least))) + 1e-6 - float(best[int(len(best) * (1 - share))])
     raised(network, by)
     return by
 
 
 def raised(network: RetinaNet3D, by: float) -> None:
     """Raise the bias of agentness."""
+    import torch
+
     last: Any = network.cls_heads[-1]
     with torch.no_grad():
         last.bias[:: network.n_classes] += by
 
 
 def _network(config: RetinaNetConfig) -> RetinaNet3D:
+    import torch
+
+    from roadaware.models.retinanet3d.network import RetinaNet3D
+
     torch.manual_seed(0)
     network = RetinaNet3D(config, _N_CLASSES, _N_AV)
     for head in (network.cls_heads, network.reg_heads):
@@ -209,16 +240,23 @@ def _work_added(into: Sequence[int], frames: Sequence[int], weight: Sequence[int
 
 
 def _streamed(stream: LazyNetwork, x: torch.Tensor, frames: int) -> None:
+    from roadaware.models.retinanet3d.decode import DetectRule
+
+    rule = DetectRule()
     for frame in range(frames):
-        stream.detect(x[:, :, frame % 8 : frame % 8 + 1], _RULE)
+        stream.detect(x[:, :, frame % 8 : frame % 8 + 1], rule)
 
 
 def _boxes(network: RetinaNet3D, x: torch.Tensor, *, lazy: bool) -> int:
-    return sum(len(frame.boxes) for frame in detect(network, x, _RULE, lazy=lazy)[0])
+    from roadaware.models.retinanet3d.decode import detect
+
+    return sum(len(frame.boxes) for frame in detect(network, x, lazy=lazy)[0])
 
 
 def _convolution() -> tuple[float, float]:
     """GFLOP in a second of the wall clock and of the CPU: 256 to 256 channels, 3x3, 4 maps of stride 8."""
+    import torch
+
     last = torch.channels_last
     x = torch.randn(4, 256, 64, 88).contiguous(memory_format=last)
     weight = torch.randn(256, 256, 3, 3).contiguous(memory_format=last)
@@ -229,6 +267,8 @@ def _convolution() -> tuple[float, float]:
 
 def _best(function: Callable[[], object], times: int = 2) -> _Took:
     """The least of several calls, of either clock."""
+    import torch
+
     walls, cpus, gave = [], [], None
     for _ in range(times):
         wall, cpu = time.perf_counter(), time.process_time()
