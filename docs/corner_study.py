@@ -26,7 +26,7 @@ BEGIN, END = "<!-- of the runs: begin -->", "<!-- of the runs: end -->"
 TOWNS = ("city-a", "city-b")
 BASES = ("reference", "default")
 EPS_M = (0.5, 1.0)
-DRAWS, PART = 1000, 50
+DRAWS, PART, SHOWN = 1000, 50, 6
 STEPS = ("geometry alone", "background removed", "common objects suppressed", "both")
 BOUND = "both, without faults"
 PAIRS = (
@@ -289,6 +289,67 @@ def groups_of(part: pl.DataFrame) -> list[tuple[str, pl.Series]]:
     return [*found, *((f"{kind}", part["kind"] == kind) for kind in kinds)]
 
 
+def examples(made: Path, towns: Mapping[str, Town]) -> None:
+    """Draw lost objects of the first town, a line for each loss: the object, and the initial box nearest it.
+
+    Args:
+        made: folder of the towns.
+        towns: what was found.
+    """
+    import io
+
+    import numpy as np
+    from PIL import Image
+
+    from roadaware.analysis.corner_losses import LOSSES
+    from roadaware.reports.drawing import contact_sheet
+    from roadaware.scenes.disk import atomic_write
+
+    name = TOWNS[0]
+    lost = towns[name].lost["default, erring"].filter(pl.col("visible_share") > 0.5)
+    crops = []
+    for loss in LOSSES:
+        rows = lost.filter(pl.col("loss") == loss).unique(["video"], maintain_order=True)
+        if loss != "met" and len(rows) >= SHOWN:
+            wide = rows.sort(pl.col("x2_px") - pl.col("x1_px"), descending=True, maintain_order=True)
+            crops += [_crop(made / name, row, loss) for row in wide.head(SHOWN).iter_rows(named=True)]
+    stream = io.BytesIO()
+    Image.fromarray(np.asarray(contact_sheet(crops, SHOWN))).save(stream, "PNG", optimize=True)
+    atomic_write(IMAGES / "corner_losses.png", stream.getvalue())
+
+
+def _crop(root: Path, row: Mapping[str, Any], loss: str) -> Any:
+    """(150, 150, 3) what is around an object."""
+    import numpy as np
+    from PIL import Image, ImageDraw
+
+    from roadaware.corner_cases.config import CopgConfig
+    from roadaware.corner_cases.copg import propose
+    from roadaware.corner_cases.running import Order, captures, held_by
+    from roadaware.geometry.boxes import iou
+    from roadaware.reports.drawing import font_of
+    from roadaware.scenes.schema import CORNERS
+    from roadaware.scenes.sensors import open_frame
+
+    order = Order("simulator", str(root.resolve()), videos=(row["video"],))
+    opened = next(held for moment, held in captures(order) if moment.frame == row["frame"])
+    boxes = propose(opened(), CopgConfig()).boxes.edges
+    own = np.array([row[side] for side in CORNERS])
+    middle, half = (own[:2] + own[2:]) / 2, max(1.1 * float((own[2:] - own[:2]).max()), 30.0)
+    picture = Image.fromarray(open_frame(held_by(order).scenes, root, row["video"], row["frame"]))
+    corner = middle - half
+    scale = 150 / (2 * half)
+    crop = picture.crop((*corner, *(middle + half))).resize((150, 150), Image.Resampling.BICUBIC)
+    pen = ImageDraw.Draw(crop)
+    overlaps = iou([own], boxes)[0] if len(boxes) else np.zeros(0)
+    if overlaps.max(initial=0.0) > 0:
+        near = (boxes[overlaps.argmax()].reshape(2, 2) - corner) * scale
+        pen.rectangle([*near.ravel().tolist()], outline=(255, 170, 0), width=2)
+    pen.rectangle([*((own.reshape(2, 2) - corner) * scale).ravel().tolist()], outline=(60, 230, 90), width=1)
+    pen.text((4, 2), loss, fill=(255, 255, 255), font=font_of(14), stroke_width=2, stroke_fill=(0, 0, 0))
+    return np.asarray(crop)
+
+
 def _told(value: Any, sign: str = "") -> str:
     if value.value is None:
         return "–"
@@ -316,6 +377,7 @@ def write(towns: Mapping[str, Town], out: Path) -> None:
     usual = whole.lost["default, erring"]
     parts += ["### Knobs", "![](images/corner_knobs.png)", knob_lines(knobs)]
     parts += ["### Which step lost which object", loss_lines(whole.lost)]
+    parts += ["![](images/corner_losses.png)"]
     parts += ["Of the default with erring inputs:", group_lines(usual, groups_of(usual))]
     atomic_write(IMAGES / "corner_knobs.png", knobs_picture(knobs).png())
     before, rest = PAGE.read_text("utf-8").split(BEGIN)
@@ -329,7 +391,9 @@ def main(words: Sequence[str]) -> None:
     """Do what is not done, then write the page."""
     made, out = Path(words[0]), Path(words[1])
     out.mkdir(parents=True, exist_ok=True)
-    write({name: town(made / name, out / name) for name in TOWNS}, out)
+    towns = {name: town(made / name, out / name) for name in TOWNS}
+    examples(made, towns)
+    write(towns, out)
 
 
 if __name__ == "__main__":

@@ -97,5 +97,6 @@ def test_wrong_requests_say_what_is_wrong(root, tmp_path, capsys, more, code, to
 def test_values_are_numbers_names_and_nothing():
     found = asked(("theta_deg=4,8.5", "background_by=box,returns", "margin_px=null,2"))
     assert found == {"theta_deg": (4, 8.5), "background_by": ("box", "returns"), "margin_px": (None, 2)}
+    assert asked(("background=road+sky,sky",)) == {"background": (("road", "sky"), ("sky",))}
     with pytest.raises(UsageError, match="names theta_deg twice"):
         asked(("theta_deg=4", "theta_deg=8"))

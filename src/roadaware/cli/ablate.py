@@ -25,7 +25,7 @@ _OUT = "Where results go: a new or empty folder, or one of the same command, whi
 _READER = "Which dataset it is; seen from its files unless told."
 _GRID = (
     "NAME=V1,V2: knobs and values instead of those of the paper's Tables 5 to 7, such as theta_deg=4,8; "
-    "several may follow. A configuration's own value is always among them."
+    "several may follow, and background=road+sky,sky. A configuration's own value is always among them."
 )
 _CONFIG = "Whose knobs are turned: default, reference or both."
 _SEMANTICS = (
@@ -43,7 +43,7 @@ def ablate(
     /,
     *,
     out: Annotated[Path, Parameter(name=["--out", "-o", "--output"], help=_OUT)],
-    grid: Annotated[tuple[str, ...], Parameter(help=_GRID), Several] = (),
+    grid: Annotated[tuple[str, ...], Parameter(help=_GRID, show_default=False), Several] = (),
     config: Annotated[tuple[Literal["default", "reference"], ...], Parameter(help=_CONFIG), Several] = (
         "default",
         "reference",
@@ -66,10 +66,10 @@ def ablate(
 
     For example:
 
-        roadaware ablate runs/made-up --semantics erring --detections erring --out runs/knobs
+        roadaware ablate made-up --semantics erring --detections erring --out knobs
 
-        roadaware ablate runs/made-up --config default --grid theta_deg=4,8,12 standing_m=0,1 \\
-            --out runs/few
+        roadaware ablate made-up --config default --grid theta_deg=4,8 standing_m=0,1 \\
+            --out few
     """
     from roadaware.analysis.copg_tables import knob_table
     from roadaware.protocols.copg_ablation import GridOrder, run_grid
@@ -107,8 +107,6 @@ def asked(grid: tuple[str, ...]) -> dict[str, tuple[Any, ...]]:
     Raises:
         UsageError: if it is no such list, or names a knob twice.
     """
-    import json
-
     found: dict[str, tuple[Any, ...]] = {}
     for each in grid:
         name, given, values = each.partition("=")
@@ -116,14 +114,20 @@ def asked(grid: tuple[str, ...]) -> dict[str, tuple[Any, ...]]:
             raise UsageError(f"--grid is NAME=V1,V2, such as theta_deg=4,8; not {each!r}")
         if name in found:
             raise UsageError(f"--grid names {name} twice; list all its values once")
-        read = []
-        for value in values.split(","):
-            try:
-                read.append(json.loads(value))
-            except ValueError:
-                read.append(value)
-        found[name] = tuple(read)
+        found[name] = tuple(_value(name, value) for value in values.split(","))
     return found
+
+
+def _value(name: str, value: str) -> Any:
+    """A number, a word, nothing (`null`), or classes of background with `+` between them."""
+    import json
+
+    if name == "background":
+        return tuple(value.split("+"))
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
 
 
 def _truth(order: Order, path: Path | None) -> Scenes | None:
