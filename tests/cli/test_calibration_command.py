@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from small_files import Command, Files, write_files
 
@@ -77,6 +79,48 @@ def test_constant_scores_are_said_to_be_constant(roadaware: Command, files: File
     assert "note: all 210 confidences are 0.75" in done.out
 
 
+def test_sets_that_promise_a_coverage_say_what_they_kept(roadaware: Command, tmp_path: Path) -> None:
+    files = write_files(tmp_path, "risk", people=60)
+    done = calibrate(roadaware, files, "--conformal", "0.8", "--draws", "0", "--json")
+    assert done.code == 0, done.err
+    found = done.data["conformal"]
+    assert (found["level"], set(found["rules"])) == (0.8, {"lac", "aps"})
+    assert found["rules"]["lac"]["coverage"] == pytest.approx(0.8, abs=0.05)
+    assert found["rules"]["lac"]["empty"] > 0  # these scores know more than 0.8 of the labels
+    assert "conformal sets that promise 0.8" in calibrate(roadaware, files, "--conformal", "0.8").out
+    assert calibrate(roadaware, files, "--draws", "0", "--json").data["conformal"] is None
+
+
+@pytest.mark.parametrize("name", ["scores", "samples"])
+def test_parquet_says_what_csv_says(roadaware: Command, files: Files, name: str) -> None:
+    asked = ("--draws", "5", "--by", "video", "--json")
+    plain = calibrate(roadaware, files, *asked).data
+    path = getattr(files, name)
+    made = path.with_suffix(".parquet")
+    pl.read_csv(path, has_header=name == "samples").write_parquet(made)
+    found = calibrate(roadaware, replace(files, **{name: made}), *asked).data
+    assert found == plain
+
+
+def test_labels_that_are_all_equal_and_rows_that_repeat_are_judged(roadaware: Command, files: Files) -> None:
+    lines = files.samples.read_text().splitlines()
+    cells = [line.split(",", 1)[1] for line in lines[1:]]
+    files.samples.write_text("\n".join([lines[0], *(f"1,{rest}" for rest in cells)]))
+    done = calibrate(roadaware, files, "--draws", "5", "--json")
+    assert done.code == 0
+    right = (files.values[:, 0] >= 0.5).mean()
+    assert done.data["accuracy"] == pytest.approx(right)
+    for path in (files.scores, files.samples):
+        head = [lines[0]] if path == files.samples else []
+        rows = path.read_text().splitlines()[len(head) :]
+        path.write_text("\n".join([*head, *rows, *rows]) + "\n")
+    twice = calibrate(roadaware, files, "--draws", "5", "--json")
+    assert twice.code == 0
+    for metric in ("uniform_ece", "brier", "nll", "confidence"):
+        assert twice.data[metric] == pytest.approx(done.data[metric])
+    assert sum(one["n"] for one in twice.data["bins"]) == 420
+
+
 def test_what_the_published_code_cannot_bin_is_null_and_said(roadaware: Command, files: Files) -> None:
     values = np.concatenate([np.linspace(1, 0.6, 5), np.full(205, 0.5)])
     files.scores.write_text("".join(f"{value}\n" for value in values))
@@ -101,6 +145,7 @@ def test_what_the_published_code_cannot_bin_is_null_and_said(roadaware: Command,
         ("0.5\n" * 210, ("--by", "pedestrian"), 3, "expected at most 24 values"),
         ("0.5\n" * 210, ("--protocol", "jaad-action@iv2024"), 2, "name the samples: either"),
         ("0.5\n" * 210, ("--uniform-bins", "0"), 2, "1 or more"),
+        ("0.5\n" * 210, ("--conformal", "90"), 2, "a share between 0 and 1"),
     ],
 )
 def test_bad_input_is_one_clear_message(

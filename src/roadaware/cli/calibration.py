@@ -22,6 +22,7 @@ from roadaware.cli.options import (
     TaskName,
     between,
 )
+from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +34,9 @@ _BY = "Also by these: columns of SAMPLES, or scenarios of the protocol (scale, s
 _CONFIG = "Adaptive bins as published (`reference`), or with their faults mended (`default`)."
 _FOLDER = "Write results, bins as a table and a report with the diagrams here."
 _WIDTHS = "How many bins of equal width stand beside the adaptive ones."
+_SETS = (
+    "Also sets of labels that promise to hold the true one this often, such as 0.9, and how often they do."
+)
 _TASK = "What was asked; unless told, 1 score a sample is action, 3 are intention, 12 are risk."
 MOST_LABELS = 24
 TTE_EDGES_FRAMES = (15, 30, 45, 60, 75, 90)
@@ -51,6 +55,7 @@ def calibration(
     split: Annotated[SplitName, Parameter(help="Which samples of the protocol.")] = "test",
     by: Annotated[list[str] | None, Parameter(help=_BY), Several] = None,
     uniform_bins: Annotated[int, Parameter(help=_WIDTHS, validator=between(1, 1000))] = 10,
+    conformal: Annotated[float | None, Parameter(help=_SETS)] = None,
     draws: Draws = 1000,
     seed: Seed = 0,
     folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder] = None,
@@ -78,12 +83,16 @@ def calibration(
         roadaware calibration model.csv --samples samples.csv \\
             --by weather -o runs/calibration
 
+        roadaware calibration model.csv --samples samples.csv --conformal 0.9
+
         roadaware calibration pf_action_jaad.csv --protocol jaad-action@iv2024 \\
             --data JAAD-JAAD_2.0.zip --config reference --by scale state
     """
     from roadaware.cli.pedestrian_inputs import judged
 
     folders.check(folder, overwrite=overwrite)
+    if conformal is not None and not 0 < conformal < 1:
+        raise UsageError(f"--conformal is a share between 0 and 1, such as 0.9, not {conformal:g}")
     held, asked = judged(scores, samples, task, protocol, data, split, config, any_task=True)
     groupings = _groupings(held, samples, by or [], config)
     facts = {
@@ -94,6 +103,7 @@ def calibration(
         "clipped": held.clipped,
         "draws": draws,
         "seed": seed,
+        "conformal": None if conformal is None else _sets(held, conformal, seed),
     }
     return _calibrated(held, facts, groupings, uniform_bins, folder, overwrite=overwrite)
 
@@ -125,6 +135,19 @@ def _calibrated(
         folders.put_folder(folder, files_of(found, result, seconds), overwrite=overwrite)
         console.note(f"wrote {folder} (report: {folder / 'report.html'})")
     return Outcome(as_text(found), found)
+
+
+def _sets(held: Judged, level: float, seed: int) -> dict[str, Any]:
+    """How sets of both rules did, JSON-ready."""
+    from roadaware.config import to_dict
+    from roadaware.metrics.conformal_sets import HALVINGS, promises
+
+    found = promises(held.state, level, seed=seed)
+    return {
+        "level": level,
+        "halvings": HALVINGS,
+        "rules": {name: to_dict(one) for name, one in found.items()},
+    }
 
 
 def _task_of(held: Judged) -> str | None:

@@ -105,6 +105,8 @@ def as_text(found: Mapping[str, Any]) -> str:
         parts.append("undefined:\n" + bullets(f"{name}: {why}" for name, why in found["undefined"].items()))
     if found["bins"]:
         parts.append(_bins(found))
+    if found["conformal"]:
+        parts.append(_sets(found["conformal"]))
     if found["groups"]:
         parts.append(_slices(found["groups"]))
     return "\n\n".join(parts)
@@ -123,6 +125,25 @@ def _bins(found: Mapping[str, Any]) -> str:
         for one in found["bins"]
     ]
     return table(["adaptive bin", "samples", "confidence", "accuracy", "gap", "95 % of accuracy"], rows)
+
+
+def _sets(found: Mapping[str, Any]) -> str:
+    head = (
+        f"conformal sets that promise {found['level']:g}, thresholds from one half of the pedestrians "
+        f"and sets of the other, {found['halvings']} times"
+    )
+    rows = [
+        [
+            rule,
+            number(one["coverage"]),
+            f"[{one['low']:.3f}, {one['high']:.3f}]",
+            number(one["size"]),
+            number(one["empty"]),
+            number(one["single"]),
+        ]
+        for rule, one in found["rules"].items()
+    ]
+    return head + "\n" + table(["rule", "coverage", "95 % of halves", "labels", "empty", "single"], rows)
 
 
 def _slices(groups: Mapping[str, Any]) -> str:

@@ -1,0 +1,57 @@
+"""Conformal sets hold what they promise where pedestrians are alike, and a plain count says the same."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from sample_sets import random_set
+
+from roadaware.errors import InputError, UsageError
+from roadaware.metrics.conformal_sets import promises
+from roadaware.metrics.scores import SampleScores
+
+
+@pytest.mark.parametrize(("task", "level"), [("action", 0.9), ("intention", 0.8), ("risk", 0.6)])
+def test_sets_hold_what_they_promise_whatever_the_scores(task: str, level: float) -> None:
+    state = random_set(2, task, n=1200, people=400)
+    for found in promises(state, level, halvings=30).values():
+        assert found.low <= found.coverage <= found.high
+        assert found.coverage == pytest.approx(level, abs=0.03)
+        assert 0 <= found.empty + found.single <= 1
+        assert found.size >= found.single
+
+
+def test_sets_of_the_likeliest_labels_are_those_of_a_plain_count() -> None:
+    state = random_set(3, "intention", n=90, people=12)
+    found = promises(state, 0.75, halvings=1, seed=5)["lac"]
+    names = np.unique(state.pedestrian)
+    chosen = set(names[np.random.default_rng(5).permutation(12)[:6]].tolist())
+    scores, tested = [], []
+    for row, truth, who in zip(
+        state.scores.tolist(), state.truth.tolist(), state.pedestrian.tolist(), strict=True
+    ):
+        if who in chosen:
+            scores.append(1 - row[truth])
+        else:
+            tested.append((row, truth))
+    threshold = sorted(scores)[math.ceil((len(scores) + 1) * 0.75) - 1]
+    sets = [{label for label, p in enumerate(row) if 1 - p <= threshold} for row, _ in tested]
+    assert found.coverage == found.low == found.high
+    assert found.coverage == pytest.approx(
+        np.mean([truth in held for held, (_, truth) in zip(sets, tested, strict=True)])
+    )
+    assert found.size == pytest.approx(np.mean([len(held) for held in sets]))
+    assert found.empty == pytest.approx(np.mean([not held for held in sets]))
+    assert found.single == pytest.approx(np.mean([len(held) == 1 for held in sets]))
+
+
+def test_equal_seeds_give_equal_sets_and_nonsense_is_refused() -> None:
+    state = random_set(0)
+    assert promises(state, 0.9, halvings=3, seed=1) == promises(state, 0.9, halvings=3, seed=1)
+    for level in (0.0, 1.0, 90.0):
+        with pytest.raises(UsageError):
+            promises(state, level)
+    with pytest.raises(InputError, match="found 1"):
+        promises(SampleScores(state.scores, state.truth, np.full(len(state), "one")), 0.9)
