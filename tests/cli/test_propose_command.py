@@ -109,6 +109,17 @@ def test_a_set_of_which_nothing_can_be_used_is_an_error(tmp_path, capsys):
     assert not (out / "proposals").exists()
 
 
+def test_a_picture_that_is_not_there_is_not_drawn(tmp_path, capsys):
+    root = planted_kitti(tmp_path / "kitti", 3)
+    # What Pillow cannot decode has a size all the same.
+    for picture in root.glob("training/image_2/*.png"):
+        picture.write_bytes(picture.read_bytes()[:60])
+    assert main(["propose", str(root), "--out", str(tmp_path / "out"), "--draw", "9"]) == 0
+    told = capsys.readouterr()
+    assert "1 pictures drawn" in told.out
+    assert told.err.count("not drawn: no whole PNG or JPEG") == 2
+
+
 def test_a_thousand_reasons_are_no_thousand_lines():
     told = _counted({f"reason {n}": 1 for n in range(1000)})
     assert len(told.splitlines()) == 11

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from planted import HEIGHT_M, Thing, World, ahead, capture, corners_in, sweep
 
+from example_counts import tried
 from roadaware.config import digest, from_dict, to_dict
 from roadaware.corner_cases.captures import Camera, Capture, CommonObjects, SemanticMap
 from roadaware.corner_cases.claims import claimed, rows_of
@@ -152,6 +156,9 @@ def test_feet_are_not_cut_off_by_the_ground():
 
 
 EMPTY = np.zeros((0, 3), np.float32)
+STRANGE = np.array([np.nan, np.inf, -np.inf, 1e38, -1e38, 0.0, 1e-40, 2.0, 9999.0])
+KINDS = [0.0, 1e-3, 1.0, 1.0, 1.0, 1e4]
+RINGS = [None, None, (0, 1), (0, 32), (-3, 40), (0, 10**6)]
 
 
 @pytest.mark.parametrize(
@@ -189,6 +196,33 @@ def test_bad_returns_are_counted_and_change_nothing():
         "beyond 10 km": 1,
     }
     np.testing.assert_allclose(best(found), best(propose(plain)), atol=0.05)
+
+
+@tried(60)
+@given(st.integers(0, 10**6), st.integers(0, 400), st.sampled_from(KINDS), st.sampled_from(RINGS))
+def test_any_returns_give_proposals_or_an_error_of_ours(seed, count, kind, ringed):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(0, 1, (count, 4)) * [15, 15, 1.5, 1] * kind
+    strange = rng.random(points.shape) < rng.choice([0, 0.02, 0.5])
+    points = np.where(strange, rng.choice(STRANGE, points.shape), points)
+    ring = None if ringed is None else rng.integers(*ringed, count)
+    layout = rng.choice(["HDL-64E", "8 rings x 30 columns", "nothing known"])
+    size = int(rng.integers(1, 800))
+    camera = Camera(
+        np.array([[400.0, 0, size / 2], [0, 400, 1], [0, 0, 1]]), ahead().camera_SE3_lidar, size, 2
+    )
+    semantics = SemanticMap(rng.integers(0, 30, (2, size)))
+    common = CommonObjects(rng.normal(0, 300, (3, 4)), rng.random(3))
+    seen = Capture(points, camera, ring, str(layout), semantics, common)
+    with contextlib.suppress(InputError):
+        found = propose(seen, CopgConfig(min_points=1, min_visible=1, theta_deg=float(rng.uniform(1, 80))))
+        edges = found.boxes.edges
+        assert np.isfinite(edges).all()
+        assert (edges >= 0).all()
+        assert (edges <= [size, 2, size, 2]).all()
+        assert (edges[:, :2] < edges[:, 2:]).all()
+        assert ((found.scores >= 0) & (found.scores <= 1)).all()
+        assert found.geometry.checked.usable.sum() >= (found.geometry.clusters.of_return > 0).sum()
 
 
 @pytest.mark.parametrize("scale", [1000.0, 100.0, 0.001])

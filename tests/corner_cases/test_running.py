@@ -115,6 +115,18 @@ def test_one_bad_picture_stops_no_other(order, tmp_path):
     assert [each["video"] for each in skipped] == ["training/000001", "training/000002", "training/000003"]
 
 
+def test_reasons_that_differ_in_numbers_alone_are_one(order, tmp_path):
+    root = planted_kitti(tmp_path / "kitti")
+    for number in range(4):
+        path = root / "training" / "velodyne" / f"{number:06d}.bin"
+        points = np.fromfile(path, "<f4") * (1000 + number)
+        path.write_bytes(points.astype("<f4").tobytes())
+    (root / "training" / "velodyne" / "000004.bin").write_bytes(bytes(41))
+    _, tally = run(replace(order, root=str(root)), tmp_path / "out")
+    assert list(tally.skipped.values()) == [4, 1]
+    assert "no metres" in next(iter(tally.skipped))
+
+
 def test_pictures_can_be_looked_at_one_by_one(order):
     found = [(moment.video, len(each)) for moment, _, each, _ in proposed(order, range(2, 5))]
     assert [video for video, _ in found] == ["training/000001", "training/000002", "training/000003"]

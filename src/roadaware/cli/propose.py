@@ -242,7 +242,11 @@ def _draw(order: Order, out: Path, count: int) -> int:
                 break
             if not len(found):
                 continue
-            picture = open_frame(scenes, Path(order.root), moment.video, moment.frame)
+            try:
+                picture = open_frame(scenes, Path(order.root), moment.video, moment.frame)
+            except InputError as error:
+                console.note(f"not drawn: {error.message}")
+                continue
             held = io.BytesIO()
             Image.fromarray(sheet(draw_steps(found, capture, picture), columns=2)).save(held, "PNG")
             name = f"{done:04d}-{moment.video.replace('/', '-')}-{moment.frame:06d}.png"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
@@ -31,6 +32,7 @@ from roadaware.scenes.tables import Meta, Scenes
 FORMAT, FORMAT_VERSION, MAIN = "roadaware-proposals", 1, "proposals.json"
 PROPOSALS = "proposals"
 """The folder beside the parts in which all proposals are saved as Predictions."""
+_NUMBERS = re.compile(r"[\d.]+(e[+-]?\d+)?")
 STEPS = ("initial", "intermediate", "final")
 
 
@@ -68,7 +70,8 @@ class Tally:
         opened: of these, for which proposals were made, be it none.
         proposals: after each step.
         with_one: pictures that are left with a proposal.
-        skipped: pictures without proposals because something is wrong or missing, by reason.
+        skipped: pictures without proposals because something is wrong or missing, by reason; reasons that
+            differ in numbers alone are counted under the first.
         odd: pictures that were proposed for although something is strange, by what.
         refused: rows and files that the reader did not take.
         made: pictures done now, not before.
@@ -297,8 +300,10 @@ def _gathered(order: Order, folder: Path, told: list[dict[str, Any]], held: Held
 
 def _tally(told: list[dict[str, Any]], held: Held, made: int, due: list[int]) -> Tally:
     skipped: dict[str, int] = dict(held.captures.skipped)
+    first: dict[str, str] = {}
     for each in (each for part in told for each in part.get("skipped", [])):
-        skipped[each["reason"]] = skipped.get(each["reason"], 0) + 1
+        reason = first.setdefault(_NUMBERS.sub("", each["reason"]), each["reason"])
+        skipped[reason] = skipped.get(reason, 0) + 1
     odd: Counter[str] = Counter()
     for part in told:
         odd.update(part.get("odd", {}))

@@ -191,7 +191,7 @@ def sheet(steps: Mapping[str, Picture], *, width_px: int = 1240, columns: int = 
 
 def _line(picture: Picture) -> int:
     """Width of frames that are still seen where a sheet shows the picture at half its size."""
-    return max(1, round(picture.shape[1] / 420))
+    return max(1, int(picture.shape[1]) // 420)
 
 
 def _scaled(name: str, picture: Picture, width_px: int) -> Picture:
