@@ -33,6 +33,7 @@ from roadaware.scenes.readers import read
 from roadaware.scenes.sensors import open_frame
 from roadaware.scenes.store import open_predictions, save
 from roadaware.scenes.tables import Meta
+from roadaware.tasks import prediction_runs
 from roadaware.tasks.mask_runs import MaskRun
 from roadaware.tasks.prediction_runs import PredictionRun, VideoFacts
 from roadaware.tasks.road_events import Classes
@@ -211,6 +212,27 @@ def test_detections_of_still_pictures_suppress_in_proposals(
     (tmp_path / "kept.png").rename(gone)
     assert roadaware(*words, "--out", tmp_path / "one").code == 0
     assert open_predictions(tmp_path / "one" / "predictions") == found
+
+
+def test_thousands_of_videos_are_joined_by_way_of_larger_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    none = np.zeros(0, np.float32)
+    for together in (64, 2):
+        monkeypatch.setattr(prediction_runs, "_TOGETHER", together)
+        run = PredictionRun(tmp_path / str(together), {}, Classes({"corner": ("tyre", "dog")}))
+        for n in range(7):
+            boxes = np.tile(np.array([[0, 0, 9, n + 1]], np.float32), (n % 3, 1))
+            scores = np.tile(np.array([[0.2, 0.7]], np.float32), (n % 3, 1))
+            told = FrameDetections(0, boxes, scores[:, 1], scores, none)
+            run.keep(VideoFacts(f"v{n}", "", {"video": f"v{n}"}), [told])
+        run.finish([f"v{n}" for n in range(7)])
+        found.append(open_predictions(tmp_path / str(together) / "predictions"))
+    assert found[0] == found[1]
+    assert found[0].boxes["video"].to_list() == ["v1", "v2", "v2", "v4", "v5", "v5"]
+    assert found[0].labels["box"].to_list() == found[0].boxes["box"].to_list() == list(range(6))
+    assert not list((tmp_path / "2" / "predictions").glob(".*"))
 
 
 def test_traffic_lights_are_no_common_objects(tmp_path: Path) -> None:

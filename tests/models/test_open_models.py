@@ -24,6 +24,7 @@ from roadaware.models.open_vocabulary.crops import CropRule, crop  # noqa: E402
 from roadaware.models.open_vocabulary.grounding import GroundingDetector, prompts_of  # noqa: E402
 from roadaware.models.open_vocabulary.opening import open_zero_shot  # noqa: E402
 from roadaware.models.open_vocabulary.owl import OwlDetector  # noqa: E402
+from roadaware.models.open_vocabulary.texts import checked_texts  # noqa: E402
 from roadaware.models.open_vocabulary.tokens import padded_tokens  # noqa: E402
 from roadaware.models.opening import open_videos  # noqa: E402
 from roadaware.models.pretrained import preparer_in, tokenizer_in  # noqa: E402
@@ -221,6 +222,7 @@ def test_texts_that_do_not_fit_into_one_prompt_are_asked_in_several(tmp_path: Pa
     np.testing.assert_allclose(found.agentness[of_dog], alone.agentness, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_zero_shot_detector_taught_one_picture_finds_what_the_text_says(tmp_path: Path) -> None:
     """An OWLv2 that is taught two boxes: the red square is the traffic cone, the blue one the dog."""
     model = tiny_hub.write_owl(tmp_path)
@@ -255,16 +257,12 @@ def test_a_zero_shot_detector_taught_one_picture_finds_what_the_text_says(tmp_pa
         (["tyre", "dog", "Tyre "], "stand twice: Tyre, tyre"),
         (["tyre. dog"], "dot or question mark"),
         (["unicorn"], "not in the vocabulary"),
-        (["tyre dog stone car tyre dog stone car"] * 1 + ["dog"], None),
         (["tyre " * 40], "43 tokens; up to 32"),
     ],
 )
-def test_texts_that_cannot_be_asked_for(folders: dict[str, Path], texts: list[str], told: str | None) -> None:
-    if told is None:
-        assert len(open_zero_shot(folders["grounding-dino"], texts).texts) == 2
-        return
+def test_texts_that_cannot_be_asked_for(folders: dict[str, Path], texts: list[str], told: str) -> None:
     with pytest.raises(UsageError, match=told):
-        open_zero_shot(folders["grounding-dino"], texts)
+        prompts_of(tokenizer_in(folders["grounding-dino"]), checked_texts(texts), 32)
 
 
 def test_texts_and_folders_belong_together(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -359,7 +357,10 @@ def _open(name: str, folder: Path) -> Any:
     return open_namer(folder, TEXTS) if name == "clip" else open_zero_shot(folder, TEXTS)
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if name == "grounding-dino" else name for name in WRITERS],
+)
 def test_folders_that_lack_something_are_refused(copied: Any, name: str) -> None:
     folder = copied(name)
     for gone, told in (

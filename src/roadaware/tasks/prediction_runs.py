@@ -27,6 +27,8 @@ TABLES, PARTS, RECORD = "predictions", "parts", "run.json"
 CORNER = "corner"
 """The kind of label of corner cases: boxes of a detector that tells it are labelled, each by its best one."""
 _LIMIT = 1 << 28
+_TOGETHER = 64
+"""So many files are joined at once; the time that it takes grows with the square."""
 _RARER = 20
 """The record is written again when so many times the time that it took has passed."""
 
@@ -207,8 +209,7 @@ class PredictionRun:
             for table in ("videos", "frames", "boxes", "labels"):
                 rows, count = _rows(self.folder / PARTS, parts, table)
                 if count:
-                    path = temporary_beside(target / table)
-                    rows.sink_parquet(path, compression="zstd", maintain_order=True)
+                    path = _poured(rows, target / table)
                     files[table] = (path, count)
         except (OSError, pl.exceptions.ComputeError) as error:
             shutil.rmtree(target, ignore_errors=True)
@@ -274,8 +275,8 @@ def _record(folder: Path) -> dict[str, Any] | None:
     return None
 
 
-def _rows(folder: Path, parts: Sequence[Mapping[str, Any]], table: str) -> tuple[pl.LazyFrame, int]:
-    """The rows of a table in all parts, boxes numbered anew, and how many there are."""
+def _rows(folder: Path, parts: Sequence[Mapping[str, Any]], table: str) -> tuple[list[pl.LazyFrame], int]:
+    """The rows of a table in each part, boxes numbered through, and how many there are."""
     frames, begin, count = [], 0, 0
     for part in parts:
         rows = 1 if table == "videos" else part.get(table, 0)
@@ -287,5 +288,24 @@ def _rows(folder: Path, parts: Sequence[Mapping[str, Any]], table: str) -> tuple
             frames.append(frame)
         begin += part["boxes"]
         count += rows
-    joined = pl.concat(frames, how="diagonal_relaxed") if frames else pl.LazyFrame()
-    return joined, count
+    return frames, count
+
+
+def _poured(frames: Sequence[pl.LazyFrame], beside: Path) -> Path:
+    """A file with the rows of all frames, under a new name; of very many frames by way of larger files."""
+    between: list[Path] = []
+    while len(frames) > _TOGETHER:
+        groups = [frames[first : first + _TOGETHER] for first in range(0, len(frames), _TOGETHER)]
+        made = [_sunk(group, beside) for group in groups]
+        between += made
+        frames = [pl.scan_parquet(path) for path in made]
+    found = _sunk(frames, beside)
+    for path in between:
+        path.unlink()
+    return found
+
+
+def _sunk(frames: Sequence[pl.LazyFrame], beside: Path) -> Path:
+    path = temporary_beside(beside)
+    pl.concat(frames, how="diagonal_relaxed").sink_parquet(path, compression="zstd", maintain_order=True)
+    return path
