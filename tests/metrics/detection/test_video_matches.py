@@ -1,0 +1,221 @@
+"""Matches of tubes: merged, told row by row, and refused where they contradict themselves."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from plain_video import tube_overlap, tubes_of
+from random_tubes import KINDS, tube_set
+from tube_cases import CLASSES, CONFIGS, DEFAULT, REFERENCE, one_class, run
+
+from roadaware.errors import InputError, UsageError
+from roadaware.metrics.detection.evaluate import evaluate
+from roadaware.metrics.detection.matches import Matches, average_precision_table
+from roadaware.metrics.detection.tube_rows import labelled_tubes
+from roadaware.metrics.detection.video import tube_table, video_matches
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.tables import Meta, Scenes
+
+
+def test_nothing_claimed_is_nothing_found_and_nothing_true_is_all_wrong() -> None:
+    scenes, claims = tube_set(4)
+    silent = video_matches(
+        Predictions(meta=claims.meta), scenes, REFERENCE, (0.5,), kinds=["agent", "action"]
+    )
+    assert len(silent) == 0
+    assert silent.n_truth.sum() > 0
+    assert not average_precision_table(silent, REFERENCE).any()
+    nothing = Scenes(videos=scenes.videos, meta=scenes.meta)
+    found = video_matches(claims, nothing, REFERENCE, (0.5,), kinds=["agent", "action"])
+    assert len(found) > 0
+    assert not found.hit.any()
+    assert np.isnan(average_precision_table(found, DEFAULT)).all()
+
+
+def key(matches: Matches) -> list[tuple[object, ...]]:
+    """Claims without their place, and truth by name."""
+    return sorted(
+        (matches.classes[c], matches.videos[v], score, *hit)
+        for c, v, score, hit in zip(
+            matches.cls, matches.video, matches.score.tolist(), matches.hit.tolist(), strict=True
+        )
+    )
+
+
+def test_parts_merge_to_the_whole() -> None:
+    scenes, claims = tube_set(5, videos=4, tied=True)
+    names = scenes.videos["video"].to_list()
+    whole = video_matches(claims, scenes, REFERENCE, (0.2, 0.5))
+    kinds = tuple(KINDS)
+    parts = [
+        video_matches(claims, scenes.only(some), REFERENCE, (0.2, 0.5), kinds=kinds)
+        for some in (names[:1], names[1:])
+    ]
+    merged = parts[0].merge(parts[1])
+    assert key(merged) == key(whole)
+    assert merged.n_truth.tolist() == whole.n_truth.tolist()
+    assert np.array_equal(
+        average_precision_table(merged, REFERENCE), average_precision_table(whole, REFERENCE)
+    )
+
+
+def test_the_order_of_rows_changes_nothing_where_no_two_are_equal() -> None:
+    scenes, claims = tube_set(6)
+    shuffled = claims.with_tables(
+        boxes=claims.boxes.sample(fraction=1.0, shuffle=True, seed=1),
+        tubes=claims.tubes.sample(fraction=1.0, shuffle=True, seed=2),
+        tube_labels=claims.tube_labels.sample(fraction=1.0, shuffle=True, seed=3),
+    )
+    turned = scenes.with_tables(boxes=scenes.boxes.reverse(), tubes=scenes.tubes.reverse())
+    for config in CONFIGS.values():
+        there = video_matches(shuffled, turned, config, (0.2, 0.5))
+        assert key(there) == key(video_matches(claims, scenes, config, (0.2, 0.5)))
+
+
+def test_the_table_tells_the_best_truth_of_the_label_and_of_the_kind() -> None:
+    scenes, claims = tube_set(7, holes=0.0)
+    table = tube_table(claims, scenes, DEFAULT, threshold=0.3)
+    assert len(table) == len(video_matches(claims, scenes, DEFAULT, (0.3,)))
+    seen = 0
+    for row in table.iter_rows(named=True):
+        truth = tubes_of(scenes, scenes, None, row["kind"], row["label"])
+        own = tubes_of(claims, scenes, None, row["kind"], row["label"])
+        tube = next(boxes for _, number, _, boxes in own if number == row["tube"])
+        values = [tube_overlap(tube, t[3], "stiou", DEFAULT) for t in truth if t[0] == row["video"]]
+        assert (row["overlap"] or 0.0) == pytest.approx(max(values, default=0.0))
+        assert (row["near_overlap"] or 0.0) >= (row["overlap"] or 0.0)
+        if row["truth"] is not None:
+            seen += 1
+            assert row["overlap"] == pytest.approx(row["temporal"] * row["spatial"])
+    hits = video_matches(claims, scenes, DEFAULT, (0.3,)).hit[:, 0]
+    assert seen > 10
+    assert (table["matched"].is_not_null().to_numpy() == hits).all()
+
+
+def test_labels_of_one_tube_are_judged_each_for_itself() -> None:
+    scenes, claims = one_class([run(range(5))], [(0.9, run(range(5)))], vocabulary=("Ped", "Car"))
+    both = claims.tube_labels.vstack(claims.tube_labels.with_columns(label=pl.lit(1, dtype=pl.Int64)))
+    found = video_matches(claims.with_tables(tube_labels=both), scenes, DEFAULT, (0.5,), kinds=["agent"])
+    assert found.cls.tolist() == [0, 1]
+    assert found.hit[:, 0].tolist() == [True, False]
+
+
+def test_paths_are_the_claims_of_agentness_and_labelled_tubes_never_are() -> None:
+    scenes, claims = one_class([run(range(5))], [(0.9, run(range(5)))])
+    found = video_matches(claims, scenes, DEFAULT, (0.5,))
+    assert found.kinds == ("agentness", "agent")
+    assert found.hit.all()
+    alone = claims.with_tables(
+        tubes=claims.tubes.head(1).with_columns(kind=pl.lit("agent")),
+        tube_labels=claims.tube_labels.with_columns(tube=pl.lit(0, dtype=pl.Int64)),
+    )
+    found = video_matches(alone, scenes, DEFAULT, (0.5,))
+    assert found.kinds == ("agent",)
+    assert [found.classes[c][0] for c in found.cls] == ["agent"]
+    said = evaluate(alone, scenes, DEFAULT, frame_thresholds=()).notes
+    assert said == ("tubes are not judged for agentness: nothing is claimed of that",)
+    assert found.hit.all()
+
+
+def test_claims_in_unknown_videos_and_true_tubes_without_boxes_are_counted_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    scenes, claims = tube_set(8)
+    beyond = pl.lit([[900, 910]], dtype=pl.List(pl.List(pl.Int64)))
+    last = pl.col("tube") == scenes.tube_labels["tube"][-1]
+    tubes = scenes.tubes.with_columns(spans=pl.when(last).then(beyond).otherwise("spans"))
+    with caplog.at_level(logging.INFO, "roadaware"):
+        video_matches(claims, scenes.with_tables(tubes=tubes), DEFAULT, (0.5,))
+    assert "lie in videos that are not judged, such as ['unknown']" in caplog.text
+    assert "true tubes without a box are left out" in caplog.text
+
+
+def test_what_was_left_out_stands_in_the_notes_once() -> None:
+    scenes, claims = tube_set(8)
+    result = evaluate(claims, scenes, DEFAULT, frame_thresholds=(), overlaps=("stiou", "tiou"))
+    unknown = claims.tubes.filter(pl.col("video") == "unknown")
+    n = len(unknown.filter(pl.col("parent").is_null())) + len(claims.tube_labels.join(unknown, on="tube"))
+    said = f"{n} labels of claimed tubes in videos that the truth does not have were left out"
+    assert [note for note in result.notes if "claimed tubes" in note] == [said]
+
+
+def test_a_claim_without_boxes_is_wrong() -> None:
+    scenes, claims = one_class([run(range(5))], [(0.9, run(range(5)))])
+    empty = pl.lit([], dtype=pl.List(pl.List(pl.Int64)))
+    for spans in (empty, pl.lit([[3, 3]], dtype=pl.List(pl.List(pl.Int64)))):
+        found = video_matches(
+            claims.with_tables(tubes=claims.tubes.with_columns(spans=spans)),
+            scenes,
+            REFERENCE,
+            (0.5,),
+            kinds=["agent"],
+        )
+        assert found.hit.tolist() == [[False]]
+
+
+def changed(claims: Predictions, what: str) -> Predictions:
+    """Claims that contradict themselves in one way."""
+    tubes, labels = claims.tubes, claims.tube_labels
+    if what == "frame twice":
+        return claims.with_tables(boxes=claims.boxes.with_columns(frame=pl.lit(3, dtype=pl.Int64)))
+    if what == "spans overlap":
+        spans = pl.lit([[0, 4], [2, 9]], dtype=pl.List(pl.List(pl.Int64)))
+        return claims.with_tables(tubes=tubes.with_columns(spans=spans))
+    if what == "parent has a parent":
+        more = tubes.tail(1).with_columns(tube=pl.lit(9, dtype=pl.Int64), parent=pl.col("tube"))
+        return claims.with_tables(tubes=tubes.vstack(more))
+    if what == "no score":
+        return claims.with_tables(tubes=tubes.drop("score"))
+    if what == "unknown label":
+        return claims.with_tables(meta=replace(claims.meta, vocabularies={"agent": ("Cow",)}))
+    if what == "no vocabulary":
+        return claims.with_tables(meta=Meta())
+    assert what == "no start"
+    return claims.with_tables(tubes=tubes.with_columns(consecutive=pl.lit(True)), tube_labels=labels)
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("frame twice", r"have a frame twice, first \[\{'tube': 0, 'video': 'v', 'frame': 3"),
+        ("spans overlap", "the spans of tube 1 overlap"),
+        ("parent has a parent", r"cut from a tube that is cut itself, first \[9\]"),
+        ("no score", r"1 claimed tubes have no score, first \[1\]"),
+        ("unknown label", r"\['Cow'\], which the vocabulary of the truth does not know"),
+        ("no vocabulary", "of which meta holds no vocabulary"),
+        ("no start", "tube 1 is claimed for consecutive frames and has no start_frame"),
+    ],
+)
+def test_claims_that_contradict_themselves_are_refused(what: str, said: str) -> None:
+    scenes, claims = one_class([run(range(5))], [(0.9, run(range(5)))])
+    with pytest.raises(InputError, match=said):
+        video_matches(changed(claims, what), scenes, DEFAULT, (0.5,), kinds=["agent"])
+
+
+def test_what_is_not_known_is_a_wrong_request() -> None:
+    scenes, claims = one_class([run(range(5))], [(0.9, run(range(5)))])
+    with pytest.raises(UsageError, match="overlap should be one of stiou, siou, tiou"):
+        video_matches(claims, scenes, DEFAULT, (0.5,), "iou")
+    with pytest.raises(UsageError, match="no labels of kind mood"):
+        video_matches(claims, scenes, DEFAULT, (0.5,), kinds=["mood"])
+    for wrong in ((), (0.0,), (1.5,)):
+        with pytest.raises(UsageError, match="thresholds of overlap lie in"):
+            video_matches(claims, scenes, DEFAULT, wrong)
+
+
+def test_tubes_of_many_classes_share_one_extent() -> None:
+    scenes, claims = tube_set(9, tracks=6)
+    whole = [[0, 1000]]
+    tubes = claims.tubes.with_columns(
+        spans=pl.when(pl.col("parent").is_null())
+        .then(None)
+        .otherwise(pl.lit(whole, dtype=pl.List(pl.List(pl.Int64))))
+    )
+    names = scenes.videos["video"].to_list()
+    held = labelled_tubes(claims.with_tables(tubes=tubes), CLASSES, names, np.ones((len(names), 4)))
+    paths = claims.tubes.filter(pl.col("parent").is_null() & (pl.col("video") != "unknown"))
+    assert len(held.tubes) == len(paths) < len(held)
