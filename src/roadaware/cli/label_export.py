@@ -143,7 +143,10 @@ def _coda() -> tuple[str, ...]:
 
 
 def _write(sent: Predictions, out: Path, forms: tuple[Form, ...]) -> list[str]:
-    """Write the tasks, and last what was sent; the names of the files."""
+    """Write what was sent, then the tasks; the names of their files.
+
+    Tasks of an earlier export go first, so that none ever stands beside what was not sent with it.
+    """
     from roadaware.cli.output import make_folder
     from roadaware.scenes.disk import atomic_write
     from roadaware.scenes.formats import proposal_tasks as tasks
@@ -157,9 +160,11 @@ def _write(sent: Predictions, out: Path, forms: tuple[Form, ...]) -> list[str]:
     if "parquet" in forms:
         files[PARQUET] = tasks.parquet_rows(sent)
     make_folder(out)
+    for name in (TASKS, CONFIG, COCO, PARQUET):
+        (out / name).unlink(missing_ok=True)
+    save(sent, out / SENT, overwrite=True)
     for name, data in files.items():
         atomic_write(out / name, data)
-    save(sent, out / SENT, overwrite=True)
     return list(files)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -206,19 +206,32 @@ def _counts(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _measured(groups: dict[str | None, _Part], things: Things, draws: int, seed: int) -> pl.DataFrame:
-    units = (np.arange(len(things.pictures)), things.pictures["video"].to_numpy().astype(np.str_))
-    weights = [_weights(unit, draws, seed) for unit in units]
-    one = np.ones((1, len(things.pictures)))
+    measures = [(group, *each) for group, part in groups.items() for each in _values(part)]
+    videos = things.pictures["video"].to_numpy().astype(np.str_)
+    ends = [_intervals(measures, unit, draws, seed) for unit in (np.arange(len(videos)), videos)]
+    one = np.ones((1, len(videos)))
     rows: list[tuple[Any, ...]] = []
-    for group, part in groups.items():
-        for measure, values, n in _values(part):
-            ends: list[float | None] = []
-            for drawn in weights:
-                found = percentile_interval(values(drawn)) if drawn is not None else None
-                ends += [found.low, found.high] if found else [None, None]
-            value = float(values(one)[0])
-            rows.append((group, measure, None if np.isnan(value) else value, n, *ends))
+    for place, (group, measure, values, n) in enumerate(measures):
+        value = float(values(one)[0])
+        told = [end for unit in ends for end in unit[place]]
+        rows.append((group, measure, None if np.isnan(value) else value, n, *told))
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+
+
+def _intervals(
+    measures: Sequence[tuple[Any, str, Callable[[Floats], Floats], int]],
+    unit: npt.NDArray[Any],
+    draws: int,
+    seed: int,
+) -> list[tuple[float | None, float | None]]:
+    """The ends of each measure over resamples of units; None without draws, or below two units."""
+    drawn: list[list[Floats]] = [[] for _ in measures]
+    for block in (resamples(unit, draws, seed) if draws else None) or ():
+        weights = block.astype(np.float64)
+        for held, (_, _, values, _) in zip(drawn, measures, strict=True):
+            held.append(values(weights))
+    found = [percentile_interval(np.concatenate(held)) if held else None for held in drawn]
+    return [(None, None) if each is None else (each.low, each.high) for each in found]
 
 
 def _values(part: _Part) -> list[tuple[str, Callable[[Floats], Floats], int]]:
@@ -253,8 +266,3 @@ class _Alpha:
         sums = zip(weights @ self.observed, weights @ self.frequencies, strict=True)
         values = (alpha_of(float(observed), frequencies) for observed, frequencies in sums)
         return np.array([np.nan if value is None else value for value in values])
-
-
-def _weights(unit: npt.NDArray[Any], draws: int, seed: int) -> Floats | None:
-    blocks = resamples(unit, draws, seed) if draws else None
-    return None if blocks is None else np.concatenate(list(blocks)).astype(np.float64)

@@ -90,18 +90,22 @@ def curve(
         "spread": [_spread(worth, rng) for _ in range(_RANDOM_ORDERS)],
         "oracle": [_best_order(worth, unit)],
     }
+    ways = {
+        name: [_way(worth, order, unit, labour, shown=name not in _BY_CHANCE) for order in held]
+        for name, held in orders.items()
+    }
     looked = np.linspace(0, 1, points)
-    blocks = resamples(worth.video, draws, seed) if draws else None
-    drawn = None if blocks is None else np.concatenate(list(blocks)).astype(np.float64)
     one = np.ones((1, len(worth)))
-    found, low, high = {}, {}, {}
-    for name in ORDERS:
-        ways = orders[name]
-        found[name] = np.mean([_found_at(worth, way, unit, one, looked)[0] for way in ways], axis=0)
-        if drawn is not None and name not in _BY_CHANCE:
-            values = _found_at(worth, ways[0], unit, drawn, looked)
-            low[name], high[name] = np.nanpercentile(values, (2.5, 97.5), axis=0)
-    table = _table(worth, orders, unit, labour, drawn)
+    everything = labour.look_s + labour.draw_s * worth.cases.astype(np.float64)
+    drawn = _drawn(
+        {name: ways[name][0] for name in ("list", "oracle")}, worth, everything, looked, draws, seed
+    )
+    found = {
+        name: np.mean([way.found_at(one, looked)[0] for way in held], axis=0) for name, held in ways.items()
+    }
+    low, high = {}, {}
+    for name, values in drawn.items():
+        low[name], high[name] = np.nanpercentile(values.found, (2.5, 97.5), axis=0)
     totals = {
         "pictures": float(len(worth)),
         "with_a_case": float((worth.cases > 0).sum()),
@@ -109,9 +113,99 @@ def curve(
         "proposals": float(worth.proposals.sum()),
         "hits": float(worth.hits.sum()),
         "cases": float(worth.cases.sum()),
-        "seconds_of_all": _everything(worth, labour, one)[0],
+        "seconds_of_all": float(everything.sum()),
     }
-    return Curve(looked, found, low, high, table, unit, totals)
+    return Curve(looked, found, low, high, _table(ways, drawn, float(everything.sum())), unit, totals)
+
+
+@dataclass(frozen=True, eq=False)
+class _Way:
+    """One order of looking.
+
+    Args:
+        order: (n,) rows.
+        gains: (n,) what each picture adds, in the order.
+        costs: (n,) the seconds of each, in the order.
+    """
+
+    order: Ints
+    gains: Floats
+    costs: Floats
+
+    def found_at(self, weights: Floats, looked: Floats) -> Floats:
+        """(draws, k) share found after a share of the pictures.
+
+        Args:
+            weights: (draws, n) how often each picture is there.
+            looked: (k,) shares.
+        """
+        counted = weights[:, self.order]
+        spent, got = _running(counted), _running(counted * self.gains)
+        rows = [
+            np.interp(looked * one[-1], one, other) / other[-1] if other[-1] else looked * np.nan
+            for one, other in zip(spent, got, strict=True)
+        ]
+        return np.array(rows)
+
+    def reached(self, weights: Floats) -> tuple[Floats, Floats]:
+        """(draws, shares) of pictures looked at until a share is found, and the seconds that it took.
+
+        Args:
+            weights: (draws, n) how often each picture is there.
+        """
+        counted = weights[:, self.order]
+        got, spent = (np.cumsum(counted * values, axis=1) for values in (self.gains, self.costs))
+        looked = np.cumsum(counted, axis=1)
+        share = np.full((len(weights), len(SHARES)), np.nan)
+        seconds = share.copy()
+        for draw in range(len(weights)):
+            whole = got[draw, -1]
+            if whole:
+                places = np.searchsorted(got[draw], np.array(SHARES) * whole - 1e-9)
+                share[draw] = looked[draw, places] / looked[draw, -1]
+                seconds[draw] = spent[draw, places]
+        return share, seconds
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """What resamples gave: (draws, k) share found, (draws, shares) looked at, (draws, shares) saved."""
+
+    found: Floats
+    looked: Floats
+    saved: Floats
+
+
+def _drawn(
+    ways: dict[str, _Way], worth: Worth, everything: Floats, looked: Floats, draws: int, seed: int
+) -> dict[str, _Drawn]:
+    """Each order on the same resamples of videos; nothing below two videos."""
+    blocks = resamples(worth.video, draws, seed) if draws else None
+    parts: dict[str, list[_Drawn]] = {name: [] for name in ways}
+    for block in blocks or ():
+        weights = block.astype(np.float64)
+        for name, way in ways.items():
+            share, seconds = way.reached(weights)
+            saved = 1.0 - seconds / (weights @ everything)[:, None]
+            parts[name].append(_Drawn(way.found_at(weights, looked), share, saved))
+    return {
+        name: _Drawn(
+            *(
+                np.concatenate([getattr(part, field) for part in held])
+                for field in ("found", "looked", "saved")
+            )
+        )
+        for name, held in parts.items()
+        if held
+    }
+
+
+def _way(worth: Worth, order: Ints, unit: Unit, labour: Labour, *, shown: bool) -> _Way:
+    """An order with what each picture adds and costs; without proposals shown all is drawn."""
+    work = labour.look_s + labour.draw_s * worth.cases.astype(np.float64)
+    if shown:
+        work += labour.judge_s * worth.proposals + (labour.correct_s - labour.draw_s) * worth.hits
+    return _Way(order, _gains(worth, order, unit), work[order])
 
 
 def _gains(worth: Worth, order: Ints, unit: Unit) -> Floats:
@@ -159,96 +253,30 @@ def _best_order(worth: Worth, unit: Unit) -> Ints:
     return np.array(order, dtype=np.int64)
 
 
-def _found_at(worth: Worth, order: Ints, unit: Unit, weights: Floats, looked: Floats) -> Floats:
-    """(draws, k) share found after a share of the pictures."""
-    gains = _gains(worth, order, unit)
-    counted = weights[:, order]
-    spent, got = _running(counted), _running(counted * gains)
-    rows = []
-    for one, other in zip(spent, got, strict=True):
-        rows.append(np.interp(looked * one[-1], one, other) / other[-1] if other[-1] else looked * np.nan)
-    return np.array(rows)
-
-
 def _running(values: Floats) -> Floats:
     """(draws, n + 1) sums up to each place."""
     found: Floats = np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
     return found
 
 
-def _costs(worth: Worth, order: Ints, labour: Labour) -> Floats:
-    """(n,) seconds of each picture with its proposals shown: the rest of what is there has to be drawn."""
-    work = (
-        labour.look_s
-        + labour.judge_s * worth.proposals
-        + labour.correct_s * worth.hits
-        + labour.draw_s * (worth.cases - worth.hits)
-    )
-    found: Floats = work[order]
-    return found
-
-
-def _everything(worth: Worth, labour: Labour, weights: Floats) -> Floats:
-    """(draws,) seconds of looking at all pictures without proposals, and drawing what is there."""
-    found: Floats = weights @ (labour.look_s + labour.draw_s * worth.cases)
-    return found
-
-
-def _reached(
-    worth: Worth, order: Ints, unit: Unit, labour: Labour, weights: Floats, *, shown: bool
-) -> tuple[Floats, Floats]:
-    """(shares, draws) of pictures looked at until a share is found, and the seconds that it took.
-
-    Args:
-        worth: of the pictures.
-        order: of looking.
-        unit: what is found.
-        labour: seconds of work.
-        weights: (draws, n) how often each picture is there.
-        shown: whether proposals are shown; without them all is drawn.
-    """
-    gains, counted = _gains(worth, order, unit), weights[:, order]
-    plain = (labour.look_s + labour.draw_s * worth.cases)[order]
-    costs = _costs(worth, order, labour) if shown else plain
-    got, spent = np.cumsum(counted * gains, axis=1), np.cumsum(counted * costs, axis=1)
-    looked = np.cumsum(counted, axis=1)
-    share = np.full((len(SHARES), len(weights)), np.nan)
-    seconds = share.copy()
-    for draw in range(len(weights)):
-        whole = got[draw, -1]
-        if whole:
-            places = np.searchsorted(got[draw], np.array(SHARES) * whole - 1e-9)
-            share[:, draw] = looked[draw, places] / looked[draw, -1]
-            seconds[:, draw] = spent[draw, places]
-    return share, seconds
-
-
-def _table(
-    worth: Worth, orders: dict[str, Sequence[Ints]], unit: Unit, labour: Labour, drawn: Floats | None
-) -> pl.DataFrame:
-    one = np.ones((1, len(worth)))
-    everything = _everything(worth, labour, one)
+def _table(ways: dict[str, list[_Way]], drawn: dict[str, _Drawn], everything: float) -> pl.DataFrame:
+    one = np.ones((1, len(ways["list"][0].order)))
     rows: list[tuple[Any, ...]] = []
     told: dict[str, tuple[Floats, Floats]] = {}
-    ends: dict[str, tuple[list[Interval], list[Interval]]] = {}
-    for name in ORDERS:
-        ways = orders[name]
-        parts = [_reached(worth, way, unit, labour, one, shown=name not in _BY_CHANCE) for way in ways]
-        share, seconds = (np.mean([part[k][:, 0] for part in parts], axis=0) for k in (0, 1))
+    for name, held in ways.items():
+        parts = [way.reached(one) for way in held]
+        share, seconds = (np.mean([part[k][0] for part in parts], axis=0) for k in (0, 1))
         told[name] = (share, seconds)
-        if drawn is not None and name not in _BY_CHANCE:
-            share, seconds = _reached(worth, ways[0], unit, labour, drawn, shown=True)
-            saved = 1.0 - seconds / _everything(worth, labour, drawn)
-            ends[name] = (
-                [percentile_interval(values) for values in share],
-                [percentile_interval(values) for values in saved],
-            )
     for number, share_found in enumerate(SHARES):
         for name in ORDERS:
-            looks, saves = (part[number] for part in ends[name]) if name in ends else (None, None)
-            looked, spent = float(told[name][0][number]), float(told[name][1][number])
-            saved_share = 1.0 - spent / float(everything[0])
-            rows.append((share_found, name, looked, *_ends(looks), spent, saved_share, *_ends(saves)))
+            looks, saves = (
+                (percentile_interval(values[:, number]) for values in (drawn[name].looked, drawn[name].saved))
+                if name in drawn
+                else (None, None)
+            )
+            looked, spent = (float(values[number]) for values in told[name])
+            saved = 1.0 - spent / everything
+            rows.append((share_found, name, looked, *_ends(looks), spent, saved, *_ends(saves)))
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
 
