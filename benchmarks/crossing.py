@@ -16,7 +16,7 @@ _Row = tuple[str, str, str]
 _REGIONS = tuple(f"region_{n}" for n in range(12))
 _RECIPE = Path(__file__).resolve().parent.parent / "configs" / "pedestrians" / "steady-jaad.yaml"
 _INPUTS = ("boxes", "centre")
-_FILM_FRAMES, _FILMS, _WALKERS, _SIZE = 240, 3, 6, (1280, 720)
+_FILM_FRAMES, _FILMS, _WALKERS, _SIZE = 240, 4, 6, (1280, 720)
 
 
 def crossing_stream() -> _Row:
