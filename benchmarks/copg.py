@@ -151,13 +151,15 @@ def copg_set() -> _Row:
     told = []
     with tempfile.TemporaryDirectory() as folder:
         root = made_up_set(Path(folder) / "set", _SET)
+        # Kernels are compiled before time is taken.
+        propose(made_up_sweep())
         for processes in (1, 2):
             started = time.perf_counter()
             _, tally = run(Order("kitti", str(root)), Path(folder) / str(processes), processes=processes)
             wall = _SET / (time.perf_counter() - started)
             told.append(f"{processes} process{'es' * (processes > 1)} {wall:,.1f} a second")
             told.append(f"{_SET / tally.seconds:,.1f} a CPU second")
-    return f"proposals for a set of {_SET} pictures, start and compilation included", "–", ", ".join(told)
+    return f"proposals for a set of {_SET} pictures, start included", "–", ", ".join(told)
 
 
 def copg_set_many() -> _Row:

@@ -82,6 +82,8 @@ def test_pictures_with_a_sweep_are_opened_and_others_counted(made):
     captures = Captures(scenes, root)
     assert captures.moments == [Moment("v", 0, "s", "front", "top"), Moment("w", 0, "s", "front", "top")]
     assert dict(captures.skipped) == {"no sweep": 1}
+    with pytest.raises(UsageError, match="no sweep of 'top' in frame 1 of 's'"):
+        captures.open(Moment("w", 1, "s", "front", "top"))
     found = captures.open(captures.moments[0])
     assert (found.camera.width_px, found.camera.height_px) == (640, 480)
     assert found.layout == "64 rings x 900 columns"

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from roadaware.corner_cases.captures import Camera, Capture, CommonObjects, SemanticMap
 from roadaware.corner_cases.oddities import require_middle
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.poses import inverse, rigid_fault
 from roadaware.scenes.readers.source import shown
-from roadaware.scenes.sensors import open_frame, open_points
+from roadaware.scenes.sensors import open_frame, open_points_of
 from roadaware.scenes.tables import Scenes
 
 Floats = npt.NDArray[np.float64]
@@ -102,7 +101,7 @@ class Captures:
         lens = np.array(camera["intrinsics"], dtype=np.float64).reshape(3, 3)
         seeing = Camera(lens, way, width, height)
         require_middle(seeing)
-        points = open_points(self.scenes, self.root, moment.scene, moment.frame, moment.lidar)
+        points = open_points_of(self._sweep(moment), self.root)
         return Capture(
             points.xyz,
             seeing,
@@ -170,8 +169,7 @@ class Captures:
 
     def _camera_from_lidar(self, moment: Moment, camera: Row, ego_lidar: Floats, name: str) -> Floats:
         ego_camera = _pose(camera["ego_SE3_sensor"], f"{name}: {moment.camera}")
-        shot = _row(self.scenes.frames, video=moment.video, frame=moment.frame)
-        sweep = _row(self.scenes.sweeps, scene=moment.scene, sensor=moment.lidar, frame=moment.frame)
+        shot, sweep = self._shot(moment), self._sweep(moment)
         world_then = sweep.get("world_SE3_ego")
         if world_then is None or (shot.get("world_SE3_ego") is None and shot.get("world_SE3_camera") is None):
             return inverse(ego_camera) @ ego_lidar
@@ -181,6 +179,31 @@ class Captures:
             world_camera = _pose(shot["world_SE3_ego"], f"{name}: the vehicle in the world") @ ego_camera
         return inverse(world_camera) @ _pose(world_then, f"{name}: the vehicle in the world") @ ego_lidar
 
+    def _shot(self, moment: Moment) -> Row:
+        """The picture's row of `frames`, empty where there is none."""
+        place = self._shots.get((moment.video, moment.frame))
+        return {} if place is None else self.scenes.frames.row(place, named=True)
+
+    def _sweep(self, moment: Moment) -> Row:
+        place = self._sweeps.get((moment.scene, moment.lidar, moment.frame))
+        if place is None:
+            raise UsageError(
+                f"there is no sweep of {moment.lidar!r} in frame {moment.frame} of {moment.scene!r}"
+            )
+        return self.scenes.sweeps.row(place, named=True)
+
+    @cached_property
+    def _shots(self) -> dict[tuple[str, int], int]:
+        """Video and frame to the row of `frames`: looking through the table each time would take longer."""
+        rows = self.scenes.frames.select("video", "frame").iter_rows()
+        return {(video, frame): place for place, (video, frame) in enumerate(rows)}
+
+    @cached_property
+    def _sweeps(self) -> dict[tuple[str, str, int], int]:
+        """Scene, sensor and frame to the row of `sweeps`."""
+        rows = self.scenes.sweeps.select("scene", "sensor", "frame").iter_rows()
+        return {(scene, sensor, frame): place for place, (scene, sensor, frame) in enumerate(rows)}
+
     def _size(self, moment: Moment) -> tuple[int, int]:
         """Width and height of the picture; of the picture itself where the table does not say."""
         row = self._videos[moment.video]
@@ -188,12 +211,6 @@ class Captures:
             return row["width_px"], row["height_px"]
         height, width = open_frame(self.scenes, self.root, moment.video, moment.frame).shape[:2]
         return width, height
-
-
-def _row(table: pl.DataFrame, **key: Any) -> Row:
-    """The row with a key, empty where there is none."""
-    found = table.filter(pl.all_horizontal(pl.col(name) == value for name, value in key.items()))
-    return found.row(0, named=True) if len(found) else {}
 
 
 def _pose(values: Any, name: str) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -129,8 +130,8 @@ def open_sweep(scenes: Scenes, root: Path, scene: str, frame: int, sensor: str =
         InputError: if its path is unknown, leads out of the folder, the file cannot be read, or it holds
             another number of points than the table says.
     """
-    path, row = _sweep(scenes, root, scene, frame, sensor)
-    found = read_sweep(path)
+    row = _sweep_row(scenes, scene, frame, sensor)
+    found = read_sweep(_sweep_path(row, root))
     _require_count(len(found), row, root)
     return found
 
@@ -150,8 +151,20 @@ def open_points(scenes: Scenes, root: Path, scene: str, frame: int, sensor: str 
         InputError: if its path is unknown, leads out of the folder, the file cannot be read, or it holds
             another number of points than the table says.
     """
-    path, row = _sweep(scenes, root, scene, frame, sensor)
-    found = read_points(path, row.get("fields") or OURS)
+    return open_points_of(_sweep_row(scenes, scene, frame, sensor), root)
+
+
+def open_points_of(row: Mapping[str, Any], root: Path) -> PointCloud:
+    """Points of the LiDAR sweep of a row, for those who have it at hand already.
+
+    Args:
+        row: of the table `sweeps`.
+        root: the dataset's folder.
+
+    Raises:
+        InputError: as for `open_points`.
+    """
+    found = read_points(_sweep_path(row, root), row.get("fields") or OURS)
     _require_count(len(found), row, root)
     return found
 
@@ -188,20 +201,24 @@ def beside(scenes: Scenes, root: Path, video: str, name: str) -> Path:
     return confine(_root(root), f"{folder}/{name}" if folder else name)
 
 
-def _sweep(scenes: Scenes, root: Path, scene: str, frame: int, sensor: str) -> tuple[Path, dict[str, Any]]:
-    """Where a sweep lies, and its row."""
+def _sweep_row(scenes: Scenes, scene: str, frame: int, sensor: str) -> dict[str, Any]:
     rows = scenes.sweeps.filter(
         (pl.col("scene") == scene) & (pl.col("sensor") == sensor) & (pl.col("frame") == frame)
     )
     if rows.is_empty():
         raise UsageError(f"there is no sweep of sensor {sensor!r} in frame {frame} of scene {scene!r}")
-    row = rows.row(0, named=True)
+    return rows.row(0, named=True)
+
+
+def _sweep_path(row: Mapping[str, Any], root: Path) -> Path:
+    """Where the sweep of a row lies."""
     if row.get("path") is None:
-        raise InputError(f"the table does not say where the sweep of frame {frame} lies", where=shown(scene))
-    return confine(_root(root), row["path"]), row
+        where = shown(str(row["scene"]))
+        raise InputError(f"the table does not say where the sweep of frame {row['frame']} lies", where=where)
+    return confine(_root(root), row["path"])
 
 
-def _require_count(count: int, row: dict[str, Any], root: Path) -> None:
+def _require_count(count: int, row: Mapping[str, Any], root: Path) -> None:
     """Refuse a sweep with another number of points than its row says."""
     expected = row.get("n_points")
     if expected is not None and expected != count:
