@@ -98,7 +98,7 @@ def test_windows_are_what_the_predictor_says_of_them(doubt: DoubtConfig) -> None
     assert stepped is not None
     assert shown[6] is not None
     for name in ("crossing", "low", "high"):
-        assert getattr(stepped, name) == pytest.approx(getattr(shown[6], name), abs=1e-5)
+        assert getattr(stepped, name) == pytest.approx(getattr(shown[6], name), abs=1e-6)
 
 
 def test_regions_told_by_a_mixture_are_those_of_windows_beside_another_network() -> None:
@@ -109,8 +109,8 @@ def test_regions_told_by_a_mixture_are_those_of_windows_beside_another_network()
     )
     assert stepped is not None
     assert shown is not None
-    assert stepped.regions == pytest.approx(shown.regions, abs=1e-5)
-    assert stepped.crossing == pytest.approx(shown.crossing, abs=1e-5)
+    assert stepped.regions == pytest.approx(shown.regions, abs=1e-6)
+    assert stepped.crossing == pytest.approx(shown.crossing, abs=1e-6)
 
 
 def test_networks_without_memory_are_shown_windows() -> None:
