@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from roadaware.cli.demo_show import Shows
 from roadaware.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,16 +23,6 @@ _TITLES = {
     "grounding": "When and where a sentence happens",
     "sound": "Where a sound comes from",
 }
-
-
-class Shows(Protocol):
-    """What prints the steps of the demo."""
-
-    def step(self, title: str, command: str) -> None:
-        """A new step, and the command that would do it alone."""
-
-    def say(self, words: str) -> None:
-        """A part of the result."""
 
 
 def chaos(

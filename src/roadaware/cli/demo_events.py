@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from roadaware.cli import console, text
+from roadaware.cli.demo_show import Shows
 from roadaware.cli.options import ConfigName
 
 if TYPE_CHECKING:
@@ -20,16 +21,6 @@ _NAMES: dict[ConfigName, str] = {"reference": "published builder", "default": "m
 _THRESHOLDS: dict[str, Any] = {"frame_thresholds": ("0.5",), "video_thresholds": ("0.2", "0.5")}
 _SIZE = (682, 512)
 """Of images in detection files; tables have pixels of the films."""
-
-
-class Shows(Protocol):
-    """What prints the steps of the demo."""
-
-    def step(self, title: str, command: str) -> None:
-        """A new step, and the command that would do it alone."""
-
-    def say(self, words: str) -> None:
-        """A part of the result."""
 
 
 def events(

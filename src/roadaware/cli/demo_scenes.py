@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from roadaware.cli import console, datasets
+from roadaware.cli.demo_show import Shows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,16 +51,6 @@ SHOOTINGS = {
     "crossing": Shooting(10, 8.0, (256, 144), 10.0, bare=True),
     "chaos": Shooting(3, 4.0, (320, 180), 8.0),
 }
-
-
-class Shows(Protocol):
-    """What prints the steps of the demo."""
-
-    def step(self, title: str, command: str) -> None:
-        """A new step, and the command that would do it alone."""
-
-    def say(self, words: str) -> None:
-        """A part of the result."""
 
 
 def make_up(output: Path, show: Shows, seed: int) -> dict[str, Scenes]:

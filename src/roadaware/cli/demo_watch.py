@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roadaware.cli import text
-from roadaware.cli.demo_scenes import LEARNT_SEEDS, Shows, seed_of
+from roadaware.cli.demo_scenes import LEARNT_SEEDS, seed_of
+from roadaware.cli.demo_show import Shows
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
