@@ -6,6 +6,16 @@ import zipfile
 from pathlib import Path
 
 
+def small_folder(root: Path) -> Path:
+    """Three files on three levels, and a hidden one."""
+    (root / "a" / "b").mkdir(parents=True)
+    (root / "a" / "one.xml").write_bytes(b"<one/>")
+    (root / "a" / "b" / "two.xml").write_bytes(b"<two/>")
+    (root / "a" / ".hidden.xml").write_bytes(b"no")
+    (root / "top.txt").write_bytes(b"text")
+    return root
+
+
 def packed(path: Path, members: dict[str, bytes]) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in members.items():

@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from source_folders import as_zip, packed
+from source_folders import as_zip, packed, small_folder
 
 from roadaware.errors import DatasetNotFoundError, InputError
 from roadaware.scenes.readers import archive as archives
@@ -19,13 +19,7 @@ from roadaware.scenes.readers.locate import locate, open_source
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    root = tmp_path / "root"
-    (root / "a" / "b").mkdir(parents=True)
-    (root / "a" / "one.xml").write_bytes(b"<one/>")
-    (root / "a" / "b" / "two.xml").write_bytes(b"<two/>")
-    (root / "a" / ".hidden.xml").write_bytes(b"no")
-    (root / "top.txt").write_bytes(b"text")
-    return root
+    return small_folder(tmp_path / "root")
 
 
 def corrupt(path: Path, at: int, data: bytes) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from source_folders import as_zip, packed
+from source_folders import as_zip, packed, small_folder
 
 from roadaware.errors import DatasetNotFoundError
 from roadaware.scenes.readers import locate as locating
@@ -15,13 +15,7 @@ from roadaware.scenes.readers.source import Source
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    root = tmp_path / "root"
-    (root / "a" / "b").mkdir(parents=True)
-    (root / "a" / "one.xml").write_bytes(b"<one/>")
-    (root / "a" / "b" / "two.xml").write_bytes(b"<two/>")
-    (root / "a" / ".hidden.xml").write_bytes(b"no")
-    (root / "top.txt").write_bytes(b"text")
-    return root
+    return small_folder(tmp_path / "root")
 
 
 def fits(source: Source) -> bool:
