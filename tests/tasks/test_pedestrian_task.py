@@ -87,8 +87,7 @@ def test_models_number_vehicle_actions_as_jaad_does() -> None:
 def test_models_number_the_traffic_as_the_inputs_do_and_take_it_where_asked() -> None:
     assert TRAFFIC_FEATURES == traffic.COLUMNS
     scenes = street()
-    told = scenes.frames.with_columns(ped_crossing=pl.col("frame") > 40)
-    cut = sample(scenes.with_tables(frames=told), Iv2024.reference("action"))
+    cut = sample(with_traffic(scenes), Iv2024.reference("action"))
     seen = examples(cut, "train", traffic=True)
     assert seen.traffic is not None
     assert seen.traffic.shape == (len(seen), 15, len(TRAFFIC_FEATURES))
@@ -98,10 +97,54 @@ def test_models_number_the_traffic_as_the_inputs_do_and_take_it_where_asked() ->
     assert len(predict(model, cut).samples) == len(split_samples(cut, "test").samples)
 
 
-def test_without_vehicle_actions_they_are_unknown_and_models_still_learn() -> None:
+def with_traffic(scenes: Scenes) -> Scenes:
+    crossing = pl.col("frame") > 40
+    light = pl.lit("red", pl.Enum(["n/a", "red", "yellow", "green"]))
+    frames = scenes.frames.with_columns(ped_crossing=crossing, ped_sign=crossing, stop_sign=~crossing)
+    road = pl.lit("street", pl.Enum(["street", "parking_lot", "garage"]))
+    videos = scenes.videos.with_columns(road_type=road)
+    return scenes.with_tables(frames=frames.with_columns(traffic_light=light), videos=videos)
+
+
+def test_features_of_what_nobody_tells_are_refused_and_baselines_do_without(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     scenes = sampled(vehicle=False)
     assert np.isnan(examples(scenes, "train").vehicle_action).all()
-    assert predict(fit(scenes, "action", "logistic"), scenes).samples.height > 0
+    with pytest.raises(InputError, match=r"split 'train' tells anything of ego:action .*vehicle_action"):
+        fit(scenes, "action", "logistic")
+    alone = fit(scenes, "action", "logistic", vehicle=False)
+    assert predict(alone, scenes).samples.height > 0
+    done = baseline(scenes, "action", {"logistic": {}})["logistic"]
+    assert done.model.config.vehicle is False
+    assert "baselines go by boxes alone" in caplog.text
+    with pytest.raises(InputError, match="ego:action"):
+        baseline(scenes, "action", {"logistic": {"vehicle": True}})
+
+
+def test_a_fitted_model_is_not_asked_without_what_it_learnt_from() -> None:
+    model = fit(sampled(), "action", "logistic")
+    with pytest.raises(InputError, match="split 'test' tells anything of ego:action"):
+        predict(model, sampled(vehicle=False))
+
+
+def test_every_column_of_the_traffic_is_told_by_somebody() -> None:
+    whole = with_traffic(street())
+    signs = pl.when(pl.col("video") != "video_0002").then("stop_sign")
+    cut = sample(
+        whole.with_tables(frames=whole.frames.with_columns(stop_sign=signs)), Iv2024.reference("action")
+    )
+    with pytest.raises(InputError, match=r"split 'val' tells anything of traffic \(stop_sign\);"):
+        fit(cut, "action", "logistic", traffic=True)
+
+
+def test_what_is_unknown_here_and_there_is_told_once_a_split(caplog: pytest.LogCaptureFixture) -> None:
+    scenes = street()
+    frames = scenes.frames.with_columns(pl.when(pl.col("frame") % 4 > 0).then("vehicle_action"))
+    fit(sample(scenes.with_tables(frames=frames), Iv2024.reference("action")), "action", "logistic")
+    assert [record.getMessage().split("% of")[1] for record in caplog.records] == [
+        " ego:action (frames.vehicle_action) unknown; a mean or zero stands in for it"
+    ] * 2
 
 
 def test_pedestrians_are_named_with_their_video_and_images_have_their_size() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,6 +26,7 @@ from roadaware.scenes.windows import windows
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+_log = logging.getLogger("roadaware")
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +181,8 @@ def fit(scenes: Scenes, task: Task, name: str, **config: Any) -> TabularModel:
 
     Raises:
         UsageError: if the model does not answer the task.
-        InputError: if train or validation has no samples, or train has one class only.
+        InputError: if train or validation has no samples, train has one class only, or the features are made
+            of what nobody tells of a split.
     """
     known = cards()
     if name in known and task not in known[name].tasks:
@@ -187,17 +190,42 @@ def fit(scenes: Scenes, task: Task, name: str, **config: Any) -> TabularModel:
         raise UsageError(f"{name} does not answer {task}; {', '.join(fitting)} do")
     fields = {"labels": _n_labels(scenes, task), **TRIED[task].get(name, {}), **config}
     model = model_class(name).create(**fields)
-    traffic = getattr(model.config, "traffic", False)
-    parts = [examples(scenes, split, traffic=traffic) for split in ("train", "val")]
-    return model.fit(*parts)
+    return model.fit(*(_asked(model, scenes, split) for split in ("train", "val")))
 
 
 def predict(model: TabularModel, scenes: Scenes, split: str = "test") -> Predictions:
-    """The model's scores of one split's samples; their answers are not given to it."""
-    asked = examples(scenes, split, traffic=getattr(model.config, "traffic", False))
+    """The model's scores of one split's samples; their answers are not given to it.
+
+    Args:
+        model: as fitted.
+        scenes: with samples of its task.
+        split: train, val or test.
+
+    Raises:
+        InputError: if there are no samples, or the features are made of what nobody tells of the split.
+    """
+    asked = _asked(model, scenes, split)
     blind = replace(asked, truth=np.full(len(asked), -1))
     meta = Meta(dataset=scenes.meta.dataset, notes={"model": model.card.name, "chosen": model.fitted.chosen})
     return of_samples(split_samples(scenes, split).samples, model.predict(blind), meta)
+
+
+def _asked(model: TabularModel, scenes: Scenes, split: str) -> Examples:
+    """The samples of a split with all that the features of a model are made of."""
+    from roadaware.tasks.crossing_inputs.unknown import refuse_unknown, traffic_unknown
+
+    vehicle, traffic = (getattr(model.config, name, False) for name in ("vehicle", "traffic"))
+    found = examples(scenes, split, traffic=traffic)
+    shares = {"ego:action (frames.vehicle_action)": _unknown_actions(found)} if vehicle else {}
+    if found.traffic is not None:
+        last = traffic_unknown(found.traffic[:, -1])
+        shares |= {f"traffic ({column})": float(lost.mean()) for column, lost in last.items()}
+    refuse_unknown(shares, split)
+    return found
+
+
+def _unknown_actions(found: Examples) -> float:
+    return float(np.isnan(found.vehicle_action).mean())
 
 
 def baseline(
@@ -210,6 +238,9 @@ def baseline(
     seed: int = 0,
 ) -> dict[str, Baseline]:
     """Each baseline trained, chosen and scored on test.
+
+    Models that would read the action of the vehicle do without where nobody tells it of a split and their
+    fields do not ask for it.
 
     Args:
         scenes: with samples of `task` in the splits train, val and test.
@@ -226,13 +257,23 @@ def baseline(
     chosen = TRIED[task] if models is None else models
     fields = chosen if isinstance(chosen, Mapping) else {name: {} for name in chosen}
     held = split_samples(scenes, "test")
+    usual = _usual_fields(scenes)
     results = {}
     for name, extra in fields.items():
-        model = fit(scenes, task, name, **extra)
+        model = fit(scenes, task, name, **{**usual.get(name, {}), **extra})
         claimed = predict(model, scenes)
         metrics = evaluate(claimed, held, config or PedestrianConfig.default(task), draws=draws, seed=seed)
         results[name] = Baseline(name, model, held, claimed, metrics)
     return results
+
+
+def _usual_fields(scenes: Scenes) -> dict[str, dict[str, Any]]:
+    """Fields by model: those that read the action of the vehicle do without where a split lacks it."""
+    lost = [split for split in ("train", "val", "test") if _unknown_actions(examples(scenes, split)) == 1]
+    if not lost:
+        return {}
+    _log.warning("no action of the vehicle is told of split %s: baselines go by boxes alone", ", ".join(lost))
+    return {name: {"vehicle": False} for name in MODELS if hasattr(model_class(name).config_class, "vehicle")}
 
 
 def _n_labels(scenes: Scenes, task: Task) -> int:
