@@ -57,6 +57,26 @@ def folds(material: Material) -> dict[str, Fold]:
     return {split: fold_of(material, split, RECIPE.network.inputs, RECIPE) for split in ("train", "val")}
 
 
+def test_an_input_that_nobody_tells_of_a_split_is_refused_and_one_told_in_parts_is_said(
+    material: Material, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The file has a pose of each pedestrian of train in every frame, of val in one that nobody observes."""
+    tubes = material.cut.tubes.filter(pl.col("video") != "video_0003")
+    names, videos = tubes["name"].to_list(), tubes["video"].to_list()
+    train = [(v, n, f) for v, n in zip(videos, names, strict=True) for f in range(130) if v == "video_0001"]
+    held = [(v, n, 1000) for v, n in zip(videos, names, strict=True) if v == "video_0002"]
+    video, name, frame = (np.array(part) for part in zip(*train, *held, strict=True))
+    joints = np.full((len(frame), 36), 0.5)
+    joints[:, 20:] = 0  # OpenPose's way of saying that it found none of these
+    np.savez(tmp_path / "poses.npz", video=video, name=name, frame=frame, joints=joints)
+    recipe = replace(RECIPE, samples=replace(RECIPE.samples, poses=str(tmp_path / "poses.npz")))
+    fold_of(material, "train", ["boxes", "centre", "pose", "ego:action"], recipe)
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said == "split 'train': 44.4% of pose unknown; a mean or zero stands in for it"
+    with pytest.raises(InputError, match="no sample of split 'val' tells anything of pose;"):
+        fold_of(material, "val", ["boxes", "pose"], recipe)
+
+
 def fitted(folds: dict[str, Fold], recipe: PedestrianRecipe = RECIPE, seed: int = 0):
     network = runs.network_of(recipe, folds["train"].inputs.shapes, 2, seed)
     return network, Fitter(network, folds["train"], folds["val"], recipe, seed).fit()

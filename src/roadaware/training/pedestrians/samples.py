@@ -19,6 +19,7 @@ from roadaware.scenes.store import open_scenes
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.crossing_inputs import inputs
 from roadaware.tasks.crossing_inputs.media import Media
+from roadaware.tasks.crossing_inputs.unknown import refuse_unknown, unknown_shares
 from roadaware.tasks.futures import futures
 from roadaware.tasks.pedestrians import examples
 from roadaware.training.pedestrians.folds import Fold
@@ -89,9 +90,14 @@ def fold_of(material: Material, split: str, names: Sequence[str], recipe: Pedest
         split: train, val or test.
         names: of inputs, in order.
         recipe: says where films and poses lie, and which answers are learnt.
+
+    Raises:
+        UsageError, InputError: as `tasks.crossing_inputs.inputs`.
+        InputError: if all of an input is unknown; one that is in parts is told of in a warning.
     """
     scenes = material.train if split == "train" else material.cut
     given = inputs(scenes, split, names, leaks=recipe.samples.leaks, media=_media(recipe.samples))
+    refuse_unknown(unknown_shares(given), split)
     truth = torch.tensor(examples(scenes, split).truth)
     soft = _soft(scenes, split) if recipe.loss.soft and split == "train" else None
     ahead = None
