@@ -56,6 +56,7 @@ def pedestrians(
     intention, 12 for risk), and the samples: either a csv file with a header and the columns truth,
     pedestrian and tte_frames (and video, for intervals over videos), or the samples of a protocol on a
     dataset. Rows are matched by their order, so a single bad row is an error and nothing is scored.
+    Either file may be Parquet with the same columns.
 
     For example:
 

@@ -18,15 +18,16 @@ _MOST_COLUMNS = 1024
 def rows(path: Path, *, header: bool) -> Iterator[tuple[int, list[str]]]:
     """The line number (from 1) and the cells of every row; of Parquet as the csv file would have them.
 
-    A column of lists gives as many cells as they have numbers. What is missing is an empty cell.
+    Without header, a column of lists gives as many cells as they have numbers. What is missing is an empty
+    cell.
 
     Args:
         path: a csv file, or a Parquet file, which ends in `.parquet`.
         header: whether the first row names the columns, as it does in a csv file with a header.
 
     Raises:
-        InputError: as `csvfiles.rows`; if a Parquet table is too large or holds other things than numbers and
-            words (`DamagedError` if it is no whole table).
+        InputError: as `csvfiles.rows`; if a Parquet table is too large, or holds other things than numbers
+            and words where there is no header (`DamagedError` if it is no whole table).
     """
     return _of_table(path, header=header) if path.suffix.lower() == ".parquet" else csvfiles.rows(path)
 
@@ -35,12 +36,17 @@ def _of_table(path: Path, *, header: bool) -> Iterator[tuple[int, list[str]]]:
     frame = _read(path)
     if header:
         yield 1, frame.columns
+    else:
+        _check(path, frame.schema)
     for line, row in enumerate(frame.iter_rows(), 1 + header):
-        yield line, [text for cell in row for text in _texts(cell)]
+        yield (
+            line,
+            [_text(cell) for cell in row] if header else [text for cell in row for text in _texts(cell)],
+        )
 
 
 def _read(path: Path) -> pl.DataFrame:
-    """The table, whose columns are numbers, words, or lists of numbers."""
+    """The table, if it is not too large."""
     held = io.BytesIO(read_file(path, most=csvfiles.MAX_CHARACTERS))
     try:
         lazy = pl.scan_parquet(held)
@@ -51,7 +57,6 @@ def _read(path: Path) -> pl.DataFrame:
                 f"found {length:,} of {len(schema):,}",
                 where=str(path),
             )
-        _check(path, schema)
         return lazy.collect()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         reason = str(error).splitlines()[0]
@@ -61,6 +66,7 @@ def _read(path: Path) -> pl.DataFrame:
 
 
 def _check(path: Path, schema: pl.Schema) -> None:
+    """Refuse columns that are neither numbers, words, nor lists of numbers."""
     for name, kind in schema.items():
         inner = kind.inner if isinstance(kind, pl.List | pl.Array) else kind
         words = not isinstance(kind, pl.List | pl.Array) and inner in (pl.String, pl.Categorical, pl.Boolean)
@@ -73,9 +79,12 @@ def _check(path: Path, schema: pl.Schema) -> None:
 
 
 def _texts(cell: object) -> list[str]:
+    """One cell, or those of a list."""
+    return [text for each in cell for text in _texts(each)] if isinstance(cell, list) else [_text(cell)]
+
+
+def _text(cell: object) -> str:
     """What a csv file would say; floats as they are, exactly."""
-    if isinstance(cell, list):
-        return [text for each in cell for text in _texts(each)]
     if cell is None:
-        return [""]
-    return [str(int(cell)) if isinstance(cell, bool) else cell if isinstance(cell, str) else repr(cell)]
+        return ""
+    return str(cell).lower() if isinstance(cell, bool) else str(cell)
