@@ -146,7 +146,8 @@ def coco_annotations(sent: Predictions) -> bytes:
     """
     words = (*sent.meta.vocabularies[KIND], UNNAMED)
     number = {word: place for place, word in enumerate(words, 1)}
-    images, annotations = [], []
+    images: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
     for row, held in _by_picture(sent):
         image = {"id": row["task"], "file_name": row["picture"]}
         images.append({**image, **{name: row[f"{name}_px"] for name in ("width", "height")}})
