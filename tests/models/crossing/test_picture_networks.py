@@ -14,12 +14,14 @@ from roadaware.errors import UsageError
 from roadaware.models import create
 from roadaware.models.crossing.entries.clips import C3DConfig, ConvLSTMConfig, I3DConfig, TwoStreamConfig
 from roadaware.models.crossing.entries.pixels import Pixels
+from roadaware.models.crossing.entries.recurrent import RecurrentConfig
 from roadaware.models.crossing.entries.stills import ResNet50Config, VGG16Config
 from roadaware.models.crossing.networks.c3d import C3DFeatures, C3DNet
 from roadaware.models.crossing.networks.convlstm import ConvLSTM2d
 from roadaware.models.crossing.networks.flow import lucas_kanade
 from roadaware.models.crossing.networks.i3d import I3DNet, I3DTrunk, average, bordered
 from roadaware.models.crossing.networks.pictures import Normalise
+from roadaware.models.crossing.networks.recurrent import SFGRU
 from roadaware.models.crossing.networks.resnet import ResNet50Trunk
 from roadaware.models.crossing.networks.two_stream import TwoStreamNet, stacked
 from roadaware.models.crossing.networks.vgg import VGG16Trunk
@@ -287,3 +289,42 @@ def test_the_small_size_works_on_eight_crops_of_64_pixels_with_far_fewer_numbers
         whole = create(name, shapes={"crop:context@224": (16, 224, 224, 3)})
         assert small({"crop:context@64": torch.zeros(2, 8, 3, 64, 64)})["label"].shape == (2, 1)
     assert count(small) < count(whole) / 10
+
+
+def small_tower(*, settled: bool = False) -> SFGRU:
+    """SFGRU on dark crops and boxes."""
+    torch.manual_seed(0)
+    config = RecurrentConfig(width=8, filters=(4, 4, 8, 8, 8), settled=settled)
+    return cast(
+        SFGRU, create("sfgru", config=config, shapes={"crop:box@32": (3, 32, 32, 3), "boxes": (3, 4)})
+    )
+
+
+def dark(crops: int) -> dict[str, Tensor]:
+    drawn = torch.Generator().manual_seed(1)
+    pictures = 0.1 + 0.05 * torch.rand(crops, 3, 3, 32, 32, generator=drawn)
+    return {"crop:box@32": pictures, "boxes": torch.zeros(crops, 3, 4)}
+
+
+def test_a_settled_trunk_begins_with_channels_of_mean_0_and_deviation_1() -> None:
+    network, given = small_tower(settled=True), dark(24)
+    plain = [each.clone() for each in network.parameters()]
+    network.settle(lambda: given)
+    assert any(not torch.equal(a, b) for a, b in zip(plain, network.parameters(), strict=True))
+    seen: list[Tensor] = []
+    for layer in network.reader.trunk.modules():
+        if isinstance(layer, nn.Conv2d):
+            layer.register_forward_hook(lambda _, __, out: seen.append(out))
+    with torch.no_grad():
+        network.reader.trunk(network.reader.normalise(given["crop:box@32"][:, -1]))
+    assert len(seen) == 13
+    for out in seen:
+        assert out.mean((0, 2, 3)).abs().max() < 1e-3
+        assert (out.std((0, 2, 3)) - 1).abs().max() < 1e-2
+
+
+def test_only_what_asks_for_it_is_settled() -> None:
+    network = small_tower()
+    plain = [each.clone() for each in network.parameters()]
+    network.settle(lambda: pytest.fail("nobody asked for crops"))
+    assert all(torch.equal(a, b) for a, b in zip(plain, network.parameters(), strict=True))

@@ -127,6 +127,8 @@ class Fitter:
             Heads.of(network, train.ahead, recipe) if network.tasks and train.ahead is not None else None
         )
         self.drawn = Drawn(train, recipe.batch, seed)
+        if not recipe.network.weights:
+            network.settle(lambda: next(iter(self.drawn.epoch(0, 0)))[1])
         self.steps = max(1, round(recipe.schedule.epochs * self.drawn.steps))
         self.optimizer = optimizer_of(network, recipe.schedule)
         self.average = Average(network.state_dict(), recipe.schedule.ema) if recipe.schedule.ema else None

@@ -20,12 +20,15 @@ class RecurrentConfig:
         filters: channels of VGG16's five stages, through which crops are seen.
         pixels: which numbers their colours become; see `Pixels`.
         swapped: whether blue is taken for red, as the benchmark's pictures were.
+        settled: whether VGG16, without weights to begin with, begins with channels of mean 0 and deviation 1
+            on the first crops that it learns from; as it is drawn, its features can shut the gates for good.
     """
 
     width: int = 256
     filters: tuple[int, ...] = (64, 128, 256, 512, 512)
     pixels: Pixels = "imagenet"
     swapped: bool = False
+    settled: bool = False
 
     @classmethod
     def reference(cls) -> Self:

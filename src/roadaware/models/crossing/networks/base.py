@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -82,6 +82,13 @@ class CrossingNet(nn.Module):
 
     def begin(self) -> None:
         """Change the first weights of the last layer; nothing unless a network has its own."""
+
+    def settle(self, some: Callable[[], Mapping[str, Tensor]]) -> None:
+        """Fit first weights to what will come in; nothing unless the config asks for it.
+
+        Args:
+            some: gives a batch of inputs as `forward` takes them.
+        """
 
     @abstractmethod
     def look(self, x: dict[str, Tensor]) -> Looked:

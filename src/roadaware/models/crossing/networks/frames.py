@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import torch
 from torch import Tensor, nn
 
 from roadaware.errors import UsageError
 from roadaware.models.crossing.entries.pixels import Pixels
 from roadaware.models.crossing.inputs import named
 from roadaware.models.crossing.networks.base import Shapes
-from roadaware.models.crossing.networks.pictures import Normalise
+from roadaware.models.crossing.networks.pictures import Normalise, settled
 from roadaware.models.crossing.networks.vgg import VGG16Trunk
 
 
@@ -51,6 +52,12 @@ class FrameReader(nn.Module):
     def forward(self, x: dict[str, Tensor]) -> list[Tensor]:
         """The sequences, in the order of the shapes."""
         return [self._seen(x[name]) if name in self._crops else x[name] for name in self.widths]
+
+    def settle(self, x: Mapping[str, Tensor]) -> None:
+        """Let VGG16 begin with channels of mean 0 and deviation 1 on some crops; see `settled`."""
+        if self._crops:
+            with torch.no_grad():
+                settled(self.trunk, self.normalise(torch.cat([x[name][:, -1] for name in self._crops])))
 
     def _seen(self, pictures: Tensor) -> Tensor:
         """(B, T, width) of pictures (B, T, 3, H, W)."""

@@ -75,6 +75,37 @@ def _rule(pixels: Pixels) -> tuple[Tensor, Tensor, list[int]]:
     raise UsageError(f"pixels are imagenet, keras, signed or bytes, not '{pixels}'")
 
 
+@torch.no_grad()
+def settled(trunk: nn.Module, pictures: Tensor) -> None:
+    """Scale and shift first weights so that each channel of each convolution has mean 0 and deviation 1.
+
+    Gates behind a trunk stay shut for good where its features are large and all alike, as those of dark
+    pictures are in a deep stack of ReLUs.
+
+    Args:
+        trunk: convolutions, one after another.
+        pictures: (B, C, H, W) as the trunk takes them.
+
+    Source: Krähenbühl et al., "Data-dependent initializations of convolutional neural networks", ICLR 2016.
+    """
+
+    def settle(layer: nn.Module, _: tuple[Tensor, ...], found: Tensor) -> Tensor:
+        convolution = cast(nn.Conv2d, layer)
+        mean, spread = found.mean((0, 2, 3)), found.std((0, 2, 3)).clamp_min(1e-6)
+        convolution.weight /= spread[:, None, None, None]
+        bias = cast(Tensor, convolution.bias)
+        bias.copy_((bias - mean) / spread)
+        return (found - mean[:, None, None]) / spread[:, None, None]
+
+    layers = [layer for layer in trunk.modules() if isinstance(layer, nn.Conv2d)]
+    hooks = [layer.register_forward_hook(settle) for layer in layers]
+    try:
+        trunk(pictures)
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
 def relu_start(module: nn.Module) -> None:
     """Draw weights so that deep stacks of ReLUs neither fade nor grow: He et al., ICCV 2015, Equation 10."""
     for layer in module.modules():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 import torch
@@ -36,6 +37,11 @@ class _Recurrent(CrossingNet):
     def joined(self, inputs: list[Tensor]) -> Tensor:
         """(B, width) of sequences (B, T, d)."""
         raise NotImplementedError
+
+    def settle(self, some: Callable[[], Mapping[str, Tensor]]) -> None:
+        """Settle VGG16 on some crops, if the config says so."""
+        if self.config.settled and self.pictures:
+            self.reader.settle(some())
 
     def look(self, x: dict[str, Tensor]) -> Looked:
         """The last state."""
