@@ -14,11 +14,25 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+from corner_study_tables import (
+    BOUND,
+    STEPS,
+    Town,
+    fault_lines,
+    group_lines,
+    groups_of,
+    kind_lines,
+    knob_lines,
+    knobs_of,
+    loss_lines,
+    rows_table,
+    together,
+)
 
 PAGE = Path(__file__).with_suffix(".md")
 IMAGES = PAGE.parent / "images"
@@ -26,44 +40,15 @@ BEGIN, END = "<!-- of the runs: begin -->", "<!-- of the runs: end -->"
 TOWNS = ("city-a", "city-b")
 BASES = ("reference", "default")
 EPS_M = (0.5, 1.0)
-DRAWS, PART, SHOWN = 1000, 50, 6
-STEPS = ("geometry alone", "background removed", "common objects suppressed", "both")
-BOUND = "both, without faults"
-PAIRS = (
-    ("default: both", "reference: both"),
-    ("default: geometry alone", "reference: geometry alone"),
-    ("default: geometry alone", "DBSCAN 0.5 m: geometry alone"),
-    ("default: both", "DBSCAN 0.5 m: both"),
-    ("default: both", "DBSCAN 1 m: both"),
-    ("default: both", "random boxes"),
-    ("default: both", "default: geometry alone"),
-    (f"default: {BOUND}", "default: both"),
-)
-"""Rows that are compared on the same draws of scenes."""
-METRICS = {"AP": "ap", "AR": "ar", "AR50": "ar50", "AR30": "ar30"}
-
-
-@dataclass
-class Town:
-    """What was found in one town, or in both.
-
-    Args:
-        states: row to what it meets of the corner cases.
-        proposals: row to how many it has.
-        pictures: how many there are.
-        cells: of the grid, with the place of each among `knobs`.
-        knobs: what each variant of the grid meets.
-        grid: proposals of the variants.
-        lost: run to what became of each object.
-    """
-
-    states: dict[str, Any]
-    proposals: dict[str, int]
-    pictures: int
-    cells: Any
-    knobs: list[Any]
-    grid: Any
-    lost: dict[str, pl.DataFrame] = field(default_factory=dict)
+PART, SHOWN, FAULTY = 50, 6, 30
+FAULTS = {
+    "none": (0.0, 0.0, 0.0),
+    "edges move by 5 px": (5.0, 0.0, 0.0),
+    "10 % are missed": (0.0, 0.1, 0.0),
+    "10 % have a wrong class": (0.0, 0.0, 0.1),
+    "all three": (5.0, 0.1, 0.1),
+}
+"""Fields of the model of errors, for the first `FAULTY` scenes of each town."""
 
 
 def town(root: Path, out: Path) -> Town:
@@ -99,7 +84,9 @@ def town(root: Path, out: Path) -> Town:
                 counts[f"{base}: {row.value}"] = grid.counts[place]
         states[f"{base}: {BOUND}"], counts[f"{base}: {BOUND}"] = state, count
     lost = lost_objects(erring, out / "losses.parquet")
-    return Town(states, counts, grid.pictures, (rows, places), knobs, grid, lost)
+    faults = faulty(erring, out / "faults")
+    kinds = spurious(erring, out / "spurious.json")
+    return Town(states, counts, grid.pictures, (rows, places), knobs, grid, lost, faults, kinds)
 
 
 def dbscan(order: Any, folder: Path) -> dict[str, Any]:
@@ -132,6 +119,41 @@ def dbscan(order: Any, folder: Path) -> dict[str, Any]:
     return {name: open_predictions(folder / str(number)) for number, name in enumerate(names.values())}
 
 
+def faulty(order: Any, folder: Path) -> dict[str, Any]:
+    """What the default meets in some scenes when masks and detections have single faults.
+
+    Args:
+        order: set, masks and detections.
+        folder: where the proposals are kept.
+    """
+    from roadaware.corner_cases.claims import claimed, rows_of
+    from roadaware.corner_cases.copg import geometry_of, propose
+    from roadaware.corner_cases.degrading import ErrorModel
+    from roadaware.corner_cases.running import captures, held_by
+    from roadaware.corner_cases.truth import erring_objects, erring_semantics
+    from roadaware.protocols.copg_scores import states_of
+    from roadaware.scenes.store import open_predictions, save
+
+    videos = tuple(sorted(held_by(order).scenes.videos["video"])[:FAULTY])
+    some = replace(order, videos=videos, semantics=None, detections=None)
+    root, scenes = Path(order.root), held_by(some).scenes
+    if not folder.exists():
+        found: dict[str, list[pl.DataFrame]] = {name: [] for name in FAULTS}
+        for moment, opened in captures(some):
+            capture, at = opened(), (moment.video, moment.frame)
+            geometry = geometry_of(capture)
+            for name, (edge_px, missed, wrong) in FAULTS.items():
+                model = ErrorModel(edge_px, missed, wrong)
+                semantics = erring_semantics(scenes, root, *at, model)
+                common = erring_objects(scenes, *at, model)
+                seen = replace(capture, semantics=semantics, common=common)
+                found[name].append(rows_of(propose(seen, geometry=geometry), *at))
+        for number, rows in enumerate(found.values()):
+            save(claimed(rows), folder / str(number))
+    claims = [open_predictions(folder / str(number)) for number in range(len(FAULTS))]
+    return dict(zip(FAULTS, states_of(claims, scenes), strict=True))
+
+
 def lost_objects(order: Any, path: Path) -> dict[str, pl.DataFrame]:
     """What became of every corner case, by configuration and kind of input.
 
@@ -148,8 +170,14 @@ def lost_objects(order: Any, path: Path) -> dict[str, pl.DataFrame]:
 
 
 def _lost(order: Any, given: str) -> Iterator[dict[str, Any]]:
-    """Rows of every corner case under each configuration, with one kind of input."""
+    """Rows of every corner case under each configuration, with one kind of input; without faults of DBSCAN, too.
+
+    The limits that losses ask for are those of both configurations.
+    """
     from roadaware.analysis.corner_losses import losses
+    from roadaware.corner_cases.config import CopgConfig
+    from roadaware.corner_cases.copg import propose
+    from roadaware.corner_cases.dbscan import dbscan_geometry
     from roadaware.corner_cases.reuse import Bench, Variant
     from roadaware.corner_cases.running import captures, held_by
     from roadaware.protocols.copg_grid import BASES as CONFIGS
@@ -165,128 +193,60 @@ def _lost(order: Any, given: str) -> Iterator[dict[str, Any]]:
         held = every.filter((pl.col("video") == moment.video) & (pl.col("frame") == moment.frame))
         held = held.filter("corner_case")
         boxes = held.select(CORNERS).to_numpy().astype(float).reshape(-1, 4)
-        for base, variant, found in zip(BASES, bench.variants, bench.propose(opened()), strict=True):
-            told = losses(found, boxes, held["instance"].to_list(), sweep.instance, variant.config)
+        capture = opened()
+        runs = {f"{base}, {given}": each for base, each in zip(BASES, bench.propose(capture), strict=True)}
+        if given == "truth":
+            wide = dbscan_geometry(capture, CopgConfig(), eps_m=EPS_M[-1])
+            runs[f"DBSCAN {EPS_M[-1]:g} m, {given}"] = propose(capture, CopgConfig(), wide)
+        for name, found in runs.items():
+            told = losses(found, boxes, held["instance"].to_list(), sweep.instance, CopgConfig())
             for row, loss in zip(held.iter_rows(named=True), told, strict=True):
                 kept = {key: row[key] for key in ("video", "frame", "distance_m", "visible_share", *CORNERS)}
                 kept["kind"] = row["name"].rpartition("-")[0]
                 kept["returns"] = int((sweep.instance == row["instance"]).sum())
-                yield {"run": f"{base}, {given}", "loss": loss, **kept}
+                yield {"run": name, "loss": loss, **kept}
 
 
-def together(towns: Mapping[str, Town]) -> Town:
-    """Both towns as one set."""
-    from roadaware.protocols.copg_scores import renamed
+def spurious(order: Any, path: Path) -> Counter[str]:
+    """What the final proposals of the default are, with inputs without faults, in some scenes.
 
-    (first, one), (second, other) = towns.items()
+    Args:
+        order: set, masks and detections.
+        path: where it is kept.
+    """
+    import numpy as np
 
-    def joined(a: Any, b: Any) -> Any:
-        return renamed(a, f"{first}/").merge(renamed(b, f"{second}/"))
+    from roadaware.analysis.corner_losses import MET_FROM
+    from roadaware.corner_cases.running import held_by, proposed
+    from roadaware.corner_cases.truth import NAMES
+    from roadaware.geometry.boxes import iou
+    from roadaware.scenes.schema import CORNERS
+    from roadaware.scenes.sensors import open_sweep
 
-    grid = replace(
-        one.grid,
-        counts=tuple(a + b for a, b in zip(one.grid.counts, other.grid.counts, strict=True)),
-        with_one=tuple(a + b for a, b in zip(one.grid.with_one, other.grid.with_one, strict=True)),
-        pictures=one.pictures + other.pictures,
-    )
-    return Town(
-        {name: joined(one.states[name], other.states[name]) for name in one.states},
-        {name: count + other.proposals[name] for name, count in one.proposals.items()},
-        grid.pictures,
-        one.cells,
-        [joined(a, b) for a, b in zip(one.knobs, other.knobs, strict=True)],
-        grid,
-        {name: pl.concat([part, other.lost[name]]) for name, part in one.lost.items()},
-    )
-
-
-def rows_table(held: Town) -> tuple[str, dict[str, Any]]:
-    """Every answer with its numbers, as a table and as data."""
-    from roadaware.protocols.copg_scores import score_of
-
-    scores = {name: score_of(state, DRAWS) for name, state in held.states.items()}
-    lines = [f"| proposals | {' | '.join(METRICS)} | a picture |", "|---|---|---|---|---|---|"]
-    for name, score in scores.items():
-        cells = [_told(score.values[metric]) for metric in METRICS.values()]
-        lines.append(f"| {name} | {' | '.join(cells)} | {held.proposals[name] / held.pictures:.1f} |")
-    data = {name: {m: vars(value) for m, value in score.values.items()} for name, score in scores.items()}
-    pairs = {f"{a} over {b}": scores[a].over(scores[b]) for a, b in PAIRS}
-    told = [f"| | {' | '.join(METRICS)} |", "|---|---|---|---|---|"]
-    for name, gains in pairs.items():
-        told.append(f"| {name} | {' | '.join(_told(gains[m], '+') for m in METRICS.values())} |")
-    gains_data = {name: {m: vars(v) for m, v in gains.items()} for name, gains in pairs.items()}
-    return "\n".join(lines), {"rows": data, "gains": gains_data, "gains_table": "\n".join(told)}
-
-
-def knobs_of(held: Town) -> pl.DataFrame:
-    """The grid of both configurations, with intervals and printed values."""
-    from roadaware.analysis.copg_tables import knob_table
-    from roadaware.protocols.copg_scores import score_of
-
-    return knob_table(*held.cells, held.grid, [score_of(state, DRAWS) for state in held.knobs])
-
-
-def knob_lines(table: pl.DataFrame) -> str:
-    """The grid as the paper prints it: default and reference beside the printed rows."""
-    heads = ["knob", "value", "AP", "AR", "AR over *", "proposals", "pictures"]
-    heads += ["reference: AP", "AR", "proposals", "pictures", "printed: AP", "AR", "proposals", "scenes"]
-    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-    other = {(r["knob"], r["value"]): r for r in table.filter(config="reference").iter_rows(named=True)}
-    for row in table.filter(config="default").filter(pl.col("knob") != "inputs").iter_rows(named=True):
-        ref = other[row["knob"], row["value"]]
-        star = " *" if row["unchanged"] else ""
-        gain = "" if row["unchanged"] else _ends(row, "ar_gain", "+")
-        cells = [f"`{row['knob']}`", f"{row['value']}{star}", _ends(row, "ap"), _ends(row, "ar"), gain]
-        cells += [f"{row['proposals']:,}", f"{row['pictures']:,}", f"{ref['ap']:.3f}", f"{ref['ar']:.3f}"]
-        cells += [f"{ref['proposals']:,}", f"{ref['pictures']:,}"]
-        doubt = "?" if row["doubt"] else ""
-        cells += [f"{row['printed_ap']:.3f}", f"{row['printed_ar']:.3f}"]
-        cells += [f"{row['printed_proposals']:,}{doubt}", f"{row['printed_scenes']:,}"]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def loss_lines(lost: Mapping[str, pl.DataFrame]) -> str:
-    """How many objects each step lost, by run."""
-    from roadaware.analysis.corner_losses import LOSSES
-
-    lines = [f"| | {' | '.join(lost)} | what that means |", f"|{'---|' * (len(lost) + 2)}"]
-    for loss, meaning in LOSSES.items():
-        counts = [int((part["loss"] == loss).sum()) for part in lost.values()]
-        if any(counts):
-            shares = [f"{n:,} ({n / len(part):.1%})" for n, part in zip(counts, lost.values(), strict=True)]
-            lines.append(f"| {loss} | {' | '.join(shares)} | {meaning} |")
-    return "\n".join(lines)
-
-
-def group_lines(part: pl.DataFrame, groups: Sequence[tuple[str, pl.Series]]) -> str:
-    """What became of the objects of each group."""
-    from roadaware.analysis.corner_losses import LOSSES
-
-    known = [loss for loss in LOSSES if (part["loss"] == loss).any()]
-    lines = [f"| | objects | {' | '.join(known)} |", f"|{'---|' * (len(known) + 2)}"]
-    for name, mask in groups:
-        held = part.filter(mask)
-        counts = Counter(held["loss"].to_list())
-        shares = [f"{counts[loss] / max(len(held), 1):.0%}" for loss in known]
-        lines.append(f"| {name} | {len(held):,} | {' | '.join(shares)} |")
-    return "\n".join(lines)
-
-
-def groups_of(part: pl.DataFrame) -> list[tuple[str, pl.Series]]:
-    """By how far, how hidden, how many returns, and what."""
-    far, seen, returns = part["distance_m"], part["visible_share"], part["returns"]
-    found = [
-        ("up to 15 m", far <= 15),
-        ("15 to 30 m", (far > 15) & (far <= 30)),
-        ("30 to 50 m", (far > 30) & (far <= 50)),
-        ("beyond 50 m", far > 50),
-        ("less than half visible", seen < 0.5),
-        ("at least half visible", seen >= 0.5),
-        ("20 returns and more", returns >= 20),
-    ]
-    kinds = part["kind"].value_counts(sort=True)["kind"].to_list()
-    return [*found, *((f"{kind}", part["kind"] == kind) for kind in kinds)]
+    if path.exists():
+        return Counter(json.loads(path.read_text()))
+    videos = tuple(sorted(held_by(order).scenes.videos["video"])[:FAULTY])
+    asked = replace(order, semantics="truth", detections="truth", videos=videos)
+    told: Counter[str] = Counter()
+    for moment, _, found, scenes in proposed(asked):
+        sweep = open_sweep(scenes, Path(order.root), moment.scene, moment.frame)
+        held = scenes.boxes.filter((pl.col("video") == moment.video) & (pl.col("frame") == moment.frame))
+        held = held.join(scenes.tubes.select("tube", "instance"), on="tube", how="left")
+        corner = held.filter("corner_case")
+        fits = iou(corner.select(CORNERS).to_numpy().reshape(-1, 4), found.boxes.edges).max(0, initial=0.0)
+        for place in np.flatnonzero(found.final):
+            mine = found.geometry.clusters.of_return == found.boxes.cluster[place]
+            instance = int(np.bincount(sweep.instance[mine]).argmax())
+            if fits[place] >= MET_FROM:
+                told["a corner case"] += 1
+            elif instance in set(corner["instance"]):
+                told["a corner case, in a box that does not fit"] += 1
+            elif instance in set(held["instance"]):
+                told["a part of a common object that is annotated"] += 1
+            else:
+                told[f"{NAMES[np.bincount(sweep.semantic[mine]).argmax()]}, not annotated"] += 1
+    path.write_text(json.dumps(told))
+    return told
 
 
 def examples(made: Path, towns: Mapping[str, Town]) -> None:
@@ -310,12 +270,13 @@ def examples(made: Path, towns: Mapping[str, Town]) -> None:
     crops = []
     for loss in LOSSES:
         rows = lost.filter(pl.col("loss") == loss).unique(["video"], maintain_order=True)
-        if loss != "met" and len(rows) >= SHOWN:
-            wide = rows.sort(pl.col("x2_px") - pl.col("x1_px"), descending=True, maintain_order=True)
-            crops += [_crop(made / name, row, loss) for row in wide.head(SHOWN).iter_rows(named=True)]
+        wide = rows.sort(pl.col("x2_px") - pl.col("x1_px"), descending=True, maintain_order=True)
+        turns = wide.with_columns(turn=pl.int_range(pl.len()).over("kind")).sort("turn", maintain_order=True)
+        if loss != "met" and len(turns) >= SHOWN:
+            crops += [_crop(made / name, row, loss) for row in turns.head(SHOWN).iter_rows(named=True)]
     stream = io.BytesIO()
-    Image.fromarray(np.asarray(contact_sheet(crops, SHOWN))).save(stream, "PNG", optimize=True)
-    atomic_write(IMAGES / "corner_losses.png", stream.getvalue())
+    Image.fromarray(np.asarray(contact_sheet(crops, SHOWN))).save(stream, "JPEG", quality=88)
+    atomic_write(IMAGES / "corner_losses.jpg", stream.getvalue())
 
 
 def _crop(root: Path, row: Mapping[str, Any], loss: str) -> Any:
@@ -350,16 +311,6 @@ def _crop(root: Path, row: Mapping[str, Any], loss: str) -> Any:
     return np.asarray(crop)
 
 
-def _told(value: Any, sign: str = "") -> str:
-    if value.value is None:
-        return "–"
-    return f"{value.value:{sign}.3f} [{value.low:{sign}.3f}, {value.high:{sign}.3f}]"
-
-
-def _ends(row: Mapping[str, Any], name: str, sign: str = "") -> str:
-    return f"{row[name]:{sign}.3f} [{row[f'{name}_low']:{sign}.3f}, {row[f'{name}_high']:{sign}.3f}]"
-
-
 def write(towns: Mapping[str, Town], out: Path) -> None:
     """Put all tables into the page, the picture beside it, and the numbers into the folder."""
     from roadaware.reports.ablation import knobs_picture
@@ -376,8 +327,10 @@ def write(towns: Mapping[str, Town], out: Path) -> None:
     knobs = knobs_of(whole)
     usual = whole.lost["default, erring"]
     parts += ["### Knobs", "![](images/corner_knobs.png)", knob_lines(knobs)]
+    parts += [f"### What faults cost, {FAULTY} scenes of each town", fault_lines(whole.faults)]
+    parts += [f"### What is proposed, without faults, {FAULTY} scenes of each town", kind_lines(whole.kinds)]
     parts += ["### Which step lost which object", loss_lines(whole.lost)]
-    parts += ["![](images/corner_losses.png)"]
+    parts += ["![](images/corner_losses.jpg)"]
     parts += ["Of the default with erring inputs:", group_lines(usual, groups_of(usual))]
     atomic_write(IMAGES / "corner_knobs.png", knobs_picture(knobs).png())
     before, rest = PAGE.read_text("utf-8").split(BEGIN)
