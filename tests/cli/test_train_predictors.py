@@ -78,6 +78,10 @@ def recipe(roots: Path, tmp_path: Path) -> Path:
         (["samples.root={}/one-label"], 3, "samples of split 'train' have one label"),
         (["network.name=steady", "network.fields={{}}", "tasks.grid=1"], 2, "steady has no head for it"),
         (["network.fields={{wdth: 3}}"], 2, "no field wdth"),
+        (["network.fields={{width: abc}}"], 2, "network.fields.width is a whole number, not 'abc'"),
+        (["network.fields={{width: -4}}"], 2, "biped cannot be made with network.fields {'width': -4}: "),
+        (["samples.fields={{tte_frames: abc}}"], 2, "samples.fields.tte_frames holds 2 values, not 'abc'"),
+        (["schedule.epochs=abc"], 2, "schedule.epochs is a number, not 'abc'"),
     ],
 )
 def test_what_cannot_be_learnt_is_named_before_anything_is(

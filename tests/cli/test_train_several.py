@@ -17,6 +17,7 @@ from small_files import Command, Done
 from roadaware.cli import main, train_several
 from roadaware.config import digest
 from roadaware.scenes.store import save
+from roadaware.training.pedestrians import several
 from roadaware.training.pedestrians.results import RESULTS
 from roadaware.training.pedestrians.run import MODEL
 from roadaware.training.recipe_files import read_recipe
@@ -143,6 +144,23 @@ def test_models_on_hand_features_have_recipes_too(
     done = roadaware("train", recipes["trees"], "--out", tmp_path, "--set", "network.inputs=[boxes]")
     assert done.code == 1
     assert "its features are its own" in done.err
+
+
+def test_a_recipe_that_fails_as_nobody_foresaw_leaves_the_others(
+    roadaware: Command, recipes: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*given: object) -> None:
+        raise ZeroDivisionError("of a fit")
+
+    monkeypatch.setattr(several, "train", broken)
+    done = roadaware("train", recipes["steady"], recipes["trees"], "--out", tmp_path, "--json")
+    assert done.code == 1
+    assert done.data["failed"] == {"steady": ["ZeroDivisionError: of a fit"]}
+    assert [model["recipe"] for model in done.data["models"]] == ["trees"]
+    done = roadaware(
+        "train", recipes["trees"], "--out", tmp_path / "b", "--set", "network.fields.leaves=four"
+    )
+    assert "network.fields.leaves is a whole number, not 'four'" in done.err
 
 
 def test_recipes_that_are_the_same_or_of_detectors_are_refused(

@@ -6,10 +6,12 @@ import difflib
 import math
 import types
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from roadaware import config as configs
 from roadaware.errors import InputError, UsageError
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
 from roadaware.training.recipe import Recipe
@@ -83,6 +85,28 @@ def filled(kind: type[T], given: Given) -> T:
         UsageError: if a key is unknown or a value is of the wrong kind; each names where.
     """
     return _made(kind, given, "")
+
+
+def replaced(base: T, given: Given, where: str) -> T:
+    """A config some of whose fields are others, every value of which must fit its field.
+
+    Args:
+        base: a dataclass.
+        given: fields with values.
+        where: names them in messages, such as `network.fields`.
+
+    Raises:
+        UsageError: if a field is unknown, or the config cannot be made of such values; each names where.
+    """
+    hints = get_type_hints(type(base))
+    values = {
+        name: _value(hints[name], value, f"{where}.{name}") if name in hints else value
+        for name, value in given.items()
+    }
+    try:
+        return configs.from_dict(type(base), {**configs.to_dict(base), **values})
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{where} {dict(given)} cannot be: {error}") from error
 
 
 def pedestrian_recipe_of(given: Given) -> PedestrianRecipe:
@@ -170,10 +194,8 @@ def _plain(hint: type, value: Any, where: str) -> Any:
     if hint is str and isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     if hint is float and isinstance(value, str | int) and not isinstance(value, bool):
-        try:
+        with suppress(ValueError):
             value = float(value)  # YAML takes 1e-4 for a text
-        except ValueError:
-            value = None
     if type(value) is not hint or (isinstance(value, float) and not math.isfinite(value)):
         raise UsageError(f"{where} is {words[hint]}, not {value!r}")
     return value

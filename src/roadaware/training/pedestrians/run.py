@@ -36,6 +36,7 @@ from roadaware.training.pedestrians.heads import sizes_of
 from roadaware.training.pedestrians.progress import Keeper, StoppedFitError
 from roadaware.training.pedestrians.recipe import PedestrianRecipe, SamplesRecipe
 from roadaware.training.pedestrians.samples import Material, fold_of, material_of
+from roadaware.training.recipe_files import replaced
 from roadaware.training.stopping import Stop, stoppable
 
 Progress = Callable[[int, int, str], None]
@@ -159,13 +160,19 @@ def _seed(
         return None
     except UsageError:  # of the recipe, and so of every seed
         raise
-    except (RoadawareError, RuntimeError, MemoryError) as error:  # torch says RuntimeError to all sorts
-        why = str(error) if isinstance(error, RoadawareError) else f"{type(error).__name__}: {error}"
+    except Exception as error:  # whatever is wrong with one seed, the others are fitted
+        why = reason(error)
         _log.warning("seed %d failed: %s", seed, why)
+        _log.debug("seed %d", seed, exc_info=True)
         return why
     _save(recipe, material, network, fitted, seed, folder, folds[1].ahead)
     keeper.remove()
     return None
+
+
+def reason(error: Exception) -> str:
+    """Why something did not work, in words; another's error with its kind."""
+    return str(error) if isinstance(error, RoadawareError) else f"{type(error).__name__}: {error}"
 
 
 def judge(
@@ -301,12 +308,23 @@ def network_of(
         labels: how many there are.
         seed: of the weights.
         tasks: sizes of the heads beside the label, see `heads.sizes_of`.
+
+    Raises:
+        UsageError: if it cannot be made: a field that is unknown or impossible, another size or other inputs.
     """
     wanted, entry = recipe.network, entry_of(recipe.network.name)
     base = entry.config_class.small() if wanted.size == "small" else entry.config_class()
-    config = configs.from_dict(entry.config_class, {**configs.to_dict(base), **wanted.fields})
+    config = replaced(base, wanted.fields, "network.fields")
     torch.manual_seed(seed)
-    network: CrossingNet = create(wanted.name, config=config, shapes=shapes, labels=labels, tasks=tasks or {})
+    try:
+        network: CrossingNet = create(
+            wanted.name, config=config, shapes=shapes, labels=labels, tasks=tasks or {}
+        )
+    except (ValueError, TypeError, ArithmeticError, AssertionError, RuntimeError) as error:
+        if not wanted.fields:
+            raise  # the usual fields are not the user's fault
+        told = f"{wanted.name} cannot be made with network.fields {wanted.fields}"
+        raise UsageError(f"{told}: {reason(error)}") from error
     if wanted.weights:
         begin_with(network, wanted.name, Path(wanted.weights))
     return with_doubt(network, recipe.doubt)

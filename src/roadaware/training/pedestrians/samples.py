@@ -10,7 +10,6 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from roadaware import config as configs
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.readers import read
 from roadaware.scenes.sampling import protocol_named, sample
@@ -25,6 +24,7 @@ from roadaware.tasks.pedestrians import examples
 from roadaware.training.pedestrians.folds import Fold
 from roadaware.training.pedestrians.heads import horizon_of, taught
 from roadaware.training.pedestrians.recipe import PedestrianRecipe, SamplesRecipe, Task
+from roadaware.training.recipe_files import replaced
 
 THIRDS = 3
 """Classes that intention is cut into."""
@@ -62,12 +62,12 @@ def material_of(samples: SamplesRecipe, task: Task) -> Material:
         task: what is asked.
 
     Raises:
-        UsageError: if the protocol is unknown, or asks for another task.
+        UsageError: if the protocol is unknown, cannot have such fields, or asks for another task.
         InputError: if the annotations cannot be read.
     """
     protocol = protocol_named(samples.protocol, samples.config)
     if samples.fields:
-        protocol = configs.from_dict(type(protocol), {**configs.to_dict(protocol), **samples.fields})
+        protocol = replaced(protocol, samples.fields, "samples.fields")
     if protocol.task != task:
         raise UsageError(f"{samples.protocol} asks for {protocol.task}, and the recipe for {task}")
     scenes = _opened(samples)

@@ -10,14 +10,14 @@ from pathlib import Path
 import polars as pl
 
 from roadaware.config import digest
-from roadaware.errors import RoadawareError, UsageError
+from roadaware.errors import UsageError
 from roadaware.metrics.pedestrians import SampleScores, state_of
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.pedestrians import split_samples
 from roadaware.training.pedestrians import results, tabular
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
-from roadaware.training.pedestrians.run import FACTS, Trained, judge, train
+from roadaware.training.pedestrians.run import FACTS, Trained, judge, reason, train
 from roadaware.training.pedestrians.samples import material_of
 
 _log = logging.getLogger("roadaware")
@@ -68,9 +68,11 @@ def run_several(
     for recipe, folder in zip(recipes, places, strict=True):
         try:
             yield run_one(recipe, folder, draws=draws, progress=progress(recipe))
-        except RoadawareError as error:
-            _log.warning("%s failed: %s", recipe.name, error)
-            yield Ran(recipe, folder, None, (str(error),))
+        except Exception as error:  # whatever is wrong with one recipe, the others are run
+            why = reason(error)
+            _log.warning("%s failed: %s", recipe.name, why)
+            _log.debug("%s", recipe.name, exc_info=True)
+            yield Ran(recipe, folder, None, (why,))
 
 
 def run_one(

@@ -17,6 +17,7 @@ from roadaware.tasks.pedestrians import fit, predict
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
 from roadaware.training.pedestrians.results import facts_of_fit
 from roadaware.training.pedestrians.run import FACTS, claim
+from roadaware.training.recipe_files import replaced
 
 MODEL = "model.npz"
 
@@ -97,3 +98,5 @@ def _check(recipe: PedestrianRecipe) -> None:
     ):
         if not holds:
             raise UsageError(f"{recipe.network.name} cannot be fitted: {wanted}")
+    usual = model_class(recipe.network.name).create()
+    replaced(usual.config, recipe.network.fields, "network.fields")
