@@ -100,8 +100,7 @@ def predict(
 
         roadaware link runs/found/predictions --out runs/found/tubes
 
-        roadaware predict GROUNDING-DINO --texts "tyre,traffic cone,dog" --threshold 0.25 --videos KITTI \\
-            --out runs/novel
+        roadaware predict GROUNDING-DINO --texts "tyre,traffic cone" --videos KITTI --out runs/novel
     """
     from roadaware.cli.predict_videos import asked_videos
     from roadaware.tasks.prediction_runs import check_folder
@@ -111,8 +110,7 @@ def predict(
     check_folder(folder, overwrite=overwrite)
     output.check_folder(folder)
     with console.working("opening the detector"):
-        asked_for = split_texts(texts)
-        more: dict[str, Any] = {"objects": objects, "mean": mean, "batch": batch, "texts": asked_for}
+        more = {"objects": objects, "mean": mean, "batch": batch, "texts": split_texts(texts)}
         detector = _opened(weights, rule, clip, place_of(device, precision), more)
     with console.working("opening the videos"):
         asked = asked_videos(videos, reader, split, media, films)
@@ -120,8 +118,7 @@ def predict(
     run = _begun(folder, settings, detector, asked.scenes.meta if asked.scenes else None, overwrite)
     looked = _looked(run, detector, asked)
     run.finish(asked.order)
-    data = _data(folder, run, looked)
-    data["still_pictures"] = any(film.stills for film in asked.films)
+    data = _data(folder, run, looked, asked)
     failed = f"--strict: {len(run.failed)} videos were refused" if strict and run.failed else None
     return Outcome(_text(data, detector), data, failed)
 
@@ -279,7 +276,7 @@ def _stem(weights: Path) -> str:
     return kept.strip("-.")[:60] or "detector"
 
 
-def _data(folder: Path, run: PredictionRun, looked: int) -> dict[str, Any]:
+def _data(folder: Path, run: PredictionRun, looked: int, asked: Asked) -> dict[str, Any]:
     return {
         "folder": str(folder),
         "predictions": str(folder / "predictions"),
@@ -289,6 +286,7 @@ def _data(folder: Path, run: PredictionRun, looked: int) -> dict[str, Any]:
         "boxes": sum(part["boxes"] for part in run.done.values()),
         "missing": sum(part.get("missing", 0) for part in run.done.values()),
         "refused": dict(run.failed),
+        "still_pictures": any(film.stills for film in asked.films),
     }
 
 

@@ -84,19 +84,10 @@ def prelabel(
     labels, words = labels_and_words(texts)
     rule, templates = CropRule(margin), template or TEMPLATES
     claims = _opened(proposals)
-    with console.working("opening the pictures"):
-        found = _films(claims, videos, reader, media, films)
+    found = _films(claims, videos, reader, media, films)
     namer, weights = _namer(clip, words, templates, batch, place_of(device, precision))
-    settings = {
-        "proposals": _digest(proposals),
-        "clip": weights,
-        "labels": list(labels),
-        "words": list(words),
-        "templates": list(templates),
-        "top": top,
-        "margin": margin,
-        "precision": precision,
-    }
+    settings = {"proposals": _digest(proposals), "clip": weights, "labels": labels, "words": words}
+    settings |= {"templates": templates, "top": top, "margin": margin, "precision": precision}
     run = PrelabelRun(out, settings, claims, overwrite=overwrite)
     _named(run, namer, found, labels, rule, top)
     result, gone = run.finish(labels, settings)
@@ -163,7 +154,8 @@ def _films(
 
     from roadaware.cli.predict_videos import asked_videos
 
-    asked = asked_videos(videos, reader, None, media, pattern)
+    with console.working("opening the pictures"):
+        asked = asked_videos(videos, reader, None, media, pattern)
     wanted = claims.boxes["video"].cast(pl.String).unique(maintain_order=True).to_list()
     found = {film.video: film for film in asked.films}
     if wanted and not found.keys() & set(wanted):

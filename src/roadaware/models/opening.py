@@ -126,7 +126,7 @@ def _of_folder(
     from roadaware.models.open_vocabulary.opening import FAMILIES, open_zero_shot
     from roadaware.models.pretrained import family_of
 
-    family = family_of(folder)
+    family = family_of(folder) if (folder / _CONFIG).is_file() else ""
     if family in FAMILIES:
         if not texts:
             raise UsageError(
