@@ -44,6 +44,13 @@ def test_numbers_by_hand():
     assert all(value.low is None for value in scores[0].values.values())
 
 
+def test_no_proposal_at_all_finds_nothing():
+    values = score_of(states_of([claims(0)], truth())[0], 20).values
+    assert {name: (value.value, value.high) for name, value in values.items()} == dict.fromkeys(
+        values, (0, 0)
+    )
+
+
 def test_values_and_intervals_are_those_of_the_evaluator():
     state = states_of([claims(7)], truth())[0]
     mine = score_of(state, draws=200, seed=3)
