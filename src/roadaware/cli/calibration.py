@@ -22,7 +22,6 @@ from roadaware.cli.options import (
     TaskName,
     between,
 )
-from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,9 +80,7 @@ def calibration(
         roadaware calibration model.csv --samples samples.csv --json out.json
 
         roadaware calibration model.csv --samples samples.csv \\
-            --by weather -o runs/calibration
-
-        roadaware calibration model.csv --samples samples.csv --conformal 0.9
+            --by weather --conformal 0.9 -o runs/calibration
 
         roadaware calibration pf_action_jaad.csv --protocol jaad-action@iv2024 \\
             --data JAAD-JAAD_2.0.zip --config reference --by scale state
@@ -91,8 +88,6 @@ def calibration(
     from roadaware.cli.pedestrian_inputs import judged
 
     folders.check(folder, overwrite=overwrite)
-    if conformal is not None and not 0 < conformal < 1:
-        raise UsageError(f"--conformal is a share between 0 and 1, such as 0.9, not {conformal:g}")
     held, asked = judged(scores, samples, task, protocol, data, split, config, any_task=True)
     groupings = _groupings(held, samples, by or [], config)
     facts = {

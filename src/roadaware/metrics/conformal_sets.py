@@ -54,10 +54,10 @@ def promises(
 
     Source: Papadopoulos et al., ECML 2002; the rules are those of `statistics.conformal`.
     """
-    if not 0 < level < 1 or halvings < 1:
-        raise UsageError(
-            f"sets promise a share between 0 and 1, in 1 or more halvings; got {level}, {halvings}"
-        )
+    if not 0 < level < 1:
+        raise UsageError(f"conformal sets promise a share between 0 and 1, such as 0.9, not {level:g}")
+    if halvings < 1:
+        raise UsageError(f"pedestrians are halved once or more, not {halvings} times")
     people, owner = np.unique(state.pedestrian, return_inverse=True)
     if len(people) < 2:
         raise InputError(f"conformal sets need two pedestrians or more to be halved, found {len(people)}")
