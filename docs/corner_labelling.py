@@ -23,7 +23,7 @@ from roadaware.scenes.simulator import studio
 from roadaware.scenes.simulator.presets import config_of
 from roadaware.scenes.tables import Scenes
 
-SETS = {"with": (4, 71, 30), "without": (0, 72, 90)}
+SETS = {"with": (4, 71, 30), "without": (0, 72, 60)}
 """Things on the road in each scene, the seed, and how many scenes."""
 _COMMON = ("person", "rider", "car", "truck", "bus", "train", "motorcycle", "bicycle")
 WAYS = {
