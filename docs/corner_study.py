@@ -170,7 +170,7 @@ def lost_objects(order: Any, path: Path) -> dict[str, pl.DataFrame]:
 
 
 def _lost(order: Any, given: str) -> Iterator[dict[str, Any]]:
-    """Rows of every corner case under each configuration, with one kind of input; without faults of DBSCAN, too.
+    """Rows of every corner case under each configuration with one kind of input, without faults DBSCAN too.
 
     The limits that losses ask for are those of both configurations.
     """
