@@ -1,0 +1,156 @@
+"""Judge re-scored proposals on made-up scenes of two towns and print the tables of docs/corner_unknowns.md.
+
+    python docs/corner_unknowns.py unknowns
+
+The page holds the commands that make the folder. A part and a block may follow, such as `final city-b` or
+`initial apart`, to print one table alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.corner_cases.known_boxes import best, rows_by_picture
+from roadaware.metrics.corner_cases.config import CornerConfig
+from roadaware.metrics.corner_cases.evaluate import evaluate
+from roadaware.metrics.judged import drawn, values_of
+from roadaware.protocols.coda import separated, without_classes
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.readers import read
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.store import open_predictions
+from roadaware.scenes.tables import Scenes
+from roadaware.statistics.bootstrap import multiplicities
+from roadaware.statistics.ranking import Ranking
+
+Floats = npt.NDArray[np.float64]
+Drawn = Mapping[tuple[str, str | None], Floats]
+TOWNS = ("city-a", "city-b")
+PARTS = {"final": "all steps, erring masks and detections", "initial": "geometry alone"}
+METRICS = {"corner_ap": "AP", "corner_ar1": "AR1", "corner_ar10": "AR10"}
+DRAWS, MET = 1000, 0.5
+_CONFIG = CornerConfig(groups=("corner",), precision="always")
+
+
+def variants(boxes: pl.DataFrame) -> dict[str, Floats]:
+    """Name of a ranking to its (n,) scores.
+
+    Args:
+        boxes: re-scored by energy and by memory.
+    """
+    score, energy, memory = (
+        boxes[name].to_numpy().astype(np.float64)
+        for name in ("score_before", "unknown_energy", "unknown_memory")
+    )
+    return {
+        "plain score": score,
+        "plain x energy": score * energy,
+        "plain x memory": score * memory,
+        "plain x energy x memory": score * energy * memory,
+        "energy alone": energy,
+        "memory alone": memory,
+        "energy x memory": energy * memory,
+    }
+
+
+def judged(claims: Mapping[str, Predictions], truth: Mapping[str, Scenes], place: str) -> Any:
+    """The state of all towns together, ranked one way."""
+    whole: Any = None
+    for town, found in claims.items():
+        scores = pl.Series(variants(found.boxes)[place])
+        ranked = without_classes(found.with_tables(boxes=found.boxes.with_columns(score=scores)))
+        state = evaluate(ranked, truth[town], _CONFIG).state
+        named = state.items.with_columns(video=pl.lit(f"{town}/") + pl.col("video").cast(pl.String))
+        state = dataclasses.replace(state, items=named)
+        whole = state if whole is None else whole.merge(state)
+    return whole
+
+
+def table(claims: Mapping[str, Predictions], truth: Mapping[str, Scenes]) -> list[str]:
+    """Rows of how well each ranking does, with what it gains over the plain one on the same draws."""
+    heads = ["ranked by", *METRICS.values(), *(f"gain in {name}" for name in METRICS.values())]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    plain: tuple[dict[str, float | None], Drawn] | None = None
+    for name in variants(next(iter(claims.values())).boxes):
+        state = judged(claims, truth, name)
+        values, draws = values_of(state), drawn(state, DRAWS, 0)
+        plain = plain or (values, draws)
+        cells = [told(values[metric], draws[metric, None]) for metric in METRICS]
+        for metric in METRICS if name != "plain score" else ():
+            gain = (values[metric] or 0) - (plain[0][metric] or 0)
+            cells.append(told(gain, draws[metric, None] - plain[1][metric, None], sign="+"))
+        cells += [""] * (2 * len(METRICS) - len(cells))
+        lines.append(f"| {' | '.join([name, *cells])} |")
+    return lines
+
+
+def told(value: float | None, draws: Floats, sign: str = "") -> str:
+    """A value and its 95 % interval, as per cent."""
+    low, high = np.percentile(draws, [2.5, 97.5])
+    return " ".join([f"{100 * (value or 0):{sign}.1f}", f"[{100 * low:{sign}.1f}, {100 * high:{sign}.1f}]"])
+
+
+def kinds_of(claims: Predictions, scenes: Scenes) -> npt.NDArray[np.str_]:
+    """(n,) what each proposal lies on with an overlap of 0.5: a corner case, a common object, or nothing."""
+    true, corner = scenes.boxes.select(CORNERS).to_numpy(), scenes.boxes["corner_case"].to_numpy()
+    boxes, places = claims.boxes.select(CORNERS).to_numpy(), rows_by_picture(scenes.boxes)
+    found = np.full(len(boxes), "nothing", dtype="<U12")
+    for key, rows in rows_by_picture(claims.boxes).items():
+        if key in places:
+            which, overlap = best(boxes[rows], true[places[key]])
+            told_of = np.where(corner[places[key]][which], "corner case", "common")
+            found[rows] = np.where(overlap >= MET, told_of, "nothing")
+    return found
+
+
+def apart(claims: Mapping[str, Predictions], truth: Mapping[str, Scenes]) -> list[str]:
+    """Rows of the AUC of each score by itself: proposals on corner cases against the others."""
+    kinds = np.concatenate([kinds_of(found, truth[town]) for town, found in claims.items()])
+    scene = np.concatenate(
+        [town + "/" + found.boxes["video"].cast(pl.String).to_numpy() for town, found in claims.items()]
+    )
+    _, cluster = np.unique(scene.astype(str), return_inverse=True)
+    weights = np.concatenate(list(multiplicities(int(cluster.max()) + 1, DRAWS, 0, 64)))
+    counts = ", ".join(f"{int((kinds == kind).sum()):,} on {kind}" for kind in np.unique(kinds))
+    lines = [
+        f"Proposals: {counts}.",
+        "",
+        "| score | from those on nothing | from those on common objects |",
+        "|---|---|---|",
+    ]
+    parts = {town: variants(found.boxes) for town, found in claims.items()}
+    for name in ("plain score", "energy alone", "memory alone"):
+        values = np.concatenate([parts[town][name] for town in claims])
+        cells = []
+        for other in ("nothing", "common"):
+            rows = np.isin(kinds, ["corner case", other])
+            ranking = Ranking.of(kinds[rows] == "corner case", values[rows])
+            _, draws = ranking.areas(weights, cluster[rows])
+            _, whole = ranking.areas(np.ones((1, weights.shape[1]), dtype=np.int32), cluster[rows])
+            cells.append(told(float(whole[0]), draws[np.isfinite(draws)]))
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return lines
+
+
+def main(folder: Path, asked: Sequence[str]) -> None:
+    """Print all tables, or those of a part and a block."""
+    truth = {town: separated(read("simulator", folder / "test" / town, cache=False)) for town in TOWNS}
+    for part, words in PARTS.items():
+        claims = {town: open_predictions(folder / "rescored" / part / town) for town in TOWNS}
+        blocks = {"both": claims, **{town: {town: claims[town]} for town in TOWNS}, "apart": claims}
+        for name, chosen in blocks.items():
+            if set(asked) <= {part, name}:
+                lines = apart(chosen, truth) if name == "apart" else table(chosen, truth)
+                print("\n".join([f"\n### {words}: {name}\n", *lines]), flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])
