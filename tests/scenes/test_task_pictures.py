@@ -81,6 +81,13 @@ def test_what_cannot_be_served_or_is_not_what_the_table_says(root, tmp_path):
     (root / "stills" / "a.png").write_bytes(b"no picture")
     with pytest.raises(InputError, match="no PNG or JPEG"):
         task_pictures(_scenes(), root, [("a", 0)], tmp_path / "out")
+    (root / "film.mp4").write_bytes(b"no film")
+    told: list[tuple[str, int]] = []
+    places = [("film", 2), ("a", 0), ("b", 0)]
+    found = task_pictures(
+        _scenes(), root, places, tmp_path / "out", refused=lambda place, _: told.append(place)
+    )
+    assert (found["video"].to_list(), told) == (["b"], [("a", 0), ("film", 2)])
 
 
 def test_a_video_whose_name_leads_out_is_refused(root, tmp_path):

@@ -10,9 +10,11 @@ from cyclopts import Parameter
 from roadaware.cli import console, text
 from roadaware.cli.label_inputs import SENT, dataset, listed, pictures_of, proposals
 from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, Several, Switch
-from roadaware.errors import UsageError
+from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from roadaware.scenes.predictions import Predictions
     from roadaware.scenes.tables import Scenes
 
@@ -67,7 +69,6 @@ def export(
         roadaware label export proposals --videos KITTI --list runs/list --most 500 --served KITTI --out tasks
     """
     from roadaware.scenes.formats.proposal_tasks import sent_out
-    from roadaware.scenes.task_pictures import task_pictures
 
     if not as_:
         raise UsageError("--as names at least one of labelstudio, coco and parquet")
@@ -77,9 +78,9 @@ def export(
     claims = proposals(path)
     scenes, base = dataset(videos, root)
     places = _places(claims, scenes, pictures, all_pictures=all_pictures)[:most]
-    with console.progress("pictures") as shown:
-        frames = task_pictures(scenes, base, places, out, served=served, copy=copy, progress=shown)
+    frames, bad = _framed(scenes, base, places, out, served, copy=copy)
     sent, left_out = sent_out(claims, frames, classes or _coda(), kind=kind)
+    left_out |= bad
     written = _write(sent, out, as_)
     console.note(f"wrote {out}")
     return Outcome(_text(sent, out, written, left_out), _data(sent, out, written, left_out))
@@ -92,12 +93,13 @@ def _check(out: Path, *, overwrite: bool) -> None:
         UsageError: if the folder holds other things, or an earlier export that may not be replaced.
     """
     from roadaware.cli.output import check_folder
+    from roadaware.scenes.disk import is_temporary
     from roadaware.scenes.store import check_target
     from roadaware.scenes.task_pictures import FOLDER
 
     check_folder(out)
     ours = {SENT, FOLDER, TASKS, CONFIG, COCO, PARQUET}
-    held = {each.name for each in out.iterdir()} if out.is_dir() else set()
+    held = {each.name for each in out.iterdir() if is_temporary(each.name) is None} if out.is_dir() else set()
     if held - ours:
         told = ", ".join(sorted(held - ours)[:5])
         raise UsageError(f"{out} holds other things ({told}); name a new or empty folder with --out")
@@ -134,6 +136,31 @@ def _places(
     if not chosen:
         raise UsageError("no picture has a proposal; --all sends pictures without one, too")
     return chosen
+
+
+def _framed(
+    scenes: Scenes, base: Path, places: list[tuple[str, int]], out: Path, served: Path | None, *, copy: bool
+) -> tuple[pl.DataFrame, dict[str, int]]:
+    """The files of the pictures, and how many have none, by reason.
+
+    Raises:
+        InputError: if none can be read.
+    """
+    from roadaware.scenes.task_pictures import task_pictures
+
+    bad: dict[str, int] = {}
+
+    def refused(_: tuple[str, int], error: InputError) -> None:
+        what = f"pictures: {error.message}"
+        bad[what] = bad.get(what, 0) + 1
+
+    with console.progress("pictures") as shown:
+        frames = task_pictures(
+            scenes, base, places, out, served=served, copy=copy, refused=refused, progress=shown
+        )
+    if frames.is_empty():
+        raise InputError(f"none of {len(places)} pictures can be read; {next(iter(bad))}", where=str(base))
+    return frames, bad
 
 
 def _coda() -> tuple[str, ...]:
@@ -174,7 +201,7 @@ def _text(sent: Predictions, out: Path, written: list[str], left_out: dict[str, 
     lines = [
         f"{len(sent.frames):,} pictures with {len(sent.boxes):,} proposals, {len(sent.labels):,} of them "
         f"with a class, {len(words)} classes to choose from",
-        *(f"left out: {count:,} {what}" for what, count in left_out.items()),
+        *(f"left out: {count:,} {text.cell(what)}" for what, count in left_out.items()),
         *(f"  {shown}/{name}" for name in written),
     ]
     if TASKS in written:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +41,7 @@ def task_pictures(
     *,
     served: Path | None = None,
     copy: bool = False,
+    refused: Callable[[Place, InputError], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> pl.DataFrame:
     """A file for each picture: video, frame, `picture` (its path below `served`) and its real size in pixels.
@@ -56,70 +56,83 @@ def task_pictures(
         folder: where frames of films go.
         served: the folder that the labelling tool serves; `folder` where all pictures lie in it, else `root`.
         copy: whether stills are copied into `folder/pictures`, too.
+        refused: told of each picture that cannot be read, and why, which is then left out; without it the
+            first is an error.
         progress: told how many pictures are done, of how many.
 
     Raises:
         UsageError: if a picture does not lie below `served`, or there is no such video or frame.
         InputError: if a picture cannot be read, is not as large as the table says, or is of a video whose
-            name leads out of a folder.
+            name leads out of a folder, and nobody is told.
         DiskError: if the disk refuses.
     """
-    stills = _stills(scenes)
+    stills, known = _stills(scenes), _sizes(scenes)
     own = copy or not any(stills.get(place) for place in places)
     base = Path(os.path.realpath(served or (folder if own else root)))
-    known = _sizes(scenes)
     found: dict[Place, tuple[str, int, int]] = {}
     ordered = sorted(set(places))
-    for done, (place, path, size) in enumerate(_files(scenes, root, ordered, stills, folder, copy=copy), 1):
-        if known.get(place[0]) not in (None, size):
-            width, height = known[place[0]] or (0, 0)
-            message = f"the picture is {size[0]}x{size[1]}, the table says {width}x{height}"
-            raise InputError(message, where=f"{shown(place[0])}, frame {place[1]}")
-        found[place] = (_below(path, base), *size)
-        if progress is not None:
-            progress(done, len(ordered))
-    return pl.DataFrame([(*place, *found[place]) for place in places], schema=_SCHEMA, orient="row")
+    with _Films(scenes, root) as films:
+        for done, place in enumerate(ordered, 1):
+            try:
+                path = _file(films, place, stills.get(place), folder, copy=copy)
+                size = _checked_size(path, place, known.get(place[0]))
+            except InputError as error:
+                if refused is None:
+                    raise
+                refused(place, error)
+            else:
+                found[place] = (_below(path, base), *size)
+            if progress is not None:
+                progress(done, len(ordered))
+    rows = [(*place, *found[place]) for place in places if place in found]
+    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
 
-def _files(
-    scenes: Scenes,
-    root: Path,
-    places: Sequence[Place],
-    stills: dict[Place, str],
-    folder: Path,
-    *,
-    copy: bool,
-) -> Iterator[tuple[Place, Path, tuple[int, int]]]:
-    """Each picture with its file and size, video by video."""
-    for video, group in groupby(places, key=lambda place: place[0]):
-        if leads_out(video):
-            raise InputError(f"the video '{shown(video)}' is no name for a folder")
-        frames = [frame for _, frame in group]
-        films = [frame for frame in frames if not stills.get((video, frame))]
-        for frame in frames:
-            name = stills.get((video, frame))
-            if name:
-                path = confine(Path(os.path.realpath(root)), name)
-                size = _size(path)
-                yield (video, frame), _copied(path, folder, video, frame) if copy else path, size
-        if films:
-            yield from _of_film(scenes, root, video, films, folder)
+class _Films:
+    """The films of a set, one of them open at a time."""
+
+    def __init__(self, scenes: Scenes, root: Path) -> None:
+        self.scenes, self.root = scenes, root
+        self._video: str | None = None
+        self._reader: VideoReader | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._reader is not None:
+            self._reader.close()
+
+    def frame(self, video: str, frame: int) -> npt.NDArray[np.uint8]:
+        """(H, W, 3) of one frame."""
+        if self._reader is None or self._video != video:
+            self.__exit__()
+            self._reader = None
+            self._reader, self._video = VideoReader(video_path(self.scenes, self.root, video)), video
+        return self._reader.frame(frame)
 
 
-def _of_film(
-    scenes: Scenes, root: Path, video: str, frames: Sequence[int], folder: Path
-) -> Iterator[tuple[Place, Path, tuple[int, int]]]:
-    reader: VideoReader | None = None
-    try:
-        for frame in frames:
-            path = folder / FOLDER / video / f"{frame:06d}.jpg"
-            if not path.is_file():
-                reader = reader or VideoReader(video_path(scenes, root, video))
-                _put(path, _jpeg(reader.frame(frame)))
-            yield (video, frame), Path(os.path.realpath(path)), _size(path)
-    finally:
-        if reader is not None:
-            reader.close()
+def _file(films: _Films, place: Place, still: str | None, folder: Path, *, copy: bool) -> Path:
+    """The file of one picture, written if need be."""
+    video, frame = place
+    if leads_out(video):
+        raise InputError(f"the video '{shown(video)}' is no name for a folder")
+    if still:
+        path = confine(Path(os.path.realpath(films.root)), still)
+        return _copied(path, folder, video, frame) if copy else path
+    path = folder / FOLDER / video / f"{frame:06d}.jpg"
+    if not path.is_file():
+        _put(path, _jpeg(films.frame(video, frame)))
+    return Path(os.path.realpath(path))
+
+
+def _checked_size(path: Path, place: Place, known: tuple[int, int] | None) -> tuple[int, int]:
+    size = _size(path)
+    if known is not None and known != size:
+        width, height = known
+        message = f"the picture is {size[0]}x{size[1]}, the table says {width}x{height}"
+        raise InputError(message, where=f"{shown(place[0])}, frame {place[1]}")
+    return size
 
 
 def _copied(path: Path, folder: Path, video: str, frame: int) -> Path:
