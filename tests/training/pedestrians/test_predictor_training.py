@@ -19,6 +19,7 @@ from roadaware.models.crossing.predictor import Predictor, is_predictor
 from roadaware.models.doubt.config import DoubtConfig
 from roadaware.scenes.sampling import Iv2024, sample
 from roadaware.scenes.store import save
+from roadaware.training.pedestrians import claiming
 from roadaware.training.pedestrians import run as runs
 from roadaware.training.pedestrians.choosing import worth
 from roadaware.training.pedestrians.fit import DivergedFitError, Fitter
@@ -289,9 +290,9 @@ def test_the_recipe_and_the_protocol_ask_the_same(tmp_path: Path):
 def test_a_recipe_that_was_written_before_a_field_was_known_is_the_same_recipe():
     said = configs.to_dict(RECIPE)
     del said["doubt"], said["samples"]["poses"], said["tasks"]
-    assert runs._same(json.dumps(said), RECIPE)
-    assert not runs._same(json.dumps(said), replace(RECIPE, doubt=DoubtConfig("last-flipout")))
-    assert not runs._same("no JSON", RECIPE)
+    assert claiming.same(json.dumps(said), RECIPE)
+    assert not claiming.same(json.dumps(said), replace(RECIPE, doubt=DoubtConfig("last-flipout")))
+    assert not claiming.same("no JSON", RECIPE)
 
 
 @pytest.mark.parametrize(

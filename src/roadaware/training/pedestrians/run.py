@@ -15,7 +15,7 @@ import torch
 
 from roadaware import __version__
 from roadaware import config as configs
-from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
+from roadaware.errors import InputError, RoadawareError, UsageError
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate
 from roadaware.metrics.result import MetricResult
 from roadaware.models import create, entry_of
@@ -30,18 +30,20 @@ from roadaware.tasks.futures import Futures, worth_ahead, worth_straight_on
 from roadaware.tasks.pedestrians import split_samples
 from roadaware.training.pedestrians.beginnings import begin_with
 from roadaware.training.pedestrians.choosing import worth
+from roadaware.training.pedestrians.claiming import claim, made, refuse_other
+from roadaware.training.pedestrians.data_digest import digest_of
 from roadaware.training.pedestrians.fit import Fitted, Fitter, Score
 from roadaware.training.pedestrians.folds import Fold
 from roadaware.training.pedestrians.heads import sizes_of
 from roadaware.training.pedestrians.progress import Keeper, StoppedFitError
-from roadaware.training.pedestrians.recipe import PedestrianRecipe, SamplesRecipe
+from roadaware.training.pedestrians.recipe import PedestrianRecipe
 from roadaware.training.pedestrians.samples import Material, fold_of, material_of
 from roadaware.training.recipe_files import replaced
 from roadaware.training.stopping import Stop, stoppable
 
 Progress = Callable[[int, int, str], None]
 _log = logging.getLogger("roadaware")
-MODEL, FACTS, RECIPE, LAST = "model.safetensors", "fit.json", "recipe.json", "last.ckpt"
+MODEL, FACTS, LAST = "model.safetensors", "fit.json", "last.ckpt"
 STRAIGHT_ON = "constant velocity"
 """The row of the rule beside the networks that tell where pedestrians go."""
 Worth = dict[str, float | None]
@@ -90,7 +92,9 @@ class Judged:
     ahead: dict[str, Worth] = field(default_factory=dict)
 
 
-def train(recipe: PedestrianRecipe, out: Path, progress: Progress | None = None) -> Trained:
+def train(
+    recipe: PedestrianRecipe, out: Path, progress: Progress | None = None, material: Material | None = None
+) -> Trained:
     """One predictor for each seed of a recipe, each in a folder of its own.
 
     A seed whose predictor stands in the folder is not fitted again; one that fails leaves the others. SIGINT
@@ -101,20 +105,23 @@ def train(recipe: PedestrianRecipe, out: Path, progress: Progress | None = None)
         recipe: everything.
         out: folder of the run.
         progress: told epochs done, of how many.
+        material: of the recipe, where it was read already.
 
     Raises:
-        UsageError: if the recipe cannot be run, or the folder holds a run of another recipe.
+        UsageError: if the recipe cannot be run, or the folder holds a run of another recipe or on other
+            samples.
         InputError: if the annotations cannot be read, lack an input, or show one label only.
         DiskError: if the folder cannot be written to.
         FailedSeedsError: if every seed failed.
     """
     if recipe.threads:
         torch.set_num_threads(recipe.threads)
-    claim(recipe, out)
-    material = material_of(recipe.samples, recipe.task)
+    refuse_other(recipe, out)
+    material = material or material_of(recipe.samples, recipe.task)
     names = recipe.network.inputs or entry_of(recipe.network.name).reads
     train_fold, held_out = (fold_of(material, split, names, recipe) for split in ("train", "val"))
     _check(train_fold, held_out, recipe)
+    claim(recipe, out, digest_of(material, recipe.samples.poses))
     failed: dict[int, str] = {}
     with stoppable() as stop:
         for place, seed in enumerate(recipe.seeds):
@@ -152,7 +159,7 @@ def _seed(
     """Fit a seed and save its predictor, unless it is there; why it failed, or None."""
     if (folder / MODEL).exists():
         return None
-    _made(folder)
+    made(folder)
     keeper = Keeper(folder / LAST, stop)
     try:
         fitted, network = _fitted(recipe, material, *folds, seed, epochs, keeper)
@@ -241,44 +248,6 @@ def _check(train_fold: Fold, held_out: Fold, recipe: PedestrianRecipe) -> None:
             )
 
 
-def claim(recipe: PedestrianRecipe, out: Path) -> None:
-    """Write the recipe into an empty folder, or find the same one there."""
-    text = json.dumps(configs.to_dict(recipe), indent=2) + "\n"
-    path = out / RECIPE
-    _made(out)
-    if path.exists() and not _same(path.read_text(encoding="utf-8"), recipe):
-        raise UsageError(f"{out} holds a run of another recipe; name another folder with --out")
-    if not path.exists():
-        atomic_write(path, text.encode())
-
-
-def _same(text: str, recipe: PedestrianRecipe) -> bool:
-    """Whether a file says this recipe; a field that is younger than the file has its default."""
-    usual = configs.to_dict(PedestrianRecipe(samples=SamplesRecipe(root="any")))
-    try:
-        said = json.loads(text)
-    except ValueError:
-        return False
-    return isinstance(said, dict) and _whole(usual, said) == configs.to_dict(recipe)
-
-
-def _whole(usual: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
-    """What is said, and the usual value of what is not."""
-    parts = {
-        name: {**usual[name], **value}
-        for name, value in said.items()
-        if isinstance(value, dict) and isinstance(usual.get(name), dict)
-    }
-    return {**usual, **said, **parts}
-
-
-def _made(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DiskError(f"{folder} could not be made: {error.strerror or error}") from error
-
-
 def _fitted(
     recipe: PedestrianRecipe,
     material: Material,
@@ -359,8 +328,8 @@ def _save(
         folder / FACTS,
         (json.dumps({**facts, "cpu_s": round(fitted.cpu_s, 1), "curve": curve}, indent=2) + "\n").encode(),
     )
-    made = Predictor(network, recipe.network.name, recipe.task, material.labels, facts, doubt=recipe.doubt)
-    made.save(folder / MODEL)
+    done = Predictor(network, recipe.network.name, recipe.task, material.labels, facts, doubt=recipe.doubt)
+    done.save(folder / MODEL)
 
 
 class _Epochs:

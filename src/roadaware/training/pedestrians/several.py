@@ -10,15 +10,17 @@ from pathlib import Path
 import polars as pl
 
 from roadaware.config import digest
-from roadaware.errors import UsageError
+from roadaware.errors import InputError, UsageError
 from roadaware.metrics.pedestrians import SampleScores, state_of
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.pedestrians import split_samples
 from roadaware.training.pedestrians import results, tabular
+from roadaware.training.pedestrians.claiming import refuse_other_data
+from roadaware.training.pedestrians.data_digest import digest_of
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
 from roadaware.training.pedestrians.run import FACTS, Trained, judge, reason, train
-from roadaware.training.pedestrians.samples import material_of
+from roadaware.training.pedestrians.samples import Material, material_of
 
 _log = logging.getLogger("roadaware")
 
@@ -91,17 +93,26 @@ def run_one(
         progress: told epochs done, of how many.
 
     Raises:
+        UsageError: if the folder holds results on other samples than the recipe names now.
         RoadawareError: as `run.train` and `tabular.fitted`.
     """
     simple = tabular.is_tabular(recipe)
     held = results.kept(folder, recipe, recipe.seeds[:1] if simple else recipe.seeds)
+    try:
+        material = material_of(recipe.samples, recipe.task)
+    except InputError as error:
+        if held is None:
+            raise
+        _log.warning("%s: whether its samples are as they were cannot be told: %s", recipe.name, error)
+        return Ran(recipe, folder, held)
     if held is not None:
+        refuse_other_data(recipe, folder, digest_of(material, recipe.samples.poses))
         return Ran(recipe, folder, held)
     failed: tuple[str, ...] = ()
     if simple:
-        rows, said = _tabular(recipe, folder, draws)
+        rows, said = _tabular(recipe, material, folder, draws)
     else:
-        trained = train(recipe, folder, progress)
+        trained = train(recipe, folder, progress, material)
         rows, said = _network(trained, folder, draws)
         failed = tuple(f"seed {seed}: {why}" for seed, why in trained.failed.items())
     rows.write_parquet(folder / results.TABLE)
@@ -130,15 +141,16 @@ def _network(trained: Trained, folder: Path, draws: int) -> tuple[pl.DataFrame, 
     return rows, said.get(results.ENSEMBLE, next(iter(said.values())))
 
 
-def _tabular(recipe: PedestrianRecipe, folder: Path, draws: int) -> tuple[pl.DataFrame, SampleScores]:
-    cut = material_of(recipe.samples, recipe.task).cut
-    done = tabular.fitted(recipe, cut, folder)
+def _tabular(
+    recipe: PedestrianRecipe, material: Material, folder: Path, draws: int
+) -> tuple[pl.DataFrame, SampleScores]:
+    done = tabular.fitted(recipe, material, folder)
     name = f"seed {recipe.seeds[0]}"
     criterion = str(done.model.config.criterion)
     fits = {
         name: results.Fit(tabular.parameters_of(done.model), done.cpu_s, None, done.validation, criterion)
     }
-    said = _scores(done.predictions, split_samples(cut, "test"), recipe)
+    said = _scores(done.predictions, split_samples(material.cut, "test"), recipe)
     rows = results.table_of(recipe, tabular.inputs_of(done.model), {name: said}, fits, draws=draws)
     return rows, said
 

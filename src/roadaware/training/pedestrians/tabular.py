@@ -12,11 +12,13 @@ from roadaware.models import MODELS, model_class
 from roadaware.models.crossing.tabular import TabularModel
 from roadaware.scenes.disk import atomic_write
 from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
 from roadaware.tasks.pedestrians import fit, predict
+from roadaware.training.pedestrians.claiming import claim, refuse_other
+from roadaware.training.pedestrians.data_digest import digest_of
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
 from roadaware.training.pedestrians.results import facts_of_fit
-from roadaware.training.pedestrians.run import FACTS, claim
+from roadaware.training.pedestrians.run import FACTS
+from roadaware.training.pedestrians.samples import Material
 from roadaware.training.recipe_files import replaced
 
 MODEL = "model.npz"
@@ -55,7 +57,7 @@ def parameters_of(model: TabularModel) -> int:
     return sum(array.size for array in model.fitted.arrays.values()) or len(model.fitted.chosen)
 
 
-def fitted(recipe: PedestrianRecipe, cut: Scenes, folder: Path, split: str = "test") -> TabularFit:
+def fitted(recipe: PedestrianRecipe, material: Material, folder: Path, split: str = "test") -> TabularFit:
     """The model of a recipe, fitted unless it stands in the folder, and its answers.
 
     Of the recipe it reads task, samples, and the name and fields of the network. Its fit is the same for
@@ -63,26 +65,29 @@ def fitted(recipe: PedestrianRecipe, cut: Scenes, folder: Path, split: str = "te
 
     Args:
         recipe: names a model on hand features.
-        cut: the recipe's samples.
+        material: the recipe's samples.
         folder: of the run.
         split: what it is asked about.
 
     Raises:
         UsageError: if the recipe asks for what such a model does not do, the model does not answer the task,
-            or the folder holds a run of another recipe.
+            or the folder holds a run of another recipe or on other samples.
         InputError: if a split is empty, or train has one label only.
         DamagedError, DiskError: if the folder cannot be read or written to.
     """
     _check(recipe)
-    claim(recipe, folder)
+    refuse_other(recipe, folder)
+    cut, data = material.cut, digest_of(material, recipe.samples.poses)
     path = folder / f"seed-{recipe.seeds[0]}" / MODEL
     if path.exists():
+        claim(recipe, folder, data)
         model = model_class(recipe.network.name).open(path)
         cpu_s = facts_of_fit(path.with_name(FACTS)).get("cpu_s")
     else:
         started = time.process_time()
         model = fit(cut, recipe.task, recipe.network.name, **recipe.network.fields)
         cpu_s = time.process_time() - started
+        claim(recipe, folder, data)
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic_write(path.with_name(FACTS), (json.dumps({"cpu_s": cpu_s}) + "\n").encode())
         model.save(path)

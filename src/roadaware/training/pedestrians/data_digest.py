@@ -1,0 +1,95 @@
+"""A digest of the samples that a recipe names: what was annotated of them, and the files of poses."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from roadaware.errors import InputError
+
+if TYPE_CHECKING:
+    from roadaware.training.pedestrians.samples import Material
+
+_CHUNK = 1 << 20
+_WORDS = (pl.String, pl.Categorical, pl.Enum)
+
+
+def digest_of(material: Material, poses: str = "") -> str:
+    """Sixteen hexadecimal digits that change when a sample does, its tracks, or what is told of its videos.
+
+    Pedestrians and videos without a sample do not count. Films and masks are not read. How a column is held,
+    as text or as a dictionary, in 32 bits or in 64, makes no difference.
+
+    Args:
+        material: samples with their scenes.
+        poses: a file of poses, or a folder of them; empty for none.
+
+    Raises:
+        InputError: if the poses cannot be read.
+    """
+    found = hashlib.blake2b(digest_size=8)
+    samples, cut = pl.concat([material.cut.samples, material.train.samples]), material.cut
+    tubes = samples["tube"].drop_nulls().unique()
+    videos = cut.tubes.filter(pl.col("tube").is_in(tubes.to_list()))["video"].cast(pl.String).unique()
+    here = pl.col("video").cast(pl.String).is_in(videos.to_list())
+    walked = pl.col("tube").is_in(tubes.to_list())
+    for table in (
+        material.cut.samples,
+        material.train.samples,
+        cut.tubes.filter(walked),
+        cut.boxes.filter(walked),
+        cut.frames.filter(here),
+        cut.videos.filter(here),
+    ):
+        for name in sorted(table.columns):
+            found.update(f"\n{name} {len(table)}:".encode())
+            _add(found, table[name])
+    for path in _files(poses):
+        _add_file(found, path)
+    return found.hexdigest()
+
+
+def _add(found: Any, column: pl.Series) -> None:
+    """The values of a column, however they are held."""
+    kind = column.dtype
+    found.update(np.packbits(column.is_null().to_numpy()).tobytes())
+    if isinstance(kind, pl.Struct):
+        for part in column.struct.unnest().get_columns():
+            _add(found, part)
+    elif isinstance(kind, pl.List | pl.Array):
+        lists = column.drop_nulls().cast(pl.List(kind.inner))
+        _add(found, lists.list.len())
+        _add(found, lists.explode())
+    elif kind in _WORDS:
+        words = column.cast(pl.String)
+        names = words.drop_nulls().unique().sort()
+        found.update("\0".join(names.to_list()).encode())
+        _add(found, words.cast(pl.Enum(names)).to_physical())
+    elif kind.is_float():
+        values = column.cast(pl.Float64).fill_null(0.0).to_numpy()
+        found.update(np.where(np.isnan(values), np.nan, values).tobytes())
+    elif kind.is_integer() or kind.is_temporal() or kind == pl.Boolean:
+        found.update(column.to_physical().cast(pl.Int64).fill_null(0).to_numpy().tobytes())
+    else:
+        found.update(repr(column.to_list()).encode())
+
+
+def _files(poses: str) -> list[Path]:
+    path = Path(poses)
+    if not poses:
+        return []
+    return sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
+
+
+def _add_file(found: Any, path: Path) -> None:
+    found.update(f"\n{path.name}:".encode())
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                found.update(chunk)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", where=str(path)) from error
