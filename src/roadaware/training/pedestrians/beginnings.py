@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from roadaware import config as configs
-from roadaware.errors import UsageError
+from roadaware.errors import InputError, UsageError
 from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.predictor import Predictor, is_predictor
 from roadaware.models.crossing.published import load_image_weights
@@ -24,9 +24,13 @@ def begin_with(network: CrossingNet, name: str, path: Path) -> None:
 
     Raises:
         UsageError: if the weights are of another network, or of one with other inputs, sizes or labels.
-        InputError: if the file cannot be read.
+        InputError: if there is no such file, or it cannot be read.
         DamagedError: if it is not whole.
     """
+    if not path.is_file():
+        raise InputError(
+            "there is no such file", where=str(path), hint="network.weights names one, or nothing"
+        )
     if not is_predictor(path):
         load_image_weights(network, path)
         return
