@@ -12,6 +12,7 @@ from roadaware.scenes.demo import write_demo
 
 ROOT = Path(__file__).resolve().parents[1]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PLACEHOLDER = re.compile(r"^[ \t]*([A-Z][A-Z_]{7,})[ \t]*$", re.MULTILINE)
 ALL_PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
 PAGES = [page for page in ALL_PAGES if "```python" in page.read_text("utf-8")]
 
@@ -45,6 +46,16 @@ def _script(text: str) -> str:
 
 def _blocks(text: str) -> list[re.Match[str]]:
     return [found for found in FENCE.finditer(text) if found[1] == "python"]
+
+
+def test_no_page_promises_what_was_never_put_in() -> None:
+    """A word in capitals alone on a line holds the place of something, such as a table."""
+    left = {page.name: PLACEHOLDER.findall(page.read_text("utf-8")) for page in ALL_PAGES}
+    assert {name: found for name, found in left.items() if found} == {}
+    assert PLACEHOLDER.findall("so:\n\nBIGTABLE\n\n  THE_RESULTS  \nJAAD\nA BIGTABLE\n") == [
+        "BIGTABLE",
+        "THE_RESULTS",
+    ]
 
 
 def test_the_pages_with_python_are_found_and_no_block_is_overlooked() -> None:
