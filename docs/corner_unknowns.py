@@ -144,6 +144,8 @@ def main(folder: Path, asked: Sequence[str]) -> None:
     """Print all tables, or those of a part and a block."""
     truth = {town: separated(read("simulator", folder / "test" / town, cache=False)) for town in TOWNS}
     for part, words in PARTS.items():
+        if set(asked) & set(PARTS) and part not in asked:
+            continue
         claims = {town: open_predictions(folder / "rescored" / part / town) for town in TOWNS}
         blocks = {"both": claims, **{town: {town: claims[town]} for town in TOWNS}, "apart": claims}
         for name, chosen in blocks.items():
