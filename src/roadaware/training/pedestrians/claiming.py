@@ -74,8 +74,8 @@ def refuse_other_data(recipe: PedestrianRecipe, out: Path, data: str) -> None:
     if held != data:
         raise UsageError(
             f"{out} holds a run on other samples than {recipe.samples.root} gives now: annotations, poses or "
-            "the way they are read have changed since. Name another folder with --out to run on what is there "
-            f"now, or remove {out}"
+            "the way they are read have changed since. Name another folder with --out to run on what is "
+            f"there now, or remove {out}"
         )
 
 
