@@ -155,6 +155,28 @@ def test_pictures_that_are_gone_are_counted_and_tried_again(
     assert (strange.code, "holds other things" in strange.err) == (2, True)
 
 
+def test_segmenting_goes_on_where_it_was(
+    roadaware: Command, hub: Path, kitti: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from roadaware.models.segmenters import Segmenter
+
+    asked: list[int] = []
+    segment = Segmenter.segment
+
+    def interrupted(self: Any, pictures: Any) -> Any:
+        asked.append(len(pictures))
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return segment(self, pictures)
+
+    monkeypatch.setattr(Segmenter, "segment", interrupted)
+    words = ["segment", hub / "segformer", "--videos", kitti, "--out", tmp_path / "masks"]
+    stopped = roadaware(*words)
+    assert (stopped.code, "1 of 4 masks are kept" in stopped.err) == (130, True)
+    assert "3 masks written, 1 were there already" in roadaware(*words).out
+    assert asked == [1] * 5
+
+
 def test_films_have_masks_by_frame(roadaware: Command, hub: Path, tmp_path: Path) -> None:
     with VideoWriter(tmp_path / "drive.mp4", 64, 48, 5.0) as film:
         for picture in np.random.default_rng(0).integers(0, 255, (4, 48, 64, 3), dtype=np.uint8):

@@ -391,6 +391,16 @@ def test_folders_that_lack_something_are_refused(copied: Any, name: str) -> None
         _open(name, folder)
 
 
+def test_a_snapshot_of_the_cache_whose_files_are_links_is_opened(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
+    for path in folders["clip"].iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    crops = _noise((12, 12))
+    found = open_namer(tmp_path, TEXTS).scores(crops)
+    np.testing.assert_array_equal(found, open_namer(folders["clip"], TEXTS).scores(crops))
+
+
 def test_vocabularies_in_older_files_are_read(copied: Any) -> None:
     folder = copied("clip")
     (folder / "tokenizer.json").unlink()

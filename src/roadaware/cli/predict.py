@@ -78,7 +78,7 @@ def predict(
     config: Annotated[ConfigName, Parameter(help=_CONFIG)] = "default",
     batch: Annotated[int, Parameter(help=_BATCH, validator=between(1, 4096))] = 1,
     objects: Annotated[Path | None, Parameter(help=_OBJECTS)] = None,
-    texts: Annotated[tuple[str, ...], Parameter(help=_TEXTS), Several] = (),
+    texts: Annotated[tuple[str, ...], Parameter(help=_TEXTS, show_default=False), Several] = (),
     mean: Annotated[Literal["logits", "probabilities"], Parameter(help=_MEAN)] = "logits",
     device: Device = "auto",
     precision: Precision = "fp32",

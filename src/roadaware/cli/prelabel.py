@@ -51,8 +51,8 @@ def prelabel(
     reader: Annotated[str | None, Parameter(help=_READER)] = None,
     media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
     films: Annotated[str, Parameter(help=_FILMS, show_default=False)] = "",
-    texts: Annotated[tuple[str, ...], Parameter(help=_TEXTS), Several] = (),
-    template: Annotated[tuple[str, ...], Parameter(help=_TEMPLATE), Several] = (),
+    texts: Annotated[tuple[str, ...], Parameter(help=_TEXTS, show_default=False), Several] = (),
+    template: Annotated[tuple[str, ...], Parameter(help=_TEMPLATE, show_default=False), Several] = (),
     top: Annotated[int, Parameter(help="Labels that are kept.", validator=between(1, 100))] = 3,
     margin: Annotated[float, Parameter(help=_MARGIN)] = 0.1,
     batch: Annotated[int, Parameter(help="Boxes at a time.", validator=between(1, 4096))] = 16,
@@ -86,8 +86,8 @@ def prelabel(
     claims = _opened(proposals)
     found = _films(claims, videos, reader, media, films)
     namer, weights = _namer(clip, words, templates, batch, place_of(device, precision))
-    settings = {"proposals": _digest(proposals), "clip": weights, "labels": labels, "words": words}
-    settings |= {"templates": templates, "top": top, "margin": margin, "precision": precision}
+    settings: dict[str, Any] = {"proposals": _digest(proposals), "clip": weights, "labels": labels}
+    settings |= {"words": words, "templates": templates, "top": top, "margin": margin, "precision": precision}
     run = PrelabelRun(out, settings, claims, overwrite=overwrite)
     _named(run, namer, found, labels, rule, top)
     result, gone = run.finish(labels, settings)

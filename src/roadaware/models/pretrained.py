@@ -115,7 +115,7 @@ def tokenizer_in(folder: Path) -> Tokenizer:
         hint = "copy it from where the model was published"
         raise InputError(f"there is no {TOKENIZER}, so texts cannot be read", where=str(folder), hint=hint)
     try:
-        said = read_regular(path, limit=_LIMIT).decode() if path.is_file() else _older_words(folder)
+        said = _content(path).decode() if path.is_file() else _older_words(folder)
         found = Tokenizer.from_str(said)
     except InputError:
         raise
@@ -175,7 +175,7 @@ def parsed(path: Path) -> dict[str, Any]:
         InputError: if it cannot be read or is none.
     """
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(_content(path))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"expected a folder of transformers with {path.name}: {error}", where=str(path)
@@ -183,6 +183,11 @@ def parsed(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InputError("expected an object in JSON", where=str(path))
     return found
+
+
+def _content(path: Path) -> bytes:
+    """What a file holds, or the one that it links to: the hub's cache is made of links."""
+    return read_regular(path.resolve(), limit=_LIMIT)
 
 
 def _prepared(prepare: Any, pictures: Sequence[npt.NDArray[np.uint8]]) -> dict[str, torch.Tensor]:
