@@ -1,0 +1,49 @@
+"""Networks at the sizes of their papers: every parameter learns, and one batch can be learnt by heart."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from made_inputs import batch, published_shapes
+from torch import Tensor
+from torch.nn import functional
+from torch.nn.modules.dropout import _DropoutNd
+
+from roadaware.models import CROSSING, create, entry_of
+from roadaware.models.crossing.networks.base import CrossingNet
+
+SHORT, LONG = 3, 16
+"""Frames: they change no size, so that only those that need sixteen get them."""
+NEED_ALL = ("c3d", "i3d", "two-stream", "spi-net", "trouspi-net", "pcpa")
+STEPS, LEARNT = 40, 0.2
+
+
+def made(name: str) -> tuple[CrossingNet, dict[str, Tensor]]:
+    """A network as published, without dropout, and two samples."""
+    shapes = published_shapes(entry_of(name), LONG if name in NEED_ALL else SHORT)
+    torch.manual_seed(0)
+    network: CrossingNet = create(name, shapes=shapes)
+    for layer in network.modules():
+        if isinstance(layer, _DropoutNd):
+            layer.p = 0.0
+    return network.train(), batch(shapes, n=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CROSSING)
+def test_a_network_of_the_published_size_learns_two_samples_by_heart(name: str) -> None:
+    network, given = made(name)
+    rate = 1e-4 if network.pictures else 1e-3
+    optimizer, truth = torch.optim.Adam(network.parameters(), rate), torch.tensor([[1.0], [0.0]])
+    for step in range(STEPS):
+        loss = functional.binary_cross_entropy_with_logits(network(given)["label"], truth)
+        optimizer.zero_grad()
+        torch.autograd.backward(loss)
+        if not step:
+            heads = tuple(f"{task}." for task in entry_of(name).also_tells)
+            idle = [key for key, weight in network.named_parameters() if weight.grad is None]
+            assert [key for key in idle if not key.startswith(heads)] == []
+        if float(loss.detach()) < LEARNT:
+            return
+        optimizer.step()
+    pytest.fail(f"the loss of two samples is still {float(loss.detach()):.2f} after {STEPS} steps")
