@@ -206,10 +206,10 @@ def aims_table(table: pl.DataFrame) -> str:
         for metric, aim in aims.items():
             name, most = max(printed(task).items(), key=lambda item: item[1][metric])
             cells = [f"{task}: {NAMES[metric]}", f"{most[metric]:.2f} ({name})", f"{aim:.2f}"]
-            own, together = (next(row for row in held if row["recipe"] in OURS) for held in (ours, joined))
-            best = max(ours, key=lambda row: float(row[metric] or 0))
-            cells += [_against(own, metric, aim), _against(together, metric, aim)]
-            body.append([*cells, f"{_against(best, metric, aim)} ({_name(best)})"])
+            own = [[row for row in held if row["recipe"] in OURS][:1] for held in (ours, joined)]
+            best = max(ours, key=lambda row: float(row[metric] or 0), default=None)
+            cells += [_against(row[0], metric, aim) if row else "–" for row in own]
+            body.append([*cells, "–" if best is None else f"{_against(best, metric, aim)} ({_name(best)})"])
     header = ["", "best printed", "aim", "`steady`, mean of seeds", "`steady`, ensemble"]
     return lines([*header, "best mean of all rows, on test"], body)
 
