@@ -9,6 +9,7 @@ import polars as pl
 
 from roadaware.protocols.away.results import HIGHER, SEEDS_JOINED, CrossResults
 from roadaware.reports.away_cells import DOUBT_NAMES, NAMES, Study, mean
+from roadaware.reports.away_coverage import coverage_table, said, sets_of
 from roadaware.reports.away_matrix import heat_maps, matrix_table
 from roadaware.reports.away_pictures import CHANCE, by_test_set, distributions, means, together
 from roadaware.reports.away_pretraining import DRAWS, Effect, Resamples, effects, pretraining_picture
@@ -66,6 +67,7 @@ def away_sections(study: Study, *, draws: int = DRAWS) -> Iterator[Section]:
     if study.joined:
         yield _ensembles(study)
     yield _calibration(study)
+    yield from _coverage(study)
     yield _ranks(study)
     yield from _doubt(study)
     yield from _pretraining(study, draws)
@@ -212,6 +214,14 @@ def _calibration(study: Study) -> Section:
     note = f"Drawn for {which}: {', '.join(order)}." if len(order) < len(study.models) else ""
     blocks: list[Block] = [Note(note)] if note else []
     return Section("Calibration away from home", (), (*blocks, Pictures(tuple(drawn))))
+
+
+def _coverage(study: Study) -> Iterator[Section]:
+    """What conformal sets of the training set hold on every test set, where cells keep them."""
+    found = sets_of(study)
+    table = coverage_table(found)
+    if table is not None:
+        yield Section("Conformal sets away from home", tuple(said(found)), (table,))
 
 
 def _by_away(study: Study) -> list[str]:

@@ -6,6 +6,7 @@ import shutil
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 from street import street
@@ -13,14 +14,17 @@ from street import street
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.calibration import CalibrationConfig
 from roadaware.metrics.calibration import evaluate as calibration
+from roadaware.models import model_class
 from roadaware.models.crossing.predictor import Predictor
 from roadaware.protocols.away import fitting
 from roadaware.protocols.away.config import AwayStudy, Learning
+from roadaware.protocols.away.domains import material
 from roadaware.protocols.away.plan import Fit
-from roadaware.protocols.away.results import Cell, CrossResults
+from roadaware.protocols.away.results import COVERED, SETS, Cell, CrossResults
 from roadaware.protocols.away.run import run
 from roadaware.scenes.store import save
 from roadaware.statistics.ranking import roc_auc
+from roadaware.tasks.pedestrians import examples
 from roadaware.training.pedestrians.fit import Fitted, Fitter, Score
 
 TINY = {"steady": {"width": 8, "dilations": (1, 2)}}
@@ -53,7 +57,9 @@ def results(study, tmp_path_factory):
 def test_every_planned_cell_has_every_metric_and_nothing_failed(results):
     assert (results.study["failed"], results.study["unfinished"]) == ({}, 0)
     rows = results.table.group_by("model", "trained_on", "tested_on", "seed", "doubt").len()
-    assert rows["len"].unique().to_list() == [11]
+    joined = (pl.col("trained_on") == "jaad-all+crossing@1") | (pl.col("seed") == -1)
+    assert rows.filter(~joined)["len"].unique().to_list() == [11 + len(SETS)]
+    assert rows.filter(joined)["len"].unique().to_list() == [11]
     assert set(results.table["trained_on"]) == {
         *("jaad-all", "crossing@1", "jaad-all+crossing@1", "crossing@1>jaad-all")
     }
@@ -75,6 +81,40 @@ def test_metrics_are_those_of_the_scores_that_are_kept(results):
     assert value["ece", "reference"] == pytest.approx(bins.value("ece"))
     assert value["brier", ""] == pytest.approx(float(((state.scores[:, 0] - state.truth) ** 2).mean()))
     assert held["samples"].unique().to_list() == [len(state)]
+
+
+def test_sets_have_the_threshold_of_the_validation_split_of_the_training_set(results):
+    cell, fit = Cell("logistic", "crossing@1", "jaad-all", 1), Fit("logistic", "crossing@1", 0)
+    known = examples(material(results.folder, "crossing@1").cut, "val")
+    said = model_class("logistic").open(fitting.model_file(fit, results.folder)).predict(known)[:, 0]
+    own = np.sort(np.where(known.truth == 1, 1 - said, said))
+    place = int(np.ceil((len(own) + 1) * 0.9))
+    threshold = own[place - 1] if place <= len(own) else np.inf
+    state = results.scores(cell)
+    p = state.scores[:, 0]
+    holds = np.where(state.truth == 1, 1 - p, p) <= threshold
+    size = (p <= threshold).astype(int) + (1 - p <= threshold)
+    key = {name: getattr(cell, name) for name in ("model", "trained_on", "tested_on", "seed", "doubt")}
+    value = dict(results.table.filter(**key).select("metric", "value").iter_rows())
+    assert [value[name] for name in SETS] == pytest.approx([holds.mean(), size.mean(), (size == 0).mean()])
+
+
+def test_a_folder_without_sets_opens_and_gets_them_from_the_models_that_stand(results, study, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(results.folder, folder)
+    for path in folder.rglob(COVERED):
+        path.unlink()
+    lost = Fit("steady", "jaad-all", 1)
+    fitting.model_file(lost, folder).unlink()
+    kept = {path: path.stat().st_mtime_ns for path in folder.rglob("metrics.json")}
+    again = run(study, folder)
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("metrics.json")} == kept
+    assert not fitting.model_file(lost, folder).exists()
+    alone = pl.col("metric").is_in(SETS) & ~(
+        (pl.col("model") == "steady") & (pl.col("trained_on") == "jaad-all") & (pl.col("seed") == 1)
+        & pl.col("doubt").is_in(["deterministic", "temperature", "mc-dropout"])
+    )  # fmt: skip
+    assert again.table.equals(results.table.filter(~pl.col("metric").is_in(SETS) | alone))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Asking: what a fitted model says of a domain's test samples, in each way to doubt it."""
+"""Asking: what a fitted model says of a domain's samples, in each way to doubt it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from roadaware.tasks.pedestrians import Examples
 
 Floats = npt.NDArray[np.float64]
-Answers = Callable[[str], Floats]
+Ints = npt.NDArray[np.int64]
+Answers = Callable[[str, str], Floats]
 _NEAREST = 1e-7
 """Probabilities of tabular models are kept this far from 0 and 1 before they become logits."""
 
 
 def asked(fit: Fit, doubt: str, study: AwayStudy, out: Path) -> Answers:
-    """A fitted model, to be asked about the test samples of domains.
+    """A fitted model, to be asked about the samples of domains.
 
     Args:
         fit: that was made.
@@ -37,8 +38,8 @@ def asked(fit: Fit, doubt: str, study: AwayStudy, out: Path) -> Answers:
         out: folder of the study.
 
     Returns:
-        a function from a domain's name to (n,) probabilities of crossing. It raises InputError if the domain
-        lacks what the model looks at.
+        a function from a domain's name and a split to (n,) probabilities of crossing. It raises InputError if
+        the domain lacks what the model looks at.
 
     Raises:
         UsageError: if a network drops nothing and should.
@@ -47,8 +48,8 @@ def asked(fit: Fit, doubt: str, study: AwayStudy, out: Path) -> Answers:
         return _tabular(fit, doubt, out)
     network = _doubted(fit, doubt, study, out)
 
-    def answers(domain: str) -> Floats:
-        return network.probabilities(fold(out, domain, "test", study.inputs).inputs)[:, 0]
+    def answers(domain: str, split: str) -> Floats:
+        return network.probabilities(fold(out, domain, split, study.inputs).inputs)[:, 0]
 
     return answers
 
@@ -78,13 +79,23 @@ def _tabular(fit: Fit, doubt: str, out: Path) -> Answers:
         before = model.predict(known)[:, :1].clip(_NEAREST, 1 - _NEAREST)
         heat = best_temperature(logit(before), known.truth)
 
-    def answers(domain: str) -> Floats:
-        said = model.predict(_examples(out, domain, "test"))[:, 0]
+    def answers(domain: str, split: str) -> Floats:
+        said = model.predict(_examples(out, domain, split))[:, 0]
         if heat == 1.0:
             return np.asarray(said, dtype=np.float64)
         return np.asarray(expit(logit(said.clip(_NEAREST, 1 - _NEAREST)) / heat), dtype=np.float64)
 
     return answers
+
+
+def truth_of(out: Path, domain: str) -> Ints:
+    """(n,) labels of a domain's validation samples, in the order in which models are asked about them.
+
+    Args:
+        out: folder of the study.
+        domain: its name.
+    """
+    return _examples(out, domain, "val").truth
 
 
 @lru_cache(maxsize=16)

@@ -19,8 +19,8 @@ from roadaware.errors import DiskError, InputError
 from roadaware.metrics.scores import SampleScores
 from roadaware.protocols.away.config import AwayStudy
 from roadaware.protocols.away.domains import reason
-from roadaware.protocols.away.plan import Joined, Unit
-from roadaware.protocols.away.results import RESULTS, SCORES, TABLE, TESTED, Cell
+from roadaware.protocols.away.plan import Fit, Joined, Unit
+from roadaware.protocols.away.results import COVERED, RESULTS, SCORES, TABLE, TESTED, Cell
 from roadaware.scenes.disk import atomic_write
 
 Floats = npt.NDArray[np.float64]
@@ -50,6 +50,16 @@ def is_done(cell: Cell, out: Path) -> bool:
     return (out / cell.place / METRICS).is_file()
 
 
+def is_covered(cell: Cell, out: Path) -> bool:
+    """Whether a cell is done and its sets were judged too, which folders of earlier versions lack.
+
+    Args:
+        cell: which.
+        out: folder of the study.
+    """
+    return is_done(cell, out) and (out / cell.place / COVERED).is_file()
+
+
 def made_alone(unit: Unit, study: AwayStudy, out: Path) -> dict[Cell, str]:
     """As `made`, in a process that has one thread for it; arguments as there."""
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -73,9 +83,10 @@ def made(unit: Unit, study: AwayStudy, out: Path) -> dict[Cell, str]:
     Raises:
         DiskError: if the folder cannot be written to.
     """
-    from roadaware.protocols.away import asking, fitting
+    from roadaware.protocols.away import fitting
 
-    due = [cell for cell in unit.cells if not is_done(cell, out)]
+    there = fitting.model_file(unit.fit, out).is_file()  # a lost model is not learnt again for its sets alone
+    due = [cell for cell in unit.cells if not (is_covered(cell, out) if there else is_done(cell, out))]
     failed: dict[Cell, str] = {}
     try:
         if due:
@@ -83,20 +94,40 @@ def made(unit: Unit, study: AwayStudy, out: Path) -> dict[Cell, str]:
     except DiskError:
         raise
     except Exception as error:  # whatever is wrong with one model, the others stand
-        _log.debug("%s", unit.fit, exc_info=True)
-        return dict.fromkeys(due, reason(error))
+        return _failed(unit.fit, due, out, error)
     for doubt, several in groupby(due, key=lambda cell: cell.doubt):
         held = list(several)
         try:
-            answers = asking.asked(unit.fit, doubt, study, out)
-            for cell in held:
-                keep(cell, answers(cell.tested_on), study, out)
+            _ask(unit.fit, doubt, held, study, out)
         except DiskError:
             raise
         except Exception as error:
-            _log.debug("%s, %s", unit.fit, doubt, exc_info=True)
-            failed |= {cell: reason(error) for cell in held if not is_done(cell, out)}
+            failed |= _failed(unit.fit, held, out, error)
     return failed
+
+
+def _failed(fit: Fit, due: Sequence[Cell], out: Path, error: Exception) -> dict[Cell, str]:
+    """Cells without scores, and why; where there are scores and no sets, a warning says so."""
+    _log.debug("%s", fit, exc_info=error)
+    left = {cell: reason(error) for cell in due if not is_done(cell, out)}
+    if not left:
+        _log.warning("%s: no conformal sets: %s", fit, reason(error))
+    return left
+
+
+def _ask(fit: Fit, doubt: str, due: Sequence[Cell], study: AwayStudy, out: Path) -> None:
+    """Ask a fit for its cells, and for the threshold of its sets on validation; what is judged stands."""
+    from roadaware.protocols.away import asking
+    from roadaware.protocols.away.covering import promised, rows_of, written
+
+    answers = asking.asked(fit, doubt, study, out)
+    for cell in due:
+        if not is_done(cell, out):
+            keep(cell, answers(cell.tested_on, "test"), study, out)
+    promise = promised(answers(fit.domain, "val"), asking.truth_of(out, fit.domain))
+    for cell in due:
+        rows = rows_of(_state(cell, scores_of(cell, out), out), promise, study.draws)
+        atomic_write(out / cell.place / COVERED, written(promise, rows))
 
 
 def join(joined: Joined, study: AwayStudy, out: Path) -> None:
@@ -135,14 +166,7 @@ def keep(cell: Cell, probability: Floats, study: AwayStudy, out: Path) -> None:
     """
     from roadaware.protocols.away.scoring import rows_of
 
-    truth = pl.read_parquet(out / TESTED / f"{cell.tested_on}.parquet")
-    state = SampleScores(
-        probability,
-        truth["truth"].to_numpy(),
-        truth["pedestrian"].to_numpy(),
-        truth["video"].to_numpy(),
-        truth["tte_frames"].to_numpy(),
-    )
+    state = _state(cell, probability, out)
     told = {
         "samples": len(state),
         "positives": int(state.truth.sum()),
@@ -156,6 +180,18 @@ def keep(cell: Cell, probability: Floats, study: AwayStudy, out: Path) -> None:
         raise DiskError(f"{place} could not be made: {error.strerror or error}") from error
     atomic_write(place / SCORES, buffer.getvalue())
     atomic_write(place / METRICS, (json.dumps(told) + "\n").encode())
+
+
+def _state(cell: Cell, probability: Floats, out: Path) -> SampleScores:
+    """Probabilities beside the truth of the samples that they belong to."""
+    truth = pl.read_parquet(out / TESTED / f"{cell.tested_on}.parquet")
+    return SampleScores(
+        probability,
+        truth["truth"].to_numpy(),
+        truth["pedestrian"].to_numpy(),
+        truth["video"].to_numpy(),
+        truth["tte_frames"].to_numpy(),
+    )
 
 
 def scores_of(cell: Cell, out: Path) -> Floats:
@@ -185,6 +221,9 @@ def _rows(done: Iterable[Cell], out: Path) -> Iterable[tuple[Any, ...]]:
     for cell in done:
         told = json.loads((out / cell.place / METRICS).read_text(encoding="utf-8"))
         key = (cell.model, cell.trained_on, cell.tested_on, cell.seed, cell.doubt)
-        for row in told["rows"]:
+        sets = (
+            json.loads((out / cell.place / COVERED).read_bytes()) if is_covered(cell, out) else {"rows": []}
+        )
+        for row in (*told["rows"], *sets["rows"]):
             found = tuple(row[name] for name in ("metric", "config", "value", "low", "high"))
             yield (*key, *found, told["samples"], told["positives"])

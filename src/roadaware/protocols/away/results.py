@@ -15,7 +15,7 @@ from roadaware.errors import DamagedError, InputError
 from roadaware.metrics.scores import SampleScores
 
 TABLE, STUDY, CELLS, TESTED = "results.parquet", "study.json", "cells", "tested"
-SCORES = "scores.parquet"
+SCORES, COVERED = "scores.parquet", "coverage.json"
 SEEDS_JOINED = -1
 """The seed of an ensemble over seeds."""
 DOUBTS = ("deterministic", "temperature", "mc-dropout", "last-dropout", "last-flipout", "ensemble")
@@ -39,6 +39,9 @@ with the ends of the 95 % interval over pedestrians, and how many samples and cr
 HIGHER = ("auc", "average_precision", "f1", "accuracy", "balanced_accuracy")
 LOWER = ("ece", "mce", "nll", "brier")
 METRICS = (*HIGHER, *LOWER)
+SETS = ("coverage_90", "set_size_90", "empty_90")
+"""Of conformal sets that promise to hold nine true labels of ten: the share that do, how many labels a set
+has, and the share of sets without any. Cells that are put together of others have none."""
 
 
 @dataclass(frozen=True, order=True)

@@ -111,7 +111,7 @@ def _asked(kept: _Kept, jobs: int, progress: Progress | None) -> None:
     whole = sum(len(unit.cells) for units in plan.rounds for unit in units)
     done = 0
     for units in plan.rounds:
-        due = [unit for unit in units if any(not cells.is_done(cell, out) for cell in unit.cells)]
+        due = [unit for unit in units if any(not cells.is_covered(cell, out) for cell in unit.cells)]
         done += sum(len(unit.cells) for unit in units) - sum(len(unit.cells) for unit in due)
         for unit, found in _side_by_side(due, kept.study, out, jobs):
             kept.failed |= found
