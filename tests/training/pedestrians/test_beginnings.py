@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from roadaware.errors import InputError, UsageError
+from roadaware.errors import UsageError
 from roadaware.models import create
 from roadaware.models.crossing.entries.steady import SteadyConfig
 from roadaware.models.crossing.inputs import Held, InputSet
@@ -66,5 +66,5 @@ def test_another_network_is_refused_with_what_differs(learnt, network, shapes, n
 
 
 def test_a_file_that_is_not_there_is_named_before_the_network_is_blamed(tmp_path):
-    with pytest.raises(InputError, match=r"nope: there is no such file"):
+    with pytest.raises(UsageError, match=r"network.weights: there is no file .*nope"):
         network_of(going_on(tmp_path / "nope"), SHAPES, 2, seed=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from roadaware import config as configs
-from roadaware.errors import InputError, UsageError
+from roadaware.errors import UsageError
 from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.predictor import Predictor, is_predictor
 from roadaware.models.crossing.published import load_image_weights
@@ -23,14 +23,13 @@ def begin_with(network: CrossingNet, name: str, path: Path) -> None:
         path: a predictor's file, or a file of image weights as `load_image_weights` takes it.
 
     Raises:
-        UsageError: if the weights are of another network, or of one with other inputs, sizes or labels.
-        InputError: if there is no such file, or it cannot be read.
+        UsageError: if there is no such file, or the weights are of another network, or of one with other
+            inputs, sizes or labels.
+        InputError: if the file cannot be read.
         DamagedError: if it is not whole.
     """
     if not path.is_file():
-        raise InputError(
-            "there is no such file", where=str(path), hint="network.weights names one, or nothing"
-        )
+        raise UsageError(f"network.weights: there is no file {path}")
     if not is_predictor(path):
         load_image_weights(network, path)
         return
