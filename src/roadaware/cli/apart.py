@@ -6,6 +6,7 @@ import errno
 import itertools
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,14 @@ def check_apart(arguments: Mapping[str, Any]) -> None:
     """Fail before anything is written where an output would damage an input.
 
     Args:
-        arguments: of the command, by name; the outputs are `html`, `folder`, `page`, `out` and the
-            shared `json`, any other path is an input.
+        arguments: of the command, by name, or by the name of a field where options come in groups; the
+            outputs are `html`, `folder`, `page`, `out` and the shared `json`, any other path is an input.
 
     Raises:
         UsageError: if an output is an input or another output, or lies inside one.
         InputError, DiskError: if an input or an output has a name that cannot be looked up.
     """
+    arguments = _spread(arguments)
     for _, path in _given(arguments):
         if reason := _out_of_reach(path):
             raise InputError(f"expected a readable path: {reason}", where=str(path), hint="Check the path.")
@@ -47,6 +49,17 @@ def check_apart(arguments: Mapping[str, Any]) -> None:
     for (one, first), (two, second) in itertools.permutations(written.items(), 2):
         if _real(first).is_relative_to(_real(second)):
             raise UsageError(f"{one} {first} is, or lies in, {two} {second}; name a place outside it")
+
+
+def _spread(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Groups of options as their fields; the shared ones stay together."""
+    found: dict[str, Any] = {}
+    for name, value in arguments.items():
+        if name != "common" and is_dataclass(value) and not isinstance(value, type):
+            found |= {field.name: getattr(value, field.name) for field in fields(value)}
+        else:
+            found[name] = value
+    return found
 
 
 def _written(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
