@@ -60,7 +60,7 @@ def test_means_are_those_of_the_sets_at_home_and_away(tmp_path):
     assert table.rows[0][2] == Mark("0.500", below=f"{low:.3f} to {high:.3f}")
     assert low < 0.5 < high
     assert list(said([home, away])) == [
-        "Sets that were promised to hold the true label in 90% do so in 88% at home and in 50% away."
+        "Sets that were promised to hold the true label in 90 % do so in 88 % at home and in 50 % away."
     ]
 
 

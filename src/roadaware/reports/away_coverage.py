@@ -81,7 +81,7 @@ def coverage_table(found: Sequence[Sets]) -> Table | None:
         name = f"{model}, {DOUBT_NAMES.get(doubt, doubt)}" if several else model
         rows.append((name, *(_told(one, at) for at in range(len(SETS)) for one in pair)))
     columns = ("model", *(f"{_HEADS[name]}, {where}" for name in SETS for where in WHERE))
-    title = f"Sets that promise to hold the true label {LEVEL:.0%} of the time"
+    title = f"Sets that promise to hold the true label {100 * LEVEL:.0f} % of the time"
     return Table(columns, tuple(rows), "l" + "r" * (len(columns) - 1), title, _READING)
 
 
@@ -95,8 +95,8 @@ def said(found: Sequence[Sets]) -> Iterator[str]:
     if all(plain.values()):
         home, away = (float(np.mean([one.values[0] for one in plain[where]])) for where in WHERE)
         yield (
-            f"Sets that were promised to hold the true label in {LEVEL:.0%} do so in {home:.0%} at home "
-            f"and in {away:.0%} away."
+            f"Sets that were promised to hold the true label in {100 * LEVEL:.0f} % do so in {100 * home:.0f} % at home "
+            f"and in {100 * away:.0f} % away."
         )
 
 
