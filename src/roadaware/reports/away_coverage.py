@@ -95,8 +95,8 @@ def said(found: Sequence[Sets]) -> Iterator[str]:
     if all(plain.values()):
         home, away = (float(np.mean([one.values[0] for one in plain[where]])) for where in WHERE)
         yield (
-            f"Sets that were promised to hold the true label in {100 * LEVEL:.0f} % do so in {100 * home:.0f} % at home "
-            f"and in {100 * away:.0f} % away."
+            f"Sets that were promised to hold the true label in {100 * LEVEL:.0f} % do so in "
+            f"{100 * home:.0f} % at home and in {100 * away:.0f} % away."
         )
 
 
