@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
-from planted import Thing, World, sweep
+from planted import Thing, World, capture, sweep
 from planted_kitti import planted_kitti
 
-from roadaware.corner_cases.oddities import LEFT_OUT, NO_GROUND, NO_RETURNS, NO_RINGS, OFF_CENTRE
+from roadaware.corner_cases.captures import SemanticMap
+from roadaware.corner_cases.copg import geometry_of
+from roadaware.corner_cases.oddities import (
+    LEFT_OUT,
+    NO_GROUND,
+    NO_NAMES,
+    NO_RETURNS,
+    NO_RINGS,
+    OFF_CENTRE,
+    oddities,
+    stands,
+)
 from roadaware.corner_cases.running import Order, run
 from roadaware.errors import DatasetNotFoundError
 
@@ -74,6 +86,8 @@ ODD: dict[str, tuple[Change, tuple[str, ...]]] = {
     "all equal": (swept(np.tile([[7.0, 1, -1]], (300, 1))), (NO_GROUND, NO_RINGS)),
     "one ring": (swept(POINTS[RING == 20]), (NO_RINGS,)),
     "in no order": (swept(np.random.default_rng(0).permutation(POINTS)), (NO_RINGS,)),
+    "feet": (swept(POINTS / 0.3048), (stands(1.8 / 0.3048),)),
+    "a foot is 0.32 m": (swept(POINTS / 0.32), (stands(1.8 / 0.3048),)),
     "a small picture": (sized(42, 13), (OFF_CENTRE,)),
     "nothing wrong": (lambda s, c, p: None, ()),
 }
@@ -122,6 +136,17 @@ def test_what_is_odd_is_counted_and_proposed_for(tmp_path):
     by_name = {name: counts.get(f"training/{n:06d}", 0) for n, name in enumerate(ODD)}
     assert by_name["nothing wrong"] == by_name["some not finite"] == by_name["a small picture"] == 1
     assert by_name["no returns"] == by_name["nothing finite"] == 0
+
+
+def test_masks_in_a_foreign_numbering_are_odd():
+    seen = capture(World(columns=600))
+    found = geometry_of(seen)
+    classes = np.zeros((seen.camera.height_px, seen.camera.width_px), np.uint8)
+    for share, told in ((0.19, []), (0.21, [NO_NAMES])):
+        classes[: round(share * len(classes))] = 255
+        assert oddities(replace(seen, semantics=SemanticMap(classes)), found) == told
+    named = SemanticMap(classes, ("road",) * 256)
+    assert oddities(replace(seen, semantics=named), found) == []
 
 
 def test_a_set_without_anything_says_so(tmp_path):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from roadaware.corner_cases.captures import Camera, Capture
+import numpy as np
+
+from roadaware.corner_cases.captures import Camera, Capture, SemanticMap
 from roadaware.corner_cases.copg import Geometry
 from roadaware.corner_cases.range_image import BEAMS, BINS
 from roadaware.errors import InputError
@@ -12,11 +14,17 @@ NO_RETURNS = "no return of the sweep can be used"
 LEFT_OUT = "some returns are not finite or beyond 10 km, and were left out"
 NO_RINGS = "neither rings nor an order of returns that tells them: rows of the range image are guessed"
 OFF_CENTRE = "the calibration's middle lies far from the picture's: it may belong to another size of picture"
+NO_NAMES = (
+    "more than a fifth of a mask's pixels have numbers without a name: check classes.json beside the masks"
+)
+_STANDS_M = (1.0, 3.5)
+"""How high LiDARs on cars and vans stand above the road; the search for the ground is more generous."""
+_UNNAMED = 0.2
 _USUAL = (0.3, 0.7)
 
 
 def oddities(capture: Capture, geometry: Geometry) -> list[str]:
-    """What is strange, each the same words for every capture of which it is true.
+    """What is strange, each the same words but for numbers for every capture of which it is true.
 
     Args:
         capture: what was seen.
@@ -28,13 +36,38 @@ def oddities(capture: Capture, geometry: Geometry) -> list[str]:
         found.append(NO_RETURNS)
     elif geometry.ground.plane is None:
         found.append(NO_GROUND)
+    elif not _STANDS_M[0] <= geometry.ground.plane[3] <= _STANDS_M[1]:
+        found.append(stands(float(geometry.ground.plane[3])))
     if counts.get("not finite") or counts.get("beyond 10 km"):
         found.append(LEFT_OUT)
     if counts.get("usable") and geometry.grid.how in (BEAMS, BINS):
         found.append(NO_RINGS)
     if not all(_USUAL[0] <= share <= _USUAL[1] for share in middle_of(capture.camera)):
         found.append(OFF_CENTRE)
+    if capture.semantics is not None and unnamed(capture.semantics) > _UNNAMED:
+        found.append(NO_NAMES)
     return found
+
+
+def stands(height_m: float) -> str:
+    """How it is told that a LiDAR stands at a height that no car has.
+
+    Args:
+        height_m: above the ground that was found.
+    """
+    usual = f"{_STANDS_M[0]} to {_STANDS_M[1]} m are usual"
+    return f"the LiDAR stands {height_m:.1f} m above the ground found, {usual}: check unit and axes of sweeps"
+
+
+def unnamed(shown: SemanticMap) -> float:
+    """Share of the pixels of a semantic map whose number has no name.
+
+    Args:
+        shown: of a picture.
+    """
+    codes = shown.classes
+    outside = np.count_nonzero(codes >= len(shown.names)) + np.count_nonzero(codes < 0)
+    return float(outside) / max(codes.size, 1)
 
 
 def middle_of(camera: Camera) -> tuple[float, float]:

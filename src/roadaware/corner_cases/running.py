@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -72,7 +72,7 @@ class Tally:
         with_one: pictures that are left with a proposal.
         skipped: pictures without proposals because something is wrong or missing, by reason; reasons that
             differ in numbers alone are counted under the first.
-        odd: pictures that were proposed for although something is strange, by what.
+        odd: pictures that were proposed for although something is strange, by what; as with `skipped`.
         refused: rows and files that the reader did not take.
         made: pictures done now, not before.
         seconds: of one process, spent on those.
@@ -299,22 +299,26 @@ def _gathered(order: Order, folder: Path, told: list[dict[str, Any]], held: Held
 
 
 def _tally(told: list[dict[str, Any]], held: Held, made: int, due: list[int]) -> Tally:
-    skipped: dict[str, int] = dict(held.captures.skipped)
-    first: dict[str, str] = {}
-    for each in (each for part in told for each in part.get("skipped", [])):
-        reason = first.setdefault(_NUMBERS.sub("", each["reason"]), each["reason"])
-        skipped[reason] = skipped.get(reason, 0) + 1
-    odd: Counter[str] = Counter()
-    for part in told:
-        odd.update(part.get("odd", {}))
+    skipped = Counter(held.captures.skipped)
+    skipped.update(_merged((each["reason"], 1) for part in told for each in part.get("skipped", [])))
+    odd = _merged(each for part in told for each in part.get("odd", {}).items())
     return Tally(
         pictures=len(held.moments),
         opened=len(held.moments) - sum(len(part.get("skipped", [])) for part in told),
         proposals={step: sum(part.get(step, 0) for part in told) for step in STEPS},
         with_one=sum(part.get("with_one", 0) for part in told),
-        skipped=dict(sorted(skipped.items(), key=lambda item: -item[1])),
+        skipped=dict(skipped.most_common()),
         odd=dict(odd.most_common()),
         refused=len(held.scenes.rejected),
         made=made,
         seconds=sum(told[number].get("seconds", 0.0) for number in due),
     )
+
+
+def _merged(counts: Iterable[tuple[str, int]]) -> Counter[str]:
+    """Counts by words; those that differ in numbers alone are counted under the first."""
+    first: dict[str, str] = {}
+    found: Counter[str] = Counter()
+    for words, count in counts:
+        found[first.setdefault(_NUMBERS.sub("", words), words)] += count
+    return found
