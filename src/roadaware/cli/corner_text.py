@@ -66,8 +66,12 @@ def _groups(result: SceneResult, *, intervals: bool) -> str:
 def _total(result: SceneResult) -> str:
     """The sum of the challenge of 2022, where it is asked for."""
     rows = [row for row in result.whole() if row["metric"] == "total"]
+    beside = "".join(
+        f"; {name} {number(values.get('total'), _DIGITS)}" for name, values in result.baselines.items()
+    )
     return "".join(
-        f"total of common AP, all AP, all AR and corner AR: {_value(row, intervals=True)}" for row in rows
+        f"total of common AP, all AP, all AR and corner AR: {_value(row, intervals=True)}{beside}"
+        for row in rows
     )
 
 

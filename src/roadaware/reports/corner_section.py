@@ -123,8 +123,10 @@ def _says(result: SceneResult, model: str) -> list[str]:
             told += f" ({number(own['low_video'])} to {number(own['high_video'])})"
         found.append(sentence(f"{told}; {beside}." if beside else f"{told}."))
     totals = [row for row in result.whole() if row["metric"] == "total" and row["valid"]]
+    beside = "".join(f"; {name} {number(values.get('total'))}" for name, values in result.baselines.items())
     return found + [
-        f"The four numbers of the challenge of 2022 add up to {number(row['value'])}." for row in totals
+        f"The four numbers of the challenge of 2022 add up to {number(row['value'])}{beside}."
+        for row in totals
     ]
 
 

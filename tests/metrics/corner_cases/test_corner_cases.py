@@ -172,12 +172,29 @@ def test_trivial_answers_stand_beside_every_number() -> None:
     within = found.facts[IN_SLICES]
     assert set(within) == set(found.groups) == {"weather: Clear", "weather: Rainy"}
     assert within["weather: Clear"]["whole image"]["common_ar50"] == 1
-    assert within["weather: Clear"]["random boxes"].keys() == found.baselines["random boxes"].keys()
+    recalled = {name for name in found.values() if "_ap" not in name and ":" not in name}
+    assert set(within["weather: Clear"]["random boxes"]) == recalled
     assert evaluate(claims, truth).baselines == found.baselines
     sizeless = truth.with_tables(videos=truth.videos.drop("width_px", "height_px"))
     bare = evaluate(claims, sizeless)
     assert bare.baselines == {}
     assert any("unknown size" in note for note in bare.notes)
+
+
+@pytest.mark.parametrize("config", [CornerConfig(), EVERY, CornerConfig.coda2022()])
+def test_trivial_answers_are_judged_as_the_claims_are(config: CornerConfig) -> None:
+    truth, claims = worked()
+    found = evaluate(claims, truth, config)
+    for answer in found.baselines.values():
+        assert set(answer) == {name for name in found.values() if ":" not in name}
+    # One claim a picture and class, of which the vehicle's alone is right, at an overlap of 0.5; the
+    # other picture's comes after it at an equal score and is wrong, and no pedestrian is met.
+    whole = found.baselines["whole image"]
+    assert whole["common_ap50"] == pytest.approx(1 / 2)
+    assert whole["common_ap75"] == 0
+    if config.total:
+        parts = ("common_ap", "all_ap", "all_ar", "corner_ar")
+        assert whole["total"] == pytest.approx(sum(whole[part] or 0.0 for part in parts))
 
 
 def test_slices_are_the_parts_alone() -> None:

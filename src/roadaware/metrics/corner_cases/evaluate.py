@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -39,7 +38,7 @@ def evaluate(
     overlaps 0.5, 0.55, ... 0.95, with at most 100 claims a picture. All lie in [0, 1], higher is better. Rows
     with a label are of a class or super-class. Groups that claims have no answer to (the note `UNANSWERED`
     of the predictions; of claims that do not say what they are all but `corner` and `all`) are undefined.
-    `baselines` holds what the whole picture and random boxes would score, `facts` the same in each slice.
+    `baselines` holds what the whole picture and random boxes would score, `facts` their recall in each slice.
 
     Args:
         predictions: boxes with `score`; `common`, `novel` and labels of the kind `corner` where they say so.
@@ -114,12 +113,11 @@ def _trivial(truth: Objects, config: CornerConfig, seed: int) -> dict[str, Judge
     """The states of the answers without a detector; none where no picture's size is known."""
     if np.isnan(truth.sizes).all():
         return {}
-    plain = replace(config, precision="never", total=False)
     answers = {WHOLE: whole_pictures(truth), RANDOM: random_boxes(truth, config.max_detections[-1], seed)}
     found = {}
     for name, claims in answers.items():
-        met = {group: matched(group, truth, claims, plain, every=True) for group in config.groups}
-        found[name] = state_of(truth, claims, met, {}, plain)
+        met = {group: matched(group, truth, claims, config, every=True) for group in config.groups}
+        found[name] = state_of(truth, claims, met, {}, config)
     return found
 
 
@@ -144,9 +142,10 @@ def _facts(
     trivial: Mapping[str, JudgedCorners],
     by: Sequence[str],
 ) -> dict[str, Any]:
-    """What belongs beside every number."""
+    """What belongs beside every number; slices have the recall of trivial answers alone, which is cheap."""
+    recalled = {name: answer.recall_alone() for name, answer in trivial.items()}
     within = {
-        name: {which: values_of(answer.only(kept)) for which, answer in trivial.items()}
+        name: {which: values_of(answer.only(kept)) for which, answer in recalled.items()}
         for name, kept in slices(state, by).items()
     }
     return {

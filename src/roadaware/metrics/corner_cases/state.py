@@ -25,6 +25,8 @@ TOTAL = "total"
 _PARTS = ("common_ap", "all_ap", "all_ar", "corner_ar")
 _ONE = ("corner", "novel", "all")
 """Groups of one class."""
+_RARE = ("corner", "novel")
+"""Groups of corner cases alone: what is right about anything else counts as false there."""
 NO_TRUTH = "there is no such object"
 ONLY_CORNERS = "right claims of objects that are not asked for would count as false"
 
@@ -41,7 +43,7 @@ class JudgedCorners(Judged):
         above: (m,) its super-class, NONE where it has none.
         asked: (m, A) whether it is asked for among objects of each size.
         rank: (m, A, T) which claim met it, from 0; -1 where none did.
-        claim_item: (n,) picture of each claim; (0,) where no average precision is wanted.
+        claim_item: (n,) picture of each claim of the groups whose average precision can be wanted.
         claim_group: (n,) place of its group.
         claim_kind: (n,) its class within the group.
         score: (n,) of each.
@@ -127,6 +129,12 @@ class JudgedCorners(Judged):
             claim_item=place[self.claim_item[claims]],
         )
 
+    def recall_alone(self) -> Self:
+        """The same without average precision and total, and without the claims that only they need."""
+        names = ("claim_item", "claim_group", "claim_kind", "score", "hit", "passed")
+        cut: dict[str, Any] = {name: getattr(self, name)[:0] for name in names}
+        return replace(self, **cut, config=replace(self.config, precision="never", total=False))
+
     def measured(self, weights: Counts) -> Iterator[Measured]:
         """Every metric: of each group, then of the classes and super-classes; see `Judged.measured`."""
         parts: dict[str, Floats] = {}
@@ -172,7 +180,7 @@ class JudgedCorners(Judged):
         how = self.config.precision
         if how == "never":
             return
-        if reason is None and how == "complete" and (name in ("corner", "novel") or not self.complete[0]):
+        if reason is None and how == "complete" and (name in _RARE or not self.complete[0]):
             reason = ONLY_CORNERS
         recall = self._recalls[place]
         blank = np.full(len(weights), np.nan)
@@ -248,7 +256,8 @@ def state_of(
         config: how it was judged.
     """
     parts = list(met.values())
-    kept = parts if config.precision != "never" else []
+    away = {"never": tuple(met), "complete": _RARE, "always": ()}[config.precision]
+    kept = [(n, each) for n, (group, each) in enumerate(met.items()) if group not in away]
     n_areas, n_steps = len(AREAS), len(config.thresholds)
 
     def joined(pieces: list[Any], shape: tuple[int, ...], kind: type) -> Any:
@@ -262,12 +271,12 @@ def state_of(
         above=joined([truth.above[each.rows] for each in parts], (), np.int64),
         asked=joined([each.asked for each in parts], (n_areas,), np.bool_),
         rank=joined([each.rank for each in parts], (n_areas, n_steps), np.int16),
-        claim_item=joined([claims.item[each.claims] for each in kept], (), np.int64),
-        claim_group=joined([np.full(len(each.claims), n) for n, each in enumerate(kept)], (), np.int64),
-        claim_kind=joined([each.claimed for each in kept], (), np.int64),
-        score=joined([claims.score[each.claims] for each in kept], (), np.float64),
-        hit=joined([each.hit for each in kept], (n_areas,), np.uint16),
-        passed=joined([each.passed for each in kept], (n_areas,), np.uint16),
+        claim_item=joined([claims.item[each.claims] for _, each in kept], (), np.int64),
+        claim_group=joined([np.full(len(each.claims), n) for n, each in kept], (), np.int64),
+        claim_kind=joined([each.claimed for _, each in kept], (), np.int64),
+        score=joined([claims.score[each.claims] for _, each in kept], (), np.float64),
+        hit=joined([each.hit for _, each in kept], (n_areas,), np.uint16),
+        passed=joined([each.passed for _, each in kept], (n_areas,), np.uint16),
         groups=tuple((group, *classes_of(group, truth)) for group in met),
         supers=truth.supers,
         unanswered=tuple(unanswered.items()),
