@@ -13,11 +13,13 @@ from PIL import Image
 from planted_kitti import planted_kitti
 
 from roadaware.corner_cases.config import CopgConfig
+from roadaware.corner_cases.oddities import NOT_TOLD
 from roadaware.corner_cases.parts import claim
 from roadaware.corner_cases.running import FORMAT, MAIN, Order, proposed, run
 from roadaware.corner_cases.sources import DetectionSource, SemanticSource
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.readers import read
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Scenes
 
@@ -149,7 +151,7 @@ def test_masks_and_detections_from_disk(root, tmp_path):
     claims = {"box": [0], "video": ["training/000001"], "frame": [0], "score": [0.75]}
     corners = {"x1_px": [0.0], "y1_px": [0.0], "x2_px": [62.0], "y2_px": [20.0]}
     save(Predictions(boxes=pl.DataFrame(claims | corners)), tmp_path / "claims")
-    scenes = Scenes()
+    scenes = read("kitti", root)
     semantics = SemanticSource(str(masks), scenes, root)
     found = semantics.of("training/000001", 0)
     assert found is not None
@@ -161,6 +163,7 @@ def test_masks_and_detections_from_disk(root, tmp_path):
     nothing = detections.of("training/000002", 0)
     assert nothing is not None
     assert nothing.boxes.shape == (0, 4)
+    assert (objects.told, nothing.told) == (True, False)
     order = Order(
         "kitti",
         str(root),
@@ -172,6 +175,23 @@ def test_masks_and_detections_from_disk(root, tmp_path):
     assert tally.proposals["initial"] > 0
     assert tally.proposals["intermediate"] == 0
     assert list(tally.skipped.values()) == [1]
+    _, tally = run(replace(order, semantics=None), tmp_path / "all")
+    assert tally.odd == {NOT_TOLD: 1}
+
+
+def test_detections_of_another_set_are_refused(order, tmp_path):
+    row = {"box": [0], "video": ["elsewhere/1"], "frame": [0], "score": [0.75]}
+    corners = {"x1_px": [0.0], "y1_px": [0.0], "x2_px": [62.0], "y2_px": [20.0]}
+    boxes = pl.DataFrame(row | corners)
+    save(Predictions(boxes=boxes), tmp_path / "claims")
+    asked = replace(order, detections=str(tmp_path / "claims"))
+    with pytest.raises(
+        InputError, match="detections of other videos: elsewhere/1, where the set has testing"
+    ):
+        run(asked, tmp_path / "out")
+    save(Predictions(boxes=boxes.clear()), tmp_path / "none")
+    _, tally = run(replace(asked, detections=str(tmp_path / "none")), tmp_path / "out")
+    assert tally.odd == {NOT_TOLD: 6}
 
 
 def test_sources_that_are_none_are_refused(tmp_path):

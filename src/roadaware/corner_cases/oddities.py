@@ -17,6 +17,7 @@ OFF_CENTRE = "the calibration's middle lies far from the picture's: it may belon
 NO_NAMES = (
     "more than a fifth of a mask's pixels have numbers without a name: check classes.json beside the masks"
 )
+NOT_TOLD = "the detections tell nothing of the video, so that nothing common is suppressed in it"
 _STANDS_M = (1.0, 3.5)
 """How high LiDARs on cars and vans stand above the road; the search for the ground is more generous."""
 _UNNAMED = 0.2
@@ -46,6 +47,8 @@ def oddities(capture: Capture, geometry: Geometry) -> list[str]:
         found.append(OFF_CENTRE)
     if capture.semantics is not None and unnamed(capture.semantics) > _UNNAMED:
         found.append(NO_NAMES)
+    if capture.common is not None and not capture.common.told:
+        found.append(NOT_TOLD)
     return found
 
 

@@ -81,15 +81,19 @@ class DetectionSource:
 
     Raises:
         UsageError: if truth is asked of a set that does not say which boxes are corner cases.
-        InputError: if there are no such Predictions.
+        InputError: if there are no such Predictions, or all of them are of videos that are not in the set.
     """
 
     def __init__(self, where: str | None, scenes: Scenes) -> None:
         _require_truth(where, scenes, "for detections name saved predictions")
         self._where, self._scenes = where, scenes
         self._held: dict[tuple[str, int], npt.NDArray[np.float64]] | None = None
+        self._told: frozenset[str] = frozenset()
         if where not in (None, TRUTH, ERRING):
-            self._held = _by_picture(open_predictions(Path(str(where))))
+            claims = open_predictions(Path(str(where)))
+            self._told = _videos_of(claims)
+            _require_shared(self._told, scenes, str(where))
+            self._held = _by_picture(claims)
 
     def of(self, video: str, frame: int) -> CommonObjects | None:
         """The objects of a picture."""
@@ -100,7 +104,7 @@ class DetectionSource:
         if self._held is None:
             return None
         rows = self._held.get((video, frame), np.zeros((0, 5)))
-        return CommonObjects(rows[:, :4], rows[:, 4])
+        return CommonObjects(rows[:, :4], rows[:, 4], told=video in self._told)
 
 
 def _require_truth(where: str | None, scenes: Scenes, instead: str) -> None:
@@ -112,6 +116,31 @@ def _require_truth(where: str | None, scenes: Scenes, instead: str) -> None:
     if where in (TRUTH, ERRING) and "corner_case" not in scenes.boxes.columns:
         dataset = scenes.meta.dataset or "the set"
         raise UsageError(f"{where} is known of made-up scenes alone, not of {dataset}; {instead}")
+
+
+def _videos_of(claims: Predictions) -> frozenset[str]:
+    """The videos of which a detector tells something, be it that there is nothing in their frames."""
+    tables = (claims.videos, claims.frames, claims.boxes)
+    return frozenset(str(name) for table in tables if "video" in table.columns for name in table["video"])
+
+
+def _require_shared(told: frozenset[str], scenes: Scenes, where: str) -> None:
+    """Refuse detections of another set.
+
+    Raises:
+        InputError: if they are of some videos, and of none of the set.
+    """
+    videos = scenes.videos["video"].to_list()
+    if not told or not told.isdisjoint(videos):
+        return
+    message = f"detections of other videos: {shown(min(told))}"
+    if videos:
+        message += f", where the set has {shown(min(videos))}"
+    raise InputError(
+        message,
+        where=shown(where),
+        hint="name the detections of this set and split; videos are called as `roadaware read` calls them",
+    )
 
 
 def _by_picture(claims: Predictions) -> dict[tuple[str, int], npt.NDArray[np.float64]]:
