@@ -155,6 +155,28 @@ def test_the_composition_counts_what_the_files_hold(
     assert roadaware("stats", "road", folder / "corner_case.json", "--corner", "x.json").code == 2
 
 
+def test_classes_count_the_objects_of_each_group(
+    roadaware: Command, demo: tuple[Path, CornerFacts], tmp_path: Path
+) -> None:
+    folder, _ = demo
+    done = roadaware(*words(folder), "--trained-on", "bdd100k", "-o", tmp_path / "run")
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith("class "))
+    assert re.findall(r"\w+ objects", lines[start]) == ["corner objects", "common objects"]
+    table = {line.split()[0]: line.split() for line in lines[start + 1 :] if line.strip()}
+    truth = json.loads((folder / "corner_case.json").read_text())
+    above = {row["id"]: row["supercategory"] for row in truth["categories"]}
+    vehicles = sum(above[row["category_id"]] == "vehicle" for row in truth["annotations"])
+    names = {row["id"]: row["name"] for row in truth["categories"]}
+    merged = {"car", "truck", "tram", "tricycle"}
+    common = sum(names[row["category_id"]] in merged for row in truth["annotations"])
+    assert table["vehicle"][1:3] == [str(vehicles), str(common)]
+    assert vehicles != common, "a super-class has other objects than the common class of its name"
+    assert table["animal"][2] == "-"
+    assert "corner objects" in (tmp_path / "run" / "report.html").read_text()
+
+
 def test_the_two_files_of_2022_and_the_version_of_classes(
     roadaware: Command, demo: tuple[Path, CornerFacts]
 ) -> None:

@@ -129,6 +129,25 @@ def printed_ends(result: SceneResult, printed: list[dict[str, Any]]) -> dict[str
     }
 
 
+def class_lines(
+    result: SceneResult,
+) -> tuple[list[str], list[str], list[tuple[str, list[int | None], list[Mapping[str, Any] | None]]]]:
+    """Classes and super-classes, where a word can be both, with objects of their own in each group.
+
+    Returns:
+        the groups that have classes; the metrics; each word with its objects in each of those groups (None
+        where it is no class of it) and with its row under each metric.
+    """
+    held = result.classes()
+    metrics = list(dict.fromkeys(metric for rows in held.values() for metric in rows))
+    groups = list(dict.fromkeys(metric.partition("_")[0] for metric in metrics))
+    found = []
+    for label, rows in held.items():
+        counts = {metric.partition("_")[0]: int(row["n"]) for metric, row in rows.items()}
+        found.append((label, [counts.get(group) for group in groups], [rows.get(each) for each in metrics]))
+    return groups, metrics, found
+
+
 def reasons_of(result: SceneResult) -> dict[str, list[str]]:
     """Why metrics of the whole are undefined, with their names."""
     found: dict[str, list[str]] = {}

@@ -88,16 +88,21 @@ def _slices(result: SceneResult, *, intervals: bool) -> str:
 
 
 def _classes(result: SceneResult) -> str:
-    """Classes and super-classes with their recall."""
-    held = result.classes()
-    if not held:
+    """Classes and super-classes with their objects and recall in each group."""
+    from roadaware.analysis.corner_numbers import class_lines
+
+    groups, metrics, lines = class_lines(result)
+    if not lines:
         return ""
-    metrics = tuple(dict.fromkeys(metric for rows in held.values() for metric in rows))
-    rows = []
-    for label, found in held.items():
-        values = (_value(found.get(metric), intervals=True) for metric in metrics)
-        rows.append([label, f"{max(row['n'] for row in found.values()):,}", *values])
-    return table(["class", "objects", *metrics], rows)
+    rows = [
+        [
+            label,
+            *("-" if n is None else f"{n:,}" for n in counts),
+            *(_value(row, intervals=True) for row in found),
+        ]
+        for label, counts, found in lines
+    ]
+    return table(["class", *(f"{group} objects" for group in groups), *metrics], rows)
 
 
 def _printed(result: SceneResult, printed: list[dict[str, Any]]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from roadaware.analysis.corner_numbers import (
     CLAIMS,
+    class_lines,
     columns_of,
     lines_of,
     plain_facts,
@@ -21,7 +22,7 @@ from roadaware.metrics.judged import SceneResult
 from roadaware.reports.configs import config_line, config_table
 from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table
 from roadaware.reports.picture import Picture
-from roadaware.reports.scene_section import class_blocks, class_pictures
+from roadaware.reports.scene_section import class_pictures
 from roadaware.reports.text import count, number, said, sentence, words
 
 _DIGITS = 4
@@ -55,7 +56,7 @@ def corner_section(
     blocks += [Note(note, "doubt") for note in result.notes]
     drawn = [*class_pictures(result, "class"), *pictures]
     blocks += [Pictures(tuple(drawn), "Pictures")] if drawn else []
-    blocks += class_blocks(result, "class")
+    blocks += _classes(result)
     blocks += _printed(result, list(map(dict, printed)), model)
     blocks += [
         Note(f"Undefined: {', '.join(names)}: {why}.", "mute") for why, names in reasons_of(result).items()
@@ -86,6 +87,22 @@ def _slices(result: SceneResult) -> Table:
         for name, pictures, cells in slice_lines(result)
     ]
     return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), "Slices", _READ)
+
+
+def _classes(result: SceneResult) -> list[Block]:
+    """Classes and super-classes with their objects and recall in each group, and which have none."""
+    groups, metrics, lines = class_lines(result)
+    known = [line for line in lines if any(row is not None and row["valid"] for row in line[2])]
+    blocks: list[Block] = []
+    if known:
+        head = ("class", *(f"{group} objects" for group in groups), *metrics)
+        rows = [
+            (label, *(Mark("–", "mute") if n is None else count(n) for n in counts), *map(_cell, found))
+            for label, counts, found in known
+        ]
+        blocks.append(Table(head, tuple(rows), "l" + "r" * (len(head) - 1), "By class", _READ))
+    absent = [label for label, *_ in lines if label not in {line[0] for line in known}]
+    return blocks + ([Note(f"Undefined: {', '.join(absent)}.", "mute")] if absent else [])
 
 
 def _printed(result: SceneResult, printed: list[dict[str, Any]], model: str) -> list[Block]:
