@@ -34,6 +34,17 @@ def test_planes_of_roads(tilt, roll):
     np.testing.assert_allclose(ground.heights, points @ normal + HEIGHT_M, atol=0.25)
 
 
+def test_a_thin_ground_is_a_ground():
+    points, _, met = sweep(World(THINGS, noise_m=0.02))
+    for within_m in (0.0, 0.005, 0.05):
+        ground = find_ground(points, check(points), within_m=within_m)
+        assert ground.reason == ""
+        assert ground.plane[3] == pytest.approx(HEIGHT_M, abs=0.05)
+        assert ground.share > 0.5
+        np.testing.assert_array_equal(ground.removed, ground.heights < within_m)
+    assert ground.removed[met == 0].mean() > 0.9
+
+
 def test_the_seed_decides():
     points, _, _ = sweep(World(THINGS, noise_m=0.05))
     checked = check(points)

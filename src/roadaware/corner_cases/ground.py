@@ -13,6 +13,9 @@ from roadaware.errors import UsageError
 Floats = npt.NDArray[np.float64]
 STANDS_M = (0.2, 6.0)
 """How high a LiDAR on a vehicle stands above the road."""
+FIT_M, SHARE_M = 0.01, 0.1
+"""The least reach about a plane at which it is fitted, and at which it has to explain the returns of a road:
+noise and a road's own shape lie within the second, however little above the plane is taken for ground."""
 _ROUNDS = 3
 UP = (0.0, 0.0, 1.0)
 
@@ -25,7 +28,7 @@ class Ground:
         plane: (4,) unit normal and offset: height = normal . point + offset; None where there is none.
         heights: (n,) float32 metres above it, 0 for returns that are not usable; None without a plane.
         removed: (n,) bool, returns that are ground.
-        share: of the returns below the LiDAR that lie on the plane.
+        share: of the returns below the LiDAR that lie on the plane, within `within_m` and 0.1 m at least.
         reason: why there is no plane; empty where there is one.
     """
 
@@ -66,7 +69,7 @@ def find_ground(
         points: (n, 3) metres in the LiDAR's frame.
         checked: which of them are usable.
         up: (3,) away from the ground, in the LiDAR's frame.
-        within_m: a return less than this above the plane is ground.
+        within_m: a return less than this above the plane is ground; with 0 only what lies below it.
         range_m: returns beyond it do not judge.
         tilt_deg: a plane that leans more from `up` is no road.
         least_share: of the judging returns that must lie on the plane.
@@ -90,7 +93,7 @@ def find_ground(
     plane, reason = _plane(judges, axis, within_m, tilt_deg, rng.integers(0, len(judges), (draws, 3)))
     if plane is None:
         return Ground(None, None, nothing, 0.0, reason)
-    share = float((np.abs(judges @ plane[:3] + plane[3]) < within_m).mean())
+    share = float((np.abs(judges @ plane[:3] + plane[3]) < max(within_m, SHARE_M)).mean())
     if share < least_share:
         reason = (
             f"the best plane explains {share:.0%} of the returns below the LiDAR, a road {least_share:.0%}"
@@ -126,14 +129,14 @@ def _plane(
 
     plane = np.zeros(4)
     least = float(np.cos(np.radians(tilt_deg)))
-    best_plane(judges, draws, up, least, max(within_m, 0.01), np.array(STANDS_M), plane)
+    best_plane(judges, draws, up, least, max(within_m, FIT_M), np.array(STANDS_M), plane)
     if not plane.any():
         return (
             None,
             f"no plane within {tilt_deg:g} degrees of level lies {STANDS_M[0]:g} to {STANDS_M[1]:g} m below",
         )
     for _ in range(_ROUNDS):
-        on = np.abs(judges @ plane[:3] + plane[3]) < max(within_m, 0.01)
+        on = np.abs(judges @ plane[:3] + plane[3]) < max(within_m, FIT_M)
         if on.sum() < 3:
             break
         middle = judges[on].mean(0)
