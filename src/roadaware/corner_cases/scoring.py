@@ -22,8 +22,9 @@ def scores(
 
     - the returns that it is made of, n / (n + 20): more returns are a more certain thing;
     - its nearness, 1 - distance / (2 max_distance_m): from 1 at the LiDAR to 1/2 at the limit;
-    - where a semantic map is given, the share of its box that is no background;
-    - where detections are given, 1 less its overlap with the nearest common object.
+    - where a semantic map is given, the share that is no background: of its returns, or, with
+      `background_by="box"`, of the pixels of its box;
+    - where detections are given, 1 less its greatest overlap with a common object.
 
     The published method gives no score; this order is ours, and no probability.
 
@@ -31,8 +32,8 @@ def scores(
         counts: (m,) returns of each.
         nearest_m: (m,) to its nearest return.
         max_distance_m: farthest proposal.
-        background: (m,) share of the box that is background.
-        overlap: (m,) with a common object.
+        background: (m,) share that is background, as `copg.background_of` gives it.
+        overlap: (m,) greatest with a common object.
     """
     returns = np.asarray(counts, dtype=np.float64)
     far = np.asarray(nearest_m, dtype=np.float64)
