@@ -46,6 +46,18 @@ def test_a_dataset_is_proposed_for_and_drawn(root, tmp_path, capsys):
     assert open_predictions(out / "proposals") == found
 
 
+def test_another_order_needs_another_folder_or_overwrite(root, tmp_path, capsys):
+    words = ["propose", str(root), "--out", str(tmp_path / "out"), "-q", "--json", "-", "--draw", "1"]
+    assert main(words) == 0
+    capsys.readouterr()
+    assert main([*words, "--knob", "min_points=8"]) == 2
+    assert "holds proposals of another order; say --overwrite" in capsys.readouterr().err
+    (tmp_path / "out" / "steps" / "0007-old.png").write_bytes(b"")
+    assert main([*words, "--knob", "min_points=8", "--overwrite"]) == 0
+    assert json.loads(capsys.readouterr().out)["made"] == 4
+    assert len(list((tmp_path / "out" / "steps").iterdir())) == 1
+
+
 def test_only_a_split_and_only_geometry(root, tmp_path, capsys):
     words = ["propose", str(root / "training"), "--reader", "kitti", "--split", "default/train"]
     assert main([*words, "--stage", "initial", "--out", str(tmp_path / "out"), "-q", "--json", "-"]) == 0

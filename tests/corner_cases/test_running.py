@@ -194,6 +194,90 @@ def test_detections_of_another_set_are_refused(order, tmp_path):
     assert tally.odd == {NOT_TOLD: 6}
 
 
+@pytest.fixture
+def beside(root, tmp_path):
+    """An order with masks of two of three pictures, and with detections."""
+    masks = tmp_path / "masks"
+    masked(masks, 1)
+    masked(masks, 2)
+    (masks / "classes.json").write_text(json.dumps(["car", "wall"]))
+    detect(tmp_path / "claims", 0.75)
+    videos = tuple(f"training/00000{number}" for number in (1, 2, 3))
+    return Order(
+        "kitti",
+        str(root),
+        semantics=str(masks),
+        detections=str(tmp_path / "claims"),
+        videos=videos,
+        part=1,
+    )
+
+
+def masked(masks, number, code=0):
+    """Write the mask of a picture, whose height differs from one to the next."""
+    path = masks / "training" / f"{number:06d}" / "000000.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(np.full((19 + number, 62), code, np.uint8)).save(path)
+
+
+def detect(folder, score):
+    row = {"box": [0], "video": ["training/000001"], "frame": [0], "score": [score]}
+    corners = {"x1_px": [0.0], "y1_px": [0.0], "x2_px": [9.0], "y2_px": [9.0]}
+    save(Predictions(boxes=pl.DataFrame(row | corners)), folder, overwrite=True)
+
+
+def test_a_mask_that_was_missing_is_made_up_for(beside, tmp_path):
+    _, tally = run(beside, tmp_path / "out")
+    where = str(tmp_path / "masks") + ": training/000003/000000.png"
+    assert list(tally.skipped.items()) == [(f"there is no such file; first: {where}", 1)]
+    found, again = run(beside, tmp_path / "out")
+    assert (again.made, again.skipped) == (0, tally.skipped)
+    assert [each["where"] for each in found.meta.notes["proposals"]["skipped"]] == [where]
+    masked(tmp_path / "masks", 3)
+    found, mended = run(beside, tmp_path / "out")
+    assert (mended.made, mended.skipped, mended.opened) == (1, {}, 3)
+    assert "training/000003" in set(found.boxes["video"])
+
+
+def test_a_sweep_that_was_damaged_is_made_up_for(order, tmp_path):
+    root = planted_kitti(tmp_path / "kitti")
+    sweep = root / "training" / "velodyne" / "000003.bin"
+    whole = sweep.read_bytes()
+    sweep.write_bytes(whole[:41])
+    asked = replace(order, root=str(root))
+    _, tally = run(asked, tmp_path / "out")
+    assert list(tally.skipped.values()) == [1]
+    assert "000003.bin" in next(iter(tally.skipped))
+    sweep.write_bytes(whole)
+    found, tally = run(asked, tmp_path / "out")
+    assert (tally.made, tally.skipped) == (2, {})
+    assert found == run(asked, tmp_path / "other")[0]
+
+
+def test_changed_sources_are_refused_until_all_is_made_anew(beside, tmp_path):
+    folder, masks = tmp_path / "out", tmp_path / "masks"
+    run(beside, folder)
+    detect(tmp_path / "claims", 0.5)
+    with pytest.raises(UsageError, match=r"of detections that have changed since; say --overwrite"):
+        run(beside, folder)
+    assert run(beside, folder, overwrite=True)[1].made == 3
+    (masks / "classes.json").write_text(json.dumps(["wall", "car"]))
+    with pytest.raises(UsageError, match=r"of other names of classes \(classes\.json"):
+        run(beside, folder)
+    assert run(beside, folder, overwrite=True)[1].made == 3
+    masked(masks, 2, code=1)
+    with pytest.raises(UsageError, match=r"or mask has changed .*, in training/000002, frame 0; say"):
+        run(beside, folder)
+    assert run(beside, folder, overwrite=True)[1].made == 3
+    assert run(beside, folder)[1].made == 0
+
+
+def test_overwriting_spares_what_others_wrote(order, tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(UsageError, match="holds other things"):
+        run(order, tmp_path, overwrite=True)
+
+
 def test_sources_that_are_none_are_refused(tmp_path):
     with pytest.raises(InputError, match="no such folder of semantic maps"):
         SemanticSource(str(tmp_path / "none"), Scenes(), tmp_path)

@@ -18,7 +18,7 @@ from planted_kitti import planted_kitti
 
 from roadaware.corner_cases.config import CopgConfig
 from roadaware.corner_cases.reuse import Variant
-from roadaware.corner_cases.running import Order, run
+from roadaware.corner_cases.running import Order, held_by, run
 from roadaware.errors import UsageError
 from roadaware.protocols.copg_ablation import GridOrder, run_grid
 from roadaware.scenes.predictions import Predictions
@@ -84,6 +84,22 @@ def test_it_gives_what_plain_runs_give_and_repeats_no_step(order, tmp_path):
     once = {"check": 1, "ground": 1, "grid": 1, "clusters": 3}
     again = {"projection": 3, "background": 3, "overlaps": 2}
     assert found.runs == {step: 4 * count for step, count in (once | again).items()}
+
+
+def test_changed_detections_and_masks_are_refused_until_all_is_made_anew(order, tmp_path):
+    folder, few = tmp_path / "grid", replace(order, variants=VARIANTS[:1])
+    run_grid(few, folder)
+    save(Predictions(), tmp_path / "claims", overwrite=True)
+    held_by.cache_clear()
+    with pytest.raises(UsageError, match="an ablation of detections that have changed"):
+        run_grid(few, folder)
+    assert run_grid(few, folder, overwrite=True).made == 4
+    (tmp_path / "masks" / "training" / "000001" / "000000.png").write_bytes(b"")
+    with pytest.raises(UsageError, match="or mask has changed"):
+        run_grid(few, folder)
+    found = run_grid(few, folder, overwrite=True)
+    assert sum(found.skipped.values()) == 1
+    assert run_grid(few, folder).made == 0
 
 
 def test_it_goes_on_where_it_was(order, tmp_path):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from roadaware.cli import console, output
-from roadaware.cli.options import USUAL, Common, Draws, Outcome, Seed, Several, between
+from roadaware.cli.options import USUAL, Common, Draws, Outcome, Overwrite, Seed, Several, between
 from roadaware.cli.propose import DatasetKind, ordered
 from roadaware.errors import UsageError
 
@@ -56,6 +56,7 @@ def ablate(
     draws: Draws = 1000,
     seed: Seed = 0,
     processes: Annotated[int, Parameter(help=_PROCESSES, validator=between(0, 256))] = 1,
+    overwrite: Overwrite = False,
     common: Common = USUAL,
 ) -> Outcome:
     """Turn the knobs of the proposals one at a time: AP, AR, proposals and pictures with one, with intervals.
@@ -90,6 +91,7 @@ def ablate(
             out,
             processes=processes or len(os.sched_getaffinity(0)),
             progress=shown,
+            overwrite=overwrite,
         )
     scores = _scores(found, judged, draws, seed)
     table = knob_table(rows, places, found, scores)

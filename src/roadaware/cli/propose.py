@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from roadaware.cli import console, text
-from roadaware.cli.options import USUAL, Common, Outcome, Several, between
+from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, Several, between
 from roadaware.errors import DatasetNotFoundError, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def propose(
     knob: Annotated[tuple[str, ...], Parameter(help=_KNOB), Several] = (),
     draw: Annotated[int, Parameter(help=_DRAW, validator=between(0, 1000))] = 0,
     processes: Annotated[int, Parameter(help=_PROCESSES, validator=between(0, 256))] = 1,
+    overwrite: Overwrite = False,
     common: Common = USUAL,
 ) -> Outcome:
     """Propose corner cases: boxes around what stands on the road and no detector knows.
@@ -54,7 +55,7 @@ def propose(
     Ground is removed from a sweep, its returns are clustered, clusters become boxes in the picture, and what
     is background or a common object is dropped; a step whose input is not given is left out. Interrupted,
     the same command goes on where it was. A picture with a broken sweep or calibration is counted and left
-    out.
+    out; once its file is mended, the same command makes up for it.
 
     For example:
 
@@ -69,9 +70,10 @@ def propose(
     try:
         with console.progress("proposing") as shown:
             cores = processes or len(os.sched_getaffinity(0))
-            found, tally = run(order, out, processes=cores, progress=shown)
+            found, tally = run(order, out, processes=cores, progress=shown, overwrite=overwrite)
     except KeyboardInterrupt:
-        console.note(f"what is done stays in {out}; the same command goes on with it")
+        without = " without --overwrite" if overwrite else ""
+        console.note(f"what is done stays in {out}; the same command{without} goes on with it")
         raise
     _require_opened(order, tally)
     target = out / PROPOSALS
@@ -236,6 +238,8 @@ def _draw(order: Order, out: Path, count: int) -> int:
 
     folder, done = out / "steps", 0
     folder.mkdir(exist_ok=True)
+    for earlier in folder.glob("[0-9][0-9][0-9][0-9]-*.png"):
+        earlier.unlink()
     with console.working("drawing"):
         for moment, capture, found, scenes in proposed(order):
             if done == count:

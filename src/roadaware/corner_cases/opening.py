@@ -15,7 +15,7 @@ from roadaware.corner_cases.captures import Camera, Capture, CommonObjects, Sema
 from roadaware.corner_cases.oddities import require_middle
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.poses import inverse, rigid_fault
-from roadaware.scenes.readers.source import shown
+from roadaware.scenes.readers.source import leads_out, shown
 from roadaware.scenes.sensors import open_frame, open_points_of
 from roadaware.scenes.tables import Scenes
 
@@ -112,6 +112,16 @@ class Captures:
             up=tuple(ego_lidar[2, :3].tolist()),
             name=name,
         )
+
+    def files(self, moment: Moment) -> list[Path]:
+        """The files of sweep and picture, be they there or not.
+
+        Args:
+            moment: one of `moments`.
+        """
+        video = self._videos[moment.video]
+        names = (self._sweep(moment).get("path"), self._shot(moment).get("path") or video.get("path"))
+        return [self.root / name for name in names if name and not leads_out(name)]
 
     @cached_property
     def _videos(self) -> dict[str, Row]:

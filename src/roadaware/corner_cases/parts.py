@@ -16,11 +16,19 @@ from roadaware.scenes.disk import atomic_write, disk_error, read_regular
 from roadaware.scenes.readers import source
 
 PARTS = "parts"
+REMEDY = "say --overwrite to make all anew, or name another folder"
+_CHANGED = {
+    "order": "another order",
+    "source_digest": "a set that has changed since",
+    "pictures": "a set that has changed since",
+    "classes_digest": "other names of classes (classes.json beside the masks)",
+    "detections_digest": "detections that have changed since",
+}
 _LOG = logging.getLogger("roadaware")
 _LIMIT = 1 << 28
 
 
-def claim(folder: Path, main: str, head: Mapping[str, Any], what: str) -> None:
+def claim(folder: Path, main: str, head: Mapping[str, Any], what: str, *, overwrite: bool = False) -> None:
     """Write what is asked for into a folder, or see that it says the same already.
 
     An order of which no part was done holds nothing that could be lost: another one takes its place.
@@ -30,6 +38,7 @@ def claim(folder: Path, main: str, head: Mapping[str, Any], what: str) -> None:
         main: name of the file that says it.
         head: what is asked for, JSON-ready, with `format`.
         what: the results, in messages.
+        overwrite: drop the parts that were made by whatever order.
 
     Raises:
         UsageError: if it holds something else.
@@ -46,12 +55,30 @@ def claim(folder: Path, main: str, head: Mapping[str, Any], what: str) -> None:
             raise UsageError(
                 f"{folder} holds other things ({', '.join(found[:5])}); name a new or empty folder with --out"
             )
-        if known != head and any((folder / PARTS).iterdir()):
-            raise UsageError(
-                f"{folder} holds {what} of another order, or of a set that has changed; the same command "
-                "goes on with them, another one needs another folder"
-            )
+        if overwrite:
+            _drop(folder / PARTS)
+        elif known != head and any((folder / PARTS).iterdir()):
+            raise UsageError(f"{folder} holds {what} of {_difference(known, head)}; {REMEDY}")
     atomic_write(folder / main, (json.dumps(head, indent=1, sort_keys=True) + "\n").encode())
+
+
+def _drop(folder: Path) -> None:
+    """Remove what lies in the folder of the parts.
+
+    Raises:
+        DiskError: if the disk refuses.
+    """
+    try:
+        for path in folder.iterdir():
+            path.unlink()
+    except OSError as error:
+        raise disk_error(folder, 0, error) from error
+
+
+def _difference(known: Mapping[str, Any], head: Mapping[str, Any]) -> str:
+    """What parts that stand there are of, where it is not what is asked for."""
+    differing = (words for name, words in _CHANGED.items() if known.get(name) != head.get(name))
+    return " and of ".join(dict.fromkeys(differing)) or "another version"
 
 
 def finished(folder: Path, number: int) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -22,10 +22,12 @@ from roadaware.corner_cases.config import CopgConfig
 from roadaware.corner_cases.copg import Geometry, Proposals, geometry_of, propose
 from roadaware.corner_cases.oddities import oddities
 from roadaware.corner_cases.opening import Captures, Moment
+from roadaware.corner_cases.resuming import MARKS, holds, marks_of, sources_head
 from roadaware.corner_cases.sources import DetectionSource, SemanticSource
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.readers import read
+from roadaware.scenes.readers.source import shown
 from roadaware.scenes.simulator.crew import side_by_side
 from roadaware.scenes.tables import Meta, Scenes
 
@@ -95,24 +97,31 @@ def run(
     *,
     processes: int = 1,
     progress: Callable[[int, int], None] | None = None,
+    overwrite: bool = False,
 ) -> tuple[Predictions, Tally]:
     """Propose for all pictures; parts that the folder has already are left as they are.
+
+    A part is done again where a file has changed of a picture that was left out.
 
     Args:
         order: what is asked for.
         folder: where to: new, empty, or that of the same order.
         processes: how many parts at a time.
         progress: told how many pictures are done, of how many.
+        overwrite: do all parts again, whatever order they were of.
 
     Raises:
-        UsageError: if the folder holds other things, or a process died.
+        UsageError: if the folder holds other things, files have changed of what was proposed for, or a
+            process died.
         InputError: if the set cannot be read.
         DiskError: if the disk refuses; finished parts stay.
     """
+    # Files may have changed since an earlier run in the same process.
+    held_by.cache_clear()
     held = held_by(order)
     places = places_of(order)
-    parts.claim(folder, MAIN, _head(order, held), "proposals")
-    due = [number for number in range(len(places)) if parts.finished(folder, number) is None]
+    parts.claim(folder, MAIN, _head(order, held), "proposals", overwrite=overwrite)
+    due = due_parts(order, folder)
     made = sum(len(places[number]) for number in due)
     done = len(held.moments) - made
     if progress is not None:
@@ -124,6 +133,40 @@ def run(
                 progress(done, len(held.moments))
     told = [parts.finished(folder, number) or {} for number in range(len(places))]
     return _gathered(order, folder, told, held), _tally(told, held, made, due)
+
+
+def due_parts(order: Order, folder: Path) -> list[int]:
+    """Numbers of the parts that are not done, are damaged, or left out pictures whose files have changed.
+
+    Args:
+        order: what is asked for.
+        folder: of the parts.
+
+    Raises:
+        UsageError: if the file of a picture that was proposed for has changed.
+    """
+    held = held_by(order)
+    due = []
+    for number, places in enumerate(places_of(order)):
+        told = parts.finished(folder, number)
+        moments = held.moments[places.start : places.stop]
+        if told is None or not holds(told, held.captures, held.semantics, moments):
+            due.append(number)
+    return due
+
+
+def marks(order: Order, number: int, left: Collection[Moment]) -> dict[str, Any]:
+    """How the files of a part's pictures stand, which the part tells.
+
+    Args:
+        order: what is asked for.
+        number: of the part.
+        left: pictures that were left out.
+    """
+    held, places = held_by(order), places_of(order)[number]
+    moments = held.moments[places.start : places.stop]
+    missed = {place for place, each in enumerate(moments) if each in left}
+    return {MARKS: marks_of(held.captures, held.semantics, moments, missed)}
 
 
 def _made(order: Order, folder: Path, due: list[int], processes: int) -> Generator[int]:
@@ -149,11 +192,11 @@ def make_part(order: Order, folder: Path, number: int) -> None:
     started = time.process_time()
     rows: list[pl.DataFrame] = []
     counts = dict.fromkeys((*STEPS, "with_one"), 0)
-    skipped: list[dict[str, Any]] = []
+    skipped: dict[Moment, dict[str, Any]] = {}
     odd: Counter[str] = Counter()
 
-    def refused(moment: Moment, reason: str) -> None:
-        skipped.append({"video": moment.video, "frame": moment.frame, "reason": reason})
+    def refused(moment: Moment, error: InputError | UsageError) -> None:
+        skipped[moment] = _told(moment, error)
 
     for moment, capture, found, _ in proposed(order, places_of(order)[number], refused):
         odd.update(oddities(capture, found.geometry))
@@ -163,13 +206,21 @@ def make_part(order: Order, folder: Path, number: int) -> None:
         counts["final"] += len(found)
         counts["with_one"] += bool(len(found))
     table = pl.concat(rows) if rows else pl.DataFrame(schema=SCHEMA)
-    told = {**counts, "skipped": skipped, "odd": dict(odd)}
+    told = {**counts, "skipped": list(skipped.values()), "odd": dict(odd), **marks(order, number, skipped)}
     told["seconds"] = round(time.process_time() - started, 3)
     parts.put(folder, number, table, told)
 
 
+def _told(moment: Moment, error: InputError | UsageError) -> dict[str, Any]:
+    """A picture that was left out, why, and which file it was about, if any."""
+    reason, where = (error.message, error.where) if isinstance(error, InputError) else (str(error), None)
+    return {"video": moment.video, "frame": moment.frame, "reason": reason, "where": where}
+
+
 def proposed(
-    order: Order, places: range | None = None, refused: Callable[[Moment, str], None] | None = None
+    order: Order,
+    places: range | None = None,
+    refused: Callable[[Moment, InputError | UsageError], None] | None = None,
 ) -> Iterator[tuple[Moment, Capture, Proposals, Scenes]]:
     """Pictures with their proposals one by one, with all steps; those that cannot be opened are left out.
 
@@ -188,7 +239,7 @@ def proposed(
             found = propose(capture, order.config, sweep[1])
         except (InputError, UsageError) as error:
             if refused is not None:
-                refused(moment, error.message if isinstance(error, InputError) else str(error))
+                refused(moment, error)
             continue
         yield moment, capture, found, held_by(order).scenes
 
@@ -277,6 +328,7 @@ def _head(order: Order, held: Held) -> dict[str, Any]:
         "order": to_dict(order),
         "source_digest": held.scenes.meta.source_digest,
         "pictures": len(held.moments),
+        **sources_head(held.semantics, held.detections),
     }
 
 
@@ -300,7 +352,8 @@ def _gathered(order: Order, folder: Path, told: list[dict[str, Any]], held: Held
 
 def _tally(told: list[dict[str, Any]], held: Held, made: int, due: list[int]) -> Tally:
     skipped = Counter(held.captures.skipped)
-    skipped.update(_merged((each["reason"], 1) for part in told for each in part.get("skipped", [])))
+    left = [each for part in told for each in part.get("skipped", [])]
+    skipped.update(_located(_merged((each["reason"], 1) for each in left), left))
     odd = _merged(each for part in told for each in part.get("odd", {}).items())
     return Tally(
         pictures=len(held.moments),
@@ -322,3 +375,12 @@ def _merged(counts: Iterable[tuple[str, int]]) -> Counter[str]:
     for words, count in counts:
         found[first.setdefault(_NUMBERS.sub("", words), words)] += count
     return found
+
+
+def _located(counts: Counter[str], left: list[dict[str, Any]]) -> dict[str, int]:
+    """Counts by reason, each with the first picture or file that it was told of."""
+    first: dict[str, str] = {}
+    for each in left:
+        picture = f"{shown(each['video'])}, frame {each['frame']}"
+        first.setdefault(each["reason"], each.get("where") or picture)
+    return {f"{reason}; first: {first[reason]}": count for reason, count in counts.items()}

@@ -21,7 +21,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.scenes.dense import layout, matrix
 from roadaware.scenes.mask_files import mask_of
 from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.readers.source import confine, read_file, shown
+from roadaware.scenes.readers.source import confine, digest, leads_out, read_file, shown
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import open_predictions
 from roadaware.scenes.tables import Scenes
@@ -54,6 +54,23 @@ class SemanticSource:
         if where not in (None, TRUTH, ERRING):
             self._folder = Path(str(where)).resolve()
             self._names = _names_in(self._folder)
+
+    @property
+    def digest(self) -> str:
+        """Of the names of the classes; masks have none, see `files`."""
+        return digest(repr(self._names).encode())
+
+    def files(self, video: str, frame: int) -> list[Path]:
+        """The files that tell what a picture shows, be they there or not.
+
+        Args:
+            video: its name.
+            frame: counts from 0.
+        """
+        if self._where in (None, TRUTH, ERRING):
+            return []
+        name = f"{video}/{frame:06d}.png"
+        return [] if leads_out(name) else [self._folder / name]
 
     def of(self, video: str, frame: int) -> SemanticMap | None:
         """The map of a picture.
@@ -94,6 +111,14 @@ class DetectionSource:
             self._told = _videos_of(claims)
             _require_shared(self._told, scenes, str(where))
             self._held = _by_picture(claims)
+
+    @property
+    def digest(self) -> str:
+        """Of all that the detector tells."""
+        if self._held is None:
+            return ""
+        told = [(video, frame, rows.tolist()) for (video, frame), rows in sorted(self._held.items())]
+        return digest(repr((sorted(self._told), told)).encode())
 
     def of(self, video: str, frame: int) -> CommonObjects | None:
         """The objects of a picture."""

@@ -16,8 +16,10 @@ import polars as pl
 from roadaware.config import to_dict
 from roadaware.corner_cases import parts
 from roadaware.corner_cases.claims import SCHEMA, claimed, rows_of
+from roadaware.corner_cases.opening import Moment
+from roadaware.corner_cases.resuming import sources_head
 from roadaware.corner_cases.reuse import Bench, Variant
-from roadaware.corner_cases.running import Order, captures, held_by, places_of
+from roadaware.corner_cases.running import Order, captures, due_parts, held_by, marks, places_of
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.simulator.crew import side_by_side
@@ -71,6 +73,7 @@ def run_grid(
     *,
     processes: int = 1,
     progress: Callable[[int, int], None] | None = None,
+    overwrite: bool = False,
 ) -> GridFound:
     """Propose for all pictures by all variants; parts that the folder has already are left as they are.
 
@@ -81,16 +84,18 @@ def run_grid(
         folder: where to: new, empty, or that of the same order.
         processes: how many parts at a time.
         progress: told how many pictures are done, of how many.
+        overwrite: do all parts again, whatever order they were of.
 
     Raises:
-        UsageError: if the folder holds other things, or a process died.
+        UsageError: if the folder holds other things, files have changed of what was proposed for, or a
+            process died.
         InputError: if the set cannot be read.
         DiskError: if the disk refuses; finished parts stay.
     """
     held = held_by(order.source)
     places = places_of(order.source)
-    parts.claim(folder, MAIN, _head(order), "an ablation")
-    due = [number for number in range(len(places)) if parts.finished(folder, number) is None]
+    parts.claim(folder, MAIN, _head(order), "an ablation", overwrite=overwrite)
+    due = due_parts(order.source, folder)
     done = len(held.moments) - sum(len(places[number]) for number in due)
     if progress is not None:
         progress(done, len(held.moments))
@@ -127,11 +132,13 @@ def make_grid_part(order: GridOrder, folder: Path, number: int) -> None:
     rows: list[pl.DataFrame] = []
     counts, with_one = ([0] * len(order.variants) for _ in range(2))
     skipped: Counter[str] = Counter()
+    left: set[Moment] = set()
     for moment, opened in captures(order.source, places_of(order.source)[number]):
         try:
             found = bench.propose(opened(), (moment.scene, moment.frame, moment.lidar))
         except (InputError, UsageError) as error:
             skipped[error.message if isinstance(error, InputError) else str(error)] += 1
+            left.add(moment)
             continue
         for place, each in enumerate(found):
             counts[place] += len(each)
@@ -145,6 +152,7 @@ def make_grid_part(order: GridOrder, folder: Path, number: int) -> None:
         "with_one": with_one,
         "skipped": dict(skipped),
         "runs": dict(bench.counts),
+        **marks(order.source, number, left),
         "seconds": round(time.process_time() - started, 3),
     }
     parts.put(folder, number, table, told)
@@ -159,6 +167,7 @@ def _head(order: GridOrder) -> dict[str, Any]:
         "order": to_dict(order),
         "source_digest": held.scenes.meta.source_digest,
         "pictures": len(held.moments),
+        **sources_head(held.semantics, held.detections),
     }
 
 
