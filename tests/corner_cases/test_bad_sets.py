@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 from planted import Thing, World, capture, sweep
 from planted_kitti import planted_kitti
+from sets import SETS
 
 from roadaware.corner_cases.captures import SemanticMap
 from roadaware.corner_cases.copg import geometry_of
@@ -27,6 +28,7 @@ from roadaware.corner_cases.oddities import (
 )
 from roadaware.corner_cases.running import Order, run
 from roadaware.errors import DatasetNotFoundError
+from roadaware.scenes.readers.sensed import DISTORTION
 
 POINTS, RING, _ = sweep(World((Thing(9, 0, width=1.5, height=1.4),), columns=600))
 WALL = np.stack(np.meshgrid([6.0], np.linspace(-8, 8, 80), np.linspace(-1.5, 1, 30)), -1).reshape(-1, 3)
@@ -147,6 +149,13 @@ def test_masks_in_a_foreign_numbering_are_odd():
         assert oddities(replace(seen, semantics=SemanticMap(classes)), found) == told
     named = SemanticMap(classes, ("road",) * 256)
     assert oddities(replace(seen, semantics=named), found) == []
+
+
+def test_lenses_that_distort_are_told(tmp_path):
+    root = SETS["once"].make(tmp_path / "once")
+    _, tally = run(Order("once", str(root)), tmp_path / "out")
+    assert tally.wondered == {f"not applied: {DISTORTION}": 3}
+    assert tally.pictures == tally.opened == 9
 
 
 def test_a_set_without_anything_says_so(tmp_path):

@@ -278,6 +278,8 @@ def _text(order: Order, target: Path, tally: Tally, drawn: int) -> str:
         lines += [f"{total:,} pictures without proposals because of this:", _counted(tally.skipped)]
     if tally.odd:
         lines += ["odd about pictures with proposals:", _counted(tally.odd)]
+    if tally.wondered:
+        lines += ["odd about the set itself:", _counted(tally.wondered)]
     if tally.refused:
         again = f"roadaware read {order.reader} {text.cell(order.root)}"
         lines.append(f"{tally.refused:,} rows or files of the set were refused; {again} says which and why")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -27,6 +27,7 @@ from roadaware.corner_cases.sources import DetectionSource, SemanticSource
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.readers import read
+from roadaware.scenes.readers.sensed import DISTORTION
 from roadaware.scenes.readers.source import shown
 from roadaware.scenes.simulator.crew import side_by_side
 from roadaware.scenes.tables import Meta, Scenes
@@ -75,6 +76,7 @@ class Tally:
         skipped: pictures without proposals because something is wrong or missing, by reason; reasons that
             differ in numbers alone are counted under the first.
         odd: pictures that were proposed for although something is strange, by what; as with `skipped`.
+        wondered: what the reader found odd about the set, lenses that distort among it, and how often.
         refused: rows and files that the reader did not take.
         made: pictures done now, not before.
         seconds: of one process, spent on those.
@@ -86,6 +88,7 @@ class Tally:
     with_one: int
     skipped: dict[str, int]
     odd: dict[str, int]
+    wondered: dict[str, int]
     refused: int
     made: int
     seconds: float
@@ -362,10 +365,18 @@ def _tally(told: list[dict[str, Any]], held: Held, made: int, due: list[int]) ->
         with_one=sum(part.get("with_one", 0) for part in told),
         skipped=dict(skipped.most_common()),
         odd=dict(odd.most_common()),
+        wondered=_wondered(held.scenes.meta.notes),
         refused=len(held.scenes.rejected),
         made=made,
         seconds=sum(told[number].get("seconds", 0.0) for number in due),
     )
+
+
+def _wondered(notes: Mapping[str, Any]) -> dict[str, int]:
+    """What a reader found odd, and distortion, without which returns do not meet the pictures as they are."""
+    found = {each["what"]: each["count"] for each in notes.get("warnings", [])}
+    cameras = notes.get("left_out", {}).get(DISTORTION, 0)
+    return {**found, f"not applied: {DISTORTION}": cameras} if cameras else found
 
 
 def _merged(counts: Iterable[tuple[str, int]]) -> Counter[str]:

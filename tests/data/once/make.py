@@ -74,7 +74,7 @@ def sequence(frames: int, *, boxes: bool = True) -> dict[str, Any]:
             "cam01": {
                 "cam_to_velo": [[-1.0, 0, 0, 0], [0, 0, -1, -0.5], [0, -1, 0, -0.25], [0, 0, 0, 1]],
                 "cam_intrinsic": [[60.0, 0, 48], [0, 60, 25], [0, 0, 1]],
-                "distortion": [0.0] * 8,
+                "distortion": [-0.34, 0.12, 0.001, -0.0005, -0.02, 0.0, 0.0, 0.0],
             }
         },
         "frames": listed,

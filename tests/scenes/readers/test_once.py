@@ -11,6 +11,7 @@ from sets import SETS, maker
 
 from roadaware.errors import InputError
 from roadaware.geometry.poses import inverse
+from roadaware.scenes.readers.sensed import DISTORTION
 from roadaware.scenes.sensors import open_frame, open_points
 
 SET, MADE = SETS["once"], maker("once")
@@ -69,7 +70,17 @@ def test_poses_have_x_ahead(folder):
     assert poses[2] is None
     # World axes are those of the first LiDAR, whose y points back.
     np.testing.assert_allclose(np.array(poses[1]).reshape(4, 4)[:3, 3], [0, -3, 0], atol=1e-6)
-    assert scenes.meta.notes["left_out"] == {"poses of frames without one": 3}
+    assert scenes.meta.notes["left_out"] == {"poses of frames without one": 3, DISTORTION: 3}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [([-0.34, 0.12, 0, 0, 0], 3), ([[0.0, 0.1]], 3), ([0.0] * 8, 2), (None, 2), ("none", 2)],
+)
+def test_lenses_that_distort_are_told(folder, given, told):
+    edited(folder, lambda content: content["calib"]["cam01"].update(distortion=given))
+    notes = SET.read(folder).meta.notes
+    assert (notes["left_out"][DISTORTION], notes["warnings"]) == (told, [])
 
 
 FILES = {

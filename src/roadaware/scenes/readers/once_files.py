@@ -13,7 +13,7 @@ from roadaware.errors import InputError
 from roadaware.geometry.poses import from_quaternion, inverse, rigid_fault
 from roadaware.scenes.readers.corner_lists import corners_of
 from roadaware.scenes.readers.json import a_list, an_object, clean, kind_of, quoted
-from roadaware.scenes.readers.sensed import Sensed, flat
+from roadaware.scenes.readers.sensed import DISTORTION, Sensed, flat
 from roadaware.scenes.readers.source import shown
 from roadaware.scenes.schema import CORNERS
 
@@ -53,6 +53,9 @@ def take_sequence(content: Any, name: str, file: str, where: str, sensed: Sensed
         for each in CAMERAS
         if each in calib
     }
+    distorting = sum(_distorts(calib[each].get("distortion")) for each in cameras)
+    if distorting:
+        sensed.findings.left_out[DISTORTION] += distorting
     frames = _frames(held, where)
     if not cameras or not frames:
         raise InputError("there is no camera or no frame in it", where=where, hint=_FOREIGN)
@@ -159,6 +162,13 @@ def _camera(calib: dict[str, Any], name: str, where: str) -> tuple[Floats, Float
     if fault := rigid_fault(lidar_camera):
         raise InputError(f"cam_to_velo of '{name}' is no pose: {fault}", where=where)
     return lens, EGO_SE3_LIDAR @ lidar_camera
+
+
+def _distorts(value: Any) -> bool:
+    """Whether coefficients of a lens, be they a row or a matrix of one row, are other than zeros."""
+    rows = value if isinstance(value, list) else []
+    each = (number for row in rows for number in (row if isinstance(row, list) else [row]))
+    return any(number != 0 for number in each)
 
 
 def _frames(held: dict[str, Any], where: str) -> list[dict[str, Any]]:

@@ -17,6 +17,8 @@ from roadaware.scenes.still_files import HEAD_BYTES, size_of
 Floats = npt.NDArray[np.float64]
 KIND = "object"
 """The kind of label that says what a box is."""
+DISTORTION = "lens distortion of cameras, whose matrices hold for undistorted pictures"
+"""What is left out where a set is published with distorted pictures."""
 _VIDEOS: dict[str, Any] = {
     **dict.fromkeys(("video", "scene"), pl.String),
     **dict.fromkeys(("width_px", "height_px"), pl.Int64),
