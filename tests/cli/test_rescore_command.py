@@ -10,9 +10,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "corner_cases"))
 
-from planted_unknowns import planted_detections, planted_pictures, planted_proposals
+from planted_unknowns import CORNERS, film_of, planted_detections, planted_pictures, planted_proposals
 
 from roadaware.cli.app import main
+from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.store import open_predictions, save
 
 
@@ -81,6 +82,31 @@ def test_what_was_fitted_on_is_refused_and_told_when_asked_for(sets, fits, tmp_p
     assert capsys.readouterr().out.count("LEAK: it was fitted on 12 of these 12 pictures") == 2
     noted = open_predictions(tmp_path / "out").meta.notes["rescored"]
     assert [each["leaked"] for each in noted] == [12, 12]
+
+
+def test_other_frames_of_one_film_are_refused(tmp_path, capsys):
+    scenes = film_of(planted_pictures(tmp_path / "pictures", 12))
+    first, last = (scenes.boxes["frame"] < 6), (scenes.boxes["frame"] >= 6)
+    save(scenes, tmp_path / "whole")
+    early = {"boxes": scenes.boxes.filter(first), "labels": scenes.labels.filter(scenes.labels["box"] < 12)}
+    save(scenes.with_tables(**early), tmp_path / "tables")
+    detections = planted_detections(scenes)
+    for name, kept in (("found", first), ("later", last)):
+        save(detections.with_tables(boxes=detections.boxes.filter(kept)), tmp_path / name)
+    proposals = detections.boxes.filter(last).select("box", "video", "frame", *CORNERS, "score")
+    save(Predictions(boxes=proposals), tmp_path / "proposals")
+    fit = ["rescore", "fit-energy", "--truth", tmp_path / "tables", "--detections", tmp_path / "found"]
+    assert main([str(word) for word in (*fit, "--out", tmp_path / "fit.npz", "-q")]) == 0
+    apply = ["rescore", "apply", tmp_path / "proposals", "--fit", tmp_path / "fit.npz", "-q"]
+    apply = [str(word) for word in (*apply, "--detections", tmp_path / "later", "--out")]
+    told = ["--dataset", str(tmp_path / "whole")]
+    capsys.readouterr()
+    assert main([*apply, str(tmp_path / "refused"), *told]) == 2
+    assert "pictures of 1 of these 1 videos" in capsys.readouterr().err.replace("\n", " ")
+    assert main([*apply, str(tmp_path / "leaky"), *told, "--allow-leak"]) == 0
+    assert "LEAK: it was fitted on pictures of 1 of these videos" in capsys.readouterr().out
+    assert main([*apply, str(tmp_path / "unknown")]) == 0
+    assert "is not known" in capsys.readouterr().out
 
 
 def test_results_for_machines(sets, fits, tmp_path, capsys):

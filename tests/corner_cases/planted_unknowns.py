@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,18 @@ def planted_pictures(folder: Path, count: int, seed: int = 0) -> Scenes:
         labels=labels,
         meta=Meta(dataset="planted", vocabularies={"corner": ("car", "debris")}),
     )
+
+
+def film_of(scenes: Scenes) -> Scenes:
+    """The pictures of a set as the frames of one video, read from a source."""
+    names = scenes.videos["video"].cast(pl.String).to_list()
+    number = pl.col("video").cast(pl.String).replace_strict(names, list(range(len(names))))
+    frames, boxes = (
+        table.with_columns(frame=number.cast(pl.Int64), video=pl.lit("film"))
+        for table in (scenes.frames, scenes.boxes)
+    )
+    meta = replace(scenes.meta, source_digest="0f")
+    return scenes.with_tables(videos=pl.DataFrame({"video": ["film"]}), frames=frames, boxes=boxes, meta=meta)
 
 
 def planted_detections(scenes: Scenes, seed: int = 0) -> Predictions:

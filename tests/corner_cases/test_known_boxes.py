@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
-from planted_unknowns import planted_detections, planted_pictures, planted_proposals
+from planted_unknowns import film_of, planted_detections, planted_pictures, planted_proposals
 
 from roadaware.corner_cases.energy import EnergyConfig, EnergyModel
-from roadaware.corner_cases.fitted import check_held_out, open_fitted, prints_of, save_fitted
+from roadaware.corner_cases.fitted import (
+    check_apart,
+    check_held_out,
+    open_fitted,
+    prints_of,
+    save_fitted,
+    video_prints,
+)
 from roadaware.corner_cases.known_boxes import Matching, ask_known, detected, fit_known
 from roadaware.corner_cases.rescoring import rescored
 from roadaware.errors import DamagedError, InputError, UsageError
@@ -62,6 +70,27 @@ def test_pictures_that_were_fitted_on_are_refused_unless_asked_for(home: Scenes)
     with pytest.raises(UsageError, match="fitted on 12 of these 12 pictures"):
         check_held_out(fitted, prints)
     assert check_held_out(fitted, prints, allowed=True) == 12
+
+
+def test_other_frames_of_a_video_that_was_fitted_on_are_refused(home: Scenes, tmp_path: Path) -> None:
+    film = film_of(home)
+    fitted = fit_known([(film, planted_detections(film))], CONFIG)
+    save_fitted(tmp_path / "fit.npz", fitted)
+    again = video_prints(film, ["film"])
+    assert again is not None
+    with pytest.raises(UsageError, match="pictures of 1 of these 1 videos"):
+        check_apart(open_fitted(tmp_path / "fit.npz"), again)
+    assert check_apart(fitted, again, allowed=True) == 1
+    other = film.with_tables(meta=replace(film.meta, source_digest="another"))
+    for scenes, video in ((other, "film"), (film, "another")):
+        apart = video_prints(scenes, [video])
+        assert apart is not None
+        assert check_apart(fitted, apart) == 0, "a name alone tells no video, and neither does a source"
+    nameless = film.with_tables(meta=replace(film.meta, source_digest=""))
+    assert video_prints(nameless, ["film"]) is None
+    singles = video_prints(home, ["0-1"])
+    assert singles is not None
+    assert len(singles) == 0, "single pictures are told by themselves"
 
 
 def test_logits_beside_the_scores_are_taken_as_they_are(home: Scenes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from planted_unknowns import (
 
 from roadaware.corner_cases.captures import SemanticMap
 from roadaware.corner_cases.energy import EnergyConfig
-from roadaware.corner_cases.fitted import open_fitted, save_fitted
+from roadaware.corner_cases.fitted import open_fitted, save_fitted, video_prints
 from roadaware.corner_cases.known_boxes import fit_known
 from roadaware.corner_cases.memory import MemoryBank, MemoryConfig
 from roadaware.errors import InputError, UsageError
@@ -84,6 +85,16 @@ def test_pictures_of_the_bank_are_refused_unless_asked_for(fitted, home, tmp_pat
         planted_proposals(home.scenes), home.scenes, home.root, PLAIN, fitted, allow_leak=True
     )
     assert len(shares) == 30
+
+
+def test_a_bank_keeps_which_videos_it_was_made_of(fitted, home):
+    source = replace(home.scenes.meta, source_digest="0f")
+    told = Common(home.scenes.with_tables(meta=source), home.root)
+    names = home.scenes.videos["video"].to_list()
+    kept = fit_crops([told, home], PLAIN, CONFIG).videos
+    assert kept.tolist() == video_prints(told.scenes, names).tolist()
+    assert len(kept) == len(names)
+    assert len(fitted.videos) == 0, "single pictures without a source are told by themselves"
 
 
 def test_no_row_is_lost_where_a_picture_cannot_be_opened(fitted, tmp_path):

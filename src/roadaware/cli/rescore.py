@@ -34,9 +34,10 @@ _PROPOSALS = "Saved proposals of these pictures: those that lie on no object are
 _SIZE = "Features that the bank keeps at most."
 _NEIGHBOURS = "Nearest features whose distances are averaged."
 _FIT = "Files that `rescore fit-energy` or `fit-memory` wrote; several are applied one after the other."
+_APART = "For memory banks, and so that energies fitted on other pictures of the same videos are refused."
 _DETECTIONS = "For energies: what the detector says of the pictures of the proposals."
 _COMBINE = "The new score: the old one times what is found (product), or what is found (alone)."
-_LEAK = "Go on although the re-scorer was fitted on some of these pictures; the result says so."
+_LEAK = "Go on although the re-scorer was fitted on some of these pictures or videos; the result says so."
 _OUT = "Where the re-scored proposals go: a new or empty folder."
 
 rescore = App(
@@ -151,7 +152,7 @@ def apply(
     fit: Annotated[list[Path], Parameter(help=_FIT), Several],
     out: Annotated[Path, Parameter(name=["--out", "-o", "--output"], help=_OUT)],
     detections: Annotated[Path | None, Parameter(help=_DETECTIONS)] = None,
-    dataset: Annotated[Path | None, Parameter(help=f"For memory banks: {_DATASET}")] = None,
+    dataset: Annotated[Path | None, Parameter(help=f"{_APART} {_DATASET}")] = None,
     pictures: Annotated[Path | None, Parameter(help=_PICTURES)] = None,
     features: Annotated[
         str | None, Parameter(help="Folder of the image model, where the bank has one.")
@@ -245,6 +246,10 @@ def _applied_text(out: Path, told: list[dict[str, Any]], count: int) -> str:
             lines.append(
                 f"  LEAK: it was fitted on {each['leaked']:,} of these {each['pictures']:,} pictures"
             )
+        if each["shared_videos"]:
+            lines.append(f"  LEAK: it was fitted on pictures of {each['shared_videos']:,} of these videos")
+        elif each["shared_videos"] is None:
+            lines.append("  whether it was fitted on other pictures of these videos is not known")
     shown = text.cell(str(out))
     lines.append(f"next: roadaware evaluate corner-cases --truth TRUTH --predictions {shown} --agnostic")
     return "\n".join(lines)

@@ -101,15 +101,25 @@ def pictured(path: Path, pictures: Path | None, classes: Version | None = None) 
     root = pictures or (path if path.is_dir() else path.parent)
     if not root.is_dir():
         raise InputError("there is no such folder of pictures", where=str(root))
-    if path.is_file() or datasets.is_saved(path) or datasets.is_made_up(path):
-        if datasets.is_saved(path) and pictures is None:
-            raise UsageError(f"{path} holds tables alone: say where their pictures are with --pictures")
-        return with_paths(truth_of(path, classes)), root
+    if datasets.is_saved(path) and pictures is None:
+        raise UsageError(f"{path} holds tables alone: say where their pictures are with --pictures")
+    scenes = _scenes_at(path, classes)
+    return (with_paths(scenes) if _is_annotated(path) else scenes), root
+
+
+def _is_annotated(path: Path) -> bool:
+    """Whether it is a file, saved tables or made-up scenes, and no release with sweeps."""
+    return path.is_file() or datasets.is_saved(path) or datasets.is_made_up(path)
+
+
+def _scenes_at(path: Path, classes: Version | None = None) -> Scenes:
+    """A set with what is common and what novel, of which no picture is needed."""
+    if _is_annotated(path):
+        return truth_of(path, classes)
     from roadaware.cli.propose import kind_of
     from roadaware.protocols.coda import separated
 
-    scenes = datasets.opened(kind_of(path), path)
-    return separated(scenes, classes or "base"), root
+    return separated(datasets.opened(kind_of(path), path), classes or "base")
 
 
 def check_pairs(one: Sequence[Path], other: Sequence[Path] | None, name: str, other_name: str) -> None:
@@ -164,7 +174,7 @@ def apply_one(held: Predictions, fitted: Fitted, asked: Asked) -> tuple[Predicti
         asked: what it needs.
 
     Raises:
-        UsageError: if it was fitted on these pictures and that is not allowed.
+        UsageError: if it was fitted on these pictures, or others of their videos, and that is not allowed.
         InputError: if what it is given does not fit.
     """
     from roadaware.corner_cases.fitted import check_held_out
@@ -172,14 +182,16 @@ def apply_one(held: Predictions, fitted: Fitted, asked: Asked) -> tuple[Predicti
     from roadaware.corner_cases.rescoring import rescored
 
     asked.check(fitted)
+    by_picture = fitted.by == "memory"
+    scenes, root = _set_of(asked, pictures=by_picture)
+    shared = None if scenes is None else _shared_videos(held, fitted, scenes, allowed=asked.allow_leak)
     refused: dict[str, int] = {}
-    if asked.detections is not None and fitted.by == "energy":
+    if scenes is None or not by_picture:
         with console.working("asking for energies"):
-            shares, met, prints = ask_known(held, saved(asked.detections), fitted)
+            shares, met, prints = ask_known(held, saved(asked.detections or Path()), fitted)
     else:
         from roadaware.tasks.unknown_memory import ask_crops
 
-        scenes, root = pictured(asked.dataset or Path(), asked.pictures)
         with console.progress("looking at proposals") as seen:
             shares, met, prints, refused = ask_crops(
                 held, scenes, root, _looker(fitted, asked), fitted, allow_leak=asked.allow_leak, progress=seen
@@ -193,10 +205,34 @@ def apply_one(held: Predictions, fitted: Fitted, asked: Asked) -> tuple[Predicti
         "met": int(met.sum()),
         "neutral": int((met == 0).sum()),
         "leaked": leaked,
+        "shared_videos": shared,
         "refused": refused,
     }
-    noted = {name: facts[name] for name in ("fit", "fitted_on", "leaked", "neutral")}
+    noted = {name: facts[name] for name in ("fit", "fitted_on", "leaked", "shared_videos", "neutral")}
     return rescored(held, shares, fitted.by, combine=asked.combine, facts=noted), facts
+
+
+def _set_of(asked: Asked, *, pictures: bool) -> tuple[Scenes | None, Path]:
+    """The set of the proposals, if it is told, and the folder of its pictures, if they are wanted."""
+    if asked.dataset is None:
+        return None, Path()
+    return pictured(asked.dataset, asked.pictures) if pictures else (_scenes_at(asked.dataset), Path())
+
+
+def _shared_videos(held: Predictions, fitted: Fitted, scenes: Scenes, *, allowed: bool) -> int | None:
+    """From how many videos of the proposals the re-scorer has pictures; None where that is not known.
+
+    Raises:
+        UsageError: if there are some and that is not allowed.
+    """
+    import polars as pl
+
+    from roadaware.corner_cases.fitted import check_apart, video_prints
+
+    prints = video_prints(scenes, held.boxes["video"].cast(pl.String).unique())
+    if prints is None or (len(prints) and not len(fitted.videos)):
+        return None
+    return check_apart(fitted, prints, allowed=allowed)
 
 
 def _looker(fitted: Fitted, asked: Asked) -> Looker:

@@ -1,10 +1,10 @@
-"""Fitted: a re-scorer of proposals in one file, with fingerprints of the pictures it was fitted on."""
+"""Fitted: a re-scorer of proposals in one file, with fingerprints of its pictures and videos."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from roadaware.corner_cases.energy import EnergyConfig, EnergyModel
 from roadaware.corner_cases.memory import MemoryBank
 from roadaware.errors import DamagedError, RoadawareError, UsageError
 from roadaware.scenes.arrays import open_arrays, save_arrays
+from roadaware.scenes.tables import Scenes
 from roadaware.statistics.weibull import Weibull
 
 FORMAT, VERSION = "roadaware-rescorer", 1
@@ -34,12 +35,14 @@ class Fitted:
         seen: fingerprints of the pictures that it was fitted on.
         asked: how boxes or crops were made of pictures, plain data.
         about: what it was fitted on, in words and counts, plain data.
+        videos: fingerprints of the videos that these pictures are from, as far as `video_prints` tells them.
     """
 
     model: EnergyModel | MemoryBank
     seen: Prints
     asked: Mapping[str, Any] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)
+    videos: Prints = field(default_factory=lambda: prints_of(()))
 
     @property
     def by(self) -> str:
@@ -68,6 +71,51 @@ def fingerprint(*parts: npt.NDArray[Any]) -> int:
 def prints_of(numbers: Iterable[int]) -> Prints:
     """(n,) fingerprints, each once, in order."""
     return np.unique(np.array(sorted(numbers), dtype=np.uint64))
+
+
+def video_prints(scenes: Scenes, videos: Iterable[str]) -> Prints | None:
+    """Fingerprints of videos: of the digest of what they were read from, and their names.
+
+    A name alone tells no video: made-up scenes of two seeds share theirs.
+
+    Args:
+        scenes: the set that they are of.
+        videos: their names.
+
+    Returns:
+        None where the set says nothing of its source; none at all where its videos are single pictures, which
+        are told by their own fingerprints.
+    """
+    source = scenes.meta.source_digest
+    if source:
+        texts = (f"{source}\0{video}".encode() for video in videos)
+        return prints_of(fingerprint(np.frombuffer(text, dtype=np.uint8)) for text in texts)
+    frames = scenes.frames if len(scenes.frames) else scenes.boxes
+    single = frames.select("video", "frame").unique()["video"].is_unique().all()
+    return prints_of(()) if single else None
+
+
+def check_apart(fitted: Fitted, videos: Prints, *, allowed: bool = False) -> int:
+    """From how many videos a re-scorer has pictures and is now asked about pictures.
+
+    Pictures of one video show the same objects, so that none of them is new.
+
+    Args:
+        fitted: the re-scorer.
+        videos: fingerprints of those that it is asked about.
+        allowed: whether there may be any.
+
+    Raises:
+        UsageError: if there are some and that is not allowed.
+    """
+    shared = int(np.isin(videos, fitted.videos).sum())
+    if shared and not allowed:
+        raise UsageError(
+            f"the {fitted.by} re-scorer was fitted on pictures of {shared:,} of these {len(videos):,} videos "
+            f"(fit {fitted.digest}), which show the same objects; fit it on other videos, or say "
+            "--allow-leak and report it"
+        )
+    return shared
 
 
 def check_held_out(fitted: Fitted, pictures: Prints, *, allowed: bool = False) -> int:
@@ -103,7 +151,7 @@ def save_fitted(path: Path, fitted: Fitted) -> None:
     """
     facts: dict[str, Any] = {"format": FORMAT, "version": VERSION, "by": fitted.by, "digest": fitted.digest}
     facts |= {"asked": dict(fitted.asked), "about": dict(fitted.about)}
-    arrays: dict[str, npt.NDArray[Any]] = {"seen": fitted.seen}
+    arrays: dict[str, npt.NDArray[Any]] = {"seen": fitted.seen, "videos": fitted.videos}
     if isinstance(fitted.model, EnergyModel):
         facts |= {name: to_dict(getattr(fitted.model, name)) for name in ("config", "known", "unknown")}
     else:
@@ -127,9 +175,12 @@ def open_fitted(path: Path) -> Fitted:
         raise DamagedError(f"not {_WHAT} of this version", where=str(path), hint=_AGAIN)
     try:
         found = Fitted(_model(arrays, facts), arrays["seen"], facts["asked"], facts["about"])
+        # Files without videos are older than these; their pictures are still told.
+        found = replace(found, videos=arrays.get("videos", found.videos))
     except (KeyError, TypeError, ValueError, RoadawareError) as error:
         raise DamagedError(f"{_WHAT} that is not whole: {error}", where=str(path), hint=_AGAIN) from error
-    if found.seen.dtype != np.uint64 or found.digest != facts.get("digest") or found.by != facts.get("by"):
+    whole = all(each.dtype == np.uint64 for each in (found.seen, found.videos))
+    if not whole or found.digest != facts.get("digest") or found.by != facts.get("by"):
         raise DamagedError("it is not what was written", where=str(path), hint=_AGAIN)
     return found
 

@@ -17,7 +17,7 @@ from roadaware.corner_cases.energy import (
     fit_energies,
     logits_of,
 )
-from roadaware.corner_cases.fitted import Fitted, Prints, fingerprint, prints_of
+from roadaware.corner_cases.fitted import Fitted, Prints, fingerprint, prints_of, video_prints
 from roadaware.errors import InputError
 from roadaware.geometry.boxes import iou
 from roadaware.scenes.dense import layout, matrix
@@ -112,7 +112,9 @@ def fit_known(
     about = {**origin([scenes for scenes, _ in sets]), "pictures": len(seen)}
     about |= {"known": len(known), "unknown": len(unknown)}
     asked = {"kind": matching.kind, "min_iou": matching.min_iou}
-    return Fitted(fit_energies(known, unknown, config), seen, asked, about)
+    named = [video_prints(one, other.boxes["video"].cast(pl.String).unique()) for one, other in sets]
+    videos = prints_of(int(each) for part in named if part is not None for each in part)
+    return Fitted(fit_energies(known, unknown, config), seen, asked, about, videos)
 
 
 def _energies_of(

@@ -15,7 +15,7 @@ import polars as pl
 from roadaware.corner_cases.captures import SemanticMap
 from roadaware.corner_cases.config import BACKGROUND
 from roadaware.corner_cases.energy import NEUTRAL
-from roadaware.corner_cases.fitted import Fitted, Prints, fingerprint, prints_of
+from roadaware.corner_cases.fitted import Fitted, Prints, fingerprint, prints_of, video_prints
 from roadaware.corner_cases.known_boxes import Key, origin, rows_by_picture
 from roadaware.corner_cases.memory import MemoryBank, MemoryConfig, fit_memory
 from roadaware.corner_cases.sources import SemanticSource
@@ -86,7 +86,7 @@ def fit_crops(
         "refused": sum(found.refused.values()),
     }
     asked = {"features": looker.name, "weights": looker.digest, "seed": config.seed}
-    return Fitted(bank, prints_of(found.prints), asked, about)
+    return Fitted(bank, prints_of(found.prints), asked, about, prints_of(found.videos))
 
 
 class _Crops:
@@ -102,6 +102,7 @@ class _Crops:
         self.parts: list[npt.NDArray[np.float32]] = []
         self.groups: list[int] = []
         self.prints: set[int] = set()
+        self.videos: set[int] = set()
         self.refused: dict[str, int] = {}
         self.counts = {"common": 0, "background": 0, "proposals": 0}
         self.looked, self._group = 0, 0
@@ -109,7 +110,7 @@ class _Crops:
     def looked_at(self, each: Common) -> Iterator[None]:
         """Gather from a set; yields after every picture."""
         material, wanted = _Material(each, self.config, self.counts), _annotated(each.scenes)
-        before = ""
+        before, kept = "", set()
         for video, frame, picture in pictures(each.scenes, each.root, wanted, self.refused):
             # A set of one video is parted by picture, else nothing could stay out of the bank.
             self._group += video != before or len(wanted) == 1
@@ -119,8 +120,11 @@ class _Crops:
                 self.parts.append(self.looker.features(crops))
                 self.groups += [self._group] * len(crops)
                 self.prints.add(fingerprint(picture))
+                kept.add(video)
             self.looked += 1
             yield
+        told = video_prints(each.scenes, kept)
+        self.videos.update(() if told is None else told.tolist())
 
     def material(self) -> tuple[npt.NDArray[np.float32], list[int]]:
         """Features and their groups, with a black crop in the first of them."""
