@@ -141,7 +141,7 @@ def class_lines(
     held = result.classes()
     metrics = list(dict.fromkeys(metric for rows in held.values() for metric in rows))
     groups = list(dict.fromkeys(metric.partition("_")[0] for metric in metrics))
-    found = []
+    found: list[tuple[str, list[int | None], list[Mapping[str, Any] | None]]] = []
     for label, rows in held.items():
         counts = {metric.partition("_")[0]: int(row["n"]) for metric, row in rows.items()}
         found.append((label, [counts.get(group) for group in groups], [rows.get(each) for each in metrics]))
