@@ -14,7 +14,8 @@ from roadaware.errors import DatasetNotFoundError, InputError, UsageError
 
 if TYPE_CHECKING:
     from roadaware.corner_cases.config import CopgConfig
-    from roadaware.corner_cases.running import Order, Tally
+    from roadaware.corner_cases.running import Order
+    from roadaware.corner_cases.tally import Tally
 
 DatasetKind = Literal["kitti", "nuscenes", "once", "simulator"]
 _DIR = "A dataset with sweeps and calibration: KITTI, nuScenes, ONCE, or made-up scenes."

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -24,19 +23,16 @@ from roadaware.corner_cases.oddities import oddities
 from roadaware.corner_cases.opening import Captures, Moment
 from roadaware.corner_cases.resuming import MARKS, holds, marks_of, sources_head
 from roadaware.corner_cases.sources import DetectionSource, SemanticSource
+from roadaware.corner_cases.tally import STEPS, Tally, left_out, tallied
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.readers import read
-from roadaware.scenes.readers.sensed import DISTORTION
-from roadaware.scenes.readers.source import shown
 from roadaware.scenes.simulator.crew import side_by_side
 from roadaware.scenes.tables import Meta, Scenes
 
 FORMAT, FORMAT_VERSION, MAIN = "roadaware-proposals", 1, "proposals.json"
 PROPOSALS = "proposals"
 """The folder beside the parts in which all proposals are saved as Predictions."""
-_NUMBERS = re.compile(r"[\d.]+(e[+-]?\d+)?")
-STEPS = ("initial", "intermediate", "final")
 
 
 @dataclass(frozen=True)
@@ -62,36 +58,6 @@ class Order:
     stage: Stage = "final"
     videos: tuple[str, ...] | None = None
     part: int = 64
-
-
-@dataclass(frozen=True)
-class Tally:
-    """What came of it.
-
-    Args:
-        pictures: that have a sweep and calibration.
-        opened: of these, for which proposals were made, be it none.
-        proposals: after each step.
-        with_one: pictures that are left with a proposal.
-        skipped: pictures without proposals because something is wrong or missing, by reason; reasons that
-            differ in numbers alone are counted under the first.
-        odd: pictures that were proposed for although something is strange, by what; as with `skipped`.
-        wondered: what the reader found odd about the set, lenses that distort among it, and how often.
-        refused: rows and files that the reader did not take.
-        made: pictures done now, not before.
-        seconds: of one process, spent on those.
-    """
-
-    pictures: int
-    opened: int
-    proposals: dict[str, int]
-    with_one: int
-    skipped: dict[str, int]
-    odd: dict[str, int]
-    wondered: dict[str, int]
-    refused: int
-    made: int
-    seconds: float
 
 
 def run(
@@ -135,7 +101,9 @@ def run(
             if progress is not None:
                 progress(done, len(held.moments))
     told = [parts.finished(folder, number) or {} for number in range(len(places))]
-    return _gathered(order, folder, told, held), _tally(told, held, made, due)
+    seconds = sum(told[number].get("seconds", 0.0) for number in due)
+    tally = tallied(told, held.scenes, held.captures.skipped, len(held.moments), made=made, seconds=seconds)
+    return _gathered(order, folder, told, held), tally
 
 
 def due_parts(order: Order, folder: Path) -> list[int]:
@@ -199,7 +167,7 @@ def make_part(order: Order, folder: Path, number: int) -> None:
     odd: Counter[str] = Counter()
 
     def refused(moment: Moment, error: InputError | UsageError) -> None:
-        skipped[moment] = _told(moment, error)
+        skipped[moment] = left_out(moment, error)
 
     for moment, capture, found, _ in proposed(order, places_of(order)[number], refused):
         odd.update(oddities(capture, found.geometry))
@@ -212,12 +180,6 @@ def make_part(order: Order, folder: Path, number: int) -> None:
     told = {**counts, "skipped": list(skipped.values()), "odd": dict(odd), **marks(order, number, skipped)}
     told["seconds"] = round(time.process_time() - started, 3)
     parts.put(folder, number, table, told)
-
-
-def _told(moment: Moment, error: InputError | UsageError) -> dict[str, Any]:
-    """A picture that was left out, why, and which file it was about, if any."""
-    reason, where = (error.message, error.where) if isinstance(error, InputError) else (str(error), None)
-    return {"video": moment.video, "frame": moment.frame, "reason": reason, "where": where}
 
 
 def proposed(
@@ -351,47 +313,3 @@ def _gathered(order: Order, folder: Path, told: list[dict[str, Any]], held: Held
         }
     }
     return claimed(rows, Meta(dataset=held.scenes.meta.dataset, notes=notes))
-
-
-def _tally(told: list[dict[str, Any]], held: Held, made: int, due: list[int]) -> Tally:
-    skipped = Counter(held.captures.skipped)
-    left = [each for part in told for each in part.get("skipped", [])]
-    skipped.update(_located(_merged((each["reason"], 1) for each in left), left))
-    odd = _merged(each for part in told for each in part.get("odd", {}).items())
-    return Tally(
-        pictures=len(held.moments),
-        opened=len(held.moments) - sum(len(part.get("skipped", [])) for part in told),
-        proposals={step: sum(part.get(step, 0) for part in told) for step in STEPS},
-        with_one=sum(part.get("with_one", 0) for part in told),
-        skipped=dict(skipped.most_common()),
-        odd=dict(odd.most_common()),
-        wondered=_wondered(held.scenes.meta.notes),
-        refused=len(held.scenes.rejected),
-        made=made,
-        seconds=sum(told[number].get("seconds", 0.0) for number in due),
-    )
-
-
-def _wondered(notes: Mapping[str, Any]) -> dict[str, int]:
-    """What a reader found odd, and distortion, without which returns do not meet the pictures as they are."""
-    found = {each["what"]: each["count"] for each in notes.get("warnings", [])}
-    cameras = notes.get("left_out", {}).get(DISTORTION, 0)
-    return {**found, f"not applied: {DISTORTION}": cameras} if cameras else found
-
-
-def _merged(counts: Iterable[tuple[str, int]]) -> Counter[str]:
-    """Counts by words; those that differ in numbers alone are counted under the first."""
-    first: dict[str, str] = {}
-    found: Counter[str] = Counter()
-    for words, count in counts:
-        found[first.setdefault(_NUMBERS.sub("", words), words)] += count
-    return found
-
-
-def _located(counts: Counter[str], left: list[dict[str, Any]]) -> dict[str, int]:
-    """Counts by reason, each with the first picture or file that it was told of."""
-    first: dict[str, str] = {}
-    for each in left:
-        picture = f"{shown(each['video'])}, frame {each['frame']}"
-        first.setdefault(each["reason"], each.get("where") or picture)
-    return {f"{reason}; first: {first[reason]}": count for reason, count in counts.items()}

@@ -156,13 +156,10 @@ def _require_shared(told: frozenset[str], scenes: Scenes, where: str) -> None:
         InputError: if they are of some videos, and of none of the set.
     """
     videos = scenes.videos["video"].to_list()
-    if not told or not told.isdisjoint(videos):
+    if not told or not videos or not told.isdisjoint(videos):
         return
-    message = f"detections of other videos: {shown(min(told))}"
-    if videos:
-        message += f", where the set has {shown(min(videos))}"
     raise InputError(
-        message,
+        f"detections of other videos: {shown(min(told))}, where the set has {shown(min(videos))}",
         where=shown(where),
         hint="name the detections of this set and split; videos are called as `roadaware read` calls them",
     )
