@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import polars as pl
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.disk import atomic_write, disk_error, read_regular
 from roadaware.scenes.readers import source
+from roadaware.scenes.simulator.crew import side_by_side
 
 PARTS = "parts"
 REMEDY = "say --overwrite to make all anew, or name another folder"
@@ -26,6 +27,22 @@ _CHANGED = {
 }
 _LOG = logging.getLogger("roadaware")
 _LIMIT = 1 << 28
+
+
+def made(make: Callable[[int], None], due: Sequence[int], processes: int) -> Generator[int]:
+    """Make parts and tell the number of each as it is done.
+
+    Args:
+        make: makes the part of a number; other processes must be able to open it.
+        due: numbers of the parts.
+        processes: how many parts at a time.
+    """
+    if processes > 1 and len(due) > 1:
+        yield from side_by_side(make, due, processes)
+        return
+    for number in due:
+        make(number)
+        yield number
 
 
 def claim(folder: Path, main: str, head: Mapping[str, Any], what: str, *, overwrite: bool = False) -> None:

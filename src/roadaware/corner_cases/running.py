@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -27,7 +27,6 @@ from roadaware.corner_cases.tally import STEPS, Tally, left_out, tallied
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.readers import read
-from roadaware.scenes.simulator.crew import side_by_side
 from roadaware.scenes.tables import Meta, Scenes
 
 FORMAT, FORMAT_VERSION, MAIN = "roadaware-proposals", 1, "proposals.json"
@@ -95,7 +94,7 @@ def run(
     done = len(held.moments) - made
     if progress is not None:
         progress(done, len(held.moments))
-    with closing(_made(order, folder, due, processes)) as finished:
+    with closing(parts.made(partial(make_part, order, folder), due, processes)) as finished:
         for number in finished:
             done += len(places[number])
             if progress is not None:
@@ -138,15 +137,6 @@ def marks(order: Order, number: int, left: Collection[Moment]) -> dict[str, Any]
     moments = held.moments[places.start : places.stop]
     missed = {place for place, each in enumerate(moments) if each in left}
     return {MARKS: marks_of(held.captures, held.semantics, moments, missed)}
-
-
-def _made(order: Order, folder: Path, due: list[int], processes: int) -> Generator[int]:
-    if processes > 1 and len(due) > 1:
-        yield from side_by_side(partial(make_part, order, folder), due, processes)
-        return
-    for number in due:
-        make_part(order, folder, number)
-        yield number
 
 
 def make_part(order: Order, folder: Path, number: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,7 +22,6 @@ from roadaware.corner_cases.reuse import Bench, Variant
 from roadaware.corner_cases.running import Order, captures, due_parts, held_by, marks, places_of
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.simulator.crew import side_by_side
 from roadaware.scenes.tables import Meta
 
 FORMAT, FORMAT_VERSION, MAIN = "roadaware-ablation", 1, "ablation.json"
@@ -99,21 +98,12 @@ def run_grid(
     done = len(held.moments) - sum(len(places[number]) for number in due)
     if progress is not None:
         progress(done, len(held.moments))
-    with closing(_made(order, folder, due, processes)) as finished:
+    with closing(parts.made(partial(make_grid_part, order, folder), due, processes)) as finished:
         for number in finished:
             done += len(places[number])
             if progress is not None:
                 progress(done, len(held.moments))
     return _gathered(order, folder, due)
-
-
-def _made(order: GridOrder, folder: Path, due: list[int], processes: int) -> Generator[int]:
-    if processes > 1 and len(due) > 1:
-        yield from side_by_side(partial(make_grid_part, order, folder), due, processes)
-        return
-    for number in due:
-        make_grid_part(order, folder, number)
-        yield number
 
 
 def make_grid_part(order: GridOrder, folder: Path, number: int) -> None:
