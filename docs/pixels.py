@@ -45,8 +45,8 @@ CLIPS = ("schedule.epochs=8",)
 """Networks on all eight crops take longer for an epoch."""
 SETTLED = (*CLIPS, "network.fields={settled: true}", "schedule.lr=2.0e-4")
 """Behind VGG16 as it is drawn gates stay shut, and faster steps end it before it has learnt anything."""
-WIDE = (*CLIPS, "network.fields={kernel: 3, gate: sigmoid}", "schedule.lr=0.01")
-"""The published kernel of 1 sees colours and no shapes."""
+RAW = (*CLIPS, "network.fields={trunk: [], kernel: 3, gate: sigmoid}", "schedule.lr=0.01")
+"""Without VGG16 the published kernel of 1 sees colours and no shapes."""
 CASES = {
     "single-rnn": Case("single-rnn", (BOXES,), changes=LATE),
     "sfgru": Case("sfgru", (BOXES,), changes=LATE),
@@ -55,7 +55,8 @@ CASES = {
     "pedformer": Case("pedformer", (BOXES,), changes=LATE),
     "vgg16 + crops": Case("vgg16", (CROP,), "single-rnn"),
     "resnet50 + crops": Case("resnet50", (CROP,), "single-rnn"),
-    "convlstm + crops": Case("convlstm", (CROP,), "single-rnn", WIDE),
+    "convlstm + crops": Case("convlstm", (CROP,), "single-rnn", SETTLED),
+    "convlstm, no trunk + crops": Case("convlstm", (CROP,), "single-rnn", RAW),
     "c3d + crops": Case("c3d", (CROP,), "single-rnn", CLIPS),
     "i3d + crops": Case("i3d", (CROP,), "single-rnn"),
     "two-stream + crops": Case("two-stream", (CROP,), "single-rnn", CLIPS),
@@ -84,7 +85,7 @@ def run(name: str, made: Path, out: Path) -> None:
     from roadaware.training.pedestrians.run import judge, train
     from roadaware.training.recipe_files import read_recipe
 
-    folder = out / name.replace(" + ", "-with-")
+    folder = _folder(out, name)
     if (folder / "facts.json").exists():
         return
     case = CASES[name]
@@ -118,8 +119,12 @@ def run(name: str, made: Path, out: Path) -> None:
 
 def known(out: Path) -> dict[str, dict[str, Any]]:
     """What is known of each row that was trained, in the order of CASES."""
-    found = {name: out / name.replace(" + ", "-with-") / "facts.json" for name in CASES}
+    found = {name: _folder(out, name) / "facts.json" for name in CASES}
     return {name: json.loads(path.read_text()) for name, path in found.items() if path.exists()}
+
+
+def _folder(out: Path, name: str) -> Path:
+    return out / name.replace(" + ", "-with-").replace(", ", "-").replace(" ", "-")
 
 
 def table(rows: dict[str, dict[str, Any]]) -> str:

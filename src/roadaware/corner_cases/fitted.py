@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -110,10 +110,10 @@ def check_apart(fitted: Fitted, videos: Prints, *, allowed: bool = False) -> int
     """
     shared = int(np.isin(videos, fitted.videos).sum())
     if shared and not allowed:
-        raise UsageError(
-            f"the {fitted.by} re-scorer was fitted on pictures of {shared:,} of these {len(videos):,} videos "
-            f"(fit {fitted.digest}), which show the same objects; fit it on other videos, or say "
-            "--allow-leak and report it"
+        _refuse(
+            fitted,
+            f"pictures of {shared:,} of these {len(videos):,} videos",
+            "which show the same objects; fit it on other videos",
         )
     return shared
 
@@ -131,12 +131,19 @@ def check_held_out(fitted: Fitted, pictures: Prints, *, allowed: bool = False) -
     """
     shared = int(np.isin(pictures, fitted.seen).sum())
     if shared and not allowed:
-        raise UsageError(
-            f"the {fitted.by} re-scorer was fitted on {shared:,} of these {len(pictures):,} pictures "
-            f"(fit {fitted.digest}), so its scores there say nothing of new ones; fit it on others, or say "
-            "--allow-leak and report it"
+        _refuse(
+            fitted,
+            f"{shared:,} of these {len(pictures):,} pictures",
+            "so its scores there say nothing of new ones; fit it on others",
         )
     return shared
+
+
+def _refuse(fitted: Fitted, what: str, why: str) -> NoReturn:
+    raise UsageError(
+        f"the {fitted.by} re-scorer was fitted on {what} (fit {fitted.digest}), {why}, "
+        "or say --allow-leak and report it"
+    )
 
 
 def save_fitted(path: Path, fitted: Fitted) -> None:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import event
 
+from roadaware import __version__
 from roadaware.places import cache_folder
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -36,7 +37,8 @@ def _kept() -> bool:
     if os.environ.get("NUMBA_CACHE_DIR"):
         return True
     try:
-        folder = cache_folder() / "kernels"
+        # What another version kept may name types that this one has moved, and would not load.
+        folder = cache_folder() / "kernels" / __version__
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError):
         return False

@@ -64,15 +64,22 @@ def holds(network: CrossingNet, prefix: str, tensors: dict[str, Tensor]) -> None
         torch.testing.assert_close(own[prefix + name], tensor)
 
 
-def test_vgg16_of_torchvision_fills_the_trunk_and_names_the_rest(tmp_path: Path) -> None:
-    network = VGG16Net(VGG16Config.tiny(), CROPS)
+@pytest.mark.parametrize(
+    "network",
+    [VGG16Net(VGG16Config.tiny(), CROPS), ConvLSTMNet(ConvLSTMConfig.tiny(), CROPS)],
+    ids=["vgg16", "convlstm"],
+)
+def test_vgg16_of_torchvision_fills_the_trunk_and_names_the_rest(
+    tmp_path: Path, network: CrossingNet
+) -> None:
     theirs = redrawn(network, "trunk.")
     assert sorted(theirs) == sorted(f"features.{i}.{what}" for i in VGG_LAYERS for what in ("weight", "bias"))
     top = {"classifier.6.weight": drawn(10, 8, seed=1), "classifier.6.bias": drawn(10, seed=2)}
     report = load_image_weights(network, saved(tmp_path, {**theirs, **top}))
     holds(network, "trunk.", theirs)
     assert report.matched == tuple(f"trunk.{name}" for name in theirs)
-    assert report.missing == ("last.weight", "last.bias")
+    behind = tuple(name for name in network.state_dict() if not name.startswith("trunk."))
+    assert report.missing == behind
     assert sorted(report.unused) == sorted(top)
 
 
@@ -221,4 +228,4 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(tmp_path: Path) -> Non
         load_image_weights(network, saved(tmp_path, {"layer1.0.conv1.weight": drawn(2, 2, seed=0)}))
     holds(network, "", before)
     with pytest.raises(UsageError, match="convlstm has no trunk"):
-        load_image_weights(ConvLSTMNet(ConvLSTMConfig.tiny(), CROPS), tmp_path / "weights.safetensors")
+        load_image_weights(ConvLSTMNet(ConvLSTMConfig.reference(), CROPS), tmp_path / "weights.safetensors")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -16,8 +17,9 @@ from roadaware.models.crossing.entries.clips import C3DConfig, ConvLSTMConfig, I
 from roadaware.models.crossing.entries.pixels import Pixels
 from roadaware.models.crossing.entries.recurrent import RecurrentConfig
 from roadaware.models.crossing.entries.stills import ResNet50Config, VGG16Config
+from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.networks.c3d import C3DFeatures, C3DNet
-from roadaware.models.crossing.networks.convlstm import ConvLSTM2d
+from roadaware.models.crossing.networks.convlstm import ConvLSTM2d, ConvLSTMNet
 from roadaware.models.crossing.networks.flow import lucas_kanade
 from roadaware.models.crossing.networks.i3d import I3DNet, I3DTrunk, average, bordered
 from roadaware.models.crossing.networks.pictures import Normalise
@@ -148,6 +150,27 @@ def test_a_wider_convlstm_shrinks_the_picture_once() -> None:
         ConvLSTM2d(3, 2, 2, "hard")
 
 
+def test_a_convlstm_reads_the_maps_of_vgg16_unless_it_is_as_the_benchmark_ran_it() -> None:
+    torch.manual_seed(0)
+    shapes, clip = {"crop:box@64": (3, 64, 64, 3)}, torch.rand(2, 3, 3, 64, 64)
+    config = ConvLSTMConfig(trunk=(2, 3, 4, 5, 6), filters=7)
+    network = ConvLSTMNet(config, shapes).eval()
+    assert network.trunk is not None
+    with torch.no_grad():
+        maps = torch.stack([network.trunk.features(network.normalise(frame)) for frame in clip.unbind(1)], 1)
+        assert maps.shape == (2, 3, 6, 2, 2)
+        state = plain_lstm(network.recurrent, maps[1]).mean((-2, -1))
+        found = network.looked({"crop:box@64": clip}).embedding[1]
+    torch.testing.assert_close(found, state)
+    bare = ConvLSTMNet(ConvLSTMConfig.reference(), shapes)
+    assert bare.trunk is None
+    assert count(bare) == 17_473
+    with META, pytest.raises(UsageError, match="a kernel of 3 does not fit maps of 2 x 2"):
+        ConvLSTMNet(replace(config, kernel=3), shapes)
+    with META, pytest.raises(UsageError, match="a kernel of 65 does not fit pictures of 64 x 64"):
+        ConvLSTMNet(ConvLSTMConfig(trunk=(), kernel=65), shapes)
+
+
 def test_the_last_convolution_of_i3d_before_a_mean_over_time_is_a_linear_layer_behind_it() -> None:
     torch.manual_seed(0)
     network = I3DNet(I3DConfig.tiny(), {"crop:context@32": (24, 32, 32, 3)}, labels=3).eval()
@@ -261,6 +284,7 @@ def test_a_network_on_crops_refuses_everything_else(name: str) -> None:
     [
         ("vgg16", (8, 24, 24, 3), "24 x 24 pixels are too few"),
         ("i3d", (8, 24, 24, 3), "24 x 24 pixels are too few"),
+        ("convlstm", (8, 24, 24, 3), "24 x 24 pixels are too few"),
         ("c3d", (8, 12, 24, 3), "not 8 of 12 x 24"),
         ("two-stream", (10, 64, 64, 3), "at least 11 frames, not 10"),
     ],
@@ -300,23 +324,33 @@ def small_tower(*, settled: bool = False) -> SFGRU:
     )
 
 
+def settled_towers() -> list[tuple[CrossingNet, VGG16Trunk, Normalise]]:
+    """Networks that are to begin settled, with the trunk of each and how it takes colours."""
+    tower = small_tower(settled=True)
+    config = ConvLSTMConfig(trunk=(4, 4, 8, 8, 8), filters=8, settled=True)
+    clips = ConvLSTMNet(config, {"crop:box@32": (3, 32, 32, 3)})
+    assert clips.trunk is not None
+    return [(tower, tower.reader.trunk, tower.reader.normalise), (clips, clips.trunk, clips.normalise)]
+
+
 def dark(crops: int) -> dict[str, Tensor]:
     drawn = torch.Generator().manual_seed(1)
     pictures = 0.1 + 0.05 * torch.rand(crops, 3, 3, 32, 32, generator=drawn)
     return {"crop:box@32": pictures, "boxes": torch.zeros(crops, 3, 4)}
 
 
-def test_a_settled_trunk_begins_with_channels_of_mean_0_and_deviation_1() -> None:
-    network, given = small_tower(settled=True), dark(24)
+@pytest.mark.parametrize("which", [0, 1], ids=["sfgru", "convlstm"])
+def test_a_settled_trunk_begins_with_channels_of_mean_0_and_deviation_1(which: int) -> None:
+    (network, trunk, normalise), given = settled_towers()[which], dark(24)
     plain = [each.clone() for each in network.parameters()]
     network.settle(lambda: given)
     assert any(not torch.equal(a, b) for a, b in zip(plain, network.parameters(), strict=True))
     seen: list[Tensor] = []
-    for layer in network.reader.trunk.modules():
+    for layer in trunk.modules():
         if isinstance(layer, nn.Conv2d):
             layer.register_forward_hook(lambda _, __, out: seen.append(out))
     with torch.no_grad():
-        network.reader.trunk(network.reader.normalise(given["crop:box@32"][:, -1]))
+        trunk(normalise(given["crop:box@32"][:, -1]))
     assert len(seen) == 13
     for out in seen:
         assert out.mean((0, 2, 3)).abs().max() < 1e-3

@@ -1,7 +1,8 @@
-"""A convolutional LSTM on a stack of pictures; imports torch."""
+"""A convolutional LSTM on what VGG16 sees in a stack of pictures; imports torch."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 import torch
@@ -10,7 +11,8 @@ from torch import Tensor, nn
 from roadaware.errors import UsageError
 from roadaware.models.crossing.entries.clips import CONVLSTM, ConvLSTMConfig
 from roadaware.models.crossing.networks.base import Looked
-from roadaware.models.crossing.networks.pictures import Normalise, PictureNet
+from roadaware.models.crossing.networks.pictures import Normalise, PictureNet, settled
+from roadaware.models.crossing.networks.vgg import VGG16Trunk
 
 Gate = Literal["hard", "sigmoid"]
 
@@ -64,24 +66,39 @@ class ConvLSTM2d(nn.Module):
 
 
 class ConvLSTMNet(PictureNet):
-    """A ConvLSTM on the crops, its last state averaged over the picture."""
+    """A ConvLSTM on what VGG16 sees in the crops, its last state averaged over the map.
+
+    Raises:
+        UsageError: if the crops are too small for VGG16 or its maps for the kernel.
+    """
 
     entry = CONVLSTM
     config: ConvLSTMConfig
 
     def build(self) -> int:
-        """The recurrent layer."""
-        _, *size = self.clip_shape()
-        if min(size) < self.config.kernel:
-            raise UsageError(
-                f"a kernel of {self.config.kernel} does not fit pictures of {size[0]} x {size[1]}"
-            )
-        self.normalise = Normalise(self.config.pixels, self.config.swapped)
-        self.recurrent = ConvLSTM2d(3, self.config.filters, self.config.kernel, self.config.gate)
-        self.dropout = nn.Dropout(self.config.dropout)
-        return self.config.filters
+        """The trunk, if there is one, and the recurrent layer."""
+        c = self.config
+        _, rows, columns = self.clip_shape()
+        self.normalise = Normalise(c.pixels, c.swapped)
+        self.trunk = VGG16Trunk(c.trunk, size=(rows, columns)) if c.trunk else None
+        channels, what, size = 3, "pictures", (rows, columns)
+        if self.trunk:
+            channels, what, size = self.trunk.width, "maps", (rows // 32, columns // 32)
+        if min(size) < c.kernel:
+            raise UsageError(f"a kernel of {c.kernel} does not fit {what} of {size[0]} x {size[1]}")
+        self.recurrent = ConvLSTM2d(channels, c.filters, c.kernel, c.gate)
+        self.dropout = nn.Dropout(c.dropout)
+        return c.filters
+
+    def settle(self, some: Callable[[], Mapping[str, Tensor]]) -> None:
+        """Settle VGG16 on some crops, if the config says so."""
+        if self.config.settled and self.trunk:
+            with torch.no_grad():
+                settled(self.trunk, self.normalise(self.clip(dict(some()))[:, -1]))
 
     def look(self, x: dict[str, Tensor]) -> Looked:
         """The mean of the last state."""
-        state = self.recurrent(self.normalise(self.clip(x)))
-        return Looked(self.dropout(state.mean((-2, -1))), {})
+        seen = self.normalise(self.clip(x))
+        if self.trunk:
+            seen = self.trunk.features(seen.flatten(0, 1)).unflatten(0, seen.shape[:2])
+        return Looked(self.dropout(self.recurrent(seen).mean((-2, -1))), {})
