@@ -142,8 +142,18 @@ def test_models_on_hand_features_have_recipes_too(
     assert took.null_count() == 0
     assert pl.read_parquet(tmp_path / "results.parquet")["cpu_s"].equals(took)
     done = roadaware("train", recipes["trees"], "--out", tmp_path, "--set", "network.inputs=[boxes]")
-    assert done.code == 1
+    assert done.code == 2
     assert "its features are its own" in done.err
+    assert "nothing came" not in done.err
+
+
+def test_nothing_comes_of_recipes_that_all_fail(
+    roadaware: Command, recipes: dict[str, Path], tmp_path: Path
+) -> None:
+    wrong = ("--set", "network.inputs=[boxes]", "network.fields={}")
+    done = roadaware("train", recipes["trees"], recipes["rule"], "--out", tmp_path, *wrong)
+    assert done.code == 1
+    assert "nothing came of any recipe. trees: " in done.err
 
 
 def test_a_recipe_that_fails_as_nobody_foresaw_leaves_the_others(

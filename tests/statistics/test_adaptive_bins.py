@@ -110,6 +110,23 @@ def test_a_last_bin_without_spread_is_undefined_as_published_and_kept_when_mende
     assert DEFAULT.sizes(confidence) == [5, 45]
 
 
+def test_confidences_a_rounding_apart_overdraw_beyond_64_bits_as_published_and_are_equal_when_mended():
+    """1 - 0.43 is 0.57 and a little more, so that the last bin asks for 10^31 samples."""
+    correct = np.arange(128) % 3 > 0
+    head = np.repeat([1.0, 0.9], [60, 8])
+    parted, equal = (np.concatenate([head, np.tile([0.57, x], 30)]) for x in (1 - 0.43, 0.57))
+    ece, mce, ((size, *_), _) = plain(parted, correct)
+    found = reliability(parted, correct, REFERENCE)
+    assert size > 2**63
+    assert found.count.tolist() == [2**63 - 1, 1 - 2**63]
+    assert found.share.tolist() == pytest.approx([size / 128, (128 - size) / 128])
+    assert found.expected_error == pytest.approx(ece)
+    assert found.maximum_error == pytest.approx(mce)
+    mended = reliability(parted, correct, DEFAULT)
+    assert mended.count.tolist() == [60, 68]
+    np.testing.assert_allclose(rows_of(mended), rows_of(reliability(equal, correct, DEFAULT)), atol=1e-12)
+
+
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 12))
 def test_mended_bins_part_no_equals_and_ignore_the_order_of_rows(seed, values):

@@ -47,7 +47,8 @@ def train_several(recipes: Sequence[PedestrianRecipe], out: Path | None) -> Outc
 
     Raises:
         UsageError: if two recipes are the same.
-        FailedSeedsError: if nothing came of any.
+        FailedSeedsError: if nothing came of any of several.
+        RoadawareError: whatever is wrong with a single one.
     """
     import polars as pl
 

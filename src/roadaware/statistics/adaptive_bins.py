@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+_ALIKE = 12
+"""Decimals up to which confidences are equal that stay together: 1 - 0.43 is not quite 0.57."""
 
 
 class NoBinningError(ValueError):
@@ -31,8 +33,8 @@ class AdaptiveBins:
         least_drop: what the bin's smallest confidence must exceed the smallest of all by, more than this.
         borrow: a bin above lends the need times its own share of all samples (`own`), or times the share
             of the last bin, which borrows (`last`).
-        ties: equal confidences stay in one bin, that of the first of them (`together`), or are parted
-            where the count says so, in the order of the rows (`split`).
+        ties: confidences that are equal to twelve decimals stay in one bin, that of the first of them
+            (`together`), or are parted where the count says so, in the order of the rows (`split`).
         overdrawn: a bin that would lend more than it holds lends all of it and is gone (`emptied`), or is
             left with a size of 0 or less (`published`): such a bin is never closed, its confidence is a sum
             instead of a mean, its accuracy 0, and the bins after it are empty.
@@ -72,6 +74,8 @@ class AdaptiveBins:
         Raises:
             NoBinningError: where `flat_last` is `undefined` and the last of several bins has no spread.
         """
+        if self.ties == "together":
+            descending = descending.round(_ALIKE)
         held = np.diff([*self._starts(descending), len(descending)]).tolist()
         return self._lent(descending, held) if len(held) > 1 else held
 

@@ -11,6 +11,7 @@ from roadaware.statistics.adaptive_bins import AdaptiveBins
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+_MOST = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,10 @@ class Reliability:
     Args:
         confidence: (m,) mean confidence in the bin.
         accuracy: (m,) share of right predictions in the bin.
-        count: (m,) samples in the bin.
+        count: (m,) samples in the bin; cut to 64 bits where sizes as published leave them.
         low: (m,) smallest confidence in the bin.
         high: (m,) largest confidence in the bin.
+        share: (m,) the count over that of all samples, without a cut.
     """
 
     confidence: Floats
@@ -67,6 +69,7 @@ class Reliability:
     count: Ints
     low: Floats
     high: Floats
+    share: Floats
 
     @property
     def closed(self) -> bool:
@@ -77,7 +80,7 @@ class Reliability:
     def expected_error(self) -> float:
         """ECE = sum_m |B_m| / n * |acc(B_m) - conf(B_m)|, in [0, 1] where the bins are closed."""
         gaps = np.abs(self.accuracy - self.confidence)
-        return float((self.count * gaps).sum() / self.count.sum())
+        return float((self.share * gaps).sum())
 
     @property
     def maximum_error(self) -> float:
@@ -120,7 +123,8 @@ def reliability(confidence: npt.ArrayLike, correct: npt.ArrayLike, bins: Bins | 
     held = count > 0
     mean_confidence = np.bincount(which, values, bins.n)[held] / count[held]
     mean_correct = np.bincount(which, right, bins.n)[held] / count[held]
-    return Reliability(mean_confidence, mean_correct, count[held], low[held], high[held])
+    share = count[held] / len(values)
+    return Reliability(mean_confidence, mean_correct, count[held], low[held], high[held], share)
 
 
 def of_sorted(descending: Floats, correct: Floats, bins: AdaptiveBins) -> Reliability:
@@ -134,7 +138,8 @@ def of_sorted(descending: Floats, correct: Floats, bins: AdaptiveBins) -> Reliab
     Raises:
         NoBinningError: if the bins, as published, are not defined for these confidences.
     """
-    count = np.array(bins.sizes(descending), dtype=np.int64)
+    n, sizes = len(descending), bins.sizes(descending)
+    count = np.array([max(-_MOST, min(size, _MOST)) for size in sizes])
     unclosed = np.flatnonzero(count <= 0)
     m = int(unclosed[0]) if len(unclosed) else len(count)
     starts = np.append(0, np.cumsum(count[:m])).astype(np.int64)
@@ -149,7 +154,8 @@ def of_sorted(descending: Floats, correct: Floats, bins: AdaptiveBins) -> Reliab
     if m < len(count):
         rest = descending[starts[m] :]
         confidence[m], low[m], high[m] = rest.sum(), rest[-1], rest[0]
-    return Reliability(confidence[::-1], accuracy[::-1], count[::-1], low[::-1], high[::-1])
+    share, up = np.array([size / n for size in sizes]), slice(None, None, -1)
+    return Reliability(confidence[up], accuracy[up], count[up], low[up], high[up], share[up])
 
 
 def expected_calibration_error(

@@ -15,7 +15,7 @@ from roadaware.models.crossing.networks.base import CrossingNet
 SHORT, LONG = 3, 16
 """Frames: they change no size, so that only those that need sixteen get them."""
 NEED_ALL = ("c3d", "i3d", "two-stream", "spi-net", "trouspi-net", "pcpa")
-STEPS, LEARNT = 40, 0.2
+STEPS, LEARNT = 60, 0.2
 
 
 def made(name: str) -> tuple[CrossingNet, dict[str, Tensor]]:

@@ -62,6 +62,7 @@ def run_several(
 
     Raises:
         UsageError: if two recipes are the same.
+        RoadawareError: as `run_one`, if there is one recipe only.
     """
     places = [out / f"{recipe.name}-{digest(recipe)[:8]}" for recipe in recipes]
     twice = sorted({place.name for place in places if places.count(place) > 1})
@@ -71,6 +72,8 @@ def run_several(
         try:
             yield run_one(recipe, folder, draws=draws, progress=progress(recipe))
         except Exception as error:  # whatever is wrong with one recipe, the others are run
+            if len(recipes) == 1:
+                raise
             why = reason(error)
             _log.warning("%s failed: %s", recipe.name, why)
             _log.debug("%s", recipe.name, exc_info=True)
