@@ -138,7 +138,13 @@ def test_what_the_published_code_cannot_bin_is_null_and_said(roadaware: Command,
         ("0.5\n" * 209, (), 3, "expected 210 rows"),
         ("1.5\n" * 210, (), 3, "expected scores in [0, 1]"),
         ("nan\n" * 210, (), 3, "expected a finite number"),
-        ("0.5,0.2,0.1\n" * 210, (), 3, "should sum to 1"),
+        ("0.5,0.2,0.1\n" * 210, (), 3, "action.csv: the scores of a sample should sum to 1"),
+        ("0.2,0.5,0.3\n0.5,0.2,0.1\n" * 105, (), 3, "105 of 210 rows do not, row 2 first"),
+        ("0.5;0.5\n" * 210, (), 3, "separated by semicolons"),
+        ("0,5\n" * 210, ("--task", "action"), 3, "write them with points"),
+        ("name\n" + "0.5\n" * 209, (), 3, "no header and no names"),
+        ("1_0\n" * 210, (), 3, "decimals take a point"),
+        ("PAR1\n" * 210, (), 3, "Let its name end in .parquet"),
         ("0.5,0.3,0.2\n" * 210, ("--task", "action"), 3, "expected 1 number in a row"),
         ("", (), 3, "found an empty file"),
         ("0.5\n" * 210, ("--by", "weather"), 3, "expected a column 'weather'"),
@@ -155,3 +161,11 @@ def test_bad_input_is_one_clear_message(
     done = calibrate(roadaware, files, *more)
     assert (done.code, done.out) == (code, "")
     assert message in done.err
+
+
+def test_truth_in_words_is_told_what_numbers_are_meant(roadaware: Command, files: Files) -> None:
+    head, first, *rest = files.samples.read_text().splitlines()
+    files.samples.write_text("\n".join([head, "True" + first[first.index(",") :], *rest]))
+    done = calibrate(roadaware, files)
+    assert done.code == 3
+    assert "Write 1 for true and 0 for false" in done.err

@@ -22,6 +22,7 @@ from roadaware.cli.options import (
     TaskName,
     between,
 )
+from roadaware.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -100,7 +101,10 @@ def calibration(
         "seed": seed,
         "conformal": None if conformal is None else _sets(held, conformal, seed),
     }
-    return _calibrated(held, facts, groupings, uniform_bins, folder, overwrite=overwrite)
+    try:
+        return _calibrated(held, facts, groupings, uniform_bins, folder, overwrite=overwrite)
+    except InputError as error:
+        raise InputError(error.message, where=error.where or str(scores), hint=error.hint) from error
 
 
 def _calibrated(

@@ -104,7 +104,7 @@ def _check_rows(state: SampleScores, config: CalibrationConfig) -> None:
         row = int(np.flatnonzero(off)[0])
         raise InputError(
             f"the scores of a sample should sum to 1 within {config.row_sum_tolerance:g}; {int(off.sum())} "
-            f"of {len(state)} rows do not, first row {row} with a sum of {state.scores[row].sum():g}",
+            f"of {len(state)} rows do not, row {row + 1} first, with a sum of {state.scores[row].sum():g}",
             hint="calibration needs probabilities: apply a softmax, or divide each row by its sum",
         )
 

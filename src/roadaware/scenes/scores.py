@@ -18,6 +18,7 @@ TOLERANCE = 1e-6
 """Scores this far outside [0, 1] are rounding of the writer: they are clipped and counted."""
 
 _NUMBER_CHARACTERS = frozenset("0123456789+-.eE")
+_NO_NAMES = "A scores file has no header and no names: delete the line, or the column. "
 _REQUIRED = ("truth", "pedestrian", "tte_frames")
 
 Floats = npt.NDArray[np.float64]
@@ -234,14 +235,23 @@ def check_same_length(scores: int, samples: int, scores_path: Path, samples_from
 
 def _wrong_width(path: Path, line: int, cells: list[str], columns: int) -> InputError:
     hint = "The task decides: 1 number for action, 3 for intention, 12 for risk."
-    for separator, name in ((";", "semicolons"), ("\t", "tabs"), (" ", "spaces")):
-        if len(cells) == 1 and separator in cells[0]:
-            hint = f"The numbers are separated by {name}; separate them by commas."
+    if len(cells) == 1:
+        hint = _separator_hint(cells[0]) or hint
+    if len(cells) == 2 * columns and all(cell.strip("-").isdecimal() for cell in cells):
+        hint = "If the decimals have commas, write them with points."
     return InputError(
         f"expected {columns} number{'s' * (columns > 1)} in a row, found {len(cells)}",
         where=f"{path}:{line}",
         hint=hint,
     )
+
+
+def _separator_hint(cell: str) -> str:
+    """What to do about a cell that holds several numbers; empty where it does not."""
+    for separator, name in ((";", "semicolons"), ("\t", "tabs"), (" ", "spaces")):
+        if separator in cell.strip():
+            return f"The numbers are separated by {name}; separate them by commas."
+    return ""
 
 
 def _finite(cell: str, where: str, *, name: str = "", first: bool = False) -> float:
@@ -264,8 +274,10 @@ def _finite(cell: str, where: str, *, name: str = "", first: bool = False) -> fl
     if math.isfinite(value) and _NUMBER_CHARACTERS.issuperset(cell):
         return value
     hint = "Write finite numbers such as 0.25; decimals take a point."
-    if first and not name:
-        hint = "A scores file has no header: if this is one, delete the line. " + hint
+    if cell.lower() in ("true", "false"):
+        hint = "Write 1 for true and 0 for false."
+    elif first and not name:
+        hint = _separator_hint(cell) or (hint if cell[0].isdecimal() else _NO_NAMES + hint)
     raise InputError(f"expected a finite number{column}, found {cell[:40]!r}", where=where, hint=hint)
 
 

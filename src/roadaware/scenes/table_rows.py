@@ -13,6 +13,7 @@ from roadaware.scenes import csvfiles
 from roadaware.scenes.readers.source import read_file
 
 _MOST_COLUMNS = 1024
+_PARQUET = b"PAR1"
 
 
 def rows(path: Path, *, header: bool) -> Iterator[tuple[int, list[str]]]:
@@ -26,10 +27,23 @@ def rows(path: Path, *, header: bool) -> Iterator[tuple[int, list[str]]]:
         header: whether the first row names the columns, as it does in a csv file with a header.
 
     Raises:
-        InputError: as `csvfiles.rows`; if a Parquet table is too large, or holds other things than numbers
-            and words where there is no header (`DamagedError` if it is no whole table).
+        InputError: as `csvfiles.rows`; if a Parquet table has another name, is too large, or holds other
+            things than numbers and words where there is no header (`DamagedError` if it is no whole table).
     """
-    return _of_table(path, header=header) if path.suffix.lower() == ".parquet" else csvfiles.rows(path)
+    if path.suffix.lower() == ".parquet":
+        return _of_table(path, header=header)
+    if path.is_file() and _begins(path) == _PARQUET:
+        raise InputError("this is a Parquet table", where=str(path), hint="Let its name end in .parquet.")
+    return csvfiles.rows(path)
+
+
+def _begins(path: Path) -> bytes:
+    """The first bytes of a file; none of what cannot be opened, which its reader tells."""
+    try:
+        with path.open("rb") as held:
+            return held.read(len(_PARQUET))
+    except OSError:
+        return b""
 
 
 def _of_table(path: Path, *, header: bool) -> Iterator[tuple[int, list[str]]]:
