@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import sys
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from planted_kitti import planted_kitti
 
 from roadaware.cli.prelabel import labels_and_words
 from roadaware.corner_cases.sources import DetectionSource, SemanticSource
-from roadaware.models import FOLDERS, folder_cards
 from roadaware.models.detector import FrameDetections
 from roadaware.scenes.mask_files import mask_of, png
 from roadaware.scenes.media import VideoWriter
@@ -396,16 +394,3 @@ def test_the_labels_of_coda_are_asked_for_in_words() -> None:
     told = dict(zip(labels, words, strict=True))
     assert (told["traffic_cone"], told["suitcace"], told["misc"]) == ("traffic cone", "suitcase", "object")
     assert not any("_" in word for word in words)
-
-
-def test_every_type_of_folder_has_a_whole_card() -> None:
-    from roadaware.models.object_folders import FAMILIES
-    from roadaware.models.open_vocabulary import clip, opening
-    from roadaware.models.segmenters import FAMILIES as SEGMENTERS
-
-    assert set(FOLDERS) == {*FAMILIES, *opening.FAMILIES, *clip.FAMILIES, *SEGMENTERS}
-    for name, card in folder_cards().items():
-        assert card.name == name
-        assert [f.name for f in fields(card) if not getattr(card, f.name) and f.name != "published"] == []
-        assert "arxiv.org" in card.paper
-        assert "unproven: no weights" in card.weights

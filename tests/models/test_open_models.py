@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,9 +14,10 @@ import tiny_hub
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from torch.nn import functional  # noqa: E402, behind the checks
+from open_folders import noise  # noqa: E402, behind the checks
+from torch.nn import functional  # noqa: E402
 
-from roadaware.errors import DamagedError, InputError, UsageError  # noqa: E402
+from roadaware.errors import InputError, UsageError  # noqa: E402
 from roadaware.models.open_vocabulary.clip import CropNamer, open_namer  # noqa: E402
 from roadaware.models.open_vocabulary.crops import CropRule, crop  # noqa: E402
 from roadaware.models.open_vocabulary.grounding import GroundingDetector, prompts_of  # noqa: E402
@@ -34,32 +33,6 @@ from roadaware.models.segmenters import Segmenter, largest, open_segmenter  # no
 torch.set_num_threads(1)
 TEXTS = ("tyre", "traffic cone", "dog")
 ALL = DetectRule(min_agentness=0.0, nms_iou=None, top=50)
-WRITERS = {
-    "segformer": tiny_hub.write_segformer,
-    "mask2former": tiny_hub.write_mask2former,
-    "grounding-dino": tiny_hub.write_grounding,
-    "owlv2": tiny_hub.write_owl,
-    "clip": tiny_hub.write_clip,
-}
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    root = tmp_path_factory.mktemp("hub")
-    for name, write in WRITERS.items():
-        write(root / name)
-    return {name: root / name for name in WRITERS}
-
-
-@pytest.fixture
-def copied(folders: dict[str, Path], tmp_path: Path) -> Any:
-    """A copy of a folder, to be damaged."""
-    return lambda name: Path(shutil.copytree(folders[name], tmp_path / name))
-
-
-def _noise(*sizes: tuple[int, int], seed: int = 0) -> list[Any]:
-    rng = np.random.default_rng(seed)
-    return [rng.integers(0, 255, (*size, 3), dtype=np.uint8) for size in sizes]
 
 
 # Segmenters
@@ -82,7 +55,7 @@ def test_cells_and_their_padding_are_brought_to_the_pixels_of_the_picture() -> N
 def test_a_segmenter_answers_in_the_size_of_the_pictures(folders: dict[str, Path], name: str) -> None:
     segmenter = open_segmenter(folders[name])
     assert segmenter.labels == tiny_hub.CITYSCAPES
-    pictures = _noise((37, 81), (37, 81))
+    pictures = noise((37, 81), (37, 81))
     both = segmenter.segment(pictures)
     assert [mask.shape for mask in both] == [(37, 81)] * 2
     assert all(mask.dtype == np.uint8 for mask in both)
@@ -110,7 +83,7 @@ def test_masks_of_queries_lie_where_the_picture_is_and_not_in_the_padding() -> N
         mask[:, :, :96] = 1
         return {"pixel_values": torch.zeros(len(pictures), 3, 64, 128), "pixel_mask": mask}
 
-    (found,) = Segmenter(Says(), ("road", "sky"), prepare).segment(_noise((40, 60)))
+    (found,) = Segmenter(Says(), ("road", "sky"), prepare).segment(noise((40, 60)))
     assert (found[:, :29] == 0).all()
     assert (found[:, 31:] == 1).all()
 
@@ -149,10 +122,10 @@ def test_more_than_256_classes_take_16_bits() -> None:
     def prepare(pictures: Any) -> dict[str, Any]:
         return {"pixel_values": torch.zeros(len(pictures), 3, 8, 8)}
 
-    (found,) = Segmenter(Says(), [str(n) for n in range(300)], prepare).segment(_noise((5, 7)))
+    (found,) = Segmenter(Says(), [str(n) for n in range(300)], prepare).segment(noise((5, 7)))
     assert (found.dtype, found.shape, found.min()) == (np.uint16, (5, 7), 299)
     with pytest.raises(InputError, match="scores more classes than the 2"):
-        Segmenter(Says(), ["road", "sky"], prepare).segment(_noise((5, 7)))
+        Segmenter(Says(), ["road", "sky"], prepare).segment(noise((5, 7)))
 
 
 # Zero-shot detectors
@@ -163,7 +136,7 @@ def test_a_zero_shot_detector_tells_texts_in_pixels(folders: dict[str, Path], na
     detector = open_videos([folders[name]], ALL, batch=2, texts=TEXTS)
     assert isinstance(detector, kind)
     assert (detector.kinds, detector.single, detector.delay) == ({"corner": TEXTS}, True, 0)
-    pictures = _noise((60, 90), (60, 90))
+    pictures = noise((60, 90), (60, 90))
     both = detector.follow(pictures)
     for each in both:
         assert each.scores.shape == (len(each), 3)
@@ -187,7 +160,7 @@ def test_boxes_of_owlv2_are_shares_of_the_padded_square(folders: dict[str, Path]
         torch.tensor([[[0.5, 0.25, 0.2, 0.1], [0.5, 0.9, 0.2, 0.1]]]),
         torch.tensor([[[0.1, 0.2, 0.7], [0.9, 0.0, 0.0]]]),
     )
-    (found,) = detector.follow(_noise((60, 90)))
+    (found,) = detector.follow(noise((60, 90)))
     # The second box lies in the padding, below the picture.
     np.testing.assert_allclose(found.boxes, [[36, 18, 54, 27]], atol=1e-4)
     np.testing.assert_allclose(found.agentness, [0.7])
@@ -212,7 +185,7 @@ def test_each_text_has_its_own_tokens_and_their_mean(folders: dict[str, Path]) -
 
 def test_texts_that_do_not_fit_into_one_prompt_are_asked_in_several(tmp_path: Path) -> None:
     model = tiny_hub.write_grounding(tmp_path, max_text_len=6)
-    pictures = _noise((60, 90))
+    pictures = noise((60, 90))
     (found,) = open_zero_shot(tmp_path, TEXTS, ALL).follow(pictures)
     assert len(found) > model.config.num_queries
     assert (found.scores > 0).any(axis=0).all()
@@ -293,7 +266,7 @@ def test_crops_are_squares_inside_the_picture() -> None:
 
 
 def test_scores_of_crops_are_probabilities_whatever_goes_together(folders: dict[str, Path]) -> None:
-    crops = _noise((12, 12), (40, 9), (1, 1), (5, 30))
+    crops = noise((12, 12), (40, 9), (1, 1), (5, 30))
     namer = open_namer(folders["clip"], TEXTS, batch=3)
     found = namer.scores(crops)
     assert found.shape == (4, 3)
@@ -346,91 +319,3 @@ def test_templates_have_a_place_for_the_text(folders: dict[str, Path]) -> None:
     with pytest.raises(UsageError, match=r"one \{\}"):
         open_namer(folders["clip"], TEXTS, templates=["a photo"])
     assert isinstance(open_namer(folders["clip"], TEXTS, templates=["a {}"]), CropNamer)
-
-
-# Folders
-
-
-def _open(name: str, folder: Path) -> Any:
-    if name in ("segformer", "mask2former"):
-        return open_segmenter(folder)
-    return open_namer(folder, TEXTS) if name == "clip" else open_zero_shot(folder, TEXTS)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.slow) if name == "grounding-dino" else name for name in WRITERS],
-)
-def test_folders_that_lack_something_are_refused(copied: Any, name: str) -> None:
-    folder = copied(name)
-    for gone, told in (
-        ("tokenizer.json", "texts cannot be read"),
-        ("preprocessor_config.json", "there is no pre"),
-    ):
-        path = folder / gone
-        if path.exists():
-            content = path.read_bytes()
-            path.unlink()
-            with pytest.raises(InputError, match=told):
-                _open(name, folder)
-            path.write_bytes(b"[")
-            with pytest.raises(InputError, match=r"no tokenizer|not understood"):
-                _open(name, folder)
-            path.write_bytes(content)
-    weights = folder / "model.safetensors"
-    (folder / "pytorch_model.bin").write_bytes(b"pickled")
-    content = weights.read_bytes()
-    weights.write_bytes(content[: len(content) // 2])
-    with pytest.raises(DamagedError, match="cannot be made"):
-        _open(name, folder)
-    weights.unlink()
-    with pytest.raises(InputError, match=r"no model\.safetensors"):
-        _open(name, folder)
-    (folder / "config.json").write_text(json.dumps({"model_type": "bert"}))
-    with pytest.raises(InputError, match="'bert'; known are"):
-        _open(name, folder)
-
-
-def test_a_snapshot_of_the_cache_whose_files_are_links_is_opened(
-    folders: dict[str, Path], tmp_path: Path
-) -> None:
-    for path in folders["clip"].iterdir():
-        (tmp_path / path.name).symlink_to(path)
-    crops = _noise((12, 12))
-    found = open_namer(tmp_path, TEXTS).scores(crops)
-    np.testing.assert_array_equal(found, open_namer(folders["clip"], TEXTS).scores(crops))
-
-
-def test_vocabularies_in_older_files_are_read(copied: Any) -> None:
-    folder = copied("clip")
-    (folder / "tokenizer.json").unlink()
-    letters = "adgo"
-    words = ["!", *letters, *(f"{letter}</w>" for letter in letters), "do", "dog</w>"]
-    words += ["<|startoftext|>", "<|endoftext|>"]
-    (folder / "vocab.json").write_text(json.dumps({word: n for n, word in enumerate(words)}))
-    (folder / "merges.txt").write_text("#version: 0.2\nd o\ndo g</w>\n")
-    ids = tokenizer_in(folder).encode("a Dog").ids
-    assert [words[n] for n in ids] == ["<|startoftext|>", "a</w>", "dog</w>", "<|endoftext|>"]
-
-
-def test_descriptions_of_preparation_as_older_versions_wrote_them(copied: Any) -> None:
-    folder = copied("clip")
-    said = {
-        "crop_size": 32,
-        "do_center_crop": True,
-        "do_normalize": True,
-        "do_resize": True,
-        "feature_extractor_type": "CLIPFeatureExtractor",
-        "image_mean": [0.48145466, 0.4578275, 0.40821073],
-        "image_std": [0.26862954, 0.26130258, 0.27577711],
-        "resample": 3,
-        "size": 32,
-    }
-    (picture,) = _noise((40, 60))
-    new = preparer_in(folder)([picture])["pixel_values"]
-    (folder / "preprocessor_config.json").write_text(json.dumps(said))
-    torch.testing.assert_close(preparer_in(folder)([picture])["pixel_values"], new)
-    folder = copied("segformer")
-    old = {"feature_extractor_type": "SegformerFeatureExtractor", "reduce_labels": True, "size": 64}
-    (folder / "preprocessor_config.json").write_text(json.dumps(old))
-    assert preparer_in(folder)([picture])["pixel_values"].shape == (1, 3, 64, 64)
