@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -101,8 +102,52 @@ def test_files_that_are_no_recipe_are_refused(tmp_path: Path, content: bytes) ->
     with pytest.raises(InputError) as caught:
         read_recipe(file)
     assert str(file) in str(caught.value)
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="no such file"):
         read_recipe(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("[" * 100_000, "line 1, column 52: nested more than 50 deep"),
+        ("- " * 1000, "nested more than 50 deep"),
+        ("a: 1\nb: 2\na: 3\n", "line 3, column 1: the key 'a' stands twice, first in line 1"),
+        ("data:\n  roots: [a]\n  roots: [b]\n", "line 3, column 3: the key 'roots' stands twice"),
+        ("a: &x [1]\nb: *x\n", "line 2, column 4: a reference"),
+        ("a: &x [*x]\n", "a reference"),
+        ("seed: " + "9" * 5000, "is no YAML"),
+        ("name: 2024-02-31\n", "day is out of range"),
+        ("a: \x01\n", "is no YAML"),
+        ("name: " + "x" * (1 << 18), "files of at most 262144 bytes are read"),
+    ],
+)
+def test_a_recipe_is_strict_yaml_of_bounded_size_and_depth(tmp_path: Path, content: str, says: str) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(content)
+    with pytest.raises(InputError) as caught:
+        read_recipe(file)
+    assert says in str(caught.value)
+    assert str(file) in str(caught.value)
+
+
+def test_a_recipe_is_a_regular_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    for path in (tmp_path / "pipe.yaml", Path("/dev/zero")):
+        with pytest.raises(InputError, match="not a regular file"):
+            read_recipe(path)
+
+
+def test_a_change_is_as_strict_as_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text("data: {roots: [a]}\n")
+    for change, says in (("seed=" + "[" * 5000, "50 deep"), ("clips={batch: 1, batch: 2}", "stands twice")):
+        with pytest.raises(UsageError, match=says):
+            read_recipe(file, [change])
+
+
+def test_an_unknown_field_is_named_before_those_there_are() -> None:
+    with pytest.raises(UsageError, match=r"no field 'zzz'\. There are name, "):
+        recipe_of({**LEAST, "zzz": 1})
 
 
 def test_a_recipe_survives_being_written() -> None:

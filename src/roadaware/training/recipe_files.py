@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from roadaware import config as configs
 from roadaware.errors import InputError, UsageError
+from roadaware.scenes.readers.source import shown
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
 from roadaware.training.recipe import Recipe
 
@@ -46,7 +47,7 @@ def read_fields(path: Path | None, changes: Sequence[str] = ()) -> dict[str, Any
         InputError: if the file cannot be read.
         UsageError: if a change is none.
     """
-    import yaml
+    from roadaware.training.yaml_files import parse
 
     found = {} if path is None else _yaml(path)
     for change in changes:
@@ -54,21 +55,17 @@ def read_fields(path: Path | None, changes: Sequence[str] = ()) -> dict[str, Any
         if not sign or not key.strip():
             raise UsageError(f"--set takes FIELD=VALUE, such as schedule.lr=0.01, not {change!r}")
         try:
-            _put(found, key.strip().split("."), yaml.safe_load(value))
-        except yaml.YAMLError as error:
-            raise UsageError(f"--set {key}: {value!r} is no YAML value") from error
+            said = parse(value)
+        except ValueError as error:
+            raise UsageError(f"--set {key}: {shown(value, 60)!r} is no YAML value: {error}") from error
+        _put(found, key.strip().split("."), said)
     return found
 
 
 def _yaml(path: Path) -> dict[str, Any]:
-    import yaml
+    from roadaware.training.yaml_files import read_yaml
 
-    try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"is no YAML: {error}", where=str(path)) from error
+    found = read_yaml(path)
     if not isinstance(found, dict):
         raise InputError("a recipe is a list of keys with values", where=str(path))
     return found
@@ -145,7 +142,7 @@ def _made(kind: type[T], given: Any, where: str) -> T:
             near = difflib.get_close_matches(str(key), known, n=1)
             meant = f"; did you mean '{near[0]}'?" if near else ""
             there = f"{where}.{key}" if where else str(key)
-            raise UsageError(f"a recipe has no field '{there}'{meant} There are {', '.join(known)}")
+            raise UsageError(f"a recipe has no field '{there}'{meant or '.'} There are {', '.join(known)}")
     hints = get_type_hints(kind)
     values = {
         str(key): _value(hints[str(key)], value, f"{where}.{key}" if where else str(key))
