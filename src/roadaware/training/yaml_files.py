@@ -45,8 +45,8 @@ class _Strict(yaml.SafeLoader):
             seen[said] = key.start_mark.line + 1
         return super().construct_mapping(node, deep=deep)
 
-    def _here(self) -> yaml.Mark:
-        look: Callable[[], yaml.Event] = self.peek_event
+    def _here(self) -> Any:
+        look: Callable[[], Any] = self.peek_event
         return look().start_mark
 
 
@@ -81,5 +81,5 @@ def read_yaml(path: Path) -> Any:
         raise InputError(f"is no YAML: {error}", where=shown(str(path)), hint="mend that place") from error
 
 
-def _refuse(message: str, mark: yaml.Mark) -> NoReturn:
+def _refuse(message: str, mark: Any) -> NoReturn:
     raise yaml.MarkedYAMLError(problem=message, problem_mark=mark)
