@@ -20,7 +20,7 @@ from roadaware.metrics.scores import SampleScores
 from roadaware.protocols.away.config import AwayStudy
 from roadaware.protocols.away.domains import reason
 from roadaware.protocols.away.plan import Fit, Joined, Unit
-from roadaware.protocols.away.results import COVERED, RESULTS, SCORES, TABLE, TESTED, Cell
+from roadaware.protocols.away.results import COVERED, RESULTS, SCORES, TABLE, TESTED, Cell, kept_json
 from roadaware.scenes.disk import atomic_write
 
 Floats = npt.NDArray[np.float64]
@@ -219,11 +219,9 @@ def write_table(done: Sequence[Cell], out: Path) -> None:
 
 def _rows(done: Iterable[Cell], out: Path) -> Iterable[tuple[Any, ...]]:
     for cell in done:
-        told = json.loads((out / cell.place / METRICS).read_text(encoding="utf-8"))
+        told = kept_json(out / cell.place / METRICS)
         key = (cell.model, cell.trained_on, cell.tested_on, cell.seed, cell.doubt)
-        sets = (
-            json.loads((out / cell.place / COVERED).read_bytes()) if is_covered(cell, out) else {"rows": []}
-        )
+        sets = kept_json(out / cell.place / COVERED) if is_covered(cell, out) else {"rows": []}
         for row in (*told["rows"], *sets["rows"]):
             found = tuple(row[name] for name in ("metric", "config", "value", "low", "high"))
             yield (*key, *found, told["samples"], told["positives"])

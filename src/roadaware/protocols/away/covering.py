@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.metrics.scores import SampleScores
-from roadaware.protocols.away.results import COVERED, SETS, Cell
+from roadaware.protocols.away.results import COVERED, SETS, Cell, kept_json
 from roadaware.protocols.away.scoring import Row
 from roadaware.statistics.bootstrap import percentile_interval, resamples
 from roadaware.statistics.conformal import Conformal, conformal
@@ -108,5 +108,5 @@ def kept(folder: Path, cell: Cell) -> Conformal | None:
     path = folder / cell.place / COVERED
     if not path.is_file():
         return None
-    threshold = json.loads(path.read_bytes())["threshold"]
+    threshold = kept_json(path)["threshold"]
     return Conformal("lac", 1 - LEVEL, math.inf if threshold is None else float(threshold))

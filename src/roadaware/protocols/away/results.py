@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,9 +12,12 @@ import polars as pl
 
 from roadaware.errors import DamagedError, InputError
 from roadaware.metrics.scores import SampleScores
+from roadaware.scenes.readers.json import an_object, decode, parse
+from roadaware.scenes.readers.source import read_file
 
 TABLE, STUDY, CELLS, TESTED = "results.parquet", "study.json", "cells", "tested"
 SCORES, COVERED = "scores.parquet", "coverage.json"
+AGAIN = "remove it; what else the folder holds is kept"
 SEEDS_JOINED = -1
 """The seed of an ensemble over seeds."""
 DOUBTS = ("deterministic", "temperature", "mc-dropout", "last-dropout", "last-flipout", "ensemble")
@@ -122,8 +124,8 @@ class CrossResults:
                 raise InputError(
                     f"expected {name} of a study away from home and found none", where=str(folder)
                 )
+        study = kept_json(folder / STUDY)
         try:
-            study = json.loads((folder / STUDY).read_text(encoding="utf-8"))
             table = pl.read_parquet(folder / TABLE).select(pl.col(k).cast(t) for k, t in RESULTS.items())
         except (ValueError, OSError, pl.exceptions.PolarsError) as error:
             raise DamagedError(f"not a whole study: {error}", where=str(folder)) from error
@@ -167,3 +169,19 @@ class CrossResults:
             video=truth["video"].to_numpy(),
             tte_frames=truth["tte_frames"].to_numpy(),
         )
+
+
+def kept_json(path: Path) -> dict[str, Any]:
+    """What a file of a study says.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        DamagedError: if it is not there, or no object of strict JSON.
+    """
+    try:
+        where = str(path)
+        return an_object(parse(decode(read_file(path), where), where), where, "it")
+    except InputError as error:
+        raise DamagedError(f"not whole: {error.message}", where=error.where, hint=AGAIN) from error
