@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cyclopts import App
 from small_demo import Demo
 from small_files import Command
 
@@ -48,6 +50,34 @@ def test_the_page_lists_every_command_and_exit_code() -> None:
     text = PAGE.read_text(encoding="utf-8")
     for command in app.COMMANDS:
         assert f"\n## {command}\n" in text
+        assert f"\n| [`{command}`](#{command}) | " in text
     rows = re.findall(r"^\| (\d+) \| ", text, re.MULTILINE)
     assert {int(row) for row in rows} == EXIT_CODES
     assert {app.USAGE, app.DISK, app.INTERNAL, app.PIPE, app.INTERRUPTED, app.TERMINATED} < EXIT_CODES
+
+
+def with_options(app: App, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], set[str]]]:
+    """Every command that does something, with the names of its options."""
+    under = [name for name in app if not name.startswith("-")]
+    if not under:
+        yield words, {name for argument in app.assemble_argument_collection() for name in argument.names}
+    for name in under:
+        yield from with_options(app[name], (*words, name))
+
+
+def test_commands_have_the_options_that_the_page_says_they_share() -> None:
+    """A name such as `evaluate` stands for all of its subjects."""
+    from roadaware.cli import app
+
+    known = dict(with_options(app.app))
+    shared = PAGE.read_text(encoding="utf-8").split("### What many share")[1].split("\n\n")[1]
+    rows = [
+        [re.findall("`([^`]+)`", cell) for cell in row.split("|")[1:3]] for row in shared.splitlines()[2:]
+    ]
+    assert len(rows) == 7
+    for options, commands in rows:
+        for command in commands:
+            meant = [words for words in known if words[: len(command.split())] == tuple(command.split())]
+            assert meant, command
+            assert [(words, options) for words in meant if not set(options) <= known[words]] == []
+    assert all("--json" in options for options in known.values())
