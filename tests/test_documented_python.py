@@ -1,4 +1,4 @@
-"""Every block of Python in the documentation runs as written, in the order of its page."""
+"""Blocks of Python in the documentation run as written, in the order of their page; every page can be found."""
 
 from __future__ import annotations
 
@@ -71,3 +71,10 @@ def test_the_pages_with_python_are_found_and_no_block_is_overlooked() -> None:
         assert len(_blocks(text)) == len(
             re.findall(r"^ *(?:```|~~~) *(?:python|py)\b", text, re.MULTILINE | re.IGNORECASE)
         )
+
+
+def test_every_page_of_the_site_is_in_its_menu_and_linked_from_its_start() -> None:
+    menu = re.findall(r"^  - .+: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
+    assert sorted(menu) == sorted(page.name for page in (ROOT / "docs").glob("*.md"))
+    linked = re.findall(r"\]\(([a-z_]+\.md)", (ROOT / "docs" / "index.md").read_text("utf-8"))
+    assert set(menu) - {"index.md", *linked} == set()
