@@ -1,4 +1,4 @@
-"""Blocks of Python in the documentation run as written, in the order of their page; every page can be found."""
+"""Blocks of Python in the documentation run as written, in the order of a page; every page can be found."""
 
 from __future__ import annotations
 
