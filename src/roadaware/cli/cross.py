@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from roadaware.protocols.away.results import CrossResults
 
 _STUDY = "The study: a YAML file, such as those in configs/cross/; the options below replace what it says."
-_MODELS = "Names of models, with commas: steady,sfgru,boosting."
+_MODELS = "Names of models, with commas: steady,sfgru,boosting; of those that need boxes alone."
 _DOMAINS = "Where they learn and are tested: jaad-behaviour,jaad-all,pie,crossing@1+city-b, or NAME=PATH."
 _SEEDS = "Fits of each network on each domain."
 _CONFIG = "Samples as published (`reference`), or with honest labels (`default`)."
 _SCENES = "Of a simulated domain that is made for the study."
 _DOUBTED = "Models that are also asked in every way to doubt, with commas."
-_PRETRAINED = "Models that also go on from another domain, with commas; --pretraining says which."
+_PRETRAINED = "Networks that also go on from another domain, with commas; --pretraining says which."
 _PRETRAINING = "Where first and where then, with commas: 'crossing@1>jaad-all'."
 _DRAWS = "Bootstrap resamples for 95 % intervals; 0 for none."
 _SET = "Other fields of the study, such as learning.updates=300."
@@ -58,8 +58,9 @@ def cross(
     figures and tables of that paper from these runs: home against away, training sets together, ranks and
     whether they differ, ways to doubt, and what training on the simulator first gives.
 
-    Interrupted, the same command goes on. What fails leaves the others, is named with its reason, and ends
-    the command with 1.
+    Interrupted, the same command goes on. A path that does not exist is refused at once. What fails later, a
+    fit or a domain that cannot be used, leaves the others, is named with its reason, and ends the command
+    with 1.
 
     For example:
 
@@ -123,5 +124,13 @@ def _told(results: CrossResults) -> Outcome:
         "skipped": told["skipped"],
         "failed": told["failed"],
     }
-    failed = f"{len(told['failed'])} cells failed; the others stand" if told["failed"] else None
-    return Outcome(f"{away_text(results)}\n\nwrote {results.folder} (report: {page})", data, failed)
+    return Outcome(f"{away_text(results)}\n\nwrote {results.folder} (report: {page})", data, _lost(told))
+
+
+def _lost(told: dict[str, Any]) -> str | None:
+    """What is missing and makes the command fail; None if nothing is."""
+    failed, skipped = len(told["failed"]), list(told["skipped"])
+    cells = f"{failed} cells failed" if failed else ""
+    domains = f"{', '.join(skipped)} could not be used" if skipped else ""
+    lost = " and ".join(part for part in (cells, domains) if part)
+    return f"{lost}; the others stand" if lost else None

@@ -3,6 +3,9 @@
 import pytest
 
 from roadaware.errors import UsageError
+from roadaware.models import CROSSING, MODELS, create, entry_of, model_class
+from roadaware.models.doubt.dropout import dropouts
+from roadaware.protocols.away.checks import ASKED, UNASKED
 from roadaware.protocols.away.config import AwayStudy
 from roadaware.protocols.away.plan import plan_of
 from roadaware.protocols.away.results import Cell, members
@@ -88,11 +91,69 @@ def test_a_domain_that_is_missing_takes_its_cells_along_and_no_others():
         ({"pretraining": ("jaad-all",)}, "pretraining looks like"),
         ({"pretraining": ("pie>jaad-all",)}, "from one of the domains"),
         ({"domains": ("jaad-all", "jaad-all=there")}, "each once"),
+        ({"domains": ("jaad-all", "crossing@1=")}, "NAME=PATH"),
+        ({"models": ("vgg16",)}, "vgg16 looks at pictures"),
+        ({"models": ("steady", "constant-velocity")}, "constant-velocity tells where somebody will be"),
+        ({"fields": {"stedy": {}}}, "stedy is none of them"),
+        ({"fields": {"steady": 3}}, "such as fields="),
+        ({"pretrained": ("steady",)}, "pretrained without pretraining .* --pretraining"),
+        ({"pretraining": ("crossing@1>jaad-all",)}, "pretraining without pretrained .* --pretrained"),
+        ({"doubted_on": ("jaad-all",)}, "doubted_on without doubted .* --doubted"),
+        ({"doubts": ("mc-dropout",)}, r"doubts \(mc-dropout\) without doubted .* --doubted"),
+        ({"models": ("logistic",), "doubted": ("logistic",)}, r"need a network.*doubts=\[temperature\]"),
+        (
+            {"models": ("steady", "logistic"), "doubted": ("logistic", "steady"), "doubts": ("mc-dropout",)},
+            "logistic can be doubted by temperature alone",
+        ),
+        ({"models": ("sfgru",), "doubted": ("sfgru",)}, "sfgru drops nothing"),
+        ({"doubted": ("steady",), "fields": {"steady": {"dropout": 0}}}, "steady drops nothing"),
     ],
 )
 def test_a_study_that_cannot_be_run_is_refused(changes, told):
     with pytest.raises(UsageError, match=told):
         planned(**changes)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"models": ("logistic",), "doubted": ("logistic",), "doubts": ("temperature",)},
+        {"models": ("steady", "logistic"), "doubted": ("steady", "logistic")},
+        {"models": ("sfgru",), "doubted": ("sfgru",), "doubts": ("last-dropout",)},
+        {"doubts": ("deterministic",)},
+    ],
+)
+def test_what_has_an_effect_is_taken(changes):
+    assert planned(**changes).cells
+
+
+def test_every_model_that_is_told_who_crosses_by_boxes_alone_can_be_asked_and_no_other():
+    assert set(ASKED) | set(UNASKED) == {*CROSSING, *MODELS}
+    shapes = {"boxes": (16, 4), "centre": (16, 8)}
+    for name in CROSSING:
+        kind = entry_of(name).config_class
+        config = kind.small() if hasattr(kind, "small") else kind()
+        if name in ASKED:
+            assert create(name, config=config, shapes=shapes, labels=2).sequences == ["boxes", "centre"]
+        else:
+            with pytest.raises(UsageError, match=r"needs one pose|looks at the crops"):
+                create(name, config=config, shapes=shapes, labels=2)
+    for name in MODELS:
+        assert ("action" in model_class(name).card.tasks) == (name in ASKED)
+
+
+@pytest.mark.parametrize("size", ["small", "published"])
+def test_networks_that_drop_nothing_are_not_asked_by_mc_dropout(size):
+    for name in set(ASKED) & set(CROSSING):
+        kind = entry_of(name).config_class
+        config = kind.small() if size == "small" and hasattr(kind, "small") else kind()
+        network = create(name, config=config, shapes={"boxes": (16, 4), "centre": (16, 8)}, labels=2)
+        asked = {"models": (name,), "doubted": (name,), "doubts": ("mc-dropout",), "size": size}
+        if dropouts(network):
+            assert planned(**asked).cells
+        else:
+            with pytest.raises(UsageError, match=f"{name} drops nothing"):
+                planned(**asked)
 
 
 def test_where_a_domain_lies_is_no_part_of_its_name():

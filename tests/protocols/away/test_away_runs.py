@@ -18,7 +18,7 @@ from roadaware.models import model_class
 from roadaware.models.crossing.predictor import Predictor
 from roadaware.protocols.away import fitting
 from roadaware.protocols.away.config import AwayStudy, Learning
-from roadaware.protocols.away.domains import material
+from roadaware.protocols.away.domains import material, reason
 from roadaware.protocols.away.plan import Fit
 from roadaware.protocols.away.results import COVERED, SETS, Cell, CrossResults
 from roadaware.protocols.away.run import run
@@ -36,6 +36,7 @@ def study(tmp_path_factory):
     folder = tmp_path_factory.mktemp("streets")
     for name, seed in (("one", 0), ("two", 1)):
         save(street(people=6, seed=seed), folder / name)
+    (folder / "none").mkdir()
     return AwayStudy(
         models=("steady", "logistic"),
         domains=(f"jaad-all={folder / 'one'}", f"crossing@1={folder / 'two'}", f"pie={folder / 'none'}"),
@@ -68,6 +69,41 @@ def test_every_planned_cell_has_every_metric_and_nothing_failed(results):
 def test_a_domain_that_cannot_be_read_is_skipped_with_its_reason(results):
     assert list(results.study["skipped"]) == ["pie"]
     assert results.domains == ("jaad-all", "crossing@1")
+
+
+def test_paths_that_do_not_exist_are_refused_together_before_anything_is_made(study, tmp_path):
+    absent = (study.domains[0], f"crossing@1={tmp_path / 'gone'}", f"pie={tmp_path / 'lost'}")
+    with pytest.raises(InputError) as told:
+        run(replace(study, domains=absent), tmp_path / "new")
+    assert all(part in str(told.value) for part in ("gone", "lost", "--domains jaad-all"))
+    assert not (tmp_path / "new").exists()
+
+
+def test_samples_that_were_cut_need_their_path_no_more(results, study, tmp_path):
+    folder, moved = tmp_path / "copy", tmp_path / "moved"
+    shutil.copytree(results.folder, folder)
+    shutil.copytree(study.roots["crossing@1"], moved)
+    facts = folder / "domains" / "crossing@1" / "facts.json"
+    facts.write_text(facts.read_text().replace(study.roots["crossing@1"], str(moved)))
+    shutil.rmtree(moved)
+    again = run(replace(study, domains=(study.domains[0], f"crossing@1={moved}")), folder)
+    assert again.domains == ("jaad-all", "crossing@1")
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            InputError("samples have none", where="pie", hint="read the boxes"),
+            "pie: samples have none; read the boxes",
+        ),
+        (InputError("two are missing:\n  one\n  other"), "two are missing: one; other"),
+        (ValueError("a\n b"), "ValueError: a; b"),
+        (ValueError(), "ValueError:"),
+    ],
+)
+def test_a_reason_in_one_line_parts_what_was_found_from_what_to_do(error, told):
+    assert reason(error) == told
 
 
 def test_metrics_are_those_of_the_scores_that_are_kept(results):
@@ -186,7 +222,7 @@ def test_a_fit_that_fails_leaves_the_others_and_is_named(results, study, tmp_pat
 
     monkeypatch.setattr(fitting, "make", make)
     with caplog.at_level(logging.ERROR, "roadaware"):
-        found = run(replace(study, doubted=(), pretrained=()), folder)
+        found = run(replace(study, doubted=(), pretrained=(), pretraining=()), folder)
     failed = found.study["failed"]
     assert all("seed 0" in name or "seed -1" in name for name in failed)
     assert "the disk smells of smoke" in set(failed.values())
@@ -227,6 +263,6 @@ def test_unknown_domains_are_refused_before_anything_is_read(study, tmp_path):
 
 @pytest.mark.slow
 def test_processes_side_by_side_find_what_one_finds(results, study, tmp_path):
-    found = run(replace(study, doubted=(), pretrained=()), tmp_path / "two", jobs=2)
+    found = run(replace(study, doubted=(), pretrained=(), pretraining=()), tmp_path / "two", jobs=2)
     for cell in found.cells:
         assert np.allclose(found.scores(cell).scores, results.scores(cell).scores, atol=1e-6)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from roadaware.errors import UsageError
-from roadaware.models import CROSSING, MODELS
+from roadaware.protocols.away.checks import check
 from roadaware.protocols.away.results import DOUBTS
 
 Criterion = Literal["average_precision", "auc", "log_loss", "balanced_accuracy"]
@@ -55,7 +55,7 @@ class AwayStudy:
     """Every model learns on every domain and is asked about every other.
 
     Args:
-        models: names in the registry; networks on sequences, or tabular models.
+        models: names in the registry, of those that are told who crosses by boxes alone (`checks.ASKED`).
         domains: names such as jaad-all, pie or crossing@1+city-b; `NAME=PATH` says where it lies.
         seeds: fits of each network; 0, 1, and so on. Tabular models draw nothing and are fitted once.
         config: samples as published (`reference`), or with honest labels (`default`).
@@ -72,7 +72,7 @@ class AwayStudy:
         draws: bootstrap resamples of pedestrians for the interval of each cell; 0 for none.
 
     Raises:
-        UsageError: if something is unknown, or there is too little of it.
+        UsageError: if something is unknown, there is too little of it, or it has no effect without another.
 
     Source: Gesnouin et al., IV 2022.
     """
@@ -94,28 +94,8 @@ class AwayStudy:
     draws: int = 200
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be run."""
-        known = [*CROSSING, *MODELS]
-        for holds, wanted in (
-            (self.models and len(set(self.models)) == len(self.models), "models are one or more, each once"),
-            (len(set(self.names)) == len(self.names) > 0, "domains are one or more, each once"),
-            (1 <= self.seeds <= 1000, "seeds is 1 or more, 1,000 at most"),
-            (5 <= self.scenes <= 100_000, "scenes is 5 or more, so that every split has one"),
-            (self.draws >= 0, "draws is 0 or more"),
-            (all(name in known for name in self.models), f"models are of {', '.join(known)}"),
-            (set(self.doubts) <= set(DOUBTS), f"doubts are of {', '.join(DOUBTS)}"),
-            (set(self.doubted) <= set(self.models), "doubted are some of the models"),
-            (set(self.pretrained) <= set(self.models), "pretrained are some of the models"),
-            (set(self.pretrained) <= set(CROSSING), "pretrained are networks; tabular models begin anew"),
-            (set(self.doubted_on) <= set(self.names), "doubted_on are some of the domains"),
-            (all(len(pair) == 2 for pair in self.pairs), "pretraining looks like crossing@1>jaad-all"),
-            (
-                {name for pair in self.pairs for name in pair} <= set(self.names),
-                "pretraining goes from one of the domains to another",
-            ),
-        ):
-            if not holds:
-                raise UsageError(f"the study cannot be run: {wanted}")
+        """Refuse what cannot be run, or says something without effect."""
+        check(self)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import polars as pl
 
 from roadaware import config as configs
 from roadaware.errors import InputError, RoadawareError, UsageError
-from roadaware.protocols.away.results import TESTED
+from roadaware.protocols.away.results import TESTED, kept_json
 from roadaware.scenes.disk import atomic_write
 from roadaware.scenes.readers import read
 from roadaware.scenes.sampling import protocol_named, sample
@@ -121,7 +121,7 @@ def prepare(
     }
     asked |= {"config": config, "scenes": scenes if domain.root is None else None}
     if (home / FACTS).is_file():
-        told: dict[str, Any] = json.loads((home / FACTS).read_text(encoding="utf-8"))
+        told = kept_json(home / FACTS)
         differ = [f"{key} {told[key]}" for key in asked if told[key] != asked[key]]
         if differ:
             raise UsageError(
@@ -154,7 +154,7 @@ def material(out: Path, name: str) -> Material:
 
 
 def _protocol(out: Path, name: str) -> EventProtocol:
-    told = json.loads((out / DOMAINS / name / FACTS).read_text(encoding="utf-8"))
+    told = kept_json(out / DOMAINS / name / FACTS)
     return protocol_named(told["protocol"], told["config"])
 
 
@@ -244,7 +244,41 @@ def _write_tested(cut: Scenes, path: Path) -> None:
     frame.write_parquet(path)
 
 
+def refuse_absent(wanted: Sequence[Domain], out: Path) -> None:
+    """Refuse domains whose path does not exist; those that were cut before need it no more.
+
+    Args:
+        wanted: of a study.
+        out: its folder.
+
+    Raises:
+        InputError: if there are any; it names all of them.
+    """
+    absent = [
+        each
+        for each in wanted
+        if each.root is not None
+        and not each.root.exists()
+        and not (out / DOMAINS / each.name / FACTS).is_file()
+    ]
+    if not absent:
+        return
+    left = [each.name for each in wanted if each not in absent]
+    without = f", or go without: --domains {','.join(left)}" if left else ""
+    raise InputError(
+        "; ".join(f"{each.name} should lie in {each.root}, and nothing is there" for each in absent),
+        hint=f"say where with NAME=PATH or --data{without}",
+    )
+
+
 def reason(error: Exception) -> str:
-    """Why something did not work, in one line."""
+    """Why something did not work, in one line: what was found; what to do about it.
+
+    >>> reason(InputError("samples need boxes", where="pie", hint="read them too"))
+    'pie: samples need boxes; read them too'
+    """
     told = str(error) if isinstance(error, RoadawareError) else f"{type(error).__name__}: {error}"
-    return " ".join(told.split())
+    first, *more = [" ".join(line.split()) for line in told.splitlines() if line.strip()]
+    for line in more:
+        first += f" {line}" if first.endswith((".", ":", ";", ",")) else f"; {line}"
+    return first

@@ -16,11 +16,11 @@ from typing import Any
 
 from roadaware import __version__
 from roadaware import config as configs
-from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
+from roadaware.errors import DamagedError, DiskError, InputError, RoadawareError, UsageError
 from roadaware.protocols.away import cells, domains
 from roadaware.protocols.away.config import AwayStudy
 from roadaware.protocols.away.plan import Plan, Unit, plan_of
-from roadaware.protocols.away.results import STUDY, Cell, CrossResults
+from roadaware.protocols.away.results import AGAIN, STUDY, Cell, CrossResults, kept_json
 from roadaware.scenes.disk import atomic_write
 
 _log = logging.getLogger("roadaware")
@@ -53,11 +53,13 @@ def run(
 
     Raises:
         UsageError: if the folder holds a study that learns otherwise, or a domain is unknown.
-        InputError: if fewer than one domain can be used.
+        InputError: if the path of a domain does not exist, or no domain can be used.
         DiskError: if the folder cannot be written to.
     """
+    wanted = [domains.domain_of(name, study.roots.get(name), data) for name in study.names]
+    domains.refuse_absent(wanted, out)
     _claim(study, out)
-    facts, skipped = _prepared(study, out, data, jobs, progress)
+    facts, skipped = _prepared(study, out, wanted, jobs, progress)
     kept = _Kept(study, out, plan_of(study, tuple(facts)), facts, skipped)
     try:
         _asked(kept, jobs, progress)
@@ -71,15 +73,13 @@ def _claim(study: AwayStudy, out: Path) -> None:
     """Refuse a folder whose fits were made otherwise."""
     try:
         out.mkdir(parents=True, exist_ok=True)
-        text = (out / STUDY).read_text(encoding="utf-8") if (out / STUDY).is_file() else ""
     except OSError as error:
-        raise DiskError(f"{out} could not be made or read: {error.strerror or error}") from error
-    if not text:
+        raise DiskError(f"{out} could not be made: {error.strerror or error}") from error
+    if not (out / STUDY).exists():
         return
-    try:
-        told = json.loads(text)["config"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{STUDY} is not whole: {error}", where=str(out), hint="remove it") from error
+    told = kept_json(out / STUDY).get("config")
+    if not isinstance(told, dict):
+        raise DamagedError("not whole: it says no config", where=str(out / STUDY), hint=AGAIN)
     differ = [key for key, value in study.fixed.items() if told.get(key) != value]
     if differ:
         raise UsageError(
@@ -88,10 +88,9 @@ def _claim(study: AwayStudy, out: Path) -> None:
 
 
 def _prepared(
-    study: AwayStudy, out: Path, data: Path | None, jobs: int, progress: Progress | None
+    study: AwayStudy, out: Path, wanted: Sequence[domains.Domain], jobs: int, progress: Progress | None
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Facts of the domains that can be used, and why the others cannot."""
-    wanted = [domains.domain_of(name, study.roots.get(name), data) for name in study.names]
     facts: dict[str, Any] = {}
     skipped: dict[str, str] = {}
     for domain in wanted:
