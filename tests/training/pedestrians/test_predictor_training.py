@@ -199,6 +199,27 @@ def test_a_loss_that_is_no_number_ends_a_fit_with_words(folds):
         fitted(folds, replace(RECIPE, schedule=replace(RECIPE.schedule, lr=1e30)))
 
 
+def test_a_loss_far_above_that_of_guessing_ends_a_fit_with_both_numbers(folds):
+    """The rate is so high that the answers are huge, and still numbers."""
+    recipe = replace(
+        RECIPE,
+        network=NetworkRecipe("single-rnn", fields={"width": 4}, inputs=("boxes",)),
+        schedule=replace(RECIPE.schedule, lr=1e6),
+    )
+    given = {split: fold_of_boxes(fold) for split, fold in folds.items()}
+    with pytest.raises(
+        DivergedFitError, match=r"loss of seed 0 is \S+ in epoch 1, and guessing costs 0\.693"
+    ):
+        fitted(given, recipe)
+    with pytest.raises(DivergedFitError, match=r"guessing costs 0\.693.*lower schedule\.lr"):
+        fitted(given, replace(recipe, loss=LossRecipe(balance=1.0)))
+
+
+def fold_of_boxes(fold: Fold) -> Fold:
+    columns = {"boxes": fold.inputs.columns["boxes"]}
+    return replace(fold, inputs=InputSet(columns, len(fold)))
+
+
 def test_a_predictor_comes_back_as_it_was_saved_or_not_at_all(folds, tmp_path):
     network, _ = fitted(folds)
     given, path = folds["val"].inputs, tmp_path / "model.safetensors"

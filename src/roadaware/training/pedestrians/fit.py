@@ -29,10 +29,12 @@ from roadaware.training.pedestrians.recipe import PedestrianRecipe
 from roadaware.training.schedule import Average, go_on, optimizer_of, rate, set_rate
 
 Epoch = Callable[["Score"], None]
+WORSE = 100.0
+"""A mean loss of labels so many times that of guessing ends a fit: no answer is kept that is so far off."""
 
 
 class DivergedFitError(RoadawareError):
-    """The loss of a fit is no number any more."""
+    """The loss of a fit is no number any more, or far above that of guessing."""
 
     exit_code = 1
 
@@ -77,6 +79,7 @@ class _Progress:
         step: steps done.
         done: of these in the epoch that is under way.
         losses: of that epoch so far.
+        label_losses: the part of each that is the label's.
         curve: epochs that are over, as the fields of `Score`.
         best: what the best of them was worth.
         chosen: its number from 1, 0 before there is one.
@@ -87,6 +90,7 @@ class _Progress:
     step: int = 0
     done: int = 0
     losses: list[float] = field(default_factory=list)
+    label_losses: list[float] = field(default_factory=list)
     curve: list[dict[str, Any]] = field(default_factory=list)
     best: float = -math.inf
     chosen: int = 0
@@ -143,7 +147,8 @@ class Fitter:
             keeper: saves the fit on its way, and knows where it stood.
 
         Raises:
-            DivergedFitError: if the loss is no number any more.
+            DivergedFitError: if the loss is no number any more, or that of labels over an epoch is more
+                than `WORSE` times what guessing costs.
             StoppedFitError: if it was to stop; the keeper knows how far it came.
         """
         keeper, at, self._began_s = keeper or Keeper(), self._at, time.process_time()
@@ -151,13 +156,14 @@ class Fitter:
             self._go_on(state)
         while not self._over:
             loss, epoch = self._epoch(keeper), len(at.curve) + 1
+            self._refuse_far_off(epoch)
             state = self.average.state if self.average else self.network.state_dict()
             score = Score(epoch, loss, *self._judged(state))
             if score.worth > at.best or not at.chosen:
                 at.best = -math.inf if math.isnan(score.worth) else score.worth
                 at.kept, at.chosen = copy.deepcopy(dict(state)), epoch
             at.curve.append(dict(vars(score)))
-            at.done, at.losses = 0, []
+            at.done, at.losses, at.label_losses = 0, [], []
             if told is not None:
                 told(score)
         self.network.load_state_dict(at.kept)
@@ -190,13 +196,14 @@ class Fitter:
     def _step(self, rows: Tensor, x: dict[str, Tensor], epoch: int) -> float:
         """The loss of a batch, from which one step was learnt."""
         set_rate(self.optimizer, rate(self.recipe.schedule, self._at.step, self.steps))
-        loss = self._loss(rows, x)
+        label, loss = self._loss(rows, x)
         prior = divergence(self.network)
         if prior is not None:  # the negative evidence lower bound, for one sample
             loss = loss + prior / len(self.train)
         value = float(loss.detach())
         if not math.isfinite(value):
             self._diverged(f"the loss of seed {self.seed} is {value} in epoch {epoch + 1}")
+        self._at.label_losses.append(float(label.detach()))
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         if self.recipe.schedule.clip_norm:
@@ -206,7 +213,8 @@ class Fitter:
             self.average.follow(self.network.state_dict(), self._at.step)
         return value
 
-    def _loss(self, rows: Tensor, x: dict[str, Tensor]) -> Tensor:
+    def _loss(self, rows: Tensor, x: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """The loss of a batch's labels, and that of all it is to learn."""
         recipe, wanted, weight = self.recipe, self.wanted[rows], self.weight[rows]
         which = torch.zeros(len(rows), dtype=torch.bool)
         if recipe.flip:
@@ -216,10 +224,10 @@ class Fitter:
         if each_frame is not None and (recipe.loss.every_frame or recipe.loss.consistency):
             frames = each_frame(x)
             last = label_loss(frames[:, -1], wanted, weight, recipe.loss).mean()
-            return last + frames_loss(frames[:, :-1], wanted, weight, recipe.loss)
+            return last, last + frames_loss(frames[:, :-1], wanted, weight, recipe.loss)
         said = self.network(x)
         loss = label_loss(said["label"], wanted, weight, recipe.loss).mean()
-        return loss if self.heads is None else loss + self.heads.loss(said, rows, which)
+        return loss, loss if self.heads is None else loss + self.heads.loss(said, rows, which)
 
     def _judged(self, state: dict[str, Tensor]) -> tuple[float, dict[str, float | None]]:
         """What weights are worth on validation: by the criterion, and their answers about the future."""
@@ -232,6 +240,17 @@ class Fitter:
         found = worth(self.recipe.choose, squashed(said.pop("label")), self.validation.truth.numpy())
         future = self.validation.ahead
         return found, {} if future is None or not said else worth_ahead(said, future)
+
+    def _refuse_far_off(self, epoch: int) -> None:
+        """End a fit whose labels cost far more than guessing does, all labels being as likely."""
+        told = self._at.label_losses
+        guess = label_loss(torch.zeros_like(self.wanted), self.wanted, self.weight, self.recipe.loss)
+        mean, guessing = float(np.mean(told)) if told else 0.0, float(guess.mean())
+        if mean > WORSE * guessing:
+            self._diverged(
+                f"the loss of seed {self.seed} is {mean:.3g} in epoch {epoch}, "
+                f"and guessing costs {guessing:.3g}"
+            )
 
     def _diverged(self, what: str) -> None:
         raise DivergedFitError(
