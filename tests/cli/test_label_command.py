@@ -108,7 +108,7 @@ def test_one_annotator_is_told_that_two_are_needed(roadaware: Command, streets: 
     words = ["label", "import", streets / "tasks", tmp_path / "one.json", "-o", tmp_path / "one", "--strict"]
     done = roadaware(*words)
     assert done.code == 1
-    assert "1 items were refused" in done.err
+    assert "2 items were refused" in done.err
     done = roadaware("label", "agree", tmp_path / "one")
     assert done.code == 3
     assert "only 1 looked at these pictures" in done.err

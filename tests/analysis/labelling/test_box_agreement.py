@@ -92,6 +92,13 @@ def test_measures_worked_by_hand():
     assert set(found.table["measure"]) == set(MEASURES)
 
 
+def test_a_proposal_of_which_nobody_knows_whether_one_kept_it_is_not_counted_as_deleted():
+    unknown = pl.DataFrame({"annotator": ["b"], "proposals": [2]})
+    found = box_agreement(replace(things_of(_by_hand()), unknown=unknown))
+    kept = krippendorff_alpha([[1, 1, 0, 0], [1, -1, 0, 0], [1, 0, 1, 0]])
+    assert found.value("kept_alpha") == pytest.approx(kept, abs=1e-12)
+
+
 def test_the_consensus_is_the_majority_and_the_rest_is_disputed():
     scenes = _by_hand()
     things = things_of(scenes)

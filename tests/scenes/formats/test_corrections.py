@@ -8,10 +8,12 @@ from typing import Any
 import polars as pl
 import pytest
 
+from roadaware.analysis.labelling.fates import fates, labelled_scenes
 from roadaware.errors import InputError
 from roadaware.scenes.formats.corrections import SOMEBODY, Answers, joined, read_corrections
 from roadaware.scenes.formats.proposal_tasks import KIND, PICTURES, coco_annotations, sent_out
 from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.readers import read as read_dataset
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta
 
@@ -96,6 +98,90 @@ def test_a_box_that_is_none_is_refused_and_the_rest_is_read(tmp_path, wrong, tol
     assert len(found.drawn) == 1
     (reason,) = found.findings.table()["reason"].to_list()
     assert told in reason
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (None, "'value' should be an object and is null"),
+        ("text", "'value' should be an object and is a text"),
+        ({"x": 1, "y": 1, "width": 1, "rectanglelabels": ["dog"]}, "its value has no 'height'"),
+        ({"rectanglelabels": ["dog"]}, "has no 'x', 'y', 'width', 'height'"),
+        ({"x": 1, "y": 1, "width": 1, "height": None}, "no finite number"),
+    ],
+)
+def test_a_region_without_a_whole_box_is_refused_and_its_proposal_not_called_deleted(tmp_path, value, told):
+    broken = {"id": "proposal-4", "from_name": "corner", "type": "rectanglelabels", "value": value}
+    found = read(tmp_path, [task(0, done(1, broken))])
+    (reason,) = found.findings.table()["reason"].to_list()
+    assert told in reason
+    assert found.refused.rows() == [("v", 0, "1", 4)]
+    table = fates(SENT, found)
+    assert table.select("proposal", "fate").rows() == [(4, "refused"), (5, "deleted")]
+
+
+@pytest.mark.parametrize(
+    ("result", "fate"),
+    [
+        (region("proposal-4", 5, 10, 10, 10, rotation=3), ["refused", "deleted"]),
+        (region("proposal-4", 5, 10, 0, 10), ["refused", "deleted"]),
+        ({"id": "proposal-4", "type": "ellipselabels", "value": {"x": 1}}, ["refused", "deleted"]),
+        ({"type": "rectangle", "value": None}, ["refused", "refused"]),
+        (None, ["refused", "refused"]),
+        (region("other", 5, 10, 0, 10), ["refused", "refused"]),
+    ],
+)
+def test_what_may_have_been_a_proposal_is_not_called_deleted(tmp_path, result, fate):
+    found = read(tmp_path, [task(0, done(1, result))])
+    assert len(found.findings.table()) == 1
+    assert fates(SENT, found)["fate"].to_list() == fate
+
+
+def test_where_boxes_keep_their_numbers_a_refused_one_without_is_no_proposal(tmp_path):
+    found = read(
+        tmp_path, [task(0, done(1, region("proposal-4", 5, 10, 10, 10), region("other", 5, 10, 0, 10)))]
+    )
+    assert fates(SENT, found)["fate"].to_list() == ["kept", "deleted"]
+    labels = labelled_scenes(SENT, found, fates(SENT, found))
+    assert labels.meta.notes["refused"] == []
+
+
+def test_what_is_said_of_a_refused_region_is_not_said_of_the_picture(tmp_path):
+    broken = {"id": "a", "type": "rectanglelabels", "value": None}
+    said = {"id": "a", "type": "choices", "from_name": "sure", "value": {"choices": ["no"]}}
+    path = tmp_path / "back.json"
+    path.write_text(json.dumps([task(0, done(1, broken, said))]))
+    assert read_dataset("label_studio", path, cache=False).videos["choices"].to_list() == [None]
+
+
+def test_a_task_that_stands_twice_counts_once(tmp_path):
+    first, second = (task(0, done(1, region("a", x, 10, 10, 10, "dog"))) for x in (5, 50))
+    found = read(tmp_path, [first, second])
+    assert found.drawn["x1_px"].to_list() == [10.0]
+    assert "a second task of the number 0" in found.findings.table()["reason"][0]
+
+
+def test_a_second_result_of_one_control_is_refused_and_those_of_others_are_not(tmp_path):
+    again = region("a", 5, 5, 10, 10, "cart")
+    other = {**again, "from_name": "second"}
+    found = read(tmp_path, [task(0, done(1, region("a", 5, 5, 10, 10, "dog"), again, other))])
+    assert found.drawn["label"].to_list() == ["dog"]
+    assert found.findings.table()["reason"].str.contains("under the identifier of another").to_list() == [
+        True
+    ]
+
+
+def test_refused_annotations_of_coco_and_parquet_are_no_deletions(tmp_path):
+    content = json.loads(coco_annotations(SENT))
+    content["annotations"][0]["bbox"] = [5, 5, 0, 3]
+    content["annotations"][1]["bbox"] = [500, 500, 5, 5]
+    found = read(tmp_path, content, "ann.json")
+    table = fates(SENT, found).sort("proposal")
+    assert table["fate"].to_list() == ["refused", "refused", "kept"]
+    rows = {"video": ["v"], "frame": [0], "proposal": [4], "x1_px": [9.0], "y1_px": [9.0]}
+    pl.DataFrame(rows | {"x2_px": [9.0], "y2_px": [20.0]}).write_parquet(tmp_path / "a.parquet")
+    table = fates(SENT, read_corrections(tmp_path / "a.parquet", SENT))
+    assert table["fate"].to_list() == ["refused", "deleted"]
 
 
 def test_two_boxes_under_one_identifier(tmp_path):

@@ -238,6 +238,9 @@ BAD: dict[str, tuple[int, dict[str, Any], str, str]] = {
         "tubes",
         "from frame 1",
     ),
+    "a track without a value": (2, {"value": None}, "tubes", "should be an object and is null"),
+    "a span without ranges": (5, {"value": {"timelinelabels": ["x"]}}, "tubes", "has no 'ranges'"),
+    "a recording without an end": (6, {"type": "audio", "value": {"start": 1}}, "sounds", "has no 'end'"),
     "a sound backwards": (6, {"value": {"start": 2, "end": 1, "labels": ["x"]}}, "sounds", "forward"),
 }
 

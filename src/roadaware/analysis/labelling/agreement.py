@@ -180,8 +180,10 @@ def _kept_units(things: Things, count: int) -> tuple[Floats, Floats] | None:
     for name in things.annotators:
         saw = pictures.select("picture", saw=pl.col("annotators").list.contains(name))
         kept = links.filter(pl.col("annotator") == name).select("proposals", kept=pl.lit(1, dtype=pl.Int64))
+        unknown = things.unknown.filter(pl.col("annotator") == name).select("proposals", kept=pl.lit(-1))
+        told = pl.concat([kept, unknown.cast(kept.schema)]).unique("proposals", keep="first")
         rows = asked.join(saw, on="picture", how="left", maintain_order="left").join(
-            kept.unique(), on="proposals", how="left", maintain_order="left"
+            told, on="proposals", how="left", maintain_order="left"
         )
         raters.append(
             rows.select(pl.when("saw").then(pl.col("kept").fill_null(0)).otherwise(-1)).to_series().to_numpy()

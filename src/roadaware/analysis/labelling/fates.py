@@ -19,7 +19,7 @@ from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 
 Floats = npt.NDArray[np.float64]
-FATES = ("kept", "moved", "deleted", "added")
+FATES = ("kept", "moved", "deleted", "refused", "added")
 FATE: dict[str, Any] = {
     "video": pl.String,
     "frame": pl.Int64,
@@ -35,6 +35,7 @@ FATE: dict[str, Any] = {
     "max_edge_px": pl.Float64,
 }
 """Columns of `fates`: `box` counts the rows of what was drawn; `was` and `became` are classes."""
+REFUSED_NOTE = "refused"
 STILL_PX = 0.5
 
 
@@ -42,8 +43,9 @@ def fates(sent: Predictions, answers: Answers, *, still_px: float = STILL_PX) ->
     """One row for each annotator and proposal of a picture that he did, and for each box that he added.
 
     A proposal is kept where no edge moved by more than `still_px`, else moved; deleted where no box is left
-    of it. `relabelled` says whether its class is another one. Boxes belong to the proposal that they name;
-    where none of a file names any, to that which they overlap most, by at least half, one to one.
+    of it, refused where what came back of it, or may have, could not be taken. `relabelled` says whether its
+    class is another one. Boxes belong to the proposal that they name; where none of a file names any, to that
+    which they overlap most, by at least half, one to one.
 
     Args:
         sent: what was sent out.
@@ -55,10 +57,14 @@ def fates(sent: Predictions, answers: Answers, *, still_px: float = STILL_PX) ->
         "video", "frame", "annotator", as_dict=True, include_key=False
     )
     rows: list[dict[str, Any]] = []
+    refused: dict[tuple[Any, ...], set[int | None]] = {}
+    for *place, proposal in answers.refused.iter_rows():
+        refused.setdefault(tuple(place), set()).add(proposal)
     done = answers.looked.filter(~pl.col("skipped"))
     for video, frame, who, linked in done.select("video", "frame", "annotator", "linked").iter_rows():
         held, left = proposals.get((video, frame)), drawn.get((video, frame, who))
-        told = _told(_dicts(held), _dicts(left), linked=linked, still_px=still_px)
+        unknown = refused.get((video, frame, who), set())
+        told = _told(_dicts(held), _dicts(left), unknown, linked=linked, still_px=still_px)
         rows += [{"video": video, "frame": frame, "annotator": who, **row} for row in told]
     return pl.DataFrame(rows, schema=FATE)
 
@@ -70,8 +76,8 @@ def summary(table: pl.DataFrame) -> pl.DataFrame:
         table: what `fates` gave.
 
     Returns:
-        class, proposals, kept, moved, deleted, relabelled, added, `precision` (share of the proposals that
-        are left), `mean_iou` (of the moved).
+        class, proposals, kept, moved, deleted, refused, relabelled, added, `precision` (share of the
+        proposals that are left, of those whose fate is known), `mean_iou` (of the moved).
     """
     proposed = pl.col("proposal").is_not_null()
     of = pl.when(proposed).then(pl.col("was")).otherwise(pl.col("became")).fill_null(UNNAMED)
@@ -83,8 +89,10 @@ def summary(table: pl.DataFrame) -> pl.DataFrame:
     ]
     parts = table.group_by(of.alias("class")).agg(counted).sort("class")
     whole = table.select(pl.lit("all").alias("class"), *counted)
-    left = pl.when(pl.col("proposals") > 0).then((pl.col("kept") + pl.col("moved")) / pl.col("proposals"))
-    order = ("class", "proposals", "kept", "moved", "deleted", "relabelled", "added", "precision", "mean_iou")
+    known = pl.col("proposals") - pl.col("refused")
+    left = pl.when(known > 0).then((pl.col("kept") + pl.col("moved")) / known)
+    fates = ("kept", "moved", "deleted", "refused")
+    order = ("class", "proposals", *fates, "relabelled", "added", "precision", "mean_iou")
     return pl.concat([parts, whole]).with_columns(precision=left).select(order)
 
 
@@ -96,7 +104,8 @@ def by_annotator(table: pl.DataFrame, looked: pl.DataFrame) -> pl.DataFrame:
         looked: who looked at what.
 
     Returns:
-        annotator, pictures, skipped, kept, moved, deleted, relabelled, added, seconds (sum), `median_s`.
+        annotator, pictures, skipped, kept, moved, deleted, refused, added, relabelled, seconds (sum),
+        `median_s`.
     """
     done = looked.group_by("annotator").agg(
         pictures=(~pl.col("skipped")).sum(),
@@ -119,7 +128,8 @@ def labelled_scenes(sent: Predictions, answers: Answers, table: pl.DataFrame) ->
     """What annotators left as Scenes: corner cases with their annotator, side by side if there are several.
 
     Boxes have `corner_case`, `annotator`, `proposal` and `fate`; labels are of the kind `corner`; frames have
-    `annotators`, who looked, and `proposals`, what they were shown.
+    `annotators`, who looked, and `proposals`, what they were shown. `meta.notes["refused"]` holds annotator
+    and proposal wherever nobody knows what became of it.
 
     Args:
         sent: what was sent out.
@@ -133,6 +143,7 @@ def labelled_scenes(sent: Predictions, answers: Answers, table: pl.DataFrame) ->
         dict.fromkeys([*sent.meta.vocabularies[KIND], *drawn["label"].drop_nulls().unique().sort().to_list()])
     )
     place = {word: number for number, word in enumerate(words)}
+    unknown = table.filter(pl.col("fate") == "refused").select("annotator", "proposal")
     labels = boxes.drop_nulls("label").select(
         "box", kind=pl.lit(KIND), label=pl.col("label").replace_strict(place, return_dtype=pl.Int64)
     )
@@ -145,7 +156,9 @@ def labelled_scenes(sent: Predictions, answers: Answers, table: pl.DataFrame) ->
         labels=labels,
         rejected=answers.findings.table(),
         meta=Meta(
-            dataset=sent.meta.dataset, vocabularies={KIND: words}, notes=dict(answers.findings.notes())
+            dataset=sent.meta.dataset,
+            vocabularies={KIND: words},
+            notes={**answers.findings.notes(), REFUSED_NOTE: [list(row) for row in unknown.iter_rows()]},
         ),
     )
 
@@ -178,9 +191,14 @@ def _corners(rows: Sequence[dict[str, Any]]) -> Floats:
 
 
 def _told(
-    proposals: list[dict[str, Any]], left: list[dict[str, Any]], *, linked: bool, still_px: float
+    proposals: list[dict[str, Any]],
+    left: list[dict[str, Any]],
+    refused: set[int | None],
+    *,
+    linked: bool,
+    still_px: float,
 ) -> Iterator[dict[str, Any]]:
-    """The rows of one picture and annotator."""
+    """The rows of one picture and annotator; None in `refused` may stand for any proposal."""
     if linked:
         place = {row["proposal"]: number for number, row in enumerate(left) if row["proposal"] is not None}
         partner = {n: place[row["box"]] for n, row in enumerate(proposals) if row["box"] in place}
@@ -190,7 +208,7 @@ def _told(
         was = None if row["label"] == UNNAMED else row["label"]
         told = {"proposal": row["box"], "was": was, "score": row["score"], "relabelled": False}
         if number not in partner:
-            yield {**told, "fate": "deleted"}
+            yield {**told, "fate": "refused" if refused & {None, row["box"]} else "deleted"}
             continue
         box = left[partner[number]]
         before, after = _corners([row]), _corners([box])

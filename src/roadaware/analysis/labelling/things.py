@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.analysis.labelling.fates import REFUSED_NOTE
 from roadaware.analysis.labelling.matching import LEAST_IOU, groups_of, pairs_of
 from roadaware.errors import InputError
 from roadaware.geometry.boxes import iou
@@ -51,6 +52,7 @@ class Things:
         pairs: a row per picture and two annotators who saw it: their boxes, how many are of one thing, the
             sum of overlaps, how many of those both have named, and how many alike.
         links: annotator and the proposals that his boxes name; None where boxes name none.
+        unknown: annotator and the proposals of which nobody knows whether he left them.
         annotators: all of them, sorted.
         words: the classes.
     """
@@ -61,6 +63,7 @@ class Things:
     overlaps: pl.DataFrame
     pairs: pl.DataFrame
     links: pl.DataFrame | None
+    unknown: pl.DataFrame
     annotators: tuple[str, ...]
     words: tuple[str, ...]
 
@@ -98,7 +101,8 @@ def things_of(scenes: Scenes, *, kind: str = KIND, least: float = LEAST_IOU) -> 
     )
     members, overlaps, pairs = _brought_together(scenes, several, kind, least)
     words = scenes.meta.vocabularies.get(kind, ())
-    return Things(several, alone, members, overlaps, pairs, _links(scenes), names, words)
+    links, unknown = _links(scenes), _unknown(scenes)
+    return Things(several, alone, members, overlaps, pairs, links, unknown, names, words)
 
 
 def _links(scenes: Scenes) -> pl.DataFrame | None:
@@ -106,6 +110,12 @@ def _links(scenes: Scenes) -> pl.DataFrame | None:
     if "proposal" not in scenes.boxes.columns:
         return None
     return scenes.boxes.select(pl.col("annotator").cast(pl.String), proposals="proposal").drop_nulls()
+
+
+def _unknown(scenes: Scenes) -> pl.DataFrame:
+    """annotator and proposals: what came back of them was refused."""
+    held = scenes.meta.notes.get(REFUSED_NOTE, [])
+    return pl.DataFrame(held, schema={"annotator": pl.String, "proposals": pl.Int64}, orient="row")
 
 
 def _seen(scenes: Scenes) -> pl.DataFrame:

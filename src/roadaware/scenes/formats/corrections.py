@@ -44,7 +44,18 @@ LOOKED: dict[str, Any] = {
 }
 """Columns of who looked at which picture, whether it was skipped, the time where that is known, and whether
 the boxes of the file name their proposals."""
+REFUSED: dict[str, Any] = {
+    "video": pl.String,
+    "frame": pl.Int64,
+    "annotator": pl.String,
+    "proposal": pl.Int64,
+}
+"""Columns of boxes that came back and could not be taken: `proposal` is null where one names none that is
+known, and may stand for any of its picture."""
 SOMEBODY = "somebody"
+_NEW = -1
+"""Stands for a refused box that names no proposal."""
+_NO_BOX = "not a box on a picture"
 _SLACK = 1e-3
 _LIMIT = 1 << 31
 Place = tuple[str, int]
@@ -58,11 +69,13 @@ class Answers:
         drawn: see `DRAWN`.
         looked: see `LOOKED`; once per picture and annotator.
         findings: what was refused or odd.
+        refused: see `REFUSED`; of these proposals nobody knows what became of them.
     """
 
     drawn: pl.DataFrame
     looked: pl.DataFrame
     findings: Findings
+    refused: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=REFUSED))
 
 
 @dataclass
@@ -74,6 +87,7 @@ class _Rows:
     findings: Findings = field(default_factory=Findings)
     drawn: dict[tuple[str, Place], list[tuple[Any, ...]]] = field(default_factory=dict)
     looked: dict[tuple[str, Place], tuple[bool, float | None]] = field(default_factory=dict)
+    lost: dict[tuple[str, Place], set[int | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         rows = self.sent.frames.select("video", "frame", "picture", "width_px", "height_px").rows()
@@ -87,6 +101,18 @@ class _Rows:
             ).iter_rows()
         }
         self.words = set(self.sent.meta.vocabularies[KIND])
+
+    def lose(self, who: str, place: Place, proposal: int | None, *, named: bool = True) -> None:
+        """A box that came back was refused.
+
+        Args:
+            who: left it.
+            place: its picture.
+            proposal: that it names, if any.
+            named: whether it could name one, so that it is a new box where others of its file do.
+        """
+        known = proposal is not None and self.proposals.get(proposal) == place
+        self.lost.setdefault((who, place), set()).add(proposal if known else _NEW if named else None)
 
     def take(
         self, who: str, place: Place, proposal: int | None, corners: Iterable[float], word: str | None
@@ -107,12 +133,17 @@ class _Rows:
         for (_, place), rows in self.drawn.items():
             self._once(place, rows)
         drawn = [row for rows in self.drawn.values() for row in rows]
-        linked = any(row[3] is not None for row in drawn)
+        lost = [(*place, who, mark) for (who, place), held in self.lost.items() for mark in held]
+        linked = any(row[3] not in (None, _NEW) for row in (*drawn, *lost))
+        lost = [
+            (*row[:3], None if row[3] == _NEW else row[3]) for row in lost if row[3] != _NEW or not linked
+        ]
         looked = [(*place, who, *held, linked) for (who, place), held in self.looked.items()]
         return Answers(
             pl.DataFrame(drawn, schema=DRAWN, orient="row"),
             pl.DataFrame(looked, schema=LOOKED, orient="row"),
             self.findings,
+            pl.DataFrame(lost, schema=REFUSED, orient="row"),
         )
 
     def _once(self, place: Place, rows: list[tuple[Any, ...]]) -> None:
@@ -169,18 +200,18 @@ def joined(parts: Sequence[Answers]) -> Answers:
         parts: at least one.
     """
     findings, key = Findings(), ["video", "frame", "annotator"]
-    drawn, looked = parts[0].drawn, parts[0].looked
+    drawn, looked, refused = parts[0].drawn, parts[0].looked, parts[0].refused
     for number, part in enumerate(parts):
         findings.merge(part.findings)
         if number:
             again = looked.join(part.looked, on=key, how="semi")
             if len(again):
                 findings.left_out["earlier annotations of a picture by the same person"] += len(again)
-            drawn, looked = (
+            drawn, looked, refused = (
                 pl.concat([held.join(part.looked, on=key, how="anti", maintain_order="left"), new])
-                for held, new in ((drawn, part.drawn), (looked, part.looked))
+                for held, new in ((drawn, part.drawn), (looked, part.looked), (refused, part.refused))
             )
-    return Answers(drawn, looked, findings)
+    return Answers(drawn, looked, findings, refused)
 
 
 def _label_studio(content: list[Any], path: Path, sent: Predictions) -> Answers:
@@ -204,27 +235,42 @@ def _annotation(annotation: Annotation, place: Place, rows: _Rows) -> None:
     if known is not None and not known[0]:
         rows.findings.left_out["earlier annotations of a picture by the same person"] += 1
     rows.looked[who, place] = (False, annotation.seconds)
-    rows.drawn[who, place] = []
+    rows.drawn[who, place], rows.lost[who, place] = [], set()
+    for name in annotation.refused:
+        if name not in annotation.regions:
+            rows.lose(who, place, _proposal(name), named=name is not None)
+    for name in annotation.foreign:
+        if _proposal(name) is not None and name not in annotation.regions:
+            item = f"{task_name(*place)}, {who}, region {name}"
+            rows.findings.reject("boxes", rows.file, item, _NO_BOX)
+            rows.lose(who, place, _proposal(name))
     for region in annotation.regions.values():
         item = f"{task_name(*place)}, {who}, region {region.name}"
         reason = _fault(region)
         if reason:
             rows.findings.reject("boxes", rows.file, item, reason)
+            rows.lose(who, place, _proposal(region.name))
             continue
         words = [word for words in region.kinds().values() for word in words]
         rows.findings.warn("boxes with several classes, of which the first is taken", item, len(words) > 1)
-        number = region.name.removeprefix(REGION)
-        ours = region.name.startswith(REGION) and number.isascii() and number.isdecimal()
         values = region.drawn.values
-        corners = corners_of(values, rows.sizes[place])[0] if values is not None else ()
-        rows.take(who, place, int(number) if ours else None, _within(corners, rows.sizes[place]), _of(words))
+        edges = corners_of(values, rows.sizes[place])[0] if values is not None else ()
+        corners = _within(edges, rows.sizes[place])
+        rows.take(who, place, _proposal(region.name), corners, words[0] if words else None)
+
+
+def _proposal(name: str | None) -> int | None:
+    """The proposal that a region is called after, if it is."""
+    number = (name or "").removeprefix(REGION)
+    ours = number != name and number.isascii() and number.isdecimal() and len(number) < 20
+    return int(number) if ours else None
 
 
 def _fault(region: Region) -> str:
     """Why a region is no box; empty where it is one."""
     values = region.drawn.values
     if region.drawn.kind != "box" or values is None:
-        return "not a box on a picture"
+        return _NO_BOX
     left, top, width, height, degrees = values[0].tolist()
     if degrees % 360:
         return f"the box is turned by {degrees:g} degrees"
@@ -233,10 +279,6 @@ def _fault(region: Region) -> str:
     if min(left, top) < -_SLACK or max(left + width, top + height) > 100 + _SLACK:
         return f"the box lies outside 0 to 100 % of the picture: {left:g}, {top:g}, {width:g} x {height:g}"
     return ""
-
-
-def _of(words: list[str]) -> str | None:
-    return words[0] if words else None
 
 
 def _within(corners: Iterable[float], size: tuple[int, int]) -> list[float]:
@@ -262,19 +304,27 @@ def _coco(content: Mapping[str, Any], path: Path, sent: Predictions) -> Answers:
     if len(scenes.rejected):
         rows.findings.rejected.append(scenes.rejected)
         refused = set(scenes.rejected["item"].to_list())
-    kept = [row for number, row in enumerate(listed) if f"entry {number}" not in refused]
-    for row in kept:
-        place = places.get(row["image_id"])
-        if place is not None:
+    for number, row in enumerate(listed):
+        image = row.get("image_id")
+        place = places.get(image) if type(image) is int else None
+        if place is None:
+            continue
+        if f"entry {number}" in refused:
+            rows.lose(path.stem, place, _named(row))
+        else:
             _coco_box(row, place, path.stem, index.categories.get(row.get("category_id")), rows)
     return rows.answers()
 
 
+def _named(row: Mapping[str, Any]) -> int | None:
+    """The proposal that an annotation names."""
+    proposal = row.get("proposal")
+    return proposal if type(proposal) is int else None
+
+
 def _coco_box(row: Mapping[str, Any], place: Place, who: str, word: str | None, rows: _Rows) -> None:
     left, top, width, height = map(float, row["bbox"])
-    proposal = row.get("proposal")
-    proposal = proposal if type(proposal) is int else None
-    _plain_box((left, top, left + width, top + height), place, who, proposal, word, rows)
+    _plain_box((left, top, left + width, top + height), place, who, _named(row), word, rows)
 
 
 def _plain_box(
@@ -285,6 +335,7 @@ def _plain_box(
     if x1 >= x2 or y1 >= y2:
         reason = "the box has no width or no height in the picture"
         rows.findings.reject("boxes", rows.file, f"{task_name(*place)}, {who}", reason)
+        rows.lose(who, place, proposal)
         return
     reaches_out = max(abs(a - b) for a, b in zip(corners, (x1, y1, x2, y2), strict=True)) > 0.5
     rows.findings.warn(

@@ -25,7 +25,7 @@ from roadaware.scenes.readers.locate import locate
 from roadaware.scenes.readers.source import FileSource, Source
 from roadaware.scenes.tables import Meta, Scenes
 
-VERSION = 1
+VERSION = 2
 LICENCE = "that of whoever drew the boxes"
 _WANTED = "Label Studio needs its annotations, a JSON export '*.json',"
 _HINT = "Point at the exported file, or at the folder or zip that holds it."

@@ -19,6 +19,16 @@ _LARGEST = 1e7
 _FASTEST = 1e5
 _EDGES = ("x", "y", "width", "height")
 _DRAWS = ("rectanglelabels", "rectangle", "labels")
+_NEEDED = {
+    "videorectangle": ("tubes", ("sequence",)),
+    "timelinelabels": ("tubes", ("ranges",)),
+    "timeserieslabels": ("tubes", ("start", "end")),
+    "audio": ("sounds", ("start", "end")),
+    "audioplus": ("sounds", ("start", "end")),
+    "rectanglelabels": ("boxes", _EDGES),
+    "rectangle": ("boxes", _EDGES),
+}
+"""Types that draw one thing alone: the table that it goes to, and what its value must hold."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +93,37 @@ def drawn_of(result: Mapping[str, Any], item: str, reading: Reading) -> Drawn | 
     if kind in _DRAWS and all(name in value for name in _EDGES):
         return _box(result, value, item, reading)
     return None
+
+
+def draws(result: Mapping[str, Any]) -> bool:
+    """Whether a result is of a type that draws, rather than says something of what is drawn."""
+    kind = result.get("type")
+    return isinstance(kind, str) and kind in (*_NEEDED, "labels")
+
+
+def lacking_of(result: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The table that a result should fill and why it cannot; None where it need not draw anything.
+
+    Labels alone can be of a text or a polygon: they are only known for a box by its height.
+
+    Args:
+        result: of which `drawn_of` gave None.
+    """
+    kind, value = result.get("type"), result.get("value")
+    table: str
+    needed: tuple[str, ...]
+    if kind == "labels":
+        table, needed = "boxes", _EDGES
+        if isinstance(value, dict) and "height" not in value:
+            return None
+    elif isinstance(kind, str) and kind in _NEEDED:
+        table, needed = _NEEDED[kind]
+    else:
+        return None
+    if not isinstance(value, dict):
+        return table, f"'value' should be an object and is {kind_of(value)}"
+    lost = [f"'{name}'" for name in needed if name not in value]
+    return (table, f"its value has no {', '.join(lost)}") if lost else None
 
 
 def number_of(value: Any) -> float | None:

@@ -11,7 +11,14 @@ from urllib.parse import unquote
 from roadaware.errors import InputError
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.json import clean, kind_of, quoted
-from roadaware.scenes.readers.label_studio_shapes import Drawn, Reading, drawn_of, number_of
+from roadaware.scenes.readers.label_studio_shapes import (
+    Drawn,
+    Reading,
+    drawn_of,
+    draws,
+    lacking_of,
+    number_of,
+)
 from roadaware.scenes.readers.relation_instances import video_name
 from roadaware.scenes.readers.source import shown
 
@@ -36,6 +43,7 @@ class Region:
     Args:
         name: its identifier in the export.
         drawn: where and when it is.
+        control: that it was drawn with.
         labels: control to its labels, in the file's order.
         texts: descriptions.
         score: of a prediction.
@@ -43,6 +51,7 @@ class Region:
 
     name: str
     drawn: Drawn
+    control: str = ""
     labels: dict[str, list[str]] = field(default_factory=dict)
     embedded: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
@@ -76,6 +85,8 @@ class Annotation:
         texts: of the whole task, each with its identifier.
         choices: of the whole task, control to choices.
         seconds: that it took, where the export says so.
+        refused: identifiers of what should be a region and could not be taken, None of what has none.
+        foreign: identifiers of results that draw what is not read, such as outlines.
     """
 
     author: str | None
@@ -84,6 +95,8 @@ class Annotation:
     texts: list[tuple[str, str]] = field(default_factory=list)
     choices: dict[str, list[str]] = field(default_factory=dict)
     seconds: float | None = None
+    refused: list[str | None] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -132,17 +145,28 @@ def tasks_of(content: Any, where: str, file: str, which: Which, findings: Findin
         first = content[0] if content else None
         told = "an object without 'data'" if isinstance(first, dict) else kind_of(first)
         raise InputError(f"a task should be an object with 'data' and is {told}", where=where, hint=hint)
+    seen: set[tuple[Any, str]] = set()
     for place, value in enumerate(content):
-        if _is_task(value):
-            yield _task(value, place, file, which, findings)
+        if not _is_task(value):
+            reason = f"should be an object with 'data': {quoted(value)}"
+            findings.reject("videos", file, f"task {place}", reason)
+        elif (known := _identity(value)) in seen:
+            reason = f"a second task of the number {quoted(known[0])} about the same; the first one counts"
+            findings.reject("videos", file, f"task {place}", reason)
         else:
-            findings.reject(
-                "videos", file, f"task {place}", f"should be an object with 'data': {quoted(value)}"
-            )
+            if known[0] is not None:
+                seen.add(known)
+            yield _task(value, place, file, which, findings)
 
 
 def _is_task(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("data"), dict)
+
+
+def _identity(value: Mapping[str, Any]) -> tuple[Any, str]:
+    """The number of a task, None where it has none, and the path that it is about."""
+    number = value.get("id")
+    return number if type(number) in (int, str) else None, _media(value["data"])[1]
 
 
 def _task(value: Mapping[str, Any], place: int, file: str, which: Which, findings: Findings) -> Task:
@@ -205,6 +229,7 @@ def _annotation(value: Mapping[str, Any], which: Which, reading: Reading) -> Ann
     for place, result in enumerate(value["result"]):
         if not isinstance(result, dict):
             reading.refuse("annotations", f"result {place}", f"should be an object and is {kind_of(result)}")
+            found.refused.append(None)
             continue
         drawn = _drawn(result, found, reading)
         if drawn is None:
@@ -224,8 +249,10 @@ def _drawn(result: Mapping[str, Any], found: Annotation, reading: Reading) -> Dr
     if drawn is None:
         return None
     if isinstance(drawn, str):
+        found.refused.append(clean(name) if isinstance(name, str) else None)
         return drawn
-    region = Region(clean(name) if isinstance(name, str) else f"{len(found.regions) + 1}", drawn)
+    name = clean(name) if isinstance(name, str) else f"{len(found.regions) + 1}"
+    region = Region(name, drawn, _control(result))
     score = number_of(result.get("score"))
     region.score = score if score is not None and 0 <= score <= 1 else None
     _label(result, region, reading)
@@ -237,30 +264,45 @@ def _said(result: Mapping[str, Any], found: Annotation, reading: Reading) -> Non
     """Add what a result says of a region, of two, or of the whole task."""
     kind = result.get("type")
     name = result.get("id")
-    region = found.regions.get(clean(name)) if isinstance(name, str) else None
+    name = clean(name) if isinstance(name, str) else None
+    region = None if name is None else found.regions.get(name)
     if kind == "relation":
         found.links += _links(result, reading)
     elif region is not None:
-        _refuse_another_shape(result, region, reading)
-        _label(result, region, reading)
-        region.texts += _texts(result)
+        if not _refused_again(result, region, reading):
+            _label(result, region, reading)
+            region.texts += _texts(result)
+    elif (lacking := lacking_of(result)) is not None:
+        reading.refuse(lacking[0], f"region {quoted(name)}", lacking[1])
+        found.refused.append(name)
+    elif name in found.refused:
+        pass  # It is said of something that was refused, and not of the whole task.
     elif kind == "textarea":
-        found.texts += [(clean(name) if isinstance(name, str) else "", text) for text in _texts(result)]
+        found.texts += [(name or "", text) for text in _texts(result)]
     elif kind == "choices":
         found.choices.setdefault(_control(result), []).extend(_words(result, "choices"))
     else:
         reading.findings.left_out[f"results of the type {shown(clean(str(kind)), 40)}"] += 1
+        found.foreign += [name] if name is not None else []
 
 
-def _refuse_another_shape(result: Mapping[str, Any], region: Region, reading: Reading) -> None:
-    """Refuse a second box under the identifier of another: every control of a region repeats its shape."""
+def _refused_again(result: Mapping[str, Any], region: Region, reading: Reading) -> bool:
+    """Refuse a second box or track under the identifier of another; whether it was.
+
+    Every control of a region repeats its shape, so that what another shape or the same control comes with
+    is something else.
+    """
     value, known = result.get("value"), region.drawn.values
-    if region.drawn.kind != "box" or known is None or not isinstance(value, dict):
-        return
-    edges = [number_of(value.get(name)) for name in ("x", "y", "width", "height")]
-    if None not in edges and edges != known[0, :4].tolist():
-        reason = "a second box under the identifier of another; the first one counts"
-        reading.refuse("boxes", f"region {region.name}", reason)
+    shape = value if isinstance(value, dict) else {}
+    edges = [number_of(shape.get(name)) for name in ("x", "y", "width", "height")]
+    first = known[0, :4].tolist() if region.drawn.kind == "box" and known is not None else edges
+    other = None not in edges and edges != first
+    if not other and not (draws(result) and _control(result) == region.control):
+        return False
+    table, what = ("boxes", "box") if region.drawn.kind == "box" else ("tubes", "region")
+    reason = f"a second {what} under the identifier of another; the first one counts"
+    reading.refuse(table, f"region {region.name}", reason)
+    return True
 
 
 def _label(result: Mapping[str, Any], region: Region, reading: Reading) -> None:
