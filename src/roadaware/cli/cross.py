@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, output
-from roadaware.cli.options import USUAL, Common, Outcome, Several, between
+from roadaware.cli.options import USUAL, Common, Draws, Outcome, Several, between
 
 if TYPE_CHECKING:
     from roadaware.protocols.away.config import AwayStudy
@@ -23,7 +23,6 @@ _SCENES = "Of a simulated domain that is made for the study."
 _DOUBTED = "Models that are also asked in every way to doubt, with commas."
 _PRETRAINED = "Networks that also go on from another domain, with commas; --pretraining says which."
 _PRETRAINING = "Where first and where then, with commas: 'crossing@1>jaad-all'."
-_DRAWS = "Bootstrap resamples for 95 % intervals; 0 for none."
 _SET = "Other fields of the study, such as learning.updates=300."
 _OUT = "Folder of the study; named after its digest unless told. The same command goes on there."
 _DATA = "Folder that holds jaad/ and pie/; that of ROADAWARE_DATA_DIR unless told."
@@ -43,7 +42,7 @@ def cross(
     doubted: Annotated[str | None, Parameter(help=_DOUBTED)] = None,
     pretrained: Annotated[str | None, Parameter(help=_PRETRAINED)] = None,
     pretraining: Annotated[str | None, Parameter(help=_PRETRAINING)] = None,
-    draws: Annotated[int | None, Parameter(help=_DRAWS)] = None,
+    draws: Draws | None = None,
     changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
     data: Annotated[Path | None, Parameter(help=_DATA)] = None,
     out: Annotated[Path | None, Parameter(name=["--out", "-o", "--output"], help=_OUT)] = None,

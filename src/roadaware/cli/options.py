@@ -17,11 +17,11 @@ Dataset = Annotated[str, Parameter(help="Which dataset it is: jaad or pie.")]
 DatasetPath = Annotated[Path, Parameter(help="Its folder or zip, or tables that `read -o` saved.")]
 
 
-def between(low: int, high: int) -> Callable[[Any, int], None]:
-    """A check that a whole number lies between two others, both included."""
+def between(low: int, high: int) -> Callable[[Any, int | None], None]:
+    """A check that a whole number lies between two others, both included; None is nothing to check."""
 
-    def check(_: Any, value: int) -> None:
-        if not low <= value <= high:
+    def check(_: Any, value: int | None) -> None:
+        if value is not None and not low <= value <= high:
             raise ValueError(f"It is {low} or more, and at most {high:,}.")
 
     return check
