@@ -165,7 +165,7 @@ def test_constant_scores_and_impossible_truths_are_noted():
 def test_scores_that_are_no_probabilities_are_refused():
     state = random_set(0, "intention")
     half = SampleScores(state.scores / 2, state.truth, state.pedestrian)
-    with pytest.raises(InputError, match=r"sum to 1 within 0\.001; 200 of 200 rows do not, first row 0"):
+    with pytest.raises(InputError, match=r"sum to 1 within 0\.001; 200 of 200 rows do not, row 1 first"):
         evaluate(half, DEFAULT)
     with pytest.raises(UsageError, match="draws"):
         evaluate(state, DEFAULT, draws=-1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -101,10 +103,17 @@ def calibration(
         "seed": seed,
         "conformal": None if conformal is None else _sets(held, conformal, seed),
     }
-    try:
+    with _about(scores):
         return _calibrated(held, facts, groupings, uniform_bins, folder, overwrite=overwrite)
+
+
+@contextmanager
+def _about(path: Path) -> Iterator[None]:
+    """Let an error that names no file name this one."""
+    try:
+        yield
     except InputError as error:
-        raise InputError(error.message, where=error.where or str(scores), hint=error.hint) from error
+        raise InputError(error.message, where=error.where or str(path), hint=error.hint) from error
 
 
 def _calibrated(
