@@ -13,14 +13,16 @@ import polars as pl
 from benchmarks.measure import call
 
 _Row = tuple[str, str, str]
-_REGIONS = tuple(f"region_{n}" for n in range(12))
 _RECIPE = Path(__file__).resolve().parent.parent / "configs" / "pedestrians" / "steady-jaad.yaml"
-_INPUTS = ("boxes", "centre")
+_NETWORKS = (
+    *("single-rnn", "multi-rnn", "stacked-rnn", "hierarchical-rnn", "sfgru", "pcpa"),
+    *("transformer-encoder", "transformer-encoder-decoder", "biped", "pedformer"),
+)
 _FILM_FRAMES, _FILMS, _WALKERS, _SIZE = 240, 4, 6, (1280, 720)
 
 
 def crossing_stream() -> _Row:
-    """Crossing with 30 passes and risk, of one, ten and fifty pedestrians, CPU time a frame."""
+    """Crossing with its passes and risk, as they ship, of one, ten and fifty pedestrians: CPU time."""
     found = {fps: [_per_pedestrian_us(n, fps) for n in (1, 10, 50)] for fps in (30.0, 12.0)}
     shown = "; ".join(
         f"{', '.join(f'{each / 1e3:.3f}' for each in times)} ms at {fps:.0f} frames/s"
@@ -30,15 +32,43 @@ def crossing_stream() -> _Row:
 
 
 def crossing_inference() -> _Row:
-    """Windows of 15 boxes through the small network, in batches of 4096."""
+    """Windows of 15 frames through the predictor that ships, in batches of 4096."""
+    from roadaware.models.crossing.predictor import Predictor
+
+    model = Predictor.open(_shipped()[0])
+    return "crossing of windows of 15 boxes", "50,000 samples/s", f"{_a_second(model):,.0f} samples/s"
+
+
+def crossing_networks() -> _Row:
+    """The same through the networks of the recipes for JAAD, at a quarter of their width, random weights."""
+    import torch
+
+    from roadaware.models import create, entry_of
+    from roadaware.models.crossing.predictor import Predictor
+    from roadaware.training.recipe_files import read_recipe
+
+    widths = {"boxes": 4, "boxes:first": 4, "boxes:last": 4, "ego:action": 5, "traffic": 15, "grid": 576}
+    told = {}
+    for name in _NETWORKS:
+        recipe: Any = read_recipe(_RECIPE.with_name(f"{name}-jaad.yaml"), [])
+        shapes = {each: (15, widths[each]) for each in recipe.network.inputs}
+        torch.manual_seed(0)
+        config = entry_of(name).config_class.small()
+        network = create(name, config=config, shapes=shapes, labels=2)
+        told[name] = _a_second(Predictor(network.eval(), name, "action", ("waits", "crosses")), 1 << 13)
+    shown = "; ".join(f"{name} {each:,.0f}" for name, each in told.items())
+    return "the same by other networks, small, samples/s", "-", shown
+
+
+def _a_second(model: Any, n: int = 1 << 15) -> float:
+    """How many random windows a predictor answers for in a second, on all cores."""
     from roadaware.models.crossing.inputs import Held, InputSet
 
-    rng, n = np.random.default_rng(0), 1 << 15
-    shapes = _predictor("action").network.shapes
+    rng = np.random.default_rng(0)
+    shapes = model.network.shapes
     columns = {name: Held(rng.normal(size=(n, *shape)).astype(np.float32)) for name, shape in shapes.items()}
-    model, given = _predictor("action"), InputSet(columns, n)
-    cost = call(lambda: model.logits(given), times=3)
-    return "crossing of windows of 15 boxes", "50,000 samples/s", f"{n / cost.seconds:,.0f} samples/s"
+    given = InputSet(columns, n)
+    return n / call(lambda: model.logits(given), times=3).seconds
 
 
 def crossing_crops() -> _Row:
@@ -74,30 +104,19 @@ def crossing_training(data: Path) -> _Row:
     return "training of steady on JAAD, one seed, two cores", "60 s", f"{time.perf_counter() - started:.0f} s"
 
 
-def _predictor(task: str) -> Any:
-    """The small network as it ships, with random weights."""
-    import torch
+def _shipped() -> list[Path]:
+    """The predictors of crossing and of risk that come along."""
+    from roadaware.cli.watch_crossing import predictors_of
 
-    from roadaware.models import create
-    from roadaware.models.crossing.entries.steady import SteadyConfig
-    from roadaware.models.crossing.predictor import Predictor
-    from roadaware.models.doubt.config import DoubtConfig
-    from roadaware.models.doubt.last_layer import with_doubt
-
-    labels = ("waits", "crosses") if task == "action" else _REGIONS
-    doubt = DoubtConfig("last-dropout", rate=0.3) if task == "action" else DoubtConfig()
-    torch.manual_seed(0)
-    shapes, config = {"boxes": (15, 4), "centre": (15, 8)}, SteadyConfig(places=0 if task == "action" else 4)
-    network = with_doubt(create("steady", config=config, shapes=shapes, labels=len(labels)), doubt)
-    return Predictor(network.eval(), "steady", task, labels, doubt=doubt)
+    return predictors_of(())
 
 
 def _per_pedestrian_us(n: int, fps: float, frames: int = 120) -> float:
     """CPU microseconds for one of n pedestrians in one frame, the median of frames."""
     from roadaware.online.crossing import Follower
-    from roadaware.online.foresight import Foresight
+    from roadaware.online.foresight import open_foresight
 
-    follower = Follower(Foresight(_predictor("action"), _predictor("risk")))
+    follower = Follower(open_foresight(_shipped()))
     rng = np.random.default_rng(0)
     at, by, spent = rng.uniform(100, 1500, (n, 2)), rng.normal(0, 3, (n, 2)), []
     for frame in range(frames):
@@ -152,5 +171,5 @@ def _filmed(root: Path) -> tuple[Any, int]:
     return scenes, len(samples)
 
 
-BENCHMARKS = (crossing_stream, crossing_inference, crossing_crops)
+BENCHMARKS = (crossing_stream, crossing_inference, crossing_networks, crossing_crops)
 ON_DATA = (crossing_training,)
