@@ -90,7 +90,10 @@ class CalibrationCore:
         return self.adaptive is not None and not self.adaptive.closed
 
     def once(self) -> dict[str, float]:
-        """Every metric of the set itself, NaN where undefined; without `ece_if_calibrated`."""
+        """Every metric of the set itself, NaN where undefined; without `ece_if_calibrated`.
+
+        Source: Gesnouin et al., IV 2022, eq. 3 and 4 (`ece`, `mce`).
+        """
         found = self._sums(np.ones((1, len(self.sums)), dtype=np.int32))
         point = {name: float(values[0]) for name, values in found.items()}
         bins = self.adaptive

@@ -95,6 +95,8 @@ def sample_weights(
         state: the samples.
         config: task and widths.
         max_tte_frames: the largest time to event, None where not known.
+
+    Source: Rasouli and Kotseruba, IV 2024, section III.D.
     """
     if config.task == "risk":
         return risk_weights(state.n_classes, config.risk_sigma)[state.truth]

@@ -58,6 +58,8 @@ def evaluate(
     Raises:
         InputError: if samples and predictions do not fit each other, or a sample has no label.
         UsageError: if there are no samples of the task.
+
+    Source: Rasouli and Kotseruba, IV 2024, sections III.C to III.E, and the code released with it.
     """
     state, n_clipped = state_of(predictions, scenes, config.task, split=split)
     return evaluate_samples(state, config, draws=draws, seed=seed, n_clipped=n_clipped)
@@ -91,6 +93,8 @@ def evaluate_samples(
     Raises:
         InputError: if the scores do not fit the task, or there is not one label per sample.
         UsageError: if `draws` is negative.
+
+    Source: Rasouli and Kotseruba, IV 2024, sections III.C to III.E, and the code released with it.
 
     >>> state = SampleScores(np.array([0.9, 0.8, 0.2, 0.4]), np.array([1, 1, 0, 1]), ["a", "a", "b", "c"])
     >>> result = evaluate_samples(state, PedestrianConfig.default("action"))

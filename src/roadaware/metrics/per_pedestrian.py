@@ -91,6 +91,8 @@ def means(scores: Floats, starts: Ints, n_samples: Ints) -> Floats:
         scores: (n, k) scores, pedestrian by pedestrian.
         starts: (p,) first sample of each pedestrian.
         n_samples: (p,) samples of each.
+
+    Source: Rasouli and Kotseruba, IV 2024, section III.E.1.
     """
     result = np.zeros((len(starts), scores.shape[1]))
     for size in np.unique(n_samples):
@@ -128,6 +130,8 @@ def agreement(votes: Ints, person: Ints, starts: Ints, config: PedestrianConfig)
         person: (n,) pedestrian of each sample, rising.
         starts: (p,) first sample of each pedestrian.
         config: `hard_vote` decides.
+
+    Source: Rasouli and Kotseruba, IV 2024, section III.E.2.
     """
     gap = votes - votes[starts][person]
     strays = gap if config.hard_vote == "mean" else np.abs(gap)
@@ -147,6 +151,8 @@ def other_class(
         truth: (p,) class of each pedestrian.
         n_classes: number of classes.
         config: `hard_wrong` decides; of classes with equal votes the one with the larger sum of scores.
+
+    Source: Rasouli and Kotseruba, IV 2024, section III.E.2; which of several classes, its code says.
     """
     if config.hard_wrong == "first_other" or n_classes == 2:
         return np.where(truth == 0, 1, 0)

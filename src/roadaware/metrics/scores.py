@@ -192,6 +192,8 @@ def decisions(scores: Floats) -> Ints:
         scores: (n, k). One column: class 1 above 0.5, and exactly 0.5 is class 0, as numpy rounds.
             Several: the largest, the first of equals.
 
+    Source: `action_evaluate.py`, released with Rasouli and Kotseruba, IV 2024.
+
     >>> decisions(np.array([[0.5], [0.51]]))
     array([0, 1])
     """
@@ -206,6 +208,8 @@ def confidences(state: SampleScores) -> tuple[Floats, npt.NDArray[np.bool_]]:
     """(n,) the probability of the class that each row decides for, and whether that is the true one.
 
     One probability p: max(p, 1 - p). Several: the largest.
+
+    Source: Gesnouin et al., IV 2022, section II-C.
 
     >>> state = SampleScores(np.array([0.25, 0.75]), np.array([0, 0]), ["a", "b"])
     >>> confidences(state)

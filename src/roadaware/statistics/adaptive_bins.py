@@ -54,7 +54,10 @@ class AdaptiveBins:
 
     @classmethod
     def reference(cls) -> Self:
-        """The published code, with its faults."""
+        """The published code, with its faults.
+
+        Source: the code that Gesnouin et al., IV 2022, section II-C, uses (Ding et al., CVPR Workshops 2020).
+        """
         return cls(borrow="last", ties="split", overdrawn="published", flat_last="undefined")
 
     @classmethod

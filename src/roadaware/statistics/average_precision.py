@@ -66,6 +66,9 @@ def average_precision(hit: npt.ArrayLike, n_truth: int, rule: str) -> float:
     Raises:
         ValueError: if there is no such rule.
 
+    Source: trapezoid, envelope: 3D-RetinaNet, the code released with Singh et al., TPAMI 2022; raw:
+    supplement of Chaotic World, ICCV 2023, section 3.1; coco: pycocotools.
+
     >>> hits = [True, False, True]
     >>> {rule: round(average_precision(hits, 2, rule), 4) for rule in AP_RULES}
     {'trapezoid': 0.7917, 'envelope': 0.8333, 'interp101': 0.835, 'raw': 0.8333, 'coco': 0.835}

@@ -78,13 +78,19 @@ class Reliability:
 
     @property
     def expected_error(self) -> float:
-        """ECE = sum_m |B_m| / n * |acc(B_m) - conf(B_m)|, in [0, 1] where the bins are closed."""
+        """ECE = sum_m |B_m| / n * |acc(B_m) - conf(B_m)|, in [0, 1] where the bins are closed.
+
+        Source: Gesnouin et al., IV 2022, eq. 3.
+        """
         gaps = np.abs(self.accuracy - self.confidence)
         return float((self.share * gaps).sum())
 
     @property
     def maximum_error(self) -> float:
-        """MCE = max_m |acc(B_m) - conf(B_m)|, in [0, 1] where the bins are closed."""
+        """MCE = max_m |acc(B_m) - conf(B_m)|, in [0, 1] where the bins are closed.
+
+        Source: Gesnouin et al., IV 2022, eq. 4.
+        """
         return float(np.abs(self.accuracy - self.confidence).max())
 
 
@@ -99,6 +105,8 @@ def reliability(confidence: npt.ArrayLike, correct: npt.ArrayLike, bins: Bins | 
     Raises:
         ValueError: if shapes differ, n is 0, there is no bin, or a confidence leaves [0, 1].
         NoBinningError: if adaptive bins, as published, are not defined for these confidences.
+
+    Source: Gesnouin et al., IV 2022, eq. 1 and 2.
 
     >>> reliability([0.95, 0.85, 0.15], [1, 0, 0], UniformBins(2)).accuracy
     array([0. , 0.5])

@@ -108,6 +108,8 @@ def ranks(values: npt.ArrayLike, *, higher_is_better: bool = True) -> Floats:
         values: (sets, methods).
         higher_is_better: whether larger values are.
 
+    Source: Gesnouin et al., IV 2022, Figure 4.
+
     >>> ranks([[0.9, 0.8, 0.8]])
     array([[1. , 2.5, 2.5]])
     """

@@ -64,6 +64,8 @@ class Ranking:
             (draws,) average precision, NaN without positives; (draws,) area under the ROC curve, NaN
             without positives or without negatives.
 
+        Source: Rasouli and Kotseruba, IV 2024, section III.C (mAP and AUC).
+
         >>> ranking = Ranking.of(np.array([False, False, True, True]), np.array([0.1, 0.4, 0.35, 0.8]))
         >>> ap, auc = ranking.areas(np.ones((1, 4), dtype=np.int32), np.arange(4))
         >>> ap.round(4), auc
@@ -104,6 +106,8 @@ class Ranking:
 def average_precision(positive: npt.NDArray[np.bool_], score: Floats) -> float | None:
     """Average precision of one class, None without positives; see `Ranking.areas`.
 
+    Source: Rasouli and Kotseruba, IV 2024, section III.C (mAP).
+
     >>> average_precision(np.array([True, False]), np.array([0.9, 0.1]))
     1.0
     """
@@ -112,6 +116,8 @@ def average_precision(positive: npt.NDArray[np.bool_], score: Floats) -> float |
 
 def roc_auc(positive: npt.NDArray[np.bool_], score: Floats) -> float | None:
     """Area under the ROC curve of one class, None when one side is empty; see `Ranking.areas`.
+
+    Source: Rasouli and Kotseruba, IV 2024, section III.C (AUC).
 
     >>> roc_auc(np.array([True, False]), np.array([0.5, 0.5]))
     0.5

@@ -53,6 +53,8 @@ def accuracy(counts: Floats) -> Floats:
     Args:
         counts: (..., k, k) confusion counts.
 
+    Source: Rasouli and Kotseruba, IV 2024, section III.C.
+
     >>> float(accuracy(np.array([[3.0, 1.0], [1.0, 3.0]])))
     0.75
     """
@@ -66,6 +68,8 @@ def balanced_accuracy(counts: Floats, *, zero_division: float | None = 0.0) -> F
         counts: (..., k, k) confusion counts.
         zero_division: a number leaves classes without truth out of the mean, as scikit-learn does;
             None makes the mean undefined (NaN) where a class has no truth.
+
+    Source: Rasouli and Kotseruba, IV 2024, section III.C.
 
     >>> float(balanced_accuracy(np.array([[8.0, 2.0], [1.0, 1.0]])))
     0.65
@@ -83,6 +87,8 @@ def precision(counts: Floats, average: Average, *, zero_division: float | None =
         zero_division: value of 0 / 0, with the mean over classes that occur in truth or decisions, as
             scikit-learn does; None leaves 0 / 0 undefined, and with it the mean over all classes.
 
+    Source: Rasouli and Kotseruba, IV 2024, section III.C.
+
     >>> float(precision(np.array([[8.0, 2.0], [1.0, 1.0]]), "binary").round(3))
     0.333
     """
@@ -92,6 +98,8 @@ def precision(counts: Floats, average: Average, *, zero_division: float | None =
 def recall(counts: Floats, average: Average, *, zero_division: float | None = 0.0) -> Floats:
     """Share of a class that is found: TP / (TP + FN), in [0, 1], higher is better; arguments as `precision`.
 
+    Source: supplement of Chaotic World, ICCV 2023, section 3.2.
+
     >>> float(recall(np.array([[8.0, 2.0], [1.0, 1.0]]), "binary"))
     0.5
     """
@@ -100,6 +108,8 @@ def recall(counts: Floats, average: Average, *, zero_division: float | None = 0.
 
 def f1(counts: Floats, average: Average, *, zero_division: float | None = 0.0) -> Floats:
     """Harmonic mean of precision and recall: 2 TP / (2 TP + FP + FN), in [0, 1]; arguments as `precision`.
+
+    Source: Rasouli and Kotseruba, IV 2024, section III.C.
 
     >>> float(f1(np.array([[8.0, 2.0], [1.0, 1.0]]), "binary"))
     0.4

@@ -25,6 +25,8 @@ class Weibull:
         shape: at least 1 where it was fitted; 1 is the exponential distribution.
         scale: above 0, in the unit of the values.
         location: the smallest possible value.
+
+    Source: Joseph et al., CVPR 2021 (ORE), section 3.4, for energies.
     """
 
     shape: float

@@ -71,7 +71,10 @@ class Judgement:
 
 
 def judge_actions(actions: Actions, config: ActionConfig) -> Judgement:
-    """Match the claims of judged frames with their truth."""
+    """Match the claims of judged frames with their truth.
+
+    Source: Gu et al., CVPR 2018, section 5; the evaluators named in `config`.
+    """
     from roadaware.metrics.actions.kernels import match_rows
 
     judged, rank = judged_frames(actions.frames, config), frame_ranks(actions, config)

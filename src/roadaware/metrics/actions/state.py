@@ -111,6 +111,8 @@ class JudgedActions(Judged):
 
         Args:
             weights: (draws, V) how often each of `videos` counts.
+
+        Source: supplement of Chaotic World, ICCV 2023, section 3.1 (mAP, AP).
         """
         video = self._video_of_item()
         once = np.ones((1, len(self.videos)), dtype=np.int32)

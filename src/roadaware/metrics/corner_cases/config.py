@@ -85,7 +85,10 @@ class CornerConfig:
 
     @classmethod
     def reference(cls) -> CornerConfig:
-        """The same with pycocotools' reading of marks: crowds alone are ignored."""
+        """The same with pycocotools' reading of marks: crowds alone are ignored.
+
+        Source: pycocotools, the evaluator of Lin et al., ECCV 2014 (COCO).
+        """
         return cls(ignored="crowds")
 
     @classmethod
@@ -98,7 +101,10 @@ class CornerConfig:
 
     @classmethod
     def coco(cls) -> CornerConfig:
-        """COCO's evaluator on all classes of the file."""
+        """COCO's evaluator on all classes of the file.
+
+        Source: pycocotools, the evaluator of Lin et al., ECCV 2014 (COCO).
+        """
         return cls(groups=("classes",), ignored="crowds", precision="always")
 
 

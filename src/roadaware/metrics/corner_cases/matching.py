@@ -60,6 +60,8 @@ def matched(
         claims: all claims.
         config: how.
         every: whether each claim is claimed once as each class, as trivial answers are.
+
+    Source: pycocotools, the evaluator of Lin et al., ECCV 2014 (COCO).
     """
     from roadaware.metrics.corner_cases.kernels import MISSED, match_cells
 

@@ -136,7 +136,10 @@ class JudgedCorners(Judged):
         return replace(self, **cut, config=replace(self.config, precision="never", total=False))
 
     def measured(self, weights: Counts) -> Iterator[Measured]:
-        """Every metric: of each group, then of the classes and super-classes; see `Judged.measured`."""
+        """Every metric: of each group, then of the classes and super-classes; see `Judged.measured`.
+
+        Source: Li et al., ECCV 2022 (CODA), section 5.1 and Table 2.
+        """
         parts: dict[str, Floats] = {}
         classes: list[Measured] = []
         reasons = dict(self.unanswered)

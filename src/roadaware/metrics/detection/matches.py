@@ -164,6 +164,8 @@ def average_precision_table(
     Returns:
         (C, T), or (draws, C, T) where there are draws; NaN where a class has no truth and
         `empty_classes` is `skip`.
+
+    Source: Singh et al., TPAMI 2022, section 5.1; by `reference()`, `compute_class_ap` of 3D-RetinaNet.
     """
     ranked = matches.ranked()
     drawn = np.ones((1, len(matches.videos)), dtype=np.int32) if weights is None else np.atleast_2d(weights)

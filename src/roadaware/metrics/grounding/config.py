@@ -73,7 +73,10 @@ class GroundingConfig:
 
     @classmethod
     def default(cls) -> GroundingConfig:
-        """The choices we recommend: every frame that has a true box, and the paper's `at least`."""
+        """The choices we recommend: every frame that has a true box, and the paper's `at least`.
+
+        Source: supplement of Chaotic World, ICCV 2023, section 3.3.
+        """
         return cls()
 
     @classmethod

@@ -35,7 +35,10 @@ class GroundedSentences(ItemScores):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """m_tiou, m_viou, viou@tau, gt_viou, gt_viou@tau."""
+        """m_tiou, m_viou, viou@tau, gt_viou, gt_viou@tau.
+
+        Source: supplement of Chaotic World, ICCV 2023, section 3.3; `gt_viou`: Yang et al., CVPR 2022.
+        """
         taus = [f"{tau:g}" for tau in self.config.thresholds]
         at = [[f"{name}@{tau}" for tau in taus] for name in ("viou", "gt_viou")]
         return ("m_tiou", "m_viou", *at[0], "gt_viou", *at[1])

@@ -56,6 +56,9 @@ def overlaps(given: Sentences, config: GroundingConfig) -> Overlaps:
     Raises:
         InputError: if frames are to be sampled and a video's rate or length is unknown, or a claim or box is
             missing where that is an error.
+
+    Source: supplement of Chaotic World, ICCV 2023, section 3.3 (tIoU, vIoU); Yang et al.,
+    CVPR 2022, `hcstvg_eval.py`.
     """
     n = len(given.table)
     spans = _spans(given, config)

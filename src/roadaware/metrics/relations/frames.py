@@ -54,7 +54,10 @@ class Triplets:
     found_by: Ints
 
     def found(self, n: int) -> Ints:
-        """(e,) 1 where one of the `n` best claims of the image finds the triplet, else 0."""
+        """(e,) 1 where one of the `n` best claims of the image finds the triplet, else 0.
+
+        Source: TRACE, evaluation of scene graphs (recall at n).
+        """
         return ((self.rank > 0) & (self.rank <= n)).astype(np.int64)
 
     def by_class(

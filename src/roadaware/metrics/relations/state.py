@@ -76,7 +76,10 @@ class JudgedRelations(Judged):
         return replace(self, items=self.items.filter(pl.Series(kept)), **parts)
 
     def measured(self, weights: Counts) -> Iterator[Measured]:
-        """The metrics that the config judges: of the whole, then of each predicate with truth."""
+        """The metrics that the config judges: of the whole, then of each predicate with truth.
+
+        Source: supplement of Chaotic World, ICCV 2023, section 3.2; VidVRD-helper (tubelets); TRACE (frames).
+        """
         drawn = weights.astype(np.float64)
         if self.config.tubelets:
             yield from self._tubelets(drawn)

@@ -45,7 +45,10 @@ class Tubelets:
         return marks
 
     def hits(self, n_videos: int, n_classes: int, recall_at: tuple[int, ...]) -> npt.NDArray[np.int64]:
-        """(V, C, K) how many true relations of each predicate the best claims of each video find."""
+        """(V, C, K) how many true relations of each predicate the best claims of each video find.
+
+        Source: supplement of Chaotic World, ICCV 2023, section 3.2 (recall at k).
+        """
         counts = np.zeros((n_videos, n_classes, len(recall_at)), dtype=np.int64)
         for k, n in enumerate(recall_at):
             among = self.hit & (self.rank <= n)

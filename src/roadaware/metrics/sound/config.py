@@ -62,14 +62,20 @@ class SoundConfig:
 
     @property
     def success_thresholds(self) -> tuple[float, ...]:
-        """The 21 thresholds of the success curve, from 0 to 1."""
+        """The 21 thresholds of the success curve, from 0 to 1.
+
+        Source: Song et al., CVPR 2022 (SSPL), whose code has 0.05 i.
+        """
         if self.success_steps == "rounded":
             return tuple(0.05 * step for step in range(_STEPS + 1))
         return tuple(step / _STEPS for step in range(_STEPS + 1))
 
     @classmethod
     def default(cls) -> SoundConfig:
-        """The choices we recommend: a consensus of annotators, and no item without truth."""
+        """The choices we recommend: a consensus of annotators, and no item without truth.
+
+        Source: supplement of Chaotic World, ICCV 2023, section 3.4 (the mean over annotators).
+        """
         return cls()
 
     @classmethod

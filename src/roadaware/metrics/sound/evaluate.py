@@ -37,7 +37,10 @@ class LocalisedSounds(ItemScores):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Mean consensus IoU, share of successes, area under the success curve."""
+        """Mean consensus IoU, share of successes, area under the success curve.
+
+        Source: Song et al., CVPR 2022 (SSPL), where the share of successes is called cIoU.
+        """
         return ("ciou", "success@0.5", "success_auc")
 
     @property

@@ -57,6 +57,8 @@ def sound_overlaps(
 
     Raises:
         InputError: if a map is no rectangle.
+
+    Source: supplement of Chaotic World, ICCV 2023, section 3.4, eq. 1.
     """
     worth, n = truth.worth(config), len(truth.table)
     all_cells, whole, centre = _trivial(truth, worth, config)
