@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +89,12 @@ def entry_of(name: str) -> Entry:
         UsageError: if there is no such network.
     """
     if name not in CROSSING:
-        raise UsageError(f"no network for pedestrians is called '{name}'; there are {', '.join(CROSSING)}")
+        near = difflib.get_close_matches(name, [*CROSSING, *MODELS], n=1)
+        meant = f"; did you mean '{near[0]}'?" if near else "."
+        raise UsageError(
+            f"no network for pedestrians is called '{name}'{meant} There are {', '.join(CROSSING)}, and, "
+            f"on hand features, {', '.join(MODELS)}"
+        )
     found: Entry = _named(CROSSING[name])
     return found
 

@@ -159,7 +159,7 @@ def test_little_memory_costs_time_and_changes_nothing(
     once = len(decoded)
     monkeypatch.setattr(cuttings_module, "PIECE_BYTES", 3 * (16 * 16 + 2 * 24 * 24) * 3)
     tight = inputs(walks(), "train", CROPS, media=Media(root=root, memory_bytes=1))
-    assert "a cache folder (Media.cache) keeps all" in caplog.text
+    assert "a cache folder (samples.cache in a recipe, Media.cache in Python) keeps all" in caplog.text
     for name in CROPS:
         np.testing.assert_array_equal(tight.take(ALL)[name], whole[name])
     assert len(decoded) > 3 * once

@@ -10,7 +10,7 @@ from roadaware.errors import InputError
 from roadaware.scenes.readers.jaad_terms import APPEARANCE as FLAGS
 from roadaware.tasks.crossing_inputs.observations import Array, Observations
 
-NEEDS = "the 24 appearance flags of the boxes (JAAD, read with appearance=True)"
+NEEDS = "the 24 appearance flags of the boxes (JAAD, read with its option appearance)"
 
 
 def appearance(seen: Observations) -> Array:
@@ -24,7 +24,11 @@ def appearance(seen: Observations) -> Array:
     lost = [flag for flag in FLAGS if flag not in seen.scenes.boxes.columns]
     if lost:
         message = f"appearance reads {NEEDS}; these boxes lack {', '.join(lost[:4])}"
-        raise InputError(message, hint="no other dataset has them; read('jaad', root, appearance=True)")
+        raise InputError(
+            message,
+            hint="no other dataset has them; samples.options: {appearance: true} in a recipe, "
+            "read('jaad', root, appearance=True) in Python",
+        )
     return np.stack([seen.at_boxes(flag) for flag in FLAGS], axis=-1)
 
 

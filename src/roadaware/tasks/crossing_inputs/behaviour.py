@@ -8,7 +8,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.statistics.ranking import roc_auc
 from roadaware.tasks.crossing_inputs.observations import Array, Observations
 
-NEEDS = "boxes.action and look (JAAD, PIE, the simulator), and leaks=True"
+NEEDS = "boxes.action and look (JAAD, PIE, the simulator), and leave to leak (samples.leaks, leaks=True)"
 ACTIONS, LOOKS = ("standing", "walking"), ("not-looking", "looking")
 COLUMNS = ("walking", "looking", "tagged")
 
@@ -35,7 +35,8 @@ def behaviour(seen: Observations, *, leaks: bool) -> Array:
         raise UsageError(
             "behaviour tags are refused. Annotators who had seen the whole film gave them, in JAAD only to "
             "those who interact with the driver, and everybody who crosses is among these. "
-            f"{_told_by(seen, tagged.mean(axis=1))} leaks=True gives them all the same"
+            f"{_told_by(seen, tagged.mean(axis=1))} samples.leaks: true in a "
+            "recipe, leaks=True in Python, gives them all the same"
         )
     return np.stack([walking, looking, tagged.astype(np.float64)], axis=-1)
 

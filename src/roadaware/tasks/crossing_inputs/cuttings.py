@@ -74,7 +74,7 @@ class Cuttings:
         if self._files is None and box_bytes * len(rows) > media.memory_bytes:
             _log.warning(
                 "%s are %.1f GB and %.1f GB are kept, so that films are decoded again and again; "
-                "a cache folder (Media.cache) keeps all",
+                "a cache folder (samples.cache in a recipe, Media.cache in Python) keeps all",
                 ", ".join(cutters),
                 box_bytes * len(rows) / 1e9,
                 media.memory_bytes / 1e9,

@@ -18,7 +18,7 @@ from roadaware.scenes.tables import Scenes
 from roadaware.tasks.crossing_inputs.media import Media
 from roadaware.tasks.crossing_inputs.observations import says
 
-_FOLDER = "give Media(root=...), or samples.media in a recipe"
+_FOLDER = "name it: samples.media in a recipe, Media(root=...) in Python"
 _CHUNK = 1 << 22
 
 
@@ -63,8 +63,8 @@ class Films:
         if not media.films and not says(scenes.videos, "path"):
             raise InputError(
                 "crops read films, and the videos table does not say where they lie",
-                hint="give Media(root=..., films='JAAD_clips/{video}.mp4'), or as the files are called; "
-                "a recipe has samples.media and samples.films",
+                hint="say how the files are called, such as 'JAAD_clips/{video}.mp4': samples.films in a "
+                "recipe (and samples.media, their folder), Media(root=..., films=...) in Python",
             )
         self._scenes, self._media, self._root = scenes, media, media.root
 
@@ -100,7 +100,8 @@ class SimulatedMasks:
             raise InputError(
                 f"maps read class masks: {error.message}",
                 where=error.where,
-                hint="the simulator writes them beside its films; Media(maps=...) names masks of your own",
+                hint="the simulator writes them beside its films; name your own by samples.maps "
+                "in a recipe, Media(maps=...) in Python",
             ) from error
 
     def open(self, video: str) -> Reel:

@@ -71,7 +71,7 @@ def _of_tables(seen: Observations) -> Array:
         message = f"pose reads {NEEDS}; these boxes have no joints"
         raise InputError(
             message,
-            hint="Media(poses=...), or samples.poses of a recipe, names a pickle, npz or parquet file",
+            hint="samples.poses of a recipe, Media(poses=...) in Python, names a pickle, npz or parquet file",
         )
     rows, place = np.unique(seen.box_row, return_inverse=True)
     column = boxes["joints"][rows]
