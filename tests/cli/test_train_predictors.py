@@ -48,6 +48,10 @@ def roots(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save(whole.with_tables(boxes=whole.boxes.filter(pl.col("frame") < 14)), root / "short")
     nobody = pl.when(pl.col("video") == "video_0001").then(pl.lit("not-crossing")).otherwise("crossing")
     save(whole.with_tables(tubes=whole.tubes.with_columns(crossing=nobody)), root / "one-label")
+    save(whole.with_tables(boxes=whole.boxes.clear()), root / "no-boxes")
+    never = pl.when(pl.col("video") == "video_0003").then(pl.lit("not-crossing")).otherwise("crossing")
+    mixed = pl.when(pl.col("video") == "video_0003").then(never).otherwise(pl.col("crossing"))
+    save(whole.with_tables(tubes=whole.tubes.with_columns(crossing=mixed)), root / "nobody-crosses")
     words = pl.Series(["irrelevant", "crossing", "region_3"] * 6)
     save(whole.with_tables(tubes=whole.tubes.with_columns(crossing=words)), root / "words")
     poses = {"video": np.array(["video_0001"]), "name": np.array(["0_1_00"]), "frame": np.array([0])}
@@ -82,6 +86,23 @@ def recipe(roots: Path, tmp_path: Path) -> Path:
         (["network.fields={{width: -4}}"], 2, "biped cannot be made with network.fields {'width': -4}: "),
         (["samples.fields={{tte_frames: abc}}"], 2, "samples.fields.tte_frames holds 2 values, not 'abc'"),
         (["schedule.epochs=abc"], 2, "schedule.epochs is a number, not 'abc'"),
+        (["network.name=bipped"], 2, "'bipped'; did you mean 'biped'? There are single-rnn"),
+        (["network.name=bosting"], 2, "did you mean 'boosting'?"),
+        (["loss.every_frame=0.3"], 2, "loss.every_frame: biped does not answer at every frame"),
+        (["loss.consistency=1"], 2, "; steady does. "),
+        (["samples.root={}/no-boxes"], 3, "action is learnt from boxes, and these scenes have none"),
+        (
+            [
+                "network.inputs=['crop:box@64']",
+                "network.name=c3d",
+                "network.fields={{}}",
+                "samples.media={}/no",
+                "samples.films=clips/{{video}}.mp4",
+            ],
+            3,
+            "3 of 3 films of the samples are missing: clips/video_0001.mp4, clips/video_0002.mp4, "
+            "clips/video_0003.mp4; there is no such folder",
+        ),
     ],
 )
 def test_what_cannot_be_learnt_is_named_before_anything_is(
@@ -109,6 +130,40 @@ def test_a_run_is_named_by_its_recipe_and_tells_paths_and_cells(
     again = roadaware("train", recipe)
     shown = next(line for line in again.out.splitlines() if line.startswith("constant velocity"))
     assert f"{said['ahead']['constant velocity']['fde_px']:.1f}" in shown
+
+
+def test_labels_that_no_sample_of_test_has_are_named(
+    roadaware: Command, roots: Path, recipe: Path, tmp_path: Path
+) -> None:
+    trees = tmp_path / "trees.yaml"
+    held = {**yaml.safe_load(recipe.read_text()), "name": "trees"}
+    trees.write_text(yaml.safe_dump({**held, "network": {"name": "boosting", "fields": {"rounds": 5}}}))
+    told = "no sample of split 'test' is labelled 'crossing': AUC and average precision are not defined there"
+    changes = ("--set", f"samples.root={roots}/nobody-crosses", "seeds=[0]")
+    done = roadaware("train", recipe, "--out", tmp_path / "one", *changes)
+    assert done.code == 0
+    assert told in done.out
+    assert told in done.err
+    said = json.loads((tmp_path / "one" / "results.json").read_text())
+    assert [note.startswith(told) for note in said["notes"]] == [True]
+    for _ in range(2):  # what is done tells it again
+        done = roadaware("train", trees, "--out", tmp_path / "more", *changes)
+        assert f"trees: {told}" in done.out
+        said = json.loads((tmp_path / "more" / "results.json").read_text())
+        assert [note.startswith(told) for note in said["notes"]["trees"]] == [True]
+
+
+def test_what_fails_alike_for_every_seed_is_told_once(
+    roadaware: Command, recipe: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> float:
+        raise ZeroDivisionError("of a step")
+
+    monkeypatch.setattr(fit.Fitter, "_step", broken)
+    done = roadaware("train", recipe, "--out", recipe.parent / "run")
+    assert done.code == 1
+    last = done.err.splitlines()[-1]
+    assert last.endswith("every seed failed, and all for one reason: ZeroDivisionError: of a step")
 
 
 def test_a_seed_that_diverges_leaves_the_others_and_the_command_fails(

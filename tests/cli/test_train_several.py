@@ -7,6 +7,7 @@ import io
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -18,6 +19,7 @@ from roadaware.cli import main, train_several
 from roadaware.config import digest
 from roadaware.scenes.store import save
 from roadaware.training.pedestrians import several
+from roadaware.training.pedestrians.recipe import SamplesRecipe
 from roadaware.training.pedestrians.results import RESULTS
 from roadaware.training.pedestrians.run import MODEL
 from roadaware.training.recipe_files import read_recipe
@@ -81,7 +83,10 @@ def test_each_has_a_folder_and_rows_and_those_that_fail_leave_the_others(
     assert "constant-velocity does not answer action" in done.out
     shown = {line.split("  ")[0]: line for line in done.out.splitlines()}
     assert "43," not in shown["steady"]
-    assert ".87" in shown["PedFormer (printed)"]
+    assert "(printed)" not in done.out
+    idle = "seeds beyond the first, schedule.epochs, schedule.lr, batch, threads"
+    assert f"trees: boosting reads none of {idle}\n" in done.err
+    assert "steady reads" not in done.err
     folders = {path.name.rsplit("-", 1)[0]: path for path in out.iterdir() if path.is_dir()}
     assert folders["steady"].name == f"steady-{digest(read_recipe(recipes['steady']))[:8]}"
     rows = pl.read_parquet(out / "results.parquet")
@@ -102,7 +107,48 @@ def test_each_has_a_folder_and_rows_and_those_that_fail_leave_the_others(
     assert len(pl.read_csv(out / "results.csv")) == len(rows)
     said = json.loads((out / "results.json").read_text())
     assert set(said["failed"]) == {"lost", "rule"}
+    assert "\n" not in "".join(line for lines in said["failed"].values() for line in lines)
+    assert "lie; say how the files are called" in said["failed"]["lost"][0]
+    assert said["notes"] == {}
     assert said["models"][0]["runs"]["mean"]["metrics"]["auc"]["value"] == of["mean"]
+
+
+JAAD = SamplesRecipe(root="jaad", config="reference")
+
+
+@pytest.mark.parametrize(
+    ("samples", "judged", "shown"),
+    [
+        (JAAD, 4317, True),
+        (replace(JAAD, protocol="jaad-risk@iv2024"), 4317, True),
+        (replace(JAAD, reader="pie", protocol="pie-risk@iv2024"), 4458, True),
+        (replace(JAAD, reader="pie", protocol="pie-intention@iv2024"), 6475, True),
+        (JAAD, 4316, False),
+        (replace(JAAD, config="default"), 4317, False),
+        (replace(JAAD, reader="simulator"), 5000, False),
+        (replace(JAAD, fields={"overlap": 0.9}), 9000, False),
+        (replace(JAAD, options={"appearance": True}), 4317, False),
+        (replace(JAAD, protocol="jaad-action@wacv2021"), 6732, False),
+        (replace(JAAD, protocol="pie-action@iv2024"), 4458, False),
+    ],
+)
+def test_printed_rows_stand_beside_the_published_samples_alone(
+    samples: SamplesRecipe, judged: int, shown: bool
+) -> None:
+    rows = dict(train_several.printed(samples, judged))
+    assert set(rows) == ({"SFGRU", "PCPA", "BiPed", "PedFormer"} if shown else set())
+
+
+def test_recipes_on_other_samples_stand_in_another_table(
+    roadaware: Command, recipes: dict[str, Path], tmp_path: Path
+) -> None:
+    held = yaml.safe_load(recipes["trees"].read_text())
+    held["samples"]["fields"] = {"overlap": 0.0}
+    (tmp_path / "others.yaml").write_text(yaml.safe_dump({**held, "name": "others"}))
+    done = roadaware("train", recipes["trees"], tmp_path / "others.yaml", "--out", tmp_path / "runs")
+    heads = [line for line in done.out.splitlines() if line.startswith("jaad-action@iv2024 (reference) on ")]
+    assert len(heads) == 2
+    assert heads[0].partition("samples of")[0] != heads[1].partition("samples of")[0]
 
 
 def test_two_of_them_can_be_compared(roadaware: Command, ran: tuple[Path, Done]) -> None:
@@ -154,6 +200,17 @@ def test_nothing_comes_of_recipes_that_all_fail(
     done = roadaware("train", recipes["trees"], recipes["rule"], "--out", tmp_path, *wrong)
     assert done.code == 1
     assert "nothing came of any recipe. trees: " in done.err
+
+
+def test_a_reason_that_recipes_share_is_told_once(
+    roadaware: Command, recipes: dict[str, Path], tmp_path: Path
+) -> None:
+    wrong = ("--set", "samples.root=nowhere")
+    done = roadaware("train", recipes["trees"], recipes["steady"], "--out", tmp_path, *wrong)
+    assert done.code == 1
+    last = done.err.splitlines()[-1]
+    assert "nothing came of any recipe. trees, steady: " in last
+    assert last.count("nowhere") == 1
 
 
 def test_a_recipe_that_fails_as_nobody_foresaw_leaves_the_others(

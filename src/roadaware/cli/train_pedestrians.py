@@ -52,6 +52,8 @@ def _failed(trained: Trained) -> str | None:
 
 
 def _text(folder: Path, trained: Trained, judged: Judged) -> str:
+    from roadaware.training.pedestrians.failures import by_seeds
+
     recipe = trained.recipe
     shown = [name for name in _SHOWN if name in next(iter(judged.metrics.values())).values()]
     rows = [
@@ -65,7 +67,8 @@ def _text(folder: Path, trained: Trained, judged: Judged) -> str:
         text.table(["", *shown], rows, left=1),
         f"chosen on validation by {recipe.choose}; by seed {best}",
         *_ahead(judged),
-        *(f"seed {seed} failed: {why}" for seed, why in trained.failed.items()),
+        *judged.notes,
+        *(f"{who} failed: {why}" for who, why in by_seeds(trained.failed).items()),
         f"wrote {folder}",
     ]
     return "\n".join(lines)
@@ -103,4 +106,5 @@ def _data(folder: Path, trained: Trained, judged: Judged) -> dict[str, Any]:
         "failed": {str(seed): why for seed, why in trained.failed.items()},
         "test": {name: metrics.values() for name, metrics in judged.metrics.items()},
         "ahead": judged.ahead,
+        "notes": list(judged.notes),
     }

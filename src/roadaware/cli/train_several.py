@@ -12,7 +12,7 @@ from roadaware.cli.options import Outcome
 if TYPE_CHECKING:
     import polars as pl
 
-    from roadaware.training.pedestrians.recipe import PedestrianRecipe
+    from roadaware.training.pedestrians.recipe import PedestrianRecipe, SamplesRecipe
     from roadaware.training.pedestrians.several import Ran
 
 SHOWN = ("auc", "average_precision", "balanced_accuracy", "f1", "accuracy", "hard_f1")
@@ -52,7 +52,7 @@ def train_several(recipes: Sequence[PedestrianRecipe], out: Path | None) -> Outc
     """
     import polars as pl
 
-    from roadaware.training.pedestrians.run import FailedSeedsError
+    from roadaware.training.pedestrians.failures import FailedSeedsError, together
     from roadaware.training.pedestrians.several import run_several
 
     folder = out or Path("runs")
@@ -65,10 +65,12 @@ def train_several(recipes: Sequence[PedestrianRecipe], out: Path | None) -> Outc
     failed = {each.recipe.name: list(each.failed) for each in ran if each.failed}
     held = [each.rows for each in ran if each.rows is not None]
     if not held:
-        told = "; ".join(f"{name}: {why[0]}" for name, why in failed.items())
+        alike = together({name: why[0] for name, why in failed.items()})
+        told = "; ".join(f"{names}: {why}" for names, why in alike.items())
         raise FailedSeedsError(f"nothing came of any recipe. {told}")
     rows = pl.concat(held)
-    data = {"folder": str(folder), "models": nested(rows), "failed": failed}
+    notes = {each.recipe.name: list(each.notes) for each in ran if each.notes}
+    data = {"folder": str(folder), "models": nested(rows), "failed": failed, "notes": notes}
     _write(folder, rows, data)
     return Outcome(_text(rows, ran, folder), data, _why(failed, len(recipes)))
 
@@ -144,24 +146,41 @@ def _why(failed: dict[str, list[str]], n: int) -> str | None:
 
 
 def _text(rows: pl.DataFrame, ran: Sequence[Ran], folder: Path) -> str:
-    """A table for each protocol and configuration, what failed, and where all is."""
-    blocks = [_table(part) for _, part in rows.group_by(("protocol", "config"), maintain_order=True)]
-    lines = [f"{each.recipe.name}: {why}" for each in ran for why in each.failed]
-    if lines:
-        blocks.append("failed\n" + text.bullets(lines))
+    """A table for all recipes on the same samples, what failed, what is to be known, and where all is."""
+    import polars as pl
+
+    by_samples: dict[str, list[Ran]] = {}
+    for each in ran:
+        if each.rows is not None:
+            by_samples.setdefault(_cut(each.recipe.samples), []).append(each)
+    blocks = []
+    for held in by_samples.values():
+        digests = {value for each in held if each.rows is not None for value in each.rows["digest"]}
+        blocks.append(_table(rows.filter(pl.col("digest").is_in(digests)), held[0].recipe.samples))
+    for what, told in (("failed", [each.failed for each in ran]), ("notes", [each.notes for each in ran])):
+        lines = [f"{each.recipe.name}: {line}" for each, said in zip(ran, told, strict=True) for line in said]
+        if lines:
+            blocks.append(f"{what}\n" + text.bullets(lines))
     blocks.append(f"every metric, seed and interval: {folder}/results.csv, .parquet and .json")
     return "\n\n".join(blocks)
 
 
-def _table(part: pl.DataFrame) -> str:
+def _cut(samples: SamplesRecipe) -> str:
+    """What decides which samples are judged, as one text."""
+    wanted = ("reader", "root", "options", "protocol", "config", "fields")
+    return repr({name: getattr(samples, name) for name in wanted})
+
+
+def _table(part: pl.DataFrame, samples: SamplesRecipe) -> str:
     first = part.row(0, named=True)
     metrics = [name for name in SHOWN if name in set(part["metric"])]
     body = [_row(model, metrics) for model in nested(part)]
-    for name, values in printed(first["protocol"], first["config"]):
+    for name, values in printed(samples, first["samples"]):
         cells = [text.number(values.get(metric), 2) for metric in metrics]
         body.append([f"{name} (printed)", *cells, "", "", ""])
+    where = "" if samples.protocol.startswith(f"{samples.reader}-") else f" on {samples.root}"
     head = (
-        f"{first['protocol']} ({first['config']}), test: {first['samples']:,} samples of "
+        f"{first['protocol']} ({first['config']}){where}, test: {first['samples']:,} samples of "
         f"{first['pedestrians']:,} pedestrians; means over seeds, 95 % intervals over pedestrians"
     )
     return f"{head}\n{text.table(['', *metrics, 'parameters', 'CPU s', 'inputs'], body)}"
@@ -184,17 +203,22 @@ def _row(model: dict[str, Any], metrics: Sequence[str]) -> list[str]:
     ]
 
 
-def printed(protocol: str, config: str) -> Iterator[tuple[str, dict[str, float]]]:
-    """Models and what is printed of them on the samples of a protocol; nothing where nothing is.
+def printed(samples: SamplesRecipe, judged: int) -> Iterator[tuple[str, dict[str, float]]]:
+    """Models and what is printed of them on such samples; nothing unless these are the published ones, all.
 
     Args:
-        protocol: such as jaad-action@iv2024.
-        config: only what is judged as published stands beside print.
+        samples: of the recipes that are shown beside.
+        judged: how many samples of test there were.
     """
-    from roadaware.protocols.printed_iv2024 import printed_cells
+    from roadaware.protocols.printed_iv2024 import TABLE_I, printed_cells
 
-    what, _, paper = protocol.partition("@")
-    if paper != "iv2024" or config != "reference":
+    what, _, paper = samples.protocol.partition("@")
+    published = samples.reader == what.partition("-")[0] and not samples.options and not samples.fields
+    if paper != "iv2024" or samples.config != "reference" or not published:
+        return
+    counts = {f"{dataset}-{task}": sum(rows["test"]) for (dataset, task), rows in TABLE_I.items()}
+    # Risk is asked of the samples of action, and the counts of it are not printed.
+    if judged < counts[what.replace("-risk", "-action")]:
         return
     held: dict[str, dict[str, float]] = {}
     for cell in printed_cells():

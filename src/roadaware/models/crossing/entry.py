@@ -21,6 +21,7 @@ class Entry:
         network: where it is built, as `module:Class`.
         reads: the inputs of its paper, in order.
         also_tells: tasks it can answer beside the label: trajectory, grid.
+        each_frame: whether it can answer at every frame, and not at the last alone.
     """
 
     card: ModelCard
@@ -28,6 +29,7 @@ class Entry:
     network: str
     reads: tuple[str, ...]
     also_tells: tuple[str, ...] = ()
+    each_frame: bool = False
 
 
 def crossing_network(
@@ -37,6 +39,7 @@ def crossing_network(
     *,
     reads: tuple[str, ...],
     also_tells: tuple[str, ...] = (),
+    each_frame: bool = False,
     paper: str,
     diagram: str,
     parameters: str,
@@ -50,7 +53,7 @@ def crossing_network(
         name: in the registry.
         config_class: see `Entry`.
         network: where it is built, as `module:Class` below `models.crossing.networks`.
-        reads, also_tells: see `Entry`.
+        reads, also_tells, each_frame: see `Entry`.
         paper, diagram, parameters, inputs, weights, published: see `ModelCard`.
     """
     card = ModelCard(
@@ -65,4 +68,5 @@ def crossing_network(
         licence=_LICENCE,
         published=published,
     )
-    return Entry(card, config_class, f"roadaware.models.crossing.networks.{network}", reads, also_tells)
+    where = f"roadaware.models.crossing.networks.{network}"
+    return Entry(card, config_class, where, reads, also_tells, each_frame)

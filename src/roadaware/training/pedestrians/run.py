@@ -15,7 +15,7 @@ import torch
 
 from roadaware import __version__
 from roadaware import config as configs
-from roadaware.errors import InputError, RoadawareError, UsageError
+from roadaware.errors import InputError, UsageError
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate
 from roadaware.metrics.result import MetricResult
 from roadaware.models import create, entry_of
@@ -29,15 +29,18 @@ from roadaware.scenes.tables import Meta, Scenes
 from roadaware.tasks.futures import Futures, worth_ahead, worth_straight_on
 from roadaware.tasks.pedestrians import split_samples
 from roadaware.training.pedestrians.beginnings import begin_with
+from roadaware.training.pedestrians.checks import check_network
 from roadaware.training.pedestrians.choosing import worth
 from roadaware.training.pedestrians.claiming import claim, made, refuse_other
 from roadaware.training.pedestrians.data_digest import digest_of
+from roadaware.training.pedestrians.failures import FailedSeedsError, reason
+from roadaware.training.pedestrians.films import refuse_missing
 from roadaware.training.pedestrians.fit import Fitted, Fitter, Score
 from roadaware.training.pedestrians.folds import Fold
 from roadaware.training.pedestrians.heads import sizes_of
 from roadaware.training.pedestrians.progress import Keeper, StoppedFitError
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
-from roadaware.training.pedestrians.samples import Material, fold_of, material_of
+from roadaware.training.pedestrians.samples import Material, fold_of, lacking, material_of, media_of
 from roadaware.training.recipe_files import replaced
 from roadaware.training.stopping import Stop, stoppable
 
@@ -47,12 +50,6 @@ MODEL, FACTS, LAST = "model.safetensors", "fit.json", "last.ckpt"
 STRAIGHT_ON = "constant velocity"
 """The row of the rule beside the networks that tell where pedestrians go."""
 Worth = dict[str, float | None]
-
-
-class FailedSeedsError(RoadawareError):
-    """No seed of a run came to an end."""
-
-    exit_code = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,12 +81,14 @@ class Judged:
         metrics: of each.
         ahead: of each, what its boxes ahead and cells are worth, see `tasks.futures.worth_ahead`; beside them
             the rule that pedestrians go on as observed. Empty for networks that do not tell.
+        notes: labels that no sample of the split has, and what that does to the metrics.
     """
 
     scenes: Scenes
     predictions: dict[str, Predictions]
     metrics: dict[str, MetricResult]
     ahead: dict[str, Worth] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def train(
@@ -110,17 +109,20 @@ def train(
     Raises:
         UsageError: if the recipe cannot be run, or the folder holds a run of another recipe or on other
             samples.
-        InputError: if the annotations cannot be read, lack an input, or show one label only.
+        InputError: if the annotations cannot be read, lack an input, or show one label only, or films are
+            missing.
         DiskError: if the folder cannot be written to.
         FailedSeedsError: if every seed failed.
     """
     if recipe.threads:
         torch.set_num_threads(recipe.threads)
+    check_network(recipe)
     refuse_other(recipe, out)
     material = material or material_of(recipe.samples, recipe.task)
     names = recipe.network.inputs or entry_of(recipe.network.name).reads
     train_fold, held_out = (fold_of(material, split, names, recipe) for split in ("train", "val"))
     _check(train_fold, held_out, recipe)
+    refuse_missing(material.cut, names, media_of(recipe.samples))
     claim(recipe, out, digest_of(material, recipe.samples.poses))
     failed: dict[int, str] = {}
     with stoppable() as stop:
@@ -135,8 +137,7 @@ def train(
         _log.warning("%s holds what is done; the same command goes on from there", out)
         signal.raise_signal(stop.number)
     if len(failed) == len(recipe.seeds):
-        told = "; ".join(f"seed {seed}: {why}" for seed, why in failed.items())
-        raise FailedSeedsError(f"every seed failed. {told}")
+        raise FailedSeedsError.of(failed)
     done = [seed for seed in recipe.seeds if seed not in failed]
     predictors = {seed: Predictor.open(out / f"seed-{seed}" / MODEL) for seed in done}
     truth = held_out.truth.numpy()
@@ -177,11 +178,6 @@ def _seed(
     return None
 
 
-def reason(error: Exception) -> str:
-    """Why something did not work, in words; another's error with its kind."""
-    return str(error) if isinstance(error, RoadawareError) else f"{type(error).__name__}: {error}"
-
-
 def judge(
     trained: Trained,
     split: str = "test",
@@ -216,6 +212,7 @@ def judge(
         claims,
         {name: evaluate(claim, held, chosen, draws=draws, seed=seed) for name, claim in claims.items()},
         {} if fold.ahead is None else _ahead(trained.predictors, fold.inputs, fold.ahead),
+        lacking(material, split),
     )
 
 

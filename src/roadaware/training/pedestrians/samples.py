@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from roadaware.training.pedestrians.heads import horizon_of, taught
 from roadaware.training.pedestrians.recipe import PedestrianRecipe, SamplesRecipe, Task
 from roadaware.training.recipe_files import replaced
 
+_log = logging.getLogger("roadaware")
 THIRDS = 3
 """Classes that intention is cut into."""
 
@@ -63,7 +65,7 @@ def material_of(samples: SamplesRecipe, task: Task) -> Material:
 
     Raises:
         UsageError: if the protocol is unknown, cannot have such fields, or asks for another task.
-        InputError: if the annotations cannot be read.
+        InputError: if the annotations cannot be read, or hold no boxes.
     """
     protocol = protocol_named(samples.protocol, samples.config)
     if samples.fields:
@@ -71,6 +73,13 @@ def material_of(samples: SamplesRecipe, task: Task) -> Material:
     if protocol.task != task:
         raise UsageError(f"{samples.protocol} asks for {protocol.task}, and the recipe for {task}")
     scenes = _opened(samples)
+    if scenes.boxes.is_empty():
+        raise InputError(
+            f"{task} is learnt from boxes, and these scenes have none",
+            where=samples.root,
+            hint="attributes alone carry intention only, for `roadaware reproduce`; put the box annotations "
+            "of the release beside them (of PIE the folder annotations/)",
+        )
     cut = sample(scenes, protocol)
     every = 1 - 1 / (2 * protocol.observation_frames)  # a stride of half a frame, which is one
     dense = sample(scenes, replace(protocol, overlap=every)) if samples.dense else cut
@@ -96,7 +105,7 @@ def fold_of(material: Material, split: str, names: Sequence[str], recipe: Pedest
         InputError: if all of an input is unknown; one that is in parts is told of in a warning.
     """
     scenes = material.train if split == "train" else material.cut
-    given = inputs(scenes, split, names, leaks=recipe.samples.leaks, media=_media(recipe.samples))
+    given = inputs(scenes, split, names, leaks=recipe.samples.leaks, media=media_of(recipe.samples))
     refuse_unknown(unknown_shares(given), split)
     truth = torch.tensor(examples(scenes, split).truth)
     soft = _soft(scenes, split) if recipe.loss.soft and split == "train" else None
@@ -106,8 +115,32 @@ def fold_of(material: Material, split: str, names: Sequence[str], recipe: Pedest
     return Fold(given, truth, soft, ahead)
 
 
-def _media(samples: SamplesRecipe) -> Media:
-    """Where films, masks and poses lie; annotations in an archive have none beside them."""
+def lacking(material: Material, split: str) -> tuple[str, ...]:
+    """Notes on labels that no sample of a split has, in words; none where all occur. Each is also a warning.
+
+    Args:
+        material: of the recipe.
+        split: train, val or test.
+    """
+    found = material.cut.samples.filter(pl.col("split").cast(pl.String) == split)["label"]
+    lost = [word for label, word in enumerate(material.labels) if label not in set(found.to_list())]
+    if not lost:
+        return ()
+    words = ", ".join(f"'{word}'" for word in lost)
+    note = (
+        f"no sample of split '{split}' is labelled {words}: AUC and average precision are not defined there, "
+        "whatever number stands for them"
+    )
+    _log.warning("%s", note)
+    return (note,)
+
+
+def media_of(samples: SamplesRecipe) -> Media:
+    """Where films, masks and poses lie; annotations in an archive have none beside them.
+
+    Args:
+        samples: of the recipe.
+    """
     poses, cache = (Path(said) if said else None for said in (samples.poses, samples.cache))
     root = Path(samples.media or samples.root)
     return Media(

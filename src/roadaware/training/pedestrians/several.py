@@ -16,11 +16,13 @@ from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.pedestrians import split_samples
 from roadaware.training.pedestrians import results, tabular
+from roadaware.training.pedestrians.checks import check_network
 from roadaware.training.pedestrians.claiming import refuse_other_data
 from roadaware.training.pedestrians.data_digest import digest_of
+from roadaware.training.pedestrians.failures import by_seeds, reason
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
-from roadaware.training.pedestrians.run import FACTS, Trained, judge, reason, train
-from roadaware.training.pedestrians.samples import Material, material_of
+from roadaware.training.pedestrians.run import FACTS, Judged, Trained, judge, train
+from roadaware.training.pedestrians.samples import Material, lacking, material_of
 
 _log = logging.getLogger("roadaware")
 
@@ -33,9 +35,10 @@ class Ran:
         recipe: that was run.
         folder: of the run.
         rows: columns `results.RESULTS`; None where nothing came of it.
-        failed: what went wrong; seed by seed, where some came to an end.
+        failed: what went wrong; by seeds, where some came to an end.
         said: scores of the test samples, the mean of all seeds where there are several; None where nothing
             was judged now.
+        notes: on what cannot be judged by the test samples.
     """
 
     recipe: PedestrianRecipe
@@ -43,6 +46,7 @@ class Ran:
     rows: pl.DataFrame | None
     failed: tuple[str, ...] = ()
     said: SampleScores | None = None
+    notes: tuple[str, ...] = ()
 
 
 def run_several(
@@ -100,6 +104,8 @@ def run_one(
         RoadawareError: as `run.train` and `tabular.fitted`.
     """
     simple = tabular.is_tabular(recipe)
+    if not simple:
+        check_network(recipe)
     held = results.kept(folder, recipe, recipe.seeds[:1] if simple else recipe.seeds)
     try:
         material = material_of(recipe.samples, recipe.task)
@@ -110,20 +116,21 @@ def run_one(
         return Ran(recipe, folder, held)
     if held is not None:
         refuse_other_data(recipe, folder, digest_of(material, recipe.samples.poses))
-        return Ran(recipe, folder, held)
+        return Ran(recipe, folder, held, notes=lacking(material, "test"))
     failed: tuple[str, ...] = ()
     if simple:
         rows, said = _tabular(recipe, material, folder, draws)
+        notes = lacking(material, "test")
     else:
         trained = train(recipe, folder, progress, material)
-        rows, said = _network(trained, folder, draws)
-        failed = tuple(f"seed {seed}: {why}" for seed, why in trained.failed.items())
+        judged = judge(trained)
+        rows, said, notes = *_network(trained, judged, folder, draws), judged.notes
+        failed = tuple(f"{who}: {why}" for who, why in by_seeds(trained.failed).items())
     rows.write_parquet(folder / results.TABLE)
-    return Ran(recipe, folder, rows, failed, said)
+    return Ran(recipe, folder, rows, failed, said, notes)
 
 
-def _network(trained: Trained, folder: Path, draws: int) -> tuple[pl.DataFrame, SampleScores]:
-    judged = judge(trained)
+def _network(trained: Trained, judged: Judged, folder: Path, draws: int) -> tuple[pl.DataFrame, SampleScores]:
     names = {"mean": results.ENSEMBLE}
     said = {
         names.get(name, name): _scores(claim, judged.scenes, trained.recipe)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from roadaware.models.crossing.tabular import TabularModel
 from roadaware.scenes.disk import atomic_write
 from roadaware.scenes.predictions import Predictions
 from roadaware.tasks.pedestrians import fit, predict
+from roadaware.training.pedestrians.checks import unread
 from roadaware.training.pedestrians.claiming import claim, refuse_other
 from roadaware.training.pedestrians.data_digest import digest_of
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
@@ -21,6 +23,7 @@ from roadaware.training.pedestrians.run import FACTS
 from roadaware.training.pedestrians.samples import Material
 from roadaware.training.recipe_files import replaced
 
+_log = logging.getLogger("roadaware")
 MODEL = "model.npz"
 
 
@@ -61,7 +64,7 @@ def fitted(recipe: PedestrianRecipe, material: Material, folder: Path, split: st
     """The model of a recipe, fitted unless it stands in the folder, and its answers.
 
     Of the recipe it reads task, samples, and the name and fields of the network. Its fit is the same for
-    every seed, so it is made once.
+    every seed, so it is made once. Other fields that are set are told in a warning.
 
     Args:
         recipe: names a model on hand features.
@@ -105,3 +108,5 @@ def _check(recipe: PedestrianRecipe) -> None:
             raise UsageError(f"{recipe.network.name} cannot be fitted: {wanted}")
     usual = model_class(recipe.network.name).create()
     replaced(usual.config, recipe.network.fields, "network.fields")
+    if idle := unread(recipe):
+        _log.warning("%s: %s reads none of %s", recipe.name, recipe.network.name, ", ".join(idle))

@@ -54,6 +54,7 @@ STEADY = crossing_network(
     SteadyConfig,
     "steady:Steady",
     reads=("centre", "motion", "ego:action"),
+    each_frame=True,
     paper="ours",
     diagram="numbers of a frame, standardised -> FC 64, GELU, dropout, FC 64 -> 3 times: LayerNorm, "
     "convolution over 3 frames that looks back 1, 2 or 4 frames at a time, GELU, dropout, plus what came "

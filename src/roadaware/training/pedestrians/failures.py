@@ -1,0 +1,60 @@
+"""Failures: why a fit, a seed or a recipe came to nothing, in one line each, and what is alike once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from roadaware.errors import RoadawareError
+
+
+class FailedSeedsError(RoadawareError):
+    """No seed of a run came to an end."""
+
+    exit_code = 1
+
+    @classmethod
+    def of(cls, failed: Mapping[int, str]) -> FailedSeedsError:
+        """The error that names what went wrong.
+
+        Args:
+            failed: seed to why, of all seeds.
+        """
+        alike = by_seeds(failed)
+        if len(alike) == 1 < len(failed):
+            return cls(f"every seed failed, and all for one reason: {next(iter(alike.values()))}")
+        return cls("every seed failed. " + "; ".join(f"{who}: {why}" for who, why in alike.items()))
+
+
+def reason(error: Exception) -> str:
+    """Why something did not work, in one line; another's error with its kind.
+
+    Args:
+        error: what was raised.
+    """
+    told = str(error) if isinstance(error, RoadawareError) else f"{type(error).__name__}: {error}"
+    return told.replace("\n  ", "; ")
+
+
+def by_seeds(failed: Mapping[int, str]) -> dict[str, str]:
+    """Seeds in words, to why they failed; those that failed for the same reason stand together.
+
+    Args:
+        failed: seed to why.
+
+    >>> by_seeds({0: "no film", 1: "no film", 2: "the loss is nan"})
+    {'seeds 0, 1': 'no film', 'seed 2': 'the loss is nan'}
+    """
+    alike = together({str(seed): why for seed, why in failed.items()})
+    return {f"seed{'s' * (', ' in who)} {who}": why for who, why in alike.items()}
+
+
+def together(failed: Mapping[str, str]) -> dict[str, str]:
+    """Names with commas, to why they failed; a reason that several share is told once.
+
+    Args:
+        failed: name to why.
+    """
+    names: dict[str, list[str]] = {}
+    for name, why in failed.items():
+        names.setdefault(why, []).append(name)
+    return {", ".join(who): why for why, who in names.items()}
