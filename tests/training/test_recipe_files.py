@@ -64,6 +64,41 @@ def test_what_a_recipe_may_not_say_is_refused_by_name(given: dict[str, object], 
     assert says in str(caught.value)
 
 
+def test_other_samples_take_the_place_of_those_of_a_recipe_before_anything_is_changed(tmp_path: Path) -> None:
+    recipe, on = tmp_path / "mine.yaml", tmp_path / "there.yaml"
+    recipe.write_text("name: mine\ntask: risk\nsamples: {root: here, dense: true}\nbatch: 7\n")
+    on.write_text("samples: {root: there, reader: pie}\n")
+    found = read_recipe(recipe, ["samples.root=elsewhere"], on=on)
+    assert isinstance(found, PedestrianRecipe)
+    assert (found.name, found.task, found.batch) == ("mine-on-there", "risk", 7)
+    assert (found.samples.root, found.samples.reader, found.samples.dense) == ("elsewhere", "pie", False)
+    on.write_text("task: action\nsamples: {root: there}\n")
+    assert read_recipe(recipe, ["name=other"], on=on).name == "other"
+    assert read_recipe(recipe, on=on).task == "action"
+    assert digest(read_recipe(recipe)) == digest(read_recipe(recipe, ["name=mine"]))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("samples: {root: there}\nbatch: 3\nloss: {}\n", "and not batch, loss, such as those in"),
+        ("task: action\n", "--on takes a file with samples"),
+        ("samples: there\n", "--on takes a file with samples"),
+        ("samples: {rot: there}\n", "no field 'samples.rot'; did you mean 'root'?"),
+    ],
+)
+def test_files_that_hold_more_or_less_than_samples_are_refused(tmp_path: Path, text: str, says: str) -> None:
+    recipe, on = tmp_path / "mine.yaml", tmp_path / "there.yaml"
+    recipe.write_text("task: action\nsamples: {root: here}\n")
+    on.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        read_recipe(recipe, on=on)
+    assert says in str(caught.value)
+    recipe.write_text("data: {roots: here}\n")
+    with pytest.raises(UsageError, match="is one of a detector"):
+        read_recipe(recipe, on=on)
+
+
 def test_a_recipe_without_data_is_refused() -> None:
     with pytest.raises(UsageError, match=r"data\.roots"):
         Recipe()

@@ -20,6 +20,7 @@ _RECIPE = "The recipe: a YAML file, such as those in configs/; several where the
 _OUT = "Folder of the run, or of a folder for each of several; in runs/ unless told."
 _RESUME = "Go on from the folder's last checkpoint."
 _SET = "Fields of the recipe with other values, such as schedule.lr=0.001 data.roots=[a,b]."
+_ON = "A file with samples that recipes of predictors learn from instead of their own."
 _SIGTERM = 15
 
 
@@ -29,6 +30,7 @@ def train(
     *,
     out: Annotated[Path | None, Parameter(name=["--out", "-o", "--output"], help=_OUT)] = None,
     resume: Annotated[bool, Parameter(help=_RESUME), Switch] = False,
+    on: Annotated[Path | None, Parameter(help=_ON)] = None,
     changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
     common: Common = USUAL,
 ) -> Outcome:
@@ -42,7 +44,8 @@ def train(
     it was at its best on validation, and judges them and their mean on test. Ctrl-C saves and ends; the same
     command goes on. A seed that fails leaves the others, with exit code 1. Several such recipes give one
     table, beside the rows that were printed; one that fails leaves the others. Recipes may also name models
-    on hand features, such as boosting.
+    on hand features, such as boosting. --on FILE gives all of them other samples to learn from and be judged
+    on, such as those in configs/pedestrians/on/; --set replaces what both say.
 
     For example:
 
@@ -53,11 +56,14 @@ def train(
         roadaware train configs/pedestrians/steady-jaad.yaml --set samples.root=JAAD-JAAD_2.0.zip
 
         roadaware train configs/pedestrians/*-jaad.yaml --out runs/jaad
+
+        roadaware train configs/pedestrians/steady-jaad.yaml --on configs/pedestrians/on/pie.yaml \\
+            --set samples.root=PIE 'network.inputs=[centre,motion,ego:dynamics]'
     """
     from roadaware.training.pedestrians.recipe import PedestrianRecipe
     from roadaware.training.recipe_files import read_recipe
 
-    read = [read_recipe(path, changes or ()) for path in recipe]
+    read = [read_recipe(path, changes or (), on=on) for path in recipe]
     predictors = [each for each in read if isinstance(each, PedestrianRecipe)]
     if predictors:
         return _predictors(predictors, out, len(read))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import math
 import types
@@ -21,18 +22,25 @@ T = TypeVar("T")
 Given = Mapping[str, Any]
 
 
-def read_recipe(path: Path, changes: Sequence[str] = ()) -> Recipe | PedestrianRecipe:
+def read_recipe(
+    path: Path, changes: Sequence[str] = (), *, on: Path | None = None
+) -> Recipe | PedestrianRecipe:
     """The recipe in a YAML file: of a predictor of pedestrians if it has a `task`, else of a detector.
 
     Args:
         path: the file.
         changes: such as `schedule.lr=0.01`, which replace what the file says; values are YAML.
+        on: a file of samples for a recipe of a predictor to learn from instead of its own, before anything is
+            changed; the name of what comes out ends with that of the file.
 
     Raises:
-        InputError: if the file cannot be read.
+        InputError: if a file cannot be read.
         UsageError: if a key is unknown or a value is of the wrong kind; each names where.
     """
-    found = read_fields(path, changes)
+    found = _yaml(path)
+    if on is not None:
+        found = _moved(found, path, on)
+    _change(found, changes)
     return pedestrian_recipe_of(found) if "task" in found else recipe_of(found)
 
 
@@ -47,9 +55,40 @@ def read_fields(path: Path | None, changes: Sequence[str] = ()) -> dict[str, Any
         InputError: if the file cannot be read.
         UsageError: if a change is none.
     """
+    found = {} if path is None else _yaml(path)
+    _change(found, changes)
+    return found
+
+
+def _moved(found: dict[str, Any], path: Path, on: Path) -> dict[str, Any]:
+    """What a recipe says, with the samples of another file, and its task if it names one.
+
+    Raises:
+        InputError: if the file cannot be read.
+        UsageError: if it is no file of samples, or the recipe none of a predictor.
+    """
+    if "task" not in found:
+        raise UsageError(f"--on is for recipes of predictors, with a task; {path} is one of a detector")
+    held = _yaml(on)
+    others = [str(key) for key in held if key not in ("samples", "task")]
+    if others or not isinstance(held.get("samples"), Mapping):
+        told = f", and not {', '.join(others)}" if others else ""
+        raise UsageError(
+            f"--on takes a file with samples, and a task if it asks for another{told}, such as those in "
+            f"configs/pedestrians/on; {on} is none"
+        )
+    name = f"{found.get('name', PedestrianRecipe.name)}-on-{on.stem}"
+    return {**found, **copy.deepcopy(held), "name": name}
+
+
+def _change(found: dict[str, Any], changes: Sequence[str]) -> None:
+    """Put other values into keys.
+
+    Raises:
+        UsageError: if a change is none.
+    """
     from roadaware.training.yaml_files import parse
 
-    found = {} if path is None else _yaml(path)
     for change in changes:
         key, sign, value = change.partition("=")
         if not sign or not key.strip():
@@ -59,7 +98,6 @@ def read_fields(path: Path | None, changes: Sequence[str] = ()) -> dict[str, Any
         except ValueError as error:
             raise UsageError(f"--set {key}: {shown(value, 60)!r} is no YAML value: {error}") from error
         _put(found, key.strip().split("."), said)
-    return found
 
 
 def _yaml(path: Path) -> dict[str, Any]:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from roadaware.models import CROSSING, MODELS
-from roadaware.scenes.sampling import protocol_named
+from real_sets import jaad
+from roadaware.config import digest
+from roadaware.models import CROSSING, MODELS, entry_of
+from roadaware.scenes.sampling import protocol_named, sample
 from roadaware.tasks.crossing_inputs import needs
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
 from roadaware.training.recipe_files import read_recipe
 
-RECIPES = sorted(Path(__file__).parents[3].joinpath("configs/pedestrians").glob("*.yaml"))
+FOLDER = Path(__file__).parents[3] / "configs/pedestrians"
+RECIPES = sorted(FOLDER.glob("*.yaml"))
+PLACES = sorted(FOLDER.glob("on/*.yaml"))
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
@@ -23,6 +30,34 @@ def test_every_recipe_names_a_model_and_inputs_that_there_are(path: Path) -> Non
     assert recipe.network.name in (*CROSSING, *MODELS)
     assert all(needs(name) for name in recipe.network.inputs)
     assert protocol_named(recipe.samples.protocol, recipe.samples.config).task == recipe.task
+
+
+@pytest.mark.parametrize("on", PLACES, ids=lambda path: path.stem)
+def test_every_recipe_can_be_run_on_every_file_of_samples(on: Path) -> None:
+    for path in RECIPES:
+        recipe, own = read_recipe(path, on=on), read_recipe(path)
+        assert isinstance(recipe, PedestrianRecipe)
+        assert recipe.name == f"{path.stem}-on-{on.stem}"
+        assert protocol_named(recipe.samples.protocol, recipe.samples.config).task == recipe.task
+        assert recipe.samples.protocol in on.read_text("utf-8")
+        assert (recipe.network, recipe.schedule, recipe.seeds) == (own.network, own.schedule, own.seeds)
+        assert digest(recipe) != digest(own)
+
+
+@pytest.mark.skipif(not os.environ.get("ROADAWARE_DATA_DIR"), reason="ROADAWARE_DATA_DIR is not set")
+@pytest.mark.parametrize("on", [path for path in PLACES if "jaad" in path.stem], ids=lambda path: path.stem)
+def test_samples_of_jaad_are_cut_as_the_file_of_samples_says(on: Path) -> None:
+    recipe = read_recipe(RECIPES[0], on=on)
+    assert recipe.samples.reader == "jaad"
+    protocol = protocol_named(recipe.samples.protocol, recipe.samples.config)
+    cut = sample(jaad(), replace(protocol, splits=("val",)))
+    assert len(cut.samples) == {"jaad": 809, "jaad-behaviour": 242}[on.stem]
+
+
+def test_every_network_that_answers_at_every_frame_says_so() -> None:
+    for name in CROSSING:
+        module, _, kind = entry_of(name).network.partition(":")
+        assert entry_of(name).each_frame == hasattr(getattr(import_module(module), kind), "every_frame")
 
 
 def test_every_model_has_a_recipe_for_jaad() -> None:
