@@ -125,7 +125,7 @@ def test_every_bad_picture_is_left_out_with_its_reason(tmp_path):
         held = told.get(f"training/{number:06d}", "no calibration")
         assert reason in held, name
     assert tally.skipped["no calibration"] == 2
-    assert tally.refused == 2, "a calibration that is not there, and one that is cut off"
+    assert tally.refused == 3, "a calibration that is not there, one that is cut off, a damaged picture"
     assert tally.odd == {}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
@@ -13,10 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from sets import maker
 
 from roadaware.errors import DiskError, InputError
-from roadaware.scenes.readers import cache, jaad
+from roadaware.scenes.readers import cache, jaad, read
 from roadaware.scenes.readers.cache import Entry, cache_folder, kept
 from roadaware.scenes.tables import Scenes
 
@@ -287,3 +289,60 @@ def test_two_processes_and_a_restless_source_never_mix(root: Path, tmp_path: Pat
         process.communicate()
     found = [json.loads(meta.read_text())["kind"] for meta in entries(tmp_path)]
     assert found == ["Scenes"]
+
+
+PICTURED = {
+    "kitti": "training/image_2/000001.png",
+    "once": "data/000076/cam01/*.jpg",
+    "nuscenes": "front_1.jpg",
+}
+
+
+def png(width: int, height: int) -> bytes:
+    data = io.BytesIO()
+    Image.new("RGB", (width, height)).save(data, "PNG")
+    return data.getvalue()
+
+
+@pytest.mark.parametrize("name", PICTURED)
+def test_the_size_of_a_picture_is_that_of_its_file_now(name: str, tmp_path: Path) -> None:
+    root = maker(name).make(tmp_path / "set")
+    picture = sorted(root.glob(PICTURED[name]))[0]
+
+    def sizes(*, verify: bool = False) -> set[tuple[int | None, int | None]]:
+        return set(read(name, root, verify=verify).videos.select("width_px", "height_px").iter_rows())
+
+    first = sizes()
+    picture.write_bytes(png(640, 333))
+    assert (640, 333) in sizes()
+    picture.unlink()
+    assert (None, None) in sizes()
+    picture.write_bytes(png(700, 444))
+    assert (700, 444) in sizes()
+    kept_at = entries(tmp_path)
+    assert (700, 444) in sizes(verify=True)
+    assert entries(tmp_path) == kept_at
+    assert (640, 333) not in first
+
+
+def test_verifying_sees_a_picture_that_was_changed_behind_its_size_and_time(tmp_path: Path) -> None:
+    root = maker("kitti").make(tmp_path / "set")
+    picture = root / PICTURED["kitti"]
+    picture.write_bytes(png(40, 30))
+    read("kitti", root)
+    status = picture.stat()
+    data = bytearray(picture.read_bytes())
+    data[19] += 1
+    picture.write_bytes(data)
+    os.utime(picture, ns=(status.st_atime_ns, status.st_mtime_ns))
+    widths = [read("kitti", root, verify=verify).videos["width_px"].to_list()[1] for verify in (False, True)]
+    assert widths == [40, 41]
+
+
+def test_damaged_notes_of_pictures_only_cost_another_reading(tmp_path: Path) -> None:
+    root = maker("kitti").make(tmp_path / "set")
+    first = read("kitti", root)
+    (notes,) = tmp_path.glob("home/scenes/*/pictures.json")
+    for damage in (b"", b"[1]", b"[" * 100_000, b"{}", b'{"a": 1}'):
+        notes.write_bytes(damage)
+        assert read("kitti", root) == first

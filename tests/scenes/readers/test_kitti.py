@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from sets import SETS, maker
 
-from roadaware.errors import InputError
+from roadaware.errors import FindingsError, InputError
 from roadaware.geometry.poses import inverse
 from roadaware.scenes.readers import read
 from roadaware.scenes.readers.kitti_files import CLASSES, calibration_of, label_of
@@ -81,6 +81,35 @@ def test_a_part_alone_keeps_the_names(folder):
 def test_a_picture_that_is_not_there_has_no_size(folder):
     (folder / "training" / "image_2" / "000002.png").unlink()
     assert SET.read(folder).videos.filter(video="training/000002")["width_px"].to_list() == [None]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "the file is empty"),
+        (b"no picture", "no PNG or JPEG"),
+        (MADE.picture(1)[:20], "no PNG or JPEG"),
+    ],
+)
+def test_a_damaged_picture_is_refused_and_its_frame_stays(folder, content, told):
+    (folder / "training" / "image_2" / "000002.png").write_bytes(content)
+    scenes = SET.read(folder)
+    assert scenes.videos.filter(video="training/000002")["width_px"].to_list() == [None]
+    assert "training/000002" in scenes.frames["video"]
+    (row,) = scenes.rejected.to_dicts()
+    assert (row["table"], row["file"]) == ("files", "training/image_2/000002.png")
+    assert told in row["reason"]
+    with pytest.raises(FindingsError, match="1 rejected rows or files"):
+        SET.read(folder, strict=True)
+
+
+def test_a_pipe_or_a_link_to_nowhere_in_place_of_a_picture_is_refused(folder):
+    pictures = folder / "training" / "image_2"
+    for number in (1, 2):
+        (pictures / f"00000{number}.png").unlink()
+    os.mkfifo(pictures / "000001.png")
+    (pictures / "000002.png").symlink_to("nowhere.png")
+    assert SET.read(folder).rejected["reason"].to_list() == ["not a regular file", "there is no such file"]
 
 
 LINES = MADE.calibration().splitlines()

@@ -66,6 +66,10 @@ class ZipSource(Source):
         lent = [name for name in names if name in self.lent]
         return f"{self._stamp}{self.contents(lent)}" if lent else self._stamp
 
+    def holds(self, name: str) -> bool:
+        """Whether the archive has a file of that name."""
+        return self.prefix + name in self._index.members
+
     def _read(self, name: str) -> bytes:
         info = self._index.members.get(self.prefix + name)
         if info is None:

@@ -9,7 +9,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,12 +19,16 @@ from typing import Any
 from roadaware import __version__
 from roadaware.errors import InputError, RoadawareError
 from roadaware.places import cache_folder
+from roadaware.scenes.disk import atomic_write, read_regular
+from roadaware.scenes.readers.pictures import glimpse
 from roadaware.scenes.readers.source import Source
 from roadaware.scenes.store import open_scenes, save
 from roadaware.scenes.tables import Scenes
 
 _LOG = logging.getLogger("roadaware")
 _LONGEST_WAIT_S = 120.0
+_PICTURES, _MOST_BYTES = "pictures.json", 1 << 30
+Glimpsed = dict[str, tuple[int, int] | str]
 
 
 @dataclass(frozen=True)
@@ -51,10 +55,20 @@ class Entry:
         place = [str(self.source.path), self.source.prefix]
         return f"{self.reader}-{_digest([self.reader, place, sorted(self.options.items())])}"
 
+    def state(self, pictures: Iterable[str]) -> str:
+        """Names the state of the source and of the program; it changes when a file does.
+
+        Args:
+            pictures: names of those whose first bytes were read, there or not.
+        """
+        names = list(pictures)
+        beside = [self.source.stamp(names)] if names else []
+        return _digest([__version__, self.version, self._stamp, *beside])
+
     @cached_property
-    def state(self) -> str:
-        """Names the state of the source and of the program; it changes when a file does."""
-        return _digest([__version__, self.version, self.source.stamp(self.inputs)])
+    def _stamp(self) -> str:
+        """Taken before anything is read, so that what changes meanwhile is read anew."""
+        return self.source.stamp(self.inputs)
 
 
 def kept(entry: Entry, fresh: Callable[[], Scenes], *, verify: bool = False) -> Scenes:
@@ -71,8 +85,7 @@ def kept(entry: Entry, fresh: Callable[[], Scenes], *, verify: bool = False) -> 
         folder = cache_folder() / "scenes" / entry.key
     except RuntimeError:
         return fresh()
-    wanted = entry.source.contents(entry.inputs) if verify else None
-    scenes = _opened(folder / entry.state, wanted)
+    scenes = _opened(folder, entry, verify=verify)
     if scenes is not None:
         return scenes
     with ExitStack() as held:
@@ -82,23 +95,40 @@ def kept(entry: Entry, fresh: Callable[[], Scenes], *, verify: bool = False) -> 
         except OSError as error:
             _warn(folder, error)
             return fresh()
-        scenes = _opened(folder / entry.state, wanted, logging.WARNING)
+        scenes = _opened(folder, entry, logging.WARNING, verify=verify)
         if scenes is None:
             scenes = fresh()
             _keep(folder, entry, scenes)
         return scenes
 
 
-def _opened(folder: Path, contents: str | None, level: int = logging.DEBUG) -> Scenes | None:
+def _opened(folder: Path, entry: Entry, level: int = logging.DEBUG, *, verify: bool) -> Scenes | None:
     """The kept Scenes; None where there are none, they are damaged (told at `level`) or of other contents."""
-    if not folder.is_dir():
+    pictures = _pictures(folder)
+    place = folder / entry.state(pictures)
+    if not place.is_dir():
         return None
     try:
-        scenes = open_scenes(folder)
+        scenes = open_scenes(place)
     except InputError as error:
-        _LOG.log(level, "what was kept in %s cannot be opened and is read anew: %s", folder, error.message)
+        _LOG.log(level, "what was kept in %s cannot be opened and is read anew: %s", place, error.message)
         return None
-    return scenes if contents is None or scenes.meta.source_digest == contents else None
+    return scenes if not verify or _same(scenes, pictures, entry) else None
+
+
+def _same(scenes: Scenes, pictures: Glimpsed, entry: Entry) -> bool:
+    """Whether the files hold what they held: annotations to the byte, of pictures what was taken of them."""
+    if scenes.meta.source_digest != entry.source.contents(entry.inputs):
+        return False
+    return all(glimpse(entry.source, name) == told for name, told in pictures.items())
+
+
+def _pictures(folder: Path) -> Glimpsed:
+    """The pictures that were looked at for the kept set, with what they told."""
+    with suppress(RoadawareError, OSError, ValueError, RecursionError, TypeError, AttributeError):
+        found = json.loads(read_regular(folder / _PICTURES, limit=_MOST_BYTES))
+        return {name: told if isinstance(told, str) else tuple(told) for name, told in found.items()}
+    return {}
 
 
 def _keep(folder: Path, entry: Entry, scenes: Scenes) -> None:
@@ -109,10 +139,13 @@ def _keep(folder: Path, entry: Entry, scenes: Scenes) -> None:
                 shutil.rmtree(old, ignore_errors=True)
             else:
                 old.unlink()
-        save(scenes, folder / entry.state, overwrite=True)
+        pictures = entry.source.glimpsed
+        if pictures:
+            atomic_write(folder / _PICTURES, json.dumps(pictures).encode())
+        save(scenes, folder / entry.state(pictures), overwrite=True)
     except (RoadawareError, OSError) as error:
         _warn(folder, error)
-        shutil.rmtree(folder / entry.state, ignore_errors=True)
+        shutil.rmtree(folder / entry.state(entry.source.glimpsed), ignore_errors=True)
 
 
 @contextmanager

@@ -54,6 +54,11 @@ class JoinedSource(Source):
         stamps = [(part, str(self.parts[part].path), self.parts[part].stamp(held[part])) for part in held]
         return digest(repr(sorted(stamps)).encode())
 
+    def holds(self, name: str) -> bool:
+        """Whether a part has something of that name."""
+        part, _, rest = name.partition("/")
+        return part in self.parts and (not rest or self.parts[part].holds(rest))
+
     def _read(self, name: str) -> bytes:
         part, _, rest = name.partition("/")
         if part not in self.parts:

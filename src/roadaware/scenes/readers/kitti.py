@@ -21,11 +21,12 @@ from roadaware.scenes.readers import Progress
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.kitti_files import CLASSES, OWN, Calibration, calibration_of, label_of
 from roadaware.scenes.readers.locate import locate
-from roadaware.scenes.readers.sensed import KIND, RowError, Sensed, flat, picture_size
+from roadaware.scenes.readers.pictures import picture_size
+from roadaware.scenes.readers.sensed import KIND, RowError, Sensed, flat
 from roadaware.scenes.readers.source import Source
 from roadaware.scenes.tables import Meta, Scenes
 
-VERSION = 2
+VERSION = 3
 LICENCE = "CC BY-NC-SA 3.0"
 CAMERA, LIDAR, LAYOUT, FIELDS = "image_2", "velodyne", "HDL-64E", "x y z intensity"
 _PARTS = {"training": "train", "testing": "test"}
@@ -76,7 +77,8 @@ def inputs(source: Source) -> list[str]:
 def read(source: Source, *, processes: int | None = None, progress: Progress | None = None) -> Scenes:
     """All pictures as Scenes; what was refused is in `rejected`, oddities are in `meta.notes["warnings"]`.
 
-    A picture whose labels cannot be read is refused; one whose calibration cannot be read has no sensors.
+    A picture whose labels cannot be read is refused; one whose calibration cannot be read has no sensors, one
+    whose own file is damaged no size.
 
     Args:
         source: see `find`.
@@ -193,7 +195,7 @@ def _text(source: Source, name: str) -> list[str]:
 
 def _take_picture(source: Source, shot: _Shot, sensed: Sensed, *, annotated: bool) -> None:
     path = shot.file(CAMERA, ".png")
-    size = picture_size(source, path) or (None, None)
+    size = picture_size(source, path, sensed.findings) or (None, None)
     sensed.videos.append(
         {
             "video": shot.name,

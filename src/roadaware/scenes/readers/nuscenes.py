@@ -10,6 +10,7 @@ a video whose frames are the keyframes. Pictures and sweeps are opened when they
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from roadaware.scenes.readers import Progress
@@ -19,11 +20,12 @@ from roadaware.scenes.readers.json import decode, no_collection, parse
 from roadaware.scenes.readers.locate import locate
 from roadaware.scenes.readers.nuscenes_keyframes import looks_like_one, take_keyframe, without_unknown_speeds
 from roadaware.scenes.readers.nuscenes_tables import OWN, TABLES, take_version
-from roadaware.scenes.readers.sensed import KIND, Sensed, picture_size
+from roadaware.scenes.readers.pictures import picture_size
+from roadaware.scenes.readers.sensed import KIND, Sensed
 from roadaware.scenes.readers.source import FileSource, Source
 from roadaware.scenes.tables import Meta, Scenes
 
-VERSION = 1
+VERSION = 2
 LICENCE = "CC BY-NC-SA 4.0"
 _WANTED = "nuScenes needs its annotations, tables in 'v1.0-mini/' or another version, or keyframes (JSON),"
 _HINT = "Point at the folder that holds 'v1.0-mini/', or at keyframes."
@@ -114,8 +116,9 @@ def _take_keyframes(source: Source, sensed: Sensed, progress: Progress | None) -
         where = source.where(name)
         text = without_unknown_speeds(decode(source.read(name), where))
         with no_collection():
-            take_keyframe(parse(text, where), name, where, sensed, lambda path: picture_size(source, path))
+            take_keyframe(parse(text, where), name, where, sensed, size)
 
+    size = partial(picture_size, source, findings=sensed.findings)
     names = _keyframes(source)
     errors = take_each(names, take, sensed.findings, progress, "keyframes")
     if len(errors) == len(names):

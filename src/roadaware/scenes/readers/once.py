@@ -12,6 +12,7 @@ that of the LiDAR with x ahead and y to the left; the LiDAR's own x points to th
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -23,11 +24,12 @@ from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.json import decode, no_collection, parse
 from roadaware.scenes.readers.locate import locate
 from roadaware.scenes.readers.once_files import CLASSES, OWN, take_sequence
-from roadaware.scenes.readers.sensed import KIND, Sensed, picture_size
+from roadaware.scenes.readers.pictures import picture_size
+from roadaware.scenes.readers.sensed import KIND, Sensed
 from roadaware.scenes.readers.source import Source
 from roadaware.scenes.tables import Meta, Scenes
 
-VERSION = 1
+VERSION = 2
 LICENCE = "CC BY-NC-SA 4.0"
 _DATA, _SETS = "data", "ImageSets"
 _WANTED = "ONCE needs its annotations, 'data/<sequence>/<sequence>.json',"
@@ -67,6 +69,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     findings = Findings()
     sensed = Sensed(findings, OWN, dict.fromkeys(("weather", "period"), pl.String))
     splits = _splits(source, findings)
+    size = partial(picture_size, source, findings=findings)
     names = {_file(name): name for name in _sequences(source)}
 
     def take(file: str, _: Findings) -> None:
@@ -74,7 +77,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
         text = decode(source.read(file), where)
         with no_collection():
             content = parse(text, where)
-        take_sequence(content, names[file], file, where, sensed, lambda path: picture_size(source, path))
+        take_sequence(content, names[file], file, where, sensed, size)
 
     errors = take_each(list(names), take, findings, progress, "sequences")
     if len(errors) == len(names):

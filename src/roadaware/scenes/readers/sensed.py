@@ -11,8 +11,6 @@ import polars as pl
 
 from roadaware.scenes.checks import empty_table
 from roadaware.scenes.readers.findings import Findings
-from roadaware.scenes.readers.source import Source
-from roadaware.scenes.still_files import HEAD_BYTES, size_of
 
 Floats = npt.NDArray[np.float64]
 KIND = "object"
@@ -118,16 +116,6 @@ class Sensed:
         for name in ("videos", "frames", "tubes", "sensors", "sweeps"):
             self.findings.read[name] += len(found[name])
         return found
-
-
-def picture_size(source: Source, name: str) -> tuple[int, int] | None:
-    """Width and height of a picture by its first bytes; None where it is not there, or is none.
-
-    Args:
-        source: where the set lies.
-        name: of the picture's file.
-    """
-    return size_of(source.head(name, HEAD_BYTES))
 
 
 def flat(pose: Floats | None) -> list[float] | None:

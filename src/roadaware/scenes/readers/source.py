@@ -69,6 +69,7 @@ class Source(ABC):
     def __init__(self, path: Path, prefix: str = "") -> None:
         self.path, self.prefix = path, prefix
         self.digests: dict[str, str] = {}
+        self.glimpsed: dict[str, tuple[int, int] | str] = {}
         self.lent: set[str] = set()
 
     def __enter__(self) -> Self:
@@ -105,9 +106,20 @@ class Source(ABC):
             count: of bytes, fewer where the file is shorter.
         """
         try:
-            return self._head(name, count)
-        except (InputError, OSError, ValueError):
+            return self.beginning(name, count)
+        except InputError:
             return b""
+
+    def beginning(self, name: str, count: int) -> bytes:
+        """As `head`, of a file that should be readable if it is there.
+
+        Raises:
+            InputError: if it cannot be read.
+        """
+        try:
+            return self._head(name, count)
+        except (OSError, ValueError) as error:
+            raise unreadable(error, self.where(name)) from error
 
     def lend(self, path: Path) -> str:
         """The name under which a file that the user named elsewhere is read as one of the dataset's own."""
@@ -140,6 +152,10 @@ class Source(ABC):
     @abstractmethod
     def stamp(self, names: Iterable[str]) -> str:
         """What changes when a file does, without reading contents where the system can tell."""
+
+    @abstractmethod
+    def holds(self, name: str) -> bool:
+        """Whether something of that name is there, readable or not."""
 
     @abstractmethod
     def _read(self, name: str) -> bytes: ...
@@ -205,6 +221,10 @@ class FolderSource(Source):
             except OSError:
                 seen.append((name, -1, -1))
         return digest(repr(seen).encode())
+
+    def holds(self, name: str) -> bool:
+        """Whether something of that name is there, readable or not."""
+        return os.path.lexists(self.path / name)
 
     def _read(self, name: str) -> bytes:
         return read_file(confine(self.path, name), self.where(name), self.most_bytes)
