@@ -84,7 +84,7 @@ def test_each_has_a_folder_and_rows_and_those_that_fail_leave_the_others(
     shown = {line.split("  ")[0]: line for line in done.out.splitlines()}
     assert "43," not in shown["steady"]
     assert "(printed)" not in done.out
-    idle = "seeds beyond the first, schedule.epochs, schedule.lr, batch, threads"
+    idle = "seeds beyond the first, schedule.epochs, schedule.lr, batch"
     assert f"trees: boosting reads none of {idle}\n" in done.err
     assert "steady reads" not in done.err
     folders = {path.name.rsplit("-", 1)[0]: path for path in out.iterdir() if path.is_dir()}

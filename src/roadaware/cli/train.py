@@ -57,8 +57,8 @@ def train(
 
         roadaware train configs/pedestrians/*-jaad.yaml --out runs/jaad
 
-        roadaware train configs/pedestrians/steady-jaad.yaml --on configs/pedestrians/on/pie.yaml \\
-            --set samples.root=PIE 'network.inputs=[centre,motion,ego:dynamics]'
+        roadaware train configs/pedestrians/crossing-jaad.yaml \\
+            --on configs/pedestrians/on/pie.yaml --set samples.root=PIE
     """
     from roadaware.training.pedestrians.recipe import PedestrianRecipe
     from roadaware.training.recipe_files import read_recipe

@@ -7,8 +7,9 @@ from roadaware.errors import UsageError
 from roadaware.models import CROSSING, entry_of
 from roadaware.training.pedestrians.recipe import PedestrianRecipe, SamplesRecipe
 
-_READ = ("type", "name", "task", "seeds", "network", "samples")
-"""What a model on hand features takes from a recipe; of the seeds the first alone, and no size."""
+_READ = ("type", "name", "task", "seeds", "network", "samples", "threads")
+"""What a model on hand features takes from a recipe, of the seeds the first alone and of the network no size;
+and threads, which change no result."""
 
 
 def check_network(recipe: PedestrianRecipe) -> None:
