@@ -182,7 +182,8 @@ def test_pedestrians_are_asked_about_where_predictors_are_named(
     words = ["watch", film, "--weights", "x", "--no-video", "--overwrite", "--out", tmp_path / "run"]
     done = roadaware(*words, "--crossing", files[0], "--crossing", files[1])
     assert done.code == 0, done.err
-    assert "of these answered for" in done.out
+    assert "ms for each pedestrian seen in a frame" in done.out
+    assert "of those seen, answered for" in done.out
     table = pl.read_parquet(tmp_path / "run" / "crossing.parquet")
     assert table["frame"].to_list() == list(range(3, 48))  # 7 frames of 30 a second are a quarter of a second
     assert {"crossing", "region", "regions"} <= set(table.columns)

@@ -27,7 +27,9 @@ from roadaware.online.foresight import Foresight, open_foresight
 from roadaware.online.memory import inputs_of
 from roadaware.online.outlook import Outlook, OutlookRule
 from roadaware.online.run_folder import RunFolder, prepare
+from roadaware.online.warming import warm_up_linker
 from roadaware.online.watch import watch
+from roadaware.scenes.dense import Layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 
@@ -213,6 +215,40 @@ def _watched(
     return kept.summarise(done), annotator
 
 
+def test_no_frame_compiles_anything_after_the_warm_up(tmp_path: Path) -> None:
+    """Types of kernels that were compiled, or loaded, before the first frame are all that frames ask for."""
+    from roadaware.linking import kernels, label_kernels, tube_kernels
+    from roadaware.models.crossing import stepping_kernels
+
+    def known() -> dict[str, int]:
+        modules = (stepping_kernels, kernels, label_kernels, tube_kernels)
+        held = {f"{each.__name__}.{name}": value for each in modules for name, value in vars(each).items()}
+        return {name: len(value.signatures) for name, value in held.items() if hasattr(value, "signatures")}
+
+    clock, config = FakeClock(), WatchConfig()
+    source, detector = Listed([*range(12), *range(100, 112)], clock, fps=30.0), Scripted(_person)
+    annotator = CrossingAnnotator(Foresight(predictor(doubt=DROPPED), predictor(1, task="risk", places=3)))
+    warm_up_linker(config.linker_at(30.0), Layout(dict(detector.kinds)))
+    before = known()
+    assert before["roadaware.models.crossing.stepping_kernels.follow"] > 0
+    prepare(tmp_path / "run")
+    kept = RunFolder(tmp_path / "run", source, detector, config, clock, crossing=annotator)
+    watch(source, detector, config, kept, clock=clock, annotators=[annotator])
+    assert annotator.summary()["answers"] == 12
+    assert known() == before
+
+
+def test_nobody_is_followed_after_a_warm_up() -> None:
+    cold, warm = Foresight(predictor(doubt=DROPPED)), Foresight(predictor(doubt=DROPPED))
+    warm.warm_up()
+    warm.warm_up()
+    boxes = walk(12)
+    for one, other in zip(followed(cold, boxes), followed(warm, boxes), strict=True):
+        assert (one is None) == (other is None)
+        if one is not None and other is not None:
+            assert (one.crossing, one.low, one.high) == (other.crossing, other.low, other.high)
+
+
 def test_a_watch_keeps_what_is_expected_of_pedestrians(tmp_path: Path) -> None:
     summary, _ = _watched(tmp_path / "run", Scripted(_person), range(20))
     assert summary["files"] == ["events.jsonl", "predictions", "crossing.parquet", "summary.json"]
@@ -234,6 +270,8 @@ def test_a_watch_keeps_what_is_expected_of_pedestrians(tmp_path: Path) -> None:
     said = summary["crossing"]
     assert isinstance(said, dict)
     assert (said["pedestrian_frames"], said["answers"]) == (20, 14)
+    assert said["ms_per_pedestrian_frame"] is not None
+    assert said["warm_up_s"] >= 0
     assert said["predictors"]["crossing"]["passes"] == 20
     json.dumps(summary, allow_nan=False)
 

@@ -14,6 +14,7 @@ from roadaware.cli import console, text
 from roadaware.cli.devices import Device, Precision, place_of
 from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, Switch
 from roadaware.cli.patience import patient
+from roadaware.cli.warming import warming
 from roadaware.cli.watch_crossing import INSTALLED, CrossingOption, annotator_of
 from roadaware.cli.watch_line import LiveLine
 from roadaware.errors import DamagedError, DiskError, InputError, UsageError
@@ -96,7 +97,6 @@ def watch(
     """
     from roadaware.online.clock import SystemClock
     from roadaware.online.realtime import Realtime
-    from roadaware.online.run_folder import prepare
     from roadaware.online.sources import open_source
 
     config = _config(budget_ms, seconds, threshold, label_threshold, rescale=rescale)
@@ -111,8 +111,8 @@ def watch(
         annotator = annotator_of(crossing, detector, clock)
         paced: Source = Realtime(opened, clock) if realtime and not opened.live else opened
         folder = out or Path("runs") / f"watch-{_stem(opened)}"
-        _apart(folder, opened)
-        prepare(folder, overwrite=overwrite)
+        _made_apart(folder, opened, overwrite=overwrite)
+        _warm_up(detector, config.linker_at(opened.fps))
         draw = None if no_video else drawing_of(detector)
         found = watched(paced, detector, config, folder, clock, draw, name, annotator)
     return Outcome(_text(found, folder), {"folder": str(folder), **found})
@@ -222,6 +222,15 @@ def linker_of(files: Sequence[Path], iou: float | None = None) -> LinkerConfig:
         raise DamagedError(f"what it says of linking does not fit: {error}", where=str(files[0])) from error
 
 
+def _warm_up(detector: Detector, linker: LinkerConfig) -> None:
+    from roadaware.online.warming import warm_up_detector, warm_up_linker
+    from roadaware.scenes.dense import Layout
+
+    with warming("detector and linker"):
+        warm_up_detector(detector)
+        warm_up_linker(linker, Layout(dict(detector.kinds)))
+
+
 def drawing_of(detector: Detector) -> Drawing:
     """What makes frames of the film of what a detector sees."""
     from roadaware.reports.live_drawing import LiveDrawing
@@ -236,10 +245,13 @@ def _stem(source: Source) -> str:
     return kept.strip("-.")[:60] or "source"
 
 
-def _apart(folder: Path, source: Source) -> None:
-    """A folder of pictures must not be written into, nor the watched file be replaced."""
+def _made_apart(folder: Path, source: Source, *, overwrite: bool) -> None:
+    """Make the folder; one of pictures must not be written into, nor the watched file be replaced."""
+    from roadaware.online.run_folder import prepare
+
     if source.path is not None and Path(source.path).resolve().is_relative_to(folder.resolve()):
         raise UsageError(f"{folder} holds the source; name another folder with --out")
+    prepare(folder, overwrite=overwrite)
 
 
 def watched(
@@ -318,9 +330,9 @@ def _crossing_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     """What is said of pedestrians, where they were asked about."""
     if "crossing" not in found:
         return []
-    each = found["crossing"]["ms_per_pedestrian"]
+    each = found["crossing"]["ms_per_pedestrian_frame"]
     return [
         ("pedestrians seen, frame by frame", f"{found['crossing']['pedestrian_frames']:,}"),
-        ("of these answered for", f"{found['crossing']['answers']:,}"),
-        ("ms for each of them", "–" if each is None else f"{each:.2f}"),
+        ("ms for each pedestrian seen in a frame", "–" if each is None else f"{each:.2f}"),
+        ("of those seen, answered for", f"{found['crossing']['answers']:,}"),
     ]

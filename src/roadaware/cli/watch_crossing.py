@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from roadaware.cli import console
+from roadaware.cli.warming import warming
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
@@ -76,7 +77,9 @@ def annotator_of(asked: Sequence[str], detector: Detector, clock: Clock) -> Cros
     from roadaware.online.foresight import open_foresight
 
     with console.working("opening the predictors"):
-        return CrossingAnnotator(open_foresight(files), rule, clock)
+        foresight = open_foresight(files)
+    with warming("the predictors"):
+        return CrossingAnnotator(foresight, rule, clock)
 
 
 def _weights() -> Path:

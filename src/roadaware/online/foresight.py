@@ -27,6 +27,8 @@ Model = Predictor | EnsemblePredictor
 USUAL_FPS = 30.0
 """The rate of JAAD and PIE, taken where a predictor does not say what it learnt from."""
 _WITHIN = 0.9
+_NOBODY_PX, _SIZE_PX = (300.0, 200.0, 330.0, 290.0), (640, 480)
+"""The box and the picture that predictors are warmed up with."""
 _TASKS = {"action": "crossing", "risk": "risk"}
 _UNKNOWN = {
     "ego": "a film does not tell how the own vehicle moves",
@@ -93,6 +95,18 @@ class Foresight:
             memory.grow(rows)
         self._before = np.concatenate([self._before, np.zeros((more, 4))])
         self._count = np.concatenate([self._count, np.zeros(more, np.int64)])
+
+    def warm_up(self) -> None:
+        """Ask about somebody who is not there, so that the first who is need not wait for what is done once.
+
+        Kernels are compiled, or loaded where an earlier process kept them, and networks run for the first
+        time. Nobody may be followed yet, and nobody is afterwards.
+        """
+        self.grow(max(1, len(self)))
+        rows = np.zeros(1, np.int64)
+        self.follow(rows, [np.tile(_NOBODY_PX, (self.frames, 1))], _SIZE_PX)
+        self.ask(rows, _SIZE_PX)
+        self.begin(rows)
 
     def begin(self, rows: Ints) -> None:
         """Forget what was in some rows."""

@@ -19,6 +19,7 @@ from roadaware.online.frames import SourceFrame
 from roadaware.online.labels import Smoothed
 from roadaware.online.outcomes import Happening
 from roadaware.online.tubes import Annotator, LiveTube, LiveTubes
+from roadaware.online.warming import warm_up_linker
 from roadaware.scenes.dense import Layout
 from roadaware.tasks.road_events import AV_ACTION
 
@@ -94,7 +95,7 @@ class Watcher:
         kinds = Layout(dict(detector.kinds))
         first = len(next(iter(kinds.kinds.values()), ()))
         self._linker = Linker(linker, kinds.width, l2_columns=first)
-        _warmed_up(linker, kinds.width)
+        warm_up_linker(linker, kinds)  # neither a frame nor the end of a path should wait for it
         self.tubes = LiveTubes(kinds, config.labels)
         actions = {AV_ACTION: detector.av_labels} if detector.av_labels else {}
         self._vehicle, self._vehicle_told = Smoothed(Layout(actions), config.labels), False
@@ -192,11 +193,3 @@ class Watcher:
             self._vehicle_told = bool(self._vehicle.told())
             return [vehicle_event("begin", self._vehicle.told(), *self._now)] if self._vehicle_told else []
         return [vehicle_event("update", self._vehicle.told(), *self._now)] if changed else []
-
-
-def _warmed_up(config: LinkerConfig, width: int) -> None:
-    """Load the compiled steps now: the first frame of a camera should not wait for them."""
-    linker = Linker(config, width)
-    for frame in range(2):
-        linker.update(frame, [[0.0, 0.0, 9.0, 9.0]], [0.9], np.full((1, width), 0.5), t_s=float(frame))
-    linker.finish()
