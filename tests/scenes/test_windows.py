@@ -96,6 +96,12 @@ def test_a_sample_of_another_place_is_named(made):
         windows(made, asked((0, 1, 3)), ("pose",))
 
 
+def test_scenes_without_boxes_say_so(made):
+    empty = made.with_tables(boxes=made.boxes.clear())
+    with pytest.raises(InputError, match=r"2 samples look at boxes, and these scenes have none\n.*of PIE"):
+        windows(empty, asked((0, 1, 3), (1, 22, 26)))
+
+
 def test_positions_find_boxes_by_tube_and_frame(made):
     index = positions(made.boxes)
     tube, frame = np.array([0, 0, 1, 1, 7, 0, 0]), np.array([10, 5, 29, 30, 20, -1, 10**9])

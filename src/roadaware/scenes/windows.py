@@ -60,18 +60,23 @@ def observed_rows(index: Positions, samples: pl.DataFrame, *, before: int = 0, a
         after: positions to add behind it.
 
     Raises:
-        InputError: if a sample's tube has no box at its first frame.
+        InputError: if there are no boxes, or a sample's tube has none at its first frame.
         UsageError: if samples observe unequal numbers of boxes inside their tubes.
     """
     if samples.is_empty():
         return np.empty((0, before + after), dtype=np.int64)
+    if not len(index.row):
+        raise InputError(
+            f"{len(samples)} samples look at boxes, and these scenes have none",
+            hint="attributes alone carry intention only; read the box annotations too (of PIE, annotations/)",
+        )
     tube, start, end = (samples[c].to_numpy() for c in ("tube", "start_frame", "end_frame"))
     first = index.locate(tube, start)
     if (first < 0).any():
         lost = samples.filter(pl.Series(first < 0)).select("sample", "tube", "start_frame")
         raise InputError(
             f"{len(lost)} samples begin where their tube has no box, first {lost.head(3).rows()}",
-            hint="samples belong to the scenes they were cut from; scenes without boxes have no windows",
+            hint="samples belong to the scenes they were cut from",
         )
     begin, length = index.extent(tube)
     last = begin + length - 1

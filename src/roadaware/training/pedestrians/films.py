@@ -59,7 +59,9 @@ def _masks(scenes: Scenes) -> list[str]:
 
 
 def _paths(scenes: Scenes) -> list[str]:
-    """What the videos table says of each sampled video."""
+    """What the videos table says of each sampled video; nothing where it has no such column."""
+    if "path" not in scenes.videos.columns:
+        return []
     return _sampled(scenes)["path"].drop_nulls().to_list()
 
 

@@ -120,9 +120,9 @@ def train(
     refuse_other(recipe, out)
     material = material or material_of(recipe.samples, recipe.task)
     names = recipe.network.inputs or entry_of(recipe.network.name).reads
+    refuse_missing(material.cut, names, media_of(recipe.samples))
     train_fold, held_out = (fold_of(material, split, names, recipe) for split in ("train", "val"))
     _check(train_fold, held_out, recipe)
-    refuse_missing(material.cut, names, media_of(recipe.samples))
     claim(recipe, out, digest_of(material, recipe.samples.poses))
     failed: dict[int, str] = {}
     with stoppable() as stop:
