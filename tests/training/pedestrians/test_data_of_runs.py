@@ -14,9 +14,11 @@ from roadaware.errors import InputError, UsageError
 from roadaware.scenes.sampling import Iv2024, sample
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Scenes
+from roadaware.tasks.crossing_inputs import Media
 from roadaware.training.pedestrians import several
 from roadaware.training.pedestrians.claiming import DATA, RECIPE
 from roadaware.training.pedestrians.data_digest import digest_of
+from roadaware.training.pedestrians.films import refuse_missing
 from roadaware.training.pedestrians.recipe import NetworkRecipe, PedestrianRecipe, SamplesRecipe
 from roadaware.training.pedestrians.results import TABLE
 from roadaware.training.pedestrians.run import train
@@ -126,3 +128,24 @@ def test_a_recipe_that_is_refused_leaves_the_folder_to_the_next(root: Path, tmp_
     assert set(train(good, out).predictors) == {0}
     with pytest.raises(UsageError, match="another recipe"):
         train(replace(good, batch=16), out)
+
+
+def test_films_and_masks_that_are_not_there_are_counted_and_named_without_being_opened(
+    tmp_path: Path,
+) -> None:
+    cut = sample(street(people=3), Iv2024.reference("action"))
+    paths = pl.format("{}/video.mp4", pl.col("video"))
+    cut, media = cut.with_tables(videos=cut.videos.with_columns(path=paths)), Media(tmp_path)
+    for video in ("video_0001", "video_0002"):
+        (tmp_path / video).mkdir()
+        (tmp_path / video / "video.mp4").touch()
+    refuse_missing(cut, ["boxes", "pose:box"], media)
+    refuse_missing(cut, ["crop:box@8"], Media())
+    with pytest.raises(InputError, match=r"1 of 3 films of the samples are missing: video_0003/video\.mp4\n"):
+        refuse_missing(cut, ["boxes", "crop:box@8"], media)
+    with pytest.raises(InputError, match=r"3 of 3 masks .*video_0001/semantics\.zip, .*no such folder"):
+        refuse_missing(cut, ["maps@8"], Media(tmp_path / "none"))
+    refuse_missing(cut, ["maps@8"], Media(tmp_path, maps="{video}/{frame}.png"))
+    (tmp_path / "video_0003").mkdir()
+    (tmp_path / "video_0003" / "video.mp4").touch()
+    refuse_missing(cut, ["crop:box@8"], media)
