@@ -178,10 +178,11 @@ def _data(
 
 def _write(out: Path, table: Any, data: dict[str, Any]) -> None:
     from roadaware.reports.ablation import knobs_picture
+    from roadaware.scenes.csv_text import csv_text
     from roadaware.scenes.disk import atomic_write
 
     picture = knobs_picture(table)
-    output.write_text(out / CSV, table.write_csv())
+    output.write_text(out / CSV, csv_text(table))
     output.write_text(out / JSON, output.json_text(data))
     output.write_text(out / SVG, picture.svg() + "\n")
     atomic_write(out / PNG, picture.png())

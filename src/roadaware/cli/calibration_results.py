@@ -183,6 +183,7 @@ def files_of(
     from roadaware.reports.calibration import calibration_section
     from roadaware.reports.page import report
     from roadaware.reports.text import sentence
+    from roadaware.scenes.csv_text import csv_text
 
     about = {
         "samples": f"{found['samples']:,} of {found['pedestrians']:,} pedestrians",
@@ -195,7 +196,7 @@ def files_of(
     page = report([section], title=f"Calibration of {found['name']}", subtitle="pedestrians")
     return with_marker(
         {
-            "bins.csv": result.instances("bin").write_csv().encode(),
+            "bins.csv": csv_text(result.instances("bin")).encode(),
             "report.html": page.encode("utf-8", errors="backslashreplace"),
         },
         found,

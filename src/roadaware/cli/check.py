@@ -176,6 +176,7 @@ def _save(found: Quality, folder: Path, *, overwrite: bool) -> None:
     import polars as pl
 
     from roadaware.cli.runs import parquet
+    from roadaware.scenes.csv_text import csv_text
 
     flat = found.items.with_columns(
         pl.col(name).list.join("; ")
@@ -184,9 +185,9 @@ def _save(found: Quality, folder: Path, *, overwrite: bool) -> None:
     )
     files = {
         "items.parquet": parquet(found.items),
-        "items.csv": flat.write_csv().encode(),
-        "agreement.csv": found.agreement.write_csv().encode(),
-        "label_agreement.csv": found.labels.write_csv().encode(),
+        "items.csv": csv_text(flat).encode(),
+        "agreement.csv": csv_text(found.agreement).encode(),
+        "label_agreement.csv": csv_text(found.labels).encode(),
         _PAGE: page(found).encode("utf-8", errors="backslashreplace"),
     }
     data = {name: value for name, value in found.to_dict(most=0).items() if name != "items"}

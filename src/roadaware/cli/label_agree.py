@@ -128,13 +128,14 @@ def _save(
 ) -> None:
     from roadaware.reports.labelling import agreement_section
     from roadaware.reports.page import report
+    from roadaware.scenes.csv_text import csv_text
 
     page = report([agreement_section(found, agreed.disputes)], title="Agreement of annotators")
     files = {
         **saved_files(agreed.scenes, CONSENSUS),
-        "agreement.csv": found.table.write_csv().encode(),
-        "found_by.csv": found.counts.write_csv().encode(),
-        "disputes.csv": agreed.disputes.write_csv().encode(),
+        "agreement.csv": csv_text(found.table).encode(),
+        "found_by.csv": csv_text(found.counts).encode(),
+        "disputes.csv": csv_text(agreed.disputes).encode(),
         **pictures,
         _PAGE: page.encode("utf-8", errors="backslashreplace"),
     }

@@ -101,14 +101,15 @@ def _save(
     from roadaware.cli.runs import parquet
     from roadaware.reports.labelling import corrections_section
     from roadaware.reports.page import report
+    from roadaware.scenes.csv_text import csv_text
 
     page = report([corrections_section(classes, people)], title="Corrected proposals")
     files = {
         **saved_files(scenes, LABELS),
         "fates.parquet": parquet(table),
-        "fates.csv": table.write_csv().encode(),
-        "classes.csv": classes.write_csv().encode(),
-        "annotators.csv": people.write_csv().encode(),
+        "fates.csv": csv_text(table).encode(),
+        "classes.csv": csv_text(classes).encode(),
+        "annotators.csv": csv_text(people).encode(),
         _PAGE: page.encode("utf-8", errors="backslashreplace"),
     }
     folders.put_folder(folder, folders.with_marker(files, data), overwrite=overwrite)

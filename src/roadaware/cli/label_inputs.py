@@ -116,6 +116,7 @@ def listed(path: Path) -> list[tuple[str, int]]:
     """
     import polars as pl
 
+    from roadaware.scenes.csv_text import from_sheets
     from roadaware.scenes.disk import read_regular
     from roadaware.scenes.readers.json import decode, parse
 
@@ -129,7 +130,9 @@ def listed(path: Path) -> list[tuple[str, int]]:
             content = parse(decode(data, str(where)), str(where))
             table = pl.DataFrame(content["pictures"] if isinstance(content, dict) else content)
         else:
-            table = pl.read_csv(data, infer_schema_length=None)
+            table = pl.read_csv(
+                data, infer_schema_length=None, schema_overrides={"video": pl.String}
+            ).with_columns(from_sheets(pl.col("video")))
         rows = table.select(pl.col("video").cast(pl.String), pl.col("frame").cast(pl.Int64)).rows()
     except (pl.exceptions.PolarsError, KeyError, TypeError, ValueError) as error:
         message = f"expected a list with the columns video and frame: {str(error).splitlines()[0]}"

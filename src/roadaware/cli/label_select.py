@@ -131,11 +131,12 @@ def _save(
     from roadaware.cli.output import json_text
     from roadaware.reports.labelling import finding_picture, selection_section
     from roadaware.reports.page import report
+    from roadaware.scenes.csv_text import csv_text
 
     with console.working("report"):
         page = report([selection_section(costs, found)], title="Pictures worth a look")
     files = {
-        "list.csv": table.write_csv().encode(),
+        "list.csv": csv_text(table).encode(),
         "list.json": json_text({"pictures": data["pictures"]}).encode(),
         _PAGE: page.encode("utf-8", errors="backslashreplace"),
     }
@@ -150,10 +151,12 @@ def _save(
 def _points(found: Curve) -> str:
     import polars as pl
 
+    from roadaware.scenes.csv_text import csv_text
+
     columns = {"looked": found.looked, **found.found}
     columns |= {f"{order}_low": values for order, values in found.low.items()}
     columns |= {f"{order}_high": values for order, values in found.high.items()}
-    return pl.DataFrame(columns).write_csv()
+    return csv_text(pl.DataFrame(columns))
 
 
 def _text(table: pl.DataFrame, costs: dict[str, float], found: Curve | None, *, all_known: bool) -> str:

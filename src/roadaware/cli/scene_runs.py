@@ -111,6 +111,7 @@ def files_of(run: SceneRun, page: str) -> dict[str, bytes]:
     """
     from roadaware.metrics.judged import as_json
     from roadaware.scenes.arrays import encode
+    from roadaware.scenes.csv_text import csv_text
 
     result = run.result
     if result.state is None:
@@ -119,7 +120,7 @@ def files_of(run: SceneRun, page: str) -> dict[str, bytes]:
     files = {
         "config.json": json_text({"metric": run.config}).encode(),
         _SUMMARY: runs.parquet(result.summary),
-        "summary.csv": result.summary.write_csv().encode(),
+        "summary.csv": csv_text(result.summary).encode(),
         _COUNTS: runs.parquet(result.counts),
         "classes.parquet": runs.parquet(classes_of(result)),
         runs.SCENE_STATE: encode(*result.state.packed()),

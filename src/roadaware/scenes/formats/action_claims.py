@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from roadaware.errors import InputError
+from roadaware.scenes.csv_text import csv_text
 from roadaware.scenes.disk import atomic_write
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.readers.ava_labels import LabelMap
@@ -20,8 +21,6 @@ from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 
 MOST_BYTES = 1 << 31
-_FORMULA = r"^[=+@\t\r-]"
-_PLAIN = r"^[A-Za-z0-9_.-]+$"
 _FOREIGN = "files with no claim of an action that the truth has: compare numbers with its label map"
 _MOST_BEYOND = 0.05
 _UNSCORED = "rows without a score, taken as 1 as the published evaluators do"
@@ -158,12 +157,8 @@ def write_action_claims(predictions: Predictions, scenes: Scenes, path: Path) ->
     rows = rows.with_columns(pl.col("video").cast(pl.String)).join(
         _sizes(scenes), on="video", how="left", maintain_order="left"
     )
-    video, sheet = (
-        pl.col("video"),
-        pl.col("video").str.contains(_FORMULA) & ~pl.col("video").str.contains(_PLAIN),
-    )
     out = rows.select(
-        pl.when(sheet).then("'" + video).otherwise(video).alias("video"),
+        "video",
         (pl.col("frame") + _first_frame(scenes)).cast(pl.String).str.zfill(4).alias("timestamp"),
         pl.col("x1_px", "x2_px") / pl.col("width"),
         pl.col("y1_px", "y2_px") / pl.col("height"),
@@ -172,7 +167,7 @@ def write_action_claims(predictions: Predictions, scenes: Scenes, path: Path) ->
         .alias("action"),
         "score",
     ).select("video", "timestamp", *CORNERS, "action", "score")
-    atomic_write(Path(path), out.write_csv(include_header=False).encode())
+    atomic_write(Path(path), csv_text(out, header=False).encode())
 
 
 def label_map(scenes: Scenes) -> LabelMap:
