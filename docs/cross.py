@@ -176,10 +176,26 @@ class Held:
             places = [(a, b) for a, b in product(sets, sets) if (a == b) == (where == HOME)]
         return float(np.mean([self.at(model, a, b, metric)["value"] for a, b in places]))
 
+    def doubted(self, model: str, doubt: str, where: str, metric: str) -> float:
+        """Of a doubted model, at home, away, or of sets together: over all such cells of that study."""
+        found = [
+            self.at(*cell, metric, doubt=doubt, study=DOUBT)["value"]
+            for cell in self.doubted_at(model, where)
+        ]
+        return float(np.mean(found))
+
+    def doubted_at(self, model: str, where: str) -> list[tuple[str, str, str]]:
+        """Model, training set and test set of those cells."""
+        sets = self.tested[DOUBT]
+        if where in (HOME, AWAY):
+            return [(model, a, b) for a, b in product(sets, sets) if (a == b) == (where == HOME)]
+        return [(model, where, tested) for tested in sets]
+
 
 ORDER = ["jaad-behaviour", "jaad-all", "crossing@1", "crossing@1+city-b"]
 MODELS = ("steady", "sfgru", "pcpa", "transformer-encoder", "boosting", "logistic")
 DOUBTED = ("steady", "pcpa")
+PLACES = {HOME: "home", AWAY: "away", OTHERS: "other sets together", ALL: "all sets together"}
 DOUBTS = {**DOUBT_NAMES, "mc-dropout": "MC dropout", "ensemble": "five seeds together"}
 
 
@@ -241,6 +257,17 @@ def _dot(value: float) -> str:
     return f"{value:.2f}".replace("0.", ".", 1)
 
 
+def doubted_table(held: Held) -> str:
+    """The mean ECE of each way to doubt, at home, away and together, in the bins of the paper."""
+    body = []
+    for doubt, name in DOUBTS.items():
+        means = [held.doubted(model, doubt, at, "ece") for model, at in product(DOUBTED, PLACES)]
+        body.append([name, *(f"{mean:.3f}" for mean in means)])
+    return lines(
+        ["mean ECE", *(f"{model}, {name}" for model, name in product(DOUBTED, PLACES.values()))], body
+    )
+
+
 def effects_table(held: Held) -> str:
     """What learning on crossing@1 first changes."""
     body = []
@@ -262,6 +289,7 @@ TABLES = {
     "means": means_table,
     "coverage": coverage_table,
     "doubts": doubt_table,
+    "doubted": doubted_table,
     "pre-training": effects_table,
 }
 
