@@ -1,6 +1,9 @@
-"""What can go wrong, each with the exit code the command line gives it; every message says what to do."""
+"""What can go wrong, each with its exit code, every message with what to do; and what is worth a word."""
 
 from __future__ import annotations
+
+NOTE = 25
+"""Level of the library's log, above INFO, for what somebody who waits wants to know."""
 
 
 class RoadawareError(Exception):

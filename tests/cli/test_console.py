@@ -82,3 +82,19 @@ def test_a_closed_standard_error_does_not_fail_the_work(monkeypatch: pytest.Monk
     stream.close()
     monkeypatch.setattr(sys, "stderr", stream)
     console.note("nobody hears this")
+
+
+def test_a_wait_for_kernels_is_told_once_and_not_to_the_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    from roadaware.geometry.compiled import _Announcer
+
+    told = []
+    for quiet in (False, True):
+        console.configure(quiet=quiet, verbosity=0)
+        monkeypatch.setattr(sys, "stderr", stream := io.StringIO())
+        announcer = _Announcer()
+        for _ in range(3):
+            announcer.on_start(None)
+        told.append(stream.getvalue().splitlines())
+    assert len(told[0]) == 1
+    assert told[0][0].startswith("compiling kernels, which takes some seconds")
+    assert told[1] == []

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any, TextIO
 
 from roadaware.cli.text import plain
+from roadaware.errors import NOTE
 
 _EVERY_S = 5.0
 
@@ -29,7 +30,7 @@ def configure(*, quiet: bool, verbosity: int) -> None:
     for handler in [h for h in logger.handlers if isinstance(h, _Handler)]:
         logger.removeHandler(handler)
     logger.addHandler(_Handler())
-    levels = {0: logging.WARNING, 1: logging.INFO}
+    levels = {0: NOTE, 1: logging.INFO}
     logger.setLevel(logging.ERROR if quiet else levels.get(verbosity, logging.DEBUG))
 
 
@@ -154,7 +155,8 @@ class _Handler(logging.Handler):
     """The library's log, one line each, on whatever standard error is at that moment."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        _to_stderr(f"{record.levelname.lower()}: {record.getMessage()}")
+        kind = "" if record.levelno == NOTE else f"{record.levelname.lower()}: "
+        _to_stderr(f"{kind}{record.getMessage()}")
 
 
 def _bars_wanted() -> bool:

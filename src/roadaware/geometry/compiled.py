@@ -11,6 +11,7 @@ import numba
 from numba.core import event
 
 from roadaware import __version__
+from roadaware.errors import NOTE
 from roadaware.places import cache_folder
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,7 +27,8 @@ class _Announcer(event.Listener):
         """Speak at the first compilation."""
         if not self.said:
             self.said = True
-            _LOG.info("compiling kernels, which takes some seconds and is kept for the next time")
+            kept = " and is kept for the next time" if _KEPT else ""
+            _LOG.log(NOTE, "compiling kernels, which takes some seconds%s", kept)
 
     def on_end(self, event: Any) -> None:
         """Nothing to say."""
