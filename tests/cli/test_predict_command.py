@@ -256,3 +256,16 @@ def test_a_changed_film_is_looked_at_again(
     ]
     assert scores[0] == scores[1]
     assert not first.boxes.equals(second.boxes)
+
+
+def test_videos_of_which_none_is_whole_are_damaged_input(
+    roadaware: Command, weights: dict[str, Path], made_up: Path, tmp_path: Path
+) -> None:
+    film = made_up / "road" / "scenes" / "road-0000" / "video.mp4"
+    (tmp_path / "half.mp4").write_bytes(film.read_bytes()[:2000])
+    (tmp_path / "list.mp4").write_text("#EXTM3U\na.ts\n")
+    for name in ("half", "list"):
+        words = ["--videos", tmp_path / f"{name}.mp4", "--out", tmp_path / name]
+        done = roadaware("predict", weights["stream"], *words)
+        assert done.code == 3
+        assert "none of 1 videos could be taken" in done.err

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from roadaware import __version__
-from roadaware.errors import DiskError, RoadawareError, UsageError
+from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.models.detector import FrameDetections
 from roadaware.scenes.disk import atomic_write, disk_error, read_regular, temporary_beside
 from roadaware.scenes.store import open_predictions, save
@@ -181,7 +181,7 @@ class PredictionRun:
             videos: their order in the set; those that were refused are passed over.
 
         Raises:
-            UsageError: if no video was taken.
+            InputError: if no video was taken.
             DiskError: if the disk refuses; the parts are still there.
         """
         if self._finished:
@@ -190,7 +190,7 @@ class PredictionRun:
         self.done = {name: self.done[name] for name in names}
         if not names:
             first = next(iter(self.failed.values()), "there is no video")
-            raise UsageError(f"none of {len(videos)} videos could be taken; the first: {first}")
+            raise InputError(f"none of {len(videos)} videos could be taken; the first: {first}")
         self._join([self.done[name] for name in names])
         self._finished = not self.failed
         self._write()
