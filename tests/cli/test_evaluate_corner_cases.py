@@ -108,6 +108,13 @@ def test_bars_and_findings(roadaware: Command, demo: tuple[Path, CornerFacts], t
     done = roadaware("evaluate", "corner-cases", *odd, "--trained-on", "bdd100k", "--strict")
     assert done.code == 1
     assert "category_id 99 is none of the categories" in done.err
+    truth = json.loads((folder / "corner_case.json").read_text())
+    truth["annotations"][0]["bbox"][2] = 1e5
+    (tmp_path / "truth.json").write_text(json.dumps(truth))
+    odd = ["--truth", tmp_path / "truth.json", "--predictions", folder / "bdd100k.json"]
+    done = roadaware("evaluate", "corner-cases", *odd, "--trained-on", "bdd100k", "--strict")
+    assert done.code == 1
+    assert "a box reaches out of its image" in done.err
 
 
 @pytest.mark.parametrize(

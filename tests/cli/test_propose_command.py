@@ -69,6 +69,8 @@ def test_only_a_split_and_only_geometry(root, tmp_path, capsys):
     [
         (["--knob", "theta=4"], 2, "NAME=VALUE with one of"),
         (["--knob", "theta_deg=-4"], 2, "theta_deg should lie in"),
+        (["--knob", "theta_deg=nan"], 2, "theta_deg should lie in 0.1 to 89, not 'nan'"),
+        (["--knob", "theta_deg=" + "[" * 5000], 2, "theta_deg should lie in"),
         (["--split", "default/none"], 2, "no video is in split"),
         (["--detections", "/nowhere"], 3, "nowhere"),
         (["--semantics", "truth"], 2, "name a folder of masks"),
@@ -87,6 +89,26 @@ def test_what_is_no_dataset_with_sweeps_is_named(tmp_path, capsys):
         kind_of(tmp_path)
     assert main(["propose", str(tmp_path), "--out", str(tmp_path / "out")]) == 3
     assert "kitti, nuscenes, once, simulator" in capsys.readouterr().err
+
+
+def test_a_file_in_place_of_the_folder_is_named(root, tmp_path, capsys):
+    (tmp_path / "out").write_text("mine")
+    for verb in ("propose", "ablate"):
+        assert main([verb, str(root), "--out", str(tmp_path / "out")]) == 2
+        assert "out is a file; name a folder to write into" in capsys.readouterr().err
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_strict_fails_where_pictures_were_left_out_or_files_refused(root, tmp_path, capsys):
+    assert main(["propose", str(root), "--out", str(tmp_path / "whole"), "-q", "--strict"]) == 0
+    bad = planted_kitti(tmp_path / "kitti", 3)
+    (bad / "training" / "velodyne" / "000000.bin").write_bytes(bytes(41))
+    (bad / "training" / "calib" / "000001.txt").write_text("P2: 1")
+    words = [str(bad), "-q", "--strict"]
+    for verb, more in (("propose", []), ("ablate", ["--grid", "theta_deg=8", "--config", "default"])):
+        assert main([verb, *words, *more, "--out", str(tmp_path / verb)]) == 1
+        said = "--strict: 2 pictures were left out and 1 rows or files of the set were refused"
+        assert said in capsys.readouterr().err
 
 
 def test_an_interrupted_command_says_how_to_go_on(root, tmp_path, capsys, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -107,6 +108,15 @@ def test_other_frames_of_one_film_are_refused(tmp_path, capsys):
     assert "LEAK: it was fitted on pictures of 1 of these videos" in capsys.readouterr().out
     assert main([*apply, str(tmp_path / "unknown")]) == 0
     assert "is not known" in capsys.readouterr().out
+
+
+def test_strict_fails_where_a_picture_cannot_be_opened(sets, fits, tmp_path, capsys):
+    assert applied(sets, "away", fits, tmp_path / "whole", "--strict") == 0
+    shutil.copytree(sets / "away", tmp_path / "sets" / "away")
+    lost = next((tmp_path / "sets" / "away" / "pictures").rglob("*.png"))
+    lost.write_bytes(b"")
+    assert applied(tmp_path / "sets", "away", fits, tmp_path / "out", "--strict") == 1
+    assert "--strict: 1 pictures could not be opened" in capsys.readouterr().err
 
 
 def test_results_for_machines(sets, fits, tmp_path, capsys):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from roadaware.cli import console, output
-from roadaware.cli.options import USUAL, Common, Draws, Outcome, Overwrite, Seed, Several, between
-from roadaware.cli.propose import DatasetKind, ordered
+from roadaware.cli.options import USUAL, Common, Draws, Outcome, Overwrite, Seed, Several, Switch, between
+from roadaware.cli.propose import STRICT, DatasetKind, lost, ordered
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def ablate(
     seed: Seed = 0,
     processes: Annotated[int, Parameter(help=_PROCESSES, validator=between(0, 256))] = 1,
     overwrite: Overwrite = False,
+    strict: Annotated[bool, Parameter(help=STRICT), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:
     """Turn the knobs of the proposals one at a time: AP, AR, proposals and pictures with one, with intervals.
@@ -73,6 +74,7 @@ def ablate(
             --out few
     """
     from roadaware.analysis.copg_tables import knob_table
+    from roadaware.corner_cases.running import held_by
     from roadaware.protocols.copg_ablation import GridOrder, run_grid
     from roadaware.protocols.copg_grid import GRID, cells, variants_of
 
@@ -82,6 +84,7 @@ def ablate(
         semantics=semantics is not None,
         detections=detections is not None,
     )
+    output.check_folder(out)
     variants, places = variants_of(rows)
     order = ordered(dataset, reader, split, semantics, detections)
     judged = _truth(order, truth)
@@ -97,7 +100,8 @@ def ablate(
     table = knob_table(rows, places, found, scores)
     data = _data(table, found, judged, left_out, {"draws": draws, "seed": seed})
     _write(out, table, data)
-    return Outcome(_text(table, found, left_out, judged, rows), data)
+    failed = lost(found.skipped, len(held_by(order).scenes.rejected)) if strict else None
+    return Outcome(_text(table, found, left_out, judged, rows), data, failed)
 
 
 def asked(grid: tuple[str, ...]) -> dict[str, tuple[Any, ...]]:
@@ -128,7 +132,7 @@ def _value(name: str, value: str) -> Any:
         return tuple(value.split("+"))
     try:
         return json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return value
 
 

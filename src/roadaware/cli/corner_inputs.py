@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from roadaware.cli import console, datasets
 from roadaware.cli.event_findings import oddities, refused
-from roadaware.cli.scene_inputs import Given
+from roadaware.cli.scene_inputs import Given, odd
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def opened(truth: Path, corner: Path | None, predictions: Path, routing: Routing
     scenes = open_truth(truth, corner)
     claims = _claims(predictions, scenes, routing)
     version = routing.classes or version_of(scenes, corner)
-    findings = {**refused(scenes, "the truth"), **refused(claims, predictions.name)}
+    findings = {**refused(scenes, "the truth"), **refused(claims, predictions.name), **odd(claims)}
     claims = _routed(claims, routing, version)
     scenes = separated(scenes, version, merged=routing.merged)
     if routing.risk:

@@ -35,7 +35,7 @@ _CONFIG = "How it is judged: default, reference, coda2022 or coco; see above."
 _SET = "FIELD=VALUE: change single fields of the config, such as precision=always."
 _BY = "Also by slice: period, weather, domain, density, or another column of the pictures."
 _BARS = "METRIC=VALUE, as fractions: exit with 1 if a metric is lower, or undefined."
-_STRICT = "Exit with 1 if annotations or claims were refused."
+_STRICT = "Exit with 1 if annotations or claims were refused, or something is odd about them."
 
 Truth = Annotated[Path, Parameter(help=_TRUTH)]
 Predicted = Annotated[Path, Parameter(help=_PREDICTIONS)]
@@ -116,7 +116,7 @@ def corner_cases(
     )
     run = scene_run(CORNER_CASES, given, config, how, predictions, details=False)
     run = replace(run, facts={**run.facts, **_beside(given.scenes, routing, version)})
-    return told(run, kept, lowest, strict=judging.strict, text=corner_text)
+    return told(run, kept, lowest, strict=judging.strict, text=corner_text, odd=given.notes)
 
 
 def _beside(scenes: Scenes, routing: Routing, version: str) -> dict[str, Any]:

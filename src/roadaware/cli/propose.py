@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, text
-from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, Several, between
+from roadaware.cli import console, output, text
+from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, Several, Switch, between
 from roadaware.errors import DatasetNotFoundError, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _KNOB = "A knob of the configuration, NAME=VALUE, such as theta_deg=4; several m
 _STAGE = "After which step: initial (geometry alone), intermediate (background removed), final."
 _SPLIT = "Only the videos of this split."
 _PROCESSES = "Pictures at a time; 0 for as many as there are cores."
+STRICT = "Exit with 1 if pictures were left out, or rows or files of the set refused."
 _SHOWN = 10
 _DRAW = "Also draw every step for the first so many pictures that have a proposal."
 
@@ -49,6 +51,7 @@ def propose(
     draw: Annotated[int, Parameter(help=_DRAW, validator=between(0, 1000))] = 0,
     processes: Annotated[int, Parameter(help=_PROCESSES, validator=between(0, 256))] = 1,
     overwrite: Overwrite = False,
+    strict: Annotated[bool, Parameter(help=STRICT), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:
     """Propose corner cases: boxes around what stands on the road and no detector knows.
@@ -67,6 +70,7 @@ def propose(
     from roadaware.corner_cases.running import PROPOSALS, run
     from roadaware.scenes.store import save
 
+    output.check_folder(out)
     order = ordered(dataset, reader, split, semantics, detections, stage, knob)
     try:
         with console.progress("proposing") as shown:
@@ -81,7 +85,20 @@ def propose(
     save(found, target, overwrite=True)
     console.note(f"wrote {target}")
     drawn = _draw(order, out, draw) if draw else 0
-    return Outcome(_text(order, target, tally, drawn), _data(order, target, tally, drawn))
+    failed = lost(tally.skipped, tally.refused) if strict else None
+    return Outcome(_text(order, target, tally, drawn), _data(order, target, tally, drawn), failed)
+
+
+def lost(skipped: Mapping[str, int], refused: int) -> str | None:
+    """What `--strict` turns into exit code 1, in words.
+
+    Args:
+        skipped: pictures that were left out, by reason.
+        refused: rows and files of the set that its reader did not take.
+    """
+    told = [f"{sum(skipped.values()):,} pictures were left out"] if skipped else []
+    told += [f"{refused:,} rows or files of the set were refused"] if refused else []
+    return f"--strict: {' and '.join(told)}" if told else None
 
 
 def _require_opened(order: Order, tally: Tally) -> None:
@@ -204,7 +221,6 @@ def configured(knobs: tuple[str, ...]) -> CopgConfig:
         UsageError: if there is no such knob, or its value is none.
     """
     import dataclasses
-    import json
 
     from roadaware.corner_cases.config import CopgConfig
 
@@ -214,12 +230,19 @@ def configured(knobs: tuple[str, ...]) -> CopgConfig:
         name, given, value = each.partition("=")
         if not given or name not in names:
             raise UsageError(f"--knob is NAME=VALUE with one of {', '.join(sorted(names))}; not {each!r}")
-        try:
-            read = json.loads(value)
-        except ValueError:
-            read = tuple(value.split(","))
-        changes[name] = tuple(read) if isinstance(read, list) else read
+        changes[name] = _knob(name, value)
     return dataclasses.replace(CopgConfig(), **changes)
+
+
+def _knob(name: str, value: str) -> Any:
+    """A number, nothing (`null`), a word, or names of classes with commas between them."""
+    import json
+
+    try:
+        read = json.loads(value)
+    except (ValueError, RecursionError):
+        return tuple(value.split(",")) if name == "background" else value
+    return tuple(read) if isinstance(read, list) else read
 
 
 def _absolute(given: str | None) -> str | None:

@@ -38,6 +38,8 @@ _APART = "For memory banks, and so that energies fitted on other pictures of the
 _DETECTIONS = "For energies: what the detector says of the pictures of the proposals."
 _COMBINE = "The new score: the old one times what is found (product), or what is found (alone)."
 _LEAK = "Go on although the re-scorer was fitted on some of these pictures or videos; the result says so."
+_STRICT = "Exit with 1 if pictures could not be opened."
+_STRICT_ROWS = "Exit with 1 if rows or files of truth or detections were refused."
 _OUT = "Where the re-scored proposals go: a new or empty folder."
 
 rescore = App(
@@ -72,6 +74,7 @@ def fit_energy(
     temperature: Annotated[float, Parameter(help=_TEMPERATURE)] = 1.5,
     min_iou: Annotated[float, Parameter(help=_MIN_IOU)] = 0.5,
     classes: Annotated[Classes | None, Parameter(help=_CLASSES)] = None,
+    strict: Annotated[bool, Parameter(help=_STRICT_ROWS), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:
     """Fit two Weibull densities to a detector's energies, of known and of unknown objects.
@@ -98,7 +101,9 @@ def fit_energy(
         fitted = fit_known(sets, config, matching)
     save_fitted(out, fitted)
     console.note(f"wrote {out}")
-    return Outcome(_fitted_text(fitted, out), _fitted_data(fitted, out))
+    refused = sum(len(each.rejected) for pair in sets for each in pair) if strict else 0
+    failed = f"--strict: {refused:,} rows or files were refused" if refused else None
+    return Outcome(_fitted_text(fitted, out), _fitted_data(fitted, out), failed)
 
 
 def fit_memory(
@@ -115,6 +120,7 @@ def fit_memory(
     neighbours: Annotated[int, Parameter(help=_NEIGHBOURS, validator=between(1, 1000))] = 3,
     seed: Annotated[int, Parameter(help="Of what is drawn.", validator=between(0, 2**32 - 1))] = 0,
     classes: Annotated[Classes | None, Parameter(help=_CLASSES)] = None,
+    strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:
     """Keep what common objects and background look like, as features of their crops.
@@ -142,7 +148,8 @@ def fit_memory(
         fitted = fit_crops(sets, looker, config, progress=seen)
     save_fitted(out, fitted)
     console.note(f"wrote {out}")
-    return Outcome(_fitted_text(fitted, out), _fitted_data(fitted, out))
+    failed = _unopened(fitted.about["refused"]) if strict else None
+    return Outcome(_fitted_text(fitted, out), _fitted_data(fitted, out), failed)
 
 
 def apply(
@@ -161,6 +168,7 @@ def apply(
     combine: Annotated[Literal["product", "alone"], Parameter(help=_COMBINE)] = "product",
     allow_leak: Annotated[bool, Parameter(help=_LEAK), Switch] = False,
     overwrite: Overwrite = False,
+    strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:
     """Give proposals a new score; `score_before`, `unknown_energy` and `unknown_memory` stand beside it.
@@ -189,7 +197,13 @@ def apply(
     save(held, out, overwrite=overwrite)
     console.note(f"wrote {out}")
     data = {"folder": str(out), "proposals": len(held.boxes), "combine": combine, "rescored": told}
-    return Outcome(_applied_text(out, told, len(held.boxes)), data)
+    failed = _unopened(sum(sum(each["refused"].values()) for each in told)) if strict else None
+    return Outcome(_applied_text(out, told, len(held.boxes)), data, failed)
+
+
+def _unopened(pictures: int) -> str | None:
+    """What `--strict` turns into exit code 1, in words."""
+    return f"--strict: {pictures:,} pictures could not be opened" if pictures else None
 
 
 def _fitted_data(fitted: Fitted, out: Path) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def opened(task: SceneTask, truth: Path, predictions: Path, how: Reading) -> Giv
             raise InputError("there is no such file or folder", where=str(path), hint="Check the path.")
     scenes = open_truth(task, truth, how)
     claims = open_claims(task, predictions, scenes)
-    findings = {**refused(scenes, "the truth"), **refused(claims, predictions.name), **_odd(claims)}
+    findings = {**refused(scenes, "the truth"), **refused(claims, predictions.name), **odd(claims)}
     return Given(scenes, claims, findings, oddities(scenes))
 
 
@@ -213,7 +213,7 @@ def _read(name: str, path: Path, how: Reading) -> Scenes:
     return without(scenes, how.excluded) if how.excluded is not None and "excluded" not in has else scenes
 
 
-def _odd(claims: Predictions) -> dict[str, int]:
+def odd(claims: Predictions) -> dict[str, int]:
     """What the reader of the claims wondered at: in words, to how often."""
     found: dict[str, int] = {}
     for item in claims.meta.notes.get("warnings", []):

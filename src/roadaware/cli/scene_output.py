@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -61,7 +61,13 @@ NOWHERE = Kept()
 
 
 def told(
-    run: SceneRun, kept: Kept, lowest: Mapping[str, float], *, strict: bool, text: Callable[[SceneRun], str]
+    run: SceneRun,
+    kept: Kept,
+    lowest: Mapping[str, float],
+    *,
+    strict: bool,
+    text: Callable[[SceneRun], str],
+    odd: Sequence[str] = (),
 ) -> Outcome:
     """Write a run where it is kept, and tell of it.
 
@@ -71,6 +77,7 @@ def told(
         lowest: metric to the lowest value that passes.
         strict: whether what was refused is a failure.
         text: the run for people.
+        odd: what else is a failure then, in words.
 
     Raises:
         UsageError: if a metric with a bar is unknown.
@@ -83,11 +90,11 @@ def told(
     kept.write(run)
     failed = bars.failure(metrics, lowest)
     if failed is None and strict:
-        failed = _findings(run.facts["findings"])
+        failed = _findings(run.facts["findings"], odd)
     return Outcome(text(run), {**as_json(run.result), "run": scene_runs.facts_of(run)}, failed)
 
 
-def _findings(found: Mapping[str, int]) -> str | None:
+def _findings(found: Mapping[str, int], odd: Sequence[str]) -> str | None:
     """What `--strict` turns into exit code 1, in words."""
-    told = [f"{count:,} {what}" for what, count in found.items()]
+    told = [*(f"{count:,} {what}" for what, count in found.items()), *odd]
     return f"--strict: {'; '.join(told)}" if told else None
