@@ -167,6 +167,13 @@ def test_presets_and_domains_carry_a_version_and_fit_together() -> None:
         config_of("road@9")
 
 
+def test_the_seed_is_said_to_be_that_of_the_scenes(capsys) -> None:
+    assert main(["simulate", "--help"]) == 0
+    told = capsys.readouterr().out
+    assert "Of the scenes: the same seed" in told
+    assert "resamples" not in told
+
+
 def test_films_and_sheets_are_drawn(made: Path, tmp_path: Path, capsys) -> None:
     out = tmp_path / "drawn"
     assert main(["draw", str(made), "--out", str(out), "--frames", "3", "--json=-", "-q"]) == 0

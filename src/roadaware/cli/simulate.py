@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, text
-from roadaware.cli.options import USUAL, Common, Outcome, Seed, Switch, between
+from roadaware.cli.options import USUAL, WHOLE_SEED, Common, Outcome, Switch, between
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _WEATHER = "clear, overcast, rain, snow or low-sun; drawn unless it or --time is
 _LIDAR = "Sweep a LiDAR, or none; the preset's own choice unless told."
 _PROCESSES = "Scenes at a time; 0 for as many as there are cores."
 _TABLES_ONLY = "Draw nothing: everybody is a plain block, and the tables alone are written, much sooner."
+_SEED = "Of the scenes: the same seed makes the same."
 _MOST_SCENES = 100_000
 
 
@@ -34,7 +35,7 @@ def simulate(
     preset: Annotated[str, Parameter(help=_PRESET)] = "road",
     domain: Annotated[str | None, Parameter(help=_DOMAIN)] = None,
     scenes: Annotated[int, Parameter(help="How many.", validator=between(1, _MOST_SCENES))] = 1,
-    seed: Seed = 0,
+    seed: Annotated[int, Parameter(help=_SEED, validator=WHOLE_SEED)] = 0,
     seconds: Annotated[float | None, Parameter(help="Length of each scene.")] = None,
     size: Annotated[str | None, Parameter(help=_SIZE)] = None,
     fps: Annotated[float | None, Parameter(help="Frames per second.")] = None,

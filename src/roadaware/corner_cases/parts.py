@@ -58,9 +58,11 @@ def claim(folder: Path, main: str, head: Mapping[str, Any], what: str, *, overwr
         overwrite: drop the parts that were made by whatever order.
 
     Raises:
-        UsageError: if it holds something else.
+        UsageError: if it is a file, or holds something else.
         DiskError: if it cannot be written.
     """
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; name a folder to write into")
     try:
         found = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
         (folder / PARTS).mkdir(parents=True, exist_ok=True)

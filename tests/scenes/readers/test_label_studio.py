@@ -307,7 +307,7 @@ def test_results_of_other_types_are_counted(tmp_path: Path, task: Content) -> No
 
 def test_other_exports_and_options_are_refused(tmp_path: Path, task: Content) -> None:
     for content, reason in (
-        ([], "with 'data'"),
+        ([], "the list holds no task"),
         ([{"video": "a.mp4"}], "without 'data'"),
         ([[]], "is a list"),
     ):

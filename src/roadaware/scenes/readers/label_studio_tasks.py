@@ -141,8 +141,10 @@ def tasks_of(content: Any, where: str, file: str, which: Which, findings: Findin
     if not isinstance(content, list):
         message = f"the top should be a list of tasks and is {kind_of(content)}: there is no task in it"
         raise InputError(message, where=where, hint=hint)
+    if not content:
+        raise InputError("the list holds no task", where=where, hint=hint)
     if not any(map(_is_task, content)):
-        first = content[0] if content else None
+        first = content[0]
         told = "an object without 'data'" if isinstance(first, dict) else kind_of(first)
         raise InputError(f"a task should be an object with 'data' and is {told}", where=where, hint=hint)
     seen: set[tuple[Any, str]] = set()
