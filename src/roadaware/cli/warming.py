@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,23 +9,17 @@ from contextlib import contextmanager
 from roadaware.cli import console
 
 _LONG_S = 1.0
-_log = logging.getLogger("roadaware")
 
 
 @contextmanager
 def warming(what: str) -> Iterator[None]:
-    """Say when kernels are compiled for a warm-up, and how long it took where that was more than a second.
+    """Say how long a warm-up took where that was more than a second, and always under -v.
 
     Args:
         what: is warmed up, in words.
     """
-    begin_s, level = time.monotonic(), _log.level
-    if not console.is_quiet():
-        _log.setLevel(min(level, logging.INFO))  # a compilation is told of there
-    try:
-        yield
-    finally:
-        _log.setLevel(level)
+    begin_s = time.monotonic()
+    yield
     spent_s = time.monotonic() - begin_s
     if spent_s > _LONG_S or console.verbosity():
         console.note(f"warming up {what} before the first frame: {spent_s:.2f} s")
