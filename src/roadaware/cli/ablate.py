@@ -88,14 +88,10 @@ def ablate(
     variants, places = variants_of(rows)
     order = ordered(dataset, reader, split, semantics, detections)
     judged = _truth(order, truth)
+    cores = processes or len(os.sched_getaffinity(0))
+    grid_order = GridOrder(order, variants)
     with console.progress("proposing") as shown:
-        found = run_grid(
-            GridOrder(order, variants),
-            out,
-            processes=processes or len(os.sched_getaffinity(0)),
-            progress=shown,
-            overwrite=overwrite,
-        )
+        found = run_grid(grid_order, out, processes=cores, progress=shown, overwrite=overwrite)
     scores = _scores(found, judged, draws, seed)
     table = knob_table(rows, places, found, scores)
     data = _data(table, found, judged, left_out, {"draws": draws, "seed": seed})
