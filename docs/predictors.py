@@ -1,8 +1,9 @@
 """Write the results of `roadaware train` into docs/predictors.md: `python docs/predictors.py [RUNS ...]`.
 
-Each of RUNS is a folder with the results.parquet of several recipes. What is kept of all of them is
-docs/predictors.csv, with the differences of our own network to each other model in docs/predictors_pairs.csv;
-the page is made from these files: without RUNS, as they stand.
+Each of RUNS is a folder with the results.parquet of several recipes; where a recipe has changed between
+them, the last counts. What is kept of all of them is docs/predictors.csv, with the differences of our own
+network to each other model in docs/predictors_pairs.csv; the page is made from these files: without RUNS,
+as they stand.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ def kept(runs: list[Path]) -> pl.DataFrame:
         ends = [name for name in wide.columns if name.startswith(("low_", "high_"))]
         alone = pl.col("run") != "mean"
         parts.append(wide.with_columns(pl.when(alone).then(None).otherwise(pl.col(ends)).name.keep()))
-    key = ["task", "config", "recipe", "digest", "run"]
-    joined = pl.concat(parts, how="diagonal_relaxed").unique(key, keep="last")
+    key, same = ["task", "config", "recipe", "digest", "run"], ["task", "config", "recipe", "inputs", "run"]
+    joined = pl.concat(parts, how="diagonal_relaxed").unique(same, keep="last", maintain_order=True)
     if KEPT.exists():  # a model that was fitted before does not tell what it took
         before = pl.read_csv(KEPT).select(*key, pl.col("cpu_s").alias("before_s"))
         joined = joined.join(before, on=key, how="left").with_columns(pl.coalesce("cpu_s", "before_s"))
