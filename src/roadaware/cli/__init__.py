@@ -1,4 +1,4 @@
-"""The command line: one thin file per verb, and `main`, which turns outcomes and errors into exit codes."""
+"""The command line: verbs, what they share, and `main`, which turns outcomes and errors into exit codes."""
 
 from __future__ import annotations
 

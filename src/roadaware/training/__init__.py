@@ -1,1 +1,1 @@
-"""One loop for every task that trains: data, recipes, checkpoints and resume, on Lightning."""
+"""Recipes, data and two loops that train: detectors on Lightning's Fabric, and predictors of pedestrians."""
