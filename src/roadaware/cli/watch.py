@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -103,16 +103,21 @@ def watch(
     _check(iou, threads, name)
     files = list(weights) or [installed_weights()]
     clock = SystemClock()
-    with closing(open_source(source, fps, clock=clock)) as opened:
+    with ExitStack() as held:
+        opened = held.enter_context(closing(open_source(source, fps, clock=clock)))
         detector = detector_of(files, device, precision)
         if threads:
             _use_threads(threads)
         config = replace(config, linker=linker_of(files, iou), fps=fps)
         annotator = annotator_of(crossing, detector, clock)
-        paced: Source = Realtime(opened, clock) if realtime and not opened.live else opened
         folder = out or Path("runs") / f"watch-{_stem(opened)}"
         _made_apart(folder, opened, overwrite=overwrite)
         _warm_up(detector, config.linker_at(opened.fps))
+        if opened.live:
+            # A camera that nobody read meanwhile has stale pictures, or has hung up.
+            opened.close()
+            opened = held.enter_context(closing(open_source(source, fps, clock=clock)))
+        paced: Source = Realtime(opened, clock) if realtime and not opened.live else opened
         draw = None if no_video else drawing_of(detector)
         found = watched(paced, detector, config, folder, clock, draw, name, annotator)
     return Outcome(_text(found, folder), {"folder": str(folder), **found})

@@ -31,11 +31,12 @@ def warm_up_linker(config: LinkerConfig, kinds: Layout) -> None:
 
 
 def warm_up_detector(detector: Detector) -> None:
-    """Show a detector a black picture.
+    """Show a detector a black picture, and have it answer even if it would wait for more.
 
     Args:
         detector: is reset before and after.
     """
     detector.reset()
     detector.step(np.zeros(_PICTURE_PX, np.uint8))
+    detector.finish()
     detector.reset()

@@ -32,7 +32,7 @@ def rows(path: Path, *, header: bool) -> Iterator[tuple[int, list[str]]]:
     """
     if path.suffix.lower() == ".parquet":
         return _of_table(path, header=header)
-    if path.is_file() and _begins(path) == _PARQUET:
+    if _begins(path) == _PARQUET:
         raise InputError("this is a Parquet table", where=str(path), hint="Let its name end in .parquet.")
     return csvfiles.rows(path)
 
@@ -40,6 +40,8 @@ def rows(path: Path, *, header: bool) -> Iterator[tuple[int, list[str]]]:
 def _begins(path: Path) -> bytes:
     """The first bytes of a file; none of what cannot be opened, which its reader tells."""
     try:
+        if not path.is_file():
+            return b""
         with path.open("rb") as held:
             return held.read(len(_PARQUET))
     except OSError:

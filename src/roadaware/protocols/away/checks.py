@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from roadaware.errors import UsageError
@@ -36,7 +37,8 @@ def check(study: AwayStudy) -> None:
     Raises:
         UsageError: at the first thing that is wrong; it says what would have to be said instead.
     """
-    for why in (*_models(study), *_names(study), *_onward(study), *_doubted(study)):
+    # One after another: later checks rely on what the earlier ones have seen to.
+    for why in chain.from_iterable(each(study) for each in (_models, _names, _onward, _doubted)):
         raise UsageError(f"the study cannot be run: {why}")
 
 

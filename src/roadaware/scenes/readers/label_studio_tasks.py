@@ -277,7 +277,7 @@ def _said(result: Mapping[str, Any], found: Annotation, reading: Reading) -> Non
     elif (lacking := lacking_of(result)) is not None:
         reading.refuse(lacking[0], f"region {quoted(name)}", lacking[1])
         found.refused.append(name)
-    elif name in found.refused:
+    elif name is not None and name in found.refused:
         pass  # It is said of something that was refused, and not of the whole task.
     elif kind == "textarea":
         found.texts += [(name or "", text) for text in _texts(result)]

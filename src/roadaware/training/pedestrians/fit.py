@@ -242,7 +242,12 @@ class Fitter:
         return found, {} if future is None or not said else worth_ahead(said, future)
 
     def _refuse_far_off(self, epoch: int) -> None:
-        """End a fit whose labels cost far more than guessing does, all labels being as likely."""
+        """End a fit whose labels cost far more than guessing does, all labels being as likely.
+
+        The first epoch is let pass: it counts the steps from random weights, on colours up to 255, too.
+        """
+        if epoch == 1:
+            return
         told = self._at.label_losses
         guess = label_loss(torch.zeros_like(self.wanted), self.wanted, self.weight, self.recipe.loss)
         mean, guessing = float(np.mean(told)) if told else 0.0, float(guess.mean())
