@@ -116,10 +116,13 @@ def _keep_test(each: Ran) -> None:
 
 
 def _write(folder: Path, rows: pl.DataFrame, data: dict[str, Any]) -> None:
+    import polars as pl
+
+    from roadaware.scenes.csv_text import csv_text
     from roadaware.scenes.disk import atomic_write
 
     output.write_text(folder / "results.json", output.json_text(data))
-    output.write_text(folder / "results.csv", rows.write_csv(float_precision=6))
+    output.write_text(folder / "results.csv", csv_text(rows.with_columns(pl.selectors.float().round(6))))
     atomic_write(folder / "results.parquet", runs.parquet(rows))
 
 

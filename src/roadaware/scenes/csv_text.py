@@ -1,4 +1,4 @@
-"""Tables as csv that people open: no text in them is taken for a formula, and numbers stay exact."""
+"""Tables as csv that people open: no text in them can call a function, and numbers stay exact."""
 
 from __future__ import annotations
 

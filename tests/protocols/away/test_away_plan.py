@@ -96,6 +96,7 @@ def test_a_domain_that_is_missing_takes_its_cells_along_and_no_others():
         ({"models": ("steady", "constant-velocity")}, "constant-velocity tells where somebody will be"),
         ({"fields": {"stedy": {}}}, "stedy is none of them"),
         ({"fields": {"steady": 3}}, "such as fields="),
+        ({"fields": {"steady": 3}, "doubted": ("steady",)}, "such as fields="),
         ({"pretrained": ("steady",)}, "pretrained without pretraining .* --pretraining"),
         ({"pretraining": ("crossing@1>jaad-all",)}, "pretraining without pretrained .* --pretrained"),
         ({"doubted_on": ("jaad-all",)}, "doubted_on without doubted .* --doubted"),

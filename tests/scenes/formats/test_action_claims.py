@@ -166,6 +166,8 @@ def test_case_67_names_that_are_formulas_are_written_as_text(tmp_path: Path) -> 
     write_action_claims(found, scenes(), tmp_path / "out.csv")
     firsts = [line[:12] for line in (tmp_path / "out.csv").read_text().splitlines()]
     assert [first[:6] for first in firsts] == ["-b,090", "\"'=HYP", "'-2+3,"]
+    again = claims(tmp_path, "a,902,0,0,1,1,1,0.5", "'=x,902,0,0,1,1,1,0.5")
+    assert again.boxes["video"].to_list() == ["a", "=x"]
 
 
 def test_claims_without_scores_are_not_written(tmp_path: Path) -> None:

@@ -346,3 +346,21 @@ def test_damaged_notes_of_pictures_only_cost_another_reading(tmp_path: Path) -> 
     for damage in (b"", b"[1]", b"[" * 100_000, b"{}", b'{"a": 1}'):
         notes.write_bytes(damage)
         assert read("kitti", root) == first
+
+
+def test_a_picture_that_changes_while_the_set_is_read_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = maker("kitti").make(tmp_path / "set")
+    picture = root / PICTURED["kitti"]
+    picture.write_bytes(png(40, 30))
+    plain = Scenes.__post_init__
+
+    def changed(scenes: Scenes) -> None:
+        picture.write_bytes(png(50, 30))
+        plain(scenes)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Scenes, "__post_init__", changed)
+        assert 40 in read("kitti", root).videos["width_px"].to_list()
+    assert 50 in read("kitti", root).videos["width_px"].to_list()

@@ -293,6 +293,18 @@ def test_spans_in_seconds_need_a_rate(tmp_path: Path, task: Content) -> None:
     assert "'fps'" in refused.rejected["reason"][0]
 
 
+def test_what_is_said_of_a_whole_task_stays_beside_a_result_that_is_refused(
+    tmp_path: Path, task: Content
+) -> None:
+    for each in result(task):
+        if each["type"] == "choices":
+            each.pop("id", None)
+    result(task).insert(0, 5)
+    scenes = read_tasks(tmp_path, task)
+    assert "should be an object" in scenes.rejected["reason"][0]
+    assert scenes.videos["choices"].to_list() == [["event=flood"]]
+
+
 def test_results_of_other_types_are_counted(tmp_path: Path, task: Content) -> None:
     result(task).append({"id": "p", "type": "polygonlabels", "value": {"points": [], "polygonlabels": ["x"]}})
     result(task).append(

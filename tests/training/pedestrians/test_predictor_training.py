@@ -208,7 +208,7 @@ def test_a_loss_far_above_that_of_guessing_ends_a_fit_with_both_numbers(folds):
     )
     given = {split: fold_of_boxes(fold) for split, fold in folds.items()}
     with pytest.raises(
-        DivergedFitError, match=r"loss of seed 0 is \S+ in epoch 1, and guessing costs 0\.693"
+        DivergedFitError, match=r"loss of seed 0 is \S+ in epoch 2, and guessing costs 0\.693"
     ):
         fitted(given, recipe)
     with pytest.raises(DivergedFitError, match=r"guessing costs 0\.693.*lower schedule\.lr"):

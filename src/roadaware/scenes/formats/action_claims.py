@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from roadaware.errors import InputError
-from roadaware.scenes.csv_text import csv_text
+from roadaware.scenes.csv_text import csv_text, from_sheets
 from roadaware.scenes.disk import atomic_write
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.readers.ava_labels import LabelMap
@@ -55,7 +55,7 @@ def read_action_claims(path: Path, scenes: Scenes) -> Predictions:
     if is_blank(data):
         findings.warn(NOTHING_CLAIMED, path.name)
         return _claimed(_nothing(), scenes, findings)
-    rows = read_rows(data, path.name, where, findings)
+    rows = read_rows(data, path.name, where, findings).with_columns(from_sheets(pl.col("video")))
     rows = _scored(rows, path.name, where, findings)
     rows = _with_frames(rows, scenes, path.name, findings)
     if rows.is_empty():

@@ -120,7 +120,12 @@ def _same(scenes: Scenes, pictures: Glimpsed, entry: Entry) -> bool:
     """Whether the files hold what they held: annotations to the byte, of pictures what was taken of them."""
     if scenes.meta.source_digest != entry.source.contents(entry.inputs):
         return False
-    return all(glimpse(entry.source, name) == told for name, told in pictures.items())
+    return _as_seen(entry.source, pictures)
+
+
+def _as_seen(source: Source, pictures: Glimpsed) -> bool:
+    """Whether the first bytes of pictures tell what they told."""
+    return all(glimpse(source, name) == told for name, told in pictures.items())
 
 
 def _pictures(folder: Path) -> Glimpsed:
@@ -133,19 +138,22 @@ def _pictures(folder: Path) -> Glimpsed:
 
 def _keep(folder: Path, entry: Entry, scenes: Scenes) -> None:
     """Write the entry and remove those of earlier states; failing to is a warning."""
+    pictures = entry.source.glimpsed
+    state = entry.state(pictures)
+    if not _as_seen(entry.source, pictures):
+        return  # One was changed after it was looked at: the state is not that of what was read.
     try:
         for old in [path for path in folder.iterdir() if path.name != "lock"]:
             if old.is_dir() and not old.is_symlink():
                 shutil.rmtree(old, ignore_errors=True)
             else:
                 old.unlink()
-        pictures = entry.source.glimpsed
         if pictures:
             atomic_write(folder / _PICTURES, json.dumps(pictures).encode())
-        save(scenes, folder / entry.state(pictures), overwrite=True)
+        save(scenes, folder / state, overwrite=True)
     except (RoadawareError, OSError) as error:
         _warn(folder, error)
-        shutil.rmtree(folder / entry.state(entry.source.glimpsed), ignore_errors=True)
+        shutil.rmtree(folder / state, ignore_errors=True)
 
 
 @contextmanager
