@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -96,7 +96,6 @@ def watch(
         roadaware watch rtsp://camera/1 --budget-ms 200 --seconds 600 --no-video --out runs/camera
     """
     from roadaware.online.clock import SystemClock
-    from roadaware.online.realtime import Realtime
     from roadaware.online.sources import open_source
 
     config = _config(budget_ms, seconds, threshold, label_threshold, rescale=rescale)
@@ -113,14 +112,25 @@ def watch(
         folder = out or Path("runs") / f"watch-{_stem(opened)}"
         _made_apart(folder, opened, overwrite=overwrite)
         _warm_up(detector, config.linker_at(opened.fps))
-        if opened.live:
-            # A camera that nobody read meanwhile has stale pictures, or has hung up.
-            opened.close()
-            opened = held.enter_context(closing(open_source(source, fps, clock=clock)))
-        paced: Source = Realtime(opened, clock) if realtime and not opened.live else opened
+        paced = _paced(opened, held, lambda: open_source(source, fps, clock=clock), clock, realtime=realtime)
         draw = None if no_video else drawing_of(detector)
         found = watched(paced, detector, config, folder, clock, draw, name, annotator)
     return Outcome(_text(found, folder), {"folder": str(folder), **found})
+
+
+def _paced(
+    opened: Source, held: ExitStack, again: Callable[[], Source], clock: Clock, *, realtime: bool
+) -> Source:
+    """A film as it is or at its own pace; a camera opened anew.
+
+    What nobody read of it while everything warmed up is stale, or it has hung up.
+    """
+    from roadaware.online.realtime import Realtime
+
+    if not opened.live:
+        return Realtime(opened, clock) if realtime else opened
+    opened.close()
+    return held.enter_context(closing(again()))
 
 
 def _check(iou: float | None, threads: int, name: str | None) -> None:
