@@ -197,7 +197,7 @@ def test_paths_that_cannot_be_filled_in_and_pictures_that_are_none_are_refused(t
         with pytest.raises(UsageError, match="in braces stand video, number or frame"):
             films_of(made_scenes(), tmp_path, pattern)
     (tmp_path / "1.png").write_bytes(b"no picture")
-    with pytest.raises(InputError, match=r"the first: .*1\.png.* cannot be read"):
+    with pytest.raises(InputError, match=r"the first: .*1\.png.* no whole PNG"):
         films_of(made_scenes(), tmp_path, "{number}.png")
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _BLOCK_S = 2.0
 _STILL_S = 10.0
-_FPS = 25.0
+_FPS, _LEAST_FPS = 25.0, 0.1
 
 
 class Film:
@@ -35,7 +35,7 @@ class Film:
     def __init__(
         self, path: Path, fps: float | None, sound: Path | None = None, start_s: float = 0.0
     ) -> None:
-        self.path, self._fps = path, min(fps or _FPS, 120.0)
+        self.path, self._fps = path, min(max(fps or _FPS, _LEAST_FPS), 120.0)
         self._sound, self._start_s = sound, start_s
         self._rate = _rate_of(sound)
         self._writer: VideoWriter | None = None

@@ -15,6 +15,7 @@ OUTCOMES = MappingProxyType(
         "lost": "frames that never arrived",
         "gap": "times the next frame lay further away than a path may miss: all tubes ended there",
         "undecodable": "frames that could not be decoded",
+        "orientation": "pictures whose EXIF or XMP does not say which way up they are; taken as they lie",
         "doubtful": "frames decoded from damaged data, or after it up to the next key frame",
         "late": "frames left out because they came out of order",
         "duplicate": "frames left out because they had the time of the one before",

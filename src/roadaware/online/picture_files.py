@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
-
-import numpy as np
 
 from roadaware.errors import InputError
 from roadaware.online.clock import Clock
-from roadaware.online.frames import Picture, SourceFrame
+from roadaware.online.frames import SourceFrame
 from roadaware.online.outcomes import Ending, Outcomes
-from roadaware.scenes.media import MAX_PIXELS
-from roadaware.scenes.readers.source import shown
+from roadaware.scenes.decoders import PICTURES
+from roadaware.scenes.readers.source import shown, unreadable
+from roadaware.scenes.still_files import read_upright
 
 USUAL_FPS = 12.0
 """Pictures per second where nobody says: as many as ROAD has."""
@@ -29,23 +29,23 @@ def picture_paths(name: str) -> list[Path]:
     Raises:
         InputError: if there are none.
     """
-    folder = Path(name)
-    if folder.is_dir():
-        found = [path for path in folder.iterdir() if path.suffix.lower() in _ENDINGS]
-    else:
-        found = [path for path in _globbed(folder) if path.suffix.lower() in _ENDINGS]
-    found = [path for path in found if path.is_file()]
+    try:
+        found = [path for path in _named(Path(name)) if path.suffix.lower() in _ENDINGS]
+    except (OSError, ValueError, NotImplementedError) as error:
+        raise unreadable(error, shown(name)) from error
     if not found:
         hint = f"pictures end in {', '.join(sorted(_ENDINGS))}; for a video name its file"
         raise InputError("expected pictures, found none", where=shown(name), hint=hint)
     return sorted(found, key=lambda path: natural(path.name))
 
 
-def _globbed(pattern: Path) -> list[Path]:
-    """What a glob finds, from its first part with a mark on."""
+def _named(pattern: Path) -> Iterator[Path]:
+    """What lies in a folder, or what a glob finds from its first part with a mark on."""
+    if pattern.is_dir():
+        return pattern.iterdir()
     parts = pattern.parts
     plain = next((n for n, part in enumerate(parts) if any(mark in part for mark in "*?[")), len(parts) - 1)
-    return list(Path(*parts[:plain]).glob(str(Path(*parts[plain:]))))
+    return Path(*parts[:plain]).glob(str(Path(*parts[plain:])))
 
 
 def natural(name: str) -> list[tuple[int, int | str]]:
@@ -86,12 +86,16 @@ class PictureFiles:
         """The next frame; None if none is left."""
         while self._at < len(self._paths):
             number, self._at = self._at, self._at + 1
-            picture = _read(self._paths[number])
-            if picture is not None:
-                self._taken += 1
-                return SourceFrame(number, number / self.fps, picture, self._clock.now_s())
-            said = f"{shown(str(self._paths[number]))} is no picture that can be read"
-            self.outcomes.tell("undecodable", 1, said)
+            path = self._paths[number]
+            try:
+                picture, oriented = read_upright(path, PICTURES)
+            except InputError as error:
+                self.outcomes.tell("undecodable", 1, f"left out: {str(error).splitlines()[0]}")
+                continue
+            if not oriented:
+                self.outcomes.count("orientation")
+            self._taken += 1
+            return SourceFrame(number, number / self.fps, picture, self._clock.now_s())
         if self._ending is None:
             said = f"none of {len(self._paths):,} pictures could be read"
             self._ending = Ending("end") if self._taken else Ending("empty", said)
@@ -104,16 +108,3 @@ class PictureFiles:
 
     def close(self) -> None:
         """Nothing is held."""
-
-
-def _read(path: Path) -> Picture | None:
-    """(H, W, 3) of a picture file, upright; None if it is none or too large."""
-    from PIL import Image, ImageOps
-
-    try:
-        with Image.open(path) as image:
-            if image.width * image.height > MAX_PIXELS:
-                return None
-            return np.array(ImageOps.exif_transpose(image).convert("RGB"))
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
-        return None

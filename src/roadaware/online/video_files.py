@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from roadaware.errors import InputError
 from roadaware.online.clock import Clock
 from roadaware.online.frames import Picture, SourceFrame
 from roadaware.online.outcomes import Ending, Outcomes
 from roadaware.online.timeline import Thinning
-from roadaware.scenes.containers import BROKEN, CUT, CutOffError, EmptyMediaError, MediaError, NoVideoError
-from roadaware.scenes.media import MAX_PIXELS
-from roadaware.scenes.readers.source import shown, unreadable
+from roadaware.scenes.containers import (
+    CUT,
+    EmptyMediaError,
+    MediaError,
+    Times,
+    frame_times,
+    opened,
+    seconds_per_tick,
+    video_stream,
+)
+from roadaware.scenes.decoders import BROKEN, MAX_PIXELS, WATCHED_FILMS, reason
+from roadaware.scenes.readers.source import shown
 
-# Only what holds its pictures itself: a playlist would name other files, or other machines.
-_SAFE = {
-    "protocol_whitelist": "file",
-    "format_whitelist": "mov,matroska,webm,gif,avi,mpegts,mpeg,ogg,flv,asf",
-}
-_KINDS = "mp4, mov, mkv, webm, avi, ts, mpg, ogv, flv, wmv and gif are read"
 _LIE = 0.1
 
 
@@ -39,6 +39,7 @@ class VideoFile:
     Raises:
         EmptyMediaError: if it holds no frame.
         CutOffError: if it is so damaged that it cannot be opened.
+        CodecError: if its codec is not known.
         MediaError: if it is no video, or its pictures are too large.
         InputError: if it cannot be read.
     """
@@ -51,7 +52,7 @@ class VideoFile:
         self._where, self._clock, self._thinning = shown(str(path)), clock, Thinning(fps)
         self._times, self._broken = _index(path, self._where)
         self._file, self._stream = _opened(path, self._where)
-        self._scale = float(self._stream.time_base)
+        self._scale = seconds_per_tick(self._stream, self._where)
         self.n_frames, self.start_s = len(self._times), float(self._times[0]) * self._scale
         self.fps = self._rate()
         self._promised = int(self._stream.frames or 0)
@@ -64,9 +65,13 @@ class VideoFile:
         """The next frame; None if none is left."""
         for number, picture in self._frames:
             t_s = float(self._times[number] - self._times[0]) * self._scale
-            if self._thinning.takes(t_s):
+            if not self._thinning.takes(t_s):
+                self.outcomes.count("thinned")
+                continue
+            try:
                 return SourceFrame(number, t_s, picture(), self._clock.now_s())
-            self.outcomes.count("thinned")
+            except MediaError:
+                self._taken -= 1  # `_ended` tells how many are missing
         if self._ending is None:
             self._ending = self._ended()
         return None
@@ -84,8 +89,10 @@ class VideoFile:
         """Frames per second as their times show; tells where the file states another."""
         if len(self._times) < 2:
             return None
-        steps = np.diff(self._times)
+        steps = np.diff(self._times.astype(np.float64))
         usual, mean = float(np.median(steps)), float(np.mean(steps))
+        if not min(usual, mean) > 0:  # times so large that they do not differ as numbers of the machine
+            return None
         # Times in coarse ticks step unevenly, and their mean is right; a gap spoils the mean.
         shows = 1 / ((mean if abs(mean - usual) < _LIE * usual else usual) * self._scale)
         states = float(self._stream.average_rate or 0)
@@ -130,7 +137,7 @@ class VideoFile:
             except StopIteration:
                 return
             except BROKEN as error:
-                self._broken = self._broken or str(error)
+                self._broken = self._broken or reason(error)
                 return
             yield packet
 
@@ -180,60 +187,34 @@ def upright(frame: Any) -> Picture:
     """(H, W, 3) uint8 of a decoded frame, turned as its display wants it.
 
     Raises:
-        MediaError: if it is too large.
+        MediaError: if it is too large, or in no form that pictures can be made of.
     """
     if frame.width * frame.height > MAX_PIXELS:
         raise MediaError(f"a picture of {frame.width}x{frame.height}; up to {MAX_PIXELS} pixels are read")
-    picture: Picture = frame.to_ndarray(format="rgb24")
-    turns = round(getattr(frame, "rotation", 0) / 90) % 4
+    try:
+        picture: Picture = frame.to_ndarray(format="rgb24")
+        turns = round(getattr(frame, "rotation", 0) / 90) % 4
+    except BROKEN as error:
+        raise MediaError(f"no picture can be made of a frame: {reason(error)}") from error
     return np.ascontiguousarray(np.rot90(picture, turns)) if turns else picture
 
 
 def _opened(path: Path, where: str) -> tuple[Any, Any]:
     """The container and its video stream."""
-    import av
-
+    file = opened(path, WATCHED_FILMS)
     try:
-        if not path.is_file():
-            path.stat()
-            raise InputError("expected a file, found a pipe or device", where=where)
-        if not path.stat().st_size:
-            raise EmptyMediaError("the file is empty", where=where, hint=CUT)
-    except (OSError, ValueError) as error:
-        raise unreadable(error, where) from error
-    try:
-        file = av.open(f"file:{path}", options=_SAFE, metadata_errors="replace")
-    except BROKEN as error:
-        said = f"not a video that can be opened ({shown(str(error))}); {_KINDS}"
-        raise CutOffError(said, where=where, hint=CUT) from error
-    with suppress(IndexError):
-        stream = file.streams.video[0]
-        stream.thread_type = "NONE"
-        if 0 < int(stream.width or 0) * int(stream.height or 0) <= MAX_PIXELS:
-            return file, stream
-        size = f"{stream.width}x{stream.height}"
+        return file, video_stream(file, where)
+    except BaseException:
         file.close()
-        raise MediaError(f"pictures of {size}; up to {MAX_PIXELS} pixels are read", where=where)
-    file.close()
-    raise NoVideoError("expected a video stream, found none", where=where)
+        raise
 
 
-def _index(path: Path, where: str) -> tuple[npt.NDArray[np.int64], str]:
+def _index(path: Path, where: str) -> tuple[Times, str]:
     """Times of all frames, from the packets alone, and what broke the file before its end, if anything."""
     file, stream = _opened(path, where)
-    times: list[int] = []
-    broken = ""
     with file:
-        try:
-            # `extend` keeps what it was given until the file breaks.
-            times.extend(
-                packet.pts
-                for packet in file.demux(stream)
-                if packet.size and packet.pts is not None and not packet.is_discard
-            )
-        except BROKEN as error:
-            broken = str(error)
-    if not times:
+        times, count, broken = frame_times(file, stream, where)
+    if not count:
         hint = CUT if broken else None
         raise EmptyMediaError("the video stream has no frame", where=where, hint=hint)
-    return np.unique(np.array(times, dtype=np.int64)), broken
+    return times, broken

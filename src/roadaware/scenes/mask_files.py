@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import struct
 import zipfile
 import zlib
@@ -14,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.errors import InputError, UsageError
+from roadaware.scenes.decoders import open_picture
 from roadaware.scenes.readers.archive import ZIP_ERRORS
 from roadaware.scenes.readers.source import shown, unreadable
 from roadaware.scenes.unfinished import Growing, Unfinished
@@ -220,19 +220,14 @@ def mask_of(data: bytes, where: str) -> Mask:
     Raises:
         InputError: if it is damaged, too large, or has colours.
     """
-    from PIL import Image, UnidentifiedImageError
-
     try:
-        with Image.open(io.BytesIO(data), formats=["PNG"]) as picture:
+        with open_picture(data, ["PNG"]) as (picture, _):
             if picture.mode not in _MODES.values():
-                raise InputError(f"expected a grey PNG of 8 or 16 bits, found {picture.mode}", where=where)
+                raise InputError(f"expected a grey PNG of 8 or 16 bits, found {picture.mode}")
             if picture.width * picture.height > MAX_PIXELS:
-                message = f"{picture.width}x{picture.height}; up to {MAX_PIXELS} pixels are read"
-                raise InputError(message, where=where)
+                raise InputError(f"{picture.width}x{picture.height}; up to {MAX_PIXELS} pixels are read")
             found = np.array(picture)
-    except (*_ERRORS, Image.DecompressionBombError, Warning) as error:
-        # Of what is no picture at all, Pillow names its own buffer and no reason.
-        told = "it is none at all" if isinstance(error, UnidentifiedImageError) else shown(str(error))
-        message = f"no whole PNG: {told or type(error).__name__}"
+    except InputError as error:
+        message = f"no whole PNG of a mask: {error.message}"
         raise InputError(message, where=where, hint="write or copy the file again") from error
     return found.astype(np.uint16 if found.dtype.itemsize > 1 else np.uint8)

@@ -13,26 +13,27 @@ import numpy.typing as npt
 
 from roadaware.errors import UsageError
 from roadaware.scenes.containers import (
-    BROKEN,
     CUT,
     CutOffError,
     EmptyMediaError,
     MediaError,
-    NoSoundError,
-    NoVideoError,
-    OnlySoundError,
+    Times,
+    frame_times,
     opened,
+    seconds_per_tick,
+    sound_stream,
+    video_stream,
 )
+from roadaware.scenes.decoders import BROKEN, new_film, reason
 from roadaware.scenes.readers.source import shown
 from roadaware.scenes.sinks import Sink
 from roadaware.scenes.unfinished import Growing, Unfinished
 
 Picture = npt.NDArray[np.uint8]
 Sound = npt.NDArray[np.float32]
-MAX_PIXELS = 1 << 26
-"""The largest picture that is decoded."""
 _CODEC = {"preset": "veryfast", "crf": "18"}
 _BT601 = 6
+_MOST_RATE = 768_000
 _AHEAD = 8
 """Up to how many frames are decoded and passed over instead of going by a key frame."""
 
@@ -57,20 +58,18 @@ class VideoWriter(Growing):
     def __init__(
         self, path: Path, width_px: int, height_px: int, fps: float, *, sound_rate: int | None = None
     ) -> None:
-        import av
-
         if width_px % 2 or height_px % 2 or min(width_px, height_px) < 2:
             raise UsageError(f"videos have even sizes of at least 2, not {width_px}x{height_px}")
-        if not 0 < fps <= 1000 or (sound_rate is not None and not 8000 <= sound_rate <= 96000):
+        if not 0.001 <= fps <= 1000 or (sound_rate is not None and not 8000 <= sound_rate <= 96000):
             raise UsageError(
-                f"{fps!r} frames and {sound_rate!r} samples a second: give up to 1000, 8000 to 96000"
+                f"{fps!r} frames and {sound_rate!r} samples a second: give 0.001 to 1000, 8000 to 96000"
             )
         self.size, self.n_frames, self.n_samples = (int(height_px), int(width_px)), 0, 0
         self._tick, self._rate = 1 / Fraction(fps).limit_denominator(1001), sound_rate or 0
         self._target = Unfinished(path)
         self._sink = Sink(self._target.file)
         try:
-            self._file: Any = av.open(self._sink, "w", format="mp4")
+            self._file: Any = new_film(self._sink)
             self._video = self._video_stream()
             self._sound: Any = None
             if sound_rate is not None:
@@ -185,6 +184,7 @@ class VideoReader:
         EmptyMediaError: if it holds nothing.
         CutOffError: if it is damaged.
         NoVideoError: if it has no video stream (`OnlySoundError` if it has sound).
+        CodecError: if its codec is not known.
         MediaError: if it is no video, or its pictures are too large.
         InputError: if it cannot be read.
     """
@@ -193,18 +193,9 @@ class VideoReader:
         self.path, self.where = Path(path), shown(str(path))
         self._file = opened(self.path)
         try:
-            if not self._file.streams.video:
-                kind, what = (
-                    (OnlySoundError, "sound only") if self._file.streams.audio else (NoVideoError, "none")
-                )
-                raise kind(f"expected a video stream, found {what}", where=self.where)
-            self._stream = self._file.streams.video[0]
-            self._stream.thread_type = "NONE"
-            self.width_px, self.height_px = int(self._stream.width or 0), int(self._stream.height or 0)
-            if not 0 < self.width_px * self.height_px <= MAX_PIXELS:
-                message = f"pictures of {self.width_px}x{self.height_px}; up to {MAX_PIXELS} pixels are read"
-                raise MediaError(message, where=self.where)
-            self._times, self._scale = self._index(), float(self._stream.time_base)
+            self._stream = video_stream(self._file, self.where)
+            self.width_px, self.height_px = int(self._stream.width), int(self._stream.height)
+            self._times, self._scale = self._index(), seconds_per_tick(self._stream, self.where)
         except BaseException:
             self._file.close()
             raise
@@ -294,23 +285,18 @@ class VideoReader:
             raise UsageError(f"{self.where} has frames 0 to {len(self) - 1}, not {number}")
         return number
 
-    def _index(self) -> npt.NDArray[np.int64]:
+    def _index(self) -> Times:
         """Times of all frames, from the packets alone."""
-        try:
-            times = [
-                packet.pts
-                for packet in self._file.demux(self._stream)
-                if packet.size and packet.pts is not None and not packet.is_discard
-            ]
-        except BROKEN as error:
-            raise CutOffError(f"broken: {shown(str(error))}", where=self.where, hint=CUT) from error
+        times, count, broken = frame_times(self._file, self._stream, self.where)
+        if broken:
+            raise CutOffError(f"broken: {broken}", where=self.where, hint=CUT)
         promised = int(self._stream.frames or 0)
-        if len(times) < promised:
-            message = f"{len(times)} frames of {promised} are there"
+        if count < promised:
+            message = f"{count} frames of {promised} are there"
             raise CutOffError(message, where=self.where, hint=CUT)
-        if not times:
+        if not count:
             raise EmptyMediaError("the video stream has no frame", where=self.where)
-        return np.unique(np.array(times, dtype=np.int64))
+        return times
 
 
 def read_sound(path: Path, start_s: float, end_s: float) -> tuple[Sound, int]:
@@ -326,6 +312,7 @@ def read_sound(path: Path, start_s: float, end_s: float) -> tuple[Sound, int]:
     Raises:
         UsageError: if the times are not in order.
         NoSoundError: if the file has no sound track.
+        CodecError: if its codec is not known.
         MediaError: if the file is empty, damaged, or no video or sound.
         InputError: if it cannot be read.
     """
@@ -333,15 +320,15 @@ def read_sound(path: Path, start_s: float, end_s: float) -> tuple[Sound, int]:
         raise UsageError(f"expected 0 <= start_s < end_s, not {start_s!r} and {end_s!r}")
     where = shown(str(path))
     with opened(Path(path)) as file:
-        if not file.streams.audio:
-            raise NoSoundError("expected a sound track, found none", where=where)
-        stream = file.streams.audio[0]
-        rate = int(stream.rate)
+        stream = sound_stream(file, where)
+        rate = int(stream.rate or 0)
+        if not 0 < rate <= _MOST_RATE:
+            raise MediaError(f"{rate} samples of sound a second; up to {_MOST_RATE} are read", where=where)
         first, end = round(start_s * rate), round(end_s * rate)
         try:
             pieces = list(_pieces(file, stream, first, end))
         except BROKEN as error:
-            raise CutOffError(f"sound: {shown(str(error))}", where=where, hint=CUT) from error
+            raise CutOffError(f"sound: {reason(error)}", where=where, hint=CUT) from error
     return np.concatenate([np.zeros((0, 2), dtype=np.float32), *pieces]), rate
 
 
@@ -354,11 +341,13 @@ def _pieces(file: Any, stream: Any, first: int, end: int) -> Iterator[Sound]:
     begin = max(0, first - 4 * 1024)
     file.seek(round(Fraction(begin, rate) / stream.time_base), stream=stream, backward=True)
     to_stereo = av.AudioResampler(format="fltp", layout="stereo", rate=rate)
+    left = end - first
     for coded in file.decode(stream):
         at = round(coded.pts * coded.time_base * rate) if coded.pts is not None else 0
         for plain in to_stereo.resample(coded):
             block = plain.to_ndarray().T
-            yield np.ascontiguousarray(block[max(0, first - at) : max(0, end - at)], dtype=np.float32)
-            at += len(block)
-        if at >= end:
+            piece = block[max(0, first - at) : max(0, end - at)][:left]
+            yield np.ascontiguousarray(piece, dtype=np.float32)
+            at, left = at + len(block), left - len(piece)
+        if at >= end or not left:
             return

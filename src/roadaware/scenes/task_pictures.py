@@ -15,7 +15,7 @@ import polars as pl
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.disk import atomic_write, disk_error
 from roadaware.scenes.media import VideoReader
-from roadaware.scenes.readers.source import confine, leads_out, read_file, shown
+from roadaware.scenes.readers.source import confine, file_head, leads_out, read_file, shown
 from roadaware.scenes.sensors import video_path
 from roadaware.scenes.still_files import HEAD_BYTES, size_of
 from roadaware.scenes.tables import Scenes
@@ -164,8 +164,7 @@ def _size(path: Path) -> tuple[int, int]:
     Raises:
         InputError: if they do not tell.
     """
-    with path.open("rb") as file:
-        found = size_of(file.read(HEAD_BYTES))
+    found = size_of(file_head(path, HEAD_BYTES))
     if found is None:
         raise InputError("no PNG or JPEG whose size is known", where=shown(str(path)))
     return found

@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.media import VideoReader
-from roadaware.scenes.readers.source import confine, leads_out, shown
+from roadaware.scenes.readers.source import confine, file_head, leads_out, shown
 from roadaware.scenes.sensors import video_path
 from roadaware.scenes.still_files import HEAD_BYTES, read_still, size_of
 from roadaware.scenes.tables import Scenes
@@ -201,8 +201,7 @@ def _of_stills(scenes: Scenes, root: Path, video: str, place: int, paths: Mappin
     told = [scenes.videos[name][place] for name in _SIDES if name in scenes.videos.columns]
     width, height = (told[0], told[1]) if len(told) == 2 else (None, None)
     if width is None or height is None:
-        with Path(there).open("rb") as file:
-            width, height = size_of(file.read(HEAD_BYTES)) or (0, 0)
+        width, height = size_of(file_head(Path(there), HEAD_BYTES)) or (0, 0)
     return Film(video, "", len(found), int(height), int(width), tuple(found))
 
 
@@ -218,23 +217,8 @@ def _pictures(root: Path, pattern: str, video: str) -> Film:
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if film.picture(middle).is_file() else (low, middle)
-    height, width = _read_picture(first).shape[:2]
+    height, width = read_still(first).shape[:2]
     return Film(video, path, low + 1, height, width)
-
-
-def _read_picture(path: Path) -> Picture:
-    """(H, W, 3) of a picture file.
-
-    Raises:
-        InputError: if it cannot be read.
-    """
-    from PIL import Image
-
-    try:
-        with Image.open(path) as image:
-            return np.asarray(image.convert("RGB"))
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise InputError(f"cannot be read: {error}", where=str(path)) from error
 
 
 def resized(picture: Picture, size: tuple[int, int]) -> Picture:
@@ -313,7 +297,7 @@ class Footage:
             return self._reader(number).frame(frame)
         if film.stills and not film.stills[frame]:
             raise InputError(f"there is no picture of frame {frame}", where=shown(film.video))
-        found = _read_picture(film.picture(frame))
+        found = read_still(film.picture(frame))
         if found.shape[:2] != (film.height, film.width):
             message = (
                 f"expected {film.width}x{film.height} as in frame 0, found {found.shape[1]}x{found.shape[0]}"

@@ -230,11 +230,7 @@ class FolderSource(Source):
         return read_file(confine(self.path, name), self.where(name), self.most_bytes)
 
     def _head(self, name: str, count: int) -> bytes:
-        path = confine(self.path, name)
-        _require_regular(path.stat(), self.where(name))
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(handle, "rb", buffering=0) as stream:
-            return _drain(stream.read, count)
+        return file_head(confine(self.path, name), count, self.where(name))
 
 
 class FileSource(FolderSource):
@@ -282,6 +278,27 @@ def read_file(path: Path, where: str | None = None, most: int = MAX_FILE_BYTES) 
     return data
 
 
+def file_head(path: Path, count: int, where: str | None = None) -> bytes:
+    """The first bytes of a regular file; never waits on a pipe or device.
+
+    Args:
+        path: the file.
+        count: of bytes, fewer where the file is shorter.
+        where: names it in errors.
+
+    Raises:
+        InputError: if it is no regular file or cannot be read.
+    """
+    where = where or shown(str(path))
+    try:
+        _require_regular(path.stat(), where)
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb", buffering=0) as stream:
+            return _drain(stream.read, count)
+    except (OSError, ValueError) as error:
+        raise unreadable(error, where) from error
+
+
 def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
@@ -309,7 +326,7 @@ def too_large(size: int, most: int) -> str:
     return f"{size} bytes; files of at most {most} bytes are read"
 
 
-def unreadable(error: OSError | ValueError, where: str) -> InputError:
+def unreadable(error: OSError | ValueError | NotImplementedError, where: str) -> InputError:
     """The system's refusal in the words of this library."""
     number = error.errno if isinstance(error, OSError) else None
     messages = {

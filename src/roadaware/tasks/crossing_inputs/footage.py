@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy.typing as npt
 
 from roadaware.errors import InputError
+from roadaware.scenes.decoders import media_head
 from roadaware.scenes.mask_files import MaskReader, mask_of
 from roadaware.scenes.media import VideoReader
 from roadaware.scenes.readers.source import confine, read_file
@@ -161,6 +162,7 @@ def masks(scenes: Scenes, media: Media | None) -> Footage:
 
 def _digest(path: Path) -> bytes:
     found = hashlib.blake2b(digest_size=16)
+    media_head(path)  # refuses a pipe, which would never end, and a file of holes, which nearly so
     try:
         with path.open("rb") as file:
             while piece := file.read(_CHUNK):
