@@ -1,4 +1,4 @@
-"""Every way that the library reads films, sounds and pictures, with the laws that hold whatever is in them."""
+"""Every way that the library reads films, sounds and pictures, and the laws that hold for each."""
 
 from __future__ import annotations
 
