@@ -106,7 +106,9 @@ def stills() -> dict[str, bytes]:
         "TIFF lzw": (colours, {"compression": "tiff_lzw"}),
         "TIFF jpeg": (colours, {"compression": "jpeg"}),
     }
-    return {name: _saved(image, name.split()[0], **more) for name, (image, more) in made.items()}
+    found = {name: _saved(image, name.split()[0], **more) for name, (image, more) in made.items()}
+    turned = {f"{kind} exif": with_metadata(kind, exif(6), xmp(3)) for kind in ("JPEG", "PNG", "WEBP")}
+    return {**found, **turned}
 
 
 def _saved(image: Image.Image, form: str, **more: Any) -> bytes:

@@ -92,7 +92,7 @@ def test_pictures_of_sets_are_never_turned(tmp_path: Path) -> None:
         assert size_of(data) == (media_files.W, media_files.H)
 
 
-@pytest.mark.parametrize("kind", sorted(media_files.stills()))
+@pytest.mark.parametrize("kind", sorted(kind for kind in media_files.stills() if "exif" not in kind))
 def test_nothing_that_pixels_need_is_left_out(tmp_path: Path, kind: str) -> None:
     data = media_files.stills()[kind]
     with Image.open(io.BytesIO(data)) as image:

@@ -71,6 +71,22 @@ def test_copies_lie_beside_the_tasks(root, tmp_path):
     assert (tmp_path / "out" / "pictures/a/000000.png").read_bytes() == (root / "stills/a.png").read_bytes()
 
 
+def test_a_still_that_browsers_turn_is_refused_and_its_copy_is_not_turned(root, tmp_path):
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    for name in ("a.png", "b.jpg"):
+        with Image.open(root / "stills" / name) as image:
+            image.save(root / "stills" / name, exif=turned)
+    for place in (("a", 0), ("b", 0)):
+        with pytest.raises(InputError, match="its EXIF turns it"):
+            task_pictures(_scenes(), root, [place], tmp_path / "out")
+    found = task_pictures(_scenes(), root, [("a", 0), ("b", 0)], tmp_path / "out", copy=True)
+    for name, width, height in found.select("picture", "width_px", "height_px").rows():
+        with Image.open(tmp_path / "out" / name) as image:
+            assert image.size == (width, height)
+            assert image.getexif().get(0x0112, 1) == 1
+
+
 def test_what_cannot_be_served_or_is_not_what_the_table_says(root, tmp_path):
     with pytest.raises(UsageError, match="does not lie below"):
         task_pictures(_scenes(), root, [("a", 0)], tmp_path / "out", served=tmp_path / "elsewhere")

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.errors import InputError
-from roadaware.scenes.decoders import STILLS, open_picture
-from roadaware.scenes.picture_parts import JPEG_HEAD, PNG_HEAD, jpeg_segments
+from roadaware.scenes.decoders import MAX_PIXELS, STILLS, open_picture
+from roadaware.scenes.picture_parts import JPEG_HEAD, PNG_HEAD, PictureParts, jpeg_segments, picture_parts
 from roadaware.scenes.readers.source import read_file, shown
 
 Pixels = npt.NDArray[np.uint8]
@@ -67,6 +67,39 @@ def turned(pixels: Pixels, orientation: int) -> Pixels:
     if orientation in (2, 3, 6, 7):
         pixels = pixels[:, ::-1]
     return pixels[::-1] if orientation in (3, 4, 7, 8) else pixels
+
+
+def orientation_of(head: bytes, where: str) -> int:
+    """How a picture is turned where it is shown, 1 to 8 as EXIF counts; 1 where nothing that can be read says so.
+
+    Args:
+        head: the first `HEAD_BYTES` of the file, or all of it.
+        where: names it in errors.
+
+    Raises:
+        InputError: if it is damaged.
+    """
+    return _parts(head, where).orientation or 1
+
+
+def plain_still(data: bytes, where: str) -> bytes:
+    """A PNG or JPEG file that shows its pixels as they lie, without EXIF and whatever else they do not need.
+
+    Args:
+        data: the file.
+        where: names it in errors.
+
+    Raises:
+        InputError: if it is damaged.
+    """
+    return _parts(data, where).plain
+
+
+def _parts(data: bytes, where: str) -> PictureParts:
+    try:
+        return picture_parts(data, MAX_PIXELS)
+    except ValueError as error:
+        raise InputError(f"no whole picture: {error}", where=where, hint="copy the file again") from error
 
 
 def _decoded(path: Path, formats: Sequence[str]) -> tuple[Pixels, int | None]:

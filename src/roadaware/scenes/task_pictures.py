@@ -17,7 +17,7 @@ from roadaware.scenes.disk import atomic_write, disk_error
 from roadaware.scenes.media import VideoReader
 from roadaware.scenes.readers.source import confine, file_head, leads_out, read_file, shown
 from roadaware.scenes.sensors import video_path
-from roadaware.scenes.still_files import HEAD_BYTES, size_of
+from roadaware.scenes.still_files import HEAD_BYTES, orientation_of, plain_still, size_of
 from roadaware.scenes.tables import Scenes
 
 FOLDER = "pictures"
@@ -138,7 +138,8 @@ def _checked_size(path: Path, place: Place, known: tuple[int, int] | None) -> tu
 def _copied(path: Path, folder: Path, video: str, frame: int) -> Path:
     target = folder / FOLDER / video / f"{frame:06d}{path.suffix.lower()}"
     if not target.is_file():
-        _put(target, read_file(path))
+        data, where = read_file(path), shown(str(path))
+        _put(target, data if orientation_of(data, where) == 1 else plain_still(data, where))
     return Path(os.path.realpath(target))
 
 
@@ -162,9 +163,13 @@ def _size(path: Path) -> tuple[int, int]:
     """Width and height of a picture by its first bytes.
 
     Raises:
-        InputError: if they do not tell.
+        InputError: if they do not tell, or say that the picture is to be turned, which boxes are not.
     """
-    found = size_of(file_head(path, HEAD_BYTES))
+    head = file_head(path, HEAD_BYTES)
+    if orientation_of(head, shown(str(path))) != 1:
+        message = "its EXIF turns it: a browser would show it otherwise than its pixels and boxes lie"
+        raise InputError(message, where=shown(str(path)), hint="have pictures copied: copies are not turned")
+    found = size_of(head)
     if found is None:
         raise InputError("no PNG or JPEG whose size is known", where=shown(str(path)))
     return found
