@@ -246,7 +246,7 @@ def _knob(name: str, value: str) -> Any:
 
 
 def _absolute(given: str | None) -> str | None:
-    return given if given in (None, "truth", "erring") else str(Path(str(given)).resolve())
+    return given if given in (None, "truth", "erring") else os.path.realpath(str(given))
 
 
 def _draw(order: Order, out: Path, count: int) -> int:

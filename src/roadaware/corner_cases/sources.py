@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +53,7 @@ class SemanticSource:
         self._where, self._scenes, self._root = where, scenes, root
         self._names: tuple[str, ...] = CITYSCAPES
         if where not in (None, TRUTH, ERRING):
-            self._folder = Path(str(where)).resolve()
+            self._folder = Path(os.path.realpath(str(where)))
             self._names = _names_in(self._folder)
 
     @property

@@ -40,7 +40,7 @@ def atomic_write(path: Path, data: bytes) -> None:
             _pour(path, data)
             return
         # A rename would put a file in the place of the link.
-        path = path.resolve()
+        path = Path(os.path.realpath(path))
         put(path, data)
         written = True
         sync_folder(path.parent)

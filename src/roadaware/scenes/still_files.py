@@ -70,7 +70,7 @@ def turned(pixels: Pixels, orientation: int) -> Pixels:
 
 
 def orientation_of(head: bytes, where: str) -> int:
-    """How a picture is turned where it is shown, 1 to 8 as EXIF counts; 1 where nothing that can be read says so.
+    """How a picture is turned where it is shown, 1 to 8 as EXIF counts; 1 where nothing legible says so.
 
     Args:
         head: the first `HEAD_BYTES` of the file, or all of it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
 import zipfile
 import zlib
@@ -61,7 +62,7 @@ class MapFiles:
         self._arrays: dict[str, Array | str] = {}
         self._members: dict[str, Any] = {}
         if path.is_dir():
-            self._folder = FolderSource(path.resolve())
+            self._folder = FolderSource(Path(os.path.realpath(path)))
             self._members = dict(_walk(self._folder))
             if not self._members and any(self._folder.entries()):
                 raise InputError(f"a folder without any {_ENDING} file", where=self.where, hint=_FOLDER)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -202,7 +203,7 @@ def _held(path: Path) -> dict[str, dict[str, list[Any]]]:
     """
     where = shown(str(path))
     try:
-        held = load(read_regular(path.resolve(), limit=_LIMIT), where)
+        held = load(read_regular(Path(os.path.realpath(path)), limit=_LIMIT), where)
     except FileNotFoundError as error:
         raise DatasetNotFoundError(f"there is nothing at {where}; expected a file of tubes") from error
     form = "expected {kind: {video: [tubes]}}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -71,7 +72,7 @@ class Films:
 
     def _path(self, video: str) -> Path:
         if self._media.films:
-            return confine(self._root.resolve(), self._media.films.format(video=video))
+            return confine(Path(os.path.realpath(self._root)), self._media.films.format(video=video))
         return video_path(self._scenes, self._root, video)
 
     def open(self, video: str) -> Reel:
@@ -123,7 +124,7 @@ class MaskFiles:
     """
 
     def __init__(self, root: Path, pattern: str) -> None:
-        self._root, self._pattern = root.resolve(), pattern
+        self._root, self._pattern = Path(os.path.realpath(root)), pattern
 
     def _path(self, video: str, frame: int) -> Path:
         return confine(self._root, self._pattern.format(video=video, frame=frame))
