@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
+from roadaware.addresses import conceal
+
 OUTCOMES = MappingProxyType(
     {
         "dropped": "frames passed over because a newer one was there",
@@ -48,6 +50,9 @@ class Ending:
     reason: Reason
     message: str = ""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", conceal(self.message))
+
     @property
     def whole(self) -> bool:
         """Whether nothing went wrong."""
@@ -67,6 +72,9 @@ class Happening:
     what: str
     count: int
     message: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", conceal(self.message))
 
 
 class Outcomes:
