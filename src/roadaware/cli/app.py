@@ -46,7 +46,7 @@ from roadaware.cli.stats import stats
 from roadaware.cli.text import paragraphs
 from roadaware.cli.train import train
 from roadaware.cli.watch import watch
-from roadaware.errors import RoadawareError
+from roadaware.errors import RoadawareError, UsageError
 
 USAGE, DISK, INTERNAL, PIPE, INTERRUPTED, TERMINATED = 2, 4, 70, 141, 130, 143
 _DISK_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}
@@ -180,6 +180,8 @@ def _guarded(words: list[str]) -> int:
 
 
 def _run(words: list[str]) -> int:
+    if any("\0" in word for word in words):
+        raise UsageError("a word of the command holds a NUL character, which no path or address can")
     command, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False)
     bound.apply_defaults()
     common: Common = bound.arguments.get("common", USUAL)

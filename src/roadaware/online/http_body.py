@@ -53,7 +53,7 @@ class HttpBody:
 
     Raises:
         StreamError: if the answer is none that can be watched; its message is about the answer alone.
-        OSError, ValueError, http.client.HTTPException: as the connection fails.
+        OSError, ValueError: as the connection fails.
     """
 
     def __init__(
@@ -103,10 +103,8 @@ class HttpBody:
         """
         try:
             return self._read(count)
-        except (OSError, ValueError, http.client.HTTPException, StreamError) as error:
+        except (OSError, ValueError, StreamError) as error:
             self.failure = error
-            if isinstance(error, http.client.HTTPException):
-                raise ConnectionError("the connection ended in the middle of the answer") from error
             raise
 
     def seek(self, offset: int, whence: int = 0) -> int:
@@ -162,7 +160,10 @@ class HttpBody:
             return b""
         if self._wire is not None:
             self._wire.settimeout(self._patience.left_s())
-        found: bytes = self._response.read1(count if left is None else min(count, left))
+        try:
+            found: bytes = self._response.read1(count if left is None else min(count, left))
+        except http.client.HTTPException:
+            raise ConnectionError("the connection ended in the middle of the answer") from None
         if not found and left is not None:
             raise ConnectionError(f"the answer ended {left:,} bytes early")
         return found
@@ -208,8 +209,7 @@ class HttpBody:
         if self._challenge is not None:
             self._request(ranged=ranged)
             if self._response.status == 401:
-                hint = "check user and password, and percent-encode what is special in them"
-                raise StreamError("the camera answered 401 Unauthorized to this user and password", hint=hint)
+                raise status_fault(401, known=True)
 
     def _request(self, *, ranged: bool) -> None:
         self.close()
@@ -222,7 +222,11 @@ class HttpBody:
         for name, value in self._headers(address, ranged=ranged):
             link.putheader(name, value.encode("latin-1"))
         link.endheaders()
-        self._response = link.getresponse()
+        try:
+            self._response = link.getresponse()
+        except http.client.HTTPException as error:
+            # Its words may be those of the camera.
+            raise ConnectionError(f"its answer is no HTTP ({type(error).__name__})") from None
 
     def _headers(self, address: Address, *, ranged: bool) -> Iterator[tuple[str, str]]:
         yield "Host", address.origin.partition("://")[2]

@@ -89,17 +89,17 @@ class NetworkStream:
             raise fault from None
         rate = self._stream.average_rate or self._stream.guessed_rate
         self.fps = float(rate) if rate and 0 < rate < 1000 else None
-        whole = isinstance(self._carrier, HttpBody) and self._carrier.whole
+        whole = getattr(self._carrier, "whole", False)
         self.endless = form is not None or not (self._file.duration or whole)
 
     def __iter__(self) -> Iterator[Shot]:
         try:
             yield from self._shots()
         except (*FAULTS, InputError, AttributeError) as error:
-            raise fault_of(self._cause(error), self._where) from None
+            raise fault_of(self._cause(error), self._where, "the stream broke off") from None
         failure = self._failure()
         if failure is not None:
-            raise fault_of(failure, self._where)
+            raise fault_of(failure, self._where, "the stream broke off")
 
     def close(self) -> None:
         """Disconnect."""
@@ -162,7 +162,8 @@ class NetworkStream:
         if source.scheme in ("rtsp", "rtsps"):
             relay = self._carrier = RtspRelay(source, wait_s)
             more = {"rtsp_transport": "tcp"}
-            return _open(relay.url, "rtsp", more, wait_s, formats="rtsp", protocols="tcp")
+            # The relay gives up first, and knows why.
+            return _open(relay.url, "rtsp", more, wait_s + 1, formats="rtsp", protocols="tcp")
         formats, protocols = _DIRECT[source.scheme]
         return _open(source.text, None, {}, wait_s, formats=formats, protocols=protocols)
 

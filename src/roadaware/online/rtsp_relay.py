@@ -11,6 +11,7 @@ import re
 import secrets
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 
 from roadaware.addresses import Address
@@ -22,6 +23,7 @@ _STATUS = re.compile(rb"RTSP/1\.\d +([0-9]{3})(?: |\r|\n|$)")
 _LENGTH = re.compile(rb"^content-length *: *([0-9]{1,9}) *\r?$", re.IGNORECASE | re.MULTILINE)
 _ASKED = re.compile(rb"^www-authenticate *: *(.*?)\r?$", re.IGNORECASE | re.MULTILINE)
 _NUMBER = re.compile(rb"^cseq *: *([0-9]{1,9})", re.IGNORECASE | re.MULTILINE)
+_NEEDED = (b"OPTIONS ", b"DESCRIBE ", b"SETUP ", b"PLAY ")
 _FOREVER_S = 1e9
 
 
@@ -50,10 +52,12 @@ class RtspRelay:
         self.url = f"rtsp://127.0.0.1:{self._listener.getsockname()[1]}/{secrets.token_hex(16)}"
         self._local = self.url.encode()
         self._client: socket.socket | None = None
+        self._over = False
         threading.Thread(target=self._run, name="rtsp relay", daemon=True).start()
 
     def close(self) -> None:
         """End both connections."""
+        self._over = True
         for wire in (self._listener, self._client, self._camera):
             if wire is not None:
                 with suppress(OSError):
@@ -63,34 +67,33 @@ class RtspRelay:
     def _run(self) -> None:
         try:
             with self._listener:
-                self._client, _ = self._listener.accept()
-            threading.Thread(
-                target=self._pass, args=(self._requests,), name="rtsp relay", daemon=True
-            ).start()
+                client, _ = self._listener.accept()
         except OSError as error:
             self._fail(error)
             return
-        self._pass(self._answers)
+        self._client, back = client, (self._requests, client)
+        threading.Thread(target=self._pass, args=back, name="rtsp relay", daemon=True).start()
+        self._pass(self._answers, client)
 
-    def _pass(self, way: object) -> None:
+    def _pass(self, way: Callable[[socket.socket], None], client: socket.socket) -> None:
         try:
-            assert callable(way)  # noqa: S101
-            way()
+            way(client)
         except (*FAULTS, StreamError) as error:
             self._fail(error)
         finally:
             self.close()
 
     def _fail(self, error: BaseException) -> None:
+        """Keep what went wrong first; what follows from ending both connections is no fault."""
         with self._lock:
-            self.failure = self.failure or error
+            if not self._over:
+                self.failure = self.failure or error
 
     # From FFmpeg to the camera -----------------------------------------------------------------------------
 
-    def _requests(self) -> None:
-        assert self._client is not None  # noqa: S101
-        reader = TimedReader(self._client, Patience(_FOREVER_S))
-        while True:
+    def _requests(self, client: socket.socket) -> None:
+        reader = TimedReader(client, Patience(_FOREVER_S))
+        while not reader.ended():
             first = reader.exactly(1)
             if first == b"$":
                 self._send(first + _interleaved(reader))
@@ -127,13 +130,14 @@ class RtspRelay:
 
     # From the camera to FFmpeg -----------------------------------------------------------------------------
 
-    def _answers(self) -> None:
-        assert self._client is not None  # noqa: S101
-        reader = TimedReader(self._camera, Patience(_FOREVER_S))
-        while True:
+    def _answers(self, client: socket.socket) -> None:
+        patience = Patience(self._wait_s)
+        reader = TimedReader(self._camera, patience)
+        while not reader.ended():
+            patience.renew()
             first = reader.exactly(1)
             if first == b"$":
-                self._client.sendall(first + _interleaved(reader))
+                client.sendall(first + _interleaved(reader))
                 continue
             head, body = _message(first, reader)
             status = _STATUS.match(head)
@@ -141,7 +145,7 @@ class RtspRelay:
                 raise ValueError("it does not speak RTSP")
             if status is not None and self._answered(int(status[1]), head):
                 continue
-            self._client.sendall(head + body)
+            client.sendall(head + body)
 
     def _answered(self, status: int, head: bytes) -> bool:
         """Whether an answer was dealt with here, so that FFmpeg does not see it.
@@ -153,18 +157,19 @@ class RtspRelay:
             raise status_fault(status)
         if status == 401 and self._asked_again(head):
             return True
-        if status >= 400:
-            self._fail(status_fault(status))
-        elif 200 <= status < 300:
-            with self._lock:
-                self.failure = None
+        number = _NUMBER.search(head)
+        request = self._asked.get(number[1], (b"", False))[0] if number else b""
+        if status >= 400 and request.startswith(_NEEDED):
+            self._fail(status_fault(status, known=self._address.user is not None))
         return False
 
     def _asked_again(self, head: bytes) -> bool:
         """Ask once more with user and password; False where there are none, or they were refused."""
         number = _NUMBER.search(head)
         with self._lock:
-            request, signed = self._asked.pop(number[1], (b"", False)) if number else (b"", False)
+            request, signed = self._asked.get(number[1], (b"", False)) if number else (b"", False)
+            if number:
+                self._asked[number[1]] = (request, True)
         offers = [found.decode("latin-1") for found in _ASKED.findall(head)]
         challenge = read_challenge(offers)
         stale = challenge is not None and challenge.fields.get("stale", "").lower() == "true"

@@ -128,14 +128,12 @@ class TimedReader:
         self._wire, self._patience = wire, patience
         self._held = bytearray()
 
-    def some(self) -> bytes:
-        """What is there, at least a byte; nothing at the end."""
-        if self._held:
-            found = bytes(self._held)
-            self._held.clear()
-            return found
-        self._wire.settimeout(self._patience.left_s())
-        return self._wire.recv(_AT_ONCE)
+    def ended(self) -> bool:
+        """Whether nothing more will come; waits for it."""
+        if not self._held:
+            self._wire.settimeout(self._patience.left_s())
+            self._held += self._wire.recv(_AT_ONCE)
+        return not self._held
 
     def exactly(self, count: int) -> bytes:
         """So many bytes.
@@ -177,12 +175,16 @@ class TimedReader:
         self._held += found
 
 
-def status_fault(status: int) -> StreamError:
+def status_fault(status: int, *, known: bool = False) -> StreamError:
     """What an answer other than "OK" means, in our words: those of the camera are anybody's.
 
     Args:
         status: of HTTP or RTSP.
+        known: whether it was told user and password.
     """
+    if status == 401 and known:
+        hint = "check user and password, and percent-encode what is special in them"
+        return StreamError("the camera answered 401 Unauthorized to this user and password", hint=hint)
     if 300 <= status < 400:
         hint = "name the address that it points to, or let it be followed with --follow (http and https only)"
         return StreamError(
@@ -213,17 +215,18 @@ _RTSP_NAMES = {
 }
 
 
-def fault_of(error: BaseException, where: str) -> StreamError:
+def fault_of(error: BaseException, where: str, what: str = "it cannot be reached") -> StreamError:
     """An error on the way to a camera as one of ours.
 
     Args:
         error: of the system, of FFmpeg, or ours already.
         where: the address as it may be shown.
+        what: failed.
     """
     if isinstance(error, InputError):
         return StreamError(error.message, where=where, hint=error.hint)
     message, hint = _words(error)
-    return StreamError(f"it cannot be reached: {message}", where=where, hint=hint)
+    return StreamError(f"{what}: {message}", where=where, hint=hint)
 
 
 def _words(error: BaseException) -> tuple[str, str]:
@@ -236,8 +239,10 @@ def _words(error: BaseException) -> tuple[str, str]:
         plain = error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
         said = "it does not speak TLS at this port" if plain else "the TLS handshake failed"
         return said, "check the port, and whether the scheme should be http or rtsp"
-    if isinstance(error, TimeoutError):
+    if isinstance(error, TimeoutError) or type(error).__name__ == "ExitError":
         return str(error) if "came for" in str(error) else "it did not answer in time", usual
+    if type(error).__name__ == "ProtocolNotFoundError":
+        return "this build of FFmpeg does not speak the protocol", "choose another scheme"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror, usual
     return _plain(error), usual
