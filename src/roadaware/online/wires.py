@@ -109,9 +109,15 @@ def is_public(place: str) -> bool:
             return False
         if found.ipv4_mapped is not None:
             return True
+    if any(found in net for net in _SPECIAL if net.version == found.version):
+        return False
     return found.is_global and not (found.is_multicast or found.is_reserved or found.is_unspecified)
 
 
+# Versions of Python differ about these.
+_SPECIAL = [
+    ipaddress.ip_network(net) for net in ("192.0.0.0/24", "192.88.99.0/24", "64:ff9b:1::/48", "2001::/23")
+]
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _COMPATIBLE = ipaddress.IPv6Network("::/96")
 
