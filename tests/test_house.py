@@ -153,7 +153,7 @@ def look(path: str) -> None:
 
 
 def test_decoders_are_opened_in_one_module_alone() -> None:
-    """The lint that runs over the sources finds every way to open a picture or a film that guesses what it is."""
+    """The lint of the sources finds every way to open a picture or a film that guesses what it is."""
 
     def found(name: str, text: str) -> set[int]:
         command = ["ruff", "check", "--select", "TID251", "--output-format", "json", "--stdin-filename", name]

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.errors import InputError
-from roadaware.scenes.decoders import BROKEN, FILMS, MAX_PIXELS, decoder_fault, media_head, open_film, reason
+from roadaware.scenes.decoders import BROKEN as BROKEN
+from roadaware.scenes.decoders import FILMS, MAX_PIXELS, decoder_fault, media_head, open_film, reason
 from roadaware.scenes.readers.source import shown
 
 CUT = "the file was cut off or is still being written: write or copy it again"

@@ -25,8 +25,8 @@ from roadaware.scenes.readers.source import shown, unreadable
 
 MAX_PIXELS = 1 << 26
 """The largest picture that is decoded, of a file or of a film."""
-MAX_DECODED_BYTES = 1 << 29
-"""The most memory that decoding one picture may take, the finished picture included."""
+MAX_DECODED_BYTES = 10 * MAX_PIXELS
+"""The most memory that decoding one picture may take beside its file, the finished picture included."""
 STILLS = ("PNG", "JPEG")
 """Formats of Pillow of pictures in data sets."""
 PICTURES = (*STILLS, "BMP", "WEBP", "PPM", "TIFF")
@@ -195,11 +195,14 @@ def open_picture(data: bytes, formats: Sequence[str]) -> Iterator[tuple[Any, Pic
 
     try:
         parts = picture_parts(data, MAX_PIXELS)
+        del data
         with Image.open(io.BytesIO(parts.plain), formats=list(formats)) as picture:
             _require_room(picture)
             yield picture, parts
     except RoadawareError:
         raise
+    except Image.DecompressionBombError as error:
+        raise InputError(f"too large; up to {MAX_PIXELS} pixels are read") from error
     except UnidentifiedImageError as error:
         raise InputError("it is none") from error
     except Exception as error:  # the bytes are foreign and so is the decoder: it may stumble over anything
@@ -210,10 +213,13 @@ def _require_room(picture: Any) -> None:
     pixels = picture.width * picture.height
     if not 0 < pixels <= MAX_PIXELS:
         raise InputError(f"{picture.width}x{picture.height}; up to {MAX_PIXELS} pixels are read")
-    held = _MODE_BYTES.get(picture.mode, 4)
-    # WebP is decoded on two canvases beside its own picture; progressive scans are kept as coefficients.
-    held += 12 if picture.format == "WEBP" else 6 if picture.info.get("progressive") else 0
-    if pixels * (held + 3) > MAX_DECODED_BYTES:
-        needed = pixels * (held + 3) >> 20
+    held = 3.0 + _MODE_BYTES.get(picture.mode, 4)
+    if picture.format == "WEBP":
+        held += 12  # it is decoded on canvases of its own
+    elif picture.format == "JPEG" and picture.info.get("progressive"):
+        shares = [across * down for _, across, down, _ in picture.layer]
+        held += 2 * sum(shares) / max(shares)  # the coefficients of all scans
+    if pixels * held > MAX_DECODED_BYTES:
+        needed = int(pixels * held) >> 20
         message = f"{picture.width}x{picture.height} {picture.format} takes {needed} MiB to decode"
         raise InputError(f"{message}; up to {MAX_DECODED_BYTES >> 20} MiB are given")

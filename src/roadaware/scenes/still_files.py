@@ -71,9 +71,9 @@ def turned(pixels: Pixels, orientation: int) -> Pixels:
 
 def _decoded(path: Path, formats: Sequence[str]) -> tuple[Pixels, int | None]:
     where = shown(str(path))
-    data = read_file(path)
+    data = [read_file(path)]
     try:
-        with open_picture(data, formats) as (picture, parts):
+        with open_picture(data.pop(), formats) as (picture, parts):
             return _rgb(picture), parts.orientation
     except InputError as error:
         message = f"no whole {_listed(formats)}: {error.message}"

@@ -1,0 +1,103 @@
+"""Which way up pictures are: as EXIF and XMP say, whatever else stands in them."""
+
+from __future__ import annotations
+
+import io
+import struct
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageOps
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data"))
+
+import media_files
+
+from roadaware.online.clock import SystemClock
+from roadaware.online.picture_files import PictureFiles
+from roadaware.scenes.decoders import PICTURES
+from roadaware.scenes.picture_parts import picture_parts
+from roadaware.scenes.still_files import read_still, read_upright, size_of, turned
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_pictures_are_turned_as_pillow_turns_them(tmp_path: Path, kind: str, order: str) -> None:
+    path = tmp_path / f"a.{kind.lower()}"
+    for orientation in range(1, 9):
+        for data in (
+            media_files.with_metadata(kind, media_files.exif(orientation, order)),
+            media_files.with_metadata(kind, None, media_files.xmp(orientation)),
+        ):
+            path.write_bytes(data)
+            with Image.open(path) as image:
+                expected = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+            pixels, known = read_upright(path, PICTURES)
+            assert known
+            np.testing.assert_array_equal(pixels, expected)
+
+
+def test_a_tiff_is_turned_as_pillow_turns_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.tif"
+    for compression in (None, "tiff_lzw"):
+        for orientation in range(1, 9):
+            found = Image.Exif()
+            found[0x0112] = orientation
+            Image.fromarray(media_files.picture()).save(path, exif=found, compression=compression)
+            with Image.open(path) as image:
+                expected = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+            pixels, known = read_upright(path, PICTURES)
+            assert known
+            np.testing.assert_array_equal(pixels, expected)
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
+@pytest.mark.parametrize(
+    "wrong", [0, 9, 65535, "text", "rational", "cut", "empty", "xmp 0", "xmp 9", "xmp text"]
+)
+def test_an_orientation_that_makes_no_sense_is_unknown_and_no_more(
+    tmp_path: Path, kind: str, wrong: int | str
+) -> None:
+    plain, said = media_files.exif(6), None
+    if isinstance(wrong, int):
+        data: bytes | None = media_files.exif(wrong)
+    elif wrong.startswith("xmp"):
+        data, said = None, media_files.xmp(6).replace(b"6", wrong[4:].encode())
+    else:
+        place = plain.find(struct.pack("<HHI", 0x0112, 3, 1))
+        kinds = {"text": 2, "rational": 5}
+        data = plain[:20] if wrong == "cut" else b"garbage" if wrong == "empty" else plain
+        if wrong in kinds:
+            data = plain[: place + 2] + struct.pack("<H", kinds[str(wrong)]) + plain[place + 4 :]
+    path = tmp_path / f"a.{kind.lower()}"
+    path.write_bytes(media_files.with_metadata(kind, data, said))
+    source = PictureFiles(str(tmp_path / "*"), SystemClock())
+    frame = source.next(0.0, 0.0)
+    assert frame is not None
+    lies = np.asarray(Image.open(io.BytesIO(media_files.with_metadata(kind, None))).convert("RGB"))
+    np.testing.assert_array_equal(frame.picture, lies)
+    expected = {} if wrong == "xmp text" else {"orientation": 1}
+    assert source.outcomes.counts() == expected
+    assert len(source.outcomes.news()) == len(expected)
+
+
+def test_pictures_of_sets_are_never_turned(tmp_path: Path) -> None:
+    """Their boxes are of the pixels as they lie; what tells sizes and what tells pixels agree."""
+    for kind in ("JPEG", "PNG"):
+        data = media_files.with_metadata(kind, media_files.exif(6))
+        (tmp_path / "a").write_bytes(data)
+        assert read_still(tmp_path / "a").shape == (media_files.H, media_files.W, 3)
+        assert size_of(data) == (media_files.W, media_files.H)
+
+
+@pytest.mark.parametrize("kind", sorted(media_files.stills()))
+def test_nothing_that_pixels_need_is_left_out(tmp_path: Path, kind: str) -> None:
+    data = media_files.stills()[kind]
+    with Image.open(io.BytesIO(data)) as image:
+        expected = np.asarray(image.convert("RGB"))
+    (tmp_path / "a").write_bytes(data)
+    np.testing.assert_array_equal(read_upright(tmp_path / "a", PICTURES)[0], expected)
+    assert picture_parts(data, 1 << 26).orientation == 1
+    assert turned(expected, 1) is expected
