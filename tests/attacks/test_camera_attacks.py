@@ -239,7 +239,7 @@ def test_no_encrypted_camera_points_to_an_unencrypted_one() -> None:
 
     first = read_address("https://camera.example/1")
     body = HttpBody.__new__(HttpBody)
-    body._first = replace(first, user="me", password="pw")
+    body._first = replace(first, user="me")
     with pytest.raises(InputError, match="from https to http"):
         body._checked(read_address("http://camera.example/1"))
     assert body._checked(read_address("https://camera.example/2")).user == "me"
