@@ -66,7 +66,8 @@ class HttpBody:
         span: tuple[int, int | None] | None = None,
     ) -> None:
         self._patience, self._follow, self._first = patience, follow, first or address
-        self._at, self._challenge = (span or (0, None))[0], None
+        self._at = (span or (0, None))[0]
+        self._challenge: Challenge | None = None
         self._end = (span or (0, None))[1]
         self._wire: socket.socket | None = None
         self._ahead = b""
@@ -217,7 +218,7 @@ class HttpBody:
         public = address.origin != self._first.origin
         self._wire = connect(address, self._patience, public=public)
         link = http.client.HTTPConnection(address.host, address.port)
-        link.sock = _TimedWire(self._wire, self._patience)  # type: ignore[assignment]
+        link.sock = _TimedWire(self._wire, self._patience)
         link.putrequest("GET", address.target, skip_host=True, skip_accept_encoding=True)
         for name, value in self._headers(address, ranged=ranged):
             link.putheader(name, value.encode("latin-1"))
@@ -236,7 +237,7 @@ class HttpBody:
         yield "Connection", "close"
         if ranged:
             yield "Range", f"bytes={self._at}-{'' if self._end is None else self._end - 1}"
-        challenge: Challenge | None = self._challenge
+        challenge = self._challenge
         if challenge is not None and address.user is not None:
             answer = challenge.answer(address.user, address.password or "", "GET", address.target)
             yield "Authorization", answer.encode("utf-8", "surrogateescape").decode("latin-1")
