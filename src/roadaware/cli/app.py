@@ -14,6 +14,7 @@ from typing import Any
 from cyclopts import App, CycloptsError
 
 from roadaware import __version__
+from roadaware.addresses import keep_secret, looks_like_address
 from roadaware.cli import console, output
 from roadaware.cli.ablate import ablate
 from roadaware.cli.apart import check_apart
@@ -45,7 +46,7 @@ from roadaware.cli.stats import stats
 from roadaware.cli.text import paragraphs
 from roadaware.cli.train import train
 from roadaware.cli.watch import watch
-from roadaware.errors import RoadawareError
+from roadaware.errors import RoadawareError, UsageError
 
 USAGE, DISK, INTERNAL, PIPE, INTERRUPTED, TERMINATED = 2, 4, 70, 141, 130, 143
 _DISK_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}
@@ -111,6 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = with_json_target(list(sys.argv[1:] if arguments is None else arguments))
     console.usable_streams()
+    _keep_secrets(words)
     with interruptible():
         code = _guarded(words)
     if code in (INTERRUPTED, TERMINATED):
@@ -119,6 +121,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # Workers' queues would be joined on the way out; after an interruption nobody waits for them.
             os._exit(code)
     return code
+
+
+def _keep_secrets(words: Sequence[str]) -> None:
+    """Let no output show what is secret in addresses among the words, whatever comes of the command."""
+    for word in words:
+        for given in {word, word.partition("=")[2] if word.startswith("-") else word}:
+            if looks_like_address(given) and not os.path.lexists(given.replace("\0", "")):
+                keep_secret(given)
 
 
 def with_json_target(words: Sequence[str]) -> list[str]:
@@ -170,6 +180,8 @@ def _guarded(words: list[str]) -> int:
 
 
 def _run(words: list[str]) -> int:
+    if any("\0" in word for word in words):
+        raise UsageError("a word of the command holds a NUL character, which no path or address can")
     command, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False)
     bound.apply_defaults()
     common: Common = bound.arguments.get("common", USUAL)
@@ -184,7 +196,7 @@ def _deliver(outcome: Outcome, common: Common) -> int:
     if common.json is None and outcome.text:
         console.result(outcome.text)
     elif str(common.json) in ("-", "/dev/stdout"):
-        console.result(output.json_text(outcome.data))
+        console.result(output.json_text(outcome.data), concealed=True)
     elif common.json is not None:
         output.write_text(common.json, output.json_text(outcome.data))
         console.result(outcome.text)

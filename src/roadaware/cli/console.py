@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, TextIO
 
+from roadaware.addresses import conceal
 from roadaware.cli.text import plain
 from roadaware.errors import NOTE
 
@@ -61,11 +62,16 @@ def _unread_pipe() -> TextIO:
     return os.fdopen(1, "w", closefd=False)
 
 
-def result(text: str) -> None:
+def result(text: str, *, concealed: bool = False) -> None:
     """Results, for standard output.
 
     The text is ours, with the styles we gave it; what comes out of data files went through `cell` or `plain`.
+
+    Args:
+        text: to write.
+        concealed: secrets of addresses were already taken out of it.
     """
+    text = text if concealed else conceal(text)
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
     sys.stdout.flush()
 
@@ -166,5 +172,5 @@ def _bars_wanted() -> bool:
 def _to_stderr(text: str) -> None:
     # A standard error that is gone must not turn a finished job into a failed one.
     with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(plain(text) + "\n")
+        sys.stderr.write(plain(conceal(text)) + "\n")
         sys.stderr.flush()

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from roadaware.addresses import conceal
 from roadaware.errors import DiskError, UsageError
 
 
@@ -43,12 +44,20 @@ def check_folder(path: Path | None) -> None:
 
 
 def json_text(data: Any) -> str:
-    """Strict JSON: a value that is not finite is an error, not `NaN`.
+    """Strict JSON: a value that is not finite is an error, not `NaN`; no text holds a secret of an address.
 
     Raises:
         ValueError: if a number is not finite.
     """
-    return json.dumps(data, allow_nan=False, ensure_ascii=True, indent=2) + "\n"
+    return json.dumps(_concealed(data), allow_nan=False, ensure_ascii=True, indent=2) + "\n"
+
+
+def _concealed(data: Any) -> Any:
+    if isinstance(data, str):
+        return conceal(data)
+    if isinstance(data, dict):
+        return {name: _concealed(value) for name, value in data.items()}
+    return [_concealed(value) for value in data] if isinstance(data, list | tuple) else data
 
 
 def write_text(path: Path, text: str) -> None:

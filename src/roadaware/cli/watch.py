@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from roadaware.addresses import conceal
 from roadaware.cli import console, text
 from roadaware.cli.devices import Device, Precision, place_of
 from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, Switch
@@ -54,6 +55,10 @@ _THRESHOLD = "Mean agentness that a tube needs to be told and drawn."
 _LABEL = "Score at which a label begins to be told; below two thirds of it, it no longer is."
 _IOU = "Overlap that a link of tubes needs; as the detector says unless told, or 0.5."
 _THREADS = "Of the detector; unless told one for a small network, else as many as there are cores."
+_FOLLOW = (
+    "Go where an http address redirects to, and to what an HLS playlist names; to another machine only if it "
+    "is of the open net."
+)
 _RESCALE = "Scale pictures to the size of the first where a source changes it, instead of ending."
 
 
@@ -79,6 +84,7 @@ def watch(
     device: Device = "auto",
     precision: Precision = "fp32",
     rescale: Annotated[bool, Parameter(help=_RESCALE), Switch] = False,
+    follow: Annotated[bool, Parameter(help=_FOLLOW), Switch] = False,
     overwrite: Overwrite = False,
     common: Common = USUAL,
 ) -> Outcome:
@@ -99,11 +105,11 @@ def watch(
     from roadaware.online.sources import open_source
 
     config = _config(budget_ms, seconds, threshold, label_threshold, rescale=rescale)
-    _check(iou, threads, name)
+    _check(iou, threads, name, out)
     files = list(weights) or [installed_weights()]
     clock = SystemClock()
     with ExitStack() as held:
-        opened = held.enter_context(closing(open_source(source, fps, clock=clock)))
+        opened = held.enter_context(closing(open_source(source, fps, clock=clock, follow=follow)))
         detector = detector_of(files, device, precision)
         if threads:
             _use_threads(threads)
@@ -112,28 +118,26 @@ def watch(
         folder = out or Path("runs") / f"watch-{_stem(opened)}"
         _made_apart(folder, opened, overwrite=overwrite)
         _warm_up(detector, config.linker_at(opened.fps))
-        paced = _paced(opened, held, lambda: open_source(source, fps, clock=clock), clock, realtime=realtime)
+        paced = _paced(opened, clock, realtime=realtime)
         draw = None if no_video else drawing_of(detector)
         found = watched(paced, detector, config, folder, clock, draw, name, annotator)
     return Outcome(_text(found, folder), {"folder": str(folder), **found})
 
 
-def _paced(
-    opened: Source, held: ExitStack, again: Callable[[], Source], clock: Clock, *, realtime: bool
-) -> Source:
-    """A film as it is or at its own pace; a camera opened anew.
+def _paced(opened: Source, clock: Clock, *, realtime: bool) -> Source:
+    """A film as it is or at its own pace; a camera connected anew.
 
     What nobody read of it while everything warmed up is stale, or it has hung up.
     """
+    from roadaware.online.cameras import Camera
     from roadaware.online.realtime import Realtime
 
-    if not opened.live:
-        return Realtime(opened, clock) if realtime else opened
-    opened.close()
-    return held.enter_context(closing(again()))
+    if isinstance(opened, Camera):
+        opened.refresh()
+    return Realtime(opened, clock) if realtime and not opened.live else opened
 
 
-def _check(iou: float | None, threads: int, name: str | None) -> None:
+def _check(iou: float | None, threads: int, name: str | None, out: Path | None) -> None:
     """Refuse options that cannot be meant."""
     if iou is not None and not 0 <= iou < 1:
         raise UsageError(f"--iou is an overlap from 0 up to 1, not {iou:g}")
@@ -141,6 +145,9 @@ def _check(iou: float | None, threads: int, name: str | None) -> None:
         raise UsageError(f"--threads is 1 or more, or 0 for what suits the detector, not {threads}")
     if name is not None and not name.strip():
         raise UsageError("--name is empty; leave it out for the name of the file")
+    for option, given in (("--name", name), ("--out", out)):
+        if given is not None and conceal(str(given)) != str(given):
+            raise UsageError(f"{option} holds a secret of the address; choose another")
 
 
 def installed_weights() -> Path:
