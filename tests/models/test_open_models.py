@@ -26,7 +26,8 @@ from roadaware.models.open_vocabulary.owl import OwlDetector  # noqa: E402
 from roadaware.models.open_vocabulary.texts import checked_texts  # noqa: E402
 from roadaware.models.open_vocabulary.tokens import padded_tokens  # noqa: E402
 from roadaware.models.opening import open_videos  # noqa: E402
-from roadaware.models.pretrained import preparer_in, tokenizer_in  # noqa: E402
+from roadaware.models.folder_words import tokenizer_in  # noqa: E402
+from roadaware.models.pretrained import preparer_in  # noqa: E402
 from roadaware.models.retinanet3d.rule import DetectRule  # noqa: E402
 from roadaware.models.segmenters import Segmenter, largest, open_segmenter  # noqa: E402
 
