@@ -17,9 +17,9 @@ from open_folders import WRITERS, noise  # noqa: E402, behind the checks
 
 from roadaware.errors import DamagedError, InputError  # noqa: E402
 from roadaware.models import FOLDERS, folder_cards  # noqa: E402
+from roadaware.models.folder_words import tokenizer_in  # noqa: E402
 from roadaware.models.open_vocabulary.clip import open_namer  # noqa: E402
 from roadaware.models.open_vocabulary.opening import open_zero_shot  # noqa: E402
-from roadaware.models.folder_words import tokenizer_in  # noqa: E402
 from roadaware.models.pretrained import preparer_in  # noqa: E402
 from roadaware.models.segmenters import open_segmenter  # noqa: E402
 

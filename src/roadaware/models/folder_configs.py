@@ -19,6 +19,8 @@ from roadaware.scenes.readers.source import confine, read_file, shown
 CONFIG = "config.json"
 LARGEST = 1 << 20
 """No size, number of layers or token of a supported model is larger."""
+DEEPEST = 1_000
+"""Layers or blocks of one part."""
 MOST_DEPTH, MOST_ITEMS, MOST_LETTERS = 6, 50_000, 2_000
 _MOST_BYTES = 1 << 23
 _TEXTS = ("bert", "roberta", "xlm-roberta", "distilbert")
@@ -27,6 +29,7 @@ _COUNTS = re.compile(
     r"(^|_)(num|n|layers?|depths?|blocks?|heads?|hidden|channels?|queries|levels?|sizes?|dims?|widths?|points?|"
     r"vocab|positions?|strides?|sides?)(_|$)"
 )
+_LAYERS = re.compile(r"(^|_)(layers|depths?|blocks)$")
 _ELSEWHERE = {
     "backbone": "a backbone by its name",
     "use_timm_backbone": "a backbone of timm",
@@ -177,9 +180,10 @@ def _check_value(name: str, value: Any, path: str, where: str) -> None:
             raise InputError(f"{path} holds {len(value):,} letters", where=where)
     elif isinstance(value, int):
         low = 0 if _COUNTS.search(name) else -LARGEST
-        if not low <= value <= LARGEST:
+        high = DEEPEST if _LAYERS.search(name) else LARGEST
+        if not low <= value <= high:
             told = f"{value:,}" if abs(value) < 1 << 64 else "an integer beyond 64 bits"
-            raise InputError(f"{path} is {told}; it lies in {low:,} to {LARGEST:,}", where=where)
+            raise InputError(f"{path} is {told}; it lies in {low:,} to {high:,}", where=where)
     elif not (isinstance(value, float) and math.isfinite(value)):
         raise InputError(f"{path} is {value!r}, which is no finite number", where=where)
 

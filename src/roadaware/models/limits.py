@@ -15,7 +15,7 @@ from roadaware.errors import InputError, UsageError
 VARIABLE = "ROADAWARE_MAX_PARAMETERS"
 MOST_PARAMETERS = 2_000_000_000
 """Eight gigabytes in float32; the largest model that is tested by name has a fifth of that."""
-MOST_PARTS = 20_000
+MOST_PARTS = 10_000
 """Modules of a network; the largest supported ones have some thousands."""
 _SPARE = 1_000_000
 
