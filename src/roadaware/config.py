@@ -29,22 +29,26 @@ def from_dict(kind: type[T], fields: dict[str, Any]) -> T:
     Raises:
         UsageError: if a field is unknown or missing, or the data names another type.
     """
+    if not isinstance(fields, Mapping):
+        raise UsageError(f"a {kind.__name__} config has fields, not {_cut(repr(fields))}")
     fields = dict(fields)
     named = fields.pop("type", kind.__name__)
     if named != kind.__name__:
-        raise UsageError(f"expected a {kind.__name__} config, got {named}")
+        raise UsageError(f"expected a {kind.__name__} config, got {_cut(str(named))}")
     known = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    unknown = sorted(set(fields) - known)
+    unknown = sorted(str(name) for name in set(fields) - known)
     if unknown:
         raise UsageError(
-            f"{kind.__name__} has no field {', '.join(unknown)}; it has {', '.join(sorted(known))}"
+            f"{kind.__name__} has no field {_cut(', '.join(unknown))}; it has {', '.join(sorted(known))}"
         )
     values = {name: _tuples(value) for name, value in fields.items()}
     check_types(kind, values)
     try:
         return kind(**values)
     except TypeError as error:
-        raise UsageError(f"{kind.__name__} cannot be made of {sorted(fields)}: {error}") from error
+        raise UsageError(
+            f"{kind.__name__} cannot be made of {_cut(', '.join(sorted(fields)))}: {_cut(str(error))}"
+        ) from error
 
 
 def digest(config: Any) -> str:

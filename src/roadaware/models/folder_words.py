@@ -77,7 +77,7 @@ def _read(path: Path, where: str) -> Tokenizer:
     text = decode(read_file(inside(path), where, _MOST_BYTES), where)
     for pattern in _patterns(parse(text, where)):
         if not ends_soon(pattern):
-            raise InputError(f"a pattern that could take forever: {shown(pattern, 80)}", where=where)
+            raise InputError(f"a pattern that could take forever: {shown(str(pattern), 80)}", where=where)
     return Tokenizer.from_str(text)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -57,7 +58,7 @@ def preparation_of(folder: Path) -> Preparation:
         InputError: if what it says is not understood.
     """
     none, one = [0.0] * 3, [1.0] * 3
-    if not (folder / _PREPARATION).is_file():
+    if not os.path.lexists(folder / _PREPARATION):
         return SIZE_PX, none, one
     where = str(folder / _PREPARATION)
     try:
@@ -86,7 +87,7 @@ def facts_of(folder: Path, labels: Sequence[str]) -> dict[str, Any] | None:
         InputError: if these are not the labels it says, or it is of another format.
     """
     path = folder / FACTS
-    if not path.is_file():
+    if not os.path.lexists(path):
         return None
     said = parsed(path)
     if said.get("format") != _FORMAT or not isinstance(said.get("kind"), str) or not said["kind"]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -28,6 +29,7 @@ Held = tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]
 _DAMAGE = (
     zipfile.BadZipFile, zlib.error, struct.error, KeyError, ValueError, EOFError, OSError, RuntimeError,
     TypeError, IndexError, OverflowError, MemoryError, AttributeError, RecursionError, SyntaxError,
+    tokenize.TokenError,
 )  # fmt: skip
 _READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 

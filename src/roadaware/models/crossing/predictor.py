@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -76,7 +77,8 @@ class Predictor:
             InputError: if an input is missing or has another shape.
         """
         self.check(given)
-        return np.asarray(answers(self.network, given, ("label",), batch)["label"] / self.temperature)
+        with self._asked():
+            return np.asarray(answers(self.network, given, ("label",), batch)["label"] / self.temperature)
 
     def also(self, given: InputSet, batch: int = 4096) -> dict[str, Array]:
         """Answers beside the label, of the tasks that the network was taught; none for most networks.
@@ -90,7 +92,8 @@ class Predictor:
             batch: samples at a time.
         """
         self.check(given)
-        found = answers(self.network, given, tuple(self.network.tasks), batch)
+        with self._asked():
+            found = answers(self.network, given, tuple(self.network.tasks), batch)
         if "grid" in found:
             found["grid"] = squashed(found["grid"])
         return found
@@ -125,8 +128,18 @@ class Predictor:
     def pass_logits(self, given: InputSet, n: int, seed: int = 0, batch: int = 4096) -> Array:
         """(passes, n, k) what `passes` makes probabilities of, over the temperature; arguments as there."""
         self.check(given)
-        found = sampled(self.network, self.doubt, batches(given, self.inputs, batch), n, seed)
+        with self._asked():
+            found = sampled(self.network, self.doubt, batches(given, self.inputs, batch), n, seed)
         return np.asarray(found.double().numpy() / self.temperature, dtype=np.float64)
+
+    @contextmanager
+    def _asked(self) -> Iterator[None]:
+        """Within: a network that cannot compute with inputs of its own shapes is an error of its file."""
+        try:
+            yield
+        except ARITHMETIC as error:
+            told = shown(" ".join(str(error).split()))
+            raise InputError(f"{self.name} cannot be asked: {told}", hint="train it again") from error
 
     @property
     def smallest(self) -> int:

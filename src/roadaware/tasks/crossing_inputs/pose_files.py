@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -142,7 +143,7 @@ def _npz(path: Path) -> dict[str, Any]:
         data.seek(0)
         with np.load(data, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
-    except (*ZIP_ERRORS, KeyError, TypeError, SyntaxError, MemoryError) as error:
+    except (*ZIP_ERRORS, KeyError, TypeError, SyntaxError, MemoryError, TokenError) as error:
         raise InputError(f"no whole npz of plain arrays: {shown(str(error))}", where=where) from error
 
 
