@@ -234,11 +234,13 @@ def linker_of(files: Sequence[Path], iou: float | None = None) -> LinkerConfig:
     Raises:
         DamagedError: if what the network says is no linker.
     """
+    from roadaware.config import check_types
     from roadaware.linking.config import LinkerConfig
     from roadaware.models.weights import linking_of
 
     fields = linking_of(files[0]) if len(files) == 1 and files[0].is_file() else {}
     try:
+        check_types(LinkerConfig, fields)
         return replace(LinkerConfig.default(), **{**fields, **({} if iou is None else {"min_iou": iou})})
     except (TypeError, UsageError) as error:
         raise DamagedError(f"what it says of linking does not fit: {error}", where=str(files[0])) from error

@@ -25,6 +25,7 @@ from roadaware.corner_cases.resuming import MARKS, holds, marks_of, sources_head
 from roadaware.corner_cases.sources import DetectionSource, SemanticSource
 from roadaware.corner_cases.tally import STEPS, Tally, left_out, tallied
 from roadaware.errors import InputError, UsageError
+from roadaware.scenes import holding
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.readers import read
 from roadaware.scenes.tables import Meta, Scenes
@@ -84,6 +85,18 @@ def run(
         InputError: if the set cannot be read.
         DiskError: if the disk refuses; finished parts stay.
     """
+    with holding.held(folder):
+        return _run(order, folder, processes, progress, overwrite=overwrite)
+
+
+def _run(
+    order: Order,
+    folder: Path,
+    processes: int,
+    progress: Callable[[int, int], None] | None,
+    *,
+    overwrite: bool,
+) -> tuple[Predictions, Tally]:
     # Files may have changed since an earlier run in the same process.
     held_by.cache_clear()
     held = held_by(order)

@@ -23,6 +23,7 @@ from roadaware.online.tables import TableWriter
 from roadaware.online.watch import Progress
 from roadaware.online.watcher import Last, Seen
 from roadaware.scenes.disk import atomic_write, disk_error, is_temporary
+from roadaware.scenes.holding import Hold
 from roadaware.tasks.road_events import Classes
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class RunFolder:
         crossing: the annotator that pedestrians have their outlook from, whose table is kept too.
 
     Raises:
+        UsageError: if another process is at work in the folder.
         DiskError: if it cannot be written to.
     """
 
@@ -63,6 +65,7 @@ class RunFolder:
         video: str | None = None,
         crossing: CrossingAnnotator | None = None,
     ) -> None:
+        self._hold = Hold(folder)
         self._video = video_name(source) if video is None else video
         self.folder, self._source, self._config, self._draw = folder, source, config, draw
         classes = Classes(dict(detector.kinds), tuple(detector.av_labels))
@@ -200,13 +203,15 @@ def prepare(folder: Path, *, overwrite: bool = False) -> None:
     """Make a folder that a watch can write to; of an earlier watch only what it wrote is removed.
 
     Raises:
-        UsageError: if an earlier watch is there and may not be replaced, or something else is there.
+        UsageError: if an earlier watch is there and may not be replaced, or something else, or another
+            process is at work in it.
         DiskError: if it cannot be made.
     """
     import shutil
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        hold = Hold(folder)
         held = [path for path in folder.iterdir() if is_temporary(path.name) is None]
         foreign = [path.name for path in held if path.name not in _OURS]
         if foreign:
@@ -222,6 +227,7 @@ def prepare(folder: Path, *, overwrite: bool = False) -> None:
                 shutil.rmtree(path)
             else:
                 path.unlink()
+        hold.release()
     except OSError as error:
         raise disk_error(folder, 1, error) from error
 

@@ -17,6 +17,7 @@ from roadaware import __version__
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.models.detector import FrameDetections
 from roadaware.scenes.disk import atomic_write, disk_error, read_regular, temporary_beside
+from roadaware.scenes.holding import Hold
 from roadaware.scenes.store import open_predictions, save
 from roadaware.scenes.store_files import adopt
 from roadaware.scenes.tables import Meta
@@ -62,7 +63,8 @@ class PredictionRun:
         overwrite: begin anew where an earlier run is.
 
     Raises:
-        UsageError: if the folder holds other things, or a run with other settings.
+        UsageError: if the folder holds other things, or a run with other settings, or another process is at
+            work in it.
         DiskError: if it cannot be written to.
     """
 
@@ -83,12 +85,14 @@ class PredictionRun:
         self._finished = False
         self._written_s = self._cost_s = 0.0
         self._last: int | None = None
+        self._hold = Hold(folder)
         found = None if overwrite else _record(folder)
         if found is not None:
             self._resume(found)
             return
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            self._hold = Hold(folder)
             for name in (TABLES, PARTS):
                 shutil.rmtree(folder / name, ignore_errors=True)
         except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 
 from roadaware.config import to_dict
 from roadaware.errors import DiskError, RoadawareError, UsageError
+from roadaware.scenes.holding import held
 from roadaware.training.batches import Batch, loader
 from roadaware.training.build import learner_of
 from roadaware.training.checkpoints import LAST, Checkpoint, open_checkpoint, save_checkpoint
@@ -75,11 +77,19 @@ def train(recipe: Recipe, out: Path, *, resume: bool = False, progress: Progress
         progress: told steps done, of how many.
 
     Raises:
-        UsageError: if the recipe cannot be run, or the folder holds a run and `resume` is not asked for.
+        UsageError: if the recipe cannot be run, the folder holds a run and `resume` is not asked for, or
+            another process is at work in it.
         InputError: if data or checkpoint cannot be read.
         DiskError: if the folder cannot be written to.
         DivergedError: if the loss is no number any more.
     """
+    if int(os.environ.get("LOCAL_RANK", "0") or 0) or int(os.environ.get("NODE_RANK", "0") or 0):
+        return _train(recipe, out, resume=resume, progress=progress)  # a process that the first has started
+    with held(out):
+        return _train(recipe, out, resume=resume, progress=progress)
+
+
+def _train(recipe: Recipe, out: Path, *, resume: bool, progress: Progress | None) -> Trained:
     if (out / LAST).exists() and not resume:
         raise UsageError(f"{out} holds a run: go on with --resume, or name another folder with --out")
     try:

@@ -16,6 +16,7 @@ from pathlib import Path
 from roadaware.config import to_dict
 from roadaware.errors import DiskError, UsageError
 from roadaware.scenes.disk import atomic_write, disk_error, sync_folder
+from roadaware.scenes.holding import held
 from roadaware.scenes.simulator.config import SceneConfig
 from roadaware.scenes.simulator.crew import side_by_side
 from roadaware.scenes.simulator.film import Kept, shoot
@@ -81,9 +82,15 @@ def produce(
         The number of scenes made now.
 
     Raises:
-        UsageError: if the folder holds other things, or scenes of another order, or a process died.
+        UsageError: if the folder holds other things, or scenes of another order, another process is at work
+            in it, or one of ours died.
         DiskError: if the disk refuses; finished scenes stay.
     """
+    with held(folder):
+        return _produce(order, folder, processes, progress)
+
+
+def _produce(order: Order, folder: Path, processes: int, progress: Callable[[int, int], None] | None) -> int:
     _claim(order, folder)
     room = folder / SCENES
     _sweep(room)

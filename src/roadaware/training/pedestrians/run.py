@@ -24,6 +24,7 @@ from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.predictor import Array, Predictor
 from roadaware.models.doubt.last_layer import with_doubt
 from roadaware.scenes.disk import atomic_write
+from roadaware.scenes.holding import held
 from roadaware.scenes.predictions import Predictions, of_samples
 from roadaware.scenes.tables import Meta, Scenes
 from roadaware.tasks.futures import Futures, worth_ahead, worth_straight_on
@@ -107,13 +108,20 @@ def train(
         material: of the recipe, where it was read already.
 
     Raises:
-        UsageError: if the recipe cannot be run, or the folder holds a run of another recipe or on other
-            samples.
+        UsageError: if the recipe cannot be run, the folder holds a run of another recipe or on other
+            samples, or another process is at work in it.
         InputError: if the annotations cannot be read, lack an input, or show one label only, or films are
             missing.
         DiskError: if the folder cannot be written to.
         FailedSeedsError: if every seed failed.
     """
+    with held(out):
+        return _train(recipe, out, progress, material)
+
+
+def _train(
+    recipe: PedestrianRecipe, out: Path, progress: Progress | None, material: Material | None
+) -> Trained:
     if recipe.threads:
         torch.set_num_threads(recipe.threads)
     check_network(recipe)
