@@ -16,7 +16,7 @@ from cyclopts import App, CycloptsError
 from roadaware import __version__
 from roadaware.cli import console, output
 from roadaware.cli.ablate import ablate
-from roadaware.cli.apart import check_apart
+from roadaware.cli.apart import check_paths
 from roadaware.cli.audit import audit
 from roadaware.cli.baseline import baseline
 from roadaware.cli.calibration import calibration
@@ -174,8 +174,8 @@ def _run(words: list[str]) -> int:
     bound.apply_defaults()
     common: Common = bound.arguments.get("common", USUAL)
     console.configure(quiet=common.quiet, verbosity=common.verbose)
-    check_apart(bound.arguments)
-    output.check_file(common.json)
+    if "common" in bound.arguments:  # not for --help and --version, which are no commands of ours
+        check_paths(command, bound.arguments)
     outcome: Any = command(*bound.args, **bound.kwargs)
     return _deliver(outcome, common) if isinstance(outcome, Outcome) else 0
 
@@ -196,7 +196,7 @@ def _deliver(outcome: Outcome, common: Common) -> int:
 
 def _complain(message: str, code: int, hint: str | None = None) -> int:
     if console.verbosity() >= 2:
-        console.complain(traceback.format_exc())
+        console.trace(traceback.format_exc())
     console.complain(f"roadaware: {message}")
     if hint is not None:
         console.complain(f"  {hint}")

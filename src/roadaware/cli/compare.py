@@ -59,11 +59,9 @@ def compare(
         roadaware compare runs/mine runs/theirs --html difference.html
     """
     from roadaware.analysis.compare import compare as paired
-    from roadaware.cli.output import check_file
     from roadaware.cli.pages import comparison_page
     from roadaware.cli.tables import comparison_text
 
-    check_file(html)
     if _is_run(a) != _is_run(b):
         raise UsageError("compare two csv files or two run folders, not one of each")
     if runs.is_run(a):

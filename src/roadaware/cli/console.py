@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-from roadaware.cli.text import plain
+from roadaware.cli.text import bounded, plain
 from roadaware.errors import NOTE
 
 _EVERY_S = 5.0
@@ -79,6 +79,11 @@ def note(text: str) -> None:
 def complain(text: str) -> None:
     """What went wrong, for standard error, --quiet or not."""
     _to_stderr(text)
+
+
+def trace(text: str) -> None:
+    """Where in the program something went wrong, whole, for those who asked for it."""
+    _write_to_stderr(plain(text))
 
 
 def verbosity() -> int:
@@ -164,7 +169,12 @@ def _bars_wanted() -> bool:
 
 
 def _to_stderr(text: str) -> None:
+    """Every message goes through here: nothing in it steers the terminal, and none fills it."""
+    _write_to_stderr(bounded(plain(text)))
+
+
+def _write_to_stderr(text: str) -> None:
     # A standard error that is gone must not turn a finished job into a failed one.
     with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(plain(text) + "\n")
+        sys.stderr.write(text + "\n")
         sys.stderr.flush()
