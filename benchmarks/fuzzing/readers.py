@@ -1,21 +1,17 @@
-"""How readers end on mutants of their native sets: `python -m benchmarks.fuzzing [COUNT]`."""
+"""Readers of data sets on mutants of their native sets."""
 
 from __future__ import annotations
 
 import random
-import sys
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "data"))
 
 from mutants import KINDS, mutated
 from sets import SETS, NativeSet, rows_add_up
 
+from benchmarks.fuzzing import Target
 from roadaware.errors import InputError
 
 COUNT = 2000
@@ -53,24 +49,7 @@ def _fate(each: NativeSet, root: Path, usual: list[object]) -> str:
     return "read" if scenes.meta.notes["warnings"] == usual else "read with warnings"
 
 
-def _row(name: str, count: int = COUNT) -> tuple[str, str, str]:
-    start = time.perf_counter()
-    ended = fates(SETS[name], count)
-    told = ", ".join(f"{number} {fate}" for fate, number in sorted(ended.items()))
-    seconds = time.perf_counter() - start
-    return f"{name}: {count} mutants", "0 other exceptions, 0 rows lost", f"{told}; {seconds:.0f} s"
-
-
-BENCHMARKS: list[Callable[[], tuple[str, str, str]]] = [partial(_row, name) for name in SETS]
-
-
-def main() -> int:
-    """Print one line for each reader."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else COUNT
-    for name in SETS:
-        print(" | ".join(_row(name, count)), flush=True)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+TARGETS = tuple(
+    Target(name, partial(fates, each), COUNT, "0 other exceptions, 0 rows lost")
+    for name, each in SETS.items()
+)
