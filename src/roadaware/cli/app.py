@@ -166,6 +166,10 @@ def _guarded(words: list[str]) -> int:
         return _internal(error)
     except Exception as error:  # the last line of defence: a fault of ours is one line, not a traceback
         return _internal(error)
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # of libraries in Rust, which is no Exception
+            raise
+        return _internal(error)
     return code
 
 
@@ -203,7 +207,7 @@ def _complain(message: str, code: int, hint: str | None = None) -> int:
     return code
 
 
-def _internal(error: Exception) -> int:
+def _internal(error: BaseException) -> int:
     name = type(error).__name__
     hint = "This is a fault of roadaware, not of your data; run it again with -vv and report what it prints."
     if isinstance(error, MemoryError):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from roadaware.cli.folders import check_result, marked, vacant
+from roadaware.cli.folders import check_result, listed, marked, vacant
 from roadaware.errors import DiskError, UsageError
 
 Rule = Callable[[Path, bool], None]
@@ -101,9 +101,15 @@ def _tables(folder: Path, overwrite: bool) -> None:
     store.check_target(folder, overwrite=overwrite)
 
 
+def _other_results(folder: Path, overwrite: bool) -> None:
+    """A folder that files are added to: none of theirs may be those of another command."""
+    if listed(folder) is not None or marked(folder / "meta.json", "roadaware-tables") is not None:
+        raise UsageError(f"{folder} holds a result of another command; name another folder")
+
+
 FILE = Output()
 NEW_FILE = Output(replaced=False)
-FOLDER = Output(folder=True)
+FOLDER = Output(folder=True, rule=_other_results)
 RESULT = Output(folder=True, rule=lambda folder, overwrite: check_result(folder, overwrite=overwrite))
 TABLES = Output(folder=True, rule=_tables)
 DEMO = Output(folder=True, rule=_record("demo.json", "roadaware-demo"))

@@ -44,7 +44,8 @@ def report(
     if len(kinds) > 1:
         raise UsageError(f"some runs are of {', others of '.join(kinds)}; make a page of each kind")
     makers = {"scenes": _of_scenes, "road events": _of_events, "pedestrians": _of_pedestrians}
-    made = makers[next(iter(kinds))](found)
+    with runs.as_written(found):
+        made = makers[next(iter(kinds))](found)
     write_text(page, made.html)
     return Outcome(f"{made.shown}\n\nwrote {page}".strip(), {"report": str(page), "runs": made.summaries})
 
