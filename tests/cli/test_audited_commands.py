@@ -30,7 +30,7 @@ def check(name: tuple[str, ...], inputs: Path, scratch: Path) -> None:
     """Run a command and expect that it works and does nothing but its work."""
     installed = tuple({path for path in sys.path if "site-packages" in path})
     done = audited.run(
-        words_for(name, inputs, scratch / "work" / "out"),
+        words_for(name, inputs, scratch / "work" / "made" / "too" / "out"),
         scratch=scratch,
         reads=(inputs,),
         libraries=(*LIBRARIES, *installed),

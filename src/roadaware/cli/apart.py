@@ -150,12 +150,15 @@ def _out_of_reach(path: Path) -> str | None:
             return error.strerror
     except ValueError as error:  # a NUL in the name
         return str(error)
-    too_long = any(len(os.fsencode(part)) > _LONGEST for part in path.parts)
+    # What lies below a missing folder the system does not look at.
+    names = [len(os.fsencode(part)) for part in path.absolute().parts]
+    too_long = max(names) > _LONGEST or len(names) > _DEEPEST or sum(names) + len(names) > _WHOLE
     return os.strerror(errno.ENAMETOOLONG) if too_long else None
 
 
-_LONGEST = 255
-"""Bytes of one name in every file system that is common; a name below a missing folder is not tried."""
+_LONGEST, _DEEPEST, _WHOLE = 255, 255, 3800
+"""Bytes of one name in every file system that is common; folders in one another; bytes of a path, with room
+for the names of files in a folder."""
 
 
 def _real(path: Path) -> Path:
