@@ -181,3 +181,9 @@ def test_a_folder_that_cannot_be_looked_into_is_a_disk_error(
     monkeypatch.setattr(Path, "iterdir", refused)
     with pytest.raises(DiskError, match="looked into"):
         outputs.WATCH.check(tmp_path)
+
+
+def test_an_option_for_several_values_that_has_none_is_refused(roadaware: Command, tmp_path: Path) -> None:
+    done = roadaware("predict", "weights", "--videos", "--out", tmp_path / "out")
+    assert done.code == 2
+    assert "--videos takes one value or several" in done.err

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cyclopts import App, CycloptsError
@@ -45,7 +45,7 @@ from roadaware.cli.stats import stats
 from roadaware.cli.text import paragraphs
 from roadaware.cli.train import train
 from roadaware.cli.watch import watch
-from roadaware.errors import RoadawareError
+from roadaware.errors import RoadawareError, UsageError
 
 USAGE, DISK, INTERNAL, PIPE, INTERRUPTED, TERMINATED = 2, 4, 70, 141, 130, 143
 _DISK_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}
@@ -175,13 +175,27 @@ def _guarded(words: list[str]) -> int:
 
 def _run(words: list[str]) -> int:
     command, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False)
+    ours = command.__module__.startswith("roadaware.")  # not so --help and --version
+    if ours:
+        _require_values(bound.arguments)
     bound.apply_defaults()
     common: Common = bound.arguments.get("common", USUAL)
     console.configure(quiet=common.quiet, verbosity=common.verbose)
-    if "common" in bound.arguments:  # not for --help and --version, which are no commands of ours
+    if ours:
         check_paths(command, bound.arguments)
     outcome: Any = command(*bound.args, **bound.kwargs)
     return _deliver(outcome, common) if isinstance(outcome, Outcome) else 0
+
+
+def _require_values(given: Mapping[str, Any]) -> None:
+    """Refuse an option that takes several values and is given none.
+
+    Raises:
+        UsageError: naming its parameter.
+    """
+    for name, value in given.items():
+        if isinstance(value, tuple | list) and not value:
+            raise UsageError(f"--{name.strip('_').replace('_', '-')} takes one value or several; it has none")
 
 
 def _deliver(outcome: Outcome, common: Common) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -40,15 +40,7 @@ Draws = Annotated[
         validator=between(0, MOST_DRAWS),
     ),
 ]
-
-
-def _any(_: Any, values: Sequence[Any] | None) -> None:
-    """A check that an option which takes several values has got one."""
-    if values is not None and not len(values):
-        raise ValueError("It takes one value or several, and has none.")
-
-
-Several = Parameter(negative="", consume_multiple=True, validator=_any)
+Several = Parameter(negative="", consume_multiple=True)
 Switch = Parameter(negative="", show_default=False)
 Html = Annotated[
     Path | None, Parameter(help="Write the result as a page: one file, offline, printable."), FILE
