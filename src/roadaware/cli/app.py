@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cyclopts import App, CycloptsError
@@ -17,7 +17,7 @@ from roadaware import __version__
 from roadaware.addresses import keep_secret, looks_like_address
 from roadaware.cli import console, output
 from roadaware.cli.ablate import ablate
-from roadaware.cli.apart import check_apart
+from roadaware.cli.apart import check_paths
 from roadaware.cli.audit import audit
 from roadaware.cli.baseline import baseline
 from roadaware.cli.calibration import calibration
@@ -176,6 +176,10 @@ def _guarded(words: list[str]) -> int:
         return _internal(error)
     except Exception as error:  # the last line of defence: a fault of ours is one line, not a traceback
         return _internal(error)
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # of libraries in Rust, which is no Exception
+            raise
+        return _internal(error)
     return code
 
 
@@ -183,13 +187,27 @@ def _run(words: list[str]) -> int:
     if any("\0" in word for word in words):
         raise UsageError("a word of the command holds a NUL character, which no path or address can")
     command, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False)
+    ours = command.__module__.startswith("roadaware.")  # not so --help and --version
+    if ours:
+        _require_values(bound.arguments)
     bound.apply_defaults()
     common: Common = bound.arguments.get("common", USUAL)
     console.configure(quiet=common.quiet, verbosity=common.verbose)
-    check_apart(bound.arguments)
-    output.check_file(common.json)
+    if ours:
+        check_paths(command, bound.arguments)
     outcome: Any = command(*bound.args, **bound.kwargs)
     return _deliver(outcome, common) if isinstance(outcome, Outcome) else 0
+
+
+def _require_values(given: Mapping[str, Any]) -> None:
+    """Refuse an option that takes several values and is given none.
+
+    Raises:
+        UsageError: naming its parameter.
+    """
+    for name, value in given.items():
+        if isinstance(value, tuple | list) and not value:
+            raise UsageError(f"--{name.strip('_').replace('_', '-')} takes one value or several; it has none")
 
 
 def _deliver(outcome: Outcome, common: Common) -> int:
@@ -208,14 +226,14 @@ def _deliver(outcome: Outcome, common: Common) -> int:
 
 def _complain(message: str, code: int, hint: str | None = None) -> int:
     if console.verbosity() >= 2:
-        console.complain(traceback.format_exc())
+        console.trace(traceback.format_exc())
     console.complain(f"roadaware: {message}")
     if hint is not None:
         console.complain(f"  {hint}")
     return code
 
 
-def _internal(error: Exception) -> int:
+def _internal(error: BaseException) -> int:
     name = type(error).__name__
     hint = "This is a fault of roadaware, not of your data; run it again with -vv and report what it prints."
     if isinstance(error, MemoryError):

@@ -59,29 +59,29 @@ def compare(
         roadaware compare runs/mine runs/theirs --html difference.html
     """
     from roadaware.analysis.compare import compare as paired
-    from roadaware.cli.output import check_file
     from roadaware.cli.pages import comparison_page
     from roadaware.cli.tables import comparison_text
 
-    check_file(html)
     if _is_run(a) != _is_run(b):
         raise UsageError("compare two csv files or two run folders, not one of each")
-    if runs.is_run(a):
-        kinds = (runs.kind_of(a), runs.kind_of(b))
-        if kinds[0] != kinds[1]:
-            raise UsageError(f"one run is of {kinds[0]}, the other of {kinds[1]}; compare two of a kind")
-        beyond = {"road events": _events, "scenes": _scenes}.get(kinds[0])
-        if beyond is not None:
-            _refuse_options(samples=samples, task=task, config=config)
-            return beyond(a, b, draws, seed, html)
-        _refuse_options(samples=samples, task=task, config=config)
-        one, two, chosen = _runs(a, b)
-    else:
+    if not runs.is_run(a):
         one, two, chosen = _files(a, b, samples, task, config or "default")
-    names = _names(a, b)
-    with console.working("resampling"):
-        found = paired(one, two, chosen, draws=draws, seed=seed, names=names)
-    return _told(found, html, comparison_page, comparison_text)
+        with console.working("resampling"):
+            found = paired(one, two, chosen, draws=draws, seed=seed, names=_names(a, b))
+        return _told(found, html, comparison_page, comparison_text)
+    kinds = (runs.kind_of(a), runs.kind_of(b))
+    if kinds[0] != kinds[1]:
+        raise UsageError(f"one run is of {kinds[0]}, the other of {kinds[1]}; compare two of a kind")
+    _refuse_options(samples=samples, task=task, config=config)
+    with runs.as_written((a, b)):
+        if kinds[0] == "road events":
+            return _events(a, b, draws, seed, html)
+        if kinds[0] == "scenes":
+            return _scenes(a, b, draws, seed, html)
+        one, two, chosen = _runs(a, b)
+        with console.working("resampling"):
+            found = paired(one, two, chosen, draws=draws, seed=seed, names=_names(a, b))
+        return _told(found, html, comparison_page, comparison_text)
 
 
 def _events(a: Path, b: Path, draws: int, seed: int, html: Path | None) -> Outcome:

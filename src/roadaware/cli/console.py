@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, TextIO
 
 from roadaware.addresses import conceal
-from roadaware.cli.text import plain
+from roadaware.cli.text import bounded, plain
 from roadaware.errors import NOTE
 
 _EVERY_S = 5.0
@@ -85,6 +85,11 @@ def note(text: str) -> None:
 def complain(text: str) -> None:
     """What went wrong, for standard error, --quiet or not."""
     _to_stderr(text)
+
+
+def trace(text: str) -> None:
+    """Where in the program something went wrong, whole, for those who asked for it."""
+    _write_to_stderr(plain(conceal(text)))
 
 
 def verbosity() -> int:
@@ -170,7 +175,12 @@ def _bars_wanted() -> bool:
 
 
 def _to_stderr(text: str) -> None:
+    """Every message goes through here: nothing in it steers the terminal, and none fills it."""
+    _write_to_stderr(bounded(plain(conceal(text))))
+
+
+def _write_to_stderr(text: str) -> None:
     # A standard error that is gone must not turn a finished job into a failed one.
     with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(plain(conceal(text)) + "\n")
+        sys.stderr.write(text + "\n")
         sys.stderr.flush()

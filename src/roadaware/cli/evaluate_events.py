@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import bars, console, event_inputs, event_runs, folders
+from roadaware.cli import bars, console, event_inputs, event_runs, folders, outputs
 from roadaware.cli.event_inputs import IMAGES, NETWORK_SIZE, EventSet
 from roadaware.cli.event_scoring import Asked, Scored, event_run
 from roadaware.cli.event_scoring import scored as scored_claims
@@ -59,7 +59,7 @@ Truth = Annotated[Path, Parameter(help=_TRUTH)]
 Predicted = Annotated[list[Path], Parameter(help=_PREDICTIONS), Several]
 Split = Annotated[str | None, Parameter(help=_SPLIT)]
 Images = Annotated[Path | None, Parameter(help=IMAGES)]
-RunFolder = Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder]
+RunFolder = Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder, outputs.RESULT]
 
 
 @Parameter(name="*")
@@ -158,7 +158,6 @@ def _evaluated(
     judging.clock.check()
     lowest = bars.parsed(judging.fail_under, bars.PER_CENT)
     size_px = event_inputs.size_of(judging.size)
-    folders.check(folder, overwrite=overwrite)
     asked = _asked(dataset, judging, details=folder is not None)
     scored, facts = _scored(asked, judging.clock, *given, split, size_px)
     predictions = given[1]

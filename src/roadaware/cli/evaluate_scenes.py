@@ -167,7 +167,6 @@ def _evaluated(
 
     lowest = bars.parsed(judging.fail_under, bars.FRACTIONS)
     config = with_fields(task, config_named(task, judging.config), judging.fields)
-    kept.check()
     truth, predictions, how = given
     both = scene_inputs.opened(task, truth, predictions, how or Reading(judging.reader, judging.option))
     if judging.categories is not None:

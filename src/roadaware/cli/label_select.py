@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, folders, text
+from roadaware.cli import console, folders, outputs, text
 from roadaware.cli.label_inputs import USUAL_SECONDS, Seconds, dataset, pictures_of, proposals
 from roadaware.cli.options import USUAL, Common, Draws, Outcome, OutputFolder, Overwrite, Seed
 
@@ -49,7 +49,7 @@ def select(
     seconds: Seconds = USUAL_SECONDS,
     draws: Draws = 1000,
     seed: Seed = 0,
-    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder] = None,
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder, outputs.RESULT] = None,
     overwrite: Overwrite = False,
     common: Common = USUAL,
 ) -> Outcome:
@@ -69,7 +69,6 @@ def select(
     from roadaware.analysis.labelling.labour import planned, worth_of
     from roadaware.analysis.labelling.selection import SelectionConfig, ranked
 
-    folders.check(folder, overwrite=overwrite)
     labour, config = seconds.labour(), SelectionConfig(by, repeat, least_score, score)
     claims = proposals(path)
     set_path = truth or videos

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import after_detector, console, event_inputs, text
+from roadaware.cli import after_detector, console, event_inputs, outputs, text
 from roadaware.cli.after_detector import AS_THEY_ARE, Steps
 from roadaware.cli.event_findings import oddities
 from roadaware.cli.event_inputs import IMAGES, NETWORK_SIZE, Claims, EventSet
-from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, Overwrite
+from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, OutPlace, Overwrite
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def link(
     detections: Annotated[list[Path], Parameter(help=_DETECTIONS)],
     /,
     *,
-    out: Annotated[Path, Parameter(name=["--out", "-o", "--output"], help=_OUT)],
+    out: Annotated[Path, OutPlace, Parameter(help=_OUT), outputs.TABLES],
     config: Annotated[ConfigName, Parameter(help=_CONFIG)] = "default",
     truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
     dataset: Annotated[EventSet | None, Parameter(help=_DATASET)] = None,
@@ -74,9 +74,8 @@ def link(
         roadaware link detections-a detections-b --weights 2 1 --nms agentness \\
             --min-length 6 --out fused
     """
-    from roadaware.scenes.store import check_target, save
+    from roadaware.scenes.store import save
 
-    check_target(out, overwrite=overwrite)
     steps.check(len(detections))
     if iou is not None and not 0 <= iou <= 1:
         raise UsageError(f"--iou is an overlap from 0 to 1, not {iou:g}")

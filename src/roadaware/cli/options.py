@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
+from roadaware.cli.outputs import FILE
+
 _SHARED = Group("Shared options", sort_key=100)
 
 TaskName = Literal["action", "intention", "risk"]
@@ -40,9 +42,12 @@ Draws = Annotated[
 ]
 Several = Parameter(negative="", consume_multiple=True)
 Switch = Parameter(negative="", show_default=False)
-Html = Annotated[Path | None, Parameter(help="Write the result as a page: one file, offline, printable.")]
+Html = Annotated[
+    Path | None, Parameter(help="Write the result as a page: one file, offline, printable."), FILE
+]
 Overwrite = Annotated[bool, Parameter(help="Replace an earlier result there."), Switch]
 OutputFolder = Parameter(name=["--output", "-o"])
+OutPlace = Parameter(name=["--out", "-o", "--output"])
 MetricConfig = Annotated[
     ConfigName,
     Parameter(help="`reference` judges as the published evaluator does, `default` as we recommend."),
@@ -58,7 +63,7 @@ SampleConfig = Annotated[
 class Common:
     """What every command understands."""
 
-    json: Annotated[Path | None, Parameter(group=_SHARED)] = None
+    json: Annotated[Path | None, Parameter(group=_SHARED), FILE] = None
     """Write the result as JSON to this file; `--json` alone or `--json -` prints it instead of the text."""
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=_SHARED), Switch] = False
     """Say nothing but the result and errors."""

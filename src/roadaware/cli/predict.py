@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, output, text
+from roadaware.cli import console, outputs, text
 from roadaware.cli.devices import Device, Precision, place_of
 from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import (
@@ -17,6 +17,7 @@ from roadaware.cli.options import (
     Common,
     ConfigName,
     Outcome,
+    OutPlace,
     Overwrite,
     Several,
     Switch,
@@ -70,7 +71,7 @@ def predict(
     split: Annotated[str | None, Parameter(help="Of the data set; all videos unless told.")] = None,
     media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
     films: Annotated[str, Parameter(help=_FILMS, show_default=False)] = "",
-    out: Annotated[Path | None, Parameter(name=["--out", "-o", "--output"], help=_OUT)] = None,
+    out: Annotated[Path | None, OutPlace, Parameter(help=_OUT), outputs.PREDICTIONS] = None,
     threshold: Annotated[float, Parameter(help="Agentness that a box needs.")] = 0.025,
     nms: Annotated[float, Parameter(help="Overlap above which the weaker box goes; 1 keeps all.")] = 0.5,
     top: Annotated[int, Parameter(help="Boxes that a frame keeps.", validator=between(1, 10_000))] = 100,
@@ -103,12 +104,10 @@ def predict(
         roadaware predict GROUNDING-DINO --texts "tyre,traffic cone" --videos KITTI --out runs/novel
     """
     from roadaware.cli.predict_videos import asked_videos
-    from roadaware.tasks.prediction_runs import check_folder
 
     rule = _rule(config, threshold, nms, top)
     folder = out or Path("runs") / f"predict-{_stem(weights[0])}"
-    check_folder(folder, overwrite=overwrite)
-    output.check_folder(folder)
+    outputs.PREDICTIONS.check(folder, overwrite=overwrite)
     with console.working("opening the detector"):
         more = {"objects": objects, "mean": mean, "batch": batch, "texts": split_texts(texts)}
         detector = _opened(weights, rule, clip, place_of(device, precision), more)

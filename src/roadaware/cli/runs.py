@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -150,6 +151,26 @@ def load(folder: Path) -> Run:
     labels = None if groups is None else np.array(groups, dtype=object)
     result = evaluate_samples(state, config, draws=draws, seed=seed, groups=labels, n_clipped=n_clipped)
     return Run(name, state, config, result, draws, seed, protocol, facts, groups)
+
+
+@contextmanager
+def as_written(folders: Sequence[Path]) -> Iterator[None]:
+    """Within: run folders are read and shown, whose files are as listed, yet may have been forged.
+
+    Raises:
+        DamagedError: for whatever a table or field raises that is not as this version writes it.
+    """
+    import polars as pl
+
+    wrong = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+    try:
+        yield
+    except (*wrong, pl.exceptions.PolarsError) as error:
+        raise DamagedError(
+            f"expected runs as this version writes them, met {type(error).__name__}: {error}",
+            where=", ".join(map(str, folders)),
+            hint=AGAIN,
+        ) from error
 
 
 def contents(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:

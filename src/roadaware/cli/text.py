@@ -12,6 +12,9 @@ from typing import TextIO
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
+MESSAGE = 2000
+"""Characters of a message; a longer one, with a list or a value out of a file, loses its middle."""
+_CELL = 500
 _COLOURS = {"good": "32", "bad": "31", "odd": "33", "title": "1"}
 
 
@@ -25,7 +28,19 @@ def plain(text: object) -> str:
 
 def cell(value: object) -> str:
     r"""One value out of a data file on one line: line breaks and tabs are written out as well."""
-    return plain(str(value)).replace("\n", "\\n").replace("\t", "\\t")
+    return bounded(plain(value).replace("\n", "\\n").replace("\t", "\\t"), _CELL)
+
+
+def bounded(text: str, most: int = MESSAGE) -> str:
+    """A text of at most about `most` characters: of a longer one, how it begins and how it ends.
+
+    >>> bounded("a" * 30 + "b" * 30, most=20)
+    'aaaaaaaaaaaaaaa ... 40 characters left out ... bbbbb'
+    """
+    if len(text) <= most:
+        return text
+    head, tail = most * 3 // 4, most // 4
+    return f"{text[:head]} ... {len(text) - head - tail:,} characters left out ... {text[-tail:]}"
 
 
 def number(value: float | None, digits: int = 3, missing: str = "-") -> str:

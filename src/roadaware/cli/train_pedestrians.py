@@ -35,7 +35,6 @@ def train_predictors(recipe: PedestrianRecipe, out: Path | None) -> Outcome:
     from roadaware.training.pedestrians.run import judge, train
 
     folder = out or Path("runs") / f"{recipe.name}-{digest(recipe)[:8]}"
-    output.check_folder(folder)
     with console.progress("training") as progress:
         trained = train(recipe, folder, progress)
     with console.working("judging on test"):

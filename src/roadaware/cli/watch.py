@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.addresses import conceal
-from roadaware.cli import console, text
+from roadaware.cli import console, outputs, text
 from roadaware.cli.devices import Device, Precision, place_of
-from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, Switch
+from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Switch
 from roadaware.cli.patience import patient
 from roadaware.cli.warming import warming
 from roadaware.cli.watch_crossing import INSTALLED, CrossingOption, annotator_of
@@ -67,7 +67,7 @@ def watch(
     /,
     *,
     weights: Annotated[tuple[Path, ...], Parameter(help=_WEIGHTS, negative="", show_default=False)] = (),
-    out: Annotated[Path | None, Parameter(name=["--out", "-o", "--output"], help=_OUT)] = None,
+    out: Annotated[Path | None, OutPlace, Parameter(help=_OUT), outputs.WATCH] = None,
     name: Annotated[str | None, Parameter(help=_NAME)] = None,
     no_video: Annotated[
         bool, Parameter(help="Write no annotated film.", negative="", show_default=False)
@@ -110,12 +110,13 @@ def watch(
     clock = SystemClock()
     with ExitStack() as held:
         opened = held.enter_context(closing(open_source(source, fps, clock=clock, follow=follow)))
+        folder = out or Path("runs") / f"watch-{_stem(opened)}"
+        outputs.WATCH.check(folder, overwrite=overwrite)
         detector = detector_of(files, device, precision)
         if threads:
             _use_threads(threads)
         config = replace(config, linker=linker_of(files, iou), fps=fps)
         annotator = annotator_of(crossing, detector, clock)
-        folder = out or Path("runs") / f"watch-{_stem(opened)}"
         _made_apart(folder, opened, overwrite=overwrite)
         _warm_up(detector, config.linker_at(opened.fps))
         paced = _paced(opened, clock, realtime=realtime)
