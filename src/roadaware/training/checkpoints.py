@@ -32,7 +32,6 @@ class Checkpoint:
 
     Args:
         step: steps done.
-        seconds: that they took.
         network: its state.
         average: running mean of that, or None.
         optimizer: its state.
@@ -40,7 +39,6 @@ class Checkpoint:
     """
 
     step: int
-    seconds: float
     network: dict[str, Tensor]
     average: dict[str, Tensor] | None
     optimizer: dict[str, Any]

@@ -153,7 +153,7 @@ class Run:
             if changed:
                 _log.warning("goes on with another recipe than it began with: %s", ", ".join(changed))
             self.network.load_state_dict(found.network)
-            self.step, self.seconds, self.saved = found.step, found.seconds, found.step
+            self.step, self.saved = found.step, found.step
         optimizer = optimizer_of(self.network, recipe.schedule)
         trainee = self.learner.trainee
         if recipe.machine.compile:
@@ -175,6 +175,7 @@ class Run:
         if first:
             self._tell()
             journal = Journal(self.out, self.step, tensorboard=recipe.machine.tensorboard)
+            self.seconds = journal.seconds
         metrics: dict[str, float] = {}
         try:
             batches = self._batches()
@@ -258,8 +259,10 @@ class Run:
             values = {**sums, "lr": now, **({} if norm is None else {"norm": norm})}
             speed = {"clips_per_s": self.share.step / taken}
             epoch = self.step * self.share.step / len(self.clips)
-            line = {**values, "epoch": round(epoch, 4), "seconds": round(self.seconds, 3), **speed}
-            journal.write(self.step, line, scalars={f"train/{k}": v for k, v in (values | speed).items()})
+            line = {**values, "epoch": round(epoch, 4)}
+            timing = {"seconds": round(self.seconds, 3), **speed}
+            scalars = {f"train/{k}": v for k, v in (values | speed).items()}
+            journal.write(self.step, line, timing, scalars=scalars)
         if self.progress is not None:
             self.progress(self.step, self.steps, f"steps, loss {sums['loss']:.3f}")
 
@@ -337,7 +340,6 @@ class Run:
             return
         state = Checkpoint(
             self.step,
-            self.seconds,
             self.network.state_dict(),
             self.average.state if self.average is not None else None,
             self.optimizer.state_dict(),
@@ -358,9 +360,10 @@ class Run:
             started = time.monotonic()
             mean = self.average.state if self.average is not None else None
             metrics = judge(self.learner, mean, self.material, self.recipe)
-            line = {"validation": metrics, "took_s": round(time.monotonic() - started, 2)}
+            timing = {"seconds": round(self.seconds, 3), "took_s": round(time.monotonic() - started, 2)}
             if metrics:
-                journal.write(self.step, line, scalars={f"validation/{k}": v for k, v in metrics.items()})
+                scalars = {f"validation/{k}": v for k, v in metrics.items()}
+                journal.write(self.step, {"validation": metrics}, timing, scalars=scalars)
         self.fabric.barrier()
         return metrics
 
@@ -375,5 +378,5 @@ class Run:
             self.average.state if self.average is not None else None,
             self.material,
             self.recipe,
-            {"step": self.step, "steps": self.steps, "seconds": round(self.seconds, 1), "metrics": metrics},
+            {"step": self.step, "steps": self.steps, "metrics": metrics},
         )
