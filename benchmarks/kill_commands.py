@@ -76,7 +76,7 @@ def _recipe(streets: Path) -> dict[str, object]:
         "name": "tiny",
         "model": {"name": "retinanet3d-compact", "base": "compact", "likeliest": 16},
         "data": {"reader": "simulator", "roots": [str(streets)]},
-        "clips": {"frames": 2, "stride": 2, "batch": 2, "min_px": 64, "max_px": 96},
+        "clips": {"frames": 2, "stride": 2, "batch": 2},
         "schedule": {"epochs": 2, "optimizer": "adamw", "lr": 0.001, "ema": 0.9, "clip_norm": 10},
         "validation": {"every_steps": 5, "videos": 1},
         "machine": {
@@ -109,23 +109,12 @@ def _simulate(*more: str) -> list[str]:
 
 
 def _label(inputs: Path, verb: str) -> list[str]:
-    proposals, corners = str(inputs / "proposals"), str(inputs / "corners")
+    proposals, corners, tasks = str(inputs / "proposals"), str(inputs / "corners"), inputs / "tasks"
+    forms = ["--as", "labelstudio", "coco", "parquet", "--classes", "dog", "debris"]
     return {
         "select": ["label", "select", proposals, "--videos", corners, "--draws", "20", "-o", "out"],
-        "export": [
-            "label",
-            "export",
-            proposals,
-            "--videos",
-            corners,
-            "--as",
-            "labelstudio",
-            "coco",
-            "parquet",
-        ]
-        + ["--classes", "dog", "debris", "--out", "out"],
-        "import": ["label", "import", str(inputs / "tasks"), str(inputs / "tasks" / "tasks.coco.json")]
-        + ["-o", "out"],
+        "export": ["label", "export", proposals, "--videos", corners, *forms, "--out", "out"],
+        "import": ["label", "import", str(tasks), str(tasks / "tasks.coco.json"), "-o", "out"],
     }[verb]
 
 

@@ -1,4 +1,4 @@
-"""What commands left behind: whether it is whole, and what of it says anything but when and how fast it was made."""
+"""What commands left behind: whether it is whole, and its content without what the clock says."""
 
 from __future__ import annotations
 

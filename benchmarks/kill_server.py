@@ -1,7 +1,8 @@
 """A process that has everything imported and forks one that runs a command, for each line it is given.
 
-Orders and answers are lines of JSON. An order is {"words", "cwd", "env", "at", "signal"}: the words of a command,
-where it runs, and at which of its steps at the file system (from 1 on; 0: at none) which signal meets it.
+The first line names modules to import. Orders and answers are lines of JSON. An order is {"words", "cwd",
+"env", "at", "signal"}: the words of a command, where it runs, and at which of its steps at the file system
+(from 1 on; 0: at none) which signal meets it.
 The answers are the number of its process, then how it ended and how many steps it took.
 """
 
@@ -28,12 +29,12 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
 class Steps:
-    """Counts what a process does at the file system below some folders, and sends it a signal before one step.
+    """Counts what a process does at the file system below some folders; a signal meets it before one step.
 
     Args:
         below: the folders.
-        shared: what the starter of the process sees, too: steps so far, and when the signal was sent, as seconds
-            of the clock and of the process.
+        shared: what the starter of the process sees, too: steps so far, and when the signal was sent, in
+            seconds of the clock and of the process.
         at: which step; 0 for none.
         number: of the signal.
     """
@@ -57,7 +58,7 @@ class Steps:
         else:
             return
         if written and isinstance(path, str | bytes | os.PathLike):
-            place = os.path.abspath(os.fsdecode(path))
+            place = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - links stay links
             if place.startswith(self.below):
                 self._step()
 

@@ -1,8 +1,8 @@
-"""How commands end that are killed anywhere, and what comes of them: `python -m benchmarks.kills [COMMAND ...]`.
+"""How commands end that are killed anywhere, and what becomes of their work: `python -m benchmarks.kills`.
 
-SIGKILL, SIGINT and SIGTERM come in turn, every second one before a step at the file system that is drawn, the others
-at a time that is drawn from as long as the command takes. What is killed is given again, and may be killed again; what
-comes to its end must have the bytes of a run that nobody disturbed.
+SIGKILL, SIGINT and SIGTERM come in turn, about half of them before a step at the file system that is drawn,
+the others at a time that is drawn from as long as the command takes. What is killed is given again, and may
+be killed again; what comes to its end must have the bytes of a run that nobody disturbed.
 """
 
 from __future__ import annotations
@@ -80,6 +80,7 @@ class Server:
         self.process.wait(30)
 
     def answer(self) -> dict[str, Any]:
+        """The next line of the server."""
         assert self.process.stdout is not None
         return json.loads(self.process.stdout.readline())
 
@@ -210,7 +211,7 @@ class Trials:
         found = contents(self.cwd)
         names = sorted(name for name in {*found, *self.wanted} if found.get(name) != self.wanted.get(name))
         assert not names, f"{what}: other bytes than an undisturbed run: {names[:10]}; {self._said()}"
-        left = [*temporary_in(self.cwd), *temporary_in(self.home), *os.listdir(self.room / "tmp")]
+        left = [*temporary_in(self.cwd), *temporary_in(self.home), *(self.room / "tmp").iterdir()]
         assert not left, f"{what}: left behind: {left[:10]}"
 
     def _refuse_left(self, session: int, what: str) -> None:
@@ -235,8 +236,7 @@ def _cpu_s(process: int) -> float:
 
 def _processes(session: int) -> list[int]:
     """Living processes of a session."""
-    numbers = (name for name in os.listdir("/proc") if name.isdecimal())
-    found = ((int(name), _stat(name)) for name in numbers)
+    found = ((int(each.name), _stat(each.name)) for each in Path("/proc").iterdir() if each.name.isdecimal())
     return [number for number, stat in found if stat and stat[3] == str(session) and stat[0] != "Z"]
 
 
@@ -278,7 +278,7 @@ def main() -> None:
         scratch = (asked.scratch or Path(own)).absolute()
         inputs = make_inputs(scratch / "inputs", names)
         print(
-            "| command | kills | finished, equal | slowest end after SIGINT or SIGTERM (its CPU) | whole run |"
+            "| command | kills | finished, equal | slowest end after SIGINT, SIGTERM (its CPU) | whole run |"
         )
         print("|---|---|---|---|---|")
         for name in names:
