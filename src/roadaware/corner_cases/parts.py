@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.disk import atomic_write, disk_error, read_regular
+from roadaware.scenes.disk import atomic_write, disk_error, held_in, read_regular
 from roadaware.scenes.readers import source
 from roadaware.scenes.simulator.crew import side_by_side
 
@@ -73,8 +73,8 @@ def claim(folder: Path, main: str, head: Mapping[str, Any], what: str, *, overwr
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file; name a folder to write into")
     try:
-        found = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
-        (folder / PARTS).mkdir(parents=True, exist_ok=True)
+        found = held_in(folder)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise disk_error(folder, 0, error) from error
     if found:
@@ -85,9 +85,13 @@ def claim(folder: Path, main: str, head: Mapping[str, Any], what: str, *, overwr
             )
         if overwrite:
             _drop(folder / PARTS)
-        elif known != head and any((folder / PARTS).iterdir()):
+        elif known != head and held_in(folder / PARTS):
             raise UsageError(f"{folder} holds {what} of {_difference(known, head)}; {REMEDY}")
     atomic_write(folder / main, (json.dumps(head, indent=1, sort_keys=True) + "\n").encode())
+    try:
+        (folder / PARTS).mkdir(exist_ok=True)
+    except OSError as error:
+        raise disk_error(folder, 0, error) from error
 
 
 def _drop(folder: Path) -> None:
@@ -97,7 +101,7 @@ def _drop(folder: Path) -> None:
         DiskError: if the disk refuses.
     """
     try:
-        for path in folder.iterdir():
+        for path in folder.iterdir() if folder.is_dir() else ():
             path.unlink()
     except OSError as error:
         raise disk_error(folder, 0, error) from error

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from roadaware.config import to_dict
 from roadaware.errors import DiskError, UsageError
-from roadaware.scenes.disk import atomic_write, disk_error, sync_folder
+from roadaware.scenes.disk import atomic_write, disk_error, held_in, sync_folder
 from roadaware.scenes.simulator.config import SceneConfig
 from roadaware.scenes.simulator.crew import side_by_side
 from roadaware.scenes.simulator.film import Kept, shoot
@@ -162,16 +162,17 @@ def _claim(order: Order, folder: Path) -> None:
         "scenes": order.scenes,
     }
     try:
-        found = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+        found = held_in(folder)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise disk_error(folder, 0, error) from error
     if found:
         _refuse_others(folder, head, found)
+    atomic_write(folder / MAIN, (json.dumps(head, indent=2, sort_keys=True) + "\n").encode())
     try:
-        (folder / SCENES).mkdir(parents=True, exist_ok=True)
+        (folder / SCENES).mkdir(exist_ok=True)
     except OSError as error:
         raise disk_error(folder, 0, error) from error
-    atomic_write(folder / MAIN, (json.dumps(head, indent=2, sort_keys=True) + "\n").encode())
 
 
 def _told(kept: Kept) -> dict[str, object]:
