@@ -68,7 +68,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 
 def _send_again(usual: Callable[[sys.UnraisableHookArgs], Any], lost: sys.UnraisableHookArgs) -> None:
-    """Send a signal again that met Python where nothing can be raised, as in a callback of a weak reference."""
+    """Send a signal again that met Python where nothing can be raised, as in a weak reference."""
     numbers: dict[type, int] = {KeyboardInterrupt: signal.SIGINT, Terminated: signal.SIGTERM}
     number = numbers.get(lost.exc_type)
     if number is None:

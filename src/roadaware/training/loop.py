@@ -142,6 +142,7 @@ class Run:
         self.steps = steps_of(recipe.schedule, len(self.clips), self.share.step)
         self.still = freeze(self.network, recipe)
         self.step, self.seconds, self.saved = 0, 0.0, 0
+        self.chance: Tensor | None = None
         self._set_up(out / LAST)
 
     def _set_up(self, last: Path) -> None:
@@ -161,7 +162,7 @@ class Run:
         self.model, self.optimizer = fabric.setup(trainee, optimizer)
         if found is not None:  # only now, so that its state comes to where the weights are
             go_on(self.optimizer, found.optimizer)
-            torch.set_rng_state(found.chance)
+            self.chance = found.chance
         self.average: Average | None = None
         if recipe.schedule.ema:
             self.average = Average(self.network.state_dict(), recipe.schedule.ema)
@@ -179,6 +180,8 @@ class Run:
         metrics: dict[str, float] = {}
         try:
             batches = self._batches()
+            if self.chance is not None:  # only now: who loads batches draws a number when it begins
+                torch.set_rng_state(self.chance)
             self._train_mode()
             written = time.monotonic()
             while self.step < self.steps:
