@@ -124,6 +124,7 @@ def _commands(inputs: Path) -> dict[str, Command]:
     evaluate = ["evaluate", "road", "--truth", streets, "--predictions", tubes, "--draws", "20", "-o", "out"]
     found = [
         Command("simulate", _simulate("--processes", "1")),
+        Command("simulate tables", _simulate("--tables-only", "--processes", "1")),
         Command("simulate by two", _simulate("--processes", "2")),
         Command("watch", ["watch", film, "--threads", "1", "--out", "out"], ("--overwrite",)),
         Command("predict", ["predict", str(_WEIGHTS), "--videos", streets, "--out", "out"]),

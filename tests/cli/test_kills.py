@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.kill_commands import COMMANDS, make_inputs  # noqa: E402
 from benchmarks.kills import run  # noqa: E402
 
-QUICK_TO_MAKE = ("simulate",)
+QUICK_TO_MAKE = ("simulate tables",)
 
 AT_THE_EDGE = """
 import os, signal, sys, threading
