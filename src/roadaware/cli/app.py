@@ -113,8 +113,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = with_json_target(list(sys.argv[1:] if arguments is None else arguments))
     console.usable_streams()
     _keep_secrets(words)
-    with interruptible():
-        code = _guarded(words)
+    try:
+        with interruptible():
+            code = _guarded(words)
+    except (KeyboardInterrupt, Terminated) as error:  # a signal as we begin or stop to listen for them
+        code = _interrupted(error)
     if code in (INTERRUPTED, TERMINATED):
         end_children()
         if arguments is None:
@@ -159,10 +162,8 @@ def _guarded(words: list[str]) -> int:
     except RoadawareError as error:
         # Our own line breaks are followed by two spaces; any other stands in a name.
         return _complain(re.sub("\n(?!  )", r"\\n", str(error)), error.exit_code)
-    except KeyboardInterrupt:
-        return _complain("interrupted; nothing half-written remains", INTERRUPTED)
-    except Terminated:
-        return _complain("terminated; nothing half-written remains", TERMINATED)
+    except (KeyboardInterrupt, Terminated) as error:
+        return _interrupted(error)
     except BrokenPipeError:
         return _closed_pipe()
     except SystemExit as error:  # rich, which prints the help, ends the process over a closed pipe
@@ -181,6 +182,11 @@ def _guarded(words: list[str]) -> int:
             raise
         return _internal(error)
     return code
+
+
+def _interrupted(error: KeyboardInterrupt | Terminated) -> int:
+    told, code = ("terminated", TERMINATED) if isinstance(error, Terminated) else ("interrupted", INTERRUPTED)
+    return _complain(f"{told}; nothing half-written remains", code)
 
 
 def _run(words: list[str]) -> int:

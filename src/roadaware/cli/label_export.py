@@ -149,10 +149,13 @@ def _coda() -> tuple[str, ...]:
 
 
 def _write(sent: Predictions, out: Path, forms: tuple[Form, ...]) -> list[str]:
-    """Write what was sent, then the tasks; the names of their files.
+    """Write the tasks, then what was sent, with which an export is whole; the names of the tasks' files.
 
-    Tasks of an earlier export go first, so that none ever stands beside what was not sent with it.
+    An earlier export goes first, so that no task ever stands beside what was not sent with it; one that was
+    interrupted holds nothing that was sent, so that the same command goes on.
     """
+    import shutil
+
     from roadaware.cli.output import make_folder
     from roadaware.scenes.disk import atomic_write
     from roadaware.scenes.formats import proposal_tasks as tasks
@@ -166,11 +169,12 @@ def _write(sent: Predictions, out: Path, forms: tuple[Form, ...]) -> list[str]:
     if "parquet" in forms:
         files[PARQUET] = tasks.parquet_rows(sent)
     make_folder(out)
+    shutil.rmtree(out / SENT, ignore_errors=True)
     for name in (TASKS, CONFIG, COCO, PARQUET):
         (out / name).unlink(missing_ok=True)
-    save(sent, out / SENT, overwrite=True)
     for name, data in files.items():
         atomic_write(out / name, data)
+    save(sent, out / SENT, overwrite=True)
     return list(files)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
@@ -107,13 +106,14 @@ def _run(
     done = len(held.moments) - made
     if progress is not None:
         progress(done, len(held.moments))
+    started_s = parts.cpu_s()
     with closing(parts.made(partial(make_part, order, folder), due, processes)) as finished:
         for number in finished:
             done += len(places[number])
             if progress is not None:
                 progress(done, len(held.moments))
+    seconds = parts.cpu_s() - started_s if due else 0.0
     told = [parts.finished(folder, number) or {} for number in range(len(places))]
-    seconds = sum(told[number].get("seconds", 0.0) for number in due)
     tally = tallied(told, held.scenes, held.captures.skipped, len(held.moments), made=made, seconds=seconds)
     return _gathered(order, folder, told, held), tally
 
@@ -163,7 +163,6 @@ def make_part(order: Order, folder: Path, number: int) -> None:
     Raises:
         DiskError: if the disk refuses.
     """
-    started = time.process_time()
     rows: list[pl.DataFrame] = []
     counts = dict.fromkeys((*STEPS, "with_one"), 0)
     skipped: dict[Moment, dict[str, Any]] = {}
@@ -181,7 +180,6 @@ def make_part(order: Order, folder: Path, number: int) -> None:
         counts["with_one"] += bool(len(found))
     table = pl.concat(rows) if rows else pl.DataFrame(schema=SCHEMA)
     told = {**counts, "skipped": list(skipped.values()), "odd": dict(odd), **marks(order, number, skipped)}
-    told["seconds"] = round(time.process_time() - started, 3)
     parts.put(folder, number, table, told)
 
 

@@ -128,7 +128,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove temporary files of processes that are gone.
+    """Remove temporary files and folders of processes that are gone.
 
     Raises:
         OSError: if the folder cannot be read.
@@ -137,8 +137,11 @@ def sweep(folder: Path) -> None:
         left = [(Path(entry.path), match) for entry in entries if (match := is_temporary(entry.name))]
     for path, owner in left:
         if not _alive(owner) and not _locked(path):
-            with suppress(OSError):
-                path.unlink()
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                with suppress(OSError):
+                    path.unlink()
 
 
 def temporary_beside(path: Path) -> Path:
@@ -150,6 +153,19 @@ def is_temporary(name: str) -> int | None:
     """The process number that a temporary file's name carries; None for any other name."""
     match = _TEMPORARY.fullmatch(name)
     return int(match[1]) if match else None
+
+
+def names_in(folder: Path) -> list[str]:
+    """Names of what lies in a folder but for what killed writers left; none where there is no folder.
+
+    A folder that holds nothing else is as good as new: who was killed before the first file stood goes on.
+
+    Raises:
+        OSError: if the folder cannot be looked into.
+    """
+    if not folder.is_dir():
+        return []
+    return sorted(path.name for path in folder.iterdir() if is_temporary(path.name) is None)
 
 
 def read_regular(path: Path, *, limit: int) -> bytes:

@@ -16,7 +16,7 @@ import polars as pl
 from roadaware import __version__
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.models.detector import FrameDetections
-from roadaware.scenes.disk import atomic_write, disk_error, read_regular, temporary_beside
+from roadaware.scenes.disk import atomic_write, disk_error, names_in, read_regular, temporary_beside
 from roadaware.scenes.holding import Hold
 from roadaware.scenes.store import open_predictions, save
 from roadaware.scenes.store_files import adopt
@@ -261,7 +261,7 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
     if not folder.is_dir() or _record(folder) is not None:
         return
     try:
-        others = sorted(path.name for path in folder.iterdir())
+        others = names_in(folder)
     except OSError as error:
         raise DiskError(f"{folder} cannot be looked into: {error.strerror}; name another folder") from error
     if others:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +34,6 @@ class Checkpoint:
 
     Args:
         step: steps done.
-        seconds: that they took.
         network: its state.
         average: running mean of that, or None.
         optimizer: its state.
@@ -41,7 +41,6 @@ class Checkpoint:
     """
 
     step: int
-    seconds: float
     network: dict[str, Tensor]
     average: dict[str, Tensor] | None
     optimizer: dict[str, Any]
@@ -73,8 +72,21 @@ def save_checkpoint(
         **checkpoint.__dict__,
     }
     file = io.BytesIO()
-    torch.save(data, file)
+    torch.save(_alone(data), file)
     atomic_write(path, file.getvalue())
+
+
+def _alone(value: Any) -> Any:
+    """The same value, of which no two parts are one object but for equal texts and tensors.
+
+    A pickle says of an object that it met before where that was, so that the same state has other bytes where
+    it came out of a checkpoint.
+    """
+    if isinstance(value, Mapping):
+        return {_alone(key): _alone(held) for key, held in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_alone(held) for held in value)
+    return sys.intern(value) if type(value) is str else value
 
 
 def open_checkpoint(

@@ -152,6 +152,7 @@ class Run:
         self.steps = steps_of(recipe.schedule, len(self.clips), self.share.step)
         self.still = freeze(self.network, recipe)
         self.step, self.seconds, self.saved = 0, 0.0, 0
+        self.chance: Tensor | None = None
         self._set_up(out / LAST)
 
     def _set_up(self, last: Path) -> None:
@@ -163,7 +164,7 @@ class Run:
             if changed:
                 _log.warning("goes on with another recipe than it began with: %s", ", ".join(changed))
             self.network.load_state_dict(found.network)
-            self.step, self.seconds, self.saved = found.step, found.seconds, found.step
+            self.step, self.saved = found.step, found.step
         optimizer = optimizer_of(self.network, recipe.schedule)
         trainee = self.learner.trainee
         if recipe.machine.compile:
@@ -171,7 +172,7 @@ class Run:
         self.model, self.optimizer = fabric.setup(trainee, optimizer)
         if found is not None:  # only now, so that its state comes to where the weights are
             go_on(self.optimizer, found.optimizer)
-            torch.set_rng_state(found.chance)
+            self.chance = found.chance
         self.average: Average | None = None
         if recipe.schedule.ema:
             self.average = Average(self.network.state_dict(), recipe.schedule.ema)
@@ -185,9 +186,12 @@ class Run:
         if first:
             self._tell()
             journal = Journal(self.out, self.step, tensorboard=recipe.machine.tensorboard)
+            self.seconds = journal.seconds
         metrics: dict[str, float] = {}
         try:
             batches = self._batches()
+            if self.chance is not None:  # only now: who loads batches draws a number when it begins
+                torch.set_rng_state(self.chance)
             self._train_mode()
             written = time.monotonic()
             while self.step < self.steps:
@@ -268,8 +272,10 @@ class Run:
             values = {**sums, "lr": now, **({} if norm is None else {"norm": norm})}
             speed = {"clips_per_s": self.share.step / taken}
             epoch = self.step * self.share.step / len(self.clips)
-            line = {**values, "epoch": round(epoch, 4), "seconds": round(self.seconds, 3), **speed}
-            journal.write(self.step, line, scalars={f"train/{k}": v for k, v in (values | speed).items()})
+            line = {**values, "epoch": round(epoch, 4)}
+            timing = {"seconds": round(self.seconds, 3), **speed}
+            scalars = {f"train/{k}": v for k, v in (values | speed).items()}
+            journal.write(self.step, line, timing, scalars=scalars)
         if self.progress is not None:
             self.progress(self.step, self.steps, f"steps, loss {sums['loss']:.3f}")
 
@@ -347,7 +353,6 @@ class Run:
             return
         state = Checkpoint(
             self.step,
-            self.seconds,
             self.network.state_dict(),
             self.average.state if self.average is not None else None,
             self.optimizer.state_dict(),
@@ -368,9 +373,10 @@ class Run:
             started = time.monotonic()
             mean = self.average.state if self.average is not None else None
             metrics = judge(self.learner, mean, self.material, self.recipe)
-            line = {"validation": metrics, "took_s": round(time.monotonic() - started, 2)}
+            timing = {"seconds": round(self.seconds, 3), "took_s": round(time.monotonic() - started, 2)}
             if metrics:
-                journal.write(self.step, line, scalars={f"validation/{k}": v for k, v in metrics.items()})
+                scalars = {f"validation/{k}": v for k, v in metrics.items()}
+                journal.write(self.step, {"validation": metrics}, timing, scalars=scalars)
         self.fabric.barrier()
         return metrics
 
@@ -385,5 +391,5 @@ class Run:
             self.average.state if self.average is not None else None,
             self.material,
             self.recipe,
-            {"step": self.step, "steps": self.steps, "seconds": round(self.seconds, 1), "metrics": metrics},
+            {"step": self.step, "steps": self.steps, "metrics": metrics},
         )

@@ -23,6 +23,7 @@ from roadaware.protocols.away.plan import Plan, Unit, plan_of
 from roadaware.protocols.away.results import AGAIN, STUDY, Cell, CrossResults, kept_json
 from roadaware.scenes.disk import atomic_write
 from roadaware.scenes.holding import held
+from roadaware.scenes.processes import end_with_parent
 
 _log = logging.getLogger("roadaware")
 Progress = Callable[[int, int, str], None]
@@ -139,7 +140,8 @@ def _side_by_side(
         for unit in units:
             yield unit, cells.made(unit, study, out)
         return
-    pool = ProcessPoolExecutor(min(jobs, len(units)), mp_context=multiprocessing.get_context("spawn"))
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(min(jobs, len(units)), mp_context=context, initializer=end_with_parent)
     try:
         left: dict[Future[Failures], Unit] = {
             pool.submit(partial(cells.made_alone, unit, study, out)): unit for unit in units

@@ -47,7 +47,7 @@ from roadaware.training.stopping import Stop, stoppable
 
 Progress = Callable[[int, int, str], None]
 _log = logging.getLogger("roadaware")
-MODEL, FACTS, LAST = "model.safetensors", "fit.json", "last.ckpt"
+MODEL, FACTS, TIMING, LAST = "model.safetensors", "fit.json", "timing.json", "last.ckpt"
 STRAIGHT_ON = "constant velocity"
 """The row of the rule beside the networks that tell where pedestrians go."""
 Worth = dict[str, float | None]
@@ -329,10 +329,8 @@ def _save(
         facts["ahead"] = {"horizon_frames": future.horizon, **fitted.curve[fitted.best - 1].ahead}
         facts["ahead"][STRAIGHT_ON] = worth_straight_on(future)
     curve = [{"epoch": s.epoch, "loss": s.loss, "worth": s.worth, **s.ahead} for s in fitted.curve]
-    atomic_write(
-        folder / FACTS,
-        (json.dumps({**facts, "cpu_s": round(fitted.cpu_s, 1), "curve": curve}, indent=2) + "\n").encode(),
-    )
+    atomic_write(folder / FACTS, (json.dumps({**facts, "curve": curve}, indent=2) + "\n").encode())
+    atomic_write(folder / TIMING, (json.dumps({"cpu_s": round(fitted.cpu_s, 1)}) + "\n").encode())
     done = Predictor(network, recipe.network.name, recipe.task, material.labels, facts, doubt=recipe.doubt)
     done.save(folder / MODEL)
 
