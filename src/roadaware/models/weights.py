@@ -18,6 +18,7 @@ from torch import Tensor
 from roadaware import __version__
 from roadaware import config as configs
 from roadaware.errors import DamagedError, InputError, UsageError
+from roadaware.models.detector_notes import FACTS
 from roadaware.models.foreign import read_tensors
 from roadaware.models.retinanet3d.config import RetinaNetConfig
 from roadaware.models.retinanet3d.detector import StreamDetector, WindowDetector
@@ -27,7 +28,6 @@ from roadaware.scenes.disk import atomic_write
 
 _FORMAT = 2
 """Files of format 1 held their kinds sorted by name, which are not the columns of the scores."""
-_FACTS = "roadaware"
 _HEADS = ("reg_heads.", "cls_heads.", "ego_head.", "anchors.")
 _PYRAMID = ("lateral_layer", "corr_layer", "conv6.", "conv7.", "ego_lateral.")
 _RECURRENT = ("rcu.", "clstm.", "cgru.")
@@ -133,7 +133,7 @@ def save_detector(
         "digest": _digest(tensors),
         "notes": dict(notes or {}),
     }
-    atomic_write(Path(path), bytes_of(tensors, {_FACTS: json.dumps(facts)}))
+    atomic_write(Path(path), bytes_of(tensors, {FACTS: json.dumps(facts)}))
 
 
 def open_detector(
@@ -213,26 +213,11 @@ def facts_of(path: Path) -> dict[str, Any]:
         return {}
 
 
-def linking_of(path: Path | str) -> dict[str, Any]:
-    """Fields of the linker that suit a detector, as whoever trained it says; none where nothing is said.
-
-    Args:
-        path: of a file of ours.
-    """
-    try:
-        with safetensors.safe_open(path, framework="pt") as file:
-            said = json.loads((file.metadata() or {}).get(_FACTS, "{}"))
-        found = said["notes"]["linking"]
-    except (safetensors.SafetensorError, OSError, ValueError, KeyError, TypeError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def _opened(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and facts of a file of ours."""
     try:
         with safetensors.safe_open(path, framework="pt") as file:
-            said = (file.metadata() or {}).get(_FACTS)
+            said = (file.metadata() or {}).get(FACTS)
         tensors = tensors_of(path.read_bytes())
     except (safetensors.SafetensorError, OSError, ValueError) as error:
         hint = "copy or download it again"

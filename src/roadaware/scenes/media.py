@@ -48,6 +48,7 @@ class VideoWriter(Growing):
         height_px: of every frame, even.
         fps: frames per second.
         sound_rate: samples per second of the sound track; None for a silent film.
+        comment: what the file says of itself, in its metadata.
 
     Raises:
         UsageError: if a size is not even and positive, or a rate not positive.
@@ -55,7 +56,14 @@ class VideoWriter(Growing):
     """
 
     def __init__(
-        self, path: Path, width_px: int, height_px: int, fps: float, *, sound_rate: int | None = None
+        self,
+        path: Path,
+        width_px: int,
+        height_px: int,
+        fps: float,
+        *,
+        sound_rate: int | None = None,
+        comment: str = "",
     ) -> None:
         import av
 
@@ -71,6 +79,8 @@ class VideoWriter(Growing):
         self._sink = Sink(self._target.file)
         try:
             self._file: Any = av.open(self._sink, "w", format="mp4")
+            if comment:
+                self._file.metadata["comment"] = comment
             self._video = self._video_stream()
             self._sound: Any = None
             if sound_rate is not None:
