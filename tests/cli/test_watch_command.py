@@ -254,6 +254,35 @@ def test_tubes_are_linked_as_the_detector_says_unless_told_otherwise(
 
 
 @pytest.mark.usefixtures("stub")
+def test_what_a_detector_was_trained_on_is_said_where_the_film_is_not_of_that_kind(
+    roadaware: Command, film: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from roadaware.scenes.synthetic_films import MARK
+
+    synthetic = tmp_path / "synthetic.mp4"
+    with VideoReader(film) as frames, VideoWriter(synthetic, 96, 64, 12.0, comment=MARK) as writer:
+        for picture in frames:
+            writer.write(picture)
+    notes = {"data": "simulator", "trained_on": "synthetic scenes alone; not validated on real roads"}
+    notice = f"detector trained on {notes['trained_on']}"
+    monkeypatch.setattr("roadaware.models.detector_notes.read_notes", lambda path: notes)
+    for source, said in ((film, notice), (synthetic, "")):
+        out = tmp_path / source.stem
+        done = roadaware("watch", source, "--weights", "x", "--quiet", "--crossing", "none", "--out", out)
+        assert done.code == 0, done.err
+        assert (notice in done.err) == bool(said)
+        assert json.loads((out / "summary.json").read_text())["notice"] == said
+        with VideoReader(out / "video.mp4") as drawn:
+            shown = drawn.frame(20)
+        assert ((shown[:60, :, 0] > 180) & (shown[:60, :, 2] < 140)).any() == bool(said)
+    notes["data"], notes["trained_on"] = "ROAD", None
+    done = roadaware(
+        "watch", film, "--weights", "x", "--no-video", "--crossing", "none", "--out", tmp_path / "c"
+    )
+    assert "trained on" not in done.err
+
+
+@pytest.mark.usefixtures("stub")
 def test_wrong_requests_write_nothing(roadaware: Command, film: Path, tmp_path: Path) -> None:
     weights = ["--weights", film, "--out", tmp_path / "run"]
     for wrong, code in (

@@ -90,8 +90,7 @@ def differences_from_advice(linker: object, advice: Advice) -> list[str]:
     if not isinstance(linker, Mapping):
         return []
     return [
-        f"the tubes were linked with {_named(name, '')[0]} {_plain(linker[name])}; the detector advises "
-        f"{_plain(value)}"
+        f"{_named(name, '')[0]} of these tubes: {_plain(linker[name])}; the detector advises {_plain(value)}"
         for name, value in advice.linking.items()
         if name in linker and linker[name] != value
     ]
