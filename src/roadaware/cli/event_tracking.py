@@ -51,7 +51,8 @@ def tracking_floor(tubes: Predictions, asked: float | None) -> tuple[float | Non
     """
     from roadaware.scenes.advice import advice_in
 
-    scored = "score" in tubes.boxes.columns and tubes.boxes["score"].null_count() < len(tubes.boxes)
+    boxes = tubes.boxes
+    scored = boxes.is_empty() or ("score" in boxes.columns and boxes["score"].null_count() < len(boxes))
     if asked is not None:
         if not scored:
             raise UsageError("--min-score asks for scores of boxes, and these claims have none")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from roadaware.cli.event_inputs import EventSet
@@ -22,6 +22,8 @@ _WORDS = {
     "trim": ("trimming", "--trim"),
 }
 _LINKING = "linking."
+_MOST = 4
+"""Disputed values that are printed."""
 
 
 def linker_config(config: ConfigName, dataset: EventSet) -> LinkerConfig:
@@ -61,20 +63,20 @@ def choose_linker(
     asked = {name: value for name, value in (given or {}).items() if value is not None}
     chosen = replace(advised, **asked)
     said = []
-    for name, value in advice.linking.items():
+    for name, value in _known(advice.linking):
         words, option = _named(name, command)
-        used = getattr(chosen, name, value)
+        used = getattr(chosen, name)
         if name in asked:
             said.append(f"{words} {_plain(used)}, as asked for; the detector advises {_plain(value)}")
         elif config == "reference":
             said.append(f"{words} {_plain(used)}, as published; the detector advises {_plain(value)}")
         elif used != getattr(named, name):
             said.append(f"{words} {_plain(used)}, as the detector advises{option}")
-    for name, values in advice.disputed.items():
-        field = name.removeprefix(_LINKING)
-        if name.startswith(_LINKING) and field not in asked and hasattr(chosen, field):
+    apart = {n.removeprefix(_LINKING): v for n, v in advice.disputed.items() if n.startswith(_LINKING)}
+    for field, values in _known(apart):
+        if field not in asked:
             words, option = _named(field, command)
-            listed = " and ".join("none" if value is None else _plain(value) for value in values)
+            listed = " and ".join("none" if value is None else _plain(value) for value in values[:_MOST])
             kept = f"{words} {_plain(getattr(chosen, field))}"
             said.append(f"{kept}, since the detectors advise different ones ({listed}){option}")
     return chosen, said
@@ -91,9 +93,16 @@ def differences_from_advice(linker: object, advice: Advice) -> list[str]:
         return []
     return [
         f"{_named(name, '')[0]} of these tubes: {_plain(linker[name])}; the detector advises {_plain(value)}"
-        for name, value in advice.linking.items()
+        for name, value in _known(advice.linking)
         if name in linker and linker[name] != value
     ]
+
+
+def _known(named: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """What is named like a field of the linker; tables may hold any names."""
+    from roadaware.linking.config import LinkerConfig
+
+    return [(field.name, named[field.name]) for field in fields(LinkerConfig) if field.name in named]
 
 
 def _named(field: str, command: str) -> tuple[str, str]:

@@ -7,6 +7,8 @@ from roadaware.errors import DamagedError, UsageError
 from roadaware.linking.config import LinkerConfig
 from roadaware.scenes.advice import Advice
 
+_LONGEST = 500
+
 
 def apply_advice(config: LinkerConfig, advice: Advice) -> LinkerConfig:
     """A copy of a config with the fields that a detector advises.
@@ -24,4 +26,5 @@ def apply_advice(config: LinkerConfig, advice: Advice) -> LinkerConfig:
     try:
         return from_dict(LinkerConfig, {**to_dict(config), **advice.linking})
     except UsageError as error:
-        raise DamagedError(f"what the detector advises on linking fits no linker: {error}") from error
+        why = str(error)[:_LONGEST]  # names and values come from a file
+        raise DamagedError(f"what the detector advises on linking fits no linker: {why}") from error

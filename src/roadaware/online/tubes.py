@@ -132,12 +132,13 @@ class LiveTubes:
         """
         self._begun |= dict.fromkeys(update.began, (frame.number, frame.t_s))
         tubes, rows = [], []
-        for row in np.flatnonzero((update.numbers >= 0) & (found.agentness >= self._keep)).tolist():
-            tube = self._followed(int(update.numbers[row]), strong=found.agentness[row] >= self._least)
+        agentness = np.asarray(found.agentness, np.float32)
+        for row in np.flatnonzero((update.numbers >= 0) & (agentness >= self._keep)).tolist():
+            tube = self._followed(int(update.numbers[row]), strong=bool(agentness[row] >= self._least))
             if tube is not None:
                 tube.last_frame, tube.last_t_s = frame.number, frame.t_s
                 tube.box = np.asarray(found.boxes[row], np.float64)
-                tube.count, tube.total = tube.count + 1, tube.total + float(found.agentness[row])
+                tube.count, tube.total = tube.count + 1, tube.total + float(agentness[row])
                 tubes.append(tube)
                 rows.append(row)
         places = np.array([tube.labels.row for tube in tubes], np.int64)

@@ -163,7 +163,7 @@ def track_pairs(predictions: Predictions, scenes: Scenes, config: TrackingConfig
 
 def _strong(predictions: Predictions, min_score: float | None) -> Predictions:
     """The predictions without boxes below a score; scores are compared as they are stored."""
-    if min_score is None:
+    if min_score is None or predictions.boxes.is_empty():
         return predictions
     if "score" not in predictions.boxes.columns:
         raise InputError("min_score asks for scores of boxes, and none are claimed")
