@@ -379,3 +379,14 @@ def test_events_of_a_killed_watch_can_be_read(film: Path, tmp_path: Path) -> Non
     events = list(read_events(tmp_path / "run" / "events.jsonl"))
     told = [event["event"] for event in events if event["event"] != "source"]  # a busy machine drops frames
     assert told[:2] == ["begin", "begin"]
+
+
+def test_the_detector_that_comes_along_says_how_it_is_used_and_what_it_saw() -> None:
+    from roadaware.models.detector_notes import read_advice, read_notes, read_training_data
+
+    weights = command.installed_weights()
+    advice = read_advice([weights])
+    assert advice.linking == {"min_iou": 0.1}
+    assert advice.min_score == read_notes(weights)["calibration"]["min_score"] == 0.32
+    assert read_training_data([weights]) == "synthetic scenes alone; not validated on real roads"
+    assert f"at or above {advice.min_score:g}" in weights.with_suffix(".md").read_text(encoding="utf-8")
