@@ -160,11 +160,11 @@ def _ask_file(path: Path) -> str:
     from roadaware.models import model_class
     from roadaware.models.crossing.inputs import Held, InputSet
     from roadaware.models.crossing.predictor import Predictor, is_predictor
+    from roadaware.models.detector_notes import read_advice, read_training_data
     from roadaware.models.opening import open_stream
-    from roadaware.models.weights import linking_of
 
     if path.stem in ("compact", "clip"):
-        linking_of(path)
+        read_advice([path]), read_training_data([path])
         detector = open_stream([path])
         for _ in range(2):
             detector.step(PICTURE)

@@ -78,7 +78,7 @@ def _linked_and_judged(
     """Tubes built under one config, saved, and judged as we recommend."""
     from roadaware.cli.event_inputs import of_split, open_claims, open_truth
     from roadaware.cli.event_scoring import Asked, event_run, scored
-    from roadaware.cli.link import linker_config
+    from roadaware.cli.linker_choice import linker_config
     from roadaware.linking.link import link
     from roadaware.scenes.store import save
 

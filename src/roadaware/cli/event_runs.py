@@ -26,7 +26,7 @@ _CLASSES, _INDEX, _STRIPS, _PAGE = runs.EVENT_ROWS, "matches.json", "tubes.json"
 _FAULTS = "faults.parquet"
 _FACTS = (
     *("split", "truth", "claims", "dropped", "findings", "linker", "config_name"),
-    *("tracking", "streaming", "calibration"),
+    *("tracking", "tracked", "streaming", "calibration"),
 )
 
 

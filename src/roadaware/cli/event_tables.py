@@ -76,8 +76,14 @@ def runs_text(runs: Sequence[EventRun]) -> str:
     return table(["mean AP, %", *(run.name for run in runs)], rows)
 
 
-def tracking_text(found: dict[str, Any] | None, *, intervals: bool) -> str:
-    """Tracking metrics, fractions in per cent and counts as they are; nothing where there are none."""
+def tracking_text(found: dict[str, Any] | None, tracked: str = "", *, intervals: bool) -> str:
+    """Tracking metrics, fractions in per cent and counts as they are; nothing where there are none.
+
+    Args:
+        found: metric to its value and interval.
+        tracked: which boxes were judged, in words.
+        intervals: whether they were asked for.
+    """
     if not found:
         return ""
     rows = []
@@ -87,7 +93,7 @@ def tracking_text(found: dict[str, Any] | None, *, intervals: bool) -> str:
         cells = [name, number(value, 0 if counted else 2)]
         rows.append([*cells, interval(low, high, 0 if counted else 1)] if intervals else cells)
     header = ["paths as tracks, %", "value", "95 % by video"][: 3 if intervals else 2]
-    return table(header, rows)
+    return "\n".join([*([tracked] if tracked else []), table(header, rows)])
 
 
 def dropped_text(dropped: dict[str, int]) -> str:

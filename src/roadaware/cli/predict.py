@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from roadaware.models.detector import FrameDetections
     from roadaware.models.retinanet3d.rule import DetectRule
     from roadaware.models.videos import VideoDetector
-    from roadaware.scenes.tables import Meta
     from roadaware.tasks.prediction_runs import PredictionRun, VideoFacts
+    from roadaware.tasks.road_events import Classes
     from roadaware.training.footage import Film
 
 _WEIGHTS = (
@@ -114,7 +114,7 @@ def predict(
     with console.working("opening the videos"):
         asked = asked_videos(videos, reader, split, media, films)
     settings = _settings(weights, rule, objects, mean, detector, precision)
-    run = _begun(folder, settings, detector, asked.scenes.meta if asked.scenes else None, overwrite)
+    run = _begun(folder, settings, _classes(detector, weights, objects), asked, overwrite=overwrite)
     looked = _looked(run, detector, asked)
     run.finish(asked.order)
     data = _data(folder, run, looked, asked)
@@ -191,13 +191,23 @@ def _settings(
     return found
 
 
-def _begun(
-    folder: Path, settings: dict[str, Any], detector: VideoDetector, meta: Meta | None, overwrite: bool
-) -> PredictionRun:
-    from roadaware.tasks.prediction_runs import PredictionRun
+def _classes(detector: VideoDetector, weights: Sequence[Path], objects: Path | None) -> Classes:
+    """What the detector tells apart, with the advice of its networks."""
+    from roadaware.models.detector_notes import read_advice
+    from roadaware.scenes.advice import Advice
     from roadaware.tasks.road_events import Classes
 
-    classes = Classes(dict(detector.kinds), detector.av_labels)
+    # Boxes of another detector have scores of their own: a network's advice is not on them.
+    advice = read_advice(weights) if objects is None else Advice()
+    return Classes(dict(detector.kinds), detector.av_labels, advice)
+
+
+def _begun(
+    folder: Path, settings: dict[str, Any], classes: Classes, asked: Asked, *, overwrite: bool
+) -> PredictionRun:
+    from roadaware.tasks.prediction_runs import PredictionRun
+
+    meta = asked.scenes.meta if asked.scenes else None
     return PredictionRun(folder, settings, classes, meta, overwrite=overwrite)
 
 

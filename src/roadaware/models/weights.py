@@ -16,19 +16,19 @@ from torch import Tensor
 from roadaware import __version__
 from roadaware import config as configs
 from roadaware.errors import DamagedError, InputError, UsageError
+from roadaware.models.detector_notes import FACTS
 from roadaware.models.foreign import read_tensors
 from roadaware.models.limits import bounded_network
 from roadaware.models.retinanet3d.config import RetinaNetConfig
 from roadaware.models.retinanet3d.detector import StreamDetector, WindowDetector
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.retinanet3d.rule import DetectRule
-from roadaware.models.tensor_files import ARITHMETIC, facts_in, read_about, read_safetensors
+from roadaware.models.tensor_files import ARITHMETIC, facts_in, read_safetensors
 from roadaware.scenes.disk import atomic_write
 from roadaware.scenes.readers.source import shown
 
 _FORMAT = 2
 """Files of format 1 held their kinds sorted by name, which are not the columns of the scores."""
-_FACTS = "roadaware"
 _HEADS = ("reg_heads.", "cls_heads.", "ego_head.", "anchors.")
 _PYRAMID = ("lateral_layer", "corr_layer", "conv6.", "conv7.", "ego_lateral.")
 _RECURRENT = ("rcu.", "clstm.", "cgru.")
@@ -134,7 +134,7 @@ def save_detector(
         "digest": _digest(tensors),
         "notes": dict(notes or {}),
     }
-    atomic_write(Path(path), bytes_of(tensors, {_FACTS: json.dumps(facts)}))
+    atomic_write(Path(path), bytes_of(tensors, {FACTS: json.dumps(facts)}))
 
 
 def open_detector(
@@ -218,29 +218,16 @@ def facts_of(path: Path) -> dict[str, Any]:
         return {}
 
 
-def linking_of(path: Path | str) -> dict[str, Any]:
-    """Fields of the linker that suit a detector, as whoever trained it says; none where nothing is said.
-
-    Args:
-        path: of a file of ours.
-    """
-    try:
-        found = facts_in(read_about(Path(path)), _FACTS, str(path))["notes"]["linking"]
-    except (InputError, KeyError, TypeError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def _opened(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and facts of a file of ours."""
     tensors, about = read_safetensors(path)
-    if _FACTS not in about:
+    if FACTS not in about:
         raise InputError(
             "the file has weights but does not say of which network",
             where=str(path),
             hint="load a released checkpoint with load_published, and save it with save_detector",
         )
-    return tensors, facts_in(about, _FACTS, str(path))
+    return tensors, facts_in(about, FACTS, str(path))
 
 
 def _words(facts: Mapping[str, Any]) -> list[list[str]]:

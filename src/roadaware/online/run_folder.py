@@ -48,6 +48,7 @@ class RunFolder:
         draw: makes a frame of the film; None for no film.
         video: what the tables call the stream; as `video_name` has it where None.
         crossing: the annotator that pedestrians have their outlook from, whose table is kept too.
+        notice: what readers of the summary should know of the detector.
 
     Raises:
         UsageError: if another process is at work in the folder.
@@ -64,11 +65,12 @@ class RunFolder:
         draw: Drawing | None = None,
         video: str | None = None,
         crossing: CrossingAnnotator | None = None,
+        notice: str = "",
     ) -> None:
-        self._hold = Hold(folder)
+        self._hold, self._notice = Hold(folder), notice
         self._video = video_name(source) if video is None else video
         self.folder, self._source, self._config, self._draw = folder, source, config, draw
-        classes = Classes(dict(detector.kinds), tuple(detector.av_labels))
+        classes = Classes(dict(detector.kinds), tuple(detector.av_labels), config.advice)
         self._delay = detector.delay
         linker = config.linker_at(source.fps)
         self._events = EventWriter(folder / EVENTS, clock)
@@ -159,6 +161,7 @@ class RunFolder:
             "format": "roadaware-watch",
             "version": __version__,
             **_figures(progress, self._source, self._video),
+            "notice": self._notice,
             "delay_frames": self._delay,
             **({} if self._crossing is None else {"crossing": self._crossing.summary()}),
             "events": self._events.written,

@@ -60,7 +60,7 @@ class Progress:
         spent_s: since the watch began.
         busy_s: of those in the detector and behind it.
         latency: of its frames.
-        tubes: that live.
+        tubes: those told of that were found in the newest frame.
         begun: tubes that were told.
         probable: pedestrians who live and will probably cross.
         ending: why it is over; None while it goes on.
@@ -214,7 +214,7 @@ class _Run:
     def _take(self, seen: Seen) -> None:
         self.output.add(seen)
         self.progress.latency.add(seen.latency_s)
-        self.progress.tubes, self.progress.begun = len(self.watcher.tubes), self.watcher.begun
+        self.progress.tubes, self.progress.begun = len(seen.tubes), self.watcher.begun
         self.progress.probable = self.watcher.tubes.probable
 
     def _tell(self) -> None:

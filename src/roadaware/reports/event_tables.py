@@ -9,7 +9,7 @@ import polars as pl
 from roadaware.analysis import event_results as results
 from roadaware.analysis.event_results import Grid, Value
 from roadaware.reports.page import Block, Cell, Mark, Table
-from roadaware.reports.text import count, number, words
+from roadaware.reports.text import count, number, sentence, words
 
 
 def means_table(grid: Grid) -> Table | None:
@@ -121,11 +121,12 @@ def calibration_block(level: str, rows: pl.DataFrame) -> Table:
     return Table(head, tuple(cells), "lrrrr", f"Scores of {level}", caption)
 
 
-def tracking_table(found: Mapping[str, Mapping[str, float | None]]) -> Table:
+def tracking_table(found: Mapping[str, Mapping[str, float | None]], tracked: str = "") -> Table:
     """How well paths follow tracks: fractions in per cent, counts as they are.
 
     Args:
         found: metric to `value`, `low` and `high`.
+        tracked: which boxes of the paths were judged, in words.
     """
     rows: list[tuple[Cell, ...]] = []
     for name, row in found.items():
@@ -139,6 +140,7 @@ def tracking_table(found: Mapping[str, Mapping[str, float | None]]) -> Table:
         )
         rows.append((words(name), number(scale * value, digits), ends))
     caption = "Whatever their labels; switches and fragmentations are counts, all else is in per cent."
+    caption = f"{caption} {sentence(tracked)}." if tracked else caption
     return Table(("metric", "value", "interval over videos"), tuple(rows), "lrr", "Paths as tracks", caption)
 
 
