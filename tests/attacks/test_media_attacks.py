@@ -401,7 +401,7 @@ def _entries(count: int, size: int) -> bytes:
         ("pixels.png", "67108864 pixels are read"),
         ("jpeg.jpg", "67108864 pixels are read"),
         ("webp.webp", "MiB to decode|pixels are read"),
-        ("scans.jpg", "scans; up to 100"),
+        ("scans.jpg", "more than 100 scans"),
         ("chunks.png", "more than 100000 chunks"),
         ("segments.jpg", "more than 100000 segments"),
         ("directory.tif", "its directory promises"),

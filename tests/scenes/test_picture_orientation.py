@@ -101,3 +101,14 @@ def test_nothing_that_pixels_need_is_left_out(tmp_path: Path, kind: str) -> None
     np.testing.assert_array_equal(read_upright(tmp_path / "a", PICTURES)[0], expected)
     assert picture_parts(data, 1 << 26).orientation == 1
     assert turned(expected, 1) is expected
+
+
+def test_a_film_or_picture_behind_a_jpeg_is_none_of_its_business(tmp_path: Path) -> None:
+    """Telephones put them there; their bytes look like many scans."""
+    plain = media_files.stills()["JPEG"]
+    with Image.open(io.BytesIO(plain)) as image:
+        expected = np.asarray(image)
+    for behind in (plain * 300, b"\0\xff\xda\0\x08" * 5000, b"\xff\xda" * 200):
+        (tmp_path / "a.jpg").write_bytes(plain + behind)
+        np.testing.assert_array_equal(read_upright(tmp_path / "a.jpg", PICTURES)[0], expected)
+        assert picture_parts(plain + behind, 1 << 26).plain == plain

@@ -67,10 +67,10 @@ def media_head(path: Path) -> bytes:
     """
     where = shown(str(path))
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise InputError("expected a file, found a folder, pipe or device", where=where)
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(handle, "rb", buffering=0) as stream:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise InputError("expected a file, found a folder, pipe or device", where=where)
             if (holes := _bytes_in_holes(handle)) > _HOLES_BYTES:
                 message = f"at least {holes:,} of its bytes were never written"
                 hint = "it is still being written, or is no film: wait for it, or copy it again"
@@ -78,10 +78,6 @@ def media_head(path: Path) -> bytes:
             os.lseek(handle, 0, os.SEEK_SET)
             return stream.read(_HEAD_BYTES) or b""
     except (OSError, ValueError) as error:
-        # A socket cannot be opened at all.
-        with suppress(OSError, ValueError):
-            if not path.is_file() and path.exists():
-                raise InputError("expected a file, found a folder, pipe or device", where=where) from error
         raise unreadable(error, where) from error
 
 

@@ -21,6 +21,8 @@ _EXIF, _XMP_APP1 = b"Exif\0\0", b"http://ns.adobe.com/xap/1.0/\0"
 # Markers without a length: fill, start and end of the picture, restarts.
 _ALONE = {0x00, 0x01, 0xD8, *range(0xD0, 0xD8)}
 _SCAN, _END = 0xDA, 0xD9
+# Among pixels: what is neither a byte of theirs, nor a restart, nor fill.
+_MARKER = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")
 # Of the segments of a JPEG for applications, JFIF and Adobe's say what its colours mean.
 _LEFT_OUT = {*range(0xE1, 0xEE), 0xEF, 0xFE}
 _PNG_KEPT = {b"IHDR", b"PLTE", b"IDAT", b"IEND"}
@@ -95,12 +97,9 @@ def jpeg_segments(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 def _jpeg(data: bytes) -> PictureParts:
     kept, exif, xmp = [JPEG_HEAD], b"", b""
-    # A progressive picture of a few kilobytes could ask for thousands of passes over all of its pixels.
-    if (scans := data.count(b"\xff\xda")) > _MOST_SCANS:
-        raise ValueError(f"{scans} scans; up to {_MOST_SCANS} are read")
     for marker, start, end in jpeg_segments(data):
         if marker == _SCAN:
-            kept.append(data[start:])
+            kept.append(data[start : _jpeg_end(data, start)])
         elif marker not in _LEFT_OUT:
             kept.append(data[start:end])
         elif marker == 0xE1 and data[start + 4 : start + 10] == _EXIF:
@@ -108,6 +107,27 @@ def _jpeg(data: bytes) -> PictureParts:
         elif marker == 0xE1 and data[start + 4 :].startswith(_XMP_APP1):
             xmp = xmp or data[start + 4 + len(_XMP_APP1) : end]
     return PictureParts(b"".join(kept), _orientation(exif, xmp))
+
+
+def _jpeg_end(data: bytes, place: int) -> int:
+    """Where the scans of a JPEG end that begin at a place; a film or another picture may follow.
+
+    A progressive picture of a few kilobytes could ask for thousands of passes over all of its pixels.
+    """
+    scans = 0
+    for _ in range(_MOST_PARTS):
+        found = _MARKER.search(data, place)
+        if found is None:
+            return len(data)
+        marker = data[found.start() + 1]
+        if marker == _END:
+            return found.end()
+        if marker == _SCAN:
+            scans += 1
+        place = found.end() + max(2, int.from_bytes(data[found.end() : found.end() + 2], "big"))
+        if scans > _MOST_SCANS:
+            raise ValueError(f"more than {_MOST_SCANS} scans")
+    raise ValueError(f"more than {_MOST_PARTS} segments")
 
 
 def _png(data: bytes) -> PictureParts:
