@@ -156,7 +156,7 @@ def _fits(value: Any, hint: Any) -> bool:
     if origin in (dict, Mapping):
         return isinstance(value, Mapping)
     if dataclasses.is_dataclass(hint):
-        return isinstance(value, hint | dict)  # type: ignore[operator]
+        return isinstance(value, hint | dict)
     if hint is float:
         return is_number(value) and math.isfinite(value)
     if hint is int:

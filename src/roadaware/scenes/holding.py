@@ -6,11 +6,12 @@ import fcntl
 import os
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from roadaware.errors import UsageError
 
@@ -43,7 +44,7 @@ class Hold:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._end = weakref.finalize(self, lambda: None)
+        self._end: Callable[[], Any] = weakref.finalize(self, lambda: None)
         name = os.path.realpath(folder)
         with _guard:
             lock = _locks.get(name)

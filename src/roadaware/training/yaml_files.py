@@ -117,13 +117,13 @@ class _Strict(yaml.SafeLoader):
             _refuse("a text holds no control characters but tabs and ends of lines", node.start_mark)
         if node.style is not None:
             return text
-        for pattern, kind in _KINDS:
-            if pattern.fullmatch(text):
-                return kind(text)
         if _TRAP.fullmatch(text):
             _refuse(
                 f"{shown(text, 40)!r} means different things to different parsers: {_PUT}", node.start_mark
             )
+        for pattern, kind in _KINDS:
+            if pattern.fullmatch(text):
+                return kind(text)
         return text
 
     def _here(self) -> Any:
