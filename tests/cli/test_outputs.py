@@ -166,6 +166,11 @@ def test_folders_are_known_by_what_their_writers_put_there(tmp_path: Path) -> No
         folder.mkdir()
         for name in names:
             (folder / name).touch()
+        if label_export.SENT in names:
+            output.check(folder)  # an export that was interrupted goes on
+            (folder / label_export.SENT).unlink()
+            (folder / label_export.SENT).mkdir()
+            (folder / label_export.SENT / "meta.json").touch()
         output.check(folder, overwrite=True)
         with pytest.raises(UsageError, match="--overwrite"):
             output.check(folder)

@@ -139,7 +139,7 @@ TASKS = Output(
     rule=_names(
         "an earlier export",
         ("sent", "pictures", "tasks.json", "labelling.xml", "tasks.coco.json", "tasks.parquet"),
-        whole="sent",
+        whole="sent/meta.json",  # which is written last
     ),
 )
 ROUNDS = Output(
