@@ -1,4 +1,4 @@
-"""How far average precision depends on the order of claims with equal scores, which an unstable sort leaves open."""
+"""How far average precision depends on the order of equal scores, which an unstable sort leaves open."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def tied_span(
     """The span of average precision over all orders of equal scores; None where their order changes nothing.
 
     Every rule grows with the precision at each right claim, and that is greatest for all of them at once
-    where the right claims of each score come first, and least where they come last. So both ends are exact, as
-    far as which claims are right does not depend on the order itself.
+    where the right claims of each score come first, and least where they come last. So both ends are exact,
+    as far as which claims are right does not depend on the order itself.
 
     Args:
         cls: (n,) class of each claim.
@@ -51,7 +51,8 @@ def tied_span(
         rule: one of `average_precision.AP_RULES`.
         ignored: (n, T) claims that are passed over.
 
-    >>> found = tied_span(np.zeros(2, np.int32), np.ones(2), np.array([[True], [False]]), np.array([1]), "raw")
+    >>> cls, score, hit = np.zeros(2, np.int32), np.ones(2), np.array([[True], [False]])
+    >>> found = tied_span(cls, score, hit, np.array([1]), "raw")
     >>> float(found.low[0, 0]), float(found.high[0, 0]), found.claims
     (0.5, 1.0, 2)
     """

@@ -2,7 +2,7 @@
 
     python tests/data/ucf24/make_published.py
 
-Plain arithmetic in fractions, rounded to single precision after every step as numpy does; no code of the library.
+Arithmetic in fractions, rounded to single precision where numpy rounds; no code of the library.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The published loader and evaluator of UCF101-24 as plain loops over what the pickle holds.
 
-Nothing here is shared with the library: it says by itself what the numbers should be. Boxes lose 1 in all four
-numbers in single precision, are divided by 320 and 240, cut to [0, 1], and multiplied by 682 and 512.
+Nothing here is shared with the library: it says by itself what the numbers should be. Boxes lose 1 in all
+four numbers in single precision, are divided by 320 and 240, cut to [0, 1], and multiplied by 682 and 512.
 """
 
 from __future__ import annotations

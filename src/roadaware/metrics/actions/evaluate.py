@@ -131,9 +131,9 @@ def _told_ties(tied: dict[str, Any] | None) -> tuple[str, ...]:
     metric, (low, high) = next(iter(tied["span"].items()))
     moved = len(tied["span"]) - 1
     return (
-        f"{tied['claims']:,} claims share their score with others, some of them right and some wrong: the "
-        f"published evaluator's sort leaves their order open, and its {metric} may be anything from {low:.4f} to "
-        f"{high:.4f} ({moved} class{'es' * (moved > 1)} moved)",
+        f"{tied['claims']:,} claims share their score with others, some right and some wrong: the "
+        f"published evaluator's sort leaves their order open, and its {metric} may be from {low:.4f} "
+        f"to {high:.4f} ({moved} class{'es' * (moved > 1)} moved)",
     )
 
 

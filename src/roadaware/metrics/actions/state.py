@@ -139,9 +139,9 @@ class JudgedActions(Judged):
     def tied(self) -> dict[str, Any] | None:
         """How far the order of equal scores moves the metrics, JSON-ready; None where it moves nothing.
 
-        The published evaluators (`match` is argmax) rank all claims of a class by a sort that leaves the order
-        of equal scores open. Which claims are right does not depend on it: of equal claims on one true row one
-        is right, whichever comes first. So the ends are exact.
+        The published evaluators (`match` is argmax) rank the claims of a class by a sort that leaves the
+        order of equal scores open. How many of them are right does not depend on it: of equal claims on one
+        true row one is right, whichever comes first. So the ends are exact.
 
         Returns:
             {"claims": those whose score others share that are right where they are wrong or the other way
