@@ -1,4 +1,4 @@
-"""Claims on something else than the truth are an error that says why; claims of nothing, or of a part, are not."""
+"""Claims on something else than the truth are an error that says why; of nothing, or of a part, are not."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def renamed(claims: Predictions, prefix: str, videos: int | None = None) -> Pred
 
 def later(claims: Predictions, frames: int) -> Predictions:
     return claims.with_tables(
-        **{n: getattr(claims, n).with_columns(pl.col("frame") + frames) for n in ("boxes", "frames")}
+        videos=claims.videos.drop("n_frames", strict=False),
+        **{n: getattr(claims, n).with_columns(pl.col("frame") + frames) for n in ("boxes", "frames")},
     )
 
 

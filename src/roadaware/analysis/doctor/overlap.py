@@ -18,6 +18,8 @@ _CALLED = {"relations": "videos", "queries": "sentences", "sounds": "sounds"}
 _LABELLED = {"action", "agent", "location", "duplex", "event", "av_action", "predicate"}
 _SHIFTS = (-1, 1, -2, 2)
 _NAMED = 3
+_FITS = 0.3
+"""Mean IoU that boxes read otherwise must reach before a 0 is refused: a bad model is no mistake."""
 
 
 def check_overlap(
@@ -75,9 +77,10 @@ def explain_zero(task: str | None, predictions: Predictions, scenes: Scenes, whe
         InputError: if a usual mistake explains the 0.
     """
     if task is not None:
-        found = examine_claims(task, predictions, scenes)
+        found = examine_claims(task, predictions, scenes, least_fit=_FITS)
     else:
-        found = examine_boxes(beside(scenes.boxes, predictions.boxes), picture_size(scenes))
+        boxes = beside(scenes.boxes, predictions.boxes)
+        found = examine_boxes(boxes, picture_size(scenes), least_fit=_FITS)
     serious = [each for each in found if each.severity == "wrong" and each.code != "empty_claims"]
     if serious:
         raise _refusal(serious[0], where, f"every score is 0, and that is why: {serious[0].says}")

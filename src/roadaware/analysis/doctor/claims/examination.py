@@ -21,13 +21,16 @@ _CALLED = {"boxes": "videos", "relations": "videos", "queries": "sentences", "so
 _KEYS = {"queries": "query", "sounds": "sound"}
 
 
-def examine_claims(task: str, predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
+def examine_claims(
+    task: str, predictions: Predictions, scenes: Scenes, *, least_fit: float = 0.0
+) -> list[Diagnosis]:
     """Why the numbers of somebody's claims about scenes may be meaningless.
 
     Args:
         task: one of `TASKS`.
         predictions: as read for the task.
         scenes: the truth.
+        least_fit: mean IoU that another reading of the boxes has to reach.
 
     Raises:
         UsageError: if there is no such task.
@@ -42,7 +45,8 @@ def examine_claims(task: str, predictions: Predictions, scenes: Scenes) -> list[
     if {item.code for item in found} & {"empty_truth", "empty_claims", "names"}:
         return found
     boxed = beside(scenes.boxes, predictions.boxes)
-    fits = examine_boxes(boxed, picture_size(scenes)) if task != "sound" else []
+    size = picture_size(scenes)
+    fits = examine_boxes(boxed, size, least_fit=least_fit) if task != "sound" else []
     checks: dict[str, tuple[_Check, ...]] = {
         "actions": (lambda claims, _: actions.score_values(claims), actions.label_shift),
         "relations": (
