@@ -117,6 +117,7 @@ def scored(whole: Scenes, scenes: Scenes, claims: Sequence[Claims], asked: Asked
         UsageError: if two claims are of the same, or nothing that was asked for is claimed.
         InputError: if claims and truth do not fit each other.
     """
+    from roadaware.analysis.doctor.overlap import check_overlap, explain_zero
     from roadaware.scenes.advice import advice_in
 
     asked = replace(asked, kinds=house_kinds(asked.kinds, scenes))
@@ -125,6 +126,7 @@ def scored(whole: Scenes, scenes: Scenes, claims: Sequence[Claims], asked: Asked
     left = LeftOut()
     given = list(dict.fromkeys(each for each in (boxes, tubes) if each is not None))
     for each in given:
+        check_overlap(named_by(each.tables, scenes), scenes, where=str(each.path), kinds=asked.kinds)
         left.findings |= each.left.findings
         left.elsewhere |= each.left.elsewhere
     of_boxes = _within(boxes, whole, scenes, left)
@@ -141,6 +143,9 @@ def scored(whole: Scenes, scenes: Scenes, claims: Sequence[Claims], asked: Asked
         notes.append("boxes of frames are not judged: only tubes are claimed")
     summary, matches, told = _judged(of_boxes, of_tubes, scenes, config, asked, left)
     notes += [*told, *oddities(whole)]
+    values, held = summary["value"].drop_nulls(), of_boxes if of_boxes is not None else of_tubes
+    if held is not None and not held.boxes.is_empty() and len(values) and not (values != 0).any():
+        explain_zero(None, held, scenes, str(given[0].path))
     linker = of_tubes.meta.notes.get("linker") if of_tubes is not None else None
     if of_tubes is not None and tubes is not None:
         notes += differences_from_advice(linker, advice_in(of_tubes.meta))

@@ -25,7 +25,10 @@ def run_text(run: SceneRun) -> str:
         f"{_size(run)}; config {run.config_name}"
     )
     found = [f"{count:,} {what}" for what, count in run.facts.get("findings", {}).items()]
-    notes = [cell(note) for note in (*truth.get("notes", []), *found, *run.result.notes)]
+    notes = [
+        cell(note)
+        for note in (*truth.get("notes", []), *found, *run.facts.get("lacking", []), *run.result.notes)
+    ]
     parts = [
         "\n".join([cell(heading), *facts_lines(run.result.facts)]),
         "\n".join(notes),
