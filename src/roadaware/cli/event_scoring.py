@@ -370,6 +370,12 @@ def _tracking(tubes: Predictions | None, scenes: Scenes, asked: Asked) -> dict[s
     with console.working("tracking"):
         found = evaluate_tracks(tubes, scenes, draws=asked.draws, seed=asked.seed)
     return {
-        row["metric"]: {"value": row["value"], "low": row["low_video"], "high": row["high_video"]}
+        row["metric"]: {
+            "value": row["value"],
+            "low": row["low_video"],
+            "high": row["high_video"],
+            "units": row["units_video"],
+            "caution": row["caution_video"],
+        }
         for row in found.of_group().iter_rows(named=True)
     }
