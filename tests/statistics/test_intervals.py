@@ -132,15 +132,15 @@ def test_a_share_is_judged_by_its_odds():
     assert share.high < plain.high
 
 
-def test_a_positive_number_is_judged_by_its_logarithm():
+def test_a_positive_number_is_judged_by_its_root():
     values = np.array([0.1, 0.4, 2.0, 0.3, 0.9, 0.2, 0.5, 1.4, 0.6, 0.7])
     plain, positive = over(values), over(values, "positive")
-    reach = (plain.high - values.mean()) / values.mean()
-    assert (positive.low, positive.high) == pytest.approx(
-        (values.mean() * np.exp(-reach), values.mean() * np.exp(reach))
-    )
-    huge = Units(2, 9, 0).interval(1e-9, np.array([-1.0, 1.0]), "positive")
-    assert np.isfinite(huge.high)
+    reach, root = plain.high - values.mean(), np.sqrt(values.mean())
+    ends = (root - reach / root / 2) ** 2, (root + reach / root / 2) ** 2
+    assert (positive.low, positive.high) == pytest.approx(ends)
+    far = Units(2, 9, 0).interval(0.1, np.array([-1.0, 1.2]), "positive")
+    assert far.low == 0.0
+    assert Units(30, 99, 0).interval(0.0, np.zeros(30), "positive").high == 0.0
 
 
 @pytest.mark.parametrize(

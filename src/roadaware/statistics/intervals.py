@@ -26,7 +26,7 @@ RANGES: dict[Scale, tuple[float, float]] = {
 """
 share: in [0, 1], such as an average precision or an accuracy; ends are found on the scale of log odds.
 error: in [0, 1] and often close to 0, such as a calibration error. positive: 0 or more without a bound, on
-the scale of logarithms. to_one: at most 1, such as MOTA. difference: of two shares or errors. plain: any.
+the scale of square roots. to_one: at most 1, such as MOTA. difference: of two shares or errors. plain: any.
 """
 _TAIL = 0.025
 _STILL = 1e-9
@@ -218,7 +218,8 @@ def _around(value: float, reach: float, scale: Scale) -> tuple[float, float]:
         reach /= value * (1 - value)
         return float(expit(logit(value) - reach)), float(expit(logit(value) + reach))
     if scale == "positive" and value > 0:
-        return value * float(np.exp(-reach / value)), value * float(np.exp(min(reach / value, 700.0)))
+        root = float(np.sqrt(value))
+        return max(root - reach / (2 * root), 0.0) ** 2, (root + reach / (2 * root)) ** 2
     return value - reach, value + reach
 
 

@@ -120,6 +120,11 @@ def track_rates(counts: TrackCounts, weights: npt.NDArray[Any] | None = None) ->
     }
 
 
+def scale(metric: str) -> Scale:
+    """What kind of number a metric is, for its interval."""
+    return _SCALES.get(metric, "share")
+
+
 def by_video(counts: TrackCounts) -> pl.DataFrame:
     """One row per video: its counts, and every metric as if it were alone; null where undefined."""
     each = np.eye(len(counts.videos), dtype=np.int64)
@@ -166,7 +171,7 @@ def _rows(
         valid = not np.isnan(value)
         interval = None
         if drawn is not None and valid:
-            interval = units.interval(float(value), drawn[metric], _SCALES.get(metric, "share"))
+            interval = units.interval(float(value), drawn[metric], scale(metric))
         row = {
             **dict.fromkeys(SUMMARY),
             "group": group,
