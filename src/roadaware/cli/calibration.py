@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, folders, outputs
+from roadaware.cli import console, folders, outputs, runs
 from roadaware.cli.evaluate_pedestrians import SplitName
 from roadaware.cli.options import (
     USUAL,
@@ -99,6 +99,7 @@ def calibration(
         "config_name": config,
         "clipped": held.clipped,
         "draws": draws,
+        "interval": runs.interval_name(draws),
         "seed": seed,
         "conformal": None if conformal is None else _sets(held, conformal, seed),
     }

@@ -19,6 +19,7 @@ from roadaware.cli.options import (
     Seed,
     TaskName,
     between,
+    counted_draws,
 )
 from roadaware.errors import InputError, UsageError
 
@@ -30,7 +31,7 @@ Compared = TypeVar("Compared", bound="Paired")
 
 _CONFIG = "How csv files are judged, `default` unless said; run folders bring their own."
 
-_DRAWS = "Bootstrap resamples, at most 100,000."
+_DRAWS = "Most evaluations for each interval; percentile:1000 gives percentiles of resamples."
 
 
 def compare(
@@ -41,7 +42,9 @@ def compare(
     samples: Annotated[Path | None, Parameter(help="The samples of the csv files.")] = None,
     task: Annotated[TaskName | None, Parameter(help="What was asked, for csv files.")] = None,
     config: Annotated[ConfigName | None, Parameter(help=_CONFIG)] = None,
-    draws: Annotated[int, Parameter(help=_DRAWS, validator=between(1, MOST_DRAWS))] = 1000,
+    draws: Annotated[
+        int, Parameter(help=_DRAWS, validator=between(1, MOST_DRAWS), converter=counted_draws)
+    ] = 1000,
     seed: Seed = 0,
     html: Html = None,
     common: Common = USUAL,
@@ -136,6 +139,7 @@ def comparison_data(comparison: Any) -> dict[str, Any]:
     return {
         "names": list(comparison.names),
         "draws": comparison.draws,
+        "interval": runs.interval_name(comparison.draws),
         "seed": comparison.seed,
         "config": comparison.config,
         **({"differs": held} if (held := getattr(comparison, "differs", None)) else {}),

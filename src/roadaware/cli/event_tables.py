@@ -91,7 +91,8 @@ def tracking_text(found: dict[str, Any] | None, tracked: str = "", *, intervals:
         counted = name in ("switches", "fragmentations")
         value, low, high = (row[key] if counted else _times(row[key]) for key in ("value", "low", "high"))
         cells = [name, number(value, 0 if counted else 2)]
-        rows.append([*cells, interval(low, high, 0 if counted else 1)] if intervals else cells)
+        ends = interval(low, high, 0 if counted else 1, row.get("caution"))
+        rows.append([*cells, ends] if intervals else cells)
     header = ["paths as tracks, %", "value", "95 % by video"][: 3 if intervals else 2]
     return "\n".join([*([tracked] if tracked else []), table(header, rows)])
 
@@ -188,7 +189,7 @@ def _cell(value: Value | None, intervals: bool) -> str:
     shown = number(100 * value.value, 2)
     if not intervals or value.low is None or value.high is None:
         return shown
-    return f"{shown} {interval(100 * value.low, 100 * value.high, 1)}"
+    return f"{shown} {interval(100 * value.low, 100 * value.high, 1, value.caution)}"
 
 
 def _compared(row: dict[str, Any]) -> list[str]:
@@ -197,7 +198,7 @@ def _compared(row: dict[str, Any]) -> list[str]:
         _percent(row["a"]),
         _percent(row["b"]),
         _percent(row["difference"]),
-        interval(_times(row["low_video"]), _times(row["high_video"]), 2),
+        interval(_times(row["low_video"]), _times(row["high_video"]), 2, row.get("caution_video")),
         row["verdict"],
     ]
 

@@ -34,7 +34,13 @@ def judge_tracks(
     with console.working("tracking"):
         found = evaluate_tracks(tubes, scenes, config, draws=asked.draws, seed=asked.seed)
     return {
-        row["metric"]: {"value": row["value"], "low": row["low_video"], "high": row["high_video"]}
+        row["metric"]: {
+            "value": row["value"],
+            "low": row["low_video"],
+            "high": row["high_video"],
+            "units": row["units_video"],
+            "caution": row["caution_video"],
+        }
         for row in found.of_group().iter_rows(named=True)
     }, words
 

@@ -148,8 +148,8 @@ def _text(found: BoxAgreement, agreed: Consensus, data: dict[str, Any]) -> str:
             row["group"] or "all",
             row["measure"].replace("_", " "),
             text.number(row["value"]),
-            text.interval(row["low_picture"], row["high_picture"], 2),
-            text.interval(row["low_video"], row["high_video"], 2),
+            text.row_interval(row, "picture", 2),
+            text.row_interval(row, "video", 2),
             f"{row['n']:,}",
         )
         for row in found.table.iter_rows(named=True)

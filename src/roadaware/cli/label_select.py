@@ -184,10 +184,10 @@ def _measured(found: Curve) -> list[str]:
             f"{100 * row['found']:.0f} %",
             row["order"],
             f"{100 * row['looked_share']:.1f} %",
-            text.interval(row["looked_low"], row["looked_high"]),
+            text.interval(row["looked_low"], row["looked_high"], 3, row["caution"]),
             text.seconds(row["seconds"]),
             f"{100 * row['saved']:.0f} %",
-            text.interval(row["saved_low"], row["saved_high"], 2),
+            text.interval(row["saved_low"], row["saved_high"], 2, row["caution"]),
         )
         for row in found.table.iter_rows(named=True)
     ]

@@ -90,9 +90,9 @@ def _with_interval(metrics: Any, name: str) -> str:
     row = next(row for row in metrics.of_group(None).iter_rows(named=True) if row["metric"] == name)
     if not row["valid"]:
         return "–"
-    ends = [row.get(key) for key in ("low_pedestrian", "high_pedestrian")]
+    ends = text.row_interval(row, "pedestrian")
     told = text.number(row["value"])
-    return told if None in ends else f"{told} [{text.number(ends[0])}, {text.number(ends[1])}]"
+    return told if ends == "-" else f"{told} {ends}"
 
 
 def _data(folder: Path, trained: Trained, judged: Judged) -> dict[str, Any]:
