@@ -161,6 +161,7 @@ def sent_from(path: Path) -> Predictions:
     Raises:
         UsageError: if the folder is no export.
     """
+    from roadaware.scenes.formats.proposal_tasks import PICTURES
     from roadaware.scenes.store import open_predictions
 
     if not datasets.is_saved(path / SENT):
@@ -168,7 +169,15 @@ def sent_from(path: Path) -> Predictions:
             f"{path} is no folder that `roadaware label export` wrote: there is no "
             f"{SENT} in it; give an export that was interrupted again"
         )
-    return open_predictions(path / SENT)
+    sent = open_predictions(path / SENT)
+    missing = [name for name in ("task", *PICTURES) if name not in sent.frames.columns]
+    if missing:
+        raise InputError(
+            f"expected pictures with the columns of an export, which lacks {', '.join(missing)}",
+            where=str(path / SENT),
+            hint="Export again, into a new folder.",
+        )
+    return sent
 
 
 def saved_files(tables: Any, folder: str) -> dict[str, bytes]:
