@@ -144,7 +144,9 @@ def scored(whole: Scenes, scenes: Scenes, claims: Sequence[Claims], asked: Asked
     summary, matches, told = _judged(of_boxes, of_tubes, scenes, config, asked, left)
     notes += [*told, *oddities(whole)]
     values, held = summary["value"].drop_nulls(), of_boxes if of_boxes is not None else of_tubes
-    if held is not None and not held.boxes.is_empty() and len(values) and not (values != 0).any():
+    zero = len(values) and not (values != 0).any()
+    # A size in doubt is told in words, which say more than the boxes do.
+    if zero and held is not None and not held.boxes.is_empty() and not size_notes(held, scenes):
         explain_zero(None, held, scenes, str(given[0].path))
     linker = of_tubes.meta.notes.get("linker") if of_tubes is not None else None
     if of_tubes is not None and tubes is not None:
