@@ -40,7 +40,7 @@ def atomic_write(path: Path, data: bytes) -> None:
             _pour(path, data)
             return
         # A rename would put a file in the place of the link.
-        path = path.resolve()
+        path = Path(os.path.realpath(path))
         put(path, data)
         written = True
         sync_folder(path.parent)
@@ -128,7 +128,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove temporary files of processes that are gone.
+    """Remove temporary files and folders of processes that are gone.
 
     Raises:
         OSError: if the folder cannot be read.
@@ -137,8 +137,11 @@ def sweep(folder: Path) -> None:
         left = [(Path(entry.path), match) for entry in entries if (match := is_temporary(entry.name))]
     for path, owner in left:
         if not _alive(owner) and not _locked(path):
-            with suppress(OSError):
-                path.unlink()
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                with suppress(OSError):
+                    path.unlink()
 
 
 def temporary_beside(path: Path) -> Path:
@@ -150,6 +153,19 @@ def is_temporary(name: str) -> int | None:
     """The process number that a temporary file's name carries; None for any other name."""
     match = _TEMPORARY.fullmatch(name)
     return int(match[1]) if match else None
+
+
+def names_in(folder: Path) -> list[str]:
+    """Names of what lies in a folder but for what killed writers left; none where there is no folder.
+
+    A folder that holds nothing else is as good as new: who was killed before the first file stood goes on.
+
+    Raises:
+        OSError: if the folder cannot be looked into.
+    """
+    if not folder.is_dir():
+        return []
+    return sorted(path.name for path in folder.iterdir() if is_temporary(path.name) is None)
 
 
 def read_regular(path: Path, *, limit: int) -> bytes:
@@ -204,32 +220,93 @@ def locked(folder: Path) -> Iterator[bool]:
         os.close(handle)
 
 
+def check_room(target: Path, *, is_folder: bool = False) -> None:
+    """Fail early where a file or folder could not be made: in the nearest folder that exists one is tried.
+
+    Args:
+        target: what will be written; the folders above it are made then, where they are missing.
+        is_folder: whether it is a folder, and is written into where it exists.
+
+    Raises:
+        DiskError: if something above it is no folder, may not be written to, or has no space left.
+    """
+    folder = target.absolute() if is_folder else target.absolute().parent
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if not folder.is_dir():
+        raise DiskError(f"{target} cannot be made: {folder} is not a folder")
+    try:
+        if not os.access(folder, os.W_OK | os.X_OK) or _is_read_only(target):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        _try(folder)
+        room = os.statvfs(folder)
+        if room.f_blocks and not room.f_bavail:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError as error:
+        raise DiskError(
+            f"{target} cannot be made: {error.strerror} ({folder}); choose another place"
+        ) from error
+
+
+def _is_read_only(path: Path) -> bool:
+    return path.is_file() and not os.access(path, os.W_OK)
+
+
+def _try(folder: Path) -> None:
+    """Make a file in a folder and drop it again: one without a name where the file system has such.
+
+    Raises:
+        OSError: whatever the system says.
+    """
+    try:
+        os.close(os.open(folder, os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT):
+            raise
+        named = temporary_beside(folder / "x")
+        os.close(os.open(named, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        named.unlink()
+
+
 def disk_error(path: Path, needed: int, error: Exception, *, written: bool = False) -> DiskError:
-    """What the system said about a write, with the bytes it needed and the bytes there are.
+    """What the system said about a write; where there was no room, the bytes it needed and those there are.
 
     Args:
         path: what was written to.
-        needed: bytes of the whole output.
+        needed: bytes of the whole output; 0 or 1 where nobody knows.
         error: what the system raised.
         written: whether the new content stands there already, and only its survival is in doubt.
     """
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    place = path.parent
-    while not place.is_dir() and place != place.parent:
-        place = place.parent
-    try:
-        room = f"{shutil.disk_usage(place).free:,} bytes are free at {place}"
-    except OSError:
-        room = f"free space at {place} is unknown"
     if written:
         return DiskError(
             f"{path} is written, but the disk did not confirm it: {reason}\n  It can be read now and may be "
             "gone after a loss of power. Check the disk and write it again."
         )
+    stands = "what stood there before still stands"
+    if isinstance(error, OSError) and error.errno not in _NO_ROOM:
+        return DiskError(
+            f"cannot write {path}: {reason}; {stands}\n  Name a place that can be made and written to."
+        )
+    wanted = f"{needed:,} bytes are needed, " if needed > 1 else ""
     return DiskError(
-        f"cannot write {path}: {reason}\n  {needed:,} bytes are needed, {room}; what stood there before "
-        "still stands. Free some space, or name a folder that exists and can be written to."
+        f"cannot write {path}: {reason}\n  {wanted}{_free(path)}; {stands}. Free some space, or name a place "
+        "that can be written to."
     )
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+
+
+def _free(path: Path) -> str:
+    """How many bytes are free where a path lies, in words."""
+    place = path.parent
+    while not place.is_dir() and place != place.parent:
+        place = place.parent
+    try:
+        return f"{shutil.disk_usage(place).free:,} bytes are free at {place}"
+    except OSError:
+        return f"free space at {place} is unknown"
 
 
 def _alive(process: int) -> bool:
