@@ -16,10 +16,14 @@ from typing import Any
 import numpy as np
 import psutil
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "online"))
+
+from unsteady_camera import Unhurried, unsteady_camera
+
 from roadaware.models.detector import FrameDetections
 from roadaware.online.clock import SystemClock
 from roadaware.online.config import WatchConfig
-from roadaware.online.frames import SourceFrame
+from roadaware.online.frames import Source, SourceFrame
 from roadaware.online.outcomes import Ending, Outcomes
 from roadaware.online.run_folder import RunFolder
 from roadaware.online.watch import Progress, watch
@@ -104,6 +108,22 @@ def online_soak() -> _Row:
     return "watch 100,000 frames: last tenth by first; memory", "1.2x; +5 MB", got
 
 
+def online_camera() -> _Row:
+    """100,000 frames of a camera over HTTP that stalls, hangs up, answers 503 and changes its rate."""
+    with unsteady_camera() as url:
+        found = soak(_FRAMES, _WARM, Unhurried(url))
+    counts = found["outcomes"]
+    told = ", ".join(
+        f"{counts.get(what, 0):,} {what}" for what in ("reconnected", "lost", "doubtful", "clock")
+    )
+    got = (
+        f"{found['ratio']:.2f}x ({found['first_us']:.0f} and {found['last_us']:.0f} us CPU a frame), memory "
+        f"{found['grown_mb']:+.1f} MB after warm-up, {found['end_mb']:+.1f} MB more to join the tables; "
+        f"{told}; {found['files']:+d} open files, {found['threads']:+d} threads"
+    )
+    return "watch 100,000 frames of an unsteady camera: last tenth by first; memory", "1.2x; +5 MB", got
+
+
 def online_shipped() -> _Row:
     """The command on a made-up film of 12 s, pinned to one core: film, tables and drawing included."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -136,25 +156,30 @@ def online_shipped() -> _Row:
     return "watch 320x240 with the weights that come along, one core", "12 frames/s", got
 
 
-def soak(frames: int, warm: int) -> dict[str, Any]:
+def soak(frames: int, warm: int, given: Source | None = None) -> dict[str, Any]:
     """Watch a stub; CPU seconds of its parts, and what grew.
 
     Args:
         frames: in all.
         warm: after so many, memory is first measured.
+        given: the source; one of the same picture over and over where None.
     """
     process, marks = psutil.Process(), {}
+    reached = Progress()
 
     def tick(progress: Progress) -> None:
-        if progress.frames in (0, warm, 2 * warm, frames - warm, frames):
+        reached.frames = progress.frames
+        if progress.frames in {0, warm, 2 * warm, frames - warm, frames} - marks.keys():
             held = process.memory_info().rss / 1e6
             marks[progress.frames] = (time.process_time(), held, process.num_fds(), process.num_threads())
 
     with tempfile.TemporaryDirectory() as scratch:
         folder, clock = Path(scratch), SystemClock()
-        source, detector, config = _Blank(frames), _Stub(), WatchConfig()
+        source, detector, config = given or _Blank(frames), _Stub(), WatchConfig()
         kept = RunFolder(folder, source, detector, config, clock)
-        progress = watch(source, detector, config, kept, clock=clock, tick=tick)
+        more = {"tick": tick, "stopped": lambda: given is not None and reached.frames >= frames}
+        progress = watch(source, detector, config, kept, clock=clock, **more)
+        source.close()
         end_mb = process.memory_info().rss / 1e6
         assert len(open_predictions(folder / "predictions").frames) == frames
     first = (marks[2 * warm][0] - marks[warm][0]) / warm
@@ -169,7 +194,8 @@ def soak(frames: int, warm: int) -> dict[str, Any]:
         "threads": marks[frames][3] - marks[warm][3],
         "live": progress.tubes,
         "begun": progress.begun,
+        "outcomes": source.outcomes.counts(),
     }
 
 
-BENCHMARKS = (online_soak, online_shipped)
+BENCHMARKS = (online_soak, online_camera, online_shipped)

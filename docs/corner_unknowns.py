@@ -29,6 +29,7 @@ from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import open_predictions
 from roadaware.scenes.tables import Scenes
 from roadaware.statistics.bootstrap import multiplicities
+from roadaware.statistics.intervals import PercentileDraws
 from roadaware.statistics.ranking import Ranking
 
 Floats = npt.NDArray[np.float64]
@@ -81,7 +82,7 @@ def table(claims: Mapping[str, Predictions], truth: Mapping[str, Scenes]) -> lis
     plain: tuple[dict[str, float | None], Drawn] | None = None
     for name in variants(next(iter(claims.values())).boxes):
         state = judged(claims, truth, name)
-        values, draws = values_of(state), drawn(state, DRAWS, 0)
+        values, draws = values_of(state), drawn(state, PercentileDraws(DRAWS), 0)
         plain = plain or (values, draws)
         cells = [told(values[metric], draws[metric, None]) for metric in METRICS]
         for metric in METRICS if name != "plain score" else ():

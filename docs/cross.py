@@ -26,7 +26,8 @@ from roadaware.reports.away_cells import DOUBT_NAMES, PLAIN, Study
 from roadaware.reports.away_coverage import sets_of
 from roadaware.reports.away_pretraining import Resamples, effects
 from roadaware.scenes.disk import atomic_write
-from roadaware.statistics.bootstrap import percentile_interval
+from roadaware.statistics.bootstrap import percentile_ends
+from roadaware.statistics.intervals import PercentileDraws
 
 PAGE = Path(__file__).with_suffix(".md")
 KEPT = Path(__file__).with_suffix(".csv")
@@ -108,8 +109,8 @@ def _drops(study: Study) -> Iterator[Row]:
         wanted.append((SIMPLE, at, first - second))
     for model, where, each in wanted:
         for place, metric in enumerate(("auc", "ece")):
-            ends = percentile_interval(each[place, 1:])
-            yield _row(model, where, MEAN, metric, float(each[place, 0]), low=ends.low, high=ends.high)
+            low, high = percentile_ends(each[place, 1:]) or (None, None)
+            yield _row(model, where, MEAN, metric, float(each[place, 0]), low=low, high=high)
 
 
 def _drawn(study: Study, model: str) -> dict[str, Floats]:
@@ -133,7 +134,8 @@ def _of_cell(study: Study, cell: Any, seed: int) -> Floats:
     ranked = PedestrianCore.of(state, PedestrianConfig.default("action"))
     binned = CalibrationCore.of(state, CalibrationConfig.default())
     point = ranked.values(ranked.once())["auc"], np.array([binned.once()["ece"]])
-    draws = ranked.drawn("pedestrian", DRAWS, seed), binned.drawn("pedestrian", DRAWS, seed)
+    times = PercentileDraws(DRAWS)
+    draws = ranked.drawn("pedestrian", times, seed), binned.drawn("pedestrian", times, seed)
     if draws[0] is None or draws[1] is None:
         raise InputError(f"{cell.tested_on} has too few pedestrians to be drawn again")
     drawn = draws[0]["auc"], draws[1]["ece"]

@@ -119,6 +119,37 @@ def test_nothing_runs_code_from_data() -> None:
     ] == []
 
 
+_ALONE = {
+    "yaml": "roadaware.training.yaml_files",
+    "safetensors": "roadaware.models.tensor_files",
+    "torch.load": "roadaware.models.tensor_files",
+    "from_pretrained": "roadaware.models.pretrained",
+}
+"""What reads files of others, and the one module that may, since it looks at them first."""
+
+
+def test_files_of_others_are_read_in_one_module_alone() -> None:
+    """Writing is free: `safetensors.torch.save` stands where weights are saved."""
+    wrong = []
+    for path in SOURCES:
+        for node in ast.walk(_parsed(path)):
+            used = []
+            if isinstance(node, ast.Import):
+                used = [alias.name for alias in node.names if alias.name in ("yaml", "safetensors")]
+            elif isinstance(node, ast.ImportFrom) and node.module in (
+                "yaml",
+                "safetensors",
+                "safetensors.torch",
+            ):
+                reads = [alias.name for alias in node.names if alias.name not in ("save", "save_file")]
+                used = [node.module.split(".")[0]] if reads else []
+            elif isinstance(node, ast.Call):
+                called = ast.unparse(node.func)
+                used = [name for name in ("torch.load", "from_pretrained") if called.endswith(name)]
+            wrong += [f"{path}: {name}" for name in used if _module(path) != _ALONE[name]]
+    assert wrong == []
+
+
 def test_the_project_names_no_path_of_a_machine() -> None:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode:

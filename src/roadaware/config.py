@@ -6,7 +6,9 @@ import dataclasses
 import hashlib
 import json
 import math
-from typing import Any, TypeVar, get_args, get_type_hints
+import types
+from collections.abc import Mapping
+from typing import Any, Literal, TypeGuard, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from roadaware.errors import UsageError
 
@@ -27,26 +29,51 @@ def from_dict(kind: type[T], fields: dict[str, Any]) -> T:
     Raises:
         UsageError: if a field is unknown or missing, or the data names another type.
     """
+    if not isinstance(fields, Mapping):
+        raise UsageError(f"a {kind.__name__} config has fields, not {_cut(repr(fields))}")
     fields = dict(fields)
     named = fields.pop("type", kind.__name__)
     if named != kind.__name__:
-        raise UsageError(f"expected a {kind.__name__} config, got {named}")
+        raise UsageError(f"expected a {kind.__name__} config, got {_cut(str(named))}")
     known = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    unknown = sorted(set(fields) - known)
+    unknown = sorted(str(name) for name in set(fields) - known)
     if unknown:
         raise UsageError(
-            f"{kind.__name__} has no field {', '.join(unknown)}; it has {', '.join(sorted(known))}"
+            f"{kind.__name__} has no field {_cut(', '.join(unknown))}; it has {', '.join(sorted(known))}"
         )
+    values = {name: _tuples(value) for name, value in fields.items()}
+    check_types(kind, values)
     try:
-        return kind(**{name: _tuples(value) for name, value in fields.items()})
+        return kind(**values)
     except TypeError as error:
-        raise UsageError(f"{kind.__name__} cannot be made of {sorted(fields)}: {error}") from error
+        raise UsageError(
+            f"{kind.__name__} cannot be made of {_cut(', '.join(sorted(fields)))}: {_cut(str(error))}"
+        ) from error
 
 
 def digest(config: Any) -> str:
     """Twelve hexadecimal digits that change when any field does."""
     text = json.dumps(to_dict(config), sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+def check_types(kind: type, values: Mapping[str, Any]) -> None:
+    """Check that values are of the kinds that the fields of a dataclass declare, and that numbers are finite.
+
+    Args:
+        kind: the dataclass.
+        values: of some of its fields; a whole number may stand for a float, lists for tuples.
+
+    Raises:
+        UsageError: naming the field, what it holds and what it was given.
+    """
+    hints = get_type_hints(kind)
+    for name, value in values.items():
+        if name in hints and not _fits(value, hints[name]):
+            wanted = getattr(hints[name], "__name__", None) or str(hints[name])
+            if get_origin(hints[name]) is not None:
+                wanted = str(hints[name]).replace("typing.", "")
+            raise UsageError(f"{kind.__name__}.{name} should be {wanted}; got {_cut(repr(value))}")
 
 
 def check_words(config: Any) -> None:
@@ -111,6 +138,39 @@ def check_range(name: str, value: float, low: float, high: float) -> None:
 def is_count(value: object) -> bool:
     """Whether it is a whole number above 0."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of the kind that a hint declares; of hints that are not known here, all are."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return any(value == each and type(value) is type(each) for each in inner)
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, each) for each in inner)
+    if origin is tuple:
+        if not isinstance(value, tuple | list):
+            return False
+        if inner[-1:] == (Ellipsis,):
+            return all(_fits(each, inner[0]) for each in value)
+        return len(value) == len(inner) and all(map(_fits, value, inner))
+    if origin in (dict, Mapping):
+        return isinstance(value, Mapping)
+    if dataclasses.is_dataclass(hint):
+        return isinstance(value, hint | dict)
+    if hint is float:
+        return is_number(value) and math.isfinite(value)
+    if hint is int:
+        return is_number(value) and isinstance(value, int) and abs(value) < 1 << 63
+    return isinstance(value, hint) if hint in (bool, str, types.NoneType) else True
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether it is a number, which true and false are not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:80]}…"
 
 
 def _tuples(value: Any) -> Any:

@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 
 from roadaware.analysis.compare import compare
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, core_of
-from roadaware.statistics.bootstrap import resamples
+from roadaware.statistics.intervals import PercentileDraws, Units
 
 CONFIG = PedestrianConfig.default("action")
 
@@ -64,14 +65,28 @@ def test_equally_good_models_are_rarely_called_different():
 
 def test_intervals_come_from_shared_resamples():
     a, b = models(gap=0.05)
-    found = compare(a, b, CONFIG, draws=100, seed=3)
+    found = compare(a, b, CONFIG, draws=PercentileDraws(100), seed=3)
     one, two = core_of(a, CONFIG), core_of(b, CONFIG)
     for unit in ("pedestrian", "video"):
-        (times,) = resamples(one.people.name if unit == "pedestrian" else one.people.video, 100, 3)
+        names = one.people.name if unit == "pedestrian" else one.people.video
+        (times,) = Units.of(names, PercentileDraws(100), 3).weights()
         differences = one.values(times)["f1"] - two.values(times)["f1"]
         row = found.table.filter(found.table["metric"] == "f1").row(0, named=True)
         assert row[f"low_{unit}"] == np.percentile(differences, 2.5)
         assert row[f"high_{unit}"] == np.percentile(differences, 97.5)
+
+
+def test_by_default_intervals_come_from_leaving_both_models_without_one_unit():
+    a, b = models(gap=0.05)
+    row = compare(a, b, CONFIG, draws=1000).table.row(by_predicate=pl.col("metric") == "f1", named=True)
+    one, two = core_of(a, CONFIG), core_of(b, CONFIG)
+    units = one.units("video", 1000, 0)
+    (times,) = units.weights()
+    assert (times.sum(axis=0) == len(times) - 1).all()
+    differences = one.values(times)["f1"] - two.values(times)["f1"]
+    expected = units.interval(row["difference"], differences, "difference")
+    assert (row["low_video"], row["high_video"]) == (expected.low, expected.high)
+    assert row["caution_video"] == expected.caution
 
 
 def test_what_is_hard_for_both_models_cancels():
@@ -85,7 +100,8 @@ def test_what_is_hard_for_both_models_cancels():
     found = compare(*made, CONFIG, draws=300).table
     row = found.filter(found["metric"] == "auc").row(0, named=True)
     one, two = (core_of(model, CONFIG) for model in made)
-    apart = one.drawn("pedestrian", 300, 0)["auc"] - two.drawn("pedestrian", 300, 1)["auc"]
+    draws = PercentileDraws(300)
+    apart = one.drawn("pedestrian", draws, 0)["auc"] - two.drawn("pedestrian", draws, 1)["auc"]
     width = row["high_pedestrian"] - row["low_pedestrian"]
     assert width < 0.5 * np.ptp(np.percentile(apart, [2.5, 97.5]))
 

@@ -16,6 +16,7 @@ from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import evaluate
 from roadaware.metrics.detection.matches import Matches, average_precision_table
 from roadaware.statistics.bootstrap import multiplicities
+from roadaware.statistics.intervals import PercentileDraws
 
 sys.path.append(str(Path(__file__).parents[1] / "metrics" / "detection"))
 from random_events import event_set
@@ -55,7 +56,7 @@ def test_the_better_one_is_called_so_from_both_sides() -> None:
 
 def test_the_interval_is_that_of_paired_draws() -> None:
     one, two = runs()
-    row = compare(one, two, CONFIG, draws=60, seed=5).table.row(
+    row = compare(one, two, CONFIG, draws=PercentileDraws(60), seed=5).table.row(
         by_predicate=pl.col("metric") == "frame_ap@0.2:agent:Car", named=True
     )
     drawn = next(multiplicities(8, 60, 5, at_once=60))

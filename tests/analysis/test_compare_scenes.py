@@ -13,7 +13,7 @@ import pytest
 from roadaware.analysis.compare_scenes import compare
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.judged import Bools, Counts, Judged, Measured, drawn
-from roadaware.statistics.bootstrap import percentile_interval
+from roadaware.statistics.intervals import Units
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def test_draws_are_those_that_a_run_by_itself_makes() -> None:
     one, two = means(NOISE), means(NOISE[::-1])
     row = compare(one, two, {}, draws=150, seed=3).table.row(0, named=True)
     apart = drawn(one, 150, 3)["mean", None] - drawn(two, 150, 3)["mean", None]
-    interval = percentile_interval(apart)
+    interval = Units(len(NOISE), 150, 3).interval(row["difference"], apart, "difference")
     assert (row["low_video"], row["high_video"]) == (interval.low, interval.high)
 
 

@@ -6,14 +6,15 @@ import os
 import shutil
 import zipfile
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 from event_files import Events
 from small_files import Command, Files, write_files
 
-from roadaware.cli import main
-from roadaware.cli.apart import check_apart
-from roadaware.errors import UsageError
+from roadaware.cli import main, outputs
+from roadaware.cli.apart import check_paths
+from roadaware.errors import DiskError, InputError, UsageError
 from roadaware.scenes.demo import DemoFacts
 
 SCORED: list[object] = ["--samples", "action_samples.csv", "--task", "action"]
@@ -105,10 +106,29 @@ def test_outputs_beside_inputs_are_fine(roadaware: Command, place: Path, words: 
     assert roadaware(*words).code == 0
 
 
+def checked(**arguments: object) -> None:
+    """The check, of a command with these arguments; `out`, `folder` and `html` are outputs."""
+    marks = {"out": outputs.FOLDER, "folder": outputs.FOLDER, "html": outputs.FILE}
+
+    def command() -> None:
+        """A command of no parameters but these."""
+
+    command.__annotations__ = {
+        name: Annotated[Path, marks[name]] if name in marks else Path for name in arguments
+    }
+    check_paths(command, arguments)
+
+
 def test_a_new_page_may_lie_in_the_folder_of_the_data(tmp_path: Path) -> None:
-    check_apart({"path": tmp_path, "html": tmp_path / "audit.html"})
+    checked(path=tmp_path, html=tmp_path / "audit.html")
     (tmp_path / "audit.html").touch()
-    check_apart({"path": tmp_path, "html": tmp_path / "audit.html"})
+    checked(path=tmp_path, html=tmp_path / "audit.html")
+
+
+def test_nothing_that_stands_in_a_folder_of_films_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "film.mp4").touch()
+    with pytest.raises(UsageError, match="written over the input"):
+        checked(videos=[tmp_path], html=tmp_path / "film.mp4")
 
 
 @pytest.mark.parametrize("given", ["truth", "detections", "predictions"])
@@ -118,8 +138,34 @@ def test_nothing_new_may_lie_in_a_folder_of_truth_or_claims(tmp_path: Path, give
     value = [tmp_path / "in"] if given == "predictions" else tmp_path / "in"
     for place in (tmp_path / "in" / "new", tmp_path / "in" / "a" / "new.html"):
         with pytest.raises(UsageError, match="inside the input"):
-            check_apart({given: value, output: place})
-    check_apart({given: value, output: tmp_path / "into"})
+            checked(**{given: value, output: place})
+    checked(**{given: value, output: tmp_path / "into"})
+
+
+@pytest.mark.parametrize("text", ["{}", "name={}", "one={},two=/nowhere"])
+def test_inputs_that_are_named_in_words_are_inputs(tmp_path: Path, text: str) -> None:
+    (tmp_path / "in").touch()
+    said = text.format(tmp_path / "in")
+    for name in ("source", "data", "semantics", "domains"):
+        with pytest.raises(UsageError, match="written over the input"):
+            checked(**{name: said, "html": tmp_path / "in"})
+    checked(source="rtsp://camera/in", html=tmp_path / "in")
+
+
+def test_an_output_that_is_replaced_may_not_hold_an_input(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    checked(videos=tmp_path / "out" / "film.mp4", out=tmp_path / "out")
+    with pytest.raises(UsageError, match="holds the input"):
+        checked(videos=tmp_path / "out" / "film.mp4", out=tmp_path / "out", overwrite=True)
+
+
+def test_names_that_lead_nowhere_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for name in ("loop", "nul\0", "x" * 256, f"new/{'x' * 256}/y"):
+        with pytest.raises(InputError):
+            checked(path=tmp_path / name)
+        with pytest.raises(DiskError):
+            checked(html=tmp_path / name)
 
 
 def test_commands_of_road_events_write_nothing_into_their_inputs(

@@ -76,6 +76,21 @@ def test_the_log_is_one_escaped_line_each(monkeypatch: pytest.MonkeyPatch) -> No
     assert stream.getvalue() == "warning: odd name \\x1b[2J\n"
 
 
+def test_every_message_is_bounded_and_escaped_whoever_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", said)
+    console.configure(quiet=False, verbosity=0)
+    long = "begin \x1b[2J" + "x" * 10_000 + " end"
+    for speak in (console.note, console.complain, logging.getLogger("roadaware.any").warning):
+        speak(long)
+    console.trace(long)
+    *bounded, trace = said.getvalue().splitlines()
+    assert [len(line) < 2100 for line in bounded] == [True] * 3
+    assert all("\\x1b[2J" in line and "left out" in line and line.endswith(" end") for line in bounded)
+    assert len(trace) > 10_000
+    assert "\x1b" not in trace
+
+
 def test_a_closed_standard_error_does_not_fail_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     console.configure(quiet=False, verbosity=0)
     stream = io.StringIO()

@@ -139,7 +139,7 @@ def test_one_annotator_is_told_that_two_are_needed(roadaware: Command, streets: 
                 "STREETS/tasks",
             ],
             2,
-            "holds a saved set already",
+            "holds an earlier export",
         ),
         (
             [

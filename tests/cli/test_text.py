@@ -83,3 +83,18 @@ def test_paragraphs_are_joined_and_examples_keep_their_lines() -> None:
     x: nothing
     """
     assert text.paragraphs(doc) == "First line goes on.\n\nFor example:\n\n    a \\\n        b"
+
+
+@pytest.mark.parametrize("size", [0, 1, 1999, 2000, 2001, 5000, 10**6])
+def test_a_long_message_keeps_how_it_begins_and_how_it_ends(size: int) -> None:
+    message = "begin " + "x" * size + " end"
+    shown = text.bounded(message)
+    assert len(shown) <= text.MESSAGE + 50
+    assert (shown == message) == (len(message) <= text.MESSAGE)
+    assert shown.startswith("begin ")
+    assert shown.endswith(" end")
+
+
+def test_a_cell_is_never_longer_than_a_line_or_two() -> None:
+    assert len(text.cell("x" * 100_000)) < 600
+    assert max(map(len, text.table(["a"], [["y" * 100_000], ["z"]]).splitlines())) < 600

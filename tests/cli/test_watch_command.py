@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -16,9 +17,10 @@ import pytest
 from small_files import Command
 
 from roadaware.cli import watch as command
+from roadaware.cli.watch_advice import follow_advice
 from roadaware.errors import DamagedError
-from roadaware.linking.config import LinkerConfig
 from roadaware.models.detector import FrameDetections
+from roadaware.online.config import WatchConfig
 from roadaware.online.events import read_events
 from roadaware.scenes.media import VideoReader, VideoWriter
 from roadaware.scenes.store import open_predictions
@@ -182,8 +184,8 @@ def test_pedestrians_are_asked_about_where_predictors_are_named(
     words = ["watch", film, "--weights", "x", "--no-video", "--overwrite", "--out", tmp_path / "run"]
     done = roadaware(*words, "--crossing", files[0], "--crossing", files[1])
     assert done.code == 0, done.err
-    assert "ms for each pedestrian seen in a frame" in done.out
-    assert "of those seen, answered for" in done.out
+    assert "ms for each pedestrian in a frame" in done.out
+    assert re.search(r"pedestrians +1\n.*of those, answered for +1\n", done.out)
     table = pl.read_parquet(tmp_path / "run" / "crossing.parquet")
     assert table["frame"].to_list() == list(range(3, 48))  # 7 frames of 30 a second are a quarter of a second
     assert {"crossing", "region", "regions"} <= set(table.columns)
@@ -222,17 +224,62 @@ def test_a_detector_without_pedestrians_is_not_asked_about_them(
 
 
 def test_tubes_are_linked_as_the_detector_says_unless_told_otherwise(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    file, said = tmp_path / "net.safetensors", {"min_iou": 0.1}
-    file.write_bytes(b"")
-    monkeypatch.setattr("roadaware.models.weights.linking_of", lambda path: said)
-    assert command.linker_of([file]).min_iou == 0.1
-    assert command.linker_of([file], 0.3).min_iou == 0.3
-    assert command.linker_of([file, file]).min_iou == LinkerConfig.default().min_iou
-    said["nearness"] = 1
-    with pytest.raises(DamagedError, match="linking"):
-        command.linker_of([file])
+    linking: dict[str, object] = {"min_iou": 0.1}
+    notes = {"net": {"linking": linking, "min_score": 0.3}, "other": {"linking": {"min_iou": 0.2}}}
+    monkeypatch.setattr("roadaware.models.detector_notes.read_notes", lambda path: notes[Path(path).name])
+    net, other = Path("net"), Path("other")
+    for given, iou, score, words in (
+        (([net],), 0.1, 0.3, ["linking overlap 0.1, as the detector advises; --iou to change", "above 0.3"]),
+        (([net, net],), 0.1, 0.3, ["as the detector advises", "the detector's threshold; --threshold"]),
+        (([net], 0.3, 0.4), 0.3, 0.4, ["linking overlap 0.3, as asked for; the detector advises 0.1"]),
+        (([other],), 0.2, 0.2, ["linking overlap 0.2, as the detector advises"]),
+        (
+            ([net, other],),
+            0.5,
+            0.2,
+            ["overlap 0.5, since the detectors advise different ones", "differ: 0.2"],
+        ),
+    ):
+        config, said = follow_advice(WatchConfig(), *given)
+        assert (config.linker.min_iou, config.begin_score) == (iou, score)
+        assert len(said) == len(words)
+        assert all(word in line for word, line in zip(words, said, strict=True))
+    for odd in ({"nearness": 1}, {"min_iou": "far"}, {"trim_alphas": 3}, {"min_iou": {}}):
+        linking.clear()
+        linking.update(odd)
+        with pytest.raises(DamagedError, match="linking"):
+            follow_advice(WatchConfig(), [net])
+
+
+@pytest.mark.usefixtures("stub")
+def test_what_a_detector_was_trained_on_is_said_where_the_film_is_not_of_that_kind(
+    roadaware: Command, film: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from roadaware.scenes.synthetic_films import MARK
+
+    synthetic = tmp_path / "synthetic.mp4"
+    with VideoReader(film) as frames, VideoWriter(synthetic, 96, 64, 12.0, comment=MARK) as writer:
+        for picture in frames:
+            writer.write(picture)
+    notes = {"data": "simulator", "trained_on": "synthetic scenes alone; not validated on real roads"}
+    notice = f"detector trained on {notes['trained_on']}"
+    monkeypatch.setattr("roadaware.models.detector_notes.read_notes", lambda path: notes)
+    for source, said in ((film, notice), (synthetic, "")):
+        out = tmp_path / source.stem
+        done = roadaware("watch", source, "--weights", "x", "--quiet", "--crossing", "none", "--out", out)
+        assert done.code == 0, done.err
+        assert (notice in done.err) == bool(said)
+        assert json.loads((out / "summary.json").read_text())["notice"] == said
+        with VideoReader(out / "video.mp4") as drawn:
+            shown = drawn.frame(20)
+        assert ((shown[:60, :, 0] > 180) & (shown[:60, :, 2] < 140)).any() == bool(said)
+    notes["data"], notes["trained_on"] = "ROAD", None
+    done = roadaware(
+        "watch", film, "--weights", "x", "--no-video", "--crossing", "none", "--out", tmp_path / "c"
+    )
+    assert "trained on" not in done.err
 
 
 @pytest.mark.usefixtures("stub")
@@ -332,3 +379,14 @@ def test_events_of_a_killed_watch_can_be_read(film: Path, tmp_path: Path) -> Non
     events = list(read_events(tmp_path / "run" / "events.jsonl"))
     told = [event["event"] for event in events if event["event"] != "source"]  # a busy machine drops frames
     assert told[:2] == ["begin", "begin"]
+
+
+def test_the_detector_that_comes_along_says_how_it_is_used_and_what_it_saw() -> None:
+    from roadaware.models.detector_notes import read_advice, read_notes, read_training_data
+
+    weights = command.installed_weights()
+    advice = read_advice([weights])
+    assert advice.linking == {"min_iou": 0.1}
+    assert advice.min_score == read_notes(weights)["calibration"]["min_score"] == 0.32
+    assert read_training_data([weights]) == "synthetic scenes alone; not validated on real roads"
+    assert f"at or above {advice.min_score:g}" in weights.with_suffix(".md").read_text(encoding="utf-8")

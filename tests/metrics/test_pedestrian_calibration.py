@@ -13,6 +13,7 @@ from roadaware.metrics.calibration import METRIC_NAMES, CalibrationConfig, evalu
 from roadaware.metrics.scores import SampleScores
 from roadaware.statistics.adaptive_bins import AdaptiveBins
 from roadaware.statistics.calibration import UniformBins, expected_calibration_error
+from roadaware.statistics.intervals import PercentileDraws
 
 REFERENCE, DEFAULT = CalibrationConfig.reference(), CalibrationConfig.default()
 
@@ -78,7 +79,7 @@ def test_a_draw_is_an_evaluation_of_what_was_drawn(seed, task):
     state = random_set(seed, task, n=300, people=30, ties=task == "action")
     core = CalibrationCore.of(state, DEFAULT)
     names = core.unit["pedestrian"]
-    drawn = core.drawn("pedestrian", 1, seed)
+    drawn = core.drawn("pedestrian", PercentileDraws(1), seed)
     picked = names[np.random.default_rng(seed).integers(0, len(names), (1, len(names)))[0]]
     rows = np.concatenate([np.flatnonzero(state.pedestrian == name) for name in picked])
     again = SampleScores(state.scores[rows], state.truth[rows], state.pedestrian[rows])

@@ -16,7 +16,7 @@ from roadaware.metrics.pedestrians import (
     core_of,
     evaluate_samples,
 )
-from roadaware.statistics.bootstrap import resamples
+from roadaware.statistics.intervals import PercentileDraws, Units
 
 CONFIGS = {
     "reference": PedestrianConfig.reference,
@@ -65,8 +65,9 @@ def test_each_draw_equals_the_plain_version_of_the_resampled_set(task, unit, con
     config = CONFIGS[config](task)
     state = random_set(5, task, n=120, people=30, ties=True)
     core = core_of(state, config)
-    drawn = core.drawn(unit, 12, seed=1)
-    (times,) = resamples(core.people.name if unit == "pedestrian" else core.people.video, 12, seed=1)
+    drawn = core.drawn(unit, PercentileDraws(12), seed=1)
+    names = core.people.name if unit == "pedestrian" else core.people.video
+    (times,) = Units.of(names, PercentileDraws(12), 1).weights()
     for d in range(len(times)):
         rows, names = [], []
         for p, name in enumerate(core.people.name):

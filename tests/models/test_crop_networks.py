@@ -97,7 +97,7 @@ def test_a_model_of_words_is_refused_in_words(tmp_path: Path) -> None:
         hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, vocab_size=20
     )
     written(tmp_path, "BertModel", config)
-    with pytest.raises(InputError, match="'bert' gives no features of pictures"):
+    with pytest.raises(InputError, match="'bert'; known are models of pictures"):
         open_image_model(tmp_path).features(CROPS)
     with pytest.raises(InputError, match=r"config\.json"):
         open_image_model(tmp_path / "none")

@@ -13,16 +13,17 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from roadaware.errors import DamagedError, InputError, RoadawareError, UsageError
+from roadaware.models.detector_notes import read_advice, read_training_data
 from roadaware.models.retinanet3d import default, reference
 from roadaware.models.retinanet3d.detector import StreamDetector, WindowDetector
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.weights import (
-    linking_of,
     load_published,
     open_detector,
     open_network,
     save_detector,
 )
+from roadaware.scenes.advice import Advice
 
 torch.set_num_threads(1)
 SMALL = {"base_width": 8, "blocks": (1, 2, 2, 1), "width": 8, "head_layers": 1}
@@ -281,11 +282,51 @@ def test_facts_that_do_not_fit_are_damage(facts: str, tmp_path: Path) -> None:
         open_network(tmp_path / "a.safetensors")
 
 
-def test_a_detector_says_how_its_boxes_are_linked(tmp_path: Path) -> None:
-    save_detector(tmp_path / "said.safetensors", network_of(), KINDS, AV, {"linking": {"min_iou": 0.1}})
-    save_detector(tmp_path / "silent.safetensors", network_of(), KINDS, AV)
-    (tmp_path / "other").write_bytes(b"no weights")
+def test_a_detector_says_how_its_boxes_are_used(tmp_path: Path) -> None:
+    said, silent, other = (tmp_path / name for name in ("said.safetensors", "silent.safetensors", "other"))
+    save_detector(said, network_of(), KINDS, AV, {"linking": {"min_iou": 0.1}, "min_score": 0.3})
+    save_detector(silent, network_of(), KINDS, AV)
+    other.write_bytes(b"no weights")
 
-    assert linking_of(tmp_path / "said.safetensors") == {"min_iou": 0.1}
-    assert linking_of(tmp_path / "silent.safetensors") == {}
-    assert linking_of(tmp_path / "other") == {}
+    whole = Advice({"min_iou": 0.1}, 0.3)
+    assert read_advice([said]) == read_advice([said, said]) == whole
+    for path in (silent, other, tmp_path, tmp_path / "absent"):
+        assert read_advice([path]) == Advice()
+    assert read_advice([said, silent]).disputed == {"linking.min_iou": (0.1, None), "min_score": (0.3, None)}
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [
+        {"min_score": 1.5},
+        {"min_score": "high"},
+        {"min_score": True},
+        {"linking": [0.1]},
+        {"trained_on": 7},
+        {"trained_on": "a\x1b[31m"},
+        {"trained_on": "long " * 99},
+    ],
+)
+def test_advice_that_is_none_is_damage(notes: dict[str, object], tmp_path: Path) -> None:
+    path = tmp_path / "odd.safetensors"
+    save_detector(path, network_of(), KINDS, AV, notes)
+    with pytest.raises(DamagedError) as caught:
+        (read_training_data if "trained_on" in notes else read_advice)([path])
+    assert str(path) in str(caught.value)
+
+
+def test_a_detector_says_whether_it_saw_anything_real(tmp_path: Path) -> None:
+    paths = {}
+    for name, notes in (
+        ("worded", {"data": "simulator", "trained_on": "synthetic scenes alone"}),
+        ("simulated", {"data": "simulator"}),
+        ("real", {"data": "ROAD"}),
+        ("silent", {}),
+    ):
+        paths[name] = tmp_path / f"{name}.safetensors"
+        save_detector(paths[name], network_of(), KINDS, AV, notes)
+    assert read_training_data([paths["worded"]]) == "synthetic scenes alone"
+    assert "synthetic" in read_training_data([paths["simulated"]])
+    assert read_training_data([paths["real"]]) == read_training_data([paths["silent"]]) == ""
+    assert read_training_data([paths["simulated"], paths["real"]]) == ""  # one has seen real roads
+    assert read_training_data([paths["worded"]] * 2) == "synthetic scenes alone"

@@ -18,6 +18,7 @@ from open_folders import noise  # noqa: E402, behind the checks
 from torch.nn import functional  # noqa: E402
 
 from roadaware.errors import InputError, UsageError  # noqa: E402
+from roadaware.models.folder_words import tokenizer_in  # noqa: E402
 from roadaware.models.open_vocabulary.clip import CropNamer, open_namer  # noqa: E402
 from roadaware.models.open_vocabulary.crops import CropRule, crop  # noqa: E402
 from roadaware.models.open_vocabulary.grounding import GroundingDetector, prompts_of  # noqa: E402
@@ -26,7 +27,7 @@ from roadaware.models.open_vocabulary.owl import OwlDetector  # noqa: E402
 from roadaware.models.open_vocabulary.texts import checked_texts  # noqa: E402
 from roadaware.models.open_vocabulary.tokens import padded_tokens  # noqa: E402
 from roadaware.models.opening import open_videos  # noqa: E402
-from roadaware.models.pretrained import preparer_in, tokenizer_in  # noqa: E402
+from roadaware.models.pretrained import preparer_in  # noqa: E402
 from roadaware.models.retinanet3d.rule import DetectRule  # noqa: E402
 from roadaware.models.segmenters import Segmenter, largest, open_segmenter  # noqa: E402
 

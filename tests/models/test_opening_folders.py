@@ -17,9 +17,10 @@ from open_folders import WRITERS, noise  # noqa: E402, behind the checks
 
 from roadaware.errors import DamagedError, InputError  # noqa: E402
 from roadaware.models import FOLDERS, folder_cards  # noqa: E402
+from roadaware.models.folder_words import tokenizer_in  # noqa: E402
 from roadaware.models.open_vocabulary.clip import open_namer  # noqa: E402
 from roadaware.models.open_vocabulary.opening import open_zero_shot  # noqa: E402
-from roadaware.models.pretrained import preparer_in, tokenizer_in  # noqa: E402
+from roadaware.models.pretrained import preparer_in  # noqa: E402
 from roadaware.models.segmenters import open_segmenter  # noqa: E402
 
 torch.set_num_threads(1)
@@ -69,11 +70,26 @@ def test_folders_that_lack_something_are_refused(copied: Any, name: str) -> None
 def test_a_snapshot_of_the_cache_whose_files_are_links_is_opened(
     folders: dict[str, Path], tmp_path: Path
 ) -> None:
+    blobs, snapshot = tmp_path / "blobs", tmp_path / "snapshots" / "main"
+    blobs.mkdir()
+    snapshot.mkdir(parents=True)
     for path in folders["clip"].iterdir():
-        (tmp_path / path.name).symlink_to(path)
+        (blobs / f"of-{path.name}").write_bytes(path.read_bytes())
+        (snapshot / path.name).symlink_to(f"../../blobs/of-{path.name}")
     crops = noise((12, 12))
-    found = open_namer(tmp_path, TEXTS).scores(crops)
+    found = open_namer(snapshot, TEXTS).scores(crops)
     np.testing.assert_array_equal(found, open_namer(folders["clip"], TEXTS).scores(crops))
+
+
+@pytest.mark.parametrize(
+    "name", ["config.json", "model.safetensors", "tokenizer.json", "preprocessor_config.json"]
+)
+def test_links_that_lead_elsewhere_are_refused(copied: Any, tmp_path: Path, name: str) -> None:
+    folder = copied("clip")
+    (folder / name).rename(tmp_path / "elsewhere")
+    (folder / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="leads out"):
+        open_namer(folder, TEXTS)
 
 
 def test_vocabularies_in_older_files_are_read(copied: Any) -> None:

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.models.detector import FrameDetections
-from roadaware.online.cameras import Shot
 from roadaware.online.config import WatchConfig
 from roadaware.online.events import Event
 from roadaware.online.frames import Source, SourceFrame
+from roadaware.online.network import Shot
 from roadaware.online.outcomes import Ending, Outcomes
 from roadaware.online.run_folder import RunFolder, prepare
 from roadaware.online.watch import Progress, watch

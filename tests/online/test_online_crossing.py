@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from roadaware.online.crossing import CrossingAnnotator, Follower
 from roadaware.online.crossing_tables import outlooks_of
 from roadaware.online.events import read_events
 from roadaware.online.foresight import Foresight, open_foresight
+from roadaware.online.labels import LabelRule
 from roadaware.online.memory import inputs_of
 from roadaware.online.outlook import Outlook, OutlookRule
 from roadaware.online.run_folder import RunFolder, prepare
@@ -302,18 +304,43 @@ def test_without_pedestrians_nothing_is_said(tmp_path: Path) -> None:
     assert not len(table)
 
 
-def test_only_tubes_that_are_told_to_walk_count_where_that_is_asked_for(tmp_path: Path) -> None:
-    def found(frame: int) -> FrameDetections:  # 0.25 is the strongest, and too little to be told
-        return answer(frame, [[100, 100, 130, 180]], [[0.25, 0.05, 0.0, 0.5, 0.0]])
+@pytest.mark.parametrize(
+    ("scores", "people", "answers"),
+    [
+        ([0.25] * 12, 0, 0),  # the strongest label, and too little to be told: a tree
+        ([0.4] * 12, 1, 6),
+        ([0.4] + [0.25] * 11, 1, 6),  # told once, and not below two thirds of what that needs
+        ([0.4] + [0.05] * 11, 0, 0),  # told once, and no longer when the tube is proven
+    ],
+)
+def test_only_tubes_that_are_told_to_be_pedestrians_are_asked_about(
+    tmp_path: Path, scores: list[float], people: int, answers: int
+) -> None:
+    def found(frame: int) -> FrameDetections:
+        return answer(frame, [[100, 100, 130, 180]], [[scores[frame], 0.05, 0.0, 0.5, 0.0]])
 
-    for certain, answers in ((False, 6), (True, 0)):
-        clock, config = FakeClock(), WatchConfig()
-        annotator = CrossingAnnotator(Foresight(predictor()), OutlookRule(certain=certain), clock)
-        source, folder = Listed(range(12), clock, fps=30.0), tmp_path / str(certain)
-        prepare(folder)
-        kept = RunFolder(folder, source, Scripted(found), config, clock, crossing=annotator)
-        watch(source, Scripted(found), config, kept, clock=clock, annotators=[annotator])
-        assert annotator.summary()["answers"] == answers
+    clock, config = FakeClock(), replace(WatchConfig(), labels=LabelRule(smooth_s=0.05))
+    annotator = CrossingAnnotator(Foresight(predictor()), OutlookRule(), clock)
+    source, folder = Listed(range(12), clock, fps=30.0), tmp_path / "run"
+    prepare(folder)
+    kept = RunFolder(folder, source, Scripted(found), config, clock, crossing=annotator)
+    watch(source, Scripted(found), config, kept, clock=clock, annotators=[annotator])
+    said = annotator.summary()
+    assert (said["pedestrians"], said["answered"], said["answers"]) == (people, people, answers)
+
+
+def test_people_are_counted_and_not_their_frames(tmp_path: Path) -> None:
+    def found(frame: int) -> FrameDetections:  # one who stays, one who comes later, one seen in two frames
+        boxes = [[100, 100, 130, 180], [300, 100, 330, 180], [500, 100, 530, 180]]
+        there = [True, frame >= 10, frame in (3, 4)]
+        shown = [box for box, seen in zip(boxes, there, strict=True) if seen]
+        return answer(frame, shown, [[0.8, 0.1, 0.0, 0.5, 0.0]] * len(shown))
+
+    summary, _ = _watched(tmp_path / "run", Scripted(found), range(14))
+    said = summary["crossing"]
+    assert isinstance(said, dict)
+    assert (said["pedestrians"], said["answered"]) == (2, 1)
+    assert said["pedestrian_frames"] == 14 + 4 + 2
 
 
 def _tables() -> Scenes:

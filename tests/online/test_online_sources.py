@@ -13,9 +13,10 @@ from online_stubs import Connection, FakeClock, Listed, picture, write_film
 from PIL import Image
 
 from roadaware.errors import InputError, UsageError
-from roadaware.online.cameras import Backoff, Camera, Shot
+from roadaware.online.cameras import Backoff, Camera
 from roadaware.online.clock import SystemClock
 from roadaware.online.frames import Source, SourceFrame
+from roadaware.online.network import Shot
 from roadaware.online.realtime import Realtime
 from roadaware.online.sources import open_source
 from roadaware.online.timeline import Timeline

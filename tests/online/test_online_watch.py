@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from online_stubs import FakeClock, Kept, Listed, Scripted, answer, kept_run, one_car, picture
+from online_stubs import KINDS, FakeClock, Kept, Listed, Scripted, answer, kept_run, one_car, picture
 
 from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig
@@ -16,7 +16,7 @@ from roadaware.models.detector import FrameDetections
 from roadaware.online.config import WatchConfig
 from roadaware.online.events import read_events
 from roadaware.online.frames import Source, SourceFrame
-from roadaware.online.labels import LabelRule, Smoothed
+from roadaware.online.labels import LabelRule, Smoothed, SmoothedTable
 from roadaware.online.realtime import Realtime
 from roadaware.online.tubes import LiveTube
 from roadaware.online.watch import Progress, watch
@@ -272,3 +272,65 @@ def test_configs_that_make_no_sense_are_refused() -> None:
     assert WatchConfig().linker_at(30.0).jump_gap == 10
     with pytest.raises(UsageError, match="fps"):
         WatchConfig(fps=0.0)
+
+
+def scored_boxes(frame: int, scores: Sequence[float]) -> FrameDetections:
+    """Boxes apart that stand still, with these values of agentness; 0 is none."""
+    there = [k for k, score in enumerate(scores) if score]
+    boxes = np.array([[60.0 * k, 0, 60.0 * k + 40, 40] for k in there], np.float32).reshape(-1, 4)
+    agentness = np.array([scores[k] for k in there], np.float32)
+    return FrameDetections(frame, boxes, agentness, np.full((len(there), 5), 0.5, np.float32), np.zeros(2))
+
+
+def test_weak_boxes_are_linked_and_kept_and_not_followed() -> None:
+    """A frame that is filled up with weak boxes, as detectors fill it, tells no more than one without."""
+    config = WatchConfig(begin_score=0.3, labels=QUICK)
+    strong = [0.9, 0.0, 0.5]
+    clean, _ = watched(Scripted(lambda n: scored_boxes(n, strong)), range(9), config)
+    filled, _ = watched(Scripted(lambda n: scored_boxes(n, [*strong, *[0.19] * 97])), range(9), config)
+    assert told(clean) == told(filled)
+    assert [len(seen.tubes) for seen in clean.seen] == [len(seen.tubes) for seen in filled.seen]
+    assert (filled.seen[3].numbers >= 0).all()
+    assert sum(len(path) for seen in [filled.last] for path in seen.ended) == 9 * 99  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("scores", "drawn"),
+    [
+        ([0.29, 0.29, 0.29, 0.29, 0.29, 0.29], []),
+        ([0.3, 0.3, 0.3, 0.3, 0.3, 0.3], [2, 3, 4, 5]),  # at the threshold, in single precision
+        ([0.4, 0.1, 0.4, 0.1, 0.4, 0.4], [4, 5]),
+        ([0.4, 0.4, 0.4, 0.25, 0.21, 0.25], [2, 3, 4, 5]),  # two thirds keep what is proven
+        ([0.4, 0.4, 0.4, 0.19, 0.4, 0.19], [2, 4]),
+        ([0.25, 0.25, 0.4, 0.4, 0.4, 0.4], [4, 5]),
+    ],
+)
+def test_three_boxes_at_the_threshold_prove_a_tube(scores: list[float], drawn: list[int]) -> None:
+    config = WatchConfig(begin_score=0.3, labels=QUICK)
+    kept, progress = watched(Scripted(lambda n: scored_boxes(n, [scores[n]])), range(len(scores)), config)
+    assert [seen.frame.number for seen in kept.seen if seen.tubes] == drawn
+    assert progress.begun == bool(drawn)
+    begins = [event for event in kept.events if event["event"] == "begin" and event["tube"] is not None]
+    assert [event["first_frame"] for event in begins] == [0] * bool(drawn)  # where its path began
+
+
+def test_labels_of_many_are_those_of_each_by_itself() -> None:
+    """One operation on all rows gives, to the last bit, what a table for each tube would."""
+    rng, kinds = np.random.default_rng(4), Layout(KINDS)
+    many, alone = SmoothedTable(kinds, LabelRule(on=0.5, off=0.3), room=2), {}
+    rows = {}
+    for step in range(60):
+        if step % 7 == 0:
+            rows[step] = many.begin()
+            alone[step] = Smoothed(kinds, LabelRule(on=0.5, off=0.3))
+        if step in (30, 44):
+            gone = many.end(rows.pop(step - 30).row)
+            assert gone.told() == alone.pop(step - 30).told()
+        here = [who for who in rows if rng.random() < 0.7]
+        scores = rng.random((len(here), kinds.width)).astype(np.float32)
+        places = np.array([rows[who].row for who in here], np.int64)
+        changed = many.add(places, scores, 0.1 * step)
+        for who, one, news in zip(here, scores, changed, strict=True):
+            assert alone[who].add(one, 0.1 * step) == news
+            assert rows[who].told() == alone[who].told()
+            assert np.array_equal(rows[who].scores, alone[who].scores)

@@ -65,6 +65,17 @@ def test_the_bar_of_the_vehicle_is_as_long_as_its_scores() -> None:
     assert (LiveDrawing()(_seen([], (480, 640)))[-2] == 128).all()
 
 
+def test_a_notice_stands_on_every_frame_and_in_the_way_of_nothing() -> None:
+    words = "detector trained on synthetic scenes alone; not validated on real roads"
+    for size in ((480, 640), (48, 64), (480, 240)):
+        plain, noticed = (LiveDrawing(("Ped",), notice)(_seen([], size)) for notice in ("", words))
+        rows = np.flatnonzero((plain != noticed).any(axis=(1, 2)))
+        assert 5 < len(rows) < 0.4 * len(plain)  # a line, or a few where the picture is narrow
+        assert rows.max() < 0.4 * len(plain)
+        yellow = (noticed[..., 0] > 200) & (noticed[..., 2] < 120)
+        assert yellow.sum() > 50
+
+
 def test_signs_of_neighbours_do_not_cover_each_other() -> None:
     tubes = [_tube((100 + 20 * n, 200, 140 + 20 * n, 260), [0.9, 0, 0, 0, 0, 0], n) for n in range(3)]
     from PIL import Image, ImageDraw

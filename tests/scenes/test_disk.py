@@ -221,9 +221,46 @@ def test_free_space_that_cannot_be_asked_for_is_said_to_be_unknown(tmp_path, mon
     def refused(_):
         raise OSError(errno.EACCES, "Permission denied")
 
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
     monkeypatch.setattr(disk.shutil, "disk_usage", refused)
+    monkeypatch.setattr(disk, "put", full)
     with pytest.raises(DiskError, match=r"free space at .* is unknown"):
-        atomic_write(tmp_path / "gone" / "out", NEW)
+        atomic_write(tmp_path / "out", NEW)
+
+
+@pytest.mark.parametrize("needed", [0, 1, 7])
+def test_room_is_counted_only_where_there_was_none(tmp_path, needed):
+    full = disk.disk_error(tmp_path / "out", needed, OSError(errno.ENOSPC, "No space left on device"))
+    assert ("7 bytes are needed" in str(full)) == (needed == 7)
+    assert "bytes are free at" in str(full)
+    other = disk.disk_error(tmp_path / "out", needed, OSError(errno.ENOTDIR, "Not a directory"))
+    assert "needed" not in str(other)
+    assert "free" not in str(other)
+    assert "what stood there before still stands" in str(other)
+
+
+@pytest.mark.parametrize("name", ["file/out", "file/a/b", "locked/out", "/proc/none/out"])
+def test_a_place_where_nothing_can_be_made_is_found_before_anything_is_written(tmp_path, name):
+    (tmp_path / "file").write_bytes(OLD)
+    (tmp_path / "locked").mkdir(mode=0o500)
+    if name.startswith("locked") and os.geteuid() == 0:
+        pytest.skip("nothing is forbidden to root")
+    before = sorted(tmp_path.rglob("*"))
+    for is_folder in (False, True):
+        with pytest.raises(DiskError, match="cannot be made"):
+            disk.check_room(tmp_path / name, is_folder=is_folder)
+    disk.check_room(tmp_path / "new" / "below")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_disk_without_room_is_found_before_anything_is_written(tmp_path, monkeypatch):
+    real = os.statvfs(tmp_path)
+    none = os.statvfs_result([*real[:4], 0, *real[5:]])
+    monkeypatch.setattr(os, "statvfs", lambda _: none)
+    with pytest.raises(DiskError, match="No space left"):
+        disk.check_room(tmp_path / "out")
 
 
 def test_a_write_that_is_interrupted_leaves_nothing_behind(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from roadaware.config import digest, from_dict, to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
 from roadaware.training.recipe import MachineRecipe, Recipe
-from roadaware.training.recipe_files import read_recipe, recipe_of
+from roadaware.training.recipe_files import read_fields, read_recipe, recipe_of
 
 CONFIGS = sorted(Path(__file__).parents[2].joinpath("configs").glob("*.yaml"))
 LEAST = {"data": {"roots": ["somewhere"]}}
@@ -141,6 +141,27 @@ def test_files_that_are_no_recipe_are_refused(tmp_path: Path, content: bytes) ->
         read_recipe(tmp_path / "none.yaml")
 
 
+TRAPS = (
+    "yes", "No", "on", "OFF", "y", "n", "1:30", "1:30:00.5", "0755", "010", "0x1F", "0o17", "0b11", "1_000",
+    ".nan", "-.inf", "2001-01-01", "2001-01-01T00:00:00Z", "=",
+)  # fmt: skip
+TAGS = (
+    "!!bool maybe", "!!timestamp foo", '!!int ""', "!!float x", "!!binary x", "!!set {a}", "!!omap [a: 1]",
+    "!!null x", "!!python/object/apply:os.system [x]", "!!python/name:os.system", "!mine x", "! 1",
+    "!<tag:yaml.org,2002:int> 1",
+)  # fmt: skip
+
+
+def test_plain_values_are_those_of_which_all_parsers_say_the_same(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(
+        "a: [1, -3, +7, 0, 0.5, 1., .5, 1e-4, 1E5, true, False, null, ~, no-one, 1.2.3, '010', \"yes\"]\nb:\n"
+    )
+    said = [1, -3, 7, 0, 0.5, 1.0, 0.5, 1e-4, 1e5, True, False, None, None, "no-one", "1.2.3", "010", "yes"]
+    assert read_fields(file) == {"a": said, "b": None}
+    assert [type(each) for each in read_fields(file)["a"]] == [type(each) for each in said]
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [
@@ -148,10 +169,21 @@ def test_files_that_are_no_recipe_are_refused(tmp_path: Path, content: bytes) ->
         ("- " * 1000, "nested more than 50 deep"),
         ("a: 1\nb: 2\na: 3\n", "line 3, column 1: the key 'a' stands twice, first in line 1"),
         ("data:\n  roots: [a]\n  roots: [b]\n", "line 3, column 3: the key 'roots' stands twice"),
-        ("a: &x [1]\nb: *x\n", "line 2, column 4: a reference"),
-        ("a: &x [*x]\n", "a reference"),
+        ("a: 1\nb: *x\n", "line 2, column 4: a reference"),
+        ("a: &x [*x]\n", "line 1, column 4: an anchor"),
+        ("a: &x 1\n", "an anchor"),
         ("seed: " + "9" * 5000, "is no YAML"),
-        ("name: 2024-02-31\n", "day is out of range"),
+        ("name: 2024-02-31\n", "line 1, column 7: '2024-02-31' means different things"),
+        *((f"a: {said}\n", "means different things to different parsers") for said in TRAPS),
+        *((f"seed: {tag}\n", "line 1, column 7: a tag (!name) is not taken") for tag in TAGS),
+        ("<<: {seed: 1}\n", "a key << is not taken"),
+        ("? [a]\n: 1\n", "a key is a text"),
+        ("1: 2\n", "a key is a text"),
+        ("yes: 2\n", "'yes' means different things"),
+        ("a: 1e400\n", "1e400 is no finite number"),
+        ('a: "\\0"\n', "no control characters"),
+        ("a: \u202ex\n", "no control characters"),
+        ("---\na: 1\n---\nb: 1\n", "another document"),
         ("a: \x01\n", "is no YAML"),
         ("name: " + "x" * (1 << 18), "files of at most 262144 bytes are read"),
     ],

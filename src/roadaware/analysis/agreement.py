@@ -11,8 +11,9 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError, UsageError
+from roadaware.metrics.result import interval_columns
 from roadaware.metrics.scores import SampleScores, decisions
-from roadaware.statistics.bootstrap import percentile_interval, resamples
+from roadaware.statistics.intervals import Interval, Units
 
 OUTCOMES = ("both", "only_first", "only_second", "none")
 
@@ -27,6 +28,8 @@ _COLUMNS: dict[str, Any] = {
     "high_pedestrian": pl.Float64,
     "low_video": pl.Float64,
     "high_video": pl.Float64,
+    "caution_pedestrian": pl.String,
+    "caution_video": pl.String,
 }
 
 
@@ -38,7 +41,8 @@ class Agreement:
         table: one row per combination of true classes and outcome, and the rows over all samples with
             null in `first` and `second`. `outcome` is `both`, `only_first`, `only_second` or `none`;
             `count` of the `n` samples of the combination end so, `percent` of them (null where n is 0),
-            with the ends of the 95 % bootstrap intervals over pedestrians and over videos.
+            with the ends of the 95 % intervals over pedestrians and over videos, and why these are to be
+            taken with caution.
     """
 
     table: pl.DataFrame
@@ -81,8 +85,8 @@ def agreement(
         first: scores and truth of one task, such as intention.
         second: scores and truth of the other for the same samples, such as action.
         labels: names of the classes of both; their numbers where not given.
-        draws: bootstrap resamples of pedestrians and of videos; 0 gives no intervals.
-        seed: of the resamples.
+        draws: most weightings of pedestrians and of videos; 0 gives no intervals.
+        seed: of the weightings.
 
     Raises:
         InputError: if the two are not about the same samples, or names are too few.
@@ -100,19 +104,38 @@ def agreement(
     names = [_names(state, given) for state, given in zip((one, two), labels or (None, None), strict=True)]
     counts, video = _counts(one, two)
     total = counts.sum(axis=0)
-    drawn = [_drawn(counts, units, draws, seed) for units in (np.arange(len(counts)), video)]
-    rows: list[tuple[Any, ...]] = []
+    people = {"pedestrian": np.arange(len(counts)), "video": video}
+    units = {u: None if of is None or not draws else Units.of(of, draws, seed) for u, of in people.items()}
+    drawn = {
+        u: np.concatenate([_shares(counts, times) for times in of.weights()])
+        for u, of in units.items()
+        if of is not None
+    }
+    rows: list[dict[str, Any]] = []
     keys: list[tuple[str | None, str | None]] = [(a, b) for a in names[0] for b in names[1]]
     for k, key in enumerate([*keys, (None, None)]):
         n = int(total[k].sum())
         for o, outcome in enumerate(OUTCOMES):
-            percent = 100.0 * float(total[k, o]) / n if n else None
-            ends: list[float | None] = []
-            for values in drawn:
-                found = percentile_interval(values[:, k, o]) if values is not None and n else None
-                ends += [found.low, found.high] if found else [None, None]
-            rows.append((*key, outcome, int(total[k, o]), n, percent, *ends))
-    return Agreement(pl.DataFrame(rows, schema=_COLUMNS, orient="row"))
+            share = float(total[k, o]) / n if n else None
+            row: dict[str, Any] = {
+                "first": key[0],
+                "second": key[1],
+                "outcome": outcome,
+                "count": int(total[k, o]),
+                "n": n,
+            }
+            row["percent"] = None if share is None else 100.0 * share
+            for u, of in units.items():
+                found = None if of is None or share is None else of.interval(share, drawn[u][:, k, o])
+                row |= _ends(found, u)
+            rows.append(row)
+    return Agreement(pl.DataFrame(rows, schema=_COLUMNS))
+
+
+def _ends(found: Interval | None, unit: str) -> dict[str, Any]:
+    """The columns of an interval, its ends as percentages."""
+    columns = {name: value for name, value in interval_columns(found, unit).items() if name in _COLUMNS}
+    return {name: 100.0 * v if isinstance(v, float) else v for name, v in columns.items()}
 
 
 def _check_same_samples(one: SampleScores, two: SampleScores) -> None:
@@ -152,19 +175,9 @@ def _counts(
     return counts, None if one.video is None else one.video[start]
 
 
-def _drawn(
-    counts: npt.NDArray[np.float64], units: npt.NDArray[Any] | None, draws: int, seed: int
-) -> npt.NDArray[np.float64] | None:
-    """(draws, combinations + 1, 4) percentages in each resample, NaN where a combination is absent."""
-    blocks = resamples(units, draws, seed) if draws and units is not None else None
-    return None if blocks is None else np.concatenate([_percents(counts, times) for times in blocks])
-
-
-def _percents(counts: npt.NDArray[np.float64], times: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
-    """(draws, combinations + 1, 4) percentages where each pedestrian occurs so many times."""
+def _shares(counts: npt.NDArray[np.float64], times: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
+    """(draws, combinations + 1, 4) shares where each pedestrian counts so many times, NaN without samples."""
     sums = (times.astype(np.float64) @ counts.reshape(len(counts), -1)).reshape(-1, *counts.shape[1:])
     whole = sums.sum(axis=2, keepdims=True)
-    percents: npt.NDArray[np.float64] = np.divide(
-        100.0 * sums, whole, out=np.full(sums.shape, np.nan), where=whole > 0
-    )
-    return percents
+    shares: npt.NDArray[np.float64] = np.divide(sums, whole, out=np.full(sums.shape, np.nan), where=whole > 0)
+    return shares

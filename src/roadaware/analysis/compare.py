@@ -11,9 +11,9 @@ import polars as pl
 from roadaware.analysis.verdicts import Paired, Verdict, check_draws, verdict_of
 from roadaware.config import to_dict
 from roadaware.errors import InputError
-from roadaware.metrics.pedestrian_core import UNITS
+from roadaware.metrics.pedestrian_core import UNITS, scale
 from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, core_of, lower_is_better
-from roadaware.statistics.bootstrap import Interval, percentile_interval
+from roadaware.statistics.intervals import Interval, difference_scale
 
 _COLUMNS: dict[str, Any] = {
     "metric": pl.String,
@@ -28,6 +28,8 @@ _COLUMNS: dict[str, Any] = {
     "verdict_pedestrian": pl.String,
     "verdict_video": pl.String,
     "verdict": pl.String,
+    "caution_pedestrian": pl.String,
+    "caution_video": pl.String,
 }
 
 
@@ -39,7 +41,8 @@ class Comparison(Paired):
         table: one row per metric: `metric`, `lower_is_better`, the values `a` and `b`, `difference` (a - b),
             the ends of its 95 % intervals over pedestrians and over videos, and in words what each says of
             A (`verdict_pedestrian`, `verdict_video`) and what both say (`verdict`): `better`, `worse`,
-            `not different` (0 is inside), `undefined` (a value is missing), `no interval`.
+            `not different` (0 is inside), `undefined` (a value is missing), `no interval`; and why an
+            interval is to be taken with caution.
         names, config, draws, seed: see `Paired`.
     """
 
@@ -59,7 +62,7 @@ def compare(
 ) -> Comparison:
     """The difference A - B in every metric, with intervals from resamples that both models share.
 
-    Each resample of pedestrians, or of videos, is applied to both models, so what is hard for both cancels.
+    Each weighting of pedestrians, or of videos, is applied to both models, so what is hard for both cancels.
     A is called better or worse only where the intervals over pedestrians and over videos (where videos
     are known) both exclude 0 on the same side. Intervals are not widened for the number of metrics that
     are looked at.
@@ -68,8 +71,8 @@ def compare(
         a: scores of the first model.
         b: scores of the second model for the same samples.
         config: how both are judged.
-        draws: bootstrap resamples, at least 1.
-        seed: of the resamples.
+        draws: most weightings of units, at least 1.
+        seed: of the weightings.
         names: what A and B are called.
 
     Raises:
@@ -79,8 +82,9 @@ def compare(
     >>> truth, people = np.arange(40) % 2, [str(k) for k in range(40)]
     >>> right = SampleScores(0.1 + 0.8 * truth, truth, people)
     >>> wrong = SampleScores(0.9 - 0.8 * truth, truth, people)
-    >>> compare(right, wrong, PedestrianConfig.default("action"), draws=200).lines()[0]
-    'accuracy: A is better than B, 1.000 against 0.000, difference +1.000 [+1.000, +1.000] by pedestrian'
+    >>> found = compare(right, wrong, PedestrianConfig.default("action"), draws=200)
+    >>> found.lines()[0].split("difference ")[1]
+    '+1.000 [+1.000, +1.000] by pedestrian (at its end)'
     """
     check_draws(draws)
     _check_same_samples(a, b)
@@ -89,11 +93,19 @@ def compare(
     intervals: dict[str, dict[str, Interval] | None] = {}
     for unit in UNITS:
         # Both are of the same pedestrians, so equal seeds give both the same draws.
-        drawn_a, drawn_b = one.drawn(unit, draws, seed), two.drawn(unit, draws, seed)
-        if drawn_a is None or drawn_b is None:
+        units, drawn_a, drawn_b = (
+            one.units(unit, draws, seed),
+            *(core.drawn(unit, draws, seed) for core in (one, two)),
+        )
+        if units is None or drawn_a is None or drawn_b is None:
             intervals[unit] = None
             continue
-        intervals[unit] = {m: percentile_interval(drawn_a[m] - drawn_b[m]) for m in one.names}
+        intervals[unit] = {
+            m: units.interval(
+                float(value_a[m][0] - value_b[m][0]), drawn_a[m] - drawn_b[m], difference_scale(scale(m))
+            )
+            for m in one.names
+        }
     rows = [
         _row(
             m,
@@ -138,6 +150,7 @@ def _row(metric: str, a: float, b: float, intervals: dict[str, Interval | None])
         given = interval if row["difference"] is not None else None
         row[f"low_{unit}"] = given.low if given else None
         row[f"high_{unit}"] = given.high if given else None
+        row[f"caution_{unit}"] = given.caution if given else None
         row[f"verdict_{unit}"] = None
         if interval is not None:
             verdicts.append(verdict_of(given, lower_is_better=lower) if given is not None else "undefined")
@@ -170,6 +183,7 @@ def _sentence(row: dict[str, Any], names: tuple[str, str]) -> str:
         return text
     ends = [
         f"[{row[f'low_{unit}']:+.3f}, {row[f'high_{unit}']:+.3f}] by {unit}"
+        + (f" ({row[f'caution_{unit}']})" if row[f"caution_{unit}"] else "")
         for unit in UNITS
         if row[f"low_{unit}"] is not None
     ]

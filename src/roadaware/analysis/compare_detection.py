@@ -16,7 +16,6 @@ from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.matches import Matches
 from roadaware.metrics.detection.summary import AV_ACTION, Asked, Measured, measured
 from roadaware.metrics.detection.thresholds import RANGE, thresholds
-from roadaware.statistics.bootstrap import percentile_interval
 
 _COLUMNS: dict[str, Any] = {
     "metric": pl.String,
@@ -61,15 +60,15 @@ def compare(
 ) -> DetectionComparison:
     """The difference A - B in every metric that both have, with intervals from draws that they share.
 
-    Each resample of videos is applied to both models, so what is hard for both cancels. Intervals are not
+    Each weighting of videos is applied to both models, so what is hard for both cancels. Intervals are not
     widened for the number of metrics that are looked at.
 
     Args:
         a: level (`frame`, `video:stiou`, `av_action`) to the matches of the first model.
         b: those of the second, on the same truth.
         config: how both are judged.
-        draws: resamples of videos, at least 1.
-        seed: of the resamples.
+        draws: most weightings of videos, at least 1.
+        seed: of the weightings.
         names: what A and B are called.
         config_b: how the second was judged, where that differs: in `composite_scores` alone, so that joint
             scores can be held against products.
@@ -159,8 +158,9 @@ def _check_same_truth(level: str, a: Matches, b: Matches) -> None:
 
 def _row(one: Measured, two: Measured) -> dict[str, Any]:
     interval = None
-    if one.drawn is not None and two.drawn is not None and not np.isnan(one.value - two.value):
-        interval = percentile_interval(one.drawn - two.drawn)
+    apart = one.value - two.value
+    if one.drawn is not None and two.drawn is not None and one.units is not None and not np.isnan(apart):
+        interval = one.units.interval(apart, one.drawn - two.drawn, "difference")
     return {
         "metric": one.metric,
         "threshold": one.threshold or None,

@@ -11,11 +11,9 @@ import polars as pl
 
 from roadaware.analysis.verdicts import BY_VIDEO, Paired, check_draws, row_by_video
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.judged import Floats, Judged, Measured
-from roadaware.statistics.bootstrap import Interval, multiplicities, percentile_interval
+from roadaware.metrics.judged import Judged, Measured, drawn_over
+from roadaware.statistics.intervals import Interval, Units, difference_scale
 
-Key = tuple[str, str | None]
-_AT_ONCE = 64
 _BESIDE = ("per_frame_capacity",)
 _COLUMNS: dict[str, Any] = {
     "metric": pl.String,
@@ -57,15 +55,15 @@ def compare(
 ) -> SceneComparison:
     """The difference A - B in every metric that both have, with intervals from draws that they share.
 
-    Each resample of videos is applied to both models, so what is hard for both cancels. Intervals are not
+    Each weighting of videos is applied to both models, so what is hard for both cancels. Intervals are not
     widened for the number of metrics that are looked at.
 
     Args:
         a: what was judged of the first model.
         b: the same of the second, on the same truth.
         config: how both were judged, as plain data.
-        draws: resamples of videos, at least 1.
-        seed: of the resamples.
+        draws: most weightings of videos, at least 1.
+        seed: of the weightings.
         names: what A and B are called.
         baselines: name of a trivial answer to its metrics.
 
@@ -98,31 +96,22 @@ def _together(a: Judged, b: Judged, names: tuple[str, str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*a.videos, *b.videos)))
 
 
-def _drawn(state: Judged, videos: tuple[str, ...], draws: int, seed: int) -> dict[Key, Floats]:
-    """Metric and label to its (draws,) values, on draws of the given videos."""
-    place = {video: k for k, video in enumerate(videos)}
-    columns = [place[video] for video in state.videos]
-    parts: dict[Key, list[Floats]] = {}
-    for weights in multiplicities(len(videos), draws, seed, _AT_ONCE):
-        for each in state.measured(np.ascontiguousarray(weights[:, columns])):
-            parts.setdefault((each.metric, each.label), []).append(each.values)
-    return {key: np.concatenate(values) for key, values in parts.items()}
-
-
 def _rows(a: Judged, b: Judged, videos: tuple[str, ...], draws: int, seed: int) -> Iterator[dict[str, Any]]:
     """One row per metric that both have, in the order of the first."""
     theirs = {
         (each.metric, each.label): each for each in b.measured(np.ones((1, len(b.videos)), dtype=np.int32))
     }
-    several = len(videos) > 1
-    drawn_a, drawn_b = (_drawn(state, videos, draws, seed) if several else {} for state in (a, b))
+    units = Units(len(videos), draws, seed)
+    drawn_a, drawn_b = (drawn_over(state, videos, units) if units.n > 1 else {} for state in (a, b))
     for one in a.measured(np.ones((1, len(a.videos)), dtype=np.int32)):
         key = (one.metric, one.label)
         if key not in theirs:
             continue
         interval = None
         if key in drawn_a and key in drawn_b:
-            interval = percentile_interval(drawn_a[key] - drawn_b[key])
+            apart = float(one.values[0] - theirs[key].values[0])
+            scale = difference_scale(one.scale)
+            interval = units.interval(apart, drawn_a[key] - drawn_b[key], scale)
         yield _row(one, theirs[key], interval)
 
 

@@ -14,6 +14,7 @@ from roadaware.protocols.copg_scores import METRICS, Score
 from roadaware.protocols.printed_copg import printed_knobs
 
 ENDS = ("", "_low", "_high")
+CAUTION = "_caution"
 COLUMNS: dict[str, Any] = {
     "config": pl.String,
     "knob": pl.String,
@@ -23,6 +24,7 @@ COLUMNS: dict[str, Any] = {
     "pictures": pl.Int64,
     **{f"{metric}{end}": pl.Float64 for metric in METRICS for end in ENDS},
     **{f"{metric}_gain{end}": pl.Float64 for metric in METRICS for end in ENDS},
+    **{f"{metric}{gain}{CAUTION}": pl.String for metric in METRICS for gain in ("", "_gain")},
     "printed_ap": pl.Float64,
     "printed_ar": pl.Float64,
     "printed_proposals": pl.Int64,
@@ -75,8 +77,9 @@ def said(value: Any) -> str:
     return f"{value:g}" if isinstance(value, int | float) else json.dumps(value)
 
 
-def _ends(name: str, value: Any) -> dict[str, float | None]:
-    return dict(zip((f"{name}{end}" for end in ENDS), (value.value, value.low, value.high), strict=True))
+def _ends(name: str, value: Any) -> dict[str, Any]:
+    ends = dict(zip((f"{name}{end}" for end in ENDS), (value.value, value.low, value.high), strict=True))
+    return {**ends, f"{name}{CAUTION}": value.caution}
 
 
 def _printed(row: Cell) -> dict[str, Any]:

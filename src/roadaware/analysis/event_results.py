@@ -21,6 +21,7 @@ class Value:
         low, high: ends of the interval, null where there is none.
         n: what it is made from: classes for a mean, true boxes or tubes for a class.
         reason: why it is undefined.
+        caution: why the interval is to be taken with caution.
     """
 
     value: float | None
@@ -28,6 +29,7 @@ class Value:
     high: float | None = None
     n: int | None = None
     reason: str | None = None
+    caution: str | None = None
 
 
 @dataclass(frozen=True)
@@ -124,4 +126,6 @@ def _grid(rows: pl.DataFrame, name: str) -> Grid:
 
 def _value(row: dict[str, Any]) -> Value:
     value = row["value"] if row["valid"] else None
-    return Value(value, row["low_video"], row["high_video"], row["n"], row["reason"])
+    return Value(
+        value, row["low_video"], row["high_video"], row["n"], row["reason"], row.get("caution_video")
+    )

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from roadaware.errors import UsageError
-from roadaware.statistics.bootstrap import Interval
+from roadaware.statistics.intervals import Interval
 
 Verdict = Literal["better", "worse", "not different", "undefined", "no interval"]
 BY_VIDEO: dict[str, Any] = {
@@ -19,6 +19,7 @@ BY_VIDEO: dict[str, Any] = {
     "low_video": pl.Float64,
     "high_video": pl.Float64,
     "verdict": pl.String,
+    "caution_video": pl.String,
 }
 """The columns that `row_by_video` fills."""
 _NAMED = 20
@@ -84,6 +85,7 @@ def row_by_video(a: float, b: float, interval: Interval | None) -> dict[str, Any
         "low_video": held.low if held else None,
         "high_video": held.high if held else None,
         "verdict": verdict_of(held) if defined else "undefined",
+        "caution_video": held.caution if held else None,
     }
 
 

@@ -8,8 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, output
-from roadaware.cli.options import USUAL, Common, Draws, Outcome, Overwrite, Seed, Several, Switch, between
+from roadaware.cli import console, output, outputs
+from roadaware.cli.options import (
+    USUAL,
+    Common,
+    Draws,
+    Outcome,
+    OutPlace,
+    Overwrite,
+    Seed,
+    Several,
+    Switch,
+    between,
+)
 from roadaware.cli.propose import STRICT, DatasetKind, lost, ordered
 from roadaware.errors import UsageError
 
@@ -42,7 +53,7 @@ def ablate(
     dataset: Annotated[Path, Parameter(help=_DIR)],
     /,
     *,
-    out: Annotated[Path, Parameter(name=["--out", "-o", "--output"], help=_OUT)],
+    out: Annotated[Path, OutPlace, Parameter(help=_OUT), outputs.ABLATION],
     grid: Annotated[tuple[str, ...], Parameter(help=_GRID, show_default=False), Several] = (),
     config: Annotated[tuple[Literal["default", "reference"], ...], Parameter(help=_CONFIG), Several] = (
         "default",
@@ -84,7 +95,6 @@ def ablate(
         semantics=semantics is not None,
         detections=detections is not None,
     )
-    output.check_folder(out)
     variants, places = variants_of(rows)
     order = ordered(dataset, reader, split, semantics, detections)
     judged = _truth(order, truth)

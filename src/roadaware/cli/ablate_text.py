@@ -38,10 +38,13 @@ def _line(row: Mapping[str, Any], *, judged: bool, printed: bool) -> list[str]:
     cells = [f"{row['value']}{' *' if row['unchanged'] else ''}"]
     if judged:
         for name in ("ap", "ar"):
-            cells += [number(row[name]), interval(row[f"{name}_low"], row[f"{name}_high"])]
+            cells += [
+                number(row[name]),
+                interval(row[f"{name}_low"], row[f"{name}_high"], 3, row[f"{name}_caution"]),
+            ]
         gain = row["ar_gain"]
         cells.append("-" if gain is None else f"{gain:+.3f}")
-        cells.append(_signed(row["ar_gain_low"], row["ar_gain_high"]))
+        cells.append(interval(row["ar_gain_low"], row["ar_gain_high"], 3, row["ar_gain_caution"], sign="+"))
         cells += [number(row["ar50"]), number(row["ar30"])]
     cells += [f"{row['proposals']:,}", f"{row['pictures']:,}"]
     if printed:
@@ -49,10 +52,6 @@ def _line(row: Mapping[str, Any], *, judged: bool, printed: bool) -> list[str]:
         cells += [number(row["printed_ap"]), number(row["printed_ar"])]
         cells += [_count(row["printed_proposals"]) + doubt, _count(row["printed_scenes"])]
     return cells
-
-
-def _signed(low: float | None, high: float | None) -> str:
-    return "-" if low is None or high is None else f"[{low:+.3f}, {high:+.3f}]"
 
 
 def _count(value: int | None) -> str:

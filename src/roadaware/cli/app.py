@@ -8,15 +8,16 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cyclopts import App, CycloptsError
 
 from roadaware import __version__
+from roadaware.addresses import keep_secret, looks_like_address
 from roadaware.cli import console, output
 from roadaware.cli.ablate import ablate
-from roadaware.cli.apart import check_apart
+from roadaware.cli.apart import check_paths
 from roadaware.cli.audit import audit
 from roadaware.cli.baseline import baseline
 from roadaware.cli.calibration import calibration
@@ -45,7 +46,7 @@ from roadaware.cli.stats import stats
 from roadaware.cli.text import paragraphs
 from roadaware.cli.train import train
 from roadaware.cli.watch import watch
-from roadaware.errors import RoadawareError
+from roadaware.errors import RoadawareError, UsageError
 
 USAGE, DISK, INTERNAL, PIPE, INTERRUPTED, TERMINATED = 2, 4, 70, 141, 130, 143
 _DISK_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}
@@ -111,14 +112,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = with_json_target(list(sys.argv[1:] if arguments is None else arguments))
     console.usable_streams()
-    with interruptible():
-        code = _guarded(words)
+    _keep_secrets(words)
+    try:
+        with interruptible():
+            code = _guarded(words)
+    except (KeyboardInterrupt, Terminated) as error:  # a signal as we begin or stop to listen for them
+        code = _interrupted(error)
     if code in (INTERRUPTED, TERMINATED):
         end_children()
         if arguments is None:
             # Workers' queues would be joined on the way out; after an interruption nobody waits for them.
             os._exit(code)
     return code
+
+
+def _keep_secrets(words: Sequence[str]) -> None:
+    """Let no output show what is secret in addresses among the words, whatever comes of the command."""
+    for word in words:
+        for given in {word, word.partition("=")[2] if word.startswith("-") else word}:
+            if looks_like_address(given) and not os.path.lexists(given.replace("\0", "")):
+                keep_secret(given)
 
 
 def with_json_target(words: Sequence[str]) -> list[str]:
@@ -149,10 +162,8 @@ def _guarded(words: list[str]) -> int:
     except RoadawareError as error:
         # Our own line breaks are followed by two spaces; any other stands in a name.
         return _complain(re.sub("\n(?!  )", r"\\n", str(error)), error.exit_code)
-    except KeyboardInterrupt:
-        return _complain("interrupted; nothing half-written remains", INTERRUPTED)
-    except Terminated:
-        return _complain("terminated; nothing half-written remains", TERMINATED)
+    except (KeyboardInterrupt, Terminated) as error:
+        return _interrupted(error)
     except BrokenPipeError:
         return _closed_pipe()
     except SystemExit as error:  # rich, which prints the help, ends the process over a closed pipe
@@ -166,25 +177,50 @@ def _guarded(words: list[str]) -> int:
         return _internal(error)
     except Exception as error:  # the last line of defence: a fault of ours is one line, not a traceback
         return _internal(error)
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # of libraries in Rust, which is no Exception
+            raise
+        return _internal(error)
     return code
 
 
+def _interrupted(error: KeyboardInterrupt | Terminated) -> int:
+    told, code = ("terminated", TERMINATED) if isinstance(error, Terminated) else ("interrupted", INTERRUPTED)
+    return _complain(f"{told}; nothing half-written remains", code)
+
+
 def _run(words: list[str]) -> int:
+    if any("\0" in word for word in words):
+        raise UsageError("a word of the command holds a NUL character, which no path or address can")
     command, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False)
+    ours = command.__module__.startswith("roadaware.")  # not so --help and --version
+    if ours:
+        _require_values(bound.arguments)
     bound.apply_defaults()
     common: Common = bound.arguments.get("common", USUAL)
     console.configure(quiet=common.quiet, verbosity=common.verbose)
-    check_apart(bound.arguments)
-    output.check_file(common.json)
+    if ours:
+        check_paths(command, bound.arguments)
     outcome: Any = command(*bound.args, **bound.kwargs)
     return _deliver(outcome, common) if isinstance(outcome, Outcome) else 0
+
+
+def _require_values(given: Mapping[str, Any]) -> None:
+    """Refuse an option that takes several values and is given none.
+
+    Raises:
+        UsageError: naming its parameter.
+    """
+    for name, value in given.items():
+        if isinstance(value, tuple | list) and not value:
+            raise UsageError(f"--{name.strip('_').replace('_', '-')} takes one value or several; it has none")
 
 
 def _deliver(outcome: Outcome, common: Common) -> int:
     if common.json is None and outcome.text:
         console.result(outcome.text)
     elif str(common.json) in ("-", "/dev/stdout"):
-        console.result(output.json_text(outcome.data))
+        console.result(output.json_text(outcome.data), concealed=True)
     elif common.json is not None:
         output.write_text(common.json, output.json_text(outcome.data))
         console.result(outcome.text)
@@ -196,14 +232,14 @@ def _deliver(outcome: Outcome, common: Common) -> int:
 
 def _complain(message: str, code: int, hint: str | None = None) -> int:
     if console.verbosity() >= 2:
-        console.complain(traceback.format_exc())
+        console.trace(traceback.format_exc())
     console.complain(f"roadaware: {message}")
     if hint is not None:
         console.complain(f"  {hint}")
     return code
 
 
-def _internal(error: Exception) -> int:
+def _internal(error: BaseException) -> int:
     name = type(error).__name__
     hint = "This is a fault of roadaware, not of your data; run it again with -vv and report what it prints."
     if isinstance(error, MemoryError):

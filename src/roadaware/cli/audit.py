@@ -51,9 +51,8 @@ def audit(
 
         roadaware audit jaad JAAD --task risk --html audit.html --strict
     """
-    from roadaware.cli.output import check_file, write_text
+    from roadaware.cli.output import write_text
 
-    check_file(html)
     asked: TaskName = task or ("intention" if dataset == "pie" else "action")
     found = audited(datasets.opened(dataset, path), f"{dataset}-{asked}@iv2024", config)
     if html is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, datasets, folders, runs
+from roadaware.cli import console, datasets, folders, outputs, runs
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -44,7 +44,7 @@ def baseline(
     config: SampleConfig = "default",
     draws: Draws = 1000,
     seed: Seed = 0,
-    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder] = None,
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder, outputs.RESULT] = None,
     overwrite: Overwrite = False,
     common: Common = USUAL,
 ) -> Outcome:
@@ -61,7 +61,6 @@ def baseline(
         roadaware baseline jaad JAAD --task risk --config reference \\
             --model constant-velocity -o runs/risk
     """
-    folders.check(folder, overwrite=overwrite)
     protocol = f"{dataset}-{task}@iv2024"
     scenes = datasets.sampled(dataset, path, protocol, config)
     trained = train(scenes, task, config, draws=draws, seed=seed, models=model)

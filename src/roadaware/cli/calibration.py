@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, folders
+from roadaware.cli import console, folders, outputs, runs
 from roadaware.cli.evaluate_pedestrians import SplitName
 from roadaware.cli.options import (
     USUAL,
@@ -60,7 +60,7 @@ def calibration(
     conformal: Annotated[float | None, Parameter(help=_SETS)] = None,
     draws: Draws = 1000,
     seed: Seed = 0,
-    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder] = None,
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder, outputs.RESULT] = None,
     overwrite: Overwrite = False,
     common: Common = USUAL,
 ) -> Outcome:
@@ -90,7 +90,6 @@ def calibration(
     """
     from roadaware.cli.pedestrian_inputs import judged
 
-    folders.check(folder, overwrite=overwrite)
     held, asked = judged(scores, samples, task, protocol, data, split, config, any_task=True)
     groupings = _groupings(held, samples, by or [], config)
     facts = {
@@ -100,6 +99,7 @@ def calibration(
         "config_name": config,
         "clipped": held.clipped,
         "draws": draws,
+        "interval": runs.interval_name(draws),
         "seed": seed,
         "conformal": None if conformal is None else _sets(held, conformal, seed),
     }

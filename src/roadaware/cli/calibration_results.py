@@ -68,6 +68,7 @@ def _of_group(result: MetricResult, group: str | None) -> dict[str, Any]:
         "bins": bins["adaptive"],
         "uniform_bins": bins["uniform"],
         "intervals": {row["metric"]: {unit: _ends(row, unit) for unit in _UNITS} for row in rows},
+        "cautions": {row["metric"]: {u: row[f"caution_{u}"] for u in _UNITS} for row in rows},
     }
 
 
@@ -93,10 +94,7 @@ def as_text(found: Mapping[str, Any]) -> str:
     )
     notes = [f"note: {cell(note)}" for note in found["notes"]]
     names = list(found["intervals"])
-    rows = [
-        [name, number(found[name], 4), *(_told(found["intervals"][name][u]) for u in _UNITS)]
-        for name in names
-    ]
+    rows = [[name, number(found[name], 4), *(_told(found, name, u) for u in _UNITS)] for name in names]
     parts = [
         "\n".join([head, *notes]),
         table(["metric", "value", "95 % by pedestrian", "95 % by video"], rows),
@@ -120,7 +118,7 @@ def _bins(found: Mapping[str, Any]) -> str:
             number(one["confidence"]),
             number(one["accuracy"]),
             f"{one['gap']:+.3f}",
-            _told(one["interval"]),
+            interval(*(one["interval"] or (None, None))),
         ]
         for one in found["bins"]
     ]
@@ -154,10 +152,10 @@ def _slices(groups: Mapping[str, Any]) -> str:
             group,
             held["samples"],
             number(held["ece"]),
-            _told(held["intervals"]["ece"]["pedestrian"]),
+            _told(held, "ece", "pedestrian"),
             number(held["ece_if_calibrated"]),
             number(held["overconfidence"]),
-            _told(held["intervals"]["overconfidence"]["pedestrian"]),
+            _told(held, "overconfidence", "pedestrian"),
         ]
         for group, held in sorted(groups.items(), key=lambda item: by_number(item[0]))
     ]
@@ -165,8 +163,9 @@ def _slices(groups: Mapping[str, Any]) -> str:
     return table([*head, "95 % by pedestrian"], rows)
 
 
-def _told(ends: list[float] | None) -> str:
-    return interval(*(ends or (None, None)))
+def _told(held: Mapping[str, Any], metric: str, unit: str) -> str:
+    low, high = held["intervals"][metric][unit] or (None, None)
+    return interval(low, high, 3, held["cautions"][metric][unit])
 
 
 def files_of(

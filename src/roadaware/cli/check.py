@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from roadaware.cli import console, folders, text
+from roadaware.cli import console, folders, outputs, text
 from roadaware.cli.check_inputs import (
     USUAL_LIMITS,
     USUAL_NATIVE,
@@ -65,7 +65,7 @@ def check_annotations(
     limits: Limits = USUAL_LIMITS,
     native: Native = USUAL_NATIVE,
     html: Html = None,
-    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder] = None,
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder, outputs.RESULT] = None,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
     common: Common = USUAL,
@@ -90,10 +90,8 @@ def check_annotations(
         roadaware check annotations ava1.csv ava2.csv --labels list.pbtxt \\
             --dictionary none --frames 10 --frame-rate file
     """
-    from roadaware.cli.output import check_file, write_text
+    from roadaware.cli.output import write_text
 
-    check_file(html)
-    folders.check(folder, overwrite=overwrite)
     config, allowed, words = limits.config(), dictionary_of(limits.dictionary), words_of(forbidden_words)
     options = native.options(labels)
     scenes = [opened(path, native.reader, options) for path in (original, round1, round2) if path is not None]
@@ -112,8 +110,11 @@ def check_annotations(
     return Outcome(told(found), found.to_dict(), failed if strict and wrong else None)
 
 
+_EXAMPLE = "A new or empty folder; an earlier example is replaced."
+
+
 def example(
-    folder: Annotated[Path, Parameter(help="A new or empty folder; an earlier example is replaced.")],
+    folder: Annotated[Path, Parameter(help=_EXAMPLE), outputs.ROUNDS],
     /,
     *,
     seed: Annotated[int, Parameter(help="Of the scenes and the differences.", validator=WHOLE_SEED)] = 0,
@@ -130,15 +131,12 @@ def example(
     """
     from dataclasses import asdict
 
-    from roadaware.cli.output import check_folder, json_text, make_folder, write_text
+    from roadaware.cli.output import json_text, make_folder, write_text
     from roadaware.scenes.demo.annotations import FORBIDDEN, annotation_rounds
-    from roadaware.scenes.store import check_target, save
+    from roadaware.scenes.store import save
 
-    check_folder(folder)
     rounds = annotation_rounds(seed=seed)
     versions = {"original": rounds.original, "round1": rounds.round1, "round2": rounds.round2}
-    for name in versions:
-        check_target(folder / name, overwrite=True)
     make_folder(folder)
     for name, scenes in versions.items():
         save(scenes, folder / name, overwrite=True)

@@ -19,6 +19,7 @@ from roadaware.cli.options import (
     Seed,
     TaskName,
     between,
+    counted_draws,
 )
 from roadaware.errors import InputError, UsageError
 
@@ -30,7 +31,7 @@ Compared = TypeVar("Compared", bound="Paired")
 
 _CONFIG = "How csv files are judged, `default` unless said; run folders bring their own."
 
-_DRAWS = "Bootstrap resamples, at most 100,000."
+_DRAWS = "Most evaluations for each interval; percentile:1000 gives percentiles of resamples."
 
 
 def compare(
@@ -41,7 +42,9 @@ def compare(
     samples: Annotated[Path | None, Parameter(help="The samples of the csv files.")] = None,
     task: Annotated[TaskName | None, Parameter(help="What was asked, for csv files.")] = None,
     config: Annotated[ConfigName | None, Parameter(help=_CONFIG)] = None,
-    draws: Annotated[int, Parameter(help=_DRAWS, validator=between(1, MOST_DRAWS))] = 1000,
+    draws: Annotated[
+        int, Parameter(help=_DRAWS, validator=between(1, MOST_DRAWS), converter=counted_draws)
+    ] = 1000,
     seed: Seed = 0,
     html: Html = None,
     common: Common = USUAL,
@@ -59,29 +62,29 @@ def compare(
         roadaware compare runs/mine runs/theirs --html difference.html
     """
     from roadaware.analysis.compare import compare as paired
-    from roadaware.cli.output import check_file
     from roadaware.cli.pages import comparison_page
     from roadaware.cli.tables import comparison_text
 
-    check_file(html)
     if _is_run(a) != _is_run(b):
         raise UsageError("compare two csv files or two run folders, not one of each")
-    if runs.is_run(a):
-        kinds = (runs.kind_of(a), runs.kind_of(b))
-        if kinds[0] != kinds[1]:
-            raise UsageError(f"one run is of {kinds[0]}, the other of {kinds[1]}; compare two of a kind")
-        beyond = {"road events": _events, "scenes": _scenes}.get(kinds[0])
-        if beyond is not None:
-            _refuse_options(samples=samples, task=task, config=config)
-            return beyond(a, b, draws, seed, html)
-        _refuse_options(samples=samples, task=task, config=config)
-        one, two, chosen = _runs(a, b)
-    else:
+    if not runs.is_run(a):
         one, two, chosen = _files(a, b, samples, task, config or "default")
-    names = _names(a, b)
-    with console.working("resampling"):
-        found = paired(one, two, chosen, draws=draws, seed=seed, names=names)
-    return _told(found, html, comparison_page, comparison_text)
+        with console.working("resampling"):
+            found = paired(one, two, chosen, draws=draws, seed=seed, names=_names(a, b))
+        return _told(found, html, comparison_page, comparison_text)
+    kinds = (runs.kind_of(a), runs.kind_of(b))
+    if kinds[0] != kinds[1]:
+        raise UsageError(f"one run is of {kinds[0]}, the other of {kinds[1]}; compare two of a kind")
+    _refuse_options(samples=samples, task=task, config=config)
+    with runs.as_written((a, b)):
+        if kinds[0] == "road events":
+            return _events(a, b, draws, seed, html)
+        if kinds[0] == "scenes":
+            return _scenes(a, b, draws, seed, html)
+        one, two, chosen = _runs(a, b)
+        with console.working("resampling"):
+            found = paired(one, two, chosen, draws=draws, seed=seed, names=_names(a, b))
+        return _told(found, html, comparison_page, comparison_text)
 
 
 def _events(a: Path, b: Path, draws: int, seed: int, html: Path | None) -> Outcome:
@@ -136,6 +139,7 @@ def comparison_data(comparison: Any) -> dict[str, Any]:
     return {
         "names": list(comparison.names),
         "draws": comparison.draws,
+        "interval": runs.interval_name(comparison.draws),
         "seed": comparison.seed,
         "config": comparison.config,
         **({"differs": held} if (held := getattr(comparison, "differs", None)) else {}),

@@ -10,7 +10,8 @@ import time
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-from roadaware.cli.text import plain
+from roadaware.addresses import conceal
+from roadaware.cli.text import bounded, plain
 from roadaware.errors import NOTE
 
 _EVERY_S = 5.0
@@ -61,11 +62,16 @@ def _unread_pipe() -> TextIO:
     return os.fdopen(1, "w", closefd=False)
 
 
-def result(text: str) -> None:
+def result(text: str, *, concealed: bool = False) -> None:
     """Results, for standard output.
 
     The text is ours, with the styles we gave it; what comes out of data files went through `cell` or `plain`.
+
+    Args:
+        text: to write.
+        concealed: secrets of addresses were already taken out of it.
     """
+    text = text if concealed else conceal(text)
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
     sys.stdout.flush()
 
@@ -79,6 +85,11 @@ def note(text: str) -> None:
 def complain(text: str) -> None:
     """What went wrong, for standard error, --quiet or not."""
     _to_stderr(text)
+
+
+def trace(text: str) -> None:
+    """Where in the program something went wrong, whole, for those who asked for it."""
+    _write_to_stderr(plain(conceal(text)))
 
 
 def verbosity() -> int:
@@ -164,7 +175,12 @@ def _bars_wanted() -> bool:
 
 
 def _to_stderr(text: str) -> None:
+    """Every message goes through here: nothing in it steers the terminal, and none fills it."""
+    _write_to_stderr(bounded(plain(conceal(text))))
+
+
+def _write_to_stderr(text: str) -> None:
     # A standard error that is gone must not turn a finished job into a failed one.
     with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(plain(text) + "\n")
+        sys.stderr.write(text + "\n")
         sys.stderr.flush()

@@ -69,19 +69,21 @@ def opened(truth: Path, corner: Path | None, predictions: Path, routing: Routing
         UsageError: if an option does not fit.
         InputError: if truth or claims cannot be read, or are about something else.
     """
+    from roadaware.analysis.doctor.overlap import check_overlap
     from roadaware.protocols.coda import separated
 
     scenes = open_truth(truth, corner)
     claims = _claims(predictions, scenes, routing)
     version = routing.classes or version_of(scenes, corner)
     findings = {**refused(scenes, "the truth"), **refused(claims, predictions.name), **odd(claims)}
+    lacking = check_overlap(claims, scenes, where=str(predictions))
     claims = _routed(claims, routing, version)
     scenes = separated(scenes, version, merged=routing.merged)
     if routing.risk:
         from roadaware.metrics.corner_cases.risk import with_blocking
 
         scenes = with_blocking(scenes)
-    return Given(scenes, claims, findings, oddities(scenes)), version
+    return Given(scenes, claims, findings, oddities(scenes), lacking), version
 
 
 def open_truth(path: Path, corner: Path | None) -> Scenes:

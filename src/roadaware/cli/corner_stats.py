@@ -36,7 +36,6 @@ def corner_stats(
     """
     from roadaware.analysis.corner_composition import composition
 
-    folders.check(folder, overwrite=overwrite)
     scenes = open_truth(path, corner)
     version = version_of(scenes, corner)
     with console.working("counting"):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from roadaware.cli.scene_tables import facts_lines
-from roadaware.cli.text import bullets, cell, interval, number, table
+from roadaware.cli.text import bullets, cell, number, row_interval, table
 
 if TYPE_CHECKING:
     from roadaware.cli.scene_runs import SceneRun
@@ -58,7 +58,7 @@ def _groups(result: SceneResult, *, intervals: bool) -> str:
             and any((row or {}).get("valid") for row in line.rows.values())
         ):
             ends = (line.rows[heading] or {} for heading in columns)
-            shown = (interval(row.get("low_video"), row.get("high_video"), 3) for row in ends)
+            shown = (row_interval(row, "video") for row in ends)
             rows.append(["", "95 % by scene", *shown])
     return table(["group", "answer", *columns], rows, left=2)
 
@@ -131,7 +131,7 @@ def _value(row: Mapping[str, Any] | None, *, intervals: bool = False) -> str:
     shown = number(row["value"], _DIGITS)
     if not intervals or row.get("low_video") is None:
         return shown
-    return f"{shown} {interval(row['low_video'], row['high_video'], 3)}"
+    return f"{shown} {row_interval(row, 'video')}"
 
 
 def _short(names: list[str], most: int = 4) -> list[str]:

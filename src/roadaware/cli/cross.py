@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, output
-from roadaware.cli.options import USUAL, Common, Draws, Outcome, Several, between
+from roadaware.cli import console, output, outputs
+from roadaware.cli.options import USUAL, Common, Draws, Outcome, OutPlace, Several, between
 
 if TYPE_CHECKING:
     from roadaware.protocols.away.config import AwayStudy
@@ -45,7 +45,7 @@ def cross(
     draws: Draws | None = None,
     changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
     data: Annotated[Path | None, Parameter(help=_DATA)] = None,
-    out: Annotated[Path | None, Parameter(name=["--out", "-o", "--output"], help=_OUT)] = None,
+    out: Annotated[Path | None, OutPlace, Parameter(help=_OUT), outputs.FOLDER] = None,
     jobs: Annotated[int, Parameter(help=_JOBS, validator=between(1, 256))] = 1,
     common: Common = USUAL,
 ) -> Outcome:
@@ -73,7 +73,7 @@ def cross(
     given = locals()
     wanted = _study(study, {name: given[name] for name in _OPTIONS}, changes or [])
     folder = out or Path("runs") / f"cross-{_digest(wanted)}"
-    output.check_folder(folder)
+    outputs.FOLDER.check(folder)
     with console.progress("away from home") as progress:
         results = run(wanted, folder, data=_data_folder(data), jobs=jobs, progress=progress)
     return _told(results)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, datasets, text
+from roadaware.cli import console, datasets, outputs, text
 from roadaware.cli.options import (
     USUAL,
     WHOLE_SEED,
@@ -43,7 +43,7 @@ _OVERWRITE = "Not needed: an earlier demo is replaced anyway, and nothing else e
 def demo(
     *,
     data: Annotated[Path | None, Parameter(help="A folder with jaad/ and pie/ as released.")] = None,
-    folder: Annotated[Path, Parameter(help=_FOLDER), OutputFolder] = Path("runs/demo"),
+    folder: Annotated[Path, Parameter(help=_FOLDER), OutputFolder, outputs.DEMO] = Path("runs/demo"),
     draws: Draws = 200,
     seed: Annotated[int, Parameter(help=_SEED, validator=WHOLE_SEED)] = 0,
     overwrite: Annotated[bool, Parameter(help=_OVERWRITE), Switch] = False,

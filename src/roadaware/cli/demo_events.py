@@ -78,7 +78,7 @@ def _linked_and_judged(
     """Tubes built under one config, saved, and judged as we recommend."""
     from roadaware.cli.event_inputs import of_split, open_claims, open_truth
     from roadaware.cli.event_scoring import Asked, event_run, scored
-    from roadaware.cli.link import linker_config
+    from roadaware.cli.linker_choice import linker_config
     from roadaware.linking.link import link
     from roadaware.scenes.store import save
 
@@ -100,10 +100,11 @@ def _gains(found: DetectionComparison) -> str:
     )
     told = [
         f"{row['kind']}: {100 * row['difference']:+.1f} points "
-        f"{text.interval(100 * row['low_video'], 100 * row['high_video'], 1)}"
+        f"{text.interval(100 * row['low_video'], 100 * row['high_video'], 1, row['caution_video'])}"
         for row in rows.drop_nulls(["difference", "low_video"]).iter_rows(named=True)
     ]
-    return f"What mending gains in video-mAP at 0.2:\n{text.bullets(told)}"
+    lines = text.bullets(told)
+    return "\n".join([f"What mending gains in video-mAP at 0.2:\n{lines}", *text.cautions(lines)])
 
 
 def means_of(run: EventRun) -> dict[str, float | None]:

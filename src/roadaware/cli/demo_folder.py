@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from roadaware.cli.folders import marked, vacant
-from roadaware.cli.output import check_folder, json_text, write_text
+from roadaware.cli.output import json_text, write_text
 from roadaware.errors import UsageError
 from roadaware.scenes.disk import disk_error
 
@@ -28,7 +28,6 @@ def claim(folder: Path, names: Sequence[str]) -> None:
         DiskError: if it cannot be written there.
         UsageError: if something stands there that is not a demo's.
     """
-    check_folder(folder)
     found = marked(folder / MARKER, FORMAT)
     if found is None and folder.is_dir() and not vacant(folder):
         raise UsageError(

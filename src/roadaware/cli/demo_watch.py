@@ -93,7 +93,8 @@ def _watched(
     root: Path, truth: Path, scenes: Scenes, weights: Path, names: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
     """Video to the summary of its watch; the tables of all of them are saved as one set."""
-    from roadaware.cli.watch import detector_of, drawing_of, linker_of, watched
+    from roadaware.cli.watch import detector_of, drawing_of, watched
+    from roadaware.cli.watch_advice import follow_advice
     from roadaware.cli.watch_crossing import annotator_of
     from roadaware.online.clock import SystemClock
     from roadaware.online.config import WatchConfig
@@ -104,7 +105,7 @@ def _watched(
     from roadaware.scenes.store import open_predictions, save
 
     detector, clock = detector_of([weights]), SystemClock()
-    config = WatchConfig(linker=linker_of([weights]))
+    config, _ = follow_advice(WatchConfig(), [weights])
     found: dict[str, dict[str, Any]] = {}
     tables: list[Predictions] = []
     for name in names:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, text
-from roadaware.cli.options import USUAL, Common, Outcome, Several, Switch, between
+from roadaware.cli import console, outputs, text
+from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Several, Switch, between
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def draw(
     folder: Annotated[Path, Parameter(help=_FOLDER)],
     /,
     *,
-    out: Annotated[Path | None, Parameter(name=["--out", "-o", "--output"], help=_OUT)] = None,
+    out: Annotated[Path | None, OutPlace, Parameter(help=_OUT), outputs.FOLDER] = None,
     videos: Annotated[tuple[str, ...], Parameter(help="Only these; all unless told."), Several] = (),
     frames: Annotated[int, Parameter(help="Pictures on a sheet.", validator=between(1, 400))] = 12,
     sheet_only: Annotated[bool, Parameter(help="Write no film."), Switch] = False,
@@ -40,13 +40,15 @@ def draw(
     from roadaware.cli.output import make_folder
     from roadaware.scenes.readers import read
 
+    target = out or folder / "drawn"
+    outputs.FOLDER.check(target)
+
     with console.working("reading"):
         scenes = read("simulator", folder)
     names = [str(name) for name in scenes.videos["video"].to_list()]
     unknown = [name for name in videos if name not in names]
     if unknown:
         raise UsageError(f"no video {unknown[:3]} in {folder}; there are {', '.join(names[:5])}, ...")
-    target = out or folder / "drawn"
     make_folder(target)
     written: list[str] = []
     with console.progress("drawing") as shown:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import bars, console, event_inputs, event_runs, folders
+from roadaware.cli import bars, console, event_inputs, event_runs, folders, outputs
 from roadaware.cli.event_inputs import IMAGES, NETWORK_SIZE, EventSet
 from roadaware.cli.event_scoring import Asked, Scored, event_run
 from roadaware.cli.event_scoring import scored as scored_claims
@@ -26,6 +26,7 @@ from roadaware.cli.options import (
     Switch,
 )
 from roadaware.cli.text import cell
+from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
     from roadaware.cli.event_runs import EventRun
@@ -48,6 +49,9 @@ _ONLY = "Judge only boxes and the vehicle's action (frame), or only tubes (video
 _SIZE = "Width and height of the images that boxes of detection files are in."
 _BARS = "METRIC=VALUE, in per cent: exit with 1 if a metric is lower, or undefined."
 _TRACKING = "Also HOTA, identity and CLEAR metrics of the paths, whatever their labels."
+_MIN_SCORE = (
+    "Of the paths that --tracking judges, the boxes from this score on; default: the detector's threshold."
+)
 _STRICT = (
     "Exit with 1 if truth or claims were refused, claims are on what the truth lacks or nobody annotated, or "
     "a judged video has none."
@@ -59,7 +63,7 @@ Truth = Annotated[Path, Parameter(help=_TRUTH)]
 Predicted = Annotated[list[Path], Parameter(help=_PREDICTIONS), Several]
 Split = Annotated[str | None, Parameter(help=_SPLIT)]
 Images = Annotated[Path | None, Parameter(help=IMAGES)]
-RunFolder = Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder]
+RunFolder = Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder, outputs.RESULT]
 
 
 @Parameter(name="*")
@@ -76,6 +80,7 @@ class Judging:
     composites: Annotated[Literal["joint", "product"] | None, Parameter(help=_COMPOSITES)] = None
     only: Annotated[Literal["frame", "video"] | None, Parameter(help=_ONLY)] = None
     tracking: Annotated[bool, Parameter(help=_TRACKING), Switch] = False
+    min_score: Annotated[float | None, Parameter(help=_MIN_SCORE)] = None
     clock: Clock = OFFLINE
     size: Annotated[str, Parameter(help=_SIZE)] = NETWORK_SIZE
     draws: Draws = 0
@@ -156,9 +161,9 @@ def _evaluated(
     from roadaware.cli.event_tables import dropped_text, result_text, tracking_text
 
     judging.clock.check()
+    _check_floor(judging)
     lowest = bars.parsed(judging.fail_under, bars.PER_CENT)
     size_px = event_inputs.size_of(judging.size)
-    folders.check(folder, overwrite=overwrite)
     asked = _asked(dataset, judging, details=folder is not None)
     scored, facts = _scored(asked, judging.clock, *given, split, size_px)
     predictions = given[1]
@@ -175,7 +180,8 @@ def _evaluated(
         console.note(f"wrote {folder} (report: {folder / 'report.html'})")
     lines = [_heading(run, scored), dropped_text(scored.left.everything), *map(cell, run.notes)]
     lines.append(result_text(run.summary, intervals=bool(judging.draws)))
-    lines.append(tracking_text(run.facts.get("tracking"), intervals=bool(judging.draws)))
+    tracked = run.facts.get("tracked", "")
+    lines.append(tracking_text(run.facts.get("tracking"), tracked, intervals=bool(judging.draws)))
     lines.append(streaming_text(run.summary, run.facts.get("streaming")))
     failed = bars.failure(metrics, lowest, bars.PER_CENT)
     if failed is None and judging.strict and scored.left.findings:
@@ -183,6 +189,16 @@ def _evaluated(
     beside, facts = json_of(event_runs.facts_of(run))
     data = {**numbers, **beside, "run": {**facts, "groups": groups_of(run, native)}}
     return Outcome("\n\n".join(line for line in lines if line), data, failed)
+
+
+def _check_floor(judging: Judging) -> None:
+    """Refuse a floor that has no meaning, or nothing to be a floor of."""
+    if judging.min_score is None:
+        return
+    if not judging.tracking:
+        raise UsageError("--min-score leaves boxes out of tracking metrics: say --tracking too")
+    if not 0 <= judging.min_score <= 1:
+        raise UsageError(f"--min-score is a score from 0 to 1, not {judging.min_score:g}")
 
 
 def _asked(dataset: EventSet, judging: Judging, *, details: bool) -> Asked:
@@ -200,6 +216,7 @@ def _asked(dataset: EventSet, judging: Judging, *, details: bool) -> Asked:
         judging.seed,
         details,
         judging.tracking,
+        judging.min_score,
     )
 
 

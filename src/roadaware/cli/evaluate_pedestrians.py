@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import bars, console, folders, runs, thresholds
+from roadaware.cli import bars, console, folders, outputs, runs, thresholds
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -46,7 +46,7 @@ def pedestrians(
     draws: Draws = 0,
     seed: Seed = 0,
     fail_under: Annotated[list[str] | None, Parameter(help=_BARS), Several] = None,
-    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder] = None,
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder, outputs.RESULT] = None,
     overwrite: Overwrite = False,
     common: Common = USUAL,
 ) -> Outcome:
@@ -73,7 +73,6 @@ def pedestrians(
     from roadaware.cli.pedestrian_inputs import judged
 
     lowest = thresholds.parsed(fail_under or [])
-    folders.check(folder, overwrite=overwrite)
     held, asked = judged(scores, samples, task, protocol, data, split, config)
     if asked is None:
         raise UsageError("name what was asked: --task action, intention or risk")

@@ -167,7 +167,6 @@ def _evaluated(
 
     lowest = bars.parsed(judging.fail_under, bars.FRACTIONS)
     config = with_fields(task, config_named(task, judging.config), judging.fields)
-    kept.check()
     truth, predictions, how = given
     both = scene_inputs.opened(task, truth, predictions, how or Reading(judging.reader, judging.option))
     if judging.categories is not None:
@@ -201,6 +200,12 @@ def scene_run(
             draws=judging.draws,
             seed=judging.seed,
         )
+    metrics = [value for value in result.values().values() if value is not None]
+    if metrics and not any(metrics):
+        from roadaware.analysis.doctor.overlap import explain_zero
+
+        asked = task.name if task.name in TASKS else None
+        explain_zero(asked, given.predictions, given.scenes, str(predictions))
     pictures = {}
     if details:
         with console.working("pictures"):
@@ -213,6 +218,7 @@ def scene_run(
         judging.draws,
         judging.seed,
         {
+            "lacking": list(given.lacking),
             "truth": {
                 "dataset": given.scenes.meta.dataset,
                 "digest": scene_runs.truth_digest(given.scenes),

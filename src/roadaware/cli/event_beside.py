@@ -67,7 +67,7 @@ def beside_blocks(run: EventRun) -> list[Block]:
 
     blocks: list[Block] = []
     if run.facts.get("tracking"):
-        blocks.append(tracking_table(run.facts["tracking"]))
+        blocks.append(tracking_table(run.facts["tracking"], str(run.facts.get("tracked", ""))))
     found = run.facts.get("streaming")
     if found:
         names, rows = streaming_rows(run.summary, found)

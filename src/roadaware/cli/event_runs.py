@@ -26,7 +26,7 @@ _CLASSES, _INDEX, _STRIPS, _PAGE = runs.EVENT_ROWS, "matches.json", "tubes.json"
 _FAULTS = "faults.parquet"
 _FACTS = (
     *("split", "truth", "claims", "dropped", "findings", "linker", "config_name"),
-    *("tracking", "streaming", "calibration"),
+    *("tracking", "tracked", "streaming", "calibration"),
 )
 
 
@@ -74,6 +74,7 @@ def facts_of(run: EventRun) -> dict[str, Any]:
         "config_digest": digest(run.config),
         "data_digest": data_digest(run.matches),
         "draws": run.draws,
+        "interval": runs.interval_name(run.draws),
         "seed": run.seed,
         "version": __version__,
         "notes": list(run.notes),
@@ -145,7 +146,7 @@ def load(folder: Path) -> EventRun:
             pl.read_parquet(held[_CLASSES]),
             _read_matches(held),
             strips,
-            int(results["draws"]),
+            runs.draws_in(results),
             int(results["seed"]),
             {fact: results[fact] for fact in _FACTS if fact in results},
             tuple(map(str, results["notes"])),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from roadaware.cli import console
 from roadaware.cli.event_findings import LeftOut, oddities, silent, size_notes, within
 from roadaware.cli.event_inputs import Claims, EventSet, house_kinds, named_by, native_kinds
+from roadaware.cli.linker_choice import differences_from_advice
 from roadaware.cli.options import ConfigName
 from roadaware.errors import UsageError
 
@@ -44,6 +45,7 @@ class Asked:
         seed: of the resamples.
         details: whether worst tubes and faults are wanted as well.
         tracking: whether paths are judged as tracks as well.
+        min_score: agentness that a box needs to count as one of a track; as the detector says where None.
     """
 
     dataset: EventSet
@@ -59,6 +61,7 @@ class Asked:
     seed: int = 0
     details: bool = False
     tracking: bool = False
+    min_score: float | None = None
 
     def metric(self) -> DetectionConfig:
         """How it is judged."""
@@ -83,6 +86,7 @@ class Scored:
         strips: tubes that went wrong, where they were asked for.
         faults: what mending each kind of fault would gain, where it was asked for.
         tracking: tracking metric to its value and interval, where it was asked for.
+        tracked: which boxes of the paths these were judged on, in words.
         printed: whether the truth is a set that the ROAD paper prints numbers of.
     """
 
@@ -96,6 +100,7 @@ class Scored:
     strips: tuple[Strip, ...] = ()
     faults: pl.DataFrame | None = None
     tracking: dict[str, Any] | None = None
+    tracked: str = ""
     printed: bool = False
 
 
@@ -112,12 +117,16 @@ def scored(whole: Scenes, scenes: Scenes, claims: Sequence[Claims], asked: Asked
         UsageError: if two claims are of the same, or nothing that was asked for is claimed.
         InputError: if claims and truth do not fit each other.
     """
+    from roadaware.analysis.doctor.overlap import check_overlap, explain_zero
+    from roadaware.scenes.advice import advice_in
+
     asked = replace(asked, kinds=house_kinds(asked.kinds, scenes))
     boxes, tubes = _sides(claims, asked.only)
     config, notes = with_known_composites(asked, boxes, tubes)
     left = LeftOut()
     given = list(dict.fromkeys(each for each in (boxes, tubes) if each is not None))
     for each in given:
+        check_overlap(named_by(each.tables, scenes), scenes, where=str(each.path), kinds=asked.kinds)
         left.findings |= each.left.findings
         left.elsewhere |= each.left.elsewhere
     of_boxes = _within(boxes, whole, scenes, left)
@@ -127,20 +136,26 @@ def scored(whole: Scenes, scenes: Scenes, claims: Sequence[Claims], asked: Asked
             left.findings |= silent(held, scenes)
             notes += size_notes(held, scenes)
     if of_tubes is None and of_boxes is not None and asked.only != "frame":
-        of_tubes = _linked(of_boxes, scenes, asked, config)
-        notes.append(
-            f"tubes were built from the detections by the linker (config {asked.config}, parameters of "
-            f"{asked.dataset})"
-        )
+        of_tubes, said = _linked(of_boxes, scenes, asked, config)
+        words = ", ".join([f"config {asked.config}", f"parameters of {asked.dataset}", *said])
+        notes.append(f"tubes were built from the detections by the linker ({words})")
     if of_boxes is None and asked.only is None:
         notes.append("boxes of frames are not judged: only tubes are claimed")
     summary, matches, told = _judged(of_boxes, of_tubes, scenes, config, asked, left)
     notes += [*told, *oddities(whole)]
+    values, held = summary["value"].drop_nulls(), of_boxes if of_boxes is not None else of_tubes
+    if held is not None and not held.boxes.is_empty() and len(values) and not (values != 0).any():
+        explain_zero(None, held, scenes, str(given[0].path))
     linker = of_tubes.meta.notes.get("linker") if of_tubes is not None else None
+    if of_tubes is not None and tubes is not None:
+        notes += differences_from_advice(linker, advice_in(of_tubes.meta))
     came = Scored(scenes, config, summary, matches, tuple(dict.fromkeys(notes)), left, linker)
     came = replace(came, printed=_is_printed(whole))
     if asked.tracking:
-        came = replace(came, tracking=_tracking(of_tubes, scenes, asked))
+        from roadaware.cli.event_tracking import judge_tracks
+
+        tracking, words = judge_tracks(of_tubes, scenes, asked)
+        came = replace(came, tracking=tracking, tracked=words)
     if not asked.details:
         return came
     faults = _faults(of_boxes, of_tubes, scenes, config, asked)
@@ -218,7 +233,7 @@ def event_run(came: Scored, asked: Asked, *, name: str, split: str | None, claim
         "findings": came.left.findings,
         "linker": came.linker,
         "config_name": asked.config,
-        **({"tracking": came.tracking} if came.tracking is not None else {}),
+        **({"tracking": came.tracking, "tracked": came.tracked} if came.tracking is not None else {}),
     }
     return EventRun(
         name,
@@ -261,17 +276,22 @@ def _within(claims: Claims | None, whole: Scenes, scenes: Scenes, left: LeftOut)
     return within(named_by(claims.tables, scenes), judged, known, left)
 
 
-def _linked(boxes: Predictions, scenes: Scenes, asked: Asked, config: DetectionConfig) -> Predictions:
-    """Tubes from detections, under the config of the same name."""
+def _linked(
+    boxes: Predictions, scenes: Scenes, asked: Asked, config: DetectionConfig
+) -> tuple[Predictions, list[str]]:
+    """Tubes from detections, under the config of the same name and as the detector advises; words on it."""
     from roadaware.cli.event_inputs import with_dense
-    from roadaware.cli.link import linker_config
+    from roadaware.cli.linker_choice import choose_linker
     from roadaware.linking.link import link
     from roadaware.metrics.detection.frame import with_products
+    from roadaware.scenes.advice import advice_in
+
+    linker, said = choose_linker(asked.config, asked.dataset, advice_in(boxes.meta), command="link")
 
     if config.composite_scores == "product":
         boxes = with_products(boxes, scenes)
     with console.progress("linking") as progress, console.working("linking"):
-        return link(with_dense(boxes), linker_config(asked.config, asked.dataset), progress=progress)
+        return link(with_dense(boxes), linker, progress=progress), said
 
 
 def _judged(
@@ -359,17 +379,3 @@ def _faults(
                 found.append(table.with_columns(threshold=pl.lit(_FAULTS_AT[level])))
     held = [table for table in found if len(table.columns) > 1]
     return pl.concat(held) if held else None
-
-
-def _tracking(tubes: Predictions | None, scenes: Scenes, asked: Asked) -> dict[str, Any] | None:
-    """How well the paths follow the true tracks, JSON-ready; None where there are none."""
-    from roadaware.metrics.tracking.evaluate import evaluate_tracks
-
-    if tubes is None:
-        return None
-    with console.working("tracking"):
-        found = evaluate_tracks(tubes, scenes, draws=asked.draws, seed=asked.seed)
-    return {
-        row["metric"]: {"value": row["value"], "low": row["low_video"], "high": row["high_video"]}
-        for row in found.of_group().iter_rows(named=True)
-    }

@@ -191,13 +191,16 @@ def _unlinked(claims: Predictions) -> Predictions:
 
 
 def _linker(given: Claims, asked: Asked) -> LinkerConfig:
-    """How the claims were linked if they say it, else as the config has it; each box in its own frame."""
-    from roadaware.cli.link import linker_config
+    """How the claims were linked if they say it, else as config and detector have it; gaps are kept."""
+    from roadaware.cli.linker_choice import choose_linker
     from roadaware.config import from_dict
     from roadaware.linking.config import LinkerConfig
+    from roadaware.scenes.advice import advice_in
 
+    advice = advice_in(given.tables.meta)
     noted = given.tables.meta.notes.get("linker")
-    chosen = from_dict(LinkerConfig, noted) if noted else linker_config(asked.config, asked.dataset)
+    chosen = choose_linker(asked.config, asked.dataset, advice)[0]
+    chosen = from_dict(LinkerConfig, noted) if noted else chosen
     return replace(chosen, gaps="keep") if chosen.gaps == "squeeze" else chosen
 
 

@@ -76,8 +76,14 @@ def runs_text(runs: Sequence[EventRun]) -> str:
     return table(["mean AP, %", *(run.name for run in runs)], rows)
 
 
-def tracking_text(found: dict[str, Any] | None, *, intervals: bool) -> str:
-    """Tracking metrics, fractions in per cent and counts as they are; nothing where there are none."""
+def tracking_text(found: dict[str, Any] | None, tracked: str = "", *, intervals: bool) -> str:
+    """Tracking metrics, fractions in per cent and counts as they are; nothing where there are none.
+
+    Args:
+        found: metric to its value and interval.
+        tracked: which boxes were judged, in words.
+        intervals: whether they were asked for.
+    """
     if not found:
         return ""
     rows = []
@@ -85,9 +91,10 @@ def tracking_text(found: dict[str, Any] | None, *, intervals: bool) -> str:
         counted = name in ("switches", "fragmentations")
         value, low, high = (row[key] if counted else _times(row[key]) for key in ("value", "low", "high"))
         cells = [name, number(value, 0 if counted else 2)]
-        rows.append([*cells, interval(low, high, 0 if counted else 1)] if intervals else cells)
+        ends = interval(low, high, 0 if counted else 1, row.get("caution"))
+        rows.append([*cells, ends] if intervals else cells)
     header = ["paths as tracks, %", "value", "95 % by video"][: 3 if intervals else 2]
-    return table(header, rows)
+    return "\n".join([*([tracked] if tracked else []), table(header, rows)])
 
 
 def dropped_text(dropped: dict[str, int]) -> str:
@@ -182,7 +189,7 @@ def _cell(value: Value | None, intervals: bool) -> str:
     shown = number(100 * value.value, 2)
     if not intervals or value.low is None or value.high is None:
         return shown
-    return f"{shown} {interval(100 * value.low, 100 * value.high, 1)}"
+    return f"{shown} {interval(100 * value.low, 100 * value.high, 1, value.caution)}"
 
 
 def _compared(row: dict[str, Any]) -> list[str]:
@@ -191,7 +198,7 @@ def _compared(row: dict[str, Any]) -> list[str]:
         _percent(row["a"]),
         _percent(row["b"]),
         _percent(row["difference"]),
-        interval(_times(row["low_video"]), _times(row["high_video"]), 2),
+        interval(_times(row["low_video"]), _times(row["high_video"]), 2, row.get("caution_video")),
         row["verdict"],
     ]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, output, text
-from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, Switch
+from roadaware.cli import console, outputs, text
+from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Switch
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +24,12 @@ def export(
     weights: Annotated[Path, Parameter(help=_WEIGHTS)],
     /,
     *,
-    out: Annotated[Path, Parameter(name=["--out", "-o", "--output"], help="The file, such as model.onnx.")],
+    out: Annotated[
+        Path,
+        OutPlace,
+        Parameter(help="The file, such as model.onnx."),
+        outputs.NEW_FILE,
+    ],
     clip: Annotated[int | None, Parameter(help=_CLIP)] = None,
     stream: Annotated[bool, Parameter(help=_STREAM), Switch] = False,
     size: Annotated[str, Parameter(help=_SIZE)] = "1280x960",
@@ -41,9 +46,6 @@ def export(
 
         roadaware export model.safetensors --out model.onnx --clip 8
     """
-    output.check_file(out)
-    if out.exists() and not overwrite:
-        raise UsageError(f"{out} is there already; say --overwrite to replace it, or name another file")
     if clip is not None and (stream or not 1 <= clip <= 1024):
         raise UsageError("give --stream, or --clip with a number of frames from 1 to 1024, not both")
     width, by, height = size.partition("x")

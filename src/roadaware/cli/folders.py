@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from roadaware.cli.output import check_folder, json_text, make_folder
+from roadaware.cli.output import json_text, make_folder
 from roadaware.errors import DiskError, RoadawareError, UsageError
 
 FORMAT = "roadaware-run"
@@ -77,15 +77,16 @@ def vacant(folder: Path) -> bool:
         raise DiskError(f"{folder} cannot be looked into: {error.strerror}; name another folder") from error
 
 
-def check(folder: Path | None, *, overwrite: bool) -> None:
-    """Fail early if a result cannot be written there.
+def check_result(folder: Path, *, overwrite: bool) -> None:
+    """Fail early if a result may not be written there.
 
     Raises:
-        DiskError: if it cannot be written there.
+        DiskError: if the folder cannot be looked into.
         UsageError: if an earlier result is there and may not be replaced, or anything else.
     """
-    check_folder(folder)
-    if folder is None or not folder.is_dir() or vacant(folder):
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; name a folder to write into")
+    if not folder.is_dir() or vacant(folder):
         return
     if listed(folder) is None:
         raise UsageError(f"{folder} holds other things (no {MARKER} of ours); name a new or empty folder")
@@ -109,7 +110,7 @@ def put_folder(folder: Path, files: Mapping[str, bytes], *, overwrite: bool) -> 
     """
     from roadaware.scenes.disk import disk_error, put, sync_folder
 
-    check(folder, overwrite=overwrite)
+    check_result(folder, overwrite=overwrite)
     target = Path(os.path.realpath(folder))
     ours = (listed(target) if target.is_dir() else None) or frozenset()
     _refuse_clash(target, files, ours)

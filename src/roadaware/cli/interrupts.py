@@ -7,11 +7,15 @@ import multiprocessing
 import os
 import signal
 import socket
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from types import FrameType
+from typing import Any
 
 _GRACE_S = 1.2
+_AGAIN_S = 0.02
 
 
 class Terminated(BaseException):
@@ -34,6 +38,8 @@ def interruptible() -> Iterator[None]:
     finished = threading.Event()
     watchdog = threading.Thread(target=_watch, args=(heard, finished), name="interrupts", daemon=True)
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    hook = sys.unraisablehook
+    sys.unraisablehook = partial(_send_again, hook)
     old_wake = signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, _terminate)
@@ -42,6 +48,7 @@ def interruptible() -> Iterator[None]:
         yield
     finally:
         finished.set()
+        sys.unraisablehook = hook
         signal.set_wakeup_fd(old_wake)
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -58,6 +65,19 @@ def end_children() -> None:
 
 def _terminate(number: int, frame: FrameType | None) -> None:
     raise Terminated
+
+
+def _send_again(usual: Callable[[sys.UnraisableHookArgs], Any], lost: sys.UnraisableHookArgs) -> None:
+    """Send a signal again that met Python where nothing can be raised, as in a weak reference."""
+    numbers: dict[type, int] = {KeyboardInterrupt: signal.SIGINT, Terminated: signal.SIGTERM}
+    number = numbers.get(lost.exc_type)
+    if number is None:
+        usual(lost)
+        return
+    # Not from here: its handler would raise in this function, where Python would drop it once more.
+    timer = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), number))
+    timer.daemon = True
+    timer.start()
 
 
 def _watch(heard: socket.socket, finished: threading.Event) -> None:

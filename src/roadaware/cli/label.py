@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from roadaware.cli import text
+from roadaware.cli import outputs, text
 from roadaware.cli.label_agree import agree
 from roadaware.cli.label_export import export
 from roadaware.cli.label_import import import_labels
@@ -37,8 +37,11 @@ label = App(
 )
 
 
+_EXAMPLE = "A new or empty folder; an earlier example is replaced."
+
+
 def example(
-    folder: Annotated[Path, Parameter(help="A new or empty folder; an earlier example is replaced.")],
+    folder: Annotated[Path, Parameter(help=_EXAMPLE), outputs.STREETS],
     /,
     *,
     seed: Annotated[int, Parameter(help="Where chance comes from.", validator=WHOLE_SEED)] = 0,
@@ -55,10 +58,8 @@ def example(
     """
     from dataclasses import asdict
 
-    from roadaware.cli.output import check_folder
     from roadaware.scenes.demo.labelling import EXPORT, PROPOSALS, SCENES, write_labelling_demo
 
-    check_folder(folder)
     facts = write_labelling_demo(folder, seed=seed)
     shown = text.cell(str(folder))
     said = (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, folders, text
+from roadaware.cli import console, folders, outputs, text
 from roadaware.cli.label_inputs import dataset, labels, saved_files
 from roadaware.cli.options import (
     USUAL,
@@ -48,7 +48,7 @@ def agree(
     seed: Seed = 0,
     draw: Annotated[int, Parameter(help=_DRAW, validator=between(0, 1000))] = 0,
     videos: Annotated[Path | None, Parameter(help=_VIDEOS)] = None,
-    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder] = None,
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder, outputs.RESULT] = None,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
     common: Common = USUAL,
@@ -70,7 +70,6 @@ def agree(
     from roadaware.analysis.labelling.consensus import consensus
     from roadaware.analysis.labelling.things import things_of
 
-    folders.check(folder, overwrite=overwrite)
     if not 0 < iou <= 1:
         raise UsageError(f"--iou lies above 0 and up to 1, not {iou}")
     if draw and (videos is None or folder is None):
@@ -149,8 +148,8 @@ def _text(found: BoxAgreement, agreed: Consensus, data: dict[str, Any]) -> str:
             row["group"] or "all",
             row["measure"].replace("_", " "),
             text.number(row["value"]),
-            text.interval(row["low_picture"], row["high_picture"], 2),
-            text.interval(row["low_video"], row["high_video"], 2),
+            text.row_interval(row, "picture", 2),
+            text.row_interval(row, "video", 2),
             f"{row['n']:,}",
         )
         for row in found.table.iter_rows(named=True)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, text
+from roadaware.cli import console, outputs, text
 from roadaware.cli.label_inputs import SENT, dataset, listed, pictures_of, proposals
-from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, Several, Switch
+from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def export(
     /,
     *,
     videos: Annotated[Path, Parameter(help=_VIDEOS)],
-    out: Annotated[Path, Parameter(name=["--out", "-o", "--output"], help=_OUT)],
+    out: Annotated[Path, OutPlace, Parameter(help=_OUT), outputs.TASKS],
     as_: Annotated[tuple[Form, ...], Parameter(name="--as", help=_AS), Several] = ("labelstudio",),
     pictures: Annotated[Path | None, Parameter(name="--list", help=_LIST)] = None,
     most: Annotated[int | None, Parameter(help=_MOST)] = None,
@@ -74,7 +74,6 @@ def export(
         raise UsageError("--as names at least one of labelstudio, coco and parquet")
     if most is not None and most < 1:
         raise UsageError(f"--most is a number of pictures from 1 on, not {most}")
-    _check(out, overwrite=overwrite)
     claims = proposals(path)
     scenes, base = dataset(videos, root)
     places = _places(claims, scenes, pictures, all_pictures=all_pictures)[:most]
@@ -84,26 +83,6 @@ def export(
     written = _write(sent, out, as_)
     console.note(f"wrote {out}")
     return Outcome(_text(sent, out, written, left_out), _data(sent, out, written, left_out))
-
-
-def _check(out: Path, *, overwrite: bool) -> None:
-    """Fail early where results cannot be written.
-
-    Raises:
-        UsageError: if the folder holds other things, or an earlier export that may not be replaced.
-    """
-    from roadaware.cli.output import check_folder
-    from roadaware.scenes.disk import is_temporary
-    from roadaware.scenes.store import check_target
-    from roadaware.scenes.task_pictures import FOLDER
-
-    check_folder(out)
-    ours = {SENT, FOLDER, TASKS, CONFIG, COCO, PARQUET}
-    held = {each.name for each in out.iterdir() if is_temporary(each.name) is None} if out.is_dir() else set()
-    if held - ours:
-        told = ", ".join(sorted(held - ours)[:5])
-        raise UsageError(f"{out} holds other things ({told}); name a new or empty folder with --out")
-    check_target(out / SENT, overwrite=overwrite)
 
 
 def _places(
@@ -170,10 +149,13 @@ def _coda() -> tuple[str, ...]:
 
 
 def _write(sent: Predictions, out: Path, forms: tuple[Form, ...]) -> list[str]:
-    """Write what was sent, then the tasks; the names of their files.
+    """Write the tasks, then what was sent, with which an export is whole; the names of the tasks' files.
 
-    Tasks of an earlier export go first, so that none ever stands beside what was not sent with it.
+    An earlier export goes first, so that no task ever stands beside what was not sent with it; one that was
+    interrupted holds nothing that was sent, so that the same command goes on.
     """
+    import shutil
+
     from roadaware.cli.output import make_folder
     from roadaware.scenes.disk import atomic_write
     from roadaware.scenes.formats import proposal_tasks as tasks
@@ -187,11 +169,12 @@ def _write(sent: Predictions, out: Path, forms: tuple[Form, ...]) -> list[str]:
     if "parquet" in forms:
         files[PARQUET] = tasks.parquet_rows(sent)
     make_folder(out)
+    shutil.rmtree(out / SENT, ignore_errors=True)
     for name in (TASKS, CONFIG, COCO, PARQUET):
         (out / name).unlink(missing_ok=True)
-    save(sent, out / SENT, overwrite=True)
     for name, data in files.items():
         atomic_write(out / name, data)
+    save(sent, out / SENT, overwrite=True)
     return list(files)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, folders, text
+from roadaware.cli import console, folders, outputs, text
 from roadaware.cli.event_findings import oddities, refused
 from roadaware.cli.label_inputs import LABELS, saved_files, sent_from
 from roadaware.cli.options import USUAL, Common, Outcome, OutputFolder, Overwrite, Switch
@@ -32,7 +32,7 @@ def import_labels(
     /,
     *,
     still_px: Annotated[float, Parameter(help=_STILL)] = 0.5,
-    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder] = None,
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder, outputs.RESULT] = None,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
     common: Common = USUAL,
@@ -52,7 +52,6 @@ def import_labels(
     from roadaware.analysis.labelling.fates import by_annotator, fates, labelled_scenes, summary
     from roadaware.scenes.formats.corrections import joined, read_corrections
 
-    folders.check(folder, overwrite=overwrite)
     if not corrected:
         raise UsageError("name at least one file that people corrected, behind the folder of the tasks")
     if not 0 <= still_px <= 1000:

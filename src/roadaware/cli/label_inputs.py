@@ -164,7 +164,10 @@ def sent_from(path: Path) -> Predictions:
     from roadaware.scenes.store import open_predictions
 
     if not datasets.is_saved(path / SENT):
-        raise UsageError(f"{path} is no folder that `roadaware label export` wrote: there is no {SENT} in it")
+        raise UsageError(
+            f"{path} is no folder that `roadaware label export` wrote: there is no "
+            f"{SENT} in it; give an export that was interrupted again"
+        )
     return open_predictions(path / SENT)
 
 

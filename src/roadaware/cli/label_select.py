@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, folders, text
+from roadaware.cli import console, folders, outputs, text
 from roadaware.cli.label_inputs import USUAL_SECONDS, Seconds, dataset, pictures_of, proposals
 from roadaware.cli.options import USUAL, Common, Draws, Outcome, OutputFolder, Overwrite, Seed
 
@@ -49,7 +49,7 @@ def select(
     seconds: Seconds = USUAL_SECONDS,
     draws: Draws = 1000,
     seed: Seed = 0,
-    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder] = None,
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder, outputs.RESULT] = None,
     overwrite: Overwrite = False,
     common: Common = USUAL,
 ) -> Outcome:
@@ -69,7 +69,6 @@ def select(
     from roadaware.analysis.labelling.labour import planned, worth_of
     from roadaware.analysis.labelling.selection import SelectionConfig, ranked
 
-    folders.check(folder, overwrite=overwrite)
     labour, config = seconds.labour(), SelectionConfig(by, repeat, least_score, score)
     claims = proposals(path)
     set_path = truth or videos
@@ -185,10 +184,10 @@ def _measured(found: Curve) -> list[str]:
             f"{100 * row['found']:.0f} %",
             row["order"],
             f"{100 * row['looked_share']:.1f} %",
-            text.interval(row["looked_low"], row["looked_high"]),
+            text.interval(row["looked_low"], row["looked_high"], 3, row["caution"]),
             text.seconds(row["seconds"]),
             f"{100 * row['saved']:.0f} %",
-            text.interval(row["saved_low"], row["saved_high"], 2),
+            text.interval(row["saved_low"], row["saved_high"], 2, row["caution"]),
         )
         for row in found.table.iter_rows(named=True)
     ]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import after_detector, console, event_inputs, text
+from roadaware.cli import after_detector, console, event_inputs, outputs, text
 from roadaware.cli.after_detector import AS_THEY_ARE, Steps
 from roadaware.cli.event_findings import oddities
 from roadaware.cli.event_inputs import IMAGES, NETWORK_SIZE, Claims, EventSet
-from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, Overwrite
+from roadaware.cli.linker_choice import choose_linker
+from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, OutPlace, Overwrite
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ _DATASET = "Whose published parameters; guessed from the number of classes: 24 a
 _CONFIG = "`reference` builds tubes box for box as the published code, `default` as we recommend."
 _OUT = "Where the tables go, with the tubes in them."
 _SIZE = "Width and height of the images that boxes of detection files are in."
+_IOU = "Smallest overlap of a link; default: as the detector advises, else that of the configuration."
 _TRIM = "How labels are cut out of a path: not at all, each by itself, or against each other."
 _ASSIGNMENT = "Paths choose in turn, or all at once."
 _COMPOSITES = "Scores of duplexes and events: as claimed, or products of those of their parts."
@@ -42,13 +43,13 @@ def link(
     detections: Annotated[list[Path], Parameter(help=_DETECTIONS)],
     /,
     *,
-    out: Annotated[Path, Parameter(name=["--out", "-o", "--output"], help=_OUT)],
+    out: Annotated[Path, OutPlace, Parameter(help=_OUT), outputs.TABLES],
     config: Annotated[ConfigName, Parameter(help=_CONFIG)] = "default",
     truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
     dataset: Annotated[EventSet | None, Parameter(help=_DATASET)] = None,
     images: Annotated[Path | None, Parameter(help=IMAGES)] = None,
     size: Annotated[str, Parameter(help=_SIZE)] = NETWORK_SIZE,
-    iou: Annotated[float | None, Parameter(help="Smallest overlap of a link.")] = None,
+    iou: Annotated[float | None, Parameter(help=_IOU)] = None,
     jump_gap: Annotated[int | None, Parameter(help="Frames that a path may miss.")] = None,
     edge: Annotated[Edge | None, Parameter(help="What chooses between candidates.")] = None,
     assignment: Annotated[Assignment | None, Parameter(help=_ASSIGNMENT)] = None,
@@ -74,9 +75,9 @@ def link(
         roadaware link detections-a detections-b --weights 2 1 --nms agentness \\
             --min-length 6 --out fused
     """
-    from roadaware.scenes.store import check_target, save
+    from roadaware.scenes.advice import advice_in
+    from roadaware.scenes.store import save
 
-    check_target(out, overwrite=overwrite)
     steps.check(len(detections))
     if iou is not None and not 0 <= iou <= 1:
         raise UsageError(f"--iou is an overlap from 0 to 1, not {iou:g}")
@@ -84,13 +85,15 @@ def link(
     scenes = None if truth is None else event_inputs.open_truth(truth)
     claims = _opened(detections, scenes, size_px, images)
     found = after_detector.before_linking([_scored(each.tables, composites) for each in claims], steps)
-    chosen = linker_config(config, dataset or event_inputs.dataset_of_columns(found))
     given = {"min_iou": iou, "jump_gap": jump_gap, "cost": edge, "assignment": assignment, "trim": trim}
-    tubes, chosen, elapsed_s = _linked(found, chosen, given)
+    published = dataset or event_inputs.dataset_of_columns(found)
+    chosen, said = choose_linker(config, published, advice_in(found.meta), given)
+    tubes, elapsed_s = _linked(found, chosen)
     tubes = after_detector.after_linking(tubes, steps)
     save(tubes, out, overwrite=overwrite)
     console.note(f"wrote {out}")
-    return Outcome(_text(tubes, claims, elapsed_s, out), _data(tubes, claims, chosen, elapsed_s))
+    data = {**_data(tubes, claims, chosen, elapsed_s), "notes": said}
+    return Outcome(_text(tubes, claims, elapsed_s, out, said), data)
 
 
 def _opened(
@@ -118,24 +121,14 @@ def _scored(claims: Predictions, composites: Literal["joint", "product"]) -> Pre
     return with_composites(event_inputs.with_dense(claims), composites)
 
 
-def _linked(
-    claims: Predictions, config: LinkerConfig, given: dict[str, Any]
-) -> tuple[Predictions, LinkerConfig, float]:
-    """The tubes, the configuration with what was asked for in its place, and how long it took."""
+def _linked(claims: Predictions, config: LinkerConfig) -> tuple[Predictions, float]:
+    """The tubes, and how long it took."""
     from roadaware.linking.link import link as linked
 
-    chosen = replace(config, **{name: value for name, value in given.items() if value is not None})
     started_s = time.monotonic()
     with console.progress("linking") as progress, console.working("linking"):
-        tubes = linked(claims, chosen, progress=progress)
-    return tubes, chosen, time.monotonic() - started_s
-
-
-def linker_config(config: ConfigName, dataset: EventSet) -> LinkerConfig:
-    """The linker's configuration for a dataset."""
-    from roadaware.linking.config import LinkerConfig
-
-    return LinkerConfig.reference(dataset) if config == "reference" else LinkerConfig.default(dataset)
+        tubes = linked(claims, config, progress=progress)
+    return tubes, time.monotonic() - started_s
 
 
 def with_composites(claims: Predictions, how: Literal["joint", "product"]) -> Predictions:
@@ -151,12 +144,13 @@ def with_composites(claims: Predictions, how: Literal["joint", "product"]) -> Pr
     return product_of_marginals(claims)
 
 
-def _text(tubes: Predictions, claims: list[Claims], elapsed_s: float, out: Path) -> str:
+def _text(tubes: Predictions, claims: list[Claims], elapsed_s: float, out: Path, said: list[str]) -> str:
     counts = counted(tubes)
     rows = [(name, f"{count:,}") for name, count in counts.items() if not isinstance(count, dict)]
     lines = [
         f"linked {' and '.join(text.cell(each.path.name) for each in claims)} in {text.seconds(elapsed_s)}",
         *after_detector.in_words(tubes),
+        *said,
         "",
         text.table(["", "count"], rows),
     ]

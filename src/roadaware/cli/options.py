@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cyclopts import Group, Parameter
+from cyclopts import Group, Parameter, Token
+
+from roadaware.cli.outputs import FILE
 
 _SHARED = Group("Shared options", sort_key=100)
 
@@ -31,18 +33,39 @@ MOST_DRAWS = 100_000
 """The ends of an interval have settled long before; more is taken for a slip."""
 WHOLE_SEED = between(0, 2**32 - 1)
 Seed = Annotated[int, Parameter(help="Seed of the resamples.", validator=WHOLE_SEED)]
+
+
+def counted_draws(_: Any, tokens: Sequence[Token]) -> int:
+    """A number of draws, with the name of the method before it where it is not the default.
+
+    Raises:
+        ValueError: if it is neither `N` nor `percentile:N`.
+    """
+    from roadaware.statistics.intervals import asked
+
+    name, _colon, number = tokens[0].value.rpartition(":")
+    if name not in ("", "jackknife", "percentile") or not number.isascii() or not number.isdigit():
+        raise ValueError("Give a whole number, such as 1000, or percentile:1000.")
+    return asked(int(number), "percentile" if name == "percentile" else "jackknife")
+
+
 Draws = Annotated[
     int,
     Parameter(
-        help="Bootstrap resamples for 95 % intervals; 0 for none, at most 100,000.",
+        help="95 % intervals, each from at most so many evaluations; 0 for none, at most 100,000. "
+        "percentile:1000 gives percentiles of resamples instead of the jackknife.",
         validator=between(0, MOST_DRAWS),
+        converter=counted_draws,
     ),
 ]
 Several = Parameter(negative="", consume_multiple=True)
 Switch = Parameter(negative="", show_default=False)
-Html = Annotated[Path | None, Parameter(help="Write the result as a page: one file, offline, printable.")]
+Html = Annotated[
+    Path | None, Parameter(help="Write the result as a page: one file, offline, printable."), FILE
+]
 Overwrite = Annotated[bool, Parameter(help="Replace an earlier result there."), Switch]
 OutputFolder = Parameter(name=["--output", "-o"])
+OutPlace = Parameter(name=["--out", "-o", "--output"])
 MetricConfig = Annotated[
     ConfigName,
     Parameter(help="`reference` judges as the published evaluator does, `default` as we recommend."),
@@ -58,7 +81,7 @@ SampleConfig = Annotated[
 class Common:
     """What every command understands."""
 
-    json: Annotated[Path | None, Parameter(group=_SHARED)] = None
+    json: Annotated[Path | None, Parameter(group=_SHARED), FILE] = None
     """Write the result as JSON to this file; `--json` alone or `--json -` prints it instead of the text."""
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=_SHARED), Switch] = False
     """Say nothing but the result and errors."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, output, text
+from roadaware.cli import console, outputs, text
 from roadaware.cli.devices import Device, Precision, place_of
 from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import (
@@ -17,6 +17,7 @@ from roadaware.cli.options import (
     Common,
     ConfigName,
     Outcome,
+    OutPlace,
     Overwrite,
     Several,
     Switch,
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     from roadaware.models.detector import FrameDetections
     from roadaware.models.retinanet3d.rule import DetectRule
     from roadaware.models.videos import VideoDetector
-    from roadaware.scenes.tables import Meta
     from roadaware.tasks.prediction_runs import PredictionRun, VideoFacts
+    from roadaware.tasks.road_events import Classes
     from roadaware.training.footage import Film
 
 _WEIGHTS = (
@@ -70,7 +71,7 @@ def predict(
     split: Annotated[str | None, Parameter(help="Of the data set; all videos unless told.")] = None,
     media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
     films: Annotated[str, Parameter(help=_FILMS, show_default=False)] = "",
-    out: Annotated[Path | None, Parameter(name=["--out", "-o", "--output"], help=_OUT)] = None,
+    out: Annotated[Path | None, OutPlace, Parameter(help=_OUT), outputs.PREDICTIONS] = None,
     threshold: Annotated[float, Parameter(help="Agentness that a box needs.")] = 0.025,
     nms: Annotated[float, Parameter(help="Overlap above which the weaker box goes; 1 keeps all.")] = 0.5,
     top: Annotated[int, Parameter(help="Boxes that a frame keeps.", validator=between(1, 10_000))] = 100,
@@ -103,19 +104,17 @@ def predict(
         roadaware predict GROUNDING-DINO --texts "tyre,traffic cone" --videos KITTI --out runs/novel
     """
     from roadaware.cli.predict_videos import asked_videos
-    from roadaware.tasks.prediction_runs import check_folder
 
     rule = _rule(config, threshold, nms, top)
     folder = out or Path("runs") / f"predict-{_stem(weights[0])}"
-    check_folder(folder, overwrite=overwrite)
-    output.check_folder(folder)
+    outputs.PREDICTIONS.check(folder, overwrite=overwrite)
     with console.working("opening the detector"):
         more = {"objects": objects, "mean": mean, "batch": batch, "texts": split_texts(texts)}
         detector = _opened(weights, rule, clip, place_of(device, precision), more)
     with console.working("opening the videos"):
         asked = asked_videos(videos, reader, split, media, films)
     settings = _settings(weights, rule, objects, mean, detector, precision)
-    run = _begun(folder, settings, detector, asked.scenes.meta if asked.scenes else None, overwrite)
+    run = _begun(folder, settings, _classes(detector, weights, objects), asked, overwrite=overwrite)
     looked = _looked(run, detector, asked)
     run.finish(asked.order)
     data = _data(folder, run, looked, asked)
@@ -192,13 +191,23 @@ def _settings(
     return found
 
 
-def _begun(
-    folder: Path, settings: dict[str, Any], detector: VideoDetector, meta: Meta | None, overwrite: bool
-) -> PredictionRun:
-    from roadaware.tasks.prediction_runs import PredictionRun
+def _classes(detector: VideoDetector, weights: Sequence[Path], objects: Path | None) -> Classes:
+    """What the detector tells apart, with the advice of its networks."""
+    from roadaware.models.detector_notes import read_advice
+    from roadaware.scenes.advice import Advice
     from roadaware.tasks.road_events import Classes
 
-    classes = Classes(dict(detector.kinds), detector.av_labels)
+    # Boxes of another detector have scores of their own: a network's advice is not on them.
+    advice = read_advice(weights) if objects is None else Advice()
+    return Classes(dict(detector.kinds), detector.av_labels, advice)
+
+
+def _begun(
+    folder: Path, settings: dict[str, Any], classes: Classes, asked: Asked, *, overwrite: bool
+) -> PredictionRun:
+    from roadaware.tasks.prediction_runs import PredictionRun
+
+    meta = asked.scenes.meta if asked.scenes else None
     return PredictionRun(folder, settings, classes, meta, overwrite=overwrite)
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, datasets, output, text
+from roadaware.cli import console, datasets, outputs, text
 from roadaware.cli.devices import Device, Precision, place_of
 from roadaware.cli.interrupts import Terminated
-from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, Several, Switch, between
+from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, between
 from roadaware.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def prelabel(
     *,
     clip: Annotated[Path, Parameter(help=_CLIP)],
     videos: Annotated[list[Path], Parameter(help=_VIDEOS), Several],
-    out: Annotated[Path, Parameter(name=["--out", "-o", "--output"], help=_OUT)],
+    out: Annotated[Path, OutPlace, Parameter(help=_OUT), outputs.PRELABELS],
     reader: Annotated[str | None, Parameter(help=_READER)] = None,
     media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
     films: Annotated[str, Parameter(help=_FILMS, show_default=False)] = "",
@@ -80,7 +80,6 @@ def prelabel(
     from roadaware.scenes.store import save
     from roadaware.tasks.prelabels import PREDICTIONS, PrelabelRun
 
-    output.check_folder(out)
     labels, words = labels_and_words(texts)
     rule, templates = CropRule(margin), template or TEMPLATES
     claims = _opened(proposals)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, output, text
-from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, Several, Switch, between
+from roadaware.cli import console, outputs, text
+from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, between
 from roadaware.errors import DatasetNotFoundError, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def propose(
     dataset: Annotated[Path, Parameter(help=_DIR)],
     /,
     *,
-    out: Annotated[Path, Parameter(name=["--out", "-o", "--output"], help=_OUT)],
+    out: Annotated[Path, OutPlace, Parameter(help=_OUT), outputs.PROPOSALS],
     reader: Annotated[DatasetKind | None, Parameter(help=_READER)] = None,
     split: Annotated[str | None, Parameter(help=_SPLIT)] = None,
     semantics: Annotated[str | None, Parameter(help=_SEMANTICS)] = None,
@@ -70,7 +70,6 @@ def propose(
     from roadaware.corner_cases.running import PROPOSALS, run
     from roadaware.scenes.store import save
 
-    output.check_folder(out)
     order = ordered(dataset, reader, split, semantics, detections, stage, knob)
     try:
         with console.progress("proposing") as shown:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, datasets, reader_options, text
+from roadaware.cli import console, datasets, outputs, reader_options, text
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -36,7 +36,7 @@ def read(
     path: DatasetPath,
     /,
     *,
-    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder] = None,
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder, outputs.TABLES] = None,
     overwrite: Overwrite = False,
     verify: Annotated[bool, Parameter(help=_VERIFY), Switch] = False,
     cache: Annotated[bool, Parameter(help="Use and fill the cache.", negative="--no-cache")] = True,
@@ -56,13 +56,6 @@ def read(
 
         roadaware read jaad JAAD -o jaad-tables --strict
     """
-    from roadaware.cli.output import check_folder
-
-    check_folder(folder)
-    if folder is not None:
-        from roadaware.scenes.store import check_target
-
-        check_target(folder, overwrite=overwrite)
     options: dict[str, Any] = {"cache": cache, "verify": verify}
     if option and not datasets.is_saved(path):
         options |= {**reader_options.parsed(dataset, option), "cache": False}

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, runs
+from roadaware.cli import console, outputs, runs
 from roadaware.cli.options import USUAL, Common, Outcome, OutputFolder
 from roadaware.errors import InputError, UsageError
 
@@ -21,7 +21,9 @@ _DRAWS = 200
 
 def report(
     *folders: Annotated[Path, Parameter(help="Run folders.")],
-    page: Annotated[Path, Parameter(help="The file to write."), OutputFolder] = Path("report.html"),
+    page: Annotated[Path, Parameter(help="The file to write."), OutputFolder, outputs.FILE] = Path(
+        "report.html"
+    ),
     common: Common = USUAL,
 ) -> Outcome:
     """Make the HTML report of run folders: one file, offline, printable; several runs stand side by side.
@@ -33,17 +35,17 @@ def report(
 
         roadaware report runs/mine runs/theirs -o report.html
     """
-    from roadaware.cli.output import check_file, write_text
+    from roadaware.cli.output import write_text
 
     if not folders:
         raise UsageError("name at least one run folder, as `evaluate -o RUN` writes it")
-    check_file(page)
     found = [member for folder in folders for member in runs.members(folder)]
     kinds = dict.fromkeys(runs.kind_of(member) for member in found)
     if len(kinds) > 1:
         raise UsageError(f"some runs are of {', others of '.join(kinds)}; make a page of each kind")
     makers = {"scenes": _of_scenes, "road events": _of_events, "pedestrians": _of_pedestrians}
-    made = makers[next(iter(kinds))](found)
+    with runs.as_written(found):
+        made = makers[next(iter(kinds))](found)
     write_text(page, made.html)
     return Outcome(f"{made.shown}\n\nwrote {page}".strip(), {"report": str(page), "runs": made.summaries})
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, text
-from roadaware.cli.apart import check_apart
+from roadaware.cli.apart import check_paths
 from roadaware.cli.options import USUAL, Common, Draws, Html, Outcome
 
 if TYPE_CHECKING:
@@ -58,11 +58,10 @@ def reproduce(
 
         ROADAWARE_DATA_DIR=DATA roadaware reproduce iv2024 --json cells.json
     """
-    from roadaware.cli.output import check_file, write_text
+    from roadaware.cli.output import write_text
 
-    check_file(html)
     source = datasets.data_folder(data)
-    check_apart({"data": source, "html": html, "common": common})
+    check_paths(reproduce, {"data": source, "html": html, "common": common})
     found = repeated(source, draws=draws, baselines=baselines)
     pairs = against_released(found, draws=draws) if draws else []
     if html is not None:

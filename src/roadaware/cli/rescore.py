@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from roadaware.cli import console, text
-from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, Several, Switch, between
+from roadaware.cli import console, outputs, text
+from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, between
 
 if TYPE_CHECKING:
     from roadaware.corner_cases.fitted import Fitted
@@ -68,7 +68,7 @@ def fit_energy(
     *,
     truth: Annotated[list[Path], Parameter(help=_TRUTH), Several],
     detections: Annotated[list[Path], Parameter(help=_FIT_DETECTIONS), Several],
-    out: Annotated[Path, Parameter(name=["--out", "-o", "--output"], help=_OUT_FIT)],
+    out: Annotated[Path, OutPlace, Parameter(help=_OUT_FIT), outputs.FILE],
     kind: Annotated[str, Parameter(help=_KIND)] = "agent",
     form: Annotated[Literal["softplus", "logsumexp"], Parameter(help=_FORM)] = "softplus",
     temperature: Annotated[float, Parameter(help=_TEMPERATURE)] = 1.5,
@@ -87,13 +87,11 @@ def fit_energy(
         roadaware rescore fit-energy --truth runs/home \\
             --detections runs/found/predictions --out energy.npz
     """
-    from roadaware.cli.output import check_file
     from roadaware.cli.rescore_inputs import check_pairs, saved, truth_of
     from roadaware.corner_cases.energy import EnergyConfig
     from roadaware.corner_cases.fitted import save_fitted
     from roadaware.corner_cases.known_boxes import Matching, fit_known
 
-    check_file(out)
     config, matching = EnergyConfig(form, temperature), Matching(kind, min_iou)
     check_pairs(truth, detections, "--truth", "--detections")
     sets = [(truth_of(one, classes), saved(other)) for one, other in zip(truth, detections, strict=True)]
@@ -110,7 +108,7 @@ def fit_memory(
     dataset: Annotated[list[Path], Parameter(help=_DATASET)],
     /,
     *,
-    out: Annotated[Path, Parameter(name=["--out", "-o", "--output"], help=_OUT_FIT)],
+    out: Annotated[Path, OutPlace, Parameter(help=_OUT_FIT), outputs.FILE],
     features: Annotated[str, Parameter(help=_FEATURES)] = "plain",
     weights: Annotated[Path | None, Parameter(help=_WEIGHTS)] = None,
     semantics: Annotated[str | None, Parameter(help=_SEMANTICS)] = None,
@@ -133,14 +131,12 @@ def fit_memory(
 
         roadaware rescore fit-memory runs/home --semantics erring --out memory.npz
     """
-    from roadaware.cli.output import check_file
     from roadaware.cli.rescore_inputs import common_sets
     from roadaware.corner_cases.fitted import save_fitted
     from roadaware.corner_cases.memory import MemoryConfig
     from roadaware.tasks.crops import looker_of
     from roadaware.tasks.unknown_memory import fit_crops
 
-    check_file(out)
     config = MemoryConfig(size=size, neighbours=neighbours, seed=seed)
     looker = looker_of(features, weights, seed=seed)
     sets = common_sets(dataset, pictures, proposals, semantics, classes)
@@ -157,7 +153,7 @@ def apply(
     /,
     *,
     fit: Annotated[list[Path], Parameter(help=_FIT), Several],
-    out: Annotated[Path, Parameter(name=["--out", "-o", "--output"], help=_OUT)],
+    out: Annotated[Path, OutPlace, Parameter(help=_OUT), outputs.TABLES],
     detections: Annotated[Path | None, Parameter(help=_DETECTIONS)] = None,
     dataset: Annotated[Path | None, Parameter(help=f"{_APART} {_DATASET}")] = None,
     pictures: Annotated[Path | None, Parameter(help=_PICTURES)] = None,
@@ -183,9 +179,8 @@ def apply(
     """
     from roadaware.cli.rescore_inputs import Asked, apply_one, saved
     from roadaware.corner_cases.fitted import open_fitted
-    from roadaware.scenes.store import check_target, save
+    from roadaware.scenes.store import save
 
-    check_target(out, overwrite=overwrite)
     asked = Asked(detections, dataset, pictures, features, weights, combine, allow_leak)
     opened = [open_fitted(path) for path in fit]
     for fitted in opened:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,6 +72,7 @@ def summary(run: Run) -> dict[str, Any]:
         "protocol": run.protocol or None,
         "metrics": {row["metric"]: row["value"] for row in rows},
         "intervals": {row["metric"]: _ends(row) for row in rows} if run.draws else {},
+        "cautions": {row["metric"]: _cautions(row) for row in rows} if run.draws else {},
         "undefined": {row["metric"]: row["reason"] for row in rows if not row["valid"]},
         "samples": len(run.state),
         "pedestrians": len(set(names.tolist())),
@@ -83,6 +85,7 @@ def summary(run: Run) -> dict[str, Any]:
         "config_digest": config_digest(run.config),
         "data_digest": data_digest(run.state),
         "draws": run.draws,
+        "interval": interval_name(run.draws),
         "seed": run.seed,
         "version": __version__,
         "notes": list(run.result.notes),
@@ -135,7 +138,7 @@ def load(folder: Path) -> Run:
     results, held = contents(folder)
     try:
         config = from_dict(PedestrianConfig, results["config"])
-        draws, seed = int(results["draws"]), int(results["seed"])
+        draws, seed = draws_in(results), int(results["seed"])
         name, protocol = str(results["name"]), str(results["protocol"] or "")
         rows = held[_ROWS]
         facts = {fact: results[fact] for fact in _FACTS if fact in results}
@@ -150,6 +153,26 @@ def load(folder: Path) -> Run:
     labels = None if groups is None else np.array(groups, dtype=object)
     result = evaluate_samples(state, config, draws=draws, seed=seed, groups=labels, n_clipped=n_clipped)
     return Run(name, state, config, result, draws, seed, protocol, facts, groups)
+
+
+@contextmanager
+def as_written(folders: Sequence[Path]) -> Iterator[None]:
+    """Within: run folders are read and shown, whose files are as listed, yet may have been forged.
+
+    Raises:
+        DamagedError: for whatever a table or field raises that is not as this version writes it.
+    """
+    import polars as pl
+
+    wrong = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+    try:
+        yield
+    except (*wrong, pl.exceptions.PolarsError) as error:
+        raise DamagedError(
+            f"expected runs as this version writes them, met {type(error).__name__}: {error}",
+            where=", ".join(map(str, folders)),
+            hint=AGAIN,
+        ) from error
 
 
 def contents(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -317,3 +340,25 @@ def _ends(row: dict[str, Any]) -> dict[str, list[float] | None]:
         unit: None if row[f"low_{unit}"] is None else [row[f"low_{unit}"], row[f"high_{unit}"]]
         for unit in ("pedestrian", "video")
     }
+
+
+def _cautions(row: dict[str, Any]) -> dict[str, str | None]:
+    return {unit: row[f"caution_{unit}"] for unit in ("pedestrian", "video")}
+
+
+def interval_name(draws: int) -> str:
+    """Which method a number of draws asks for, by name."""
+    from roadaware.statistics.intervals import method
+
+    return method(draws)
+
+
+def draws_in(results: Mapping[str, Any]) -> int:
+    """The draws that the facts of a run tell; of a run that names no method, percentiles.
+
+    Args:
+        results: facts of the run.
+    """
+    from roadaware.statistics.intervals import asked
+
+    return asked(int(results["draws"]), results.get("interval", "percentile"))

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from roadaware.scenes.predictions import Predictions
     from roadaware.scenes.tables import Scenes
 
+_COMPARED = {"actions": ("action",), "relations": ("predicate",), "grounding": (), "sound": ()}
+"""Kinds of labels whose names claims and truth have to share."""
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -43,12 +46,14 @@ class Given:
         predictions: the claims.
         findings: what ought not to be, in words, to how often: rows refused, claims on what the truth lacks.
         notes: what the reader of the truth wondered at, in words.
+        lacking: what claims or truth have alone, in words.
     """
 
     scenes: Scenes
     predictions: Predictions
     findings: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
 
 
 def opened(task: SceneTask, truth: Path, predictions: Path, how: Reading) -> Given:
@@ -70,7 +75,11 @@ def opened(task: SceneTask, truth: Path, predictions: Path, how: Reading) -> Giv
     scenes = open_truth(task, truth, how)
     claims = open_claims(task, predictions, scenes)
     findings = {**refused(scenes, "the truth"), **refused(claims, predictions.name), **odd(claims)}
-    return Given(scenes, claims, findings, oddities(scenes))
+    from roadaware.analysis.doctor.overlap import check_overlap
+
+    table = task.truth[0]
+    lacking = check_overlap(claims, scenes, where=str(predictions), table=table, kinds=_COMPARED[task.name])
+    return Given(scenes, claims, findings, oddities(scenes), lacking)
 
 
 def open_truth(task: SceneTask, path: Path, how: Reading) -> Scenes:

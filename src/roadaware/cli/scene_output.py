@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from roadaware.cli import bars, console, folders, scene_runs
+from roadaware.cli import bars, console, folders, outputs, scene_runs
 from roadaware.cli.options import Html, Outcome, OutputFolder, Overwrite
-from roadaware.cli.output import check_file, write_text
+from roadaware.cli.output import write_text
 
 if TYPE_CHECKING:
     from roadaware.cli.scene_runs import SceneRun
@@ -25,22 +25,13 @@ class Kept:
     """Where a run is kept."""
 
     html: Html = None
-    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder] = None
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder, outputs.RESULT] = None
     overwrite: Overwrite = False
 
     @property
     def wanted(self) -> bool:
         """Whether the run is kept at all, and so needs a page."""
         return self.html is not None or self.folder is not None
-
-    def check(self) -> None:
-        """Refuse places that cannot be written, before anything is judged.
-
-        Raises:
-            DiskError: if something is in the way.
-        """
-        check_file(self.html)
-        folders.check(self.folder, overwrite=self.overwrite)
 
     def write(self, run: SceneRun) -> None:
         """Write the run to its folder and its page, those of them that were asked for."""

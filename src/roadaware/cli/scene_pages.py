@@ -119,6 +119,7 @@ def _about(run: SceneRun) -> dict[str, str]:
         "draws": f"{run.draws:,}, seed {run.seed}",
     }
     found = {**run.facts.get("findings", {}), **{f"truth: {note}": 0 for note in truth.get("notes", [])}}
+    found |= dict.fromkeys(run.facts.get("lacking", []), 0)
     if found:
         about["findings"] = "; ".join(f"{n:,} {what}" if n else what for what, n in found.items())
     return about

@@ -73,6 +73,7 @@ def facts_of(run: SceneRun) -> dict[str, Any]:
         "config_name": run.config_name,
         "config_digest": digest(from_dict(config_class(run.task), run.config)),
         "draws": run.draws,
+        "interval": runs.interval_name(run.draws),
         "seed": run.seed,
         "version": __version__,
         "undefined": {
@@ -137,13 +138,13 @@ def classes_of(result: SceneResult) -> pl.DataFrame:
 
     found: dict[str, dict[str, Any]] = {}
     columns: dict[str, Any] = {"label": pl.String, "n": pl.Int64}
-    ends = {"": "value", "_low": "low_video", "_high": "high_video"}
+    ends = {"": "value", "_low": "low_video", "_high": "high_video", "_caution": "caution_video"}
     for label, rows in result.classes().items():
         found[label] = {"label": label, "n": next(iter(rows.values()))["n"]}
         for metric, row in rows.items():
             for end, value in ends.items():
-                found[label][f"{metric}{end}"] = row[value]
-                columns[f"{metric}{end}"] = pl.Float64
+                found[label][f"{metric}{end}"] = row.get(value)
+                columns[f"{metric}{end}"] = pl.String if end == "_caution" else pl.Float64
     return pl.DataFrame(list(found.values()), schema=columns)
 
 
@@ -164,7 +165,7 @@ def load(folder: Path) -> SceneRun:
             task,
             str(results["config_name"]),
             _result(task, results, held, str(folder)),
-            int(results["draws"]),
+            runs.draws_in(results),
             int(results["seed"]),
             {fact: results[fact] for fact in _KEPT if fact in results},
             dict(json.loads(held[_PICTURES])),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from roadaware.cli.text import bullets, cell, interval, number, table
+from roadaware.cli.text import bullets, cell, number, row_interval, table
 from roadaware.reports.text import said, words
 
 if TYPE_CHECKING:
@@ -25,7 +25,10 @@ def run_text(run: SceneRun) -> str:
         f"{_size(run)}; config {run.config_name}"
     )
     found = [f"{count:,} {what}" for what, count in run.facts.get("findings", {}).items()]
-    notes = [cell(note) for note in (*truth.get("notes", []), *found, *run.result.notes)]
+    notes = [
+        cell(note)
+        for note in (*truth.get("notes", []), *found, *run.facts.get("lacking", []), *run.result.notes)
+    ]
     parts = [
         "\n".join([cell(heading), *facts_lines(run.result.facts)]),
         "\n".join(notes),
@@ -48,7 +51,7 @@ def summary_text(result: SceneResult, *, intervals: bool) -> str:
     for row in result.whole():
         cells = [row["metric"], number(row["value"], _DIGITS)]
         if intervals:
-            cells.append(interval(row["low_video"], row["high_video"], _DIGITS))
+            cells.append(row_interval(row, "video", _DIGITS))
         cells += [number(values.get(row["metric"]), _DIGITS) for values in result.baselines.values()]
         rows.append([*cells, f"{row['n']:,}"])
     header = ["metric", "value", *(["95 % by video"] if intervals else []), *result.baselines, "n"]
@@ -148,7 +151,7 @@ def _value(row: dict[str, Any] | None, intervals: bool) -> str:
     shown = number(row["value"], _DIGITS)
     if not intervals or row["low_video"] is None:
         return shown
-    return f"{shown} {interval(row['low_video'], row['high_video'], 3)}"
+    return f"{shown} {row_interval(row, 'video')}"
 
 
 def _compared(row: dict[str, Any], trivial: Sequence[dict[str, float | None]] = ()) -> list[str]:
@@ -158,7 +161,7 @@ def _compared(row: dict[str, Any], trivial: Sequence[dict[str, float | None]] = 
         number(row["b"], _DIGITS),
         *(number(values.get(row["metric"]), _DIGITS) for values in trivial),
         number(row["difference"], _DIGITS),
-        interval(row["low_video"], row["high_video"], _DIGITS),
+        row_interval(row, "video", _DIGITS),
         row["verdict"],
     ]
 

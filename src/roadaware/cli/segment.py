@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, output, text
+from roadaware.cli import console, outputs, text
 from roadaware.cli.devices import Device, Precision, place_of
 from roadaware.cli.interrupts import Terminated
-from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, Several, Switch, between
+from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, between
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,7 +59,7 @@ def segment(
     /,
     *,
     videos: Annotated[list[Path], Parameter(help=_VIDEOS), Several],
-    out: Annotated[Path, Parameter(name=["--out", "-o", "--output"], help=_OUT)],
+    out: Annotated[Path, OutPlace, Parameter(help=_OUT), outputs.MASKS],
     reader: Annotated[str | None, Parameter(help=_READER)] = None,
     split: Annotated[str | None, Parameter(help="Of the data set; all videos unless told.")] = None,
     media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
@@ -89,7 +89,6 @@ def segment(
     from roadaware.models.segmenters import open_segmenter
     from roadaware.tasks.mask_runs import MaskRun
 
-    output.check_folder(out)
     place = place_of(device, precision)
     with console.working("opening the segmenter"):
         segmenter = open_segmenter(folder, device=place[0], dtype=place[1])

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, text
-from roadaware.cli.options import USUAL, WHOLE_SEED, Common, Outcome, Switch, between
+from roadaware.cli import console, outputs, text
+from roadaware.cli.options import USUAL, WHOLE_SEED, Common, Outcome, OutPlace, Switch, between
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _MOST_SCENES = 100_000
 
 def simulate(
     *,
-    out: Annotated[Path, Parameter(name=["--out", "-o", "--output"], help=_OUT)],
+    out: Annotated[Path, OutPlace, Parameter(help=_OUT), outputs.SIMULATION],
     preset: Annotated[str, Parameter(help=_PRESET)] = "road",
     domain: Annotated[str | None, Parameter(help=_DOMAIN)] = None,
     scenes: Annotated[int, Parameter(help="How many.", validator=between(1, _MOST_SCENES))] = 1,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, datasets, folders, text
+from roadaware.cli import console, datasets, folders, outputs, text
 from roadaware.cli.event_findings import oddities, refused
 from roadaware.cli.options import (
     USUAL,
@@ -41,7 +41,7 @@ def stats(
     *,
     kinds: Annotated[list[str] | None, Parameter(help=_KINDS), Several] = None,
     corner: Annotated[Path | None, Parameter(help=_CORNER)] = None,
-    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder] = None,
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder, outputs.RESULT] = None,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
     common: Common = USUAL,
@@ -69,7 +69,6 @@ def stats(
         return corner_stats(path, corner, folder, overwrite=overwrite, strict=strict)
     if corner is not None:
         raise UsageError(f"--corner goes with {_CODA}")
-    folders.check(folder, overwrite=overwrite)
     scenes = datasets.opened(dataset, path)
     with console.working("counting"):
         counts = count(scenes)

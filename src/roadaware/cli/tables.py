@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from roadaware.cli.runs import Run
-from roadaware.cli.text import bullets, cell, interval, number, table
+from roadaware.cli.text import bullets, cell, number, row_interval, table
 
 if TYPE_CHECKING:
     from roadaware.analysis.compare import Comparison
@@ -41,7 +41,7 @@ def runs_text(runs: Sequence[Run], names: Sequence[str] = ()) -> str:
         found = [run.result.row(name) for run in runs]
         cells = [number(row["value"]) for row in found]
         if runs[0].draws:
-            ends = [interval(row["low_pedestrian"], row["high_pedestrian"]) for row in found]
+            ends = [row_interval(row, "pedestrian") for row in found]
             cells = [f"{value} {end}" for value, end in zip(cells, ends, strict=True)]
         rows.append([name, *cells])
     text = table(["metric", *(run.name for run in runs)], rows)
@@ -56,8 +56,8 @@ def comparison_text(comparison: Comparison) -> str:
             number(row["a"]),
             number(row["b"]),
             number(row["difference"]),
-            interval(row["low_pedestrian"], row["high_pedestrian"]),
-            interval(row["low_video"], row["high_video"]),
+            row_interval(row, "pedestrian"),
+            row_interval(row, "video"),
             _verdict(row["verdict"], row["lower_is_better"]),
         ]
         for row in comparison.table.iter_rows(named=True)
@@ -89,8 +89,8 @@ def _metrics(run: Run) -> str:
     for row in run.result.of_group(None).iter_rows(named=True):
         cells = [row["metric"], number(row["value"], 4)]
         if run.draws:
-            cells.append(interval(row["low_pedestrian"], row["high_pedestrian"]))
-            cells.append(interval(row["low_video"], row["high_video"]))
+            cells.append(row_interval(row, "pedestrian"))
+            cells.append(row_interval(row, "video"))
         rows.append(cells)
     return table(["metric", "value", "95 % by pedestrian", "95 % by video"][: 4 if run.draws else 2], rows)
 

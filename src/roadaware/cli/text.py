@@ -6,12 +6,18 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from typing import TextIO
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TextIO
+
+from roadaware.statistics.cautions import AT_END, FEW, MEANINGS
 
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
+MESSAGE = 2000
+"""Characters of a message; a longer one, with a list or a value out of a file, loses its middle."""
+_CELL = 500
+_CAUTIONS = {FEW: "?", AT_END: "!"}
 _COLOURS = {"good": "32", "bad": "31", "odd": "33", "title": "1"}
 
 
@@ -25,7 +31,19 @@ def plain(text: object) -> str:
 
 def cell(value: object) -> str:
     r"""One value out of a data file on one line: line breaks and tabs are written out as well."""
-    return plain(str(value)).replace("\n", "\\n").replace("\t", "\\t")
+    return bounded(plain(value).replace("\n", "\\n").replace("\t", "\\t"), _CELL)
+
+
+def bounded(text: str, most: int = MESSAGE) -> str:
+    """A text of at most about `most` characters: of a longer one, how it begins and how it ends.
+
+    >>> bounded("a" * 30 + "b" * 30, most=20)
+    'aaaaaaaaaaaaaaa ... 40 characters left out ... bbbbb'
+    """
+    if len(text) <= most:
+        return text
+    head, tail = most * 3 // 4, most // 4
+    return f"{text[:head]} ... {len(text) - head - tail:,} characters left out ... {text[-tail:]}"
 
 
 def number(value: float | None, digits: int = 3, missing: str = "-") -> str:
@@ -33,9 +51,31 @@ def number(value: float | None, digits: int = 3, missing: str = "-") -> str:
     return missing if value is None else f"{value:.{digits}f}"
 
 
-def interval(low: float | None, high: float | None, digits: int = 3) -> str:
-    """`[low, high]`, or a dash where there is none."""
-    return "-" if low is None or high is None else f"[{low:.{digits}f}, {high:.{digits}f}]"
+def interval(
+    low: float | None, high: float | None, digits: int = 3, caution: str | None = None, *, sign: str = ""
+) -> str:
+    """`[low, high]`, or a dash where there is none; a mark behind it calls for caution.
+
+    Args:
+        low: lower end.
+        high: upper end.
+        digits: behind the point.
+        caution: of the interval; `table` says below what its mark means.
+        sign: `+` shows the signs of both ends.
+    """
+    if low is None or high is None:
+        return "-"
+    return f"[{low:{sign}.{digits}f}, {high:{sign}.{digits}f}]{_CAUTIONS.get(caution or '', '')}"
+
+
+def row_interval(row: Mapping[str, Any], unit: str = "video", digits: int = 3) -> str:
+    """The interval of a row of a summary over a kind of unit, with its caution; see `interval`."""
+    return interval(row.get(f"low_{unit}"), row.get(f"high_{unit}"), digits, row.get(f"caution_{unit}"))
+
+
+def cautions(text: str) -> list[str]:
+    """What the marks behind the intervals of a text mean, one line for each."""
+    return [f"{mark} {MEANINGS[name]}" for name, mark in _CAUTIONS.items() if f"]{mark}" in text]
 
 
 def table(
@@ -45,7 +85,7 @@ def table(
     left: int = 1,
     colour: Callable[[Sequence[str]], str | None] = lambda row: None,
 ) -> str:
-    """Columns lined up under their header.
+    """Columns lined up under their header, and below them what marks of intervals mean.
 
     Args:
         header: names of the columns.
@@ -66,6 +106,7 @@ def table(
 
     lines = [styled(line(names), "title"), "  ".join("-" * width for width in widths)]
     lines += [styled(line(row), colour(row)) for row in body]
+    lines += cautions("\n".join(value for row in body for value in row))
     return "\n".join(lines)
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, output, text
+from roadaware.cli import console, outputs, text
 from roadaware.cli.interrupts import Terminated
-from roadaware.cli.options import USUAL, Common, Outcome, Several, Switch
+from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Several, Switch
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,13 +22,14 @@ _RESUME = "Go on from the folder's last checkpoint."
 _SET = "Fields of the recipe with other values, such as schedule.lr=0.001 data.roots=[a,b]."
 _ON = "A file with samples that recipes of predictors learn from instead of their own."
 _SIGTERM = 15
+_LAST = "last.ckpt"
 
 
 def train(
     recipe: Annotated[list[Path], Parameter(help=_RECIPE)],
     /,
     *,
-    out: Annotated[Path | None, Parameter(name=["--out", "-o", "--output"], help=_OUT)] = None,
+    out: Annotated[Path | None, OutPlace, Parameter(help=_OUT), outputs.FOLDER] = None,
     resume: Annotated[bool, Parameter(help=_RESUME), Switch] = False,
     on: Annotated[Path | None, Parameter(help=_ON)] = None,
     changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
@@ -71,7 +72,10 @@ def train(
         raise UsageError("several recipes at once are for predictors of pedestrians; these are of detectors")
     chosen = next(each for each in read if not isinstance(each, PedestrianRecipe))
     folder = out or Path("runs") / chosen.name
-    output.check_folder(folder)
+    outputs.FOLDER.check(folder)
+    if (folder / _LAST).exists() and not resume:
+        # Before the loop is loaded, which says the same and takes a while.
+        raise UsageError(f"{folder} holds a run: go on with --resume, or name another folder with --out")
     from roadaware.training.loop import train as trained
 
     with console.progress("training") as progress:

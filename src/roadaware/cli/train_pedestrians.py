@@ -35,7 +35,6 @@ def train_predictors(recipe: PedestrianRecipe, out: Path | None) -> Outcome:
     from roadaware.training.pedestrians.run import judge, train
 
     folder = out or Path("runs") / f"{recipe.name}-{digest(recipe)[:8]}"
-    output.check_folder(folder)
     with console.progress("training") as progress:
         trained = train(recipe, folder, progress)
     with console.working("judging on test"):
@@ -91,9 +90,9 @@ def _with_interval(metrics: Any, name: str) -> str:
     row = next(row for row in metrics.of_group(None).iter_rows(named=True) if row["metric"] == name)
     if not row["valid"]:
         return "–"
-    ends = [row.get(key) for key in ("low_pedestrian", "high_pedestrian")]
+    ends = text.row_interval(row, "pedestrian")
     told = text.number(row["value"])
-    return told if None in ends else f"{told} [{text.number(ends[0])}, {text.number(ends[1])}]"
+    return told if ends == "-" else f"{told} {ends}"
 
 
 def _data(folder: Path, trained: Trained, judged: Judged) -> dict[str, Any]:

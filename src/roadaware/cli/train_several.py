@@ -56,7 +56,6 @@ def train_several(recipes: Sequence[PedestrianRecipe], out: Path | None) -> Outc
     from roadaware.training.pedestrians.several import run_several
 
     folder = out or Path("runs")
-    output.check_folder(folder)
     ran = []
     with console.progress("training") as progress:
         for each in run_several(recipes, folder, draws=_DRAWS, progress=_among(len(recipes), progress)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, text
+from roadaware.addresses import conceal
+from roadaware.cli import console, outputs, text
 from roadaware.cli.devices import Device, Precision, place_of
-from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, Switch
+from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Switch
 from roadaware.cli.patience import patient
 from roadaware.cli.warming import warming
+from roadaware.cli.watch_advice import follow_advice, notice_of_training
 from roadaware.cli.watch_crossing import INSTALLED, CrossingOption, annotator_of
 from roadaware.cli.watch_line import LiveLine
-from roadaware.errors import DamagedError, DiskError, InputError, UsageError
+from roadaware.errors import DiskError, InputError, UsageError
 
 if TYPE_CHECKING:
     from roadaware.linking.config import LinkerConfig
@@ -50,10 +52,17 @@ _BUDGET = (
 )
 _REALTIME = "Treat a film as if a camera filmed it now: frames are lost to a detector that is too slow."
 _SECONDS = "Of the stream, after which to stop."
-_THRESHOLD = "Mean agentness that a tube needs to be told and drawn."
+_THRESHOLD = (
+    "Agentness of the three boxes that prove a tube, so that it is told and drawn; it goes on with boxes of "
+    "two thirds of it. Default: as the detector advises, or 0.2."
+)
 _LABEL = "Score at which a label begins to be told; below two thirds of it, it no longer is."
-_IOU = "Overlap that a link of tubes needs; as the detector says unless told, or 0.5."
+_IOU = "Overlap that a link of tubes needs; default: as the detector advises, or 0.5."
 _THREADS = "Of the detector; unless told one for a small network, else as many as there are cores."
+_FOLLOW = (
+    "Go where an http address redirects to, and to what an HLS playlist names; to another machine only if it "
+    "is of the open net."
+)
 _RESCALE = "Scale pictures to the size of the first where a source changes it, instead of ending."
 
 
@@ -62,7 +71,7 @@ def watch(
     /,
     *,
     weights: Annotated[tuple[Path, ...], Parameter(help=_WEIGHTS, negative="", show_default=False)] = (),
-    out: Annotated[Path | None, Parameter(name=["--out", "-o", "--output"], help=_OUT)] = None,
+    out: Annotated[Path | None, OutPlace, Parameter(help=_OUT), outputs.WATCH] = None,
     name: Annotated[str | None, Parameter(help=_NAME)] = None,
     no_video: Annotated[
         bool, Parameter(help="Write no annotated film.", negative="", show_default=False)
@@ -71,7 +80,7 @@ def watch(
     budget_ms: Annotated[float | None, Parameter(help=_BUDGET)] = None,
     realtime: Annotated[bool, Parameter(help=_REALTIME), Switch] = False,
     seconds: Annotated[float | None, Parameter(help=_SECONDS)] = None,
-    threshold: Annotated[float, Parameter(help=_THRESHOLD)] = 0.2,
+    threshold: Annotated[float | None, Parameter(help=_THRESHOLD)] = None,
     label_threshold: Annotated[float, Parameter(help=_LABEL)] = 0.3,
     iou: Annotated[float | None, Parameter(help=_IOU)] = None,
     crossing: CrossingOption = (),
@@ -79,6 +88,7 @@ def watch(
     device: Device = "auto",
     precision: Precision = "fp32",
     rescale: Annotated[bool, Parameter(help=_RESCALE), Switch] = False,
+    follow: Annotated[bool, Parameter(help=_FOLLOW), Switch] = False,
     overwrite: Overwrite = False,
     common: Common = USUAL,
 ) -> Outcome:
@@ -98,42 +108,54 @@ def watch(
     from roadaware.online.clock import SystemClock
     from roadaware.online.sources import open_source
 
-    config = _config(budget_ms, seconds, threshold, label_threshold, rescale=rescale)
-    _check(iou, threads, name)
+    config = replace(_config(budget_ms, seconds, threshold, label_threshold, rescale=rescale), fps=fps)
+    _check(iou, threads, name, out)
     files = list(weights) or [installed_weights()]
     clock = SystemClock()
     with ExitStack() as held:
-        opened = held.enter_context(closing(open_source(source, fps, clock=clock)))
+        opened = held.enter_context(closing(open_source(source, fps, clock=clock, follow=follow)))
+        folder = out or Path("runs") / f"watch-{_stem(opened)}"
+        outputs.WATCH.check(folder, overwrite=overwrite)
         detector = detector_of(files, device, precision)
         if threads:
             _use_threads(threads)
-        config = replace(config, linker=linker_of(files, iou), fps=fps)
+        config, notice = _advised(config, files, iou, threshold, opened.path)
         annotator = annotator_of(crossing, detector, clock)
-        folder = out or Path("runs") / f"watch-{_stem(opened)}"
         _made_apart(folder, opened, overwrite=overwrite)
         _warm_up(detector, config.linker_at(opened.fps))
-        paced = _paced(opened, held, lambda: open_source(source, fps, clock=clock), clock, realtime=realtime)
-        draw = None if no_video else drawing_of(detector)
-        found = watched(paced, detector, config, folder, clock, draw, name, annotator)
+        paced = _paced(opened, clock, realtime=realtime)
+        draw = None if no_video else drawing_of(detector, notice)
+        found = watched(paced, detector, config, folder, clock, draw, name, annotator, notice)
     return Outcome(_text(found, folder), {"folder": str(folder), **found})
 
 
-def _paced(
-    opened: Source, held: ExitStack, again: Callable[[], Source], clock: Clock, *, realtime: bool
-) -> Source:
-    """A film as it is or at its own pace; a camera opened anew.
+def _advised(
+    config: WatchConfig, files: Sequence[Path], iou: float | None, threshold: float | None, source: str | None
+) -> tuple[WatchConfig, str]:
+    """How it is watched and what to know of the detector; both are said."""
+    config, said = follow_advice(config, files, iou, threshold)
+    notice = notice_of_training(files, source)
+    for words in said:
+        console.note(words)
+    if notice:
+        console.complain(notice)
+    return config, notice
+
+
+def _paced(opened: Source, clock: Clock, *, realtime: bool) -> Source:
+    """A film as it is or at its own pace; a camera connected anew.
 
     What nobody read of it while everything warmed up is stale, or it has hung up.
     """
+    from roadaware.online.cameras import Camera
     from roadaware.online.realtime import Realtime
 
-    if not opened.live:
-        return Realtime(opened, clock) if realtime else opened
-    opened.close()
-    return held.enter_context(closing(again()))
+    if isinstance(opened, Camera):
+        opened.refresh()
+    return Realtime(opened, clock) if realtime and not opened.live else opened
 
 
-def _check(iou: float | None, threads: int, name: str | None) -> None:
+def _check(iou: float | None, threads: int, name: str | None, out: Path | None) -> None:
     """Refuse options that cannot be meant."""
     if iou is not None and not 0 <= iou < 1:
         raise UsageError(f"--iou is an overlap from 0 up to 1, not {iou:g}")
@@ -141,6 +163,9 @@ def _check(iou: float | None, threads: int, name: str | None) -> None:
         raise UsageError(f"--threads is 1 or more, or 0 for what suits the detector, not {threads}")
     if name is not None and not name.strip():
         raise UsageError("--name is empty; leave it out for the name of the file")
+    for option, given in (("--name", name), ("--out", out)):
+        if given is not None and conceal(str(given)) != str(given):
+            raise UsageError(f"{option} holds a secret of the address; choose another")
 
 
 def installed_weights() -> Path:
@@ -165,13 +190,13 @@ def installed_weights() -> Path:
 
 
 def _config(
-    budget_ms: float | None, seconds: float | None, threshold: float, label: float, *, rescale: bool
+    budget_ms: float | None, seconds: float | None, threshold: float | None, label: float, *, rescale: bool
 ) -> WatchConfig:
     from roadaware.online.config import WatchConfig
     from roadaware.online.labels import LabelRule
 
     for name, value in (("--threshold", threshold), ("--label-threshold", label)):
-        if not 0 <= value <= 1:
+        if value is not None and not 0 <= value <= 1:
             raise UsageError(f"{name} is a score from 0 to 1, not {value:g}")
     for name, given in (("--budget-ms", budget_ms), ("--seconds", seconds)):
         if given is not None and not 0 < given < 1e9:
@@ -180,7 +205,6 @@ def _config(
         WatchConfig(),
         budget_s=None if budget_ms is None else budget_ms / 1e3,
         seconds=seconds,
-        begin_score=threshold,
         labels=LabelRule(on=label, off=label * 2 / 3),
         rescale=rescale,
     )
@@ -217,26 +241,6 @@ def _use_threads(count: int) -> None:
     torch.set_num_threads(count)
 
 
-def linker_of(files: Sequence[Path], iou: float | None = None) -> LinkerConfig:
-    """The linker for what watches: what one network says of itself, else as recommended.
-
-    Args:
-        files: as of `--weights`.
-        iou: overlap that a link needs, whatever the network says.
-
-    Raises:
-        DamagedError: if what the network says is no linker.
-    """
-    from roadaware.linking.config import LinkerConfig
-    from roadaware.models.weights import linking_of
-
-    fields = linking_of(files[0]) if len(files) == 1 and files[0].is_file() else {}
-    try:
-        return replace(LinkerConfig.default(), **{**fields, **({} if iou is None else {"min_iou": iou})})
-    except (TypeError, UsageError) as error:
-        raise DamagedError(f"what it says of linking does not fit: {error}", where=str(files[0])) from error
-
-
 def _warm_up(detector: Detector, linker: LinkerConfig) -> None:
     from roadaware.online.warming import warm_up_detector, warm_up_linker
     from roadaware.scenes.dense import Layout
@@ -246,11 +250,11 @@ def _warm_up(detector: Detector, linker: LinkerConfig) -> None:
         warm_up_linker(linker, Layout(dict(detector.kinds)))
 
 
-def drawing_of(detector: Detector) -> Drawing:
-    """What makes frames of the film of what a detector sees."""
+def drawing_of(detector: Detector, notice: str = "") -> Drawing:
+    """What makes frames of the film of what a detector sees, with a notice on each of them."""
     from roadaware.reports.live_drawing import LiveDrawing
 
-    return LiveDrawing(detector.kinds.get("agent", ()))
+    return LiveDrawing(detector.kinds.get("agent", ()), notice)
 
 
 def _stem(source: Source) -> str:
@@ -278,6 +282,7 @@ def watched(
     draw: Drawing | None,
     video: str | None = None,
     annotator: CrossingAnnotator | None = None,
+    notice: str = "",
 ) -> dict[str, Any]:
     """Watch a source to its end, as the command does.
 
@@ -290,6 +295,7 @@ def watched(
         draw: makes a frame of the film; None for no film.
         video: what the tables call it; the name of its file where None.
         annotator: says who may cross; of this watch alone.
+        notice: what the summary's readers should know of the detector.
 
     Returns:
         What came of it, as in the summary.
@@ -303,7 +309,7 @@ def watched(
     from roadaware.online.watch import watch as run
 
     with patient() as asked, LiveLine(source) as line:
-        kept = RunFolder(folder, source, detector, config, clock, draw, video, annotator)
+        kept = RunFolder(folder, source, detector, config, clock, draw, video, annotator, notice)
         more: dict[str, Any] = {"stopped": asked, "tick": line.show}
         more["annotators"] = [] if annotator is None else [annotator]
         done = run(source, detector, config, kept, clock=clock, **more)
@@ -347,7 +353,7 @@ def _crossing_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
         return []
     each = found["crossing"]["ms_per_pedestrian_frame"]
     return [
-        ("pedestrians seen, frame by frame", f"{found['crossing']['pedestrian_frames']:,}"),
-        ("ms for each pedestrian seen in a frame", "–" if each is None else f"{each:.2f}"),
-        ("of those seen, answered for", f"{found['crossing']['answers']:,}"),
+        ("pedestrians", f"{found['crossing']['pedestrians']:,}"),
+        ("of those, answered for", f"{found['crossing']['answered']:,}"),
+        ("ms for each pedestrian in a frame", "–" if each is None else f"{each:.2f}"),
     ]

@@ -10,6 +10,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from roadaware.addresses import conceal
 from roadaware.cli import console
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class LiveLine:
     @staticmethod
     def _write(words: str) -> None:
         with contextlib.suppress(OSError, ValueError):
-            sys.stderr.write(words)
+            sys.stderr.write(conceal(words))
             sys.stderr.flush()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.disk import atomic_write, disk_error, read_regular
+from roadaware.scenes.disk import atomic_write, disk_error, names_in, read_regular
 from roadaware.scenes.readers import source
 from roadaware.scenes.simulator.crew import side_by_side
 
@@ -45,6 +46,14 @@ def made(make: Callable[[int], None], due: Sequence[int], processes: int) -> Gen
         yield number
 
 
+def cpu_s() -> float:
+    """Seconds of processors that this process took so far, and those that it started and that are over.
+
+    What parts hold says nothing of time, so that those of a run that was interrupted are those of any other.
+    """
+    return sum(os.times()[:4])
+
+
 def claim(folder: Path, main: str, head: Mapping[str, Any], what: str, *, overwrite: bool = False) -> None:
     """Write what is asked for into a folder, or see that it says the same already.
 
@@ -64,8 +73,8 @@ def claim(folder: Path, main: str, head: Mapping[str, Any], what: str, *, overwr
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file; name a folder to write into")
     try:
-        found = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
-        (folder / PARTS).mkdir(parents=True, exist_ok=True)
+        found = names_in(folder)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise disk_error(folder, 0, error) from error
     if found:
@@ -76,9 +85,13 @@ def claim(folder: Path, main: str, head: Mapping[str, Any], what: str, *, overwr
             )
         if overwrite:
             _drop(folder / PARTS)
-        elif known != head and any((folder / PARTS).iterdir()):
+        elif known != head and names_in(folder / PARTS):
             raise UsageError(f"{folder} holds {what} of {_difference(known, head)}; {REMEDY}")
     atomic_write(folder / main, (json.dumps(head, indent=1, sort_keys=True) + "\n").encode())
+    try:
+        (folder / PARTS).mkdir(exist_ok=True)
+    except OSError as error:
+        raise disk_error(folder, 0, error) from error
 
 
 def _drop(folder: Path) -> None:
@@ -88,7 +101,7 @@ def _drop(folder: Path) -> None:
         DiskError: if the disk refuses.
     """
     try:
-        for path in folder.iterdir():
+        for path in folder.iterdir() if folder.is_dir() else ():
             path.unlink()
     except OSError as error:
         raise disk_error(folder, 0, error) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
@@ -25,6 +24,7 @@ from roadaware.corner_cases.resuming import MARKS, holds, marks_of, sources_head
 from roadaware.corner_cases.sources import DetectionSource, SemanticSource
 from roadaware.corner_cases.tally import STEPS, Tally, left_out, tallied
 from roadaware.errors import InputError, UsageError
+from roadaware.scenes import holding
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.readers import read
 from roadaware.scenes.tables import Meta, Scenes
@@ -84,6 +84,18 @@ def run(
         InputError: if the set cannot be read.
         DiskError: if the disk refuses; finished parts stay.
     """
+    with holding.held(folder):
+        return _run(order, folder, processes, progress, overwrite=overwrite)
+
+
+def _run(
+    order: Order,
+    folder: Path,
+    processes: int,
+    progress: Callable[[int, int], None] | None,
+    *,
+    overwrite: bool,
+) -> tuple[Predictions, Tally]:
     # Files may have changed since an earlier run in the same process.
     held_by.cache_clear()
     held = held_by(order)
@@ -94,13 +106,14 @@ def run(
     done = len(held.moments) - made
     if progress is not None:
         progress(done, len(held.moments))
+    started_s = parts.cpu_s()
     with closing(parts.made(partial(make_part, order, folder), due, processes)) as finished:
         for number in finished:
             done += len(places[number])
             if progress is not None:
                 progress(done, len(held.moments))
+    seconds = parts.cpu_s() - started_s if due else 0.0
     told = [parts.finished(folder, number) or {} for number in range(len(places))]
-    seconds = sum(told[number].get("seconds", 0.0) for number in due)
     tally = tallied(told, held.scenes, held.captures.skipped, len(held.moments), made=made, seconds=seconds)
     return _gathered(order, folder, told, held), tally
 
@@ -150,7 +163,6 @@ def make_part(order: Order, folder: Path, number: int) -> None:
     Raises:
         DiskError: if the disk refuses.
     """
-    started = time.process_time()
     rows: list[pl.DataFrame] = []
     counts = dict.fromkeys((*STEPS, "with_one"), 0)
     skipped: dict[Moment, dict[str, Any]] = {}
@@ -168,7 +180,6 @@ def make_part(order: Order, folder: Path, number: int) -> None:
         counts["with_one"] += bool(len(found))
     table = pl.concat(rows) if rows else pl.DataFrame(schema=SCHEMA)
     told = {**counts, "skipped": list(skipped.values()), "odd": dict(odd), **marks(order, number, skipped)}
-    told["seconds"] = round(time.process_time() - started, 3)
     parts.put(folder, number, table, told)
 
 

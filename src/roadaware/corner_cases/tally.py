@@ -33,7 +33,7 @@ class Tally:
         wondered: what the reader found odd about the set, lenses that distort among it, and how often.
         refused: rows and files that the reader did not take.
         made: pictures done now, not before.
-        seconds: of one process, spent on those.
+        seconds: of processors, spent on those.
     """
 
     pictures: int

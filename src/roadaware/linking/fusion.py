@@ -11,6 +11,7 @@ import polars as pl
 
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.frame_boxes import frame_boxes, frame_numbers, told
+from roadaware.scenes.advice import advice_in, merge_advice, with_advice
 from roadaware.scenes.dense import Layout, layout, matrix
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.rescaling import Sizes, factors, image_sizes, with_sizes
@@ -102,7 +103,9 @@ def fused(models: Sequence[Predictions], config: FusionConfig | None = None) -> 
     pool = _pool(models, columns, sizes, names, config)
     boxes = _boxes(pool, weights, config, columns.width)
     frames = _frames(models, weights, names)
-    meta = told(models[0].meta, "fused", config, models=len(models), boxes=len(pool.rows), fused=len(boxes))
+    advice = merge_advice([advice_in(model.meta) for model in models])
+    meta = with_advice(models[0].meta, advice)
+    meta = told(meta, "fused", config, models=len(models), boxes=len(pool.rows), fused=len(boxes))
     return Predictions(videos=_videos(models, sizes), frames=frames, boxes=boxes, meta=meta)
 
 

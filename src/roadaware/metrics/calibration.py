@@ -13,11 +13,10 @@ import polars as pl
 from roadaware.config import to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.calibration_config import CalibrationConfig
-from roadaware.metrics.calibration_core import METRIC_NAMES, CalibrationCore
+from roadaware.metrics.calibration_core import METRIC_NAMES, SCALES, CalibrationCore
 from roadaware.metrics.pedestrian_core import UNITS
-from roadaware.metrics.result import SUMMARY, MetricResult
+from roadaware.metrics.result import SUMMARY, MetricResult, interval_columns
 from roadaware.metrics.scores import SampleScores, group_labels
-from roadaware.statistics.bootstrap import percentile_interval
 
 __all__ = ["BINS", "METRIC_NAMES", "CalibrationConfig", "CalibrationCore", "evaluate"]
 
@@ -54,8 +53,8 @@ def evaluate(
     Args:
         state: the samples, in any order; several scores a sample sum to 1.
         config: how confidences are put into bins.
-        draws: bootstrap resamples of whole pedestrians and of whole videos; 0 gives no intervals.
-        seed: of the resamples; equal seeds give equal intervals.
+        draws: most weightings of whole pedestrians and of whole videos; 0 gives no intervals.
+        seed: of the weightings; equal seeds give equal intervals.
         groupings: (n,) labels each, such as the scenario or the time to event of each sample, None where it
             is in no group; every label is judged as a set of its own.
 
@@ -88,7 +87,7 @@ def evaluate(
             cores.append((label, CalibrationCore.of(whole.take(rows), config)))
     rows_of = [row for group, core in cores for row in _summary(group, core, draws, seed)]
     return MetricResult(
-        summary=pl.DataFrame(rows_of, schema=SUMMARY, orient="row"),
+        summary=pl.DataFrame(rows_of, schema=SUMMARY),
         counts=pl.concat([_counts(group, core) for group, core in cores]),
         config=to_dict(config),
         notes=tuple(_notes(cores[0][1])),
@@ -109,23 +108,30 @@ def _check_rows(state: SampleScores, config: CalibrationConfig) -> None:
         )
 
 
-def _summary(group: str | None, core: CalibrationCore, draws: int, seed: int) -> Iterator[tuple[Any, ...]]:
+def _summary(group: str | None, core: CalibrationCore, draws: int, seed: int) -> Iterator[dict[str, Any]]:
     """The rows of the summary of one group, in the columns of SUMMARY."""
     point = core.once()
     drawn = {unit: core.drawn(unit, draws, seed) if draws else None for unit in UNITS}
+    units = {unit: core.units(unit, draws, seed) for unit in UNITS}
     point["ece_if_calibrated"] = core.expected_if_calibrated(draws, seed)
     for metric in METRIC_NAMES:
         value = point[metric]
         valid = not np.isnan(value)
-        ends: list[float | None] = []
-        counts: list[int | None] = []
+        row = {
+            "group": group,
+            "metric": metric,
+            "value": value if valid else None,
+            "valid": valid,
+            "n": len(core.state),
+            "reason": None if valid else core.why_undefined(metric),
+        }
         for unit in UNITS:
-            values = (drawn[unit] or {}).get(metric)
-            found = percentile_interval(values) if values is not None and valid else None
-            ends += [None, None] if found is None else [found.low, found.high]
-            counts.append(None if found is None else found.n_valid)
-        reason = None if valid else core.why_undefined(metric)
-        yield (group, metric, value if valid else None, valid, len(core.state), reason, *ends, *counts)
+            values, of = (drawn[unit] or {}).get(metric), units[unit]
+            found = None
+            if values is not None and of is not None and valid:
+                found = of.interval(value, values, SCALES[metric])
+            row |= interval_columns(found, unit)
+        yield row
 
 
 def _counts(group: str | None, core: CalibrationCore) -> pl.DataFrame:

@@ -13,8 +13,8 @@ from roadaware.metrics.calibration_config import CalibrationConfig
 from roadaware.metrics.pedestrian_core import UNITS
 from roadaware.metrics.scores import SampleScores, Texts, confidences
 from roadaware.statistics.adaptive_bins import NoBinningError
-from roadaware.statistics.bootstrap import percentile_interval, resamples
 from roadaware.statistics.calibration import Reliability, UniformBins, of_sorted, reliability
+from roadaware.statistics.intervals import Scale, Units
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -23,6 +23,13 @@ Counts = npt.NDArray[np.int32]
 ADAPTIVE, UNIFORM = ("ece", "mce"), ("uniform_ece", "uniform_mce")
 MEANS = ("nll", "brier", "accuracy", "confidence")
 METRIC_NAMES = (*ADAPTIVE, "ece_if_calibrated", *UNIFORM, *MEANS, "overconfidence")
+SCALES: dict[str, Scale] = {
+    **dict.fromkeys((*ADAPTIVE, *UNIFORM), "error"),
+    **dict.fromkeys(("nll", "brier"), "positive"),
+    **dict.fromkeys(("accuracy", "confidence"), "share"),
+    "overconfidence": "difference",
+}
+"""What kind of number each metric is, for its interval."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,18 +108,22 @@ class CalibrationCore:
         point["mce"] = np.nan if bins is None else bins.maximum_error
         return point
 
-    def drawn(self, unit: str, draws: int, seed: int) -> dict[str, Floats] | None:
-        """(draws,) every metric when whole units of pedestrians are drawn; None below two units.
+    def units(self, unit: str, draws: int, seed: int) -> Units | None:
+        """The units of the pedestrians; None below two, and where they are not known.
 
         Args:
             unit: `pedestrian`, or `video` (all its pedestrians come and go together).
-            draws: number of resamples.
-            seed: equal seeds and pedestrians give equal draws.
+            draws: most weightings.
+            seed: equal seeds and pedestrians give equal weightings.
         """
-        blocks = None if unit not in self.unit else resamples(self.unit[unit], draws, seed)
-        if blocks is None:
+        return Units.of(self.unit[unit], draws, seed) if unit in self.unit else None
+
+    def drawn(self, unit: str, draws: int, seed: int) -> dict[str, Floats] | None:
+        """(draws,) every metric under the weightings of `units`; None where there are none."""
+        units = self.units(unit, draws, seed)
+        if units is None:
             return None
-        parts = [self._sums(times) | self._rebinned(times) for times in blocks]
+        parts = [self._sums(times) | self._rebinned(times) for times in units.weights()]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def expected_if_calibrated(self, draws: int, seed: int) -> float:
@@ -140,8 +151,8 @@ class CalibrationCore:
 
         Args:
             binning: `adaptive` or `uniform`.
-            draws: resamples of pedestrians and of videos; 0 gives no intervals.
-            seed: of the resamples.
+            draws: most weightings of pedestrians and of videos; 0 gives no intervals.
+            seed: of the weightings.
         """
         if self.adaptive is None:
             return
@@ -213,16 +224,17 @@ class CalibrationCore:
     def _accuracy_ends(
         self, unit: str, held: npt.NDArray[Any], right: npt.NDArray[Any], draws: int, seed: int
     ) -> list[tuple[float | None, float | None]]:
-        """The interval of the accuracy in each bin, over resamples of units."""
-        blocks = None if not draws or unit not in self.unit else resamples(self.unit[unit], draws, seed)
-        if blocks is None:
+        """The interval of the accuracy in each bin, over units."""
+        units = self.units(unit, draws, seed) if draws else None
+        if units is None:
             return [(None, None)] * held.shape[1]
         parts = []
-        for times in blocks:
+        for times in units.weights():
             n = times @ held.astype(np.float64)
             parts.append(np.divide(times @ right, n, out=np.full(n.shape, np.nan), where=n > 0))
-        intervals = [percentile_interval(column) for column in np.concatenate(parts).T]
-        return [(one.low, one.high) for one in intervals]
+        points = right.sum(axis=0) / held.sum(axis=0)
+        columns = zip(points.tolist(), np.concatenate(parts).T, strict=True)
+        return [(one.low, one.high) for one in (units.interval(*each) for each in columns)]
 
 
 def _true_probability_and_brier(state: SampleScores) -> tuple[Floats, Floats]:

@@ -15,8 +15,8 @@ import polars as pl
 
 from roadaware.config import from_dict, to_dict
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.result import SUMMARY, MetricResult
-from roadaware.statistics.bootstrap import multiplicities, percentile_interval
+from roadaware.metrics.result import SUMMARY, MetricResult, interval_columns
+from roadaware.statistics.intervals import Scale, Units
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -40,6 +40,7 @@ class Measured:
         n: what it is made from: classes, relations, sentences, sounds.
         label: the class or kind it is of; None for the whole.
         reason: why it may be undefined.
+        scale: what kind of number it is, for its interval.
     """
 
     metric: str
@@ -47,6 +48,7 @@ class Measured:
     n: int
     label: str | None = None
     reason: str = "there is no truth"
+    scale: Scale = "share"
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,8 +186,8 @@ def result(
         config: how.
         by: columns of `state.items`; each of their values is a group, named `column: value`. A column
             without any value makes a note.
-        draws: resamples of videos; 0 gives no intervals, as fewer than two videos do.
-        seed: of the resamples.
+        draws: most weightings of videos for the intervals; 0 gives none, as fewer than two videos do.
+        seed: of the weightings.
         notes: what else happened, in words.
         makers: level of detail to what makes its rows.
         left_out: what was not judged, in words, to how often.
@@ -243,18 +245,31 @@ def slices(state: Judged, by: Sequence[str]) -> dict[str, Bools]:
 
 
 def drawn(state: State, draws: int, seed: int) -> dict[tuple[str, str | None], Floats]:
-    """Metric and label to its (draws,) values when the videos are drawn with replacement.
+    """Metric and label to its (draws,) values under the weightings of the videos that intervals are made of.
 
-    Equal numbers of videos, draws and seeds give equal draws, so that two models can be compared on them.
+    Equal numbers of videos, draws and seeds give equal weightings: two models can be compared on them.
 
     Args:
         state: with at least two videos.
-        draws: resamples.
-        seed: of the resamples.
+        draws: most weightings; see `statistics.intervals.Units`.
+        seed: of the weightings.
     """
+    return drawn_over(state, state.videos, Units(len(state.videos), draws, seed))
+
+
+def drawn_over(state: Judged, videos: tuple[str, ...], units: Units) -> dict[tuple[str, str | None], Floats]:
+    """The same under weightings of more videos than the state has.
+
+    Args:
+        state: what was judged.
+        videos: the units; all of the state's are among them.
+        units: their weightings.
+    """
+    place = {video: k for k, video in enumerate(videos)}
+    columns = [place[video] for video in state.videos]
     parts: dict[tuple[str, str | None], list[Floats]] = {}
-    for weights in multiplicities(len(state.videos), draws, seed, _AT_ONCE):
-        for each in state.measured(weights):
+    for weights in units.weights(_AT_ONCE):
+        for each in state.measured(np.ascontiguousarray(weights[:, columns])):
             parts.setdefault((each.metric, each.label), []).append(each.values)
     return {key: np.concatenate(values) for key, values in parts.items()}
 
@@ -286,10 +301,10 @@ def as_json(result: SceneResult) -> dict[str, Any]:
 
     Returns:
         {"summary": {metric: value}, "per_class": {label: {metric: value}}, "intervals": {metric: [low,
-        high]}, "groups": {group: {metric: value}}, "baselines": {name: {metric: value}}, "left_out": {what:
-        n}, "facts": {...}, "config": {...}}.
+        high]}, "cautions": {metric: why its interval may not hold}, "groups": {group: {metric: value}},
+        "baselines": {name: {metric: value}}, "left_out": {what: n}, "facts": {...}, "config": {...}}.
     """
-    found: dict[str, Any] = {"summary": {}, "intervals": {}, "groups": {}}
+    found: dict[str, Any] = {"summary": {}, "intervals": {}, "cautions": {}, "groups": {}}
     found["per_class"] = {
         label: {metric: row["value"] for metric, row in rows.items()}
         for label, rows in result.classes().items()
@@ -298,6 +313,8 @@ def as_json(result: SceneResult) -> dict[str, Any]:
         found["summary"][row["metric"]] = row["value"]
         if row["low_video"] is not None:
             found["intervals"][row["metric"]] = [row["low_video"], row["high_video"]]
+            if row["caution_video"] is not None:
+                found["cautions"][row["metric"]] = row["caution_video"]
     for group in result.groups:
         rows = result.of_group(group).filter(pl.col("label").is_null())
         found["groups"][group] = dict(zip(rows["metric"], rows["value"], strict=True))
@@ -313,12 +330,13 @@ def as_json(result: SceneResult) -> dict[str, Any]:
 def _rows(group: str | None, state: Judged, draws: int, seed: int) -> Iterator[dict[str, Any]]:
     """The rows of a summary, in the columns of SCENE_SUMMARY."""
     n_videos = len(state.videos)
+    units = Units(n_videos, draws, seed)
     in_draws = drawn(state, draws, seed) if draws and n_videos > 1 else {}
     for each in state.measured(np.ones((1, n_videos), dtype=np.int32)):
         value = float(each.values[0])
         valid = not np.isnan(value)
         values = in_draws.get((each.metric, each.label)) if valid else None
-        interval = percentile_interval(values) if values is not None else None
+        interval = units.interval(value, values, each.scale) if values is not None else None
         yield {
             **dict.fromkeys(SCENE_SUMMARY),
             "group": group,
@@ -328,9 +346,7 @@ def _rows(group: str | None, state: Judged, draws: int, seed: int) -> Iterator[d
             "valid": valid,
             "n": each.n,
             "reason": None if valid else each.reason,
-            "low_video": interval.low if interval else None,
-            "high_video": interval.high if interval else None,
-            "valid_draws_video": interval.n_valid if interval else None,
+            **interval_columns(interval, "video"),
         }
 
 

@@ -13,7 +13,7 @@ from roadaware.metrics.pedestrian_config import PedestrianConfig, Task
 from roadaware.metrics.per_pedestrian import Pedestrians
 from roadaware.metrics.scores import SampleScores, decisions
 from roadaware.statistics import rates
-from roadaware.statistics.bootstrap import resamples
+from roadaware.statistics.intervals import Scale, Units
 from roadaware.statistics.ranking import Ranking
 
 Floats = npt.NDArray[np.float64]
@@ -40,6 +40,11 @@ def lower_is_better(metric: str) -> bool:
     (True, False)
     """
     return metric in DELTAS
+
+
+def scale(metric: str) -> Scale:
+    """What kind of number a metric is, for its interval."""
+    return "error" if metric in DELTAS else "share"
 
 
 def risk_ranks(n_regions: int) -> Ints:
@@ -175,19 +180,23 @@ class PedestrianCore:
         """(1, p) the multiplicities of the set itself."""
         return np.ones((1, len(self.people.name)), dtype=np.int32)
 
-    def drawn(self, unit: str, draws: int, seed: int) -> dict[str, Floats] | None:
-        """(draws,) every metric when whole units of pedestrians are drawn; None below two units.
+    def units(self, unit: str, draws: int, seed: int) -> Units | None:
+        """The units of the pedestrians; None below two, and where they are not known.
 
         Args:
             unit: `pedestrian`, or `video` (all its pedestrians come and go together).
-            draws: number of resamples.
-            seed: equal seeds and pedestrians give equal draws.
+            draws: most weightings.
+            seed: equal seeds and pedestrians give equal weightings.
         """
-        units = self.people.name if unit == "pedestrian" else self.people.video
-        blocks = None if units is None else resamples(units, draws, seed)
-        if blocks is None:
+        names = self.people.name if unit == "pedestrian" else self.people.video
+        return None if names is None else Units.of(names, draws, seed)
+
+    def drawn(self, unit: str, draws: int, seed: int) -> dict[str, Floats] | None:
+        """(draws,) every metric under the weightings of `units`; None where there are none."""
+        units = self.units(unit, draws, seed)
+        if units is None:
             return None
-        parts = [self.values(multiplicity) for multiplicity in blocks]
+        parts = [self.values(multiplicity) for multiplicity in units.weights()]
         return {name: np.concatenate([part[name] for part in parts]) for name in self.names}
 
     def _rates(self, multiplicity: Counts) -> dict[str, Floats]:

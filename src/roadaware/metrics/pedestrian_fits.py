@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.pedestrian_core import UNITS, Floats
+from roadaware.metrics.pedestrian_core import UNITS, Floats, scale
 from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, core_of
-from roadaware.statistics.bootstrap import percentile_interval
+from roadaware.statistics.intervals import Units
 
 AVERAGE = "mean"
 FITS = {
@@ -18,6 +19,7 @@ FITS = {
     "metric": pl.String,
     "value": pl.Float64,
     **{f"{end}_{unit}": pl.Float64 for unit in UNITS for end in ("low", "high")},
+    **{f"caution_{unit}": pl.String for unit in UNITS},
 }
 
 
@@ -39,12 +41,13 @@ def evaluate_fits(
         fits: name to scores of the same samples.
         config: how they are judged.
         averaged: names of the fits that the row `mean` is taken over; no such row where empty.
-        draws: bootstrap resamples of pedestrians, and of videos; 0 gives no intervals.
-        seed: of the resamples.
+        draws: most weightings of pedestrians, and of videos; 0 gives no intervals.
+        seed: of the weightings.
 
     Returns:
         One row for each fit, and the mean, and metric: `run`, `metric`, `value` (null where undefined), and
-        the ends of the 95 % intervals, `low_pedestrian`, `high_pedestrian`, `low_video`, `high_video`.
+        the ends of the 95 % intervals, `low_pedestrian`, `high_pedestrian`, `low_video`, `high_video`, and
+        `caution_pedestrian`, `caution_video`: why they are to be taken with caution, null where they are not.
 
     Raises:
         UsageError: if there are no fits, or one of `averaged` is none of them.
@@ -57,29 +60,40 @@ def evaluate_fits(
         raise InputError("the fits were not asked about the same samples in the same order")
     cores = {name: core_of(state, config) for name, state in fits.items()}
     points = {name: core.values(core.once()) for name, core in cores.items()}
-    drawn = {unit: {name: core.drawn(unit, draws, seed) for name, core in cores.items()} for unit in UNITS}
+    drawn = {
+        unit: {name: core.drawn(unit, draws, seed) if draws else None for name, core in cores.items()}
+        for unit in UNITS
+    }
     if averaged:
         points[AVERAGE] = _mean([points[name] for name in averaged])
         for held in drawn.values():
             parts = [part for name in averaged if (part := held[name]) is not None]
             held[AVERAGE] = _mean(parts) if parts else None
+    core = next(iter(cores.values()))
+    units = {unit: core.units(unit, draws, seed) if draws else None for unit in UNITS}
     rows = [
-        (name, metric, *_row(metric, value, [drawn[unit][name] if draws else None for unit in UNITS]))
+        _row(metric, float(value[0]), {u: drawn[u][name] for u in UNITS}, units) | {"run": name}
         for name, values in points.items()
         for metric, value in values.items()
     ]
-    return pl.DataFrame(rows, schema=FITS, orient="row")
+    return pl.DataFrame(rows, schema=FITS)
 
 
 def _mean(parts: list[dict[str, Floats]]) -> dict[str, Floats]:
     return {name: np.mean([part[name] for part in parts], axis=0) for name in parts[0]}
 
 
-def _row(metric: str, value: Floats, drawn: list[dict[str, Floats] | None]) -> list[float | None]:
-    """The value and the ends of its intervals, unit by unit."""
-    point = float(value[0])
-    found: list[float | None] = [None if np.isnan(point) else point]
-    for values in drawn:
-        ends = None if values is None or found[0] is None else percentile_interval(values[metric])
-        found += [None, None] if ends is None else [ends.low, ends.high]
-    return found
+def _row(
+    metric: str,
+    value: float,
+    drawn: Mapping[str, dict[str, Floats] | None],
+    units: Mapping[str, Units | None],
+) -> dict[str, Any]:
+    """The value and its intervals, unit by unit."""
+    row: dict[str, Any] = {"metric": metric, "value": None if np.isnan(value) else value}
+    for unit, values in drawn.items():
+        of = units[unit]
+        found = of.interval(value, values[metric], scale(metric)) if of is not None and values else None
+        row |= {f"low_{unit}": found.low, f"high_{unit}": found.high} if found else {}
+        row |= {f"caution_{unit}": found.caution} if found else {}
+    return {**dict.fromkeys(FITS), **row}

@@ -13,13 +13,12 @@ import polars as pl
 from roadaware.config import to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.pedestrian_config import PedestrianConfig, Task
-from roadaware.metrics.pedestrian_core import METRIC_NAMES, UNITS, PedestrianCore, lower_is_better
+from roadaware.metrics.pedestrian_core import METRIC_NAMES, UNITS, PedestrianCore, lower_is_better, scale
 from roadaware.metrics.pedestrian_rows import class_counts, pedestrian_rows, sample_rows, why_undefined
-from roadaware.metrics.result import SUMMARY, MetricResult
+from roadaware.metrics.result import SUMMARY, MetricResult, interval_columns
 from roadaware.metrics.scores import SampleScores, clipped, decisions, group_labels
 from roadaware.scenes.predictions import Predictions, sample_scores
 from roadaware.scenes.tables import Scenes
-from roadaware.statistics.bootstrap import percentile_interval
 
 __all__ = [
     "METRIC_NAMES",
@@ -52,8 +51,8 @@ def evaluate(
         scenes: with `samples` of the config's task.
         config: how scores are judged.
         split: judge the samples of this split alone, such as `test`; all unless told.
-        draws: bootstrap resamples; 0 gives no intervals.
-        seed: of the resamples.
+        draws: most weightings of units for the intervals; 0 gives none.
+        seed: of the weightings.
 
     Raises:
         InputError: if samples and predictions do not fit each other, or a sample has no label.
@@ -76,16 +75,15 @@ def evaluate_samples(
 ) -> MetricResult:
     """Judge scores beside their truth, as a whole and by group.
 
-    Intervals are the 2.5 and 97.5 percentiles over resamples of whole pedestrians and of whole videos.
-    Draws in which a metric is undefined are dropped and counted; with more than 5 in 100 dropped, or
-    fewer than two units, no interval is given. Under resampling the largest time to event, and with it
-    every sample's weight, stays that of the evaluated set.
+    Intervals are over whole pedestrians and over whole videos; see `statistics.intervals`. With fewer than
+    two units, or where a metric is undefined without one of them, none is given. The largest time to event,
+    and with it every sample's weight, stays that of the evaluated set.
 
     Args:
         state: the samples, in any order.
         config: how scores are judged.
-        draws: bootstrap resamples; 0 gives no intervals.
-        seed: of the resamples; equal seeds give equal intervals.
+        draws: most weightings of units for the intervals; 0 gives none.
+        seed: of the weightings; equal seeds give equal intervals.
         groups: (n,) label of each sample's group, None where it is in none; each group is judged as a
             set of its own.
         n_clipped: how many scores had to be brought back into [0, 1] beforehand; it is noted.
@@ -113,7 +111,7 @@ def evaluate_samples(
         scopes.extend(_groups(whole, group_labels(groups, len(state))[order], config))
     rows = [row for group, core in scopes for row in _summary(group, core, draws, seed)]
     return MetricResult(
-        summary=pl.DataFrame(rows, schema=SUMMARY, orient="row"),
+        summary=pl.DataFrame(rows, schema=SUMMARY),
         counts=pl.concat([class_counts(group, core) for group, core in scopes]),
         config=to_dict(config),
         notes=_clipping(n_clipped),
@@ -215,23 +213,27 @@ def _groups(
         yield label, PedestrianCore.of(whole.take(rows), config, longest)
 
 
-def _summary(group: str | None, core: PedestrianCore, draws: int, seed: int) -> Iterator[tuple[Any, ...]]:
+def _summary(group: str | None, core: PedestrianCore, draws: int, seed: int) -> Iterator[dict[str, Any]]:
     """The rows of the summary of one group, in the columns of SUMMARY."""
     point = core.values(core.once())
     drawn = {unit: core.drawn(unit, draws, seed) if draws else None for unit in UNITS}
+    units = {unit: core.units(unit, draws, seed) for unit in UNITS}
     for metric in core.names:
         value = float(point[metric][0])
         valid = not np.isnan(value)
-        ends: list[float | None] = []
-        counts: list[int | None] = []
+        row = {
+            "group": group,
+            "metric": metric,
+            "value": value if valid else None,
+            "valid": valid,
+            "n": _size(metric, core),
+            "reason": None if valid else why_undefined(metric, core),
+        }
         for unit in UNITS:
-            values = drawn[unit]
-            found = percentile_interval(values[metric]) if values is not None and valid else None
-            ends += [None, None] if found is None else [found.low, found.high]
-            counts.append(None if found is None else found.n_valid)
-        n = _size(metric, core)
-        reason = None if valid else why_undefined(metric, core)
-        yield (group, metric, value if valid else None, valid, n, reason, *ends, *counts)
+            values, of = drawn[unit], units[unit]
+            found = of.interval(value, values[metric], scale(metric)) if values and of and valid else None
+            row |= interval_columns(found, unit)
+        yield row
 
 
 def _size(metric: str, core: PedestrianCore) -> int:

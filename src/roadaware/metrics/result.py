@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from roadaware.errors import UsageError
+from roadaware.statistics.intervals import Interval
 
 SUMMARY: dict[str, Any] = {
     "group": pl.String,
@@ -23,7 +24,27 @@ SUMMARY: dict[str, Any] = {
     "high_video": pl.Float64,
     "valid_draws_pedestrian": pl.Int64,
     "valid_draws_video": pl.Int64,
+    "units_pedestrian": pl.Int64,
+    "units_video": pl.Int64,
+    "caution_pedestrian": pl.String,
+    "caution_video": pl.String,
 }
+
+
+def interval_columns(found: Interval | None, unit: str) -> dict[str, Any]:
+    """The columns of an interval over units of a kind: its ends, what it rests on, and whether to be careful.
+
+    Args:
+        found: None where nothing was drawn; all columns are null then.
+        unit: `pedestrian`, `video`, ...
+    """
+    return {
+        f"low_{unit}": found.low if found else None,
+        f"high_{unit}": found.high if found else None,
+        f"valid_draws_{unit}": found.n_valid if found else None,
+        f"units_{unit}": found.n_units if found else None,
+        f"caution_{unit}": found.caution if found else None,
+    }
 
 
 _SHOWN = 4
@@ -36,8 +57,9 @@ class MetricResult:
     Args:
         summary: one row per group and metric: `group` (null for the whole set), `metric`, `value` (null
             where undefined), `valid`, `n` (samples or pedestrians it is made from), `reason` (why it is
-            undefined), the ends of the 95 % bootstrap intervals over pedestrians and over videos (null
-            where none can be given), and in how many draws the metric was defined.
+            undefined), the ends of the 95 % intervals over pedestrians and over videos (null where none can
+            be given), in how many draws the metric was defined, how many units there are, and why an
+            interval is to be taken with caution (null where it is not).
         counts: one row per group and true class: `group`, `class`, `samples`, `pedestrians`.
         config: the configuration that the values were made with, as plain data.
         notes: what else happened, in words.

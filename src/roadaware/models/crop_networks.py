@@ -17,8 +17,11 @@ from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.networks.resnet import ResNet50Net
 from roadaware.models.crossing.networks.vgg import VGG16Net
 from roadaware.models.crossing.published import load_image_weights
+from roadaware.models.folder_configs import image_types
 from roadaware.models.opening import digest_of
 from roadaware.models.pretrained import family_of, model_in, placed, preparer_in
+from roadaware.models.tensor_files import ARITHMETIC
+from roadaware.scenes.readers.source import shown
 
 Bytes = npt.NDArray[np.uint8]
 Narrow = npt.NDArray[np.float32]
@@ -104,13 +107,14 @@ def open_image_model(folder: Path) -> CropNetwork:
         DamagedError: if the weights do not fit.
     """
     name, opener = family_of(folder), transformers.AutoModel
-    model, prepare = model_in(folder, (name,), opener).eval(), preparer_in(folder)
+    model, prepare = model_in(folder, image_types(), opener).eval(), preparer_in(folder)
 
     def look(crops: Bytes) -> Tensor:
         try:
             return _told(model, placed(prepare(list(crops)), model))
-        except (TypeError, ValueError, AttributeError, RuntimeError) as error:
-            raise InputError(f"a model of type {name!r} gives no features of pictures: {error}") from error
+        except ARITHMETIC as error:
+            told = shown(" ".join(str(error).split()))
+            raise InputError(f"a model of type {name!r} gives no features of pictures: {told}") from error
 
     return CropNetwork(look, name, digest_of(folder))
 

@@ -18,6 +18,7 @@ from roadaware.errors import UsageError
 from roadaware.models.detector import FrameDetections, Picture
 from roadaware.models.object_folders import SIZE_PX, facts_of, labels_of, model_of, preparation_of
 from roadaware.models.object_labels import COCO_AGENTS, ROAD_AGENTS, joined_riders
+from roadaware.models.pretrained import answering, refuse_odd
 from roadaware.models.retinanet3d.pictures import checked
 from roadaware.models.retinanet3d.rule import DetectRule
 from roadaware.models.videos import VideoDetector
@@ -73,18 +74,19 @@ class ObjectDetector(VideoDetector):
         """As of `VideoDetector`."""
         for picture in pictures:
             checked(picture, pictures[0].shape)
-        with torch.inference_mode():
-            said = self.model(pixel_values=self.prepared(pictures))
-        scores = said.logits.float().sigmoid()
-        told = torch.stack(
-            [
-                scores[..., columns].amax(dim=-1) if columns else torch.zeros_like(scores[..., 0])
-                for columns in self.columns
-            ],
-            dim=-1,
-        )
         height, width = pictures[0].shape[:2]
-        boxes = corners(said.pred_boxes.float()) * told.new_tensor([width, height, width, height])
+        with answering(self.model):
+            said = self.model(pixel_values=self.prepared(pictures))
+            scores = said.logits.float().sigmoid()
+            told = torch.stack(
+                [
+                    scores[..., columns].amax(dim=-1) if columns else torch.zeros_like(scores[..., 0])
+                    for columns in self.columns
+                ],
+                dim=-1,
+            )
+            refuse_odd(said.pred_boxes, scores)
+            boxes = corners(said.pred_boxes.float()) * told.new_tensor([width, height, width, height])
         return [
             self._kept(each.cpu().numpy(), score.cpu().numpy(), width, height)
             for each, score in zip(boxes, told, strict=True)

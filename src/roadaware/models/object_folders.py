@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,9 @@ import transformers
 
 from roadaware import __version__
 from roadaware.errors import InputError
-from roadaware.models.pretrained import model_in, parsed, quiet
+from roadaware.models.folder_configs import parsed
+from roadaware.models.folder_pictures import checked_fields
+from roadaware.models.pretrained import model_in, quiet
 from roadaware.scenes.disk import atomic_write, disk_error
 
 FAMILIES = ("rt_detr", "rt_detr_v2", "d_fine")
@@ -55,18 +58,22 @@ def preparation_of(folder: Path) -> Preparation:
         InputError: if what it says is not understood.
     """
     none, one = [0.0] * 3, [1.0] * 3
-    if not (folder / _PREPARATION).is_file():
+    if not os.path.lexists(folder / _PREPARATION):
         return SIZE_PX, none, one
-    said = parsed(folder / _PREPARATION)
+    where = str(folder / _PREPARATION)
     try:
+        said = checked_fields(parsed(folder / _PREPARATION), where)
         size = said.get("size") or {}
         size_px = (int(size.get("height", SIZE_PX[0])), int(size.get("width", SIZE_PX[1])))
         if not said.get("do_normalize", False):
             return size_px, none, one
-        return size_px, [float(n) for n in said["image_mean"]], [float(n) for n in said["image_std"]]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        message = f"not understood how pictures are prepared: {error}"
-        raise InputError(message, where=str(folder / _PREPARATION)) from error
+        mean, std = ([float(n) for n in said[name]] for name in ("image_mean", "image_std"))
+        if len(mean) != len(none) or len(std) != len(one):
+            raise ValueError("image_mean and image_std have a number for each of three channels")
+        return size_px, mean, std
+    except (KeyError, TypeError, ValueError, AttributeError, InputError) as error:
+        told = error.message if isinstance(error, InputError) else str(error)
+        raise InputError(f"not understood how pictures are prepared: {told}", where=where) from error
 
 
 def facts_of(folder: Path, labels: Sequence[str]) -> dict[str, Any] | None:
@@ -80,7 +87,7 @@ def facts_of(folder: Path, labels: Sequence[str]) -> dict[str, Any] | None:
         InputError: if these are not the labels it says, or it is of another format.
     """
     path = folder / FACTS
-    if not path.is_file():
+    if not os.path.lexists(path):
         return None
     said = parsed(path)
     if said.get("format") != _FORMAT or not isinstance(said.get("kind"), str) or not said["kind"]:

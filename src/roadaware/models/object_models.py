@@ -12,9 +12,12 @@ from typing import Any
 import transformers
 from torch import Tensor
 
-from roadaware.errors import UsageError
+from roadaware.errors import InputError, UsageError
+from roadaware.models.folder_configs import config_of
+from roadaware.models.limits import bounded_network
 from roadaware.models.object_folders import FAMILIES, labels_of, model_of
 from roadaware.models.object_labels import COCO_AGENTS
+from roadaware.models.offline import offline
 from roadaware.models.pretrained import quiet
 
 _CLASSWISE = ("class_embed", "enc_score_head")
@@ -105,9 +108,12 @@ def _built(kind: str, config: Mapping[str, Any], fields: Mapping[str, Any], labe
             raise UsageError(f"a model of type {kind} has no field 'model.fields.{name}'{meant}")
     named = {"id2label": dict(enumerate(labels)), "label2id": {label: n for n, label in enumerate(labels)}}
     maker: Any = transformers.AutoModelForObjectDetection
+    where = "model.fields"
     try:
-        with quiet():
-            return maker.from_config(family.from_dict({**config, **named})).float()
+        with quiet(), offline(where), bounded_network(where):
+            return maker.from_config(config_of({**config, **named, "model_type": kind}, where)).float()
+    except InputError as error:
+        raise UsageError(str(error)) from error
     except Exception as error:  # the library raises whatever its parts do
         first = " ".join(str(error).split())[:200] or type(error).__name__
         raise UsageError(f"model.fields make no model of type {kind}: {first}") from error

@@ -15,8 +15,10 @@ from roadaware.models.ensemble import Ensemble, Mean, MeanNetwork
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.retinanet3d.rule import DetectRule
 from roadaware.models.retinanet3d.videos import NetworkVideos
+from roadaware.models.tensor_files import most_bytes
 from roadaware.models.videos import VideoDetector
 from roadaware.models.weights import open_detector, open_network
+from roadaware.scenes.readers.source import open_file
 
 _CHUNK = 1 << 22
 _CONFIG = "config.json"
@@ -185,10 +187,10 @@ def digest_of(path: Path) -> str:
     whole = hashlib.blake2b(digest_size=12)
     for each in files:
         try:
-            with each.open("rb") as file:
+            with open_file(each, most=most_bytes()) as file:
                 while chunk := file.read(_CHUNK):
                     whole.update(chunk)
-        except OSError as error:
-            what = error.strerror or str(error)
+        except (OSError, InputError) as error:
+            what = error.message if isinstance(error, InputError) else error.strerror or str(error)
             raise InputError(f"expected weights and could not read them: {what}", where=str(each)) from error
     return whole.hexdigest()

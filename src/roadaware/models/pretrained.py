@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,17 +12,20 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import transformers
-from tokenizers import Tokenizer
 from torch import nn
 
 from roadaware.errors import DamagedError, InputError
 from roadaware.models.detector import Picture
-from roadaware.scenes.disk import read_regular
+from roadaware.models.folder_configs import CONFIG, config_of, inside, parsed, refuse_adapter
+from roadaware.models.folder_pictures import preparation_of_pictures
+from roadaware.models.limits import bounded_network, refuse_many
+from roadaware.models.offline import offline
+from roadaware.models.tensor_files import ARITHMETIC, read_safetensors
+from roadaware.scenes.readers.source import shown
 
-CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 _PREPARATIONS = ("preprocessor_config.json", "processor_config.json")
-_VOCABULARIES = ("vocab.json", "vocab.txt")
-_LIMIT = 1 << 28
+_WEIGHTS, _INDEX = "model.safetensors", "model.safetensors.index.json"
+_MOST_FILES, _MOST_NAMED = 256, 20
 Preparer = Callable[[Sequence[Picture]], dict[str, torch.Tensor]]
 """Pictures of one size to what a model takes: `pixel_values` (B, 3, h, w), perhaps `pixel_mask` (B, h, w)."""
 
@@ -37,11 +39,13 @@ def family_of(folder: Path) -> str:
     Raises:
         InputError: if it is no folder of transformers.
     """
-    return str(parsed(folder / CONFIG).get("model_type"))
+    return shown(str(parsed(folder / CONFIG).get("model_type")), 60)
 
 
 def model_in(folder: Path, families: Sequence[str], maker: Any) -> Any:
     """The model of a folder with its weights; nothing is downloaded, and no code of the folder is run.
+
+    Files are read here: the library is given values and tensors, and no folder to look into.
 
     Args:
         folder: with config.json and safetensors.
@@ -49,30 +53,64 @@ def model_in(folder: Path, families: Sequence[str], maker: Any) -> Any:
         maker: class of transformers, such as AutoModelForObjectDetection.
 
     Raises:
-        InputError: if it is no such folder, of another kind of model, or has no safetensors.
+        InputError: if it is no such folder, of another kind of model, has no safetensors, names what lies
+            elsewhere, or is larger than `limits.most_parameters`.
         DamagedError: if the weights do not fit.
     """
-    where, kind = str(folder), family_of(folder)
+    where, said = str(folder), parsed(folder / CONFIG)
+    kind = said.get("model_type")
     if kind not in families:
-        raise InputError(f"a model of type {kind!r}; known are {', '.join(families)}", where=where)
-    if not any(folder.glob("*.safetensors")):
-        hint = "save it with `save_pretrained`, which writes safetensors; pickles are not read"
-        raise InputError("there is no model.safetensors", where=where, hint=hint)
-    with quiet():
+        known = ", ".join(families) if len(families) < _MOST_NAMED else "models of pictures"
+        raise InputError(f"a model of type {shown(repr(kind), 60)}; known are {known}", where=where)
+    refuse_adapter(folder)
+    weights = _weights(folder)
+    held = sum(each.numel() for each in weights.values())
+    with quiet(), offline(where):
         try:
-            model, report = maker.from_pretrained(
-                folder,
-                local_files_only=True,
-                use_safetensors=True,
-                trust_remote_code=False,
-                output_loading_info=True,
-            )
+            config = config_of(said, str(folder / CONFIG))
+            with bounded_network(where, held):
+                model, report = _class(maker, config).from_pretrained(
+                    None, config=config, state_dict=weights, local_files_only=True, output_loading_info=True
+                )
+        except InputError:
+            raise
         except Exception as error:  # the library raises whatever its parts do
             raise DamagedError(f"the model cannot be made: {_first_line(error)}", where=where) from error
     lacking = sorted(report["missing_keys"]) + sorted(str(key) for key in report["mismatched_keys"])
     if lacking:
-        raise DamagedError(f"weights are missing or do not fit: {', '.join(lacking[:4])}", where=where)
+        raise DamagedError(f"weights are missing or do not fit: {shown(', '.join(lacking[:4]))}", where=where)
     return model
+
+
+@contextmanager
+def answering(model: nn.Module) -> Iterator[None]:
+    """Within: a model is asked, without gradients, and what its numbers do to it is an error of its folder.
+
+    Args:
+        model: of transformers, with its weights.
+
+    Raises:
+        InputError: if it cannot say anything: a description may fit its weights and still be none.
+    """
+    try:
+        with torch.inference_mode():
+            yield
+    except ARITHMETIC as error:
+        kind = getattr(getattr(model, "config", None), "model_type", "unknown")
+        hint = "config.json or preprocessor_config.json is not that of its weights: take all from one place"
+        raise InputError(
+            f"a model of type {kind} cannot look at it: {_first_line(error)}", hint=hint
+        ) from error
+
+
+def refuse_odd(*answers: torch.Tensor) -> None:
+    """Refuse answers that are no numbers; called within `answering`.
+
+    Raises:
+        ValueError: if there are such.
+    """
+    if not all(bool(torch.isfinite(each).all()) for each in answers):
+        raise ValueError("its answers are not finite")
 
 
 def preparer_in(folder: Path) -> Preparer:
@@ -84,56 +122,57 @@ def preparer_in(folder: Path) -> Preparer:
     Raises:
         InputError: if there is none, or it is not understood.
     """
-    if not any((folder / name).is_file() for name in _PREPARATIONS):
+    name = next((name for name in _PREPARATIONS if (folder / name).exists()), None)
+    if name is None:
         hint = "copy it from where the model was published"
         raise InputError(f"there is no {_PREPARATIONS[0]}", where=str(folder), hint=hint)
-    maker: Any = transformers.AutoImageProcessor
-    with quiet():
+    where = str(folder / name)
+    with quiet(), offline(str(folder)):
         try:
-            prepare = maker.from_pretrained(
-                folder, backend="pil", local_files_only=True, trust_remote_code=False
-            )
+            prepare = preparation_of_pictures(parsed(folder / name), family_of(folder), where)
             _prepared(prepare, [np.zeros((48, 64, 3), np.uint8)])
         except Exception as error:  # the library raises whatever its parts do
-            message = f"not understood how pictures are prepared: {_first_line(error)}"
-            raise InputError(message, where=str(folder / _PREPARATIONS[0])) from error
+            told = error.message if isinstance(error, InputError) else _first_line(error)
+            raise InputError(f"not understood how pictures are prepared: {told}", where=where) from error
     return lambda pictures: _prepared(prepare, pictures)
 
 
-def tokenizer_in(folder: Path) -> Tokenizer:
-    """What makes tokens of words, without padding and without cutting off.
+def _class(maker: Any, config: Any) -> Any:
+    """The class that a maker of transformers makes of a config; a class itself is the one."""
+    found = getattr(maker, "_model_mapping", None)
+    made = maker if found is None else found[type(config)]
+    return made[0] if isinstance(made, tuple) else made
 
-    Args:
-        folder: with tokenizer.json; or with vocab.txt, or vocab.json and merges.txt, as older ones have it.
+
+def _weights(folder: Path) -> dict[str, torch.Tensor]:
+    """All tensors of a folder: of its one file, or of those that its index names.
 
     Raises:
-        InputError: if it is not there or is none.
+        InputError: if there are none, or a name leads out of the folder.
+        DamagedError: if a file is not whole.
     """
-    path = folder / TOKENIZER
-    older = [name for name in _VOCABULARIES if (folder / name).is_file()]
-    if not path.is_file() and not older:
-        hint = "copy it from where the model was published"
-        raise InputError(f"there is no {TOKENIZER}, so texts cannot be read", where=str(folder), hint=hint)
-    try:
-        said = _content(path).decode() if path.is_file() else _older_words(folder)
-        found = Tokenizer.from_str(said)
-    except InputError:
-        raise
-    except Exception as error:  # the libraries raise plain exceptions
-        where = str(path if path.is_file() else folder / older[0])
-        raise InputError(f"no tokenizer: {_first_line(error)}", where=where) from error
-    found.no_padding()
-    found.no_truncation()
+    where = str(folder)
+    if (folder / _WEIGHTS).exists() or (folder / _WEIGHTS).is_symlink():
+        names = [_WEIGHTS]
+    elif (folder / _INDEX).exists():
+        listed = parsed(folder / _INDEX).get("weight_map")
+        names = sorted(set(map(str, listed.values()))) if isinstance(listed, dict) else []
+        odd = [name for name in names if "/" in name or "\\" in name or not name.endswith(".safetensors")]
+        if odd or not 0 < len(names) <= _MOST_FILES:
+            told = f"it names {shown(repr(odd[0]), 60)}" if odd else f"it names {len(names)} files"
+            message = f"expected an index of safetensors that lie beside it; {told}"
+            raise InputError(message, where=str(folder / _INDEX))
+    else:
+        hint = "save it with `save_pretrained`, which writes safetensors; pickles are not read"
+        raise InputError(f"there is no {_WEIGHTS}", where=where, hint=hint)
+    found: dict[str, torch.Tensor] = {}
+    for name in names:
+        try:
+            found |= read_safetensors(inside(folder / name))[0]
+        except DamagedError as error:
+            raise DamagedError(f"the model cannot be made: {error.message}", where=error.where) from error
+        refuse_many(sum(each.numel() for each in found.values()), where)
     return found
-
-
-def _older_words(folder: Path) -> str:
-    """What tokenizer.json would say of a vocabulary in other files."""
-    with quiet():
-        made = transformers.AutoTokenizer.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False
-        )
-    return str(made.backend_tokenizer.to_str())
 
 
 def placed(given: dict[str, torch.Tensor], model: nn.Module) -> dict[str, torch.Tensor]:
@@ -165,35 +204,10 @@ def quiet() -> Iterator[None]:
             log.enable_progress_bar()
 
 
-def parsed(path: Path) -> dict[str, Any]:
-    """A file of a folder of transformers that holds an object in JSON.
-
-    Args:
-        path: the file.
-
-    Raises:
-        InputError: if it cannot be read or is none.
-    """
-    try:
-        found = json.loads(_content(path))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(
-            f"expected a folder of transformers with {path.name}: {error}", where=str(path)
-        ) from error
-    if not isinstance(found, dict):
-        raise InputError("expected an object in JSON", where=str(path))
-    return found
-
-
-def _content(path: Path) -> bytes:
-    """What a file holds, or the one that it links to: the hub's cache is made of links."""
-    return read_regular(path.resolve(), limit=_LIMIT)
-
-
 def _prepared(prepare: Any, pictures: Sequence[npt.NDArray[np.uint8]]) -> dict[str, torch.Tensor]:
     told = prepare(images=list(pictures), return_tensors="pt", input_data_format="channels_last")
     return {name: told[name] for name in ("pixel_values", "pixel_mask") if name in told}
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+    return shown(" ".join(str(error).split()) or type(error).__name__)

@@ -20,7 +20,15 @@ from torch.nn import functional
 from roadaware.errors import InputError
 from roadaware.models.detector import Picture
 from roadaware.models.object_folders import labels_of
-from roadaware.models.pretrained import Preparer, family_of, model_in, placed, preparer_in
+from roadaware.models.pretrained import (
+    Preparer,
+    answering,
+    family_of,
+    model_in,
+    placed,
+    preparer_in,
+    refuse_odd,
+)
 
 SCORING = ("segformer", "upernet")
 """Types of models that score classes of cells."""
@@ -60,14 +68,15 @@ class Segmenter:
             pictures: of (H, W, 3) uint8, all of one size.
         """
         size = (int(pictures[0].shape[0]), int(pictures[0].shape[1]))
-        given = placed(self.prepare(pictures), self.model)
-        kept = 1.0, 1.0
-        if "pixel_mask" in given:
-            shown = given["pixel_mask"][0].bool()
-            kept = (float(shown.any(dim=1).float().mean()), float(shown.any(dim=0).float().mean()))
-        with torch.inference_mode():
+        with answering(self.model):
+            given = placed(self.prepare(pictures), self.model)
+            kept = 1.0, 1.0
+            if "pixel_mask" in given:
+                shown = given["pixel_mask"][0].bool()
+                kept = (float(shown.any(dim=1).float().mean()), float(shown.any(dim=0).float().mean()))
             said = self.model(**given)
             scores = said.logits if hasattr(said, "logits") else _of_masks(said)
+            refuse_odd(scores)
             best = [largest(each, size, kept).cpu().numpy() for each in scores.float()]
         if max(int(each.max()) for each in best) >= len(self.labels):
             raise InputError(f"the model scores more classes than the {len(self.labels)} that it names")

@@ -9,25 +9,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import safetensors
 import torch
-from safetensors.torch import load as tensors_of
 from safetensors.torch import save as bytes_of
 from torch import Tensor
 
 from roadaware import __version__
 from roadaware import config as configs
 from roadaware.errors import DamagedError, InputError, UsageError
+from roadaware.models.detector_notes import FACTS
 from roadaware.models.foreign import read_tensors
+from roadaware.models.limits import bounded_network
 from roadaware.models.retinanet3d.config import RetinaNetConfig
 from roadaware.models.retinanet3d.detector import StreamDetector, WindowDetector
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.retinanet3d.rule import DetectRule
+from roadaware.models.tensor_files import ARITHMETIC, facts_in, read_safetensors
 from roadaware.scenes.disk import atomic_write
+from roadaware.scenes.readers.source import shown
 
 _FORMAT = 2
 """Files of format 1 held their kinds sorted by name, which are not the columns of the scores."""
-_FACTS = "roadaware"
 _HEADS = ("reg_heads.", "cls_heads.", "ego_head.", "anchors.")
 _PYRAMID = ("lateral_layer", "corr_layer", "conv6.", "conv7.", "ego_lateral.")
 _RECURRENT = ("rcu.", "clstm.", "cgru.")
@@ -133,7 +134,7 @@ def save_detector(
         "digest": _digest(tensors),
         "notes": dict(notes or {}),
     }
-    atomic_write(Path(path), bytes_of(tensors, {_FACTS: json.dumps(facts)}))
+    atomic_write(Path(path), bytes_of(tensors, {FACTS: json.dumps(facts)}))
 
 
 def open_detector(
@@ -171,7 +172,7 @@ def open_network(path: Path | str) -> tuple[RetinaNet3D, dict[str, Any]]:
         InputError: as `open_detector`.
     """
     path = Path(path)
-    if not path.is_file():
+    if not path.exists() or path.is_dir():
         raise InputError("expected the file of a detector and found none", where=str(path))
     tensors, facts = _opened(path)
     if facts.get("format") != _FORMAT:
@@ -182,13 +183,17 @@ def open_network(path: Path | str) -> tuple[RetinaNet3D, dict[str, Any]]:
         )
     try:
         config = configs.from_dict(RetinaNetConfig, facts["config"])
-        labels = sum(len(names) for names in facts["kinds"].values())
-        with torch.device("meta"):
+        labels = sum(len(names) for names in _words(facts))
+        held = sum(tensor.numel() for tensor in tensors.values())
+        with torch.device("meta"), bounded_network(str(path), held):
             network = RetinaNet3D(config, labels + 1, len(facts["av_labels"]))
         network.load_state_dict(tensors, assign=True)
         whole = facts["digest"] == _digest(tensors)
-    except (KeyError, TypeError, AttributeError, RuntimeError, ValueError, UsageError) as error:
-        raise DamagedError(f"what the file says does not fit: {error}", where=str(path)) from error
+    except InputError:
+        raise
+    except (*ARITHMETIC, UsageError) as error:
+        message = f"what the file says does not fit: {shown(str(error), 400)}"
+        raise DamagedError(message, where=str(path)) from error
     if not whole:
         raise DamagedError("the weights are not those that were saved", where=str(path), hint="copy it again")
     return network.eval(), facts
@@ -213,41 +218,33 @@ def facts_of(path: Path) -> dict[str, Any]:
         return {}
 
 
-def linking_of(path: Path | str) -> dict[str, Any]:
-    """Fields of the linker that suit a detector, as whoever trained it says; none where nothing is said.
-
-    Args:
-        path: of a file of ours.
-    """
-    try:
-        with safetensors.safe_open(path, framework="pt") as file:
-            said = json.loads((file.metadata() or {}).get(_FACTS, "{}"))
-        found = said["notes"]["linking"]
-    except (safetensors.SafetensorError, OSError, ValueError, KeyError, TypeError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def _opened(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and facts of a file of ours."""
-    try:
-        with safetensors.safe_open(path, framework="pt") as file:
-            said = (file.metadata() or {}).get(_FACTS)
-        tensors = tensors_of(path.read_bytes())
-    except (safetensors.SafetensorError, OSError, ValueError) as error:
-        hint = "copy or download it again"
-        raise DamagedError(f"not a whole safetensors file: {error}", where=str(path), hint=hint) from error
-    if said is None:
+    tensors, about = read_safetensors(path)
+    if FACTS not in about:
         raise InputError(
             "the file has weights but does not say of which network",
             where=str(path),
             hint="load a released checkpoint with load_published, and save it with save_detector",
         )
-    try:
-        facts = json.loads(said)
-    except ValueError as error:
-        raise DamagedError(f"what the file says cannot be read: {error}", where=str(path)) from error
-    return tensors, facts if isinstance(facts, dict) else {}
+    return tensors, facts_in(about, FACTS, str(path))
+
+
+def _words(facts: Mapping[str, Any]) -> list[list[str]]:
+    """The labels of each kind, once they were found to be texts.
+
+    Raises:
+        ValueError: if they are not, or a label stands in its kind twice, or notes are no fields.
+    """
+    found = list(facts["kinds"].values())
+    for names in (*found, facts["av_labels"]):
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ValueError("labels are lists of texts")
+        if len(set(names)) != len(names):
+            raise ValueError("a label stands in its kind twice")
+    if not isinstance(facts.get("notes", {}), dict):
+        raise ValueError("notes are fields with values")
+    return found
 
 
 def _digest(tensors: Mapping[str, Tensor]) -> str:

@@ -4,48 +4,21 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
-from urllib.parse import urlsplit
 
 from roadaware.errors import InputError
 from roadaware.online.clock import Clock
-from roadaware.online.frames import Picture, SourceFrame
+from roadaware.online.frames import SourceFrame
+from roadaware.online.network import Shot, Stream
 from roadaware.online.outcomes import Ending, Outcomes
 from roadaware.online.timeline import Thinning, Timeline
-from roadaware.online.video_files import upright
 from roadaware.online.waiting import Waiting
-from roadaware.scenes.containers import BROKEN
+from roadaware.scenes.decoders import BROKEN, reason
 from roadaware.scenes.readers.source import shown
 
-SCHEMES = ("rtsp", "rtsps", "http", "https", "rtmp", "udp", "tcp", "srt")
-_NETWORK = "rtsp,rtsps,rtp,srtp,rtmp,http,https,httpproxy,udp,tcp,tls,srt,crypto"
 _FORMATS = {"linux": "v4l2", "darwin": "avfoundation", "win32": "dshow"}
-
-
-class Shot(NamedTuple):
-    """A frame as a connection gives it: the time it states, its picture (None where it cannot be
-    decoded), and whether its data was damaged.
-    """
-
-    stated_s: float | None
-    picture: Picture | None
-    doubtful: bool = False
-
-
-class Stream(Protocol):
-    """One connection: frames until it breaks or ends; `endless` says that an end is a break too."""
-
-    fps: float | None
-    endless: bool
-
-    def __iter__(self) -> Iterator[Shot]:
-        """Frames one after the other."""
-
-    def close(self) -> None:
-        """Disconnect."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +102,16 @@ class Camera:
         """Why no more frames come; None while some may."""
         return self._waiting.ending
 
+    def refresh(self) -> None:
+        """Connect anew before the first frame is read: what nobody took since is stale, or it has hung up.
+
+        A failure then is as any later one: there are more attempts.
+        """
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            with suppress(*BROKEN):
+                stream.close()
+
     def close(self) -> None:
         """Let the thread end; it may take as long as a read waits."""
         self._closed.set()
@@ -158,7 +141,7 @@ class Camera:
                     return Ending("end")
                 why = "the stream ended"
             except (*BROKEN, InputError) as error:
-                why = _reason(error)
+                why = error.message if isinstance(error, InputError) else reason(error)
             finally:
                 if stream is not None:
                     with suppress(*BROKEN):
@@ -198,65 +181,6 @@ class Camera:
             self._clock.sleep(min(left_s, 0.2))
 
 
-class NetworkStream:
-    """A connection through PyAV; a stream from the network reads no file of this machine.
-
-    Args:
-        url: of the stream, or the device.
-        form: of a device, as PyAV calls it; None for the network.
-        fps: asked of a device.
-        wait_s: a connection or a read that takes longer has failed.
-
-    Raises:
-        InputError: if it cannot be reached or shows no video.
-    """
-
-    def __init__(
-        self, url: str, form: str | None = None, fps: float | None = None, wait_s: float = 10.0
-    ) -> None:
-        import av
-
-        options = {"rtsp_transport": "tcp", "protocol_whitelist": _NETWORK}
-        if form is not None:
-            options = {"framerate": f"{fps:g}"} if fps else {}
-        self._where = without_password(url)
-        try:
-            self._file: Any = av.open(url, format=form, options=options, timeout=wait_s)
-        except BROKEN as error:
-            hint = "check that it is on and that the address is right"
-            said = f"it cannot be reached: {_reason(error)}"
-            raise InputError(said, where=self._where, hint=hint) from error
-        if not self._file.streams.video:
-            self._file.close()
-            raise InputError("expected a video stream, found none", where=self._where)
-        self._stream = self._file.streams.video[0]
-        rate = self._stream.average_rate or self._stream.guessed_rate
-        self.fps = float(rate) if rate else None
-        self.endless = form is not None or not self._file.duration
-
-    def __iter__(self) -> Iterator[Shot]:
-        for packet in self._file.demux(self._stream):
-            try:
-                frames = packet.decode()
-            except BROKEN:
-                yield Shot(None, None)
-                continue
-            for frame in frames:
-                stated_s = None if frame.time is None else float(frame.time)
-                yield Shot(stated_s, upright(frame), bool(frame.is_corrupt))
-
-    def close(self) -> None:
-        """Disconnect."""
-        self._file.close()
-
-
-def _reason(error: Exception) -> str:
-    """Why something failed; without the address, which may hold a password."""
-    if isinstance(error, InputError):
-        return error.message
-    return str(getattr(error, "strerror", None) or type(error).__name__)
-
-
 def camera_device(index: int) -> tuple[str, str]:
     """What PyAV opens for the camera of a number on this system, and by which format.
 
@@ -265,15 +189,3 @@ def camera_device(index: int) -> tuple[str, str]:
     """
     form = _FORMATS.get(sys.platform, "v4l2")
     return {"v4l2": f"/dev/video{index}", "dshow": f"video={index}"}.get(form, str(index)), form
-
-
-def without_password(url: str) -> str:
-    """A URL as it may be shown and written: without what may be secret.
-
-    >>> without_password("rtsp://me:secret@camera/1?token=secret")
-    'rtsp://camera/1'
-    """
-    parts = urlsplit(url)
-    if not parts.scheme:
-        return shown(url)
-    return shown(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl())

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig
 from roadaware.online.labels import LabelRule
+from roadaware.scenes.advice import Advice
 
 
 @dataclass(frozen=True)
@@ -19,12 +20,15 @@ class WatchConfig:
         jump_gap_s: a path may miss frames for so long, where that is more than the linker's `jump_gap`
             frames of those that are looked at: cameras differ in their rate.
         fps: frames a second that are looked at, where the source has more; None for all.
-        begin_after: detections that a tube needs before it is told.
-        begin_score: mean agentness that it needs.
+        begin_after: detections of at least `begin_score` that prove a tube; then it is told and drawn.
+        begin_score: agentness that each of them needs.
+        keep_share: a tube that is proven goes on with detections of this share of `begin_score`; weaker ones
+            are linked and kept in the tables, and otherwise passed over.
         labels: which labels are told.
         budget_s: of a live source, a frame that could not be answered within so many seconds of its arrival
             is passed over for a newer one; None for always the newest.
         seconds: of the stream, after which the watch ends; None for all of it.
+        advice: of the detector, which its tables carry; `linker` and `begin_score` are what is followed.
         rescale: scale pictures of another size to that of the first; otherwise they end the watch.
 
     Raises:
@@ -36,9 +40,11 @@ class WatchConfig:
     fps: float | None = None
     begin_after: int = 3
     begin_score: float = 0.2
+    keep_share: float = 2 / 3
     labels: LabelRule = field(default_factory=LabelRule)
     budget_s: float | None = None
     seconds: float | None = None
+    advice: Advice = field(default_factory=Advice)
     rescale: bool = False
 
     def __post_init__(self) -> None:
@@ -47,8 +53,10 @@ class WatchConfig:
             raise UsageError(
                 "tube_nms compares the tubes of a whole video, and a stream has no end: set it to None"
             )
-        if self.begin_after < 1 or not 0 <= self.begin_score <= 1:
-            raise UsageError("a tube is told after at least one detection, with a mean agentness from 0 to 1")
+        if self.begin_after < 1 or not 0 <= self.begin_score <= 1 or not 0 <= self.keep_share <= 1:
+            raise UsageError(
+                "a tube is told after at least one detection, with an agentness from 0 to 1 and a share of it"
+            )
         if self.fps is not None and not 0 < self.fps < math.inf:
             raise UsageError(f"fps should be more than 0 frames a second, not {self.fps!r}")
         for name in ("jump_gap_s", "budget_s", "seconds"):

@@ -161,8 +161,8 @@ class CrossingAnnotator:
         self.warm_up_s = self._clock.now_s() - begin_s
         self._follower = Follower(foresight, self.rule)
         self._latency, self._spent_s = Latency(), 0.0
-        self._seen = 0
-        self._answers = 0
+        self._asked = self._answers = 0
+        self._people = self._answered = 0
 
     def __call__(self, tubes: Sequence[LiveTube], frame: SourceFrame) -> list[tuple[LiveTube, str]]:
         """Give each pedestrian of a frame an outlook; the tubes of which there is news, and what it is.
@@ -172,7 +172,7 @@ class CrossingAnnotator:
             frame: with its picture.
         """
         begin_s = self._clock.now_s()
-        people = [tube for tube in tubes if self._walks(tube)]
+        people = [tube for tube in tubes if tube.labels.tells("agent", self.rule.agents)]
         height, width = frame.picture.shape[:2]
         boxes = np.array([tube.box for tube in people], np.float64).reshape(-1, 4)
         found = self._follower.look([tube.number for tube in people], boxes, frame.t_s, (width, height))
@@ -182,33 +182,37 @@ class CrossingAnnotator:
             before, tube.outlook = tube.outlook, told.get(tube.number)
             news += [(tube, what) for what in changes(before, tube.outlook)]
         if people:
-            self._count(found, len(people), self._clock.now_s() - begin_s)
+            self._count(people, self._clock.now_s() - begin_s)
         return news
 
-    def _walks(self, tube: LiveTube) -> bool:
-        if self.rule.certain:
-            return any(name in self.rule.agents for name in tube.labels.told().get("agent", ()))
-        return tube.labels.best("agent") in self.rule.agents
-
-    def _count(self, found: Sequence[Outlook | None], people: int, spent_s: float) -> None:
+    def _count(self, people: Sequence[LiveTube], spent_s: float) -> None:
         self._latency.add(spent_s)
         self._spent_s += spent_s
-        self._seen += people
-        self._answers += sum(outlook is not None for outlook in found)
+        self._asked += len(people)
+        self._answers += sum(tube.outlook is not None for tube in people)
+        for tube in people:
+            if tube.proven:
+                self._people, tube.asked = self._people + (not tube.asked), True
+            if tube.proven and tube.outlook is not None:
+                self._answered, tube.answered = self._answered + (not tube.answered), True
 
     def summary(self) -> dict[str, Any]:
-        """JSON-ready: what was asked, by which rule, how often, and how long it took.
+        """JSON-ready: what was asked, by which rule, of whom, how often, and how long it took.
 
-        `pedestrian_frames` counts every pedestrian in every frame, answered for or not, since all of them are
-        followed; `ms_per_pedestrian_frame` is the time for each of these, and `ms_per_frame` that of a frame
-        with pedestrians. `warm_up_s` is in neither.
+        `pedestrians` counts the tubes that were proven and taken for pedestrians, and `answered` those of
+        them of which something could be said: people, where no tube broke. `pedestrian_frames` counts each
+        in each frame, `answers` those of these that were answered for; `ms_per_pedestrian_frame` is the
+        time for each, answered for or not, and `ms_per_frame` that of a frame with pedestrians. `warm_up_s`
+        is in neither.
         """
         shares = {"p50": self._latency.percentile_s(50), "p99": self._latency.percentile_s(99)}
-        each = self._spent_s / self._seen if self._seen else None
+        each = self._spent_s / self._asked if self._asked else None
         return {
             "predictors": self.foresight.about(),
             "rule": to_dict(self.rule),
-            "pedestrian_frames": self._seen,
+            "pedestrians": self._people,
+            "answered": self._answered,
+            "pedestrian_frames": self._asked,
             "answers": self._answers,
             "ms_per_frame": {name: _ms(value) for name, value in shares.items()},
             "ms_per_pedestrian_frame": _ms(each),

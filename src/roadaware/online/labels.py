@@ -13,6 +13,8 @@ from roadaware.errors import UsageError
 from roadaware.scenes.dense import Layout
 
 Narrow = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 Told = dict[str, dict[str, float]]
 """Kind to label to score."""
 
@@ -53,25 +55,93 @@ class LabelRule:
         return 1 if kind in self.single else self.most
 
 
-def chosen(scores: Narrow, before: tuple[int, ...], most: int, rule: LabelRule) -> tuple[int, ...]:
-    """The labels to tell now, best first.
+def choose_labels(scores: Narrow, before: Bools, most: int, rule: LabelRule) -> Bools:
+    """Which labels of one kind are told now, of several things at once.
 
     Args:
-        scores: (n,) smoothed, of the labels of one kind.
-        before: those told before.
-        most: at most so many.
+        scores: (n, c) smoothed scores of n things.
+        before: (n, c) the labels told before.
+        most: at most so many of each; of equals the first.
         rule: the thresholds.
 
+    Returns:
+        (n, c).
+
     >>> rule = LabelRule(on=0.5, off=0.3, margin=0.1)
-    >>> chosen(np.array([0.4, 0.45]), (0,), 1, rule), chosen(np.array([0.4, 0.55]), (0,), 1, rule)
-    ((0,), (1,))
+    >>> before = np.array([[True, False], [True, False]])
+    >>> choose_labels(np.array([[0.4, 0.45], [0.4, 0.55]]), before, 1, rule).tolist()
+    [[True, False], [False, True]]
     """
-    kept = np.zeros(len(scores), np.bool_)
-    kept[list(before)] = True
-    fit = np.flatnonzero(scores >= np.where(kept, rule.off, rule.on))
-    ranked = fit[np.argsort(-(scores[fit] + rule.margin * kept[fit]), kind="stable")][:most]
-    best_first = ranked[np.argsort(-scores[ranked], kind="stable")]
-    return tuple(best_first.tolist())
+    fit = scores >= np.where(before, rule.off, rule.on)
+    worth = np.where(fit, scores + rule.margin * before, -np.inf)
+    order = np.argsort(-worth, axis=1, kind="stable")[:, :most]
+    now = np.zeros_like(fit)
+    np.put_along_axis(now, order, np.take_along_axis(fit, order, axis=1), axis=1)
+    return now
+
+
+class SmoothedTable:
+    """The scores of many things over time, and the labels that are told of them: a row of arrays each.
+
+    Args:
+        kinds: what the scores stand for.
+        rule: which labels are told.
+        room: rows at first; doubled as needed.
+    """
+
+    def __init__(self, kinds: Layout, rule: LabelRule, room: int = 16) -> None:
+        self.kinds, self.rule = kinds, rule
+        self.scores: Narrow = np.zeros((room, kinds.width), np.float32)
+        self.told: Bools = np.zeros((room, kinds.width), np.bool_)
+        self._t_s = np.full(room, np.nan)
+        self._free = list(range(room))[::-1]
+
+    def begin(self) -> Smoothed:
+        """A row of which nothing is known yet."""
+        if not self._free:
+            room = len(self._t_s)
+            self.scores, self.told = (
+                np.concatenate([held, np.zeros_like(held)]) for held in (self.scores, self.told)
+            )
+            self._t_s = np.concatenate([self._t_s, np.full(room, np.nan)])
+            self._free = list(range(room, 2 * room))[::-1]
+        return Smoothed(self.kinds, self.rule, self, self._free.pop())
+
+    def end(self, row: int) -> Smoothed:
+        """What is known of a row, by itself; the row is free again."""
+        alone = Smoothed(self.kinds, self.rule)
+        table = alone.table
+        table.scores[0], table.told[0], table._t_s[0] = self.scores[row], self.told[row], self._t_s[row]
+        self.told[row], self._t_s[row] = False, np.nan
+        self._free.append(row)
+        return alone
+
+    def add(self, rows: Ints, scores: Narrow, t_s: float) -> Bools:
+        """Take the scores of a moment, all in one operation.
+
+        Args:
+            rows: (n,) whose they are, each once.
+            scores: (n, width).
+            t_s: later than before.
+
+        Returns:
+            (n,) whether other labels are told of it now.
+        """
+        scores = np.asarray(scores, np.float32)
+        weight = np.ones(len(rows), np.float32)
+        if self.rule.smooth_s:
+            known = ~np.isnan(self._t_s[rows])
+            past_s = t_s - self._t_s[rows[known]]
+            weight[known] = 1.0 - np.exp(-past_s / self.rule.smooth_s)
+        # First scores are taken as they are: old + (new - old) would round, and old is another tube's.
+        old = self.scores[rows]
+        now = np.where(weight[:, None] == 1, scores, old + weight[:, None] * (scores - old))
+        before, told = self.told[rows], np.zeros((len(rows), self.kinds.width), np.bool_)
+        for kind in self.kinds.kinds:
+            part = self.kinds.columns(kind)
+            told[:, part] = choose_labels(now[:, part], before[:, part], self.rule.of(kind), self.rule)
+        self.scores[rows], self.told[rows], self._t_s[rows] = now, told, t_s
+        return np.asarray((told != before).any(axis=1))
 
 
 class Smoothed:
@@ -80,54 +150,56 @@ class Smoothed:
     Args:
         kinds: what the scores stand for.
         rule: which labels are told.
+        table: that holds them, where it is one of many.
+        row: which.
     """
 
-    def __init__(self, kinds: Layout, rule: LabelRule) -> None:
-        self._kinds, self._rule = kinds, rule
-        self.scores: Narrow = np.zeros(kinds.width, np.float32)
-        self._labels: dict[str, tuple[int, ...]] = dict.fromkeys(kinds.kinds, ())
-        self._t_s: float | None = None
+    def __init__(
+        self, kinds: Layout, rule: LabelRule, table: SmoothedTable | None = None, row: int = 0
+    ) -> None:
+        self.table, self.row = table or SmoothedTable(kinds, rule, 1), row
+
+    @property
+    def scores(self) -> Narrow:
+        """(width,) smoothed."""
+        scores: Narrow = self.table.scores[self.row]
+        return scores
 
     def add(self, scores: Narrow, t_s: float) -> bool:
         """Take the scores of a moment; whether other labels are told now.
 
         Args:
-            scores: (c,).
+            scores: (width,).
             t_s: later than before.
         """
-        if self._t_s is None or not self._rule.smooth_s:
-            self.scores = scores.astype(np.float32, copy=True)
-        else:
-            weight = 1.0 - math.exp(-(t_s - self._t_s) / self._rule.smooth_s)
-            self.scores += np.float32(weight) * (scores - self.scores)
-        self._t_s = t_s
-        start, before = 0, self._labels
-        self._labels = {}
-        for kind, names in self._kinds.kinds.items():
-            part = self.scores[start : start + len(names)]
-            self._labels[kind] = chosen(part, before[kind], self._rule.of(kind), self._rule)
-            start += len(names)
-        return any(set(self._labels[kind]) != set(before[kind]) for kind in before)
+        return bool(self.table.add(np.array([self.row]), scores[None], t_s)[0])
 
     def told(self) -> Told:
         """Kind to its labels with their scores, best first; kinds without are left out."""
         found: Told = {}
-        for kind, labels in self._labels.items():
-            if labels:
-                names, at = self._kinds.kinds[kind], self._kinds.columns(kind).start
-                found[kind] = {names[k]: round(float(self.scores[at + k]), 4) for k in labels}
+        scores, told = self.scores, self.table.told[self.row]
+        for kind, names in self.table.kinds.kinds.items():
+            part = self.table.kinds.columns(kind)
+            labels = np.flatnonzero(told[part])
+            if len(labels):
+                ranked = labels[np.argsort(-scores[part][labels], kind="stable")]
+                found[kind] = {names[k]: round(float(scores[part][k]), 4) for k in ranked.tolist()}
         return found
 
-    def best(self, kind: str) -> str | None:
-        """The label of a kind with the highest smoothed score, told or not; None where there is no such kind.
+    def tells(self, kind: str, names: tuple[str, ...]) -> bool:
+        """Whether one of some labels of a kind is told.
 
         Args:
             kind: such as agent.
+            names: labels of it; those that there are not are never told.
         """
-        names = self._kinds.kinds.get(kind)
-        return names[int(self.scores[self._kinds.columns(kind)].argmax())] if names else None
+        known = self.table.kinds.kinds.get(kind, ())
+        if not known:
+            return False
+        told = self.table.told[self.row, self.table.kinds.columns(kind)]
+        return any(told[known.index(name)] for name in names if name in known)
 
     def every(self, kind: str) -> Mapping[str, float]:
         """All labels of a kind with their smoothed scores."""
-        part = self.scores[self._kinds.columns(kind)]
-        return dict(zip(self._kinds.kinds[kind], part.tolist(), strict=True))
+        part = self.scores[self.table.kinds.columns(kind)]
+        return dict(zip(self.table.kinds.kinds[kind], part.tolist(), strict=True))

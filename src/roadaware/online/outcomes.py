@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
+from roadaware.addresses import conceal
+
 OUTCOMES = MappingProxyType(
     {
         "dropped": "frames passed over because a newer one was there",
@@ -48,6 +50,9 @@ class Ending:
     reason: Reason
     message: str = ""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", conceal(self.message))
+
     @property
     def whole(self) -> bool:
         """Whether nothing went wrong."""
@@ -67,6 +72,9 @@ class Happening:
     what: str
     count: int
     message: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", conceal(self.message))
 
 
 class Outcomes:
@@ -118,3 +126,31 @@ class Outcomes:
             told = list(self._news)
             self._news.clear()
         return told
+
+
+class Sparing:
+    """What of the news is said aloud: of each kind the first few, then one now and then.
+
+    >>> sparing, lost = Sparing(), Happening("lost", 3, "3 frames did not arrive")
+    >>> [sparing.words(lost, now_s) for now_s in (0, 1, 2, 3, 3.1, 15)][3:]
+    [None, None, '3 frames did not arrive (and 2 times more since this was last said)']
+    """
+
+    FEW, EVERY_S = 3, 10.0
+
+    def __init__(self) -> None:
+        self._said: dict[str, tuple[int, float, int]] = {}
+
+    def words(self, happening: Happening, now_s: float) -> str | None:
+        """What to say of it; None for nothing.
+
+        Args:
+            happening: the news.
+            now_s: on any clock that goes on.
+        """
+        times, last_s, unsaid = self._said.get(happening.what, (0, now_s, 0))
+        if times >= self.FEW and now_s - last_s < self.EVERY_S:
+            self._said[happening.what] = (times, last_s, unsaid + 1)
+            return None
+        self._said[happening.what] = (times + 1, now_s, 0)
+        return happening.message + (f" (and {unsaid} times more since this was last said)" if unsaid else "")

@@ -75,9 +75,8 @@ class OutlookRule:
     """What is told of pedestrians, and of whom.
 
     Args:
-        agents: labels of agents that are pedestrians; a tube counts in frames in which its strongest agent
-            is one of them, told or not.
-        certain: count a tube only in frames in which such a label is told of it.
+        agents: labels of agents that are pedestrians; a tube is asked about in frames in which one of them is
+            told of it, which has a hysteresis of its own (see `LabelRule`).
         on: crossing is told from this smoothed probability on.
         off: and no longer below this one.
         margin: the region that is told gives way to a likelier one only if that is likelier by this much,
@@ -93,7 +92,6 @@ class OutlookRule:
     """
 
     agents: tuple[str, ...] = ("Ped",)
-    certain: bool = False
     on: float = 0.5
     off: float = 0.35
     margin: float = 0.1

@@ -23,6 +23,7 @@ from roadaware.online.tables import TableWriter
 from roadaware.online.watch import Progress
 from roadaware.online.watcher import Last, Seen
 from roadaware.scenes.disk import atomic_write, disk_error, is_temporary
+from roadaware.scenes.holding import Hold
 from roadaware.tasks.road_events import Classes
 
 if TYPE_CHECKING:
@@ -47,8 +48,10 @@ class RunFolder:
         draw: makes a frame of the film; None for no film.
         video: what the tables call the stream; as `video_name` has it where None.
         crossing: the annotator that pedestrians have their outlook from, whose table is kept too.
+        notice: what readers of the summary should know of the detector.
 
     Raises:
+        UsageError: if another process is at work in the folder.
         DiskError: if it cannot be written to.
     """
 
@@ -62,10 +65,12 @@ class RunFolder:
         draw: Drawing | None = None,
         video: str | None = None,
         crossing: CrossingAnnotator | None = None,
+        notice: str = "",
     ) -> None:
+        self._hold, self._notice = Hold(folder), notice
         self._video = video_name(source) if video is None else video
         self.folder, self._source, self._config, self._draw = folder, source, config, draw
-        classes = Classes(dict(detector.kinds), tuple(detector.av_labels))
+        classes = Classes(dict(detector.kinds), tuple(detector.av_labels), config.advice)
         self._delay = detector.delay
         linker = config.linker_at(source.fps)
         self._events = EventWriter(folder / EVENTS, clock)
@@ -156,6 +161,7 @@ class RunFolder:
             "format": "roadaware-watch",
             "version": __version__,
             **_figures(progress, self._source, self._video),
+            "notice": self._notice,
             "delay_frames": self._delay,
             **({} if self._crossing is None else {"crossing": self._crossing.summary()}),
             "events": self._events.written,
@@ -200,13 +206,15 @@ def prepare(folder: Path, *, overwrite: bool = False) -> None:
     """Make a folder that a watch can write to; of an earlier watch only what it wrote is removed.
 
     Raises:
-        UsageError: if an earlier watch is there and may not be replaced, or something else is there.
+        UsageError: if an earlier watch is there and may not be replaced, or something else, or another
+            process is at work in it.
         DiskError: if it cannot be made.
     """
     import shutil
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        hold = Hold(folder)
         held = [path for path in folder.iterdir() if is_temporary(path.name) is None]
         foreign = [path.name for path in held if path.name not in _OURS]
         if foreign:
@@ -222,6 +230,7 @@ def prepare(folder: Path, *, overwrite: bool = False) -> None:
                 shutil.rmtree(path)
             else:
                 path.unlink()
+        hold.release()
     except OSError as error:
         raise disk_error(folder, 1, error) from error
 

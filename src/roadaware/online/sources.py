@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import urlsplit
 
+from roadaware.addresses import looks_like_address, read_address
 from roadaware.errors import InputError, UsageError
-from roadaware.online.cameras import SCHEMES, Camera, NetworkStream, camera_device, without_password
+from roadaware.online.cameras import Camera, camera_device
 from roadaware.online.clock import Clock, SystemClock
 from roadaware.online.frames import Source
+from roadaware.online.network import NetworkStream
 from roadaware.online.picture_files import PictureFiles
 from roadaware.online.video_files import VideoFile
 from roadaware.scenes.readers.source import shown
 
 
-def open_source(name: str | Path, fps: float | None = None, *, clock: Clock | None = None) -> Source:
+def open_source(
+    name: str | Path, fps: float | None = None, *, clock: Clock | None = None, follow: bool = False
+) -> Source:
     """The frames of whatever a name stands for.
 
     Args:
@@ -23,19 +26,21 @@ def open_source(name: str | Path, fps: float | None = None, *, clock: Clock | No
         fps: of a folder or glob, how many pictures make a second (12 unless told); of all others, take at
             most so many frames a second, evenly by their times.
         clock: says when frames come; that of the machine unless told.
+        follow: of an http address, go where redirects and HLS playlists point, see `NetworkStream`.
 
     Raises:
-        UsageError: if `fps` is not positive, or the scheme of an address is not known.
+        UsageError: if `fps` is not positive, or an address cannot be read.
         InputError: if there is nothing of this name, or it shows no video.
     """
     clock, text = clock or SystemClock(), str(name)
     if fps is not None and not 0 < fps <= 1000:
         raise UsageError(f"fps should be more than 0 and at most 1000, not {fps!r}")
-    if text.isdecimal() and not Path(text).exists():
+    if text.isdecimal() and not _exists(text):
         device, form = camera_device(int(text))
         return Camera(f"camera {text}", lambda: NetworkStream(device, form, fps), clock, fps=fps)
-    if "://" in text:
-        return _address(text, fps, clock)
+    if looks_like_address(text) and not _exists(text):
+        address = read_address(text)
+        return Camera(address.shown, lambda: NetworkStream(address, follow=follow), clock, fps=fps)
     path = Path(text)
     if path.is_dir() or (any(mark in text for mark in "*?[") and not path.exists()):
         return PictureFiles(text, clock, fps)
@@ -45,8 +50,8 @@ def open_source(name: str | Path, fps: float | None = None, *, clock: Clock | No
     return VideoFile(path, clock, fps)
 
 
-def _address(url: str, fps: float | None, clock: Clock) -> Source:
-    scheme = urlsplit(url).scheme.lower()
-    if scheme not in SCHEMES:
-        raise UsageError(f"addresses begin with {', '.join(SCHEMES)}, not '{shown(scheme)}'")
-    return Camera(without_password(url), lambda: NetworkStream(url), clock, fps=fps)
+def _exists(text: str) -> bool:
+    try:
+        return Path(text).exists()
+    except (OSError, ValueError):
+        return False

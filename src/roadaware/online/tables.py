@@ -21,6 +21,7 @@ from roadaware.online.clock import Clock
 from roadaware.online.joining import join_parts, video_row
 from roadaware.online.parts import Parts, scanned
 from roadaware.online.watcher import Seen
+from roadaware.scenes.advice import parse_advice
 from roadaware.scenes.dense import Layout
 from roadaware.scenes.disk import atomic_write, disk_error
 from roadaware.scenes.predictions import Predictions
@@ -122,6 +123,7 @@ class TableWriter:
             "kinds": {kind: list(labels) for kind, labels in self._classes.kinds.items()},
             "av_labels": list(self._classes.av_labels),
             "linker": to_dict(self._linker),
+            "advice": self._classes.advice.as_plain(),
         }
         atomic_write(self.folder / _ABOUT, json.dumps(about).encode())
 
@@ -219,7 +221,7 @@ def recovered(folder: Path) -> Predictions:
     except (OSError, ValueError) as error:
         raise InputError("expected what a watch left behind", where=str(folder)) from error
     kinds = {kind: tuple(labels) for kind, labels in about["kinds"].items()}
-    classes = Classes(kinds, tuple(about["av_labels"]))
+    classes = Classes(kinds, tuple(about["av_labels"]), parse_advice(about.get("advice"), str(folder)))
     boxes = scanned(folder, "boxes", _BOX).drop("path").collect()
     frames = scanned(folder, "frames", _FRAME).collect()
     video = pl.lit(about["video"]).alias("video")

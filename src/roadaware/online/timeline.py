@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import deque
 
@@ -12,6 +13,7 @@ _ENOUGH = 5
 _BACK_S = 1.0
 _JUMP_S = 10.0
 _USUAL_S = 1 / 25
+_LEAST_S = 1e-3
 
 
 class Timeline:
@@ -34,7 +36,7 @@ class Timeline:
     @property
     def period_s(self) -> float | None:
         """Seconds between frames; None until a few were seen."""
-        return statistics.median(self._steps) if len(self._steps) >= _ENOUGH else None
+        return max(statistics.median(self._steps), _LEAST_S) if len(self._steps) >= _ENOUGH else None
 
     def broke(self) -> None:
         """The connection was lost: the times of the next one say nothing beside those before."""
@@ -48,6 +50,8 @@ class Timeline:
             arrived_s: when it came.
         """
         waited_s = arrived_s - self._arrived_s
+        if stated_s is not None and not math.isfinite(stated_s):
+            stated_s = None
         if stated_s is None:
             self._outcomes.count("untimed")
         if self._number < 0:
@@ -55,6 +59,11 @@ class Timeline:
         if stated_s is None or self._stated_s is None:
             return self._later(max(waited_s, 1e-3), stated_s, arrived_s)
         step_s = stated_s - self._stated_s
+        if step_s <= 0 and waited_s > _BACK_S:
+            # No frame is late for so long: the clock stands still, or runs backwards.
+            said = "the clock of the source does not go on; times go on as frames came"
+            self._outcomes.tell("clock", 1, said)
+            return self._later(waited_s, stated_s, arrived_s)
         if step_s == 0:
             self._outcomes.count("duplicate")
             return None

@@ -14,7 +14,7 @@ from roadaware.online.config import WatchConfig
 from roadaware.online.events import Event
 from roadaware.online.frames import Picture, Source, SourceFrame
 from roadaware.online.latency import Latency
-from roadaware.online.outcomes import Ending
+from roadaware.online.outcomes import Ending, Sparing
 from roadaware.online.tubes import Annotator
 from roadaware.online.watcher import Last, Seen, Watcher
 
@@ -60,7 +60,7 @@ class Progress:
         spent_s: since the watch began.
         busy_s: of those in the detector and behind it.
         latency: of its frames.
-        tubes: that live.
+        tubes: those told of that were found in the newest frame.
         begun: tubes that were told.
         probable: pedestrians who live and will probably cross.
         ending: why it is over; None while it goes on.
@@ -139,6 +139,7 @@ class _Run:
         self.source, self.watcher, self.output, self.clock = source, watcher, output, clock
         self.progress = Progress()
         self._usual_s = 0.0
+        self._sparing = Sparing()
 
     def step(self, config: WatchConfig) -> Ending | None:
         """One frame, or a short wait; why there are no more."""
@@ -213,14 +214,16 @@ class _Run:
     def _take(self, seen: Seen) -> None:
         self.output.add(seen)
         self.progress.latency.add(seen.latency_s)
-        self.progress.tubes, self.progress.begun = len(self.watcher.tubes), self.watcher.begun
+        self.progress.tubes, self.progress.begun = len(seen.tubes), self.watcher.begun
         self.progress.probable = self.watcher.tubes.probable
 
     def _tell(self) -> None:
-        """Log what happened to the source, and write it into the events."""
+        """Log what happened to the source, and write all of it into the events."""
         news = self.source.outcomes.news()
         for happening in news:
-            _LOG.warning("%s: %s", self.source.name, happening.message)
+            words = self._sparing.words(happening, self.clock.now_s())
+            if words is not None:
+                _LOG.warning("%s: %s", self.source.name, words)
         if news:
             self.output.add_events(self.watcher.told_of_source(news))
 

@@ -96,7 +96,8 @@ class Watcher:
         first = len(next(iter(kinds.kinds.values()), ()))
         self._linker = Linker(linker, kinds.width, l2_columns=first)
         warm_up_linker(linker, kinds)  # neither a frame nor the end of a path should wait for it
-        self.tubes = LiveTubes(kinds, config.labels)
+        least = config.begin_score
+        self.tubes = LiveTubes(kinds, config.labels, least, least * config.keep_share, config.begin_after)
         actions = {AV_ACTION: detector.av_labels} if detector.av_labels else {}
         self._vehicle, self._vehicle_told = Smoothed(Layout(actions), config.labels), False
         self._given: deque[SourceFrame] = deque()
@@ -176,7 +177,7 @@ class Watcher:
     def _tube(self, tube: LiveTube, changed: bool) -> Event | None:
         if tube.told:
             return tube_event("update", tube, *self._now) if changed else None
-        if tube.count < self.config.begin_after or tube.score < self.config.begin_score:
+        if not tube.proven:
             return None
         tube.told, self.begun = True, self.begun + 1
         return tube_event("begin", tube, *self._now)

@@ -17,7 +17,7 @@ from roadaware.metrics.corner_cases.trivial import RANDOM, WHOLE, random_boxes, 
 from roadaware.metrics.judged import drawn, values_of
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
-from roadaware.statistics.bootstrap import percentile_interval
+from roadaware.statistics.intervals import Scale, Units
 
 Floats = npt.NDArray[np.float64]
 METRICS = ("ap", "ar", "ar50", "ar30")
@@ -34,11 +34,13 @@ class Value:
         value: None where undefined.
         low: None where there are no draws.
         high: the same.
+        caution: why the interval is to be taken with caution; None where it is not.
     """
 
     value: float | None
     low: float | None = None
     high: float | None = None
+    caution: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +50,12 @@ class Score:
     Args:
         values: metric of `METRICS` to its value.
         draws: metric to its (draws,) values; empty without draws.
+        units: the videos of the draws.
     """
 
     values: dict[str, Value]
     draws: dict[str, Floats]
+    units: Units
 
     def over(self, other: Score) -> dict[str, Value]:
         """By how much it is above another on the same pictures and draws.
@@ -64,7 +68,8 @@ class Score:
             theirs = other.values[name].value
             gain = None if mine.value is None or theirs is None else mine.value - theirs
             both = name in self.draws and name in other.draws
-            found[name] = _value(gain, self.draws[name] - other.draws[name] if both else None)
+            apart = self.draws[name] - other.draws[name] if both else None
+            found[name] = _value(gain, apart, self.units, "difference")
         return found
 
 
@@ -111,14 +116,15 @@ def score_of(state: JudgedCorners, draws: int = 0, seed: int = 0) -> Score:
 
     Args:
         state: what was met.
-        draws: resamples of videos; 0 for no intervals.
-        seed: of the resamples; equal numbers of videos and seeds give equal draws.
+        draws: most weightings of videos; 0 for no intervals.
+        seed: of the weightings; equal numbers of videos and seeds give equal ones.
     """
     plain = values_of(state)
     found = drawn(state, draws, seed) if draws and len(state.videos) > 1 else {}
     kept = {name: found[f"corner_{name}", None] for name in METRICS if (f"corner_{name}", None) in found}
-    values = {name: _value(plain.get(f"corner_{name}"), kept.get(name)) for name in METRICS}
-    return Score(values, kept)
+    units = Units(len(state.videos), draws, seed)
+    values = {name: _value(plain.get(f"corner_{name}"), kept.get(name), units) for name in METRICS}
+    return Score(values, kept, units)
 
 
 def renamed(state: JudgedCorners, prefix: str) -> JudgedCorners:
@@ -132,6 +138,8 @@ def renamed(state: JudgedCorners, prefix: str) -> JudgedCorners:
     return replace(state, items=state.items.with_columns(video=names))
 
 
-def _value(value: float | None, draws: Floats | None) -> Value:
-    interval = percentile_interval(draws) if value is not None and draws is not None else None
-    return Value(value, interval.low, interval.high) if interval else Value(value)
+def _value(value: float | None, draws: Floats | None, units: Units, scale: Scale = "share") -> Value:
+    if value is None or draws is None:
+        return Value(value)
+    found = units.interval(value, draws, scale)
+    return Value(value, found.low, found.high, found.caution)

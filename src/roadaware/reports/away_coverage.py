@@ -14,7 +14,8 @@ from roadaware.reports.away_cells import DOUBT_NAMES, PLAIN, Study
 from roadaware.reports.page import Cell as Entry
 from roadaware.reports.page import Mark, Table
 from roadaware.reports.text import interval, number
-from roadaware.statistics.bootstrap import percentile_interval
+from roadaware.statistics.bootstrap import percentile_ends
+from roadaware.statistics.intervals import PercentileDraws
 
 Floats = npt.NDArray[np.float64]
 DRAWS = 1000
@@ -109,12 +110,13 @@ def _sets(study: Study, model: str, doubt: str, where: str, draws: int) -> Sets 
     if not parts:
         return None
     values = np.mean([each.mean(axis=0) for each, _ in parts], axis=0)
-    drawn = [means_drawn(each, who, draws, place) for place, (each, who) in enumerate(parts)]
+    times = PercentileDraws(draws)
+    drawn = [means_drawn(each, who, times, place) for place, (each, who) in enumerate(parts)]
     known = [each for each in drawn if each is not None]
     ends: list[tuple[float | None, float | None]] = [(None, None)] * len(SETS)
     if len(known) == len(parts):
         over = np.mean(known, axis=0)
-        ends = [(e.low, e.high) for e in (percentile_interval(over[:, at]) for at in range(len(SETS)))]
+        ends = [percentile_ends(over[:, at]) or (None, None) for at in range(len(SETS))]
     return Sets(model, doubt, where, tuple(values.tolist()), tuple(ends))
 
 

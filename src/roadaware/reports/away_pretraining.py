@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from roadaware.errors import InputError
 from roadaware.metrics.calibration import CalibrationConfig, CalibrationCore
+from roadaware.metrics.calibration_core import SCALES
 from roadaware.metrics.pedestrian_core import UNITS, PedestrianCore
 from roadaware.metrics.pedestrians import PedestrianConfig
 from roadaware.protocols.away.results import HIGHER, SEEDS_JOINED, Cell
@@ -17,7 +18,7 @@ from roadaware.reports.away_cells import NAMES, PLAIN, Study, better
 from roadaware.reports.bars import Difference, forest
 from roadaware.reports.picture import Picture
 from roadaware.reports.text import sentence
-from roadaware.statistics.bootstrap import percentile_interval
+from roadaware.statistics.intervals import Units, difference_scale
 
 Floats = npt.NDArray[np.float64]
 Ends = tuple[float | None, float | None, float | None, float | None]
@@ -53,21 +54,24 @@ class Effect:
     verdict: str
 
 
+_Drawn = tuple[dict[str, Floats], Units]
+
+
 @dataclass(eq=False)
 class Resamples:
-    """Metrics of cells in bootstrap resamples, each cell drawn once for all the metrics that are asked for.
+    """Metrics of cells under weightings of their units, each cell drawn once for all metrics.
 
     Args:
         study: with the scores of its cells.
-        draws: resamples of pedestrians and of videos.
+        draws: most weightings of pedestrians and of videos.
     """
 
     study: Study
     draws: int = DRAWS
-    _held: dict[tuple[Cell, str, bool], dict[str, Floats] | None] = field(default_factory=dict, repr=False)
+    _held: dict[tuple[Cell, str, bool], _Drawn | None] = field(default_factory=dict, repr=False)
 
-    def of(self, cell: Cell, unit: str, metric: str) -> Floats | None:
-        """(draws,) a metric; equal test sets give equal draws. None without scores, or below two units.
+    def of(self, cell: Cell, unit: str, metric: str) -> tuple[Floats, Units] | None:
+        """(draws,) a metric, and the units; equal test sets give equal draws. None without scores or units.
 
         Args:
             cell: whose.
@@ -79,16 +83,20 @@ class Resamples:
         if key not in self._held:
             self._held[key] = self._drawn(cell, unit, ranked=ranked)
         found = self._held[key]
-        return None if found is None else found[metric]
+        return None if found is None else (found[0][metric], found[1])
 
-    def _drawn(self, cell: Cell, unit: str, *, ranked: bool) -> dict[str, Floats] | None:
+    def _drawn(self, cell: Cell, unit: str, *, ranked: bool) -> _Drawn | None:
         try:
             state = self.study.results.scores(cell)
         except InputError:
             return None
+        core: PedestrianCore | CalibrationCore
         if ranked:
-            return PedestrianCore.of(state, PedestrianConfig.default("action")).drawn(unit, self.draws, 0)
-        return CalibrationCore.of(state, CalibrationConfig.default()).drawn(unit, self.draws, 0)
+            core = PedestrianCore.of(state, PedestrianConfig.default("action"))
+        else:
+            core = CalibrationCore.of(state, CalibrationConfig.default())
+        units, drawn = core.units(unit, self.draws, 0), core.drawn(unit, self.draws, 0)
+        return None if units is None or drawn is None else (drawn, units)
 
 
 def effects(resamples: Resamples, metric: str) -> list[Effect]:
@@ -143,13 +151,13 @@ def _effect(resamples: Resamples, model: str, name: str, metric: str) -> Effect 
         return Effect(model, name, metric, 0, None, _NO_ENDS, "undefined")
     difference = float(np.mean([given[seed] - alone[seed] for seed in seeds]))
     cells = [[Cell(model, trained, after, seed, PLAIN) for trained in (name, after)] for seed in seeds]
-    over = [_interval(resamples, cells, unit, metric) for unit in UNITS]
+    over = [_interval(resamples, cells, unit, metric, difference) for unit in UNITS]
     ends: Ends = (*over[0], *over[1])
     return Effect(model, name, metric, len(seeds), difference, ends, _verdict(ends, metric))
 
 
 def _interval(
-    resamples: Resamples, cells: Sequence[Sequence[Cell]], unit: str, metric: str
+    resamples: Resamples, cells: Sequence[Sequence[Cell]], unit: str, metric: str, difference: float
 ) -> tuple[float | None, float | None]:
     """Of the mean difference over seeds; None where a seed has no scores."""
     differences = []
@@ -157,8 +165,10 @@ def _interval(
         one, two = (resamples.of(cell, unit, metric) for cell in (first, second))
         if one is None or two is None:
             return None, None
-        differences.append(one - two)
-    found = percentile_interval(np.mean(differences, axis=0))
+        differences.append(one[0] - two[0])
+        units = one[1]
+    scale = difference_scale(SCALES.get(metric, "share"))
+    found = units.interval(difference, np.mean(differences, axis=0), scale)
     return found.low, found.high
 
 

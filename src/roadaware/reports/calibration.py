@@ -14,7 +14,7 @@ from roadaware.reports.curves import reliability
 from roadaware.reports.evaluation import group_order, split_group
 from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table
 from roadaware.reports.picture import DOTTED, FULL, GREY, HALF, SERIES, Picture, canvas, styled
-from roadaware.reports.text import count, interval, number, sentence, short, signed, words
+from roadaware.reports.text import count, number, row_interval, sentence, short, signed, words
 
 MOST_PANELS = 24
 _ACROSS = 4
@@ -184,7 +184,13 @@ def _errors(result: MetricResult) -> Table:
     for row in result.of_group(None).iter_rows(named=True):
         value: Cell = number(row["value"]) if row["valid"] else Mark("undefined", "mute", row["reason"] or "")
         name = _NAMES.get(row["metric"], words(row["metric"]))
-        rows.append((name, value, *(interval(row[f"low_{u}"], row[f"high_{u}"]) for u in _UNITS)))
+        rows.append(
+            (
+                name,
+                value,
+                *(row_interval(row, u) for u in _UNITS),
+            )
+        )
     head = ("metric", "value", *(f"interval over {unit}s" for unit in _UNITS))
     return Table(head, tuple(rows), "lrrr", "Errors", "Lower is better; overconfidence is best at 0.")
 
@@ -198,7 +204,7 @@ def _slices(result: MetricResult) -> Table:
             rows.append((factor,))
             family = factor
         row, sure = result.row("ece", group), result.row("overconfidence", group)
-        ends = interval(row["low_pedestrian"], row["high_pedestrian"])
+        ends = row_interval(row, "pedestrian")
         cells = (number(row["value"]), ends, number(result.value("ece_if_calibrated", group)))
         rows.append((name, count(row["n"]), *cells, signed(sure["value"]), _ends_of(sure)))
     head = ("slice", "samples", "ECE", "interval", "if calibrated", "overconfidence", "interval")
@@ -238,7 +244,7 @@ def _says(result: MetricResult, model: str) -> Iterator[str]:
 
 
 def _ends_of(row: Mapping[str, Any]) -> str:
-    return interval(row["low_pedestrian"], row["high_pedestrian"])
+    return row_interval(row, "pedestrian")
 
 
 def _size(result: MetricResult, group: str) -> int:

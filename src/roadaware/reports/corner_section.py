@@ -23,7 +23,7 @@ from roadaware.reports.configs import config_line, config_table
 from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table
 from roadaware.reports.picture import Picture
 from roadaware.reports.scene_section import class_pictures
-from roadaware.reports.text import count, number, said, sentence, words
+from roadaware.reports.text import count, number, row_interval, said, sentence, words
 
 _DIGITS = 4
 _READ = "As fractions; below each value its 95 % interval over pictures that were drawn again and again."
@@ -137,7 +137,7 @@ def _says(result: SceneResult, model: str) -> list[str]:
         beside = ", ".join(f"{name} {number(row['value'])}" for name, row in rows.items() if row)
         told = f"{model}: {group} AR {number(own['value'])}"
         if own.get("low_video") is not None:
-            told += f" ({number(own['low_video'])} to {number(own['high_video'])})"
+            told += f" ({row_interval(own, 'video')})"
         found.append(sentence(f"{told}; {beside}." if beside else f"{told}."))
     totals = [row for row in result.whole() if row["metric"] == "total" and row["valid"]]
     beside = "".join(f"; {name} {number(values.get('total'))}" for name, values in result.baselines.items())
@@ -153,4 +153,4 @@ def _cell(row: Mapping[str, Any] | None) -> Cell:
     shown = number(row["value"], _DIGITS)
     if row.get("low_video") is None:
         return shown
-    return Mark(shown, "", f"{number(row['low_video'])} to {number(row['high_video'])}")
+    return Mark(shown, "", row_interval(row, "video"))

@@ -16,7 +16,7 @@ from roadaware.reports.configs import config_line, config_table
 from roadaware.reports.gallery import answers
 from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table
 from roadaware.reports.picture import Picture
-from roadaware.reports.text import count, interval, number, sentence, signed, words
+from roadaware.reports.text import count, number, row_interval, sentence, signed, words
 
 FAMILIES = (
     ("", "Each sample counts once"),
@@ -188,13 +188,18 @@ def _metric_row(row: Mapping[str, Any], prefix: str, units: Sequence[str]) -> tu
     short = prefix.endswith("_")
     name = words(row["metric"].removeprefix(prefix) if short else row["metric"])
     value: Cell = number(row["value"]) if row["valid"] else Mark("undefined", "mute", row["reason"] or "")
-    return (name, value, count(row["n"]), *(interval(row[f"low_{u}"], row[f"high_{u}"]) for u in units))
+    return (
+        name,
+        value,
+        count(row["n"]),
+        *(row_interval(row, u) for u in units),
+    )
 
 
 def _with_interval(row: Mapping[str, Any]) -> Cell:
     if not row["valid"]:
         return Mark("undefined", "mute", row["reason"] or "")
-    ends = interval(row["low_pedestrian"], row["high_pedestrian"])
+    ends = row_interval(row, "pedestrian")
     return Mark(number(row["value"]), "", ends if ends != "–" else "")
 
 
@@ -237,7 +242,7 @@ def _spoken(group: str) -> str:
 
 
 def _ends(row: Mapping[str, Any]) -> str:
-    ends = interval(row["low_pedestrian"], row["high_pedestrian"])
+    ends = row_interval(row, "pedestrian")
     return f" ({ends})" if ends != "–" else ""
 
 
@@ -254,8 +259,8 @@ def _compared(row: Mapping[str, Any]) -> tuple[Cell, ...]:
         number(row["a"]),
         number(row["b"]),
         signed(row["difference"]),
-        interval(row["low_pedestrian"], row["high_pedestrian"]),
-        interval(row["low_video"], row["high_video"]),
+        row_interval(row, "pedestrian"),
+        row_interval(row, "video"),
         Mark(row["verdict"], tone),
     )
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import polars as pl
 
 from roadaware.analysis import event_results as results
 from roadaware.analysis.event_results import Grid, Value
 from roadaware.reports.page import Block, Cell, Mark, Table
-from roadaware.reports.text import count, number, words
+from roadaware.reports.text import count, interval, number, sentence, words
 
 
 def means_table(grid: Grid) -> Table | None:
@@ -121,11 +122,12 @@ def calibration_block(level: str, rows: pl.DataFrame) -> Table:
     return Table(head, tuple(cells), "lrrrr", f"Scores of {level}", caption)
 
 
-def tracking_table(found: Mapping[str, Mapping[str, float | None]]) -> Table:
+def tracking_table(found: Mapping[str, Mapping[str, Any]], tracked: str = "") -> Table:
     """How well paths follow tracks: fractions in per cent, counts as they are.
 
     Args:
-        found: metric to `value`, `low` and `high`.
+        found: metric to `value`, `low`, `high` and `caution`.
+        tracked: which boxes of the paths were judged, in words.
     """
     rows: list[tuple[Cell, ...]] = []
     for name, row in found.items():
@@ -134,11 +136,11 @@ def tracking_table(found: Mapping[str, Mapping[str, float | None]]) -> Table:
         if value is None:
             rows.append((words(name), Mark("undefined", "mute"), "–"))
             continue
-        ends = (
-            "–" if low is None or high is None else f"{number(scale * low, 1)} to {number(scale * high, 1)}"
-        )
+        known = low is not None and high is not None
+        ends = interval(scale * low, scale * high, 1, row.get("caution")) if known else "–"
         rows.append((words(name), number(scale * value, digits), ends))
     caption = "Whatever their labels; switches and fragmentations are counts, all else is in per cent."
+    caption = f"{caption} {sentence(tracked)}." if tracked else caption
     return Table(("metric", "value", "interval over videos"), tuple(rows), "lrr", "Paths as tracks", caption)
 
 
@@ -175,4 +177,4 @@ def _cell(value: Value | None, *, why: bool = True) -> Cell:
 
 
 def _ends(value: Value) -> str:
-    return f"{number(times(value.low), 1)} to {number(times(value.high), 1)}"
+    return interval(times(value.low), times(value.high), 1, value.caution)

@@ -17,7 +17,7 @@ from roadaware.reports.event_tables import class_table, group_tables, in_words, 
 from roadaware.reports.film import film
 from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table
 from roadaware.reports.picture import Picture
-from roadaware.reports.text import number, sentence, signed
+from roadaware.reports.text import interval, number, sentence, signed
 
 _READING = (
     "in points of mean average precision on the same videos. Bars are 95 % intervals over videos; a "
@@ -167,6 +167,6 @@ def _defined(value: Value | None) -> bool:
 def _compared(row: Mapping[str, Any]) -> tuple[Cell, ...]:
     tone = {"better": "good", "worse": "bad"}.get(row["verdict"], "")
     low, high = times(row["low_video"]), times(row["high_video"])
-    ends = "–" if low is None or high is None else f"{number(low, 2)} to {number(high, 2)}"
+    ends = interval(low, high, 2, row.get("caution_video"))
     values = (number(times(row["a"]), 2), number(times(row["b"]), 2), signed(times(row["difference"]), 2))
     return (row["metric"], *values, ends, Mark(row["verdict"], tone))

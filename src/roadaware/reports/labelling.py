@@ -22,7 +22,7 @@ from roadaware.reports.picture import (
     canvas,
     styled,
 )
-from roadaware.reports.text import count, number, percent
+from roadaware.reports.text import count, number, percent, row_interval
 
 _COLOURS = {"list": BLUE, "random": GREY, "spread": VERMILLION, "oracle": GREEN}
 _NAMES = {
@@ -133,7 +133,7 @@ def agreement_section(found: BoxAgreement, disputes: pl.DataFrame) -> Section:
     """
     rows: list[tuple[Cell, ...]] = []
     for row in found.table.iter_rows(named=True):
-        ends = [_span(row[f"low_{unit}"], row[f"high_{unit}"], share=False) for unit in ("picture", "video")]
+        ends = [row_interval(row, unit, 2) for unit in ("picture", "video")]
         rows.append(
             (
                 row["group"] or "all",

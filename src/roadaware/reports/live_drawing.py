@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Picture = npt.NDArray[np.uint8]
 Area = tuple[float, float, float, float]
 _INK, _WHITE, _FAINT = (16, 16, 16), (255, 255, 255), (150, 150, 150)
+_NOTICE = (255, 200, 60)
 _SMALL, _PAD = 480, 2
 _FAR_PX = 24
 _SECOND = ("action", "location")
@@ -52,9 +53,11 @@ class LiveDrawing:
 
     Args:
         agents: the labels of agents, which have colours.
+        notice: what whoever looks at the film should know, on every frame of it; empty for nothing.
     """
 
-    def __init__(self, agents: Sequence[str] = ()) -> None:
+    def __init__(self, agents: Sequence[str] = (), notice: str = "") -> None:
+        self._notice = notice
         self._colours = {name: COLOURS[k % len(COLOURS)] for k, name in enumerate(agents)}
 
     def __call__(self, seen: Seen) -> Picture:
@@ -78,6 +81,7 @@ class LiveDrawing:
         outlooks = [tube.outlook for tube in seen.tubes if tube.outlook is not None]
         where = strip(pen, outlooks, bar[1] - 1 if seen.vehicle else image.height - 1.0, image.size)
         taken += [where] if where else []
+        taken.append(_title(pen, seen, font, self._notice))
         # Those that are near are drawn last, over the others, but choose the place of their words first.
         tubes = sorted(seen.tubes, key=lambda tube: _area(tube.box))
         for tube in tubes:
@@ -87,7 +91,7 @@ class LiveDrawing:
                 taken += [shown] if shown else []
         for tube in reversed(tubes):
             self._sign(pen, tube, scale, image.size, font, taken)
-        _title(pen, seen, font)
+        _title(pen, seen, font, self._notice)  # over the boxes too
         _bar(pen, seen, bar, font)
         return np.asarray(image)
 
@@ -177,12 +181,29 @@ def _frame_of(
     pen.rectangle((x1, y1, x2, y2), outline=colour, width=line)
 
 
-def _title(pen: Any, seen: Seen, font: Any) -> None:
-    """Number and time of the frame, in the corner."""
-    words = f"{seen.frame.number}  {seen.frame.t_s:.2f} s"
+def _title(pen: Any, seen: Seen, font: Any, notice: str) -> Area:
+    """Number and time of the frame in the corner, with the notice under them; the room that they take."""
     ascent, descent = font.getmetrics()
-    pen.rectangle((0, 0, pen.textlength(words, font=font) + 2 * _PAD, ascent + descent), fill=_INK)
-    pen.text((_PAD, 0), words, fill=_WHITE, font=font)
+    width = float(pen.im.size[0]) - 2 * _PAD
+    lines = [f"{seen.frame.number}  {seen.frame.t_s:.2f} s", *_wrapped(pen, notice, width, font)]
+    wide = max(pen.textlength(line, font=font) for line in lines) + 2 * _PAD
+    area = (0.0, 0.0, float(wide), float((ascent + descent) * len(lines)))
+    pen.rectangle(area, fill=_INK)
+    for place, line in enumerate(lines):
+        pen.text((_PAD, place * (ascent + descent)), line, fill=_NOTICE if place else _WHITE, font=font)
+    return area
+
+
+def _wrapped(pen: Any, words: str, width: float, font: Any) -> list[str]:
+    """The words in lines that fit a width."""
+    lines: list[str] = []
+    for word in words.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and pen.textlength(longer, font=font) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
 
 
 def _bar_area(size: tuple[int, int], font: Any) -> Area:

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from roadaware import __version__
 from roadaware.errors import UsageError
 from roadaware.reports.picture import Picture
-from roadaware.reports.text import inert
+from roadaware.reports.text import cautions, inert
 from roadaware.scenes.disk import atomic_write
 
 MOST_CHOICES = 24
@@ -72,6 +72,12 @@ class Table:
     align: str
     title: str = ""
     caption: str = ""
+
+    @property
+    def cautions(self) -> str:
+        """What the marks behind intervals mean; nothing where there are none."""
+        cells = (each for row in self.rows for each in row)
+        return cautions(" ".join(f"{c.text} {c.below}" if isinstance(c, Mark) else c for c in cells))
 
     def __post_init__(self) -> None:
         wrong = [row for row in self.rows if len(row) not in (1, len(self.columns))]
@@ -231,6 +237,11 @@ class Section:
     title: str
     says: tuple[str, ...] = ()
     blocks: tuple[Block, ...] = field(default=())
+
+    @property
+    def cautions(self) -> str:
+        """What the marks behind intervals in its sentences mean; nothing where there are none."""
+        return cautions(" ".join(self.says))
 
 
 def report(

@@ -10,7 +10,7 @@ from roadaware.reports.bars import Difference, Estimate, estimates, forest
 from roadaware.reports.configs import config_line, config_table
 from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table
 from roadaware.reports.picture import Picture
-from roadaware.reports.text import count, number, said, sentence, signed, words
+from roadaware.reports.text import count, interval, number, row_interval, said, sentence, signed, words
 
 _DIGITS = 4
 _MOST_DRAWN, _MOST_SAID, _MOST_DIFFERENCES = 40, 4, 40
@@ -190,7 +190,7 @@ def _says(result: SceneResult, model: str) -> list[str]:
 def _in_words(row: Mapping[str, Any]) -> str:
     if row["low_video"] is None:
         return number(row["value"])
-    return f"{number(row['value'])} ({number(row['low_video'])} to {number(row['high_video'])})"
+    return f"{number(row['value'])} ({row_interval(row, 'video')})"
 
 
 def _cell(row: Mapping[str, Any]) -> Cell:
@@ -199,7 +199,7 @@ def _cell(row: Mapping[str, Any]) -> Cell:
     shown = number(row["value"], _DIGITS)
     if row["low_video"] is None:
         return shown
-    return Mark(shown, "", f"{number(row['low_video'])} to {number(row['high_video'])}")
+    return Mark(shown, "", row_interval(row, "video"))
 
 
 def _differences(
@@ -219,7 +219,7 @@ def _differences(
 def _compared(row: Mapping[str, Any], trivial: Sequence[Mapping[str, float | None]]) -> tuple[Cell, ...]:
     tone = {"better": "good", "worse": "bad"}.get(row["verdict"], "")
     low, high = row["low_video"], row["high_video"]
-    ends = "–" if low is None or high is None else f"{number(low, _DIGITS)} to {number(high, _DIGITS)}"
+    ends = interval(low, high, _DIGITS, row.get("caution_video"))
     values = [row["a"], row["b"], *(each.get(row["metric"]) for each in trivial)]
     shown = (*(number(value, _DIGITS) for value in values), signed(row["difference"], _DIGITS))
     return (row["metric"], *shown, ends, Mark(row["verdict"], tone))

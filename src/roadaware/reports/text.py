@@ -5,7 +5,12 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Mapping
+from typing import Any
 
+from roadaware.statistics.cautions import AT_END, FEW, MEANINGS
+
+_CAUTIONS = {FEW: " †", AT_END: " ‡"}
 LONGEST = 2000
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _BREAKS = frozenset("\u2028\u2029\u0085\u000b\u000c")
@@ -78,11 +83,28 @@ def count(value: int | None) -> str:
     return "–" if value is None else f"{value:,}"
 
 
-def interval(low: float | None, high: float | None, digits: int = 3) -> str:
-    """Both ends of an interval; a dash when it was not computed."""
+def interval(low: float | None, high: float | None, digits: int = 3, caution: str | None = None) -> str:
+    """Both ends of an interval; a dash when it was not computed.
+
+    Args:
+        low: lower end.
+        high: upper end.
+        digits: behind the point.
+        caution: why it is to be taken with caution; `cautions` says what its mark means.
+    """
     if low is None or high is None:
         return "–"
-    return f"{number(low, digits)} to {number(high, digits)}"
+    return f"{number(low, digits)} to {number(high, digits)}{_CAUTIONS.get(caution or '', '')}"
+
+
+def row_interval(row: Mapping[str, Any], unit: str = "video", digits: int = 3) -> str:
+    """The interval of a row of a summary over a kind of unit, with its caution; see `interval`."""
+    return interval(row.get(f"low_{unit}"), row.get(f"high_{unit}"), digits, row.get(f"caution_{unit}"))
+
+
+def cautions(text: str) -> str:
+    """What the marks of the intervals in a text mean; nothing where there are none."""
+    return "; ".join(f"{mark[1:]} {MEANINGS[name]}" for name, mark in _CAUTIONS.items() if mark in text)
 
 
 def percent(part: float, whole: float) -> str:

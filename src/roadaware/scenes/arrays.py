@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -16,13 +17,19 @@ import numpy.typing as npt
 
 from roadaware.errors import DamagedError, InputError
 from roadaware.scenes.disk import atomic_write
+from roadaware.scenes.readers.archive import vet_members
+from roadaware.scenes.readers.json import parse
+from roadaware.scenes.readers.source import read_file, shown
 
 _FACTS = "facts.json"
 _LIMIT_BYTES = 256 << 20
+_MOST_MEMBERS = 10_000
 _REFIT = "fit it again and save it"
 Held = tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]
 _DAMAGE = (
     zipfile.BadZipFile, zlib.error, struct.error, KeyError, ValueError, EOFError, OSError, RuntimeError,
+    TypeError, IndexError, OverflowError, MemoryError, AttributeError, RecursionError, SyntaxError,
+    tokenize.TokenError,
 )  # fmt: skip
 _READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
@@ -48,13 +55,9 @@ def open_arrays(path: Path, what: str = "a fitted model", hint: str = _REFIT) ->
         InputError: if there is no such file.
         DamagedError: if it is not whole, holds objects, or says it is larger than a file of ours can be.
     """
-    if not path.is_file():
+    if not path.exists() or path.is_dir():
         raise InputError(f"expected a file of {what} and found none", where=str(path))
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise DamagedError(f"not {what} of ours: {error}", where=str(path), hint=hint) from error
-    return decode(data, str(path), what, hint)
+    return decode(read_file(path, most=_LIMIT_BYTES), str(path), what, hint)
 
 
 def encode(arrays: Mapping[str, npt.NDArray[Any]], facts: Mapping[str, Any]) -> bytes:
@@ -84,13 +87,17 @@ def decode(data: bytes, where: str, what: str = "a fitted model", hint: str = _R
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             total = sum(info.file_size for info in archive.infolist())
-            if total > _LIMIT_BYTES:
+            if total > _LIMIT_BYTES or len(archive.infolist()) > _MOST_MEMBERS:
                 raise DamagedError(f"unpacks to {total:,} bytes, more than {what} can be", where=where)
+            vet_members(archive.infolist(), where)
             members = {info.filename: archive.read(info) for info in archive.infolist()}
-        facts = json.loads(members.pop(_FACTS))
+        facts = parse(members.pop(_FACTS).decode(), where)
         arrays = {name.removesuffix(".npy"): _array(data) for name, data in members.items()}
+    except InputError as error:
+        raise DamagedError(f"not {what} of ours: {error.message}", where=error.where, hint=hint) from error
     except _DAMAGE as error:
-        raise DamagedError(f"not {what} of ours: {error}", where=where, hint=hint) from error
+        message = f"not {what} of ours: {shown(str(error))}"
+        raise DamagedError(message, where=where, hint=hint) from error
     if not isinstance(facts, dict):
         raise DamagedError("its facts are not a JSON object", where=where, hint=hint)
     return arrays, facts

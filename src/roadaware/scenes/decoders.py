@@ -11,7 +11,7 @@ import ctypes
 import io
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ FILMS = "mov,matroska,webm"
 """Formats of FFmpeg of films in data sets; each holds its pictures itself."""
 WATCHED_FILMS = f"{FILMS},gif,avi,mpegts,mpeg,ogg,flv,asf"
 """Formats of FFmpeg of films that are watched; each holds its pictures itself."""
-STREAMS = f"{WATCHED_FILMS},h264,hevc,mjpeg,mpjpeg,m4v,mpegvideo"
+STREAMS = f"{WATCHED_FILMS},h264,hevc,mjpeg,mpjpeg,jpeg_pipe,m4v,mpegvideo"
 """Formats of FFmpeg that a server may send; none of them names another address."""
 BROKEN = (
     *(FFmpegError, OSError, ValueError, EOFError),
@@ -114,22 +114,32 @@ def open_film(path: Path, formats: str) -> Any:
 
 
 def open_stream(
-    url: str, *, protocols: str, formats: str = STREAMS, options: dict[str, str] | None = None, wait_s: float
+    source: Any,
+    *,
+    protocols: str,
+    formats: str = STREAMS,
+    form: str | None = None,
+    options: dict[str, str] | None = None,
+    wait_s: float,
+    ask: Callable[[str, int, dict[str, str]], Any] | None = None,
 ) -> Any:
-    """A container of PyAV on an address.
+    """A container of PyAV on an address, a device, or a file of Python's.
 
     Args:
-        url: the address.
+        source: the address, the device, or what has `read`.
         protocols: of FFmpeg, with commas between them, that may be used on the way.
         formats: of FFmpeg that the server may send.
+        form: the one that it does send; None where that is to be found out.
         options: more of FFmpeg's.
         wait_s: a connection or a read that takes longer has failed.
+        ask: opens every other address that the source names; FFmpeg does where None, by these protocols.
 
     Raises:
         BROKEN: what PyAV raises.
     """
     rule = {**(options or {}), "protocol_whitelist": protocols, "format_whitelist": formats, **_LIMITS}
-    return av.open(url, options=rule, timeout=wait_s, metadata_errors="replace")
+    more = {} if ask is None else {"io_open": ask}
+    return av.open(source, format=form, options=rule, timeout=wait_s, metadata_errors="replace", **more)
 
 
 def new_film(sink: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import polars as pl
 
 from roadaware.errors import InputError, UsageError
+from roadaware.scenes.advice import advice_in, merge_advice, with_advice
 from roadaware.scenes.checks import indices, is_blank
 from roadaware.scenes.dense import layout
 from roadaware.scenes.schema import TABLES
@@ -30,7 +31,8 @@ def concat(parts: Sequence[Tables]) -> Tables:
     Of scenes as of predictions; dense scores stay as they are, so parts of these need the same labels.
 
     The first part keeps its numbers. Rows of sensors, sweeps and rejections that parts share (they were
-    cut from one set) are taken once. Notes are kept where all parts agree.
+    cut from one set) are taken once. Notes are kept where all parts agree; advice of detectors that disagree
+    stands under `Advice.disputed`.
 
     Raises:
         UsageError: if there are no parts.
@@ -185,7 +187,7 @@ def _joined_meta(metas: Sequence[Meta], vocabularies: dict[str, tuple[str, ...]]
         for name, count in meta.rows_read.items():
             rows[name] = rows.get(name, 0) + count
     first = metas[0].notes
-    return Meta(
+    joined = Meta(
         dataset=_joined((meta.dataset for meta in metas), " + "),
         licence=_joined((meta.licence for meta in metas), "; "),
         vocabularies=vocabularies,
@@ -194,6 +196,7 @@ def _joined_meta(metas: Sequence[Meta], vocabularies: dict[str, tuple[str, ...]]
         rows_read=rows,
         notes={key: first[key] for key in first if all(meta.notes.get(key) == first[key] for meta in metas)},
     )
+    return with_advice(joined, merge_advice([advice_in(meta) for meta in metas]))
 
 
 def _joined(texts: Iterable[str], separator: str) -> str:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.decoders import open_picture
-from roadaware.scenes.readers.archive import ZIP_ERRORS
+from roadaware.scenes.readers.archive import ZIP_ERRORS, vet_members
 from roadaware.scenes.readers.source import shown, unreadable
 from roadaware.scenes.unfinished import Growing, Unfinished
 
@@ -123,6 +123,11 @@ class MaskReader:
         except _ERRORS as error:
             message = f"no whole zip archive: {shown(str(error)) or type(error).__name__}"
             raise InputError(message, where=self.where, hint="write or copy the file again") from error
+        try:
+            vet_members(self._archive.infolist(), self.where)
+        except InputError:
+            self._archive.close()
+            raise
         names = self._archive.namelist()
         wrong = [name for k, name in enumerate(names) if name != f"{k:06d}.png"]
         if wrong:

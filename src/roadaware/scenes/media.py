@@ -49,6 +49,7 @@ class VideoWriter(Growing):
         height_px: of every frame, even.
         fps: frames per second.
         sound_rate: samples per second of the sound track; None for a silent film.
+        comment: what the file says of itself, in its metadata.
 
     Raises:
         UsageError: if a size is not even and positive, or a rate not positive.
@@ -56,7 +57,14 @@ class VideoWriter(Growing):
     """
 
     def __init__(
-        self, path: Path, width_px: int, height_px: int, fps: float, *, sound_rate: int | None = None
+        self,
+        path: Path,
+        width_px: int,
+        height_px: int,
+        fps: float,
+        *,
+        sound_rate: int | None = None,
+        comment: str = "",
     ) -> None:
         if width_px % 2 or height_px % 2 or min(width_px, height_px) < 2:
             raise UsageError(f"videos have even sizes of at least 2, not {width_px}x{height_px}")
@@ -70,6 +78,8 @@ class VideoWriter(Growing):
         self._sink = Sink(self._target.file)
         try:
             self._file: Any = new_film(self._sink)
+            if comment:
+                self._file.metadata["comment"] = comment
             self._video = self._video_stream()
             self._sound: Any = None
             if sound_rate is not None:

@@ -244,7 +244,7 @@ def _name(scenes: Scenes, video: str) -> str:
     rows = scenes.videos.filter(pl.col("video") == video)
     if rows.is_empty():
         raise UsageError(f"there is no video {video!r}; there are {len(scenes.videos)} others")
-    name = rows["path"][0]
+    name = rows.row(0, named=True).get("path")
     if not name:
         raise InputError("the table does not say where the video lies", where=shown(video))
     return str(name)

@@ -10,7 +10,7 @@ from typing import Any
 
 from roadaware import __version__
 from roadaware.errors import RoadawareError, UsageError
-from roadaware.scenes.disk import atomic_write, disk_error, read_regular
+from roadaware.scenes.disk import atomic_write, disk_error, names_in, read_regular
 
 _LIMIT = 1 << 26
 
@@ -35,7 +35,7 @@ def begin(
         raise UsageError(f"{folder} is a file; name a folder to write into")
     asked = json.loads(json.dumps(dict(settings)))
     try:
-        held = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+        held = names_in(folder)
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise disk_error(folder, 0, error) from error

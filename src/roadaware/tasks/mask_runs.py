@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from roadaware.errors import DiskError, InputError, UsageError
 from roadaware.scenes.disk import atomic_write, disk_error
+from roadaware.scenes.holding import Hold
 from roadaware.scenes.mask_files import png
 from roadaware.scenes.readers.source import leads_out, shown
 from roadaware.tasks.kept_folders import begin
@@ -45,6 +47,9 @@ class MaskRun:
             raise InputError(f"a mask tells 1 to {_MOST_LABELS} classes apart, not {len(labels)}")
         self.folder, self.labels = folder, tuple(labels)
         self.bits = 8 if len(labels) <= 256 else 16
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+        self._hold = Hold(folder)
         goes_on = begin(folder, RECORD, FORMAT, {**settings, "labels": list(labels)}, overwrite=overwrite)
         if not goes_on:
             self._clear()

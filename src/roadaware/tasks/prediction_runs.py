@@ -16,7 +16,8 @@ import polars as pl
 from roadaware import __version__
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.models.detector import FrameDetections
-from roadaware.scenes.disk import atomic_write, disk_error, read_regular, temporary_beside
+from roadaware.scenes.disk import atomic_write, disk_error, names_in, read_regular, temporary_beside
+from roadaware.scenes.holding import Hold
 from roadaware.scenes.store import open_predictions, save
 from roadaware.scenes.store_files import adopt
 from roadaware.scenes.tables import Meta
@@ -62,7 +63,8 @@ class PredictionRun:
         overwrite: begin anew where an earlier run is.
 
     Raises:
-        UsageError: if the folder holds other things, or a run with other settings.
+        UsageError: if the folder holds other things, or a run with other settings, or another process is at
+            work in it.
         DiskError: if it cannot be written to.
     """
 
@@ -83,12 +85,14 @@ class PredictionRun:
         self._finished = False
         self._written_s = self._cost_s = 0.0
         self._last: int | None = None
+        self._hold = Hold(folder)
         found = None if overwrite else _record(folder)
         if found is not None:
             self._resume(found)
             return
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            self._hold = Hold(folder)
             for name in (TABLES, PARTS):
                 shutil.rmtree(folder / name, ignore_errors=True)
         except OSError as error:
@@ -257,7 +261,7 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
     if not folder.is_dir() or _record(folder) is not None:
         return
     try:
-        others = sorted(path.name for path in folder.iterdir())
+        others = names_in(folder)
     except OSError as error:
         raise DiskError(f"{folder} cannot be looked into: {error.strerror}; name another folder") from error
     if others:

@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import polars as pl
 
 from roadaware.errors import InputError, RoadawareError, UsageError
 from roadaware.scenes.disk import atomic_write, disk_error, read_regular
+from roadaware.scenes.holding import Hold
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.readers.source import digest
 from roadaware.tasks.kept_folders import begin
@@ -115,6 +117,9 @@ class PrelabelRun:
         if claims.boxes.is_empty():
             raise UsageError("there are no proposals to name")
         self.folder, self.claims = folder, claims
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+        self._hold = Hold(folder)
         goes_on = begin(folder, RECORD, FORMAT, settings, overwrite=overwrite)
         try:
             if not goes_on:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import polars as pl
 
 from roadaware.errors import InputError, UsageError
 from roadaware.models.detector import FrameDetections
+from roadaware.scenes.advice import Advice, with_advice
 from roadaware.scenes.dense import layout, matrix, with_layout
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
@@ -38,10 +39,12 @@ class Classes:
     Args:
         kinds: kind of label of boxes to its labels, in the order of the scores.
         av_labels: actions of the own vehicle; empty where there are none.
+        advice: how its predictions are used, which their tables carry.
     """
 
     kinds: Mapping[str, tuple[str, ...]]
     av_labels: tuple[str, ...] = ()
+    advice: Advice = field(default_factory=Advice)
 
     @property
     def n_classes(self) -> int:
@@ -308,7 +311,7 @@ def _meta(meta: Meta, classes: Classes) -> Meta:
     bare = replace(meta, vocabularies=words, composites=made, rows_read={}, source_digest="", notes={})
     if children:
         bare = replace(bare, notes={"children": children})
-    told = with_layout(bare, "boxes", list(classes.kinds))
+    told = with_layout(with_advice(bare, classes.advice), "boxes", list(classes.kinds))
     return with_layout(told, "frames", [AV_ACTION]) if classes.av_labels else told
 
 

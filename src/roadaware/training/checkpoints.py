@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import pickle
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +15,14 @@ from torch import Tensor
 from roadaware import __version__
 from roadaware.config import to_dict
 from roadaware.errors import DamagedError, InputError, UsageError
+from roadaware.models.tensor_files import ARITHMETIC, read_pickled
 from roadaware.scenes.disk import atomic_write
 from roadaware.tasks.road_events import Classes
 from roadaware.training.recipe import DataRecipe, Recipe
 
 FORMAT, VERSION = "roadaware-training", 1
 LAST = "last.ckpt"
+_TORN = "It was cut off or changed; take another, or begin again in another folder."
 _MAY_CHANGE = ("name", "machine", "validation")
 _SHARES = ("devices", "nodes")
 """Of the machine what changes what is learnt: each device takes clips of its own in a step."""
@@ -32,7 +34,6 @@ class Checkpoint:
 
     Args:
         step: steps done.
-        seconds: that they took.
         network: its state.
         average: running mean of that, or None.
         optimizer: its state.
@@ -40,7 +41,6 @@ class Checkpoint:
     """
 
     step: int
-    seconds: float
     network: dict[str, Tensor]
     average: dict[str, Tensor] | None
     optimizer: dict[str, Any]
@@ -72,8 +72,21 @@ def save_checkpoint(
         **checkpoint.__dict__,
     }
     file = io.BytesIO()
-    torch.save(data, file)
+    torch.save(_alone(data), file)
     atomic_write(path, file.getvalue())
+
+
+def _alone(value: Any) -> Any:
+    """The same value, of which no two parts are one object but for equal texts and tensors.
+
+    A pickle says of an object that it met before where that was, so that the same state has other bytes where
+    it came out of a checkpoint.
+    """
+    if isinstance(value, Mapping):
+        return {_alone(key): _alone(held) for key, held in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_alone(held) for held in value)
+    return sys.intern(value) if type(value) is str else value
 
 
 def open_checkpoint(
@@ -90,6 +103,21 @@ def open_checkpoint(
         UsageError: if it is of another network or other labels.
     """
     data = _opened(path)
+    try:
+        changed = _compared(path, data, recipe, config, classes)
+        return Checkpoint(**{name: data[name] for name in Checkpoint.__dataclass_fields__}), changed
+    except ARITHMETIC as error:
+        raise DamagedError("is no whole checkpoint", where=str(path), hint=_TORN) from error
+
+
+def _compared(
+    path: Path, data: Mapping[str, Any], recipe: Recipe, config: Mapping[str, Any], classes: Classes
+) -> list[str]:
+    """Which parts of a recipe have changed since a checkpoint.
+
+    Raises:
+        UsageError: if it is of another network or other labels.
+    """
     told = f"{path} belongs to another run"
     ways = "Name another folder with --out, or the recipe of that run (it stands in recipe.json beside it)."
     if differ := sorted(k for k in {*config, *data["config"]} if config.get(k) != data["config"].get(k)):
@@ -100,18 +128,15 @@ def open_checkpoint(
         raise UsageError(f"{told}: {_differing(data['kinds'], labels)}.\n  {ways}")
     if data["av_labels"] != list(classes.av_labels):
         raise UsageError(f"{told}: its actions of the own vehicle are {data['av_labels']}.\n  {ways}")
-    changed = _changed(data["recipe"], to_dict(recipe))
-    return Checkpoint(**{name: data[name] for name in Checkpoint.__dataclass_fields__}), changed
+    return _changed(data["recipe"], to_dict(recipe))
 
 
 def _opened(path: Path) -> dict[str, Any]:
     try:
-        data = torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, EOFError, pickle.UnpicklingError, ValueError) as error:
-        hint = "It was cut off or changed; take another, or begin again in another folder."
-        raise DamagedError("is no whole checkpoint", where=str(path), hint=hint) from error
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from error
+        data = read_pickled(path)
+    except InputError as error:
+        message = f"is no whole checkpoint ({error.message})"
+        raise DamagedError(message, where=str(path), hint=_TORN) from error
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise InputError(
             "is no checkpoint of a training run",

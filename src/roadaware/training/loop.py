@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 
 from roadaware.config import to_dict
 from roadaware.errors import DiskError, RoadawareError, UsageError
+from roadaware.scenes.holding import held
 from roadaware.training.batches import Batch, loader
 from roadaware.training.build import learner_of
 from roadaware.training.checkpoints import LAST, Checkpoint, open_checkpoint, save_checkpoint
@@ -75,11 +77,19 @@ def train(recipe: Recipe, out: Path, *, resume: bool = False, progress: Progress
         progress: told steps done, of how many.
 
     Raises:
-        UsageError: if the recipe cannot be run, or the folder holds a run and `resume` is not asked for.
+        UsageError: if the recipe cannot be run, the folder holds a run and `resume` is not asked for, or
+            another process is at work in it.
         InputError: if data or checkpoint cannot be read.
         DiskError: if the folder cannot be written to.
         DivergedError: if the loss is no number any more.
     """
+    if int(os.environ.get("LOCAL_RANK", "0") or 0) or int(os.environ.get("NODE_RANK", "0") or 0):
+        return _train(recipe, out, resume=resume, progress=progress)  # a process that the first has started
+    with held(out):
+        return _train(recipe, out, resume=resume, progress=progress)
+
+
+def _train(recipe: Recipe, out: Path, *, resume: bool, progress: Progress | None) -> Trained:
     if (out / LAST).exists() and not resume:
         raise UsageError(f"{out} holds a run: go on with --resume, or name another folder with --out")
     try:
@@ -142,6 +152,7 @@ class Run:
         self.steps = steps_of(recipe.schedule, len(self.clips), self.share.step)
         self.still = freeze(self.network, recipe)
         self.step, self.seconds, self.saved = 0, 0.0, 0
+        self.chance: Tensor | None = None
         self._set_up(out / LAST)
 
     def _set_up(self, last: Path) -> None:
@@ -153,7 +164,7 @@ class Run:
             if changed:
                 _log.warning("goes on with another recipe than it began with: %s", ", ".join(changed))
             self.network.load_state_dict(found.network)
-            self.step, self.seconds, self.saved = found.step, found.seconds, found.step
+            self.step, self.saved = found.step, found.step
         optimizer = optimizer_of(self.network, recipe.schedule)
         trainee = self.learner.trainee
         if recipe.machine.compile:
@@ -161,7 +172,7 @@ class Run:
         self.model, self.optimizer = fabric.setup(trainee, optimizer)
         if found is not None:  # only now, so that its state comes to where the weights are
             go_on(self.optimizer, found.optimizer)
-            torch.set_rng_state(found.chance)
+            self.chance = found.chance
         self.average: Average | None = None
         if recipe.schedule.ema:
             self.average = Average(self.network.state_dict(), recipe.schedule.ema)
@@ -175,9 +186,12 @@ class Run:
         if first:
             self._tell()
             journal = Journal(self.out, self.step, tensorboard=recipe.machine.tensorboard)
+            self.seconds = journal.seconds
         metrics: dict[str, float] = {}
         try:
             batches = self._batches()
+            if self.chance is not None:  # only now: who loads batches draws a number when it begins
+                torch.set_rng_state(self.chance)
             self._train_mode()
             written = time.monotonic()
             while self.step < self.steps:
@@ -258,8 +272,10 @@ class Run:
             values = {**sums, "lr": now, **({} if norm is None else {"norm": norm})}
             speed = {"clips_per_s": self.share.step / taken}
             epoch = self.step * self.share.step / len(self.clips)
-            line = {**values, "epoch": round(epoch, 4), "seconds": round(self.seconds, 3), **speed}
-            journal.write(self.step, line, scalars={f"train/{k}": v for k, v in (values | speed).items()})
+            line = {**values, "epoch": round(epoch, 4)}
+            timing = {"seconds": round(self.seconds, 3), **speed}
+            scalars = {f"train/{k}": v for k, v in (values | speed).items()}
+            journal.write(self.step, line, timing, scalars=scalars)
         if self.progress is not None:
             self.progress(self.step, self.steps, f"steps, loss {sums['loss']:.3f}")
 
@@ -337,7 +353,6 @@ class Run:
             return
         state = Checkpoint(
             self.step,
-            self.seconds,
             self.network.state_dict(),
             self.average.state if self.average is not None else None,
             self.optimizer.state_dict(),
@@ -358,9 +373,10 @@ class Run:
             started = time.monotonic()
             mean = self.average.state if self.average is not None else None
             metrics = judge(self.learner, mean, self.material, self.recipe)
-            line = {"validation": metrics, "took_s": round(time.monotonic() - started, 2)}
+            timing = {"seconds": round(self.seconds, 3), "took_s": round(time.monotonic() - started, 2)}
             if metrics:
-                journal.write(self.step, line, scalars={f"validation/{k}": v for k, v in metrics.items()})
+                scalars = {f"validation/{k}": v for k, v in metrics.items()}
+                journal.write(self.step, {"validation": metrics}, timing, scalars=scalars)
         self.fabric.barrier()
         return metrics
 
@@ -375,5 +391,5 @@ class Run:
             self.average.state if self.average is not None else None,
             self.material,
             self.recipe,
-            {"step": self.step, "steps": self.steps, "seconds": round(self.seconds, 1), "metrics": metrics},
+            {"step": self.step, "steps": self.steps, "metrics": metrics},
         )

@@ -36,7 +36,7 @@ def save_product(
         average: a running mean of its network's weights, which then is written.
         material: what it learnt from.
         recipe: how.
-        facts: steps, seconds and metrics.
+        facts: steps and metrics.
 
     Raises:
         DiskError: if the disk refuses.
@@ -68,7 +68,7 @@ def _card(network: nn.Module, material: Material, recipe: Recipe, facts: Mapping
         ("labels", f"{labels}; {len(classes.av_labels)} actions of the own vehicle"),
         ("learnt from", f"{meta.dataset or 'scenes'}: {len(material.films)} videos, from {_roots(recipe)}"),
         ("terms of the annotations", meta.licence or "unknown"),
-        ("steps", f"{facts['step']:,} of {facts['steps']:,}, {facts['seconds']:,} s"),
+        ("steps", f"{facts['step']:,} of {facts['steps']:,}"),
         ("recipe", f"recipe.json, digest {digest(recipe)}, seed {recipe.seed}"),
         ("program", f"roadaware {__version__}"),
     ]

@@ -173,13 +173,13 @@ def _put(found: dict[str, Any], keys: Sequence[str], value: Any) -> None:
 def _made(kind: type[T], given: Any, where: str) -> T:
     """A dataclass from plain data."""
     if not isinstance(given, Mapping):
-        raise UsageError(f"{where or 'the recipe'} holds fields, not {given!r}")
+        raise UsageError(f"{where or 'the recipe'} holds fields, not {shown(repr(given), 60)}")
     known = {each.name: each for each in fields(kind)}  # type: ignore[arg-type]
     for key in given:
         if key not in known:
-            near = difflib.get_close_matches(str(key), known, n=1)
+            near = difflib.get_close_matches(str(key)[:80], known, n=1)
             meant = f"; did you mean '{near[0]}'?" if near else ""
-            there = f"{where}.{key}" if where else str(key)
+            there = shown(f"{where}.{key}" if where else str(key), 80)
             raise UsageError(f"a recipe has no field '{there}'{meant or '.'} There are {', '.join(known)}")
     hints = get_type_hints(kind)
     values = {
@@ -200,7 +200,7 @@ def _value(hint: Any, value: Any, where: str) -> Any:
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Literal:
         if value not in inner:
-            raise UsageError(f"{where} is one of {', '.join(map(str, inner))}, not {value!r}")
+            raise UsageError(f"{where} is one of {', '.join(map(str, inner))}, not {shown(repr(value), 60)}")
         return value
     if origin in (Union, types.UnionType):
         kinds = [kind for kind in inner if kind is not type(None)]
@@ -209,7 +209,7 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         return _row(inner, value, where)
     if origin is dict:
         if not isinstance(value, Mapping):
-            raise UsageError(f"{where} holds fields, not {value!r}")
+            raise UsageError(f"{where} holds fields, not {shown(repr(value), 60)}")
         return dict(value)
     return _plain(hint, value, where)
 
@@ -220,8 +220,12 @@ def _row(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
     if inner[-1] is Ellipsis:
         return tuple(_value(inner[0], item, where) for item in items)
     if len(items) != len(inner):
-        raise UsageError(f"{where} holds {len(inner)} values, not {value!r}")
+        raise UsageError(f"{where} holds {len(inner)} values, not {shown(repr(value), 60)}")
     return tuple(_value(kind, item, where) for kind, item in zip(inner, items, strict=True))
+
+
+def _is_long(value: object) -> bool:
+    return isinstance(value, int) and abs(value) >= 1 << 63
 
 
 def _plain(hint: type, value: Any, where: str) -> Any:
@@ -229,8 +233,9 @@ def _plain(hint: type, value: Any, where: str) -> Any:
     if hint is str and isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     if hint is float and isinstance(value, str | int) and not isinstance(value, bool):
-        with suppress(ValueError):
-            value = float(value)  # YAML takes 1e-4 for a text
-    if type(value) is not hint or (isinstance(value, float) and not math.isfinite(value)):
-        raise UsageError(f"{where} is {words[hint]}, not {value!r}")
+        with suppress(ValueError, OverflowError):
+            value = float(value)  # of a change on the command line that is in quotes
+    odd = (isinstance(value, float) and not math.isfinite(value)) or (hint is int and _is_long(value))
+    if type(value) is not hint or odd:
+        raise UsageError(f"{where} is {words[hint]}, not {shown(repr(value), 60)}")
     return value

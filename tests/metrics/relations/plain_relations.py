@@ -152,10 +152,13 @@ def _frames(videos: list[Video], config: RelationConfig, found: Plain) -> None:
     asked = 0
     of_class: dict[str, dict[int, list[float]]] = {}
     counts: dict[str, dict[int, list[int]]] = {}
+    before: tuple[Video, int] | None = None
     for video in videos:
         for frame in _images(video):
             truth = _true_triplets(video, frame, config)
-            ranks = _ranks(video, frame, truth, config)
+            if _alive(video.claims, video.claimed_tubes, frame) or config.silent_frames == "empty":
+                before = video, frame
+            ranks = _ranks(video, frame, truth, config, before)
             asked += len(truth)
             for k in ks:
                 right = [rank is not None and rank <= k for rank in ranks]
@@ -192,18 +195,21 @@ def _true_triplets(video: Video, frame: int, config: RelationConfig) -> list[int
     return sorted(once.values())
 
 
-def _ranks(video: Video, frame: int, truth: list[int], config: RelationConfig) -> list[int | None]:
-    """The rank that finds each true triplet of a frame."""
-    ranked = _ranked(video, frame, config)
+def _ranks(
+    video: Video, frame: int, truth: list[int], config: RelationConfig, claimed: tuple[Video, int] | None
+) -> list[int | None]:
+    """The rank that finds each true triplet of a frame; `claimed` is where the claims are taken from."""
+    by, then = claimed or (video, frame)
+    ranked = _ranked(by, then, config)
     ranks: list[int | None] = [None] * len(truth)
     for rank, claim in enumerate(ranked, 1):
         enough = []
         for e, t in enumerate(truth):
             fact = video.truth[t]
-            if _triplet(claim, video.claimed_tubes) == _triplet(fact, video.tubes):
+            if _triplet(claim, by.claimed_tubes) == _triplet(fact, video.tubes):
                 least = min(
                     _iou(
-                        video.claimed_tubes[getattr(claim, side)].boxes[frame],
+                        by.claimed_tubes[getattr(claim, side)].boxes[then],
                         video.tubes[getattr(fact, side)].boxes[frame],
                         config,
                     )

@@ -53,7 +53,9 @@ def test_every_config_equals_the_plain_loops(seed: int) -> None:
     videos = random_videos(seed)
     scenes, predictions = scenes_of(videos), predictions_of(videos)
     small = [replace(config, **SMALL) for config in PUBLISHED]
-    for config in [*PUBLISHED, *small, ODD, replace(ODD, several_truths=True, empty_frames="zero")]:
+    carried = [replace(CONFIGS[f"frame-sg-{name}"](), silent_frames="carried") for name in ("with", "no")]
+    others = [ODD, replace(ODD, several_truths=True, empty_frames="zero")]
+    for config in [*PUBLISHED, *small, *carried, replace(carried[0], **SMALL), *others]:
         plain = plain_metrics(videos, config)
         result = evaluate(predictions, scenes, config)
         found = as_json(result)
@@ -80,6 +82,18 @@ def test_each_choice_alone_changes_its_number(field: str) -> None:
     case = CASES[field]
     for config, value in zip(case.configs(field), case.values, strict=True):
         assert summary(list(case.videos), config)[case.metric] == pytest.approx(value, abs=1e-10)
+
+
+def test_what_is_carried_crosses_videos_and_stops_where_claims_are_too_faint() -> None:
+    carried = replace(CONFIGS["frame-sg-no"](), silent_frames="carried")
+    first, second = (
+        CASES["silent_frames"].videos[0],
+        replace(CASES["silent_frames"].videos[0], name="later", claims=[]),
+    )
+    assert summary([first, second], carried)["frame_recall@20"] == 1
+    assert summary([second, first], carried)["frame_recall@20"] == 0.5
+    faint = replace(second, claims=[replace(first.claims[0], start=0, end=10, score=1e-6)])
+    assert summary([first, faint], carried)["frame_recall@20"] == 0.5
 
 
 def test_truth_against_itself_is_perfect_and_no_claims_find_nothing() -> None:

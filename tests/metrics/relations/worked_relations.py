@@ -107,6 +107,15 @@ def _seven() -> Video:
     return Video("seven", tubes, [Fact(0, PREDICATES[6], 1, 0, 10)], tubes, claims)
 
 
+def _silent(name: str, claimed: int) -> Video:
+    """A relation in ten frames that is claimed in the first ones; nobody moves."""
+    tubes = [person(NEAR), person(FAR)]
+    return Video(
+        *(name, tubes, [Fact(0, "follow", 1, 0, 10)]),
+        *(tubes, [Fact(0, "follow", 1, 0, claimed, 0.9)] if claimed else []),
+    )
+
+
 HALF = (0.0, 0.0, 9.0, 4.0)
 CASES: dict[str, Case] = {
     "setting": Case("vidvrd", "predcls", "recall@20", (0.0, 1.0), (_one("named", FAR),)),
@@ -133,6 +142,9 @@ CASES: dict[str, Case] = {
     "several_truths": Case("frame-sg-no", False, "frame_recall@20", (1.0, 0.5), (_two_pairs(),)),
     "repeated_truth": Case("frame-sg-no", "once", "frame_recall@20", (8 / 15, 0.5), (_said_twice(),)),
     "empty_frames": Case("frame-sg-no", "skip", "frame_recall@20", (0.5, 1.0), (_one("brief", NEAR, end=5),)),
+    "silent_frames": Case(
+        "frame-sg-no", "carried", "frame_recall@20", (0.5, 1.0), (_silent("silent", claimed=5),)
+    ),
     "averaging": Case("frame-sg-no", "pooled", "frame_recall@20", (0.5, 0.25), (_uneven(),)),
 }
 

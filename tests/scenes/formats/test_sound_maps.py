@@ -68,7 +68,7 @@ def in_json(root: Path, held: dict[str, np.ndarray]) -> Path:
 PLACES = [in_folder, in_archive, packed, in_json]
 
 
-def held_in(claims: Predictions) -> dict[str, np.ndarray]:
+def names_in(claims: Predictions) -> dict[str, np.ndarray]:
     return {
         name: shaped(values.to_numpy(), width)
         for name, values, width in zip(
@@ -90,7 +90,7 @@ def test_maps_read_as_they_are(tmp_path: Path, scenes: Scenes, place: Callable[.
         (7, NAMES[2], 3),
     ]
     for name, values in maps().items():
-        assert np.array_equal(held_in(claims)[name], values)
+        assert np.array_equal(names_in(claims)[name], values)
     assert claims.sounds["map"].dtype == pl.List(pl.Float64 if place is in_json else pl.Float32)
     assert warnings(claims) == {"constant maps, taken as they are": 1}
 
@@ -100,7 +100,7 @@ def test_what_is_written_reads_as_it_was(tmp_path: Path, scenes: Scenes, name: s
     claims = read_sound_maps(in_archive(tmp_path, maps()), scenes)
     (tmp_path / "out").mkdir()
     assert write_sound_maps(claims, scenes, tmp_path / "out" / name) == 3
-    again = held_in(read_sound_maps(tmp_path / "out" / name, scenes))
+    again = names_in(read_sound_maps(tmp_path / "out" / name, scenes))
     assert all(np.array_equal(again[each], values) for each, values in maps().items())
 
 
@@ -109,13 +109,13 @@ def test_types_of_numbers(tmp_path: Path, scenes: Scenes) -> None:
     for dtype in ("f2", "f4", ">f4", "u1", "i2", "?"):
         claims = read_sound_maps(in_archive(tmp_path, {"c": plain.astype(dtype)}), scenes)
         assert claims.sounds["map"].dtype == pl.List(pl.Float32), dtype
-        assert np.array_equal(held_in(claims)["c"], plain.astype(dtype).astype("f4"))
+        assert np.array_equal(names_in(claims)["c"], plain.astype(dtype).astype("f4"))
     mixed = {"c": plain.astype("f4"), NAMES[0]: plain / 7}
     claims = read_sound_maps(in_archive(tmp_path, mixed), scenes)
     assert claims.sounds["map"].dtype == pl.List(pl.Float64)
-    assert np.array_equal(held_in(claims)[NAMES[0]], plain / 7)
+    assert np.array_equal(names_in(claims)[NAMES[0]], plain / 7)
     by_columns = {"c": np.asfortranarray(plain.astype("f4")), "b/1": plain.astype("f4")[None, None]}
-    held = held_in(read_sound_maps(in_archive(tmp_path, by_columns), scenes))
+    held = names_in(read_sound_maps(in_archive(tmp_path, by_columns), scenes))
     assert np.array_equal(held["c"], plain)
     assert np.array_equal(held["b/1"], plain)
 
@@ -128,7 +128,7 @@ def test_maps_of_many_sizes_keep_their_order(tmp_path: Path) -> None:
         videos=pl.DataFrame({"video": names}),
         sounds=pl.DataFrame({"sound": range(200), "video": names, "name": names}),
     )
-    again = held_in(read_sound_maps(in_archive(tmp_path, held), scenes))
+    again = names_in(read_sound_maps(in_archive(tmp_path, held), scenes))
     assert list(again) == names
     assert all(np.array_equal(again[name], values) for name, values in held.items())
 
@@ -272,7 +272,7 @@ def test_bad_maps_in_json_are_refused_one_by_one(
     (tmp_path / "maps.json").write_text(json.dumps({"c": [[1, 2.5]], "a_000010": value}))
     claims = read_sound_maps(tmp_path / "maps.json", scenes)
     assert reason in claims.rejected["reason"][0]
-    assert held_in(claims)["c"].tolist() == [[1, 2.5]]
+    assert names_in(claims)["c"].tolist() == [[1, 2.5]]
 
 
 def test_json_that_is_no_object_is_an_error(tmp_path: Path, scenes: Scenes) -> None:

@@ -34,7 +34,7 @@ def plain(held):
         for n in group:
             for frame, box in known[n].items():
                 boxes.setdefault(frame, set()).add(box)
-        if any(len(held_in) > 1 for held_in in boxes.values()):
+        if any(len(names_in) > 1 for names_in in boxes.values()):
             for n in list(group):
                 together[n] = {n}
     return {frozenset(group) for group in together}

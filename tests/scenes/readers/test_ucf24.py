@@ -47,11 +47,11 @@ def changed(**values: Any) -> Callable[[dict[str, Any]], None]:
     return lambda held: first_tube(held).update(values)
 
 
-def test_boxes_lose_one_pixel_and_get_a_second_corner(tmp_path: Path) -> None:
+def test_boxes_lose_one_pixel_in_all_four_numbers(tmp_path: Path) -> None:
     scenes = read("ucf24", made(tmp_path / "set"), cache=False)
     boxes = scenes.boxes.filter(pl.col("video") == VIDEO, pl.col("frame") == 3).sort("tube")
     corners = boxes.select("x1_px", "y1_px", "x2_px", "y2_px").rows()
-    assert corners == [(26, 30, 66, 93), (205, 30, 245, 93)]
+    assert corners == [(26, 30, 65, 92), (205, 30, 244, 92)]
     assert scenes.videos.filter(video=VIDEO).select("width_px", "height_px", "n_frames").row(0) == (
         320,
         240,
@@ -64,7 +64,7 @@ def test_corners_are_cut_at_the_edge_of_the_image(tmp_path: Path) -> None:
     scenes = read("ucf24", made(tmp_path / "set", changed(boxes=boxes)), cache=False)
     held = scenes.boxes.filter(pl.col("video") == VIDEO, pl.col("tube") == pl.col("tube").min().over("video"))
     assert held.select("x1_px", "y1_px", "x2_px", "y2_px").rows()[:2] == [
-        (0, 0, 39, 60),
+        (0, 0, 38, 59),
         (279, 179, 320, 240),
     ]
     assert scenes.rejected.is_empty()
@@ -341,7 +341,7 @@ def test_real_boxes_are_those_of_a_plain_loop(real: Path) -> None:
             for frame, (x, y, w, h) in zip(
                 range(each["sf"], each["ef"]), each["boxes"].tolist(), strict=True
             ):
-                expected.append((frame, place, x - 1, y - 1, x - 1 + w, y - 1 + h))
+                expected.append((frame, place, x - 1, y - 1, x + w - 2, y + h - 2))
         rows = found.get((name,), scenes.boxes.head(0))
         seen = rows.select("frame", "x1_px", "y1_px", "x2_px", "y2_px").rows()
         assert seen == [(row[0], *row[2:]) for row in sorted(expected)]

@@ -12,7 +12,7 @@ import polars as pl
 
 from roadaware.analysis.labelling.things import Things
 from roadaware.analysis.quality.kappa import alpha_of, disagreements
-from roadaware.statistics.bootstrap import percentile_interval, resamples
+from roadaware.statistics.intervals import Interval, Scale, Units
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -35,6 +35,8 @@ _SCHEMA: dict[str, Any] = {
     "high_picture": pl.Float64,
     "low_video": pl.Float64,
     "high_video": pl.Float64,
+    "caution_picture": pl.String,
+    "caution_video": pl.String,
 }
 
 
@@ -44,8 +46,8 @@ class BoxAgreement:
 
     Args:
         table: a row per group (null for all, two annotators as `a, b`, or a class as `class: name`) and
-            measure: `value` (null where it is undefined), `n` that it rests on, and the ends of 95 %
-            bootstrap intervals over pictures and over videos.
+            measure: `value` (null where it is undefined), `n` that it rests on, the ends of 95 %
+            intervals over pictures and over videos, and why these are to be taken with caution.
         counts: how many things were drawn by so many (`n_found`) of those who saw the picture (`n_saw`).
     """
 
@@ -82,8 +84,8 @@ def box_agreement(things: Things, *, draws: int = 0, seed: int = 0) -> BoxAgreem
 
     Args:
         things: what was drawn by whom.
-        draws: bootstrap resamples of pictures and of videos; 0 gives no intervals.
-        seed: of the resamples.
+        draws: most weightings of pictures and of videos; 0 gives no intervals.
+        seed: of the weightings.
     """
     table = thing_table(things)
     count = len(things.pictures)
@@ -210,30 +212,37 @@ def _counts(table: pl.DataFrame) -> pl.DataFrame:
 def _measured(groups: dict[str | None, _Part], things: Things, draws: int, seed: int) -> pl.DataFrame:
     measures = [(group, *each) for group, part in groups.items() for each in _values(part)]
     videos = things.pictures["video"].to_numpy().astype(np.str_)
-    ends = [_intervals(measures, unit, draws, seed) for unit in (np.arange(len(videos)), videos)]
     one = np.ones((1, len(videos)))
+    values = [float(measure[2](one)[0]) for measure in measures]
+    units = (np.arange(len(videos)), videos)
+    found = [_intervals(measures, values, unit, draws, seed) for unit in units]
     rows: list[tuple[Any, ...]] = []
-    for place, (group, measure, values, n) in enumerate(measures):
-        value = float(values(one)[0])
-        told = [end for unit in ends for end in unit[place]]
-        rows.append((group, measure, None if np.isnan(value) else value, n, *told))
+    for (group, measure, _, n), value, *held in zip(measures, values, *found, strict=True):
+        ends = [end for each in held for end in ((each.low, each.high) if each else (None, None))]
+        cautions = [each.caution if each else None for each in held]
+        rows.append((group, measure, None if np.isnan(value) else value, n, *ends, *cautions))
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
 
 def _intervals(
     measures: Sequence[tuple[Any, str, Callable[[Floats], Floats], int]],
+    values: Sequence[float],
     unit: npt.NDArray[Any],
     draws: int,
     seed: int,
-) -> list[tuple[float | None, float | None]]:
-    """The ends of each measure over resamples of units; None without draws, or below two units."""
+) -> list[Interval | None]:
+    """The interval of each measure over units; None without draws, or below two units."""
+    units = Units.of(unit, draws, seed) if draws else None
+    if units is None:
+        return [None] * len(measures)
     drawn: list[list[Floats]] = [[] for _ in measures]
-    for block in (resamples(unit, draws, seed) if draws else None) or ():
+    for block in units.weights():
         weights = block.astype(np.float64)
-        for held, (_, _, values, _) in zip(drawn, measures, strict=True):
-            held.append(values(weights))
-    found = [percentile_interval(np.concatenate(held)) if held else None for held in drawn]
-    return [(None, None) if each is None else (each.low, each.high) for each in found]
+        for held, (_, _, of, _) in zip(drawn, measures, strict=True):
+            held.append(of(weights))
+    scales: list[Scale] = ["to_one" if name.endswith("alpha") else "share" for _, name, _, _ in measures]
+    parts = zip(values, drawn, scales, strict=True)
+    return [units.interval(value, np.concatenate(held), scale) for value, held, scale in parts]
 
 
 def _values(part: _Part) -> list[tuple[str, Callable[[Floats], Floats], int]]:

@@ -12,7 +12,9 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.analysis.labelling.labour import Labour, Worth
-from roadaware.statistics.bootstrap import Interval, percentile_interval, resamples
+from roadaware.statistics.bootstrap import percentile_ends
+from roadaware.statistics.cautions import ENOUGH, FEW
+from roadaware.statistics.intervals import PercentileDraws, Units
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -31,6 +33,7 @@ _SCHEMA: dict[str, Any] = {
     "saved": pl.Float64,
     "saved_low": pl.Float64,
     "saved_high": pl.Float64,
+    "caution": pl.String,
 }
 _RANDOM_ORDERS = 64
 
@@ -115,7 +118,7 @@ def curve(
         "cases": float(worth.cases.sum()),
         "seconds_of_all": float(everything.sum()),
     }
-    return Curve(looked, found, low, high, _table(ways, drawn, float(everything.sum())), unit, totals)
+    return Curve(looked, found, low, high, _table(ways, drawn, float(everything.sum()), worth), unit, totals)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,10 +182,13 @@ class _Drawn:
 def _drawn(
     ways: dict[str, _Way], worth: Worth, everything: Floats, looked: Floats, draws: int, seed: int
 ) -> dict[str, _Drawn]:
-    """Each order on the same resamples of videos; nothing below two videos."""
-    blocks = resamples(worth.video, draws, seed) if draws else None
+    """Each order on the same resamples of videos; nothing below two videos.
+
+    Places in a list jump from picture to picture, which leaving one video out cannot show.
+    """
+    units = Units.of(worth.video, PercentileDraws(draws), seed) if draws else None
     parts: dict[str, list[_Drawn]] = {name: [] for name in ways}
-    for block in blocks or ():
+    for block in units.weights() if units else ():
         weights = block.astype(np.float64)
         for name, way in ways.items():
             share, seconds = way.reached(weights)
@@ -259,7 +265,10 @@ def _running(values: Floats) -> Floats:
     return found
 
 
-def _table(ways: dict[str, list[_Way]], drawn: dict[str, _Drawn], everything: float) -> pl.DataFrame:
+def _table(
+    ways: dict[str, list[_Way]], drawn: dict[str, _Drawn], everything: float, worth: Worth
+) -> pl.DataFrame:
+    caution = FEW if drawn and len(np.unique(worth.video)) < ENOUGH else None
     one = np.ones((1, len(ways["list"][0].order)))
     rows: list[tuple[Any, ...]] = []
     told: dict[str, tuple[Floats, Floats]] = {}
@@ -270,15 +279,14 @@ def _table(ways: dict[str, list[_Way]], drawn: dict[str, _Drawn], everything: fl
     for number, share_found in enumerate(SHARES):
         for name in ORDERS:
             looks, saves = (
-                (percentile_interval(values[:, number]) for values in (drawn[name].looked, drawn[name].saved))
+                (percentile_ends(values[:, number]) for values in (drawn[name].looked, drawn[name].saved))
                 if name in drawn
                 else (None, None)
             )
             looked, spent = (float(values[number]) for values in told[name])
             saved = 1.0 - spent / everything
-            rows.append((share_found, name, looked, *_ends(looks), spent, saved, *_ends(saves)))
+            nothing = (None, None)
+            rows.append(
+                (share_found, name, looked, *(looks or nothing), spent, saved, *(saves or nothing), caution)
+            )
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
-
-
-def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
-    return (None, None) if interval is None else (interval.low, interval.high)

@@ -16,7 +16,7 @@ from roadaware.scenes.tables import Scenes
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-_FEWEST, _DAY_S = 20, 86_400
+_FEWEST, _DAY_S, _LEAST_LOOK_S = 20, 86_400, 1e-3
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Labour:
 
     def __post_init__(self) -> None:
         every = (self.look_s, self.judge_s, self.correct_s, self.draw_s)
-        if not all(0 <= value <= _DAY_S for value in every) or self.look_s == 0:
-            raise UsageError("seconds of work lie from 0 to a day, those of a look above 0")
+        if not all(0 <= value <= _DAY_S for value in every) or self.look_s < _LEAST_LOOK_S:
+            raise UsageError("seconds of work lie from 0 to a day, those of a look from a thousandth on")
 
 
 @dataclass(frozen=True, eq=False)

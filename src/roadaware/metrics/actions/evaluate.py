@@ -57,13 +57,15 @@ def evaluate(
     """
     judgement = judge_actions(read_actions(predictions, scenes), config)
     _check_judged(judgement)
+    state = judgement.state()
+    tied = state.tied()
     return result(
-        judgement.state(),
+        state,
         config,
         by=by,
         draws=draws,
         seed=seed,
-        notes=_notes(judgement),
+        notes=(*_notes(judgement), *_told_ties(tied)),
         makers={
             "claim": partial(instances.claim_rows, judgement),
             "truth": partial(instances.truth_rows, judgement),
@@ -75,7 +77,7 @@ def evaluate(
             "claims of boxes without area": judgement.flat,
             "claims on truth to ignore": int((judgement.met == ABSORBED).sum()),
         },
-        facts=_facts(judgement),
+        facts=_facts(judgement) | ({} if tied is None else {"tied_scores": tied}),
     )
 
 
@@ -120,6 +122,19 @@ def _facts(judgement: Judgement) -> dict[str, Any]:
         "claims_judged": len(judgement.claims),
         "claims_over_capacity": judgement.over_capacity,
     }
+
+
+def _told_ties(tied: dict[str, Any] | None) -> tuple[str, ...]:
+    """How far an unstable sort may move the mean, in words."""
+    if tied is None:
+        return ()
+    metric, (low, high) = next(iter(tied["span"].items()))
+    moved = len(tied["span"]) - 1
+    return (
+        f"{tied['claims']:,} claims share their score with others, some right and some wrong: the "
+        f"published evaluator's sort leaves their order open, and its {metric} may be from {low:.4f} "
+        f"to {high:.4f} ({moved} class{'es' * (moved > 1)} moved)",
+    )
 
 
 def _notes(judgement: Judgement) -> tuple[str, ...]:

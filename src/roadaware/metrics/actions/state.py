@@ -15,6 +15,7 @@ from roadaware.metrics.actions.config import ActionConfig
 from roadaware.metrics.detection.frame import falling_order
 from roadaware.metrics.judged import Bools, Counts, Floats, Judged, Measured
 from roadaware.statistics.average_precision import drawn_precision
+from roadaware.statistics.tied_scores import tied_span
 
 Ints = npt.NDArray[np.int64]
 Places = npt.NDArray[np.int32]
@@ -134,6 +135,31 @@ class JudgedActions(Judged):
         for c, name in enumerate(self.classes):
             reason = _UNCLAIMED if found[c] else _TRUTHLESS
             yield Measured(f"ap{at}", values[:, c], int(found[c]), name, reason)
+
+    def tied(self) -> dict[str, Any] | None:
+        """How far the order of equal scores moves the metrics, JSON-ready; None where it moves nothing.
+
+        The published evaluators (`match` is argmax) rank the claims of a class by a sort that leaves the
+        order of equal scores open. How many of them are right does not depend on it: of equal claims on one
+        true row one is right, whichever comes first. So the ends are exact.
+
+        Returns:
+            {"claims": those whose score others share that are right where they are wrong or the other way
+            round, "span": {metric: [least, greatest]}}, the mean and the classes that move.
+        """
+        if self.config.match != "argmax":
+            return None
+        n_truth = np.bincount(self.truth_cls, minlength=len(self.classes))
+        found = tied_span(self.cls, self.score, self.hit[:, None], n_truth, self.config.ap)
+        video, once = self._video_of_item(), np.ones((1, len(self.videos)), dtype=np.int32)
+        averaged = self._averaged(video, once)[0]
+        if found is None or not averaged.any():
+            return None
+        at, low, high = f"@{self.config.min_iou:g}", found.low[:, 0], found.high[:, 0]
+        span = {f"map{at}": [float(end[averaged].mean()) for end in (low, high)]}
+        for c in np.flatnonzero(averaged & (low < high)):
+            span[f"ap{at}:{self.classes[c]}"] = [float(low[c]), float(high[c])]
+        return {"claims": found.claims, "span": span} if len(span) > 1 else None
 
     def _averaged(self, video: Places, weights: Counts) -> Bools:
         """(draws, C) which classes are averaged."""

@@ -155,7 +155,8 @@ class JudgedCorners(Judged):
         if self.config.total:
             empty = np.full(len(weights), np.nan)
             total = np.sum([parts.get(part, empty) for part in _PARTS], axis=0)
-            yield Measured(TOTAL, total, len(_PARTS), None, "one of its four parts is undefined")
+            why = "one of its four parts is undefined"
+            yield Measured(TOTAL, total, len(_PARTS), None, why, "positive")
         yield from classes
 
     def _group(

@@ -12,8 +12,8 @@ import polars as pl
 
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.matches import Matches, average_precision_table
-from roadaware.metrics.result import SUMMARY
-from roadaware.statistics.bootstrap import multiplicities, percentile_interval
+from roadaware.metrics.result import SUMMARY, interval_columns
+from roadaware.statistics.intervals import Interval, Units
 
 Floats = npt.NDArray[np.float64]
 
@@ -59,6 +59,7 @@ class Measured:
         metric: its name.
         value: NaN where undefined.
         drawn: (draws,) NaN where undefined; None without draws.
+        units: the videos that were drawn; None without draws.
         n: classes of a mean, true boxes, tubes or frames of a class.
         threshold: its name.
         kind: of the labels.
@@ -68,10 +69,18 @@ class Measured:
     metric: str
     value: float
     drawn: Floats | None
+    units: Units | None
     n: int
     threshold: str
     kind: str
     label: str | None
+
+    @property
+    def interval(self) -> Interval | None:
+        """Over videos; None without draws."""
+        if self.drawn is None or self.units is None or np.isnan(self.value):
+            return None
+        return self.units.interval(self.value, self.drawn)
 
 
 def measured(
@@ -90,16 +99,17 @@ def measured(
         asked: what is asked of them.
         config: with the rule of average precision, and what holds for classes without truth.
         videos: those that count; all unless told.
-        draws: resamples of the videos; 0 gives none, as fewer than two videos do.
-        seed: of the resamples: equal numbers of videos, draws and seeds give equal draws.
+        draws: most weightings of the videos; 0 gives none, as fewer than two videos do.
+        seed: of the weightings: equal numbers of videos, draws and seeds give equal ones.
     """
     weights = video_weights(matches.videos, videos)
     rule = config.av_ap if asked.level == AV_ACTION else config.ap
     table = average_precision_table(matches, config, weights, rule=rule)
     n_truth = weights @ matches.n_truth
-    drawn = None
+    drawn, units = None, None
     if draws and weights.sum() > 1:
-        drawn = average_precision_table(matches, config, _resampled(weights, draws, seed), rule=rule)
+        units = Units(int(weights.sum()), draws, seed)
+        drawn = average_precision_table(matches, config, weightings(weights, units), rule=rule)
     for kind in matches.kinds:
         rows = [c for c, (of, _) in enumerate(matches.classes) if of == kind]
         for name, columns in asked.columns.items():
@@ -109,19 +119,19 @@ def measured(
             whole = None if in_draws is None else defined_mean(in_draws)
             n = int((~np.isnan(means)).sum())
             mean = asked.metric("map", name, kind)
-            yield Measured(mean, float(defined_mean(means)), whole, n, name, kind, None)
+            yield Measured(mean, float(defined_mean(means)), whole, units, n, name, kind, None)
             for place, c in enumerate(rows):
                 label = matches.classes[c][1]
                 each = None if in_draws is None else in_draws[:, place]
                 value, n = float(means[place]), int(n_truth[c])
-                yield Measured(asked.metric("ap", name, kind, label), value, each, n, name, kind, label)
+                metric = asked.metric("ap", name, kind, label)
+                yield Measured(metric, value, each, units, n, name, kind, label)
 
 
 def summary_rows(group: str | None, asked: Asked, found: Iterator[Measured]) -> Iterator[dict[str, Any]]:
     """The rows of a summary, in the columns of DETECTION_SUMMARY."""
     for each in found:
         valid = not np.isnan(each.value)
-        interval = percentile_interval(each.drawn) if each.drawn is not None and valid else None
         what = "no label of this kind has truth" if each.label is None else "there is no truth of this label"
         yield {
             **dict.fromkeys(DETECTION_SUMMARY),
@@ -131,9 +141,7 @@ def summary_rows(group: str | None, asked: Asked, found: Iterator[Measured]) -> 
             "valid": valid,
             "n": each.n,
             "reason": None if valid else what,
-            "low_video": interval.low if interval else None,
-            "high_video": interval.high if interval else None,
-            "valid_draws_video": interval.n_valid if interval else None,
+            **interval_columns(each.interval, "video"),
             "level": asked.level,
             "overlap": asked.overlap,
             "threshold": None if asked.level == AV_ACTION else each.threshold,
@@ -157,9 +165,14 @@ def defined_mean(values: Floats) -> Floats:
     return mean
 
 
-def _resampled(weights: npt.NDArray[np.int32], draws: int, seed: int) -> npt.NDArray[np.int32]:
-    """(draws, V) how often each video occurs when those that count are drawn with replacement."""
-    counted = np.flatnonzero(weights)
-    drawn = np.zeros((draws, len(weights)), dtype=np.int32)
-    drawn[:, counted] = next(multiplicities(len(counted), draws, seed, at_once=draws))
+def weightings(weights: npt.NDArray[Any], units: Units) -> npt.NDArray[np.int32]:
+    """(draws, V) how often each video occurs in the weightings of those that count.
+
+    Args:
+        weights: (V,) 1 for each video that counts.
+        units: these videos.
+    """
+    of_units = np.concatenate(list(units.weights()))
+    drawn = np.zeros((len(of_units), len(weights)), dtype=np.int32)
+    drawn[:, np.flatnonzero(weights)] = of_units
     return drawn

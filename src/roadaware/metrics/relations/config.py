@@ -40,6 +40,9 @@ class RelationConfig:
         repeated_truth: whether true relations that say the same of the same tubes in a frame are asked for
             `each`, or `once`.
         empty_frames: a frame without a true relation has a recall of 0 (`zero`) or none (`skip`).
+        silent_frames: a frame in which no claim stands finds nothing (`empty`), or is judged by the claims
+            and boxes of the last frame before it that had some, of whatever video (`carried`), as the
+            published code does by leaving a variable as it was. No named configuration carries.
         averaging: what the plain names of recall in frames hold: the mean over frames (`per_image`), or the
             share of all true triplets (`pooled`).
     """
@@ -61,6 +64,7 @@ class RelationConfig:
     several_truths: bool = False
     repeated_truth: Literal["each", "once"] = "once"
     empty_frames: Literal["zero", "skip"] = "skip"
+    silent_frames: Literal["empty", "carried"] = "empty"
     averaging: Literal["per_image", "pooled"] = "per_image"
 
     def __post_init__(self) -> None:

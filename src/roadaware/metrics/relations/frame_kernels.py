@@ -114,7 +114,8 @@ def find_triplets(
         limits: predicates of a pair, and claims of an image, that are judged.
         numbers: score that a claim must pass, least overlap, pixels added to widths and heights.
         how: whether a claim finds all that it overlaps enough; whether boxes and overlaps are rounded to
-            single precision.
+            single precision; whether an image in which no claim stands is judged by the claims and boxes of
+            the last image before it that had some, of whatever video.
         rank: (e,) filled with the rank that finds each triplet, from 1; 0 where none does.
         by: (e,) filled with that claim.
     """
@@ -126,14 +127,15 @@ def find_triplets(
     last, first = np.full(n_numbers, -1, dtype=np.int64), np.zeros(n_numbers, dtype=np.int64)
     judged[:] = -1
     walk = np.arange(len(same))
+    carried, n_carried = np.zeros((min(top, len(same)), 3), dtype=np.int64), 0
     for image in range(len(images[1])):
         video, frame, low, high = images[0][image], images[1][image], images[2][image], images[2][image + 1]
         missing, n = high - low, 0
-        if missing:
+        if missing or how[2]:
             tied = ties[1][ties[0][video] : ties[0][video + 1]]
             _order_ties(claims, tied, offsets, frames, starts[video], frame, walk, first)
         for c in walk[starts[video] : starts[video + 1]]:
-            if missing == 0 or n == top or score[c] <= numbers[0]:
+            if (missing == 0 and not how[2]) or n == top or score[c] <= numbers[0]:
                 break
             if not start[c] <= frame < end[c] or judged[same[c]] == image:
                 continue
@@ -144,10 +146,33 @@ def find_triplets(
             count[pair[c]] = 1 if last[pair[c]] != image else count[pair[c]] + 1
             last[pair[c]] = image
             if count[pair[c]] <= per_pair:
+                carried[n] = c, s, o
                 n += 1
                 missing -= _take(
                     truth, low, high, triplet[c], boxes[s], boxes[o], numbers, how, n, c, rank, by
                 )
+        if not how[2]:
+            continue
+        if n or _stands(claims, offsets, frames, starts[video], starts[video + 1], frame):
+            n_carried = n
+            continue
+        for k in range(n_carried):
+            c, s, o = carried[k]
+            _take(truth, low, high, triplet[c], boxes[s], boxes[o], numbers, how, k + 1, c, rank, by)
+
+
+@kernel
+def _stands(claims: Any, offsets: Any, frames: Any, low: int, high: int, frame: int) -> Any:
+    """Whether any claim of a video stands in a frame with both boxes, whatever its score."""
+    _, start, end, subject, object_, _, _, _, _, _ = claims
+    for c in range(low, high):
+        if (
+            start[c] <= frame < end[c]
+            and _box_at(offsets, frames, subject[c], frame) >= 0
+            and _box_at(offsets, frames, object_[c], frame) >= 0
+        ):
+            return True
+    return False
 
 
 @kernel

@@ -159,7 +159,7 @@ def judge_frames(
         (entries, truth.triplet, truth.tracks.boxes),
         (config.predicates_per_pair or _ALL, top),
         (least, float(config.iou_threshold), float(config.frame_pixel_offset)),
-        (config.several_truths, config.frame_precision == "float32"),
+        (config.several_truths, config.frame_precision == "float32", config.silent_frames == "carried"),
         *(rank, found_by),
     )
     return Triplets(images, truth, claims, entries[:, 0], entries[:, 1], rank, found_by)

@@ -12,7 +12,8 @@ import polars as pl
 
 from roadaware.config import to_dict
 from roadaware.errors import UsageError
-from roadaware.metrics.result import SUMMARY, MetricResult
+from roadaware.metrics.detection.summary import weightings
+from roadaware.metrics.result import SUMMARY, MetricResult, interval_columns
 from roadaware.metrics.tracking.clear import clear_matches, clear_rates, track_events
 from roadaware.metrics.tracking.config import TrackingConfig
 from roadaware.metrics.tracking.counts import TrackCounts, counted
@@ -21,11 +22,18 @@ from roadaware.metrics.tracking.identity import identity_rates
 from roadaware.metrics.tracking.pairs import TrackPairs, track_pairs
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
-from roadaware.statistics.bootstrap import multiplicities, percentile_interval
+from roadaware.statistics.intervals import Scale, Units
 
 Floats = npt.NDArray[np.float64]
 
 _COUNTS = ("frames", "truth", "claims", "tracks", "paths")
+_SCALES: dict[str, Scale] = {
+    "mota": "to_one",
+    "moda": "to_one",
+    "switches": "positive",
+    "fragmentations": "positive",
+}
+"""Of metrics that are no shares."""
 _OF_TRACKS = ("mostly_tracked", "partly_tracked", "mostly_lost", "switches", "fragmentations")
 
 
@@ -51,8 +59,8 @@ def evaluate_tracks(
             marked `ignore` are left out, and with them the claimed boxes that lie on them; see
             `pairs.track_pairs`.
         config: how they are judged; `TrackingConfig.default()` unless told.
-        draws: resamples of whole videos for the intervals; 0 gives none.
-        seed: of the resamples.
+        draws: most weightings of whole videos for the intervals; 0 gives none.
+        seed: of the weightings.
         groups: video to its group; each group is judged as a set of its own.
 
     Returns:
@@ -112,6 +120,11 @@ def track_rates(counts: TrackCounts, weights: npt.NDArray[Any] | None = None) ->
     }
 
 
+def scale(metric: str) -> Scale:
+    """What kind of number a metric is, for its interval."""
+    return _SCALES.get(metric, "share")
+
+
 def by_video(counts: TrackCounts) -> pl.DataFrame:
     """One row per video: its counts, and every metric as if it were alone; null where undefined."""
     each = np.eye(len(counts.videos), dtype=np.int64)
@@ -151,16 +164,14 @@ def _rows(
 ) -> list[dict[str, Any]]:
     """The rows of the summary of one part of the videos."""
     rates, totals = track_rates(counts, weights), counts.totals(weights)
-    drawn = None
-    if draws and weights.sum() > 1:
-        chosen = np.flatnonzero(weights)
-        picked = np.zeros((draws, len(weights)), dtype=np.int64)
-        picked[:, chosen] = next(multiplicities(len(chosen), draws, seed, at_once=draws))
-        drawn = track_rates(counts, picked)
+    units = Units(int(weights.sum()), draws, seed)
+    drawn = track_rates(counts, weightings(weights, units)) if draws and units.n > 1 else None
     rows = []
     for metric, value in rates.items():
         valid = not np.isnan(value)
-        interval = percentile_interval(drawn[metric]) if drawn is not None and valid else None
+        interval = None
+        if drawn is not None and valid:
+            interval = units.interval(float(value), drawn[metric], scale(metric))
         row = {
             **dict.fromkeys(SUMMARY),
             "group": group,
@@ -169,9 +180,7 @@ def _rows(
             "valid": valid,
             "n": int(totals["tracks" if metric in _OF_TRACKS else "truth"]),
             "reason": None if valid else "there is nothing to divide by",
-            "low_video": interval.low if interval else None,
-            "high_video": interval.high if interval else None,
-            "valid_draws_video": interval.n_valid if interval else None,
+            **interval_columns(interval, "video"),
         }
         rows.append(row)
     return rows

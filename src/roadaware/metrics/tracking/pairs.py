@@ -120,12 +120,13 @@ def track_pairs(predictions: Predictions, scenes: Scenes, config: TrackingConfig
         config: how boxes are compared.
 
     Raises:
-        InputError: if tubes are claimed of which none is a path, tracks contradict themselves, or sizes of
-            images are not known.
+        InputError: if tubes are claimed of which none is a path, tracks contradict themselves, sizes of
+            images are not known, or scores are asked for and boxes have none.
     """
     from roadaware.metrics.detection.frame_kernels import pair_overlaps
 
     _check_paths(predictions)
+    predictions = _strong(predictions, config.min_score)
     if not config.interpolated_boxes and "interpolated" in predictions.boxes.columns:
         made_up = pl.col("interpolated").fill_null(value=False)
         predictions = predictions.with_tables(boxes=predictions.boxes.filter(~made_up))
@@ -158,6 +159,17 @@ def track_pairs(predictions: Predictions, scenes: Scenes, config: TrackingConfig
     foreign = sides[1].left_out
     left_out = {"claimed paths in videos that the truth does not have": foreign} if foreign else {}
     return replace(_asked(pairs, config.threshold) if len(ignored[0]) else pairs, left_out=left_out)
+
+
+def _strong(predictions: Predictions, min_score: float | None) -> Predictions:
+    """The predictions without boxes below a score; scores are compared as they are stored."""
+    if min_score is None or predictions.boxes.is_empty():
+        return predictions
+    if "score" not in predictions.boxes.columns:
+        raise InputError("min_score asks for scores of boxes, and none are claimed")
+    low = pl.lit(min_score, dtype=predictions.boxes.schema["score"])
+    boxes = predictions.boxes.filter(pl.col("score") >= low)
+    return predictions.with_tables(boxes=boxes) if len(boxes) < len(predictions.boxes) else predictions
 
 
 def assigned(pairs: TrackPairs, score: Floats) -> Ints:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import safetensors
 import torch
-from safetensors.torch import load as tensors_of
 from safetensors.torch import save as bytes_of
 from torch import Tensor
 
@@ -25,12 +25,16 @@ from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.doubt.config import DoubtConfig
 from roadaware.models.doubt.last_layer import with_doubt
 from roadaware.models.doubt.sampling import sampled
+from roadaware.models.limits import bounded_network
+from roadaware.models.tensor_files import ARITHMETIC, facts_in, read_about, read_safetensors
 from roadaware.scenes.disk import atomic_write
+from roadaware.scenes.readers.source import shown
 
 Array = npt.NDArray[np.float64]
 _FORMAT = "roadaware-predictor-1"
 _FACTS = "roadaware"
-_HINT = "copy or download it again"
+_LONGEST, _MOST_SIDES, _MOST_NUMBERS = 1 << 16, 5, 1 << 28
+"""Of inputs: the longest side, how many sides, how many numbers; a sample is a gigabyte at most."""
 
 
 @dataclass(eq=False)
@@ -73,7 +77,8 @@ class Predictor:
             InputError: if an input is missing or has another shape.
         """
         self.check(given)
-        return np.asarray(answers(self.network, given, ("label",), batch)["label"] / self.temperature)
+        with self._asked():
+            return np.asarray(answers(self.network, given, ("label",), batch)["label"] / self.temperature)
 
     def also(self, given: InputSet, batch: int = 4096) -> dict[str, Array]:
         """Answers beside the label, of the tasks that the network was taught; none for most networks.
@@ -87,7 +92,8 @@ class Predictor:
             batch: samples at a time.
         """
         self.check(given)
-        found = answers(self.network, given, tuple(self.network.tasks), batch)
+        with self._asked():
+            found = answers(self.network, given, tuple(self.network.tasks), batch)
         if "grid" in found:
             found["grid"] = squashed(found["grid"])
         return found
@@ -122,8 +128,18 @@ class Predictor:
     def pass_logits(self, given: InputSet, n: int, seed: int = 0, batch: int = 4096) -> Array:
         """(passes, n, k) what `passes` makes probabilities of, over the temperature; arguments as there."""
         self.check(given)
-        found = sampled(self.network, self.doubt, batches(given, self.inputs, batch), n, seed)
+        with self._asked():
+            found = sampled(self.network, self.doubt, batches(given, self.inputs, batch), n, seed)
         return np.asarray(found.double().numpy() / self.temperature, dtype=np.float64)
+
+    @contextmanager
+    def _asked(self) -> Iterator[None]:
+        """Within: a network that cannot compute with inputs of its own shapes is an error of its file."""
+        try:
+            yield
+        except ARITHMETIC as error:
+            told = shown(" ".join(str(error).split()))
+            raise InputError(f"{self.name} cannot be asked: {told}", hint="train it again") from error
 
     @property
     def smallest(self) -> int:
@@ -187,7 +203,7 @@ class Predictor:
             InputError: if there is no such file, or it is none of ours.
             DamagedError: if it is not whole.
         """
-        if not path.is_file():
+        if not path.exists() or path.is_dir():
             raise InputError("expected the file of a predictor and found none", where=str(path))
         tensors, said = _read(path)
         if said.get("format") != _FORMAT:
@@ -195,19 +211,18 @@ class Predictor:
                 f"holds no predictor of this version but {said.get('format')!r}", where=str(path)
             )
         try:
-            entry = entry_of(said["name"])
-            config = configs.from_dict(entry.config_class, said["config"])
-            shapes = {name: tuple(shape) for name, shape in said["shapes"].items()}
-            labels = tuple(said["labels"])
-            network = create(
-                said["name"], config=config, shapes=shapes, labels=len(labels), tasks=said["tasks"]
-            )
+            facts, temperature = dict(said["facts"]), _number(said["temperature"], 1e-6, 1e6, "temperature")
+            task, labels = str(said["task"]), tuple(said["labels"])
+            if len(set(labels)) != len(labels) or not all(isinstance(label, str) for label in labels):
+                raise ValueError("labels are texts, each once")
             doubt = configs.from_dict(DoubtConfig, said.get("doubt", {}))
-            with_doubt(network, doubt).load_state_dict(tensors)
-            facts, temperature = dict(said["facts"]), float(said["temperature"])
-        except (KeyError, TypeError, AttributeError, ValueError, RuntimeError, UsageError) as error:
-            raise DamagedError(f"what the file says does not fit: {error}", where=str(path)) from error
-        return cls(network.eval(), said["name"], said["task"], labels, facts, temperature, doubt)
+            network = _filled(said, len(labels), doubt, tensors, str(path))
+        except InputError:
+            raise
+        except (*ARITHMETIC, UsageError) as error:
+            message = f"what the file says does not fit: {shown(str(error), 400)}"
+            raise DamagedError(message, where=str(path)) from error
+        return cls(network.eval(), said["name"], task, labels, facts, temperature, doubt)
 
 
 def is_predictor(path: Path) -> bool:
@@ -217,7 +232,7 @@ def is_predictor(path: Path) -> bool:
         path: of any file.
     """
     try:
-        return bool(_read(path)[1].get("format") == _FORMAT)
+        return bool(facts_in(read_about(path), _FACTS, str(path)).get("format") == _FORMAT)
     except (RoadawareError, OSError):
         return False
 
@@ -288,10 +303,51 @@ def squashed(logits: Array) -> Array:
     return probabilities(logits, logits.shape[1])
 
 
+def _filled(
+    said: Mapping[str, Any], labels: int, doubt: DoubtConfig, tensors: Mapping[str, Tensor], where: str
+) -> CrossingNet:
+    """The network that a file describes, with its weights.
+
+    Raises:
+        InputError: if it describes more than its weights are of.
+    """
+    entry = entry_of(said["name"])
+    config = configs.from_dict(entry.config_class, said["config"])
+    tasks = {str(task): int(_number(size, 1, _LONGEST, task)) for task, size in said["tasks"].items()}
+    held = sum(tensor.numel() for tensor in tensors.values())
+    with bounded_network(where, held):
+        network: CrossingNet = create(
+            said["name"], config=config, shapes=_shapes(said["shapes"]), labels=labels, tasks=tasks
+        )
+        with_doubt(network, doubt).load_state_dict(dict(tensors))
+    return network
+
+
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    try:
-        with safetensors.safe_open(path, framework="pt") as file:
-            said = json.loads((file.metadata() or {}).get(_FACTS, "{}"))
-        return tensors_of(path.read_bytes()), said if isinstance(said, dict) else {}
-    except (safetensors.SafetensorError, OSError, ValueError) as error:
-        raise DamagedError(f"not a whole safetensors file: {error}", where=str(path), hint=_HINT) from error
+    tensors, about = read_safetensors(path)
+    return tensors, facts_in(about, _FACTS, str(path))
+
+
+def _shapes(said: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Shapes of inputs, of sides that an input can have.
+
+    Raises:
+        ValueError: if they are others.
+    """
+    found = {str(name): tuple(shape) for name, shape in said.items()}
+    for name, shape in found.items():
+        sides = all(type(side) is int and 0 < side <= _LONGEST for side in shape)
+        if not sides or not 0 < len(shape) <= _MOST_SIDES or math.prod(shape) > _MOST_NUMBERS:
+            raise ValueError(f"{name} has no shape {shown(repr(shape), 60)}")
+    return found
+
+
+def _number(value: Any, low: float, high: float, what: str) -> float:
+    """A number in its limits.
+
+    Raises:
+        ValueError: if it is none, or beyond them.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise ValueError(f"{what} is {shown(repr(value), 60)}; it lies in {low:g} to {high:g}")
+    return float(value)

@@ -16,8 +16,10 @@ from roadaware.models.card import ModelCard
 from roadaware.models.crossing.choice import Trial
 from roadaware.models.crossing.features import Labelled, Observed
 from roadaware.scenes.arrays import open_arrays, save_arrays
+from roadaware.scenes.readers.source import shown
 
 Array = npt.NDArray[np.float64]
+_MOST_LABELS = 1000
 Arrays = dict[str, npt.NDArray[Any]]
 
 
@@ -96,7 +98,14 @@ class TabularModel(ABC):
         _check("given", examples)
         if not len(examples.boxes):
             return np.zeros((0, self.n_scores))
-        return self._predict(fitted, examples)
+        try:
+            found = self._predict(fitted, examples)
+        except (IndexError, ValueError, KeyError, TypeError) as error:
+            message = f"the model {self.card.name} does not fit these samples: {shown(str(error))}"
+            raise InputError(message, hint="take the samples it was fitted on, or fit it again") from error
+        if found.shape != (len(examples.boxes), self.n_scores) or not np.isfinite(found).all():
+            raise InputError(f"the model {self.card.name} answers with no probabilities: its file is broken")
+        return found
 
     def save(self, path: Path) -> None:
         """Write the fitted model as one file of plain arrays.
@@ -123,13 +132,16 @@ class TabularModel(ABC):
         """
         arrays, facts = open_arrays(path)
         if facts.get("model") != cls.card.name:
-            raise InputError(f"expected a model {cls.card.name}, found {facts.get('model')}", where=str(path))
+            told = shown(str(facts.get("model")), 60)
+            raise InputError(f"expected a model {cls.card.name}, found {told}", where=str(path))
         try:
             config = configs.from_dict(cls.config_class, facts["config"])
+            configs.check_range("labels", config.labels, 2, _MOST_LABELS)
             trials = tuple(configs.from_dict(Trial, trial) for trial in facts["trials"])
             return cls(config, Fitted(arrays, dict(facts["chosen"]), trials))
-        except (KeyError, TypeError, UsageError) as error:
-            raise DamagedError(f"the facts of the model do not fit: {error}", where=str(path)) from error
+        except (KeyError, TypeError, ValueError, UsageError) as error:
+            message = f"the facts of the model do not fit: {shown(str(error))}"
+            raise DamagedError(message, where=str(path)) from error
 
     @abstractmethod
     def _fit(self, examples: Labelled, validation: Labelled) -> Fitted: ...

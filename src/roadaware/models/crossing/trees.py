@@ -84,7 +84,7 @@ def _leaf_values(trees: Arrays, r: int, k: int, features: Array) -> Array:
     feature, threshold = trees["feature"][r, k], trees["threshold"][r, k]
     left, right, missing_left = trees["left"][r, k], trees["right"][r, k], trees["missing_left"][r, k]
     rows, node = np.arange(len(features)), np.zeros(len(features), np.int32)
-    for _ in range(int(trees["depth"])):
+    for _ in range(min(int(trees["depth"]), len(feature))):  # no path is longer than there are nodes
         seen = features[rows, feature[node]]
         goes_left = np.where(np.isnan(seen), missing_left[node], seen <= threshold[node])
         node = np.where(goes_left, left[node], right[node])

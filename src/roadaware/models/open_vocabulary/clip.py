@@ -16,9 +16,10 @@ from torch.nn import functional
 
 from roadaware.errors import UsageError
 from roadaware.models.detector import Picture
+from roadaware.models.folder_words import tokenizer_in
 from roadaware.models.open_vocabulary.texts import checked_texts
 from roadaware.models.open_vocabulary.tokens import padded_tokens
-from roadaware.models.pretrained import Preparer, model_in, placed, preparer_in, tokenizer_in
+from roadaware.models.pretrained import Preparer, answering, model_in, placed, preparer_in
 
 FAMILIES = ("clip",)
 TEMPLATES = ("a photo of a {}.", "a cropped photo of a {}.", "a photo of a {} on a road.")
@@ -69,7 +70,7 @@ class CropNamer:
         return np.concatenate([np.zeros((0, len(self.texts)), np.float32), *found])
 
     def _some(self, crops: Sequence[Picture]) -> npt.NDArray[np.float32]:
-        with torch.inference_mode():
+        with answering(self.model):
             given = placed({"pixel_values": self.prepare(crops)["pixel_values"]}, self.model)
             seen = functional.normalize(self.model.get_image_features(**given).pooler_output.float(), dim=-1)
             likeness = self.model.logit_scale.float().exp() * seen @ self.meant.T
@@ -83,7 +84,7 @@ class CropNamer:
         rows = []
         for text in self.texts:
             ids, mask = padded_tokens(tokenizer, [each.replace("{}", text) for each in templates], most)
-            with torch.inference_mode():
+            with answering(self.model):
                 said = self.model.get_text_features(input_ids=ids.to(place), attention_mask=mask.to(place))
             rows.append(functional.normalize(said.pooler_output.float(), dim=-1).mean(dim=0))
         return functional.normalize(torch.stack(rows), dim=-1)

@@ -11,6 +11,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from roadaware.errors import UsageError
+from roadaware.models.folder_words import encodings
 from roadaware.models.open_vocabulary.zero_shot import ZeroShotDetector
 from roadaware.models.pretrained import Preparer
 from roadaware.models.retinanet3d.rule import DetectRule
@@ -108,7 +109,8 @@ def prompts_of(tokenizer: Tokenizer, texts: Sequence[str], most: int) -> list[Pr
 
 
 def _encoded(tokenizer: Tokenizer, texts: Sequence[str], places: Sequence[int]) -> Any:
-    return tokenizer.encode("".join(f"{texts[place].lower()}. " for place in places).strip())
+    (found,) = encodings(tokenizer, ["".join(f"{texts[place].lower()}. " for place in places).strip()])
+    return found
 
 
 def _prompt(tokenizer: Tokenizer, texts: Sequence[str], places: Sequence[int], most: int) -> Prompt:

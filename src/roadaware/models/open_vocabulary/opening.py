@@ -8,13 +8,14 @@ from pathlib import Path
 import torch
 import transformers
 
+from roadaware.models.folder_words import tokenizer_in
 from roadaware.models.open_vocabulary.grounding import FAMILIES as GROUNDING
 from roadaware.models.open_vocabulary.grounding import GroundingDetector
 from roadaware.models.open_vocabulary.owl import FAMILIES as OWL
 from roadaware.models.open_vocabulary.owl import OwlDetector
 from roadaware.models.open_vocabulary.texts import checked_texts
 from roadaware.models.open_vocabulary.zero_shot import ZeroShotDetector
-from roadaware.models.pretrained import family_of, model_in, preparer_in, tokenizer_in
+from roadaware.models.pretrained import family_of, model_in, preparer_in
 from roadaware.models.retinanet3d.rule import DetectRule
 
 FAMILIES = (*GROUNDING, *OWL)

@@ -9,6 +9,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from roadaware.errors import UsageError
+from roadaware.models.folder_words import encodings
 
 
 def padded_tokens(
@@ -28,7 +29,7 @@ def padded_tokens(
     Raises:
         UsageError: if a text has more tokens.
     """
-    encoded = tokenizer.encode_batch(list(texts))
+    encoded = encodings(tokenizer, texts)
     for text, each in zip(texts, encoded, strict=True):
         if len(each.ids) > most:
             raise UsageError(f"{text!r} has {len(each.ids)} tokens; up to {most} are read")

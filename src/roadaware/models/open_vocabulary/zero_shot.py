@@ -13,7 +13,7 @@ from roadaware.models.detector import FrameDetections, Picture
 from roadaware.models.nms import greedy
 from roadaware.models.object_detectors import corners
 from roadaware.models.open_vocabulary.texts import checked_texts
-from roadaware.models.pretrained import Preparer, placed
+from roadaware.models.pretrained import Preparer, answering, placed, refuse_odd
 from roadaware.models.retinanet3d.pictures import checked
 from roadaware.models.retinanet3d.rule import DetectRule
 from roadaware.models.videos import VideoDetector
@@ -75,8 +75,9 @@ class ZeroShotDetector(VideoDetector):
         """As of `VideoDetector`."""
         for picture in pictures:
             checked(picture, pictures[0].shape)
-        with torch.inference_mode():
+        with answering(self.model):
             boxes, scores = self.scored(placed(self.prepare(pictures), self.model))
+            refuse_odd(boxes, scores)
         height, width = pictures[0].shape[:2]
         down, across = self.sides(height, width)
         edges = corners(boxes.float()) * boxes.new_tensor([across, down, across, down], dtype=torch.float32)

@@ -14,6 +14,17 @@ BLOCKS = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3)}
 STRIDES_PX = (8, 16, 32, 64, 128)
 """What the cells of P3 to P7 span."""
 
+_MOST_SHAPES = 64
+_LIMITS: dict[str, tuple[float, float]] = {
+    "blocks": (1, 200), "base_width": (8, 1024), "stem_padding": (0, 8), "stage_widths": (1, 8192),
+    "stage_blocks": (1, 200), "trunk_time": (1, 15), "width": (1, 8192), "head_layers": (0, 64),
+    "head_width": (1, 8192), "anchor_sizes_px": (1e-3, 1e5), "anchor_scales": (1e-3, 1e3),
+    "anchor_ratios": (1e-3, 1e3), "focal_alpha": (0, 1), "focal_gamma": (0, 100), "box_beta": (1e-9, 1e3),
+    "class_weight": (1e-9, 1e9), "av_weight": (1e-9, 1e9), "short_side_px": (32, 8192),
+    "multiple_px": (1, 1024), "mean": (-1e3, 1e3), "std": (1e-6, 1e3),
+}  # fmt: skip
+"""What numbers of a config can be; a file of weights is read by it before anything is made."""
+
 
 @dataclass(frozen=True)
 class RetinaNetConfig:
@@ -139,6 +150,14 @@ class RetinaNetConfig:
             )
         if not 0 <= self.ignore_iou <= self.match_iou <= 1 or not 0 < self.prior < 1:
             raise UsageError("needed: 0 <= ignore_iou <= match_iou <= 1, and prior between 0 and 1")
+        for name, (low, high) in _LIMITS.items():
+            value = getattr(self, name)
+            for each in value if isinstance(value, tuple) else (value,):
+                if each is not None and not low <= each <= high:
+                    raise UsageError(f"{name} holds numbers from {low:g} to {high:g}, not {each!r}")
+        shapes = (self.anchor_scales, self.anchor_ratios)
+        if not all(0 < len(each) <= _MOST_SHAPES for each in shapes):
+            raise UsageError(f"anchors have 1 to {_MOST_SHAPES} scales and as many ratios")
 
     @property
     def levels(self) -> int:

@@ -7,7 +7,9 @@ from typing import Any
 import transformers
 from torch import Tensor
 
-from roadaware.errors import UsageError
+from roadaware.errors import InputError, UsageError
+from roadaware.models.folder_configs import config_of
+from roadaware.models.offline import offline
 from roadaware.models.retinanet3d.config import STRIDES_PX, RetinaNetConfig
 from roadaware.models.retinanet3d.pyramid import Pyramid
 
@@ -25,7 +27,7 @@ class LibraryTrunk(Pyramid):
     """
 
     def __init__(self, config: RetinaNetConfig) -> None:
-        found = getattr(transformers, config.trunk, None)
+        found = getattr(transformers, config.trunk, None) if config.trunk.isidentifier() else None
         if not (isinstance(found, type) and issubclass(found, transformers.PretrainedConfig)):
             raise UsageError(
                 f"transformers {transformers.__version__} has no configuration called '{config.trunk}'"
@@ -33,15 +35,19 @@ class LibraryTrunk(Pyramid):
         fields: dict[str, Any] = dict(config.trunk_fields)
         make: Any = transformers.AutoBackbone.from_config
         try:
-            settings = found(**fields)
+            with offline(config.trunk):
+                settings = config_of({**fields, "model_type": found.model_type}, "trunk_fields")
             names = getattr(settings, "stage_names", [])
             if len(names) <= _STRIDES:
                 raise UsageError(f"{config.trunk} has no stages; give the configuration of a backbone")
             settings.out_features = list(names[-_STRIDES:])
-            trunk = make(settings, trust_remote_code=False)
+            with offline(config.trunk):
+                trunk = make(settings, trust_remote_code=False)
             channels = tuple(trunk.channels)
         except UsageError:
             raise
+        except InputError as error:
+            raise UsageError(str(error)) from error
         except Exception as error:  # the library raises whatever its parts do
             first = " ".join(str(error).split())[:200] or type(error).__name__
             raise UsageError(f"transformers makes no backbone of {config.trunk}: {first}") from error

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from roadaware.metrics.scores import SampleScores
 from roadaware.protocols.away.results import COVERED, SETS, Cell, kept_json
 from roadaware.protocols.away.scoring import Row
-from roadaware.statistics.bootstrap import percentile_interval, resamples
 from roadaware.statistics.conformal import Conformal, conformal
+from roadaware.statistics.intervals import Scale, Units
 
 Floats = npt.NDArray[np.float64]
 LEVEL = 0.9
@@ -50,20 +50,22 @@ def in_sets(state: SampleScores, promise: Conformal) -> Floats:
 def rows_of(state: SampleScores, promise: Conformal, draws: int) -> list[Row]:
     """`coverage_90`, `set_size_90` and `empty_90` with 95 % intervals over pedestrians.
 
-    The threshold is held: pedestrians of the test set are drawn again, those of validation are not.
+    The threshold is held: pedestrians of the test set are drawn anew, those of validation are not.
 
     Args:
         state: scores beside their truth.
         promise: that was made at home.
-        draws: bootstrap resamples; 0 for no intervals.
+        draws: most weightings of pedestrians; 0 for no intervals.
     """
     found = in_sets(state, promise)
     drawn = means_drawn(found, state.pedestrian, draws)
     rows = []
     for place, name in enumerate(SETS):
-        ends = None if drawn is None else percentile_interval(drawn[:, place])
-        low, high = (None, None) if ends is None else (ends.low, ends.high)
         value = float(found[:, place].mean())
+        units = None if drawn is None else Units.of(state.pedestrian, draws, 0)
+        scale: Scale = "positive" if name == "set_size_90" else "share"
+        ends = None if drawn is None or units is None else units.interval(value, drawn[:, place], scale)
+        low, high = (None, None) if ends is None else (ends.low, ends.high)
         rows.append({"metric": name, "config": "", "value": value, "low": low, "high": high})
     return rows
 
@@ -74,16 +76,16 @@ def means_drawn(values: Floats, unit: npt.NDArray[np.generic], draws: int, seed:
     Args:
         values: (n, metrics) of samples.
         unit: (n,) the pedestrian of each; equal units give equal draws.
-        draws: bootstrap resamples.
-        seed: of the draws; test sets that are drawn by themselves take different ones.
+        draws: most weightings of units; `PercentileDraws` where several sets are put together.
+        seed: of the weightings; test sets that are drawn by themselves take different ones.
     """
     names, owner = np.unique(unit, return_inverse=True)
-    counts = resamples(names, draws, seed) if draws else None
-    if counts is None:
+    units = Units.of(names, draws, seed) if draws else None
+    if units is None:
         return None
     sums = np.zeros((len(names), values.shape[1] + 1))
     np.add.at(sums, owner, np.column_stack([values, np.ones(len(values))]))
-    found = np.concatenate([block @ sums for block in counts])
+    found = np.concatenate([block @ sums for block in units.weights()])
     return np.asarray(found[:, :-1] / found[:, -1:])
 
 

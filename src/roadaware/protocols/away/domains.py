@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -240,8 +241,10 @@ def _write_tested(cut: Scenes, path: Path) -> None:
             "truth": asked.truth,
         }
     )
+    stream = io.BytesIO()
+    frame.write_parquet(stream)
     path.parent.mkdir(parents=True, exist_ok=True)
-    frame.write_parquet(path)
+    atomic_write(path, stream.getvalue())
 
 
 def refuse_absent(wanted: Sequence[Domain], out: Path) -> None:

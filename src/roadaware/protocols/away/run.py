@@ -22,6 +22,8 @@ from roadaware.protocols.away.config import AwayStudy
 from roadaware.protocols.away.plan import Plan, Unit, plan_of
 from roadaware.protocols.away.results import AGAIN, STUDY, Cell, CrossResults, kept_json
 from roadaware.scenes.disk import atomic_write
+from roadaware.scenes.holding import held
+from roadaware.scenes.processes import end_with_parent
 
 _log = logging.getLogger("roadaware")
 Progress = Callable[[int, int, str], None]
@@ -52,10 +54,18 @@ def run(
         the results; `study["failed"]` and `study["skipped"]` say what is missing, and why.
 
     Raises:
-        UsageError: if the folder holds a study that learns otherwise, or a domain is unknown.
+        UsageError: if the folder holds a study that learns otherwise, a domain is unknown, or another process
+            is at work in the folder.
         InputError: if the path of a domain does not exist, or no domain can be used.
         DiskError: if the folder cannot be written to.
     """
+    with held(out):
+        return _run(study, out, data, jobs, progress)
+
+
+def _run(
+    study: AwayStudy, out: Path, data: Path | None, jobs: int, progress: Progress | None
+) -> CrossResults:
     wanted = [domains.domain_of(name, study.roots.get(name), data) for name in study.names]
     domains.refuse_absent(wanted, out)
     _claim(study, out)
@@ -130,7 +140,8 @@ def _side_by_side(
         for unit in units:
             yield unit, cells.made(unit, study, out)
         return
-    pool = ProcessPoolExecutor(min(jobs, len(units)), mp_context=multiprocessing.get_context("spawn"))
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(min(jobs, len(units)), mp_context=context, initializer=end_with_parent)
     try:
         left: dict[Future[Failures], Unit] = {
             pool.submit(partial(cells.made_alone, unit, study, out)): unit for unit in units

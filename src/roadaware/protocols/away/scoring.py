@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.metrics.calibration_config import CalibrationConfig
-from roadaware.metrics.calibration_core import CalibrationCore
+from roadaware.metrics.calibration_core import SCALES, CalibrationCore
 from roadaware.metrics.pedestrian_config import PedestrianConfig
-from roadaware.metrics.pedestrian_core import PedestrianCore
+from roadaware.metrics.pedestrian_core import PedestrianCore, scale
 from roadaware.metrics.scores import SampleScores
 from roadaware.protocols.away.results import HIGHER
-from roadaware.statistics.bootstrap import percentile_interval
+from roadaware.statistics.intervals import Scale, Units
 
 Floats = npt.NDArray[np.float64]
 Row = dict[str, Any]
@@ -25,26 +25,27 @@ def rows_of(state: SampleScores, draws: int) -> list[Row]:
 
     Args:
         state: scores beside their truth.
-        draws: bootstrap resamples; 0 for no intervals.
+        draws: most weightings of pedestrians; 0 for no intervals.
     """
     ranked = PedestrianCore.of(state, PedestrianConfig.default("action"))
     once = {name: float(values[0]) for name, values in ranked.values(ranked.once()).items()}
     drawn = ranked.drawn("pedestrian", draws, 0) if draws else None
-    rows = [_row(name, "", once[name], (drawn or {}).get(name)) for name in HIGHER]
+    units = ranked.units("pedestrian", draws, 0) if draws else None
+    rows = [_row(name, "", once[name], (drawn or {}).get(name), units, scale(name)) for name in HIGHER]
     for config in ("reference", "default"):
         named = CalibrationConfig.reference() if config == "reference" else CalibrationConfig.default()
         binned = CalibrationCore.of(state, named)
         point = binned.once()
         again = (binned.drawn("pedestrian", draws, 0) if draws else None) or {}
-        rows += [_row(name, config, point[name], again.get(name)) for name in ("ece", "mce")]
-        if config == "default":
-            rows += [_row(name, "", point[name], again.get(name)) for name in ("nll", "brier")]
+        wanted = [("ece", config), ("mce", config)]
+        wanted += [("nll", ""), ("brier", "")] if config == "default" else []
+        rows += [_row(n, of, point[n], again.get(n), units, SCALES[n]) for n, of in wanted]
     return rows
 
 
-def _row(metric: str, config: str, value: float, drawn: Floats | None) -> Row:
+def _row(metric: str, config: str, value: float, drawn: Floats | None, units: Units | None, on: Scale) -> Row:
     known = bool(np.isfinite(value))
-    ends = percentile_interval(drawn) if drawn is not None and known else None
+    ends = units.interval(value, drawn, on) if drawn is not None and units is not None and known else None
     return {
         "metric": metric,
         "config": config,

@@ -17,7 +17,7 @@ import polars as pl
 
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.dense import layout, matrix
-from roadaware.scenes.disk import disk_error, sync_folder
+from roadaware.scenes.disk import disk_error, sweep, sync_folder
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.readers.source import leads_out, shown
 from roadaware.scenes.schema import CORNERS
@@ -91,6 +91,7 @@ def write_folder(folder: Path, files: Iterator[tuple[str, bytes]]) -> None:
             sync_folder(inner)
         temporary.replace(folder)
         sync_folder(folder.parent)
+        sweep(folder.parent)
     except OSError as error:
         raise disk_error(folder, written, error) from error
     finally:

@@ -125,15 +125,23 @@ def _open_archive(path: Path) -> zipfile.ZipFile:
         message = f"neither a folder nor a whole zip archive: {shown(str(error)) or type(error).__name__}"
         raise InputError(message, where=where, hint="fetch the archive again, or unpack it") from error
     try:
-        _vet(archive.infolist(), where)
+        vet_members(archive.infolist(), where)
     except BaseException:
         archive.close()
         raise
     return archive
 
 
-def _vet(members: Sequence[zipfile.ZipInfo], where: str) -> None:
-    """Refuse an archive that an honest tool would not have made."""
+def vet_members(members: Sequence[zipfile.ZipInfo], where: str) -> None:
+    """Refuse an archive that an honest tool would not have made.
+
+    Args:
+        members: all of it.
+        where: names the archive in errors.
+
+    Raises:
+        InputError: if a member leads out, is a link, encrypted, doubled, packed in an unusual way or a bomb.
+    """
     total, packed = sum(m.file_size for m in members), sum(m.compress_size for m in members)
     names: set[str] = set()
     end = 0

@@ -7,8 +7,10 @@ import hashlib
 import os
 import re
 import stat
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -262,24 +264,19 @@ def read_file(path: Path, where: str | None = None, most: int = MAX_FILE_BYTES) 
     """
     where = where or shown(str(path))
     try:
-        _require_regular(path.stat(), where)
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(handle, "rb", buffering=0) as stream:
-            status = os.fstat(handle)
-            _require_regular(status, where)
-            if status.st_size > most:
-                raise InputError(too_large(status.st_size, most), where=where)
-            data = _drain(stream.read, status.st_size + 1)
+        with open_file(path, where, most) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            data = _drain(stream.read, size + 1)
     except (OSError, ValueError) as error:
         raise unreadable(error, where) from error
-    if len(data) != status.st_size:
-        message = f"the file changed while it was read: {len(data)} bytes of {status.st_size}"
+    if len(data) != size:
+        message = f"the file changed while it was read: {len(data)} bytes of {size}"
         raise InputError(message, where=where, hint="wait until it is written, then read again")
     return data
 
 
 def file_head(path: Path, count: int, where: str | None = None) -> bytes:
-    """The first bytes of a regular file; never waits on a pipe or device.
+    """The first bytes of a regular file, however large; never waits on a pipe or device.
 
     Args:
         path: the file.
@@ -289,14 +286,39 @@ def file_head(path: Path, count: int, where: str | None = None) -> bytes:
     Raises:
         InputError: if it is no regular file or cannot be read.
     """
+    try:
+        with open_file(path, where, most=sys.maxsize) as stream:
+            return _drain(stream.read, count)
+    except (OSError, ValueError) as error:
+        raise unreadable(error, where or shown(str(path))) from error
+
+
+def open_file(path: Path, where: str | None = None, most: int = MAX_FILE_BYTES) -> FileIO:
+    """A regular file, open to be read without a buffer; never waits on a pipe or device.
+
+    Args:
+        path: the file.
+        where: names it in errors.
+        most: how many bytes it may have.
+
+    Raises:
+        InputError: if it is no regular file, too large or cannot be opened.
+    """
     where = where or shown(str(path))
     try:
         _require_regular(path.stat(), where)
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(handle, "rb", buffering=0) as stream:
-            return _drain(stream.read, count)
+        stream = FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
     except (OSError, ValueError) as error:
         raise unreadable(error, where) from error
+    try:
+        status = os.fstat(stream.fileno())
+        _require_regular(status, where)
+        if status.st_size > most:
+            raise InputError(too_large(status.st_size, most), where=where)
+    except BaseException:
+        stream.close()
+        raise
+    return stream
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

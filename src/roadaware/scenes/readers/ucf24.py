@@ -24,7 +24,7 @@ from roadaware.scenes.readers.ucf24_raw import Raw, read_raw
 from roadaware.scenes.readers.ucf24_tables import tables_of
 from roadaware.scenes.tables import Meta, Scenes
 
-VERSION = 2
+VERSION = 3
 LICENCE = "research use (annotations)"
 BACKGROUND = "Non_action"
 _USUAL = "pyannot_with_class_names.pkl"

@@ -23,7 +23,7 @@ _TOLD_EVERY = 250
 
 @dataclass(frozen=True)
 class RawTube:
-    """One tube: the frames [start, end), and in each a box x, y, w, h in pixels counted from 1.
+    """One tube: the frames [start, end), and in each a box x, y, w, h in pixels, all four 1 too great.
 
     Args:
         video: place of its video among those that were taken.

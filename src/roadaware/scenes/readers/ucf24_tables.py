@@ -64,15 +64,15 @@ def tables_of(raw: Raw, findings: Findings) -> dict[str, pl.DataFrame]:
 def _boxes(raw: Raw, findings: Findings) -> tuple[Ints, Ints, Floats]:
     """(n,) tube and frame of each box that can be taken, and (n, 4) its corners inside the image.
 
-    A box is x, y, w, h from 1: x1 = x - 1 and x2 = x1 + w, in single precision as the published loader does.
+    The published loader takes 1 from all four of x, y, w, h, in single precision: x1 = x - 1 and
+    x2 = x1 + w - 1. So a box of the file whose w is 1 is empty.
     """
     counts = np.array([len(each.boxes) for each in raw.tubes], dtype=np.int64)
     tube = np.repeat(np.arange(len(counts)), counts)
     first = np.array([each.start for each in raw.tubes], dtype=np.int64)
     frame = np.arange(len(tube)) - np.repeat(np.cumsum(counts) - counts - first, counts)
     given = np.concatenate([np.zeros((0, 4), np.float32), *(_single(each.boxes) for each in raw.tubes)])
-    corners = given.copy()
-    corners[:, :2] -= 1
+    corners = given - 1
     corners[:, 2:] += corners[:, :2]
     size = np.array([WIDTH_PX, HEIGHT_PX, WIDTH_PX, HEIGHT_PX], dtype=np.float32)
     inside = np.clip(corners, 0, size)

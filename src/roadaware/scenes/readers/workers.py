@@ -17,6 +17,7 @@ import polars as pl
 from lxml import etree
 
 from roadaware.errors import InputError
+from roadaware.scenes.processes import end_with_parent
 from roadaware.scenes.readers.locate import open_source
 from roadaware.scenes.readers.records import Document, Record, Walked, walk, walk_all
 from roadaware.scenes.readers.source import Source
@@ -87,7 +88,9 @@ class Walkers:
             worth = self._files > 1 and self._size > self.worth_bytes
             if self._pool is None and self.processes > 1 and worth:
                 context = multiprocessing.get_context("spawn")
-                self._pool = ProcessPoolExecutor(self.processes, mp_context=context)
+                self._pool = ProcessPoolExecutor(
+                    self.processes, mp_context=context, initializer=end_with_parent
+                )
             return self._pool
 
 

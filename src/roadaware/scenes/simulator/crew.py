@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import Callable, Generator, Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
 from roadaware.errors import UsageError
+from roadaware.scenes.processes import end_with_parent
 
 _DIED = (
     "a process that made scenes died: free some memory or ask for fewer processes "
@@ -71,8 +69,7 @@ def _enlisted(crew: dict[Connection, BaseProcess], make: Callable[[int], None]) 
 
 def _work(line: Connection, make: Callable[[int], None]) -> None:
     """In a process of the crew: what is asked for, until the line is cut. Ctrl-C is not for it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     while True:
         try:
             number = line.recv()
@@ -84,11 +81,3 @@ def _work(line: Connection, make: Callable[[int], None]) -> None:
         except Exception as error:
             failure = error
         line.send(failure)
-
-
-def _end_with_parent() -> None:
-    """A process that is killed cannot end its crew: without this they would go on without it."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-    os._exit(1)

@@ -116,12 +116,14 @@ def _write_tables(episode: Episode, folder: Path, seen: Seen, kept: Kept, sweeps
 def _opened(episode: Episode, folder: Path, kept: Kept, stack: ExitStack) -> _Reel:
     from roadaware.scenes.mask_files import MaskWriter
     from roadaware.scenes.media import VideoWriter
+    from roadaware.scenes.synthetic_films import MARK
 
     camera, reel = episode.config.camera, _Reel()
     if kept.video:
         rate = _SOUND_RATE if episode.config.sound else None
         size = (camera.width_px, camera.height_px)
-        reel.video = stack.enter_context(VideoWriter(folder / VIDEO, *size, camera.fps, sound_rate=rate))
+        writer = VideoWriter(folder / VIDEO, *size, camera.fps, sound_rate=rate, comment=MARK)
+        reel.video = stack.enter_context(writer)
         reel.blocks = _heard(episode) if episode.config.sound else None
     if kept.masks:
         reel.instances = stack.enter_context(MaskWriter(folder / "instances.zip"))

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from roadaware.config import to_dict
 from roadaware.errors import DiskError, UsageError
-from roadaware.scenes.disk import atomic_write, disk_error, sync_folder
+from roadaware.scenes.disk import atomic_write, disk_error, names_in, sync_folder
+from roadaware.scenes.holding import held
 from roadaware.scenes.simulator.config import SceneConfig
 from roadaware.scenes.simulator.crew import side_by_side
 from roadaware.scenes.simulator.film import Kept, shoot
@@ -81,9 +82,15 @@ def produce(
         The number of scenes made now.
 
     Raises:
-        UsageError: if the folder holds other things, or scenes of another order, or a process died.
+        UsageError: if the folder holds other things, or scenes of another order, another process is at work
+            in it, or one of ours died.
         DiskError: if the disk refuses; finished scenes stay.
     """
+    with held(folder):
+        return _produce(order, folder, processes, progress)
+
+
+def _produce(order: Order, folder: Path, processes: int, progress: Callable[[int, int], None] | None) -> int:
     _claim(order, folder)
     room = folder / SCENES
     _sweep(room)
@@ -162,16 +169,17 @@ def _claim(order: Order, folder: Path) -> None:
         "scenes": order.scenes,
     }
     try:
-        found = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+        found = names_in(folder)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise disk_error(folder, 0, error) from error
     if found:
         _refuse_others(folder, head, found)
+    atomic_write(folder / MAIN, (json.dumps(head, indent=2, sort_keys=True) + "\n").encode())
     try:
-        (folder / SCENES).mkdir(parents=True, exist_ok=True)
+        (folder / SCENES).mkdir(exist_ok=True)
     except OSError as error:
         raise disk_error(folder, 0, error) from error
-    atomic_write(folder / MAIN, (json.dumps(head, indent=2, sort_keys=True) + "\n").encode())
 
 
 def _told(kept: Kept) -> dict[str, object]:
@@ -185,8 +193,8 @@ def _refuse_others(folder: Path, head: dict[str, object], found: list[str]) -> N
     with suppress(OSError, ValueError, RecursionError):
         known = json.loads((folder / MAIN).read_bytes()[: 1 << 20])
     if not isinstance(known, dict) or known.get("format") != FORMAT:
-        held = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
-        raise UsageError(f"{folder} holds other things ({held}); name a new or empty folder with --out")
+        names = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
+        raise UsageError(f"{folder} holds other things ({names}); name a new or empty folder with --out")
     for key, what in _TOLD.items():
         if known.get(key) != head[key]:
             raise UsageError(

@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy.typing as npt
 
 from roadaware.errors import InputError
 from roadaware.scenes.pickles import load
+from roadaware.scenes.readers.archive import ZIP_ERRORS, vet_members
 from roadaware.scenes.readers.source import read_file, shown
 
 Array = npt.NDArray[np.float64]
@@ -135,9 +137,13 @@ def _values(rows: list[Any], where: str) -> Array:
 def _npz(path: Path) -> dict[str, Any]:
     where = shown(str(path))
     try:
-        with np.load(io.BytesIO(read_file(path, most=MAX_BYTES)), allow_pickle=False) as file:
+        data = io.BytesIO(read_file(path, most=MAX_BYTES))
+        with zipfile.ZipFile(data) as archive:
+            vet_members(archive.infolist(), where)
+        data.seek(0)
+        with np.load(data, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, KeyError) as error:
+    except (*ZIP_ERRORS, KeyError, TypeError, SyntaxError, MemoryError, TokenError) as error:
         raise InputError(f"no whole npz of plain arrays: {shown(str(error))}", where=where) from error
 
 

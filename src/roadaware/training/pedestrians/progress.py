@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 import logging
-import pickle
 import time
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from roadaware.errors import DiskError
+from roadaware.errors import DiskError, InputError
+from roadaware.models.tensor_files import read_pickled
 from roadaware.scenes.disk import atomic_write
 from roadaware.training.stopping import Stop
 
@@ -72,11 +72,11 @@ class Keeper:
         Args:
             of: what the saved state must say of its data under `of`.
         """
-        if self.path is None or not self.path.is_file():
+        if self.path is None or not self.path.exists():
             return None
         try:
-            state = torch.load(self.path, map_location="cpu", weights_only=True)
-        except (RuntimeError, EOFError, OSError, ValueError, pickle.UnpicklingError):
+            state = read_pickled(self.path)
+        except InputError:
             state = None
         if isinstance(state, dict) and state.get("format") == _FORMAT and state.get("of") == of:
             return state

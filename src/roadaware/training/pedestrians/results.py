@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from roadaware.config import digest
 from roadaware.errors import DamagedError
 from roadaware.metrics.pedestrian_fits import AVERAGE, FITS, evaluate_fits
 from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores
+from roadaware.scenes.disk import atomic_write
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
 
 ENSEMBLE = "ensemble"
@@ -121,6 +123,21 @@ def _columns(fit: Fit) -> dict[str, Any]:
     }
 
 
+def keep(folder: Path, rows: pl.DataFrame) -> None:
+    """Write the rows of a recipe that came to its end.
+
+    Args:
+        folder: of the run.
+        rows: as `table_of` makes them.
+
+    Raises:
+        DiskError: if the disk refuses; what stood there still stands.
+    """
+    stream = io.BytesIO()
+    rows.write_parquet(stream)
+    atomic_write(folder / TABLE, stream.getvalue())
+
+
 def kept(folder: Path, recipe: PedestrianRecipe, seeds: tuple[int, ...]) -> pl.DataFrame | None:
     """The rows that a folder holds of a recipe that came to an end; None where it has to be run.
 
@@ -149,7 +166,7 @@ def facts_of_fit(path: Path) -> dict[str, Any]:
     """What a fit wrote down of itself; nothing where it cannot be read.
 
     Args:
-        path: of its `fit.json`.
+        path: of its `fit.json` or `timing.json`.
     """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))

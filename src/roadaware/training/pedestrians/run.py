@@ -24,6 +24,7 @@ from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.predictor import Array, Predictor
 from roadaware.models.doubt.last_layer import with_doubt
 from roadaware.scenes.disk import atomic_write
+from roadaware.scenes.holding import held
 from roadaware.scenes.predictions import Predictions, of_samples
 from roadaware.scenes.tables import Meta, Scenes
 from roadaware.tasks.futures import Futures, worth_ahead, worth_straight_on
@@ -46,7 +47,7 @@ from roadaware.training.stopping import Stop, stoppable
 
 Progress = Callable[[int, int, str], None]
 _log = logging.getLogger("roadaware")
-MODEL, FACTS, LAST = "model.safetensors", "fit.json", "last.ckpt"
+MODEL, FACTS, TIMING, LAST = "model.safetensors", "fit.json", "timing.json", "last.ckpt"
 STRAIGHT_ON = "constant velocity"
 """The row of the rule beside the networks that tell where pedestrians go."""
 Worth = dict[str, float | None]
@@ -107,13 +108,20 @@ def train(
         material: of the recipe, where it was read already.
 
     Raises:
-        UsageError: if the recipe cannot be run, or the folder holds a run of another recipe or on other
-            samples.
+        UsageError: if the recipe cannot be run, the folder holds a run of another recipe or on other
+            samples, or another process is at work in it.
         InputError: if the annotations cannot be read, lack an input, or show one label only, or films are
             missing.
         DiskError: if the folder cannot be written to.
         FailedSeedsError: if every seed failed.
     """
+    with held(out):
+        return _train(recipe, out, progress, material)
+
+
+def _train(
+    recipe: PedestrianRecipe, out: Path, progress: Progress | None, material: Material | None
+) -> Trained:
     if recipe.threads:
         torch.set_num_threads(recipe.threads)
     check_network(recipe)
@@ -321,10 +329,8 @@ def _save(
         facts["ahead"] = {"horizon_frames": future.horizon, **fitted.curve[fitted.best - 1].ahead}
         facts["ahead"][STRAIGHT_ON] = worth_straight_on(future)
     curve = [{"epoch": s.epoch, "loss": s.loss, "worth": s.worth, **s.ahead} for s in fitted.curve]
-    atomic_write(
-        folder / FACTS,
-        (json.dumps({**facts, "cpu_s": round(fitted.cpu_s, 1), "curve": curve}, indent=2) + "\n").encode(),
-    )
+    atomic_write(folder / FACTS, (json.dumps({**facts, "curve": curve}, indent=2) + "\n").encode())
+    atomic_write(folder / TIMING, (json.dumps({"cpu_s": round(fitted.cpu_s, 1)}) + "\n").encode())
     done = Predictor(network, recipe.network.name, recipe.task, material.labels, facts, doubt=recipe.doubt)
     done.save(folder / MODEL)
 

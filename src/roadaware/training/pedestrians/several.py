@@ -21,7 +21,7 @@ from roadaware.training.pedestrians.claiming import refuse_other_data
 from roadaware.training.pedestrians.data_digest import digest_of
 from roadaware.training.pedestrians.failures import by_seeds, reason
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
-from roadaware.training.pedestrians.run import FACTS, Judged, Trained, judge, train
+from roadaware.training.pedestrians.run import FACTS, TIMING, Judged, Trained, judge, train
 from roadaware.training.pedestrians.samples import Material, lacking, material_of
 
 _log = logging.getLogger("roadaware")
@@ -126,7 +126,7 @@ def run_one(
         judged = judge(trained)
         rows, said, notes = *_network(trained, judged, folder, draws), judged.notes
         failed = tuple(f"{who}: {why}" for who, why in by_seeds(trained.failed).items())
-    rows.write_parquet(folder / results.TABLE)
+    results.keep(folder, rows)
     return Ran(recipe, folder, rows, failed, said, notes)
 
 
@@ -139,6 +139,7 @@ def _network(trained: Trained, judged: Judged, folder: Path, draws: int) -> tupl
     fits = {}
     for seed, predictor in trained.predictors.items():
         facts = results.facts_of_fit(folder / f"seed-{seed}" / FACTS)
+        facts |= results.facts_of_fit(folder / f"seed-{seed}" / TIMING)
         fits[f"seed {seed}"] = results.Fit(
             sum(each.numel() for each in predictor.network.parameters()),
             facts.get("cpu_s"),

@@ -19,7 +19,7 @@ from roadaware.training.pedestrians.claiming import claim, refuse_other
 from roadaware.training.pedestrians.data_digest import digest_of
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
 from roadaware.training.pedestrians.results import facts_of_fit
-from roadaware.training.pedestrians.run import FACTS
+from roadaware.training.pedestrians.run import FACTS, TIMING
 from roadaware.training.pedestrians.samples import Material
 from roadaware.training.recipe_files import replaced
 
@@ -85,14 +85,15 @@ def fitted(recipe: PedestrianRecipe, material: Material, folder: Path, split: st
     if path.exists():
         claim(recipe, folder, data)
         model = model_class(recipe.network.name).open(path)
-        cpu_s = facts_of_fit(path.with_name(FACTS)).get("cpu_s")
+        facts = facts_of_fit(path.with_name(FACTS)) | facts_of_fit(path.with_name(TIMING))
+        cpu_s = facts.get("cpu_s")  # earlier versions kept it in FACTS
     else:
         started = time.process_time()
         model = fit(cut, recipe.task, recipe.network.name, **recipe.network.fields)
         cpu_s = time.process_time() - started
         claim(recipe, folder, data)
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic_write(path.with_name(FACTS), (json.dumps({"cpu_s": cpu_s}) + "\n").encode())
+        atomic_write(path.with_name(TIMING), (json.dumps({"cpu_s": cpu_s}) + "\n").encode())
         model.save(path)
     best = max(trial.score for trial in model.fitted.trials)
     return TabularFit(model, predict(model, cut, split), cpu_s, best)

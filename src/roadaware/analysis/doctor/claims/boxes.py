@@ -119,12 +119,13 @@ def readings(both: Beside, size_px: tuple[float, float]) -> list[Reading]:
     return found
 
 
-def examine_boxes(both: Beside, size_px: tuple[float, float]) -> list[Diagnosis]:
+def examine_boxes(both: Beside, size_px: tuple[float, float], *, least_fit: float = 0.0) -> list[Diagnosis]:
     """The reading that fits the truth far better than the boxes as they stand, if there is one.
 
     Args:
         both: truth and claims.
         size_px: width and height of the truth's pictures.
+        least_fit: mean IoU that the other reading has to reach.
     """
     as_is = fit(both)
     if np.isnan(as_is) or as_is > _WELL:
@@ -133,7 +134,7 @@ def examine_boxes(both: Beside, size_px: tuple[float, float]) -> list[Diagnosis]
     if not tried:
         return []
     best, reading = max(tried, key=lambda pair: pair[0])
-    if best - as_is < _CLEARLY or best < _TIMES * as_is:
+    if best < least_fit or best - as_is < _CLEARLY or best < _TIMES * as_is:
         return []
     evidence = f"claims meet true boxes with a mean IoU of {as_is:.2f} as written and {best:.2f} if read so"
     return wrong("boxes", reading.says, evidence, reading.remedy)

@@ -21,13 +21,16 @@ _CALLED = {"boxes": "videos", "relations": "videos", "queries": "sentences", "so
 _KEYS = {"queries": "query", "sounds": "sound"}
 
 
-def examine_claims(task: str, predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
+def examine_claims(
+    task: str, predictions: Predictions, scenes: Scenes, *, least_fit: float = 0.0
+) -> list[Diagnosis]:
     """Why the numbers of somebody's claims about scenes may be meaningless.
 
     Args:
         task: one of `TASKS`.
         predictions: as read for the task.
         scenes: the truth.
+        least_fit: mean IoU that another reading of the boxes has to reach.
 
     Raises:
         UsageError: if there is no such task.
@@ -35,12 +38,15 @@ def examine_claims(task: str, predictions: Predictions, scenes: Scenes) -> list[
     if task not in TASKS:
         raise UsageError(f"no task '{task}'; there are {', '.join(TASKS)}")
     table = _NAMED[task]
-    found = names(_CALLED[table], _names(table, predictions, scenes), _names(table, scenes, scenes))
+    claimed, true = (things_named(table, held, scenes) for held in (predictions, scenes))
+    found = names(_CALLED[table], claimed, true)
     found += _refused("truth", scenes) + _refused("claims", predictions) + _odd("claims", predictions)
     found += _odd("truth", scenes)
     if {item.code for item in found} & {"empty_truth", "empty_claims", "names"}:
         return found
-    fits = examine_boxes(beside(scenes.boxes, predictions.boxes), _size(scenes)) if task != "sound" else []
+    boxed = beside(scenes.boxes, predictions.boxes)
+    size = picture_size(scenes)
+    fits = examine_boxes(boxed, size, least_fit=least_fit) if task != "sound" else []
     checks: dict[str, tuple[_Check, ...]] = {
         "actions": (lambda claims, _: actions.score_values(claims), actions.label_shift),
         "relations": (
@@ -56,7 +62,7 @@ def examine_claims(task: str, predictions: Predictions, scenes: Scenes) -> list[
     return found + fits + [item for check in checks[task] for item in check(predictions, scenes)]
 
 
-def _names(table: str, held: TableSet, scenes: Scenes) -> list[str]:
+def things_named(table: str, held: TableSet, scenes: Scenes) -> list[str]:
     """What the rows of a table speak of: videos, or things that the truth numbers."""
     rows: pl.DataFrame = getattr(held, table)
     if table in _KEYS:
@@ -90,7 +96,7 @@ def _odd(what: str, held: TableSet) -> list[Diagnosis]:
     return found
 
 
-def _size(scenes: Scenes) -> tuple[float, float]:
+def picture_size(scenes: Scenes) -> tuple[float, float]:
     """Width and height of the truth's pictures; 1 x 1 where they are not known."""
     if not {"width_px", "height_px"} <= set(scenes.videos.columns) or scenes.videos.is_empty():
         return 1.0, 1.0

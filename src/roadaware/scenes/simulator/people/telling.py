@@ -16,6 +16,7 @@ _ITEM_NAMES = {
     "umbrella": "an umbrella",
     "stick": "a walking stick",
     "shopping": "a shopping bag",
+    "club": "a club",
 }
 _BAG_NAMES = {"backpack": "a backpack", "handbag": "a handbag"}
 _HAT_NAMES = {

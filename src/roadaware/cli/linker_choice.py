@@ -1,0 +1,116 @@
+"""The linker that a command uses: as asked for, else as the detector advises, else by its name; in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+from roadaware.cli.event_inputs import EventSet
+from roadaware.cli.options import ConfigName
+from roadaware.cli.text import cell
+
+if TYPE_CHECKING:
+    from roadaware.linking.config import LinkerConfig
+    from roadaware.scenes.advice import Advice
+
+_WORDS = {
+    "min_iou": ("linking overlap", "--iou"),
+    "jump_gap": ("frames that a path may miss", "--jump-gap"),
+    "cost": ("edges by", "--edge"),
+    "assignment": ("assignment", "--assignment"),
+    "trim": ("trimming", "--trim"),
+}
+_LINKING = "linking."
+_MOST = 4
+"""Disputed values that are printed."""
+
+
+def linker_config(config: ConfigName, dataset: EventSet) -> LinkerConfig:
+    """The linker's configuration for a dataset."""
+    from roadaware.linking.config import LinkerConfig
+
+    return LinkerConfig.reference(dataset) if config == "reference" else LinkerConfig.default(dataset)
+
+
+def choose_linker(
+    config: ConfigName,
+    dataset: EventSet,
+    advice: Advice,
+    given: Mapping[str, Any] | None = None,
+    *,
+    command: str = "",
+) -> tuple[LinkerConfig, list[str]]:
+    """The linker's configuration, and what to say of the detector's advice on it.
+
+    The published configuration is left as published.
+
+    Args:
+        config: by name.
+        dataset: whose published parameters.
+        advice: of the detector.
+        given: fields that were asked for; None for those that were not.
+        command: whose options change it, such as "link"; the one that runs where empty.
+
+    Raises:
+        UsageError: if a field that was asked for has no meaning.
+        DamagedError: if one that is advised has none.
+    """
+    from roadaware.linking.advised import apply_advice
+
+    named = linker_config(config, dataset)
+    advised = named if config == "reference" else apply_advice(named, advice)
+    asked = {name: value for name, value in (given or {}).items() if value is not None}
+    chosen = replace(advised, **asked)
+    said = []
+    for name, value in _known(advice.linking):
+        words, option = _named(name, command)
+        used = getattr(chosen, name)
+        if name in asked:
+            said.append(f"{words} {_plain(used)}, as asked for; the detector advises {_plain(value)}")
+        elif config == "reference":
+            said.append(f"{words} {_plain(used)}, as published; the detector advises {_plain(value)}")
+        elif used != getattr(named, name):
+            said.append(f"{words} {_plain(used)}, as the detector advises{option}")
+    apart = {n.removeprefix(_LINKING): v for n, v in advice.disputed.items() if n.startswith(_LINKING)}
+    for field, values in _known(apart):
+        if field not in asked:
+            words, option = _named(field, command)
+            listed = " and ".join("none" if value is None else _plain(value) for value in values[:_MOST])
+            kept = f"{words} {_plain(getattr(chosen, field))}"
+            said.append(f"{kept}, since the detectors advise different ones ({listed}){option}")
+    return chosen, said
+
+
+def differences_from_advice(linker: object, advice: Advice) -> list[str]:
+    """Where tubes were linked otherwise than their detector advises, in words.
+
+    Args:
+        linker: the configuration that tables say they were linked with; None where they do not.
+        advice: of the detector.
+    """
+    if not isinstance(linker, Mapping):
+        return []
+    return [
+        f"{_named(name, '')[0]} of these tubes: {_plain(linker[name])}; the detector advises {_plain(value)}"
+        for name, value in _known(advice.linking)
+        if name in linker and linker[name] != value
+    ]
+
+
+def _known(named: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """What is named like a field of the linker; tables may hold any names."""
+    from roadaware.linking.config import LinkerConfig
+
+    return [(field.name, named[field.name]) for field in fields(LinkerConfig) if field.name in named]
+
+
+def _named(field: str, command: str) -> tuple[str, str]:
+    """What a field is called, and how it is changed where an option does."""
+    words, option = _WORDS.get(field, (field.replace("_", " "), ""))
+    return cell(words), f"; {f'{command} {option}'.strip()} to change" if option else ""
+
+
+def _plain(value: Any) -> str:
+    counted = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"{value:g}" if counted else cell(str(value)[:40])

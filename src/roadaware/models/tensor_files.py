@@ -1,0 +1,226 @@
+"""Files of tensors: looked at before they are read, within limits, all numbers finite; imports torch."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import struct
+import warnings
+import zipfile
+from collections.abc import Mapping
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as tensors_of
+from torch import Tensor
+
+from roadaware.errors import DamagedError, InputError
+from roadaware.models.limits import most_parameters, refuse_many
+from roadaware.scenes.readers.json import parse
+from roadaware.scenes.readers.source import open_file, read_file, shown
+
+_BITS = {
+    "BOOL": 8, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "U16": 16, "I16": 16, "F16": 16, "BF16": 16,
+    "U32": 32, "I32": 32, "F32": 32, "U64": 64, "I64": 64, "F64": 64,
+}  # fmt: skip
+_MOST_HEADER, _METADATA = 1 << 25, "__metadata__"
+_LENGTH = struct.Struct("<Q")
+_WIDEST = 8
+_AGAIN = "copy or download it again"
+ARITHMETIC = (
+    RuntimeError, ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, MemoryError,
+    AssertionError,
+)  # fmt: skip
+"""What Python and torch raise where numbers or their kinds do not go together."""
+_DAMAGE = (*ARITHMETIC, EOFError, OSError, zipfile.BadZipFile)
+_CODE = "the file holds more than tensors, which is not loaded since it could run code"
+
+
+def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of a file, on the CPU, and what it says beside them.
+
+    Raises:
+        InputError: if it is no regular file, has more numbers than `most_parameters`, or some are not finite.
+        DamagedError: if it is not whole.
+    """
+    where = shown(str(path))
+    with open_file(path, where, most_bytes()) as stream:
+        said = _header(stream, where)
+    try:
+        tensors: dict[str, Tensor] = tensors_of(read_file(path, where, most_bytes()))
+    except (SafetensorError, *_DAMAGE) as error:
+        raise _broken(where, _first(error)) from error
+    check_finite(tensors, where)
+    return tensors, said
+
+
+def read_about(path: Path) -> dict[str, str]:
+    """What a file of safetensors says beside its tensors, which are not read.
+
+    Raises:
+        InputError: as `read_safetensors`.
+    """
+    with open_file(path, shown(str(path)), most_bytes()) as stream:
+        return _header(stream, shown(str(path)))
+
+
+def facts_in(about: Mapping[str, str], name: str, where: str) -> dict[str, Any]:
+    """An object of JSON that stands among what a file says.
+
+    Args:
+        about: as `read_about` answers it.
+        name: under which it stands; where it does not, there are no facts.
+        where: names the file in errors.
+
+    Raises:
+        DamagedError: if it is none.
+    """
+    try:
+        found = parse(about.get(name, "{}"), where)
+    except InputError as error:
+        message = f"what the file says cannot be read: {error.message}"
+        raise DamagedError(message, where=error.where) from error
+    if not isinstance(found, dict):
+        raise DamagedError("what the file says is no object in JSON", where=where)
+    return found
+
+
+def read_pickled(path: Path) -> Any:
+    """What `torch.save` wrote, of tensors and plain containers alone; no other object of it is made.
+
+    Raises:
+        InputError: if it is no regular file, holds more than tensors, or more numbers than `most_parameters`.
+        DamagedError: if it is not whole.
+    """
+    where = shown(str(path))
+    with BufferedReader(open_file(path, where, most_bytes())) as stream:
+        try:
+            _refuse_packed(stream, where)
+            stream.seek(0)
+            with warnings.catch_warnings():
+                warnings.simplefilter(
+                    "ignore"
+                )  # torch warns of old protocols before it refuses or reads them
+                held = torch.load(stream, map_location="cpu", weights_only=True)
+        except pickle.UnpicklingError as error:
+            raise _refused(where, error) from error
+        except (*_DAMAGE, RecursionError) as error:
+            raise DamagedError(
+                f"not a whole checkpoint: {_first(error)}", where=where, hint=_AGAIN
+            ) from error
+    return held
+
+
+def check_finite(tensors: Mapping[str, Tensor], where: str) -> None:
+    """Refuse weights that are no numbers, and tensors that are larger than what is stored of them.
+
+    Args:
+        tensors: by name.
+        where: names the file in errors.
+
+    Raises:
+        InputError: naming some.
+    """
+    odd = [name for name, each in tensors.items() if not _stored(each)]
+    if odd:
+        raise InputError(f"no plain tensors: {_some(odd)}", where=where)
+    refuse_many(sum(each.numel() for each in tensors.values()), where)
+    bad = sorted(name for name, each in tensors.items() if not _finite(each))
+    if bad:
+        raise InputError(f"not finite in the checkpoint: {_some(bad)}", where=where)
+
+
+def _header(stream: Any, where: str) -> dict[str, str]:
+    """What a file of safetensors says of itself, once every tensor was found to be where it says."""
+    length = stream.seek(0, 2)
+    stream.seek(0)
+    first = stream.read(_LENGTH.size)
+    if len(first) < _LENGTH.size:
+        raise _broken(where, f"{length} bytes are too few")
+    (size,) = _LENGTH.unpack(first)
+    if not 2 <= size <= min(_MOST_HEADER, length - _LENGTH.size):
+        raise _broken(where, f"its header says that it has {size:,} bytes")
+    text = stream.read(size)
+    try:
+        said = parse(text.decode("utf-8").rstrip(" "), where)
+    except UnicodeDecodeError as error:
+        raise _broken(where, "its header is no text") from error
+    except InputError as error:
+        raise _broken(where, f"its header is {error.message}") from error
+    if not isinstance(said, dict):
+        raise _broken(where, "its header is no object")
+    about = said.pop(_METADATA, {})
+    if not isinstance(about, dict) or not all(isinstance(each, str) for each in about.values()):
+        raise _broken(where, f"its {_METADATA} holds more than texts")
+    places = sorted(_place(name, each, where) for name, each in said.items())
+    at = 0
+    for begin, end, _ in places:
+        if begin != at:
+            raise _broken(where, f"nothing stands at byte {min(begin, at):,} of its data, or two tensors do")
+        at = end
+    if at != length - _LENGTH.size - size:
+        raise _broken(where, f"its tensors have {at:,} bytes and it has {length - _LENGTH.size - size:,}")
+    refuse_many(sum(count for _, _, count in places), where)
+    return about
+
+
+def _place(name: str, said: Any, where: str) -> tuple[int, int, int]:
+    """Where a tensor begins and ends, and how many numbers it has."""
+    try:
+        shape, (begin, end), bits = said["shape"], said["data_offsets"], _BITS[said["dtype"]]
+        whole = all(type(n) is int and 0 <= n < 1 << 48 for n in (*shape, begin, end))
+    except (KeyError, TypeError, ValueError):
+        whole = False
+    if not whole or len(shape) > 16 or math.prod(shape) * bits != 8 * (end - begin):
+        raise _broken(where, f"what it says of {shown(name, 60)} does not fit")
+    return begin, end, math.prod(shape)
+
+
+def _refuse_packed(stream: Any, where: str) -> None:
+    """Refuse an archive whose members are packed, which torch never writes: they could unpack to anything."""
+    if not zipfile.is_zipfile(stream):
+        return
+    with zipfile.ZipFile(stream) as archive:
+        for member in archive.infolist():
+            if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
+                raise InputError("its members are packed, which no checkpoint's are", where=where)
+
+
+def _refused(where: str, error: pickle.UnpicklingError) -> InputError:
+    """What is wrong with a file that the unpickler for tensors refuses: code, or no checkpoint at all."""
+    text = str(error)
+    if "Unsupported global" in text or "WeightsUnpickler" in text or "Weights only" in text:
+        hint = "ask for a plain state dict or a safetensors file"
+        return InputError(_CODE, where=where, hint=hint)
+    return DamagedError(f"not a checkpoint: {_first(error)}", where=where, hint="copy it again")
+
+
+def most_bytes() -> int:
+    """How large a file of weights may be: eight bytes for each of the most parameters, and its header."""
+    return _WIDEST * most_parameters() + _MOST_HEADER
+
+
+def _stored(tensor: Tensor) -> bool:
+    """Whether a tensor is dense and each of its numbers is stored: one that is repeated has no end."""
+    plain = tensor.layout == torch.strided and not tensor.is_quantized and tensor.device.type == "cpu"
+    return plain and tensor.numel() * tensor.element_size() <= tensor.untyped_storage().nbytes()
+
+
+def _finite(tensor: Tensor) -> bool:
+    return not (tensor.is_floating_point() or tensor.is_complex()) or bool(torch.isfinite(tensor).all())
+
+
+def _broken(where: str, what: str) -> DamagedError:
+    return DamagedError(f"not a whole safetensors file: {what}", where=where, hint=_AGAIN)
+
+
+def _first(error: BaseException) -> str:
+    return shown((str(error).splitlines() or [type(error).__name__])[0])
+
+
+def _some(names: list[str]) -> str:
+    told = ", ".join(shown(name, 60) for name in names[:4])
+    return told + (f" and {len(names) - 4} more" if len(names) > 4 else "")

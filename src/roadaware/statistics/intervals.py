@@ -1,0 +1,236 @@
+"""95 % intervals of any number over units that are drawn whole: videos, pedestrians, pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.statistics.bootstrap import Counts, Floats, multiplicities, percentile_ends
+from roadaware.statistics.cautions import AT_END, ENOUGH, FEW
+
+Method = Literal["jackknife", "percentile"]
+Scale = Literal["share", "error", "positive", "to_one", "difference", "plain"]
+
+RANGES: dict[Scale, tuple[float, float]] = {
+    "share": (0.0, 1.0),
+    "error": (0.0, 1.0),
+    "positive": (0.0, np.inf),
+    "to_one": (-np.inf, 1.0),
+    "difference": (-1.0, 1.0),
+    "plain": (-np.inf, np.inf),
+}
+"""
+share: in [0, 1], such as an average precision or an accuracy; ends are found on the scale of log odds.
+error: in [0, 1] and often close to 0, such as a calibration error. positive: 0 or more without a bound, on
+the scale of square roots. to_one: at most 1, such as MOTA. difference: of two shares or errors. plain: any.
+"""
+_TAIL = 0.025
+_STILL = 1e-9
+"""A change below this is one of rounding."""
+_BLOCK = 1 << 21
+"""Counts that are made at once: 16 MiB of 64-bit numbers."""
+
+
+class PercentileDraws(int):
+    """So many resamples, between whose percentiles intervals lie; a plain number asks for the jackknife.
+
+    >>> method(PercentileDraws(200)), method(200), PercentileDraws(200) == 200
+    ('percentile', 'jackknife', True)
+    """
+
+
+def method(draws: int) -> Method:
+    """Which method a number of draws asks for."""
+    return "percentile" if isinstance(draws, PercentileDraws) else "jackknife"
+
+
+def asked(draws: int, how: Method) -> int:
+    """The number of draws that asks for a method."""
+    return PercentileDraws(draws) if how == "percentile" else int(draws)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A 95 % interval, and what it rests on.
+
+    Args:
+        low: lower end, None where no interval can be given.
+        high: upper end, None where no interval can be given.
+        n_valid: weightings of the units in which the metric was defined.
+        n_draws: weightings that were made.
+        n_units: units that it is over.
+        caution: `FEW` where there are fewer than `ENOUGH` of them, `AT_END` where the value is an end of its
+            own interval, None elsewhere.
+    """
+
+    low: float | None
+    high: float | None
+    n_valid: int
+    n_draws: int
+    n_units: int = 0
+    caution: str | None = None
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether there is an interval and 0 lies outside it."""
+        return self.low is not None and self.high is not None and not self.low <= 0.0 <= self.high
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Units that come and go whole, and how often they are counted to see how a number varies.
+
+    The jackknife leaves out one unit after the other, or one group of units of as equal size as can be where
+    there are more units than `draws`. Percentiles need resamples with replacement.
+
+    Args:
+        n: how many units there are, at least 2.
+        draws: most weightings, at least 1; `PercentileDraws` for percentiles.
+        seed: of the groups or resamples: equal seeds and numbers of units give equal ones.
+        which: (items,) the unit of each item; None where the items are the units.
+    """
+
+    n: int
+    draws: int
+    seed: int
+    which: npt.NDArray[np.int64] | None = None
+
+    @classmethod
+    def of(cls, unit: npt.NDArray[np.generic], draws: int, seed: int) -> Self | None:
+        """The units of items, by name; None below two units.
+
+        Args:
+            unit: (items,) the name of each item's unit.
+            draws: most weightings.
+            seed: of groups or resamples.
+        """
+        names, which = np.unique(unit, return_inverse=True)
+        return cls(len(names), draws, seed, which) if len(names) > 1 else None
+
+    def weights(self, at_once: int | None = None) -> Iterator[Counts]:
+        """How often each item counts, some weightings at a time.
+
+        Args:
+            at_once: how many come at once; as many as fit 16 MiB where not given.
+
+        Yields:
+            (at_once or fewer, items) counts.
+
+        >>> next(Units(3, 1000, 0).weights())
+        array([[0, 1, 1],
+               [1, 0, 1],
+               [1, 1, 0]], dtype=int32)
+        """
+        items = self.n if self.which is None else len(self.which)
+        step = at_once or max(1, _BLOCK // items)
+        for counts in self._of_units(step):
+            yield counts if self.which is None else counts[:, self.which]
+
+    def interval(self, value: float, values: Floats, scale: Scale = "share") -> Interval:
+        """The interval of a number.
+
+        By the jackknife it is refused where the number is undefined without one of the units: how far that
+        unit moves it is then unknown. By percentiles it is refused where over 5 in 100 draws are undefined.
+
+        Args:
+            value: the number, of all units; NaN gives no interval.
+            values: its values under all `weights`, in their order; NaN where undefined.
+            scale: what kind of number it is; see `RANGES`.
+
+        Source: Efron and Stein, Annals of Statistics 1981 (jackknife); Kish, Survey Sampling, 1965
+        (effective number).
+
+        >>> heights = np.array([1.62, 1.75, 1.80, 1.68, 1.71])
+        >>> units = Units(5, 1000, 0)
+        >>> means = next(units.weights()) @ heights / 4
+        >>> found = units.interval(heights.mean(), means, "plain")
+        >>> round(found.low, 3), round(found.high, 3), found.caution
+        (1.599, 1.825, 'few units')
+        """
+        valid = int(np.count_nonzero(~np.isnan(values)))
+        ends: tuple[float, float] | None = None
+        if not np.isnan(value):
+            percentile = method(self.draws) == "percentile"
+            ends = percentile_ends(values) if percentile else self._jackknife(value, values, scale)
+        if ends is None:
+            return Interval(None, None, valid, len(values), self.n)
+        caution = FEW if self.n < ENOUGH else None if ends[0] < value < ends[1] else AT_END
+        return Interval(*ends, valid, len(values), self.n, caution)
+
+    def _groups(self) -> npt.NDArray[np.int64]:
+        """(n,) the group of each unit that is left out together."""
+        if self.n <= self.draws:
+            return np.arange(self.n)
+        return np.random.default_rng(self.seed).permutation(self.n) % max(2, self.draws)
+
+    def _of_units(self, at_once: int) -> Iterator[Counts]:
+        """The weightings of units."""
+        if method(self.draws) == "percentile":
+            yield from multiplicities(self.n, self.draws, self.seed, at_once)
+            return
+        groups = self._groups()
+        for first in range(0, int(groups.max()) + 1, at_once):
+            left_out = np.arange(first, min(first + at_once, int(groups.max()) + 1))
+            yield (groups != left_out[:, None]).astype(np.int32)
+
+    def _jackknife(self, value: float, values: Floats, scale: Scale) -> tuple[float, float] | None:
+        """Both ends; None where a value is undefined.
+
+        Student's t has one degree less than the effective number of units, (sum |d|)^2 / sum d^2 with d the
+        change that each one makes, since few units often decide. Where the jackknife finds a bias, the end
+        that it points away from is moved by it.
+        """
+        from scipy.special import stdtrit
+
+        if np.isnan(values).any():
+            return None
+        shares = self.n / np.bincount(self._groups())
+        moved = value - values
+        bias = -float(np.mean((shares - 1) * moved))
+        changes = np.sqrt(shares - 1) * np.abs(moved)
+        if changes.max() < _STILL:
+            return _steady(value, self.n, scale)
+        error = float(np.sqrt(np.mean(changes**2)))
+        effective = float(changes.sum() ** 2 / (changes**2).sum())
+        reach = float(-stdtrit(np.clip(effective - 1, 1, len(values) - 1), _TAIL)) * error
+        low, high = _around(value, reach, scale)
+        bottom, top = RANGES[scale]
+        return (
+            float(np.clip(low - max(bias, 0.0), bottom, top)),
+            float(np.clip(high - min(bias, 0.0), bottom, top)),
+        )
+
+
+def difference_scale(scale: Scale) -> Scale:
+    """The scale of the difference of two numbers of a scale."""
+    return "difference" if scale in ("share", "error") else "plain"
+
+
+def _around(value: float, reach: float, scale: Scale) -> tuple[float, float]:
+    """The ends of what reaches so far to both sides of a value on its scale."""
+    from scipy.special import expit, logit
+
+    if scale == "share" and 0 < value < 1:
+        reach /= value * (1 - value)
+        return float(expit(logit(value) - reach)), float(expit(logit(value) + reach))
+    if scale == "positive" and value > 0:
+        root = float(np.sqrt(value))
+        return max(root - reach / (2 * root), 0.0) ** 2, (root + reach / (2 * root)) ** 2
+    return value - reach, value + reach
+
+
+def _steady(value: float, n: int, scale: Scale) -> tuple[float, float]:
+    """The ends where no unit changes the value: at a bound of its range, those of n successes of n.
+
+    Source: Clopper and Pearson, Biometrika 1934.
+    """
+    least = _TAIL ** (1 / n)
+    if scale == "share" and value > 1 - _STILL:
+        return least, 1.0
+    if scale in ("share", "error") and value < _STILL:
+        return 0.0, 1 - least
+    return value, value

@@ -1,0 +1,221 @@
+"""Files of weights, predictors and archives that lie about themselves: each a typed error, soon."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import model_originals  # noqa: E402, behind the checks
+
+from roadaware.errors import DamagedError, InputError  # noqa: E402
+from roadaware.models import model_class  # noqa: E402
+from roadaware.models.crossing.predictor import Predictor, is_predictor  # noqa: E402
+from roadaware.models.foreign import read_tensors  # noqa: E402
+from roadaware.models.opening import digest_of, open_stream  # noqa: E402
+from roadaware.scenes.mask_files import MaskReader  # noqa: E402
+from roadaware.tasks.crossing_inputs.pose_files import read_poses  # noqa: E402
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("originals")
+    for target in ("facts", "predictors"):
+        model_originals.write_originals(target, folder / target)
+    return folder
+
+
+def changed(source: Path, path: Path, *names: str, value: Any) -> Path:
+    """A copy of a file of ours whose facts say something else."""
+    data = source.read_bytes()
+    (size,) = struct.unpack_from("<Q", data)
+    header, rest = json.loads(data[8 : 8 + size]), data[8 + size :]
+    facts = json.loads(header["__metadata__"]["roadaware"])
+    held = facts
+    for name in names[:-1]:
+        held = held[name]
+    held[names[-1]] = value
+    header["__metadata__"]["roadaware"] = json.dumps(facts)
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + rest)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("anchor_ratios", [0.0, 1.0, 2.0]),
+        ("anchor_ratios", [-1.0, 1.0, 2.0]),
+        ("anchor_ratios", []),
+        ("anchor_ratios", [1.0] * 10**5),
+        ("anchor_scales", [float("inf"), 1.0]),
+        ("anchor_sizes_px", [1e30, 32.0, 64.0, 128.0]),
+        ("short_side_px", 10**9),
+        ("multiple_px", 0),
+        ("std", [0.0, 1.0, 1.0]),
+        ("width", 10**9),
+        ("head_layers", 10**9),
+        ("stage_blocks", [10**9, 1, 1, 1]),
+        ("stage_widths", [8.5, 8, 8, 8]),
+        ("width", True),
+        ("prior", "small"),
+        ("backbone", "transformers"),
+        ("causal", None),
+        ("trunk", "__import__"),
+    ],
+    ids=repr,
+)
+def test_every_number_of_a_detector_is_looked_at(
+    originals: Path, tmp_path: Path, name: str, value: Any
+) -> None:
+    source = originals / "facts" / "compact.safetensors"
+    if name == "trunk":
+        path = changed(source, tmp_path / "a.safetensors", "config", "trunk", value="TimmBackboneConfig")
+        path = changed(path, tmp_path / "b.safetensors", "config", "backbone", value="transformers")
+    else:
+        path = changed(source, tmp_path / "a.safetensors", "config", name, value=value)
+    with pytest.raises(InputError):
+        open_stream([path])
+
+
+@pytest.mark.parametrize("value", [0, -1, 1e30, True, "hot", None], ids=repr)
+def test_a_temperature_is_a_number_above_zero(originals: Path, tmp_path: Path, value: Any) -> None:
+    path = changed(
+        originals / "predictors" / "steady.safetensors", tmp_path / "a", "temperature", value=value
+    )
+    with pytest.raises(DamagedError, match="temperature"):
+        Predictor.open(path)
+
+
+@pytest.mark.parametrize(
+    "shape", [[10**9, 2], [8, 10**7], [0, 2], [-1, 2], [8, 2.0], [], [2] * 40, "ab"], ids=repr
+)
+def test_inputs_have_shapes_that_a_sample_can_have(originals: Path, tmp_path: Path, shape: Any) -> None:
+    source = originals / "predictors" / "steady.safetensors"
+    with pytest.raises(InputError):
+        Predictor.open(changed(source, tmp_path / "a", "shapes", "centre", value=shape))
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "circle", "sparse", "device"])
+def test_what_is_no_file_ends_at_once(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "a.safetensors"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "circle":
+        path.symlink_to(path.name)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        with path.open("wb") as file:
+            file.truncate(100 << 30)
+    pickled = tmp_path / "a.pth"
+    pickled.symlink_to(path)
+    for opened in (
+        lambda: open_stream([path]),
+        lambda: Predictor.open(path),
+        lambda: read_tensors(path),
+        lambda: read_tensors(pickled),
+        lambda: model_class("boosting").open(path),
+    ):
+        with pytest.raises(InputError):
+            opened()
+    assert not is_predictor(path)
+    if kind != "folder":
+        with pytest.raises(InputError):
+            digest_of(path)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b'{"a": 1}',
+        b'{"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}, "a": 2}',
+        b'{"a": {"dtype": "F32", "shape": [1099511627776], "data_offsets": [0, 4]}}',
+        b'{"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}',
+        b'{"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 400]}}',
+        b'{"a": {"dtype": "F999", "shape": [1], "data_offsets": [0, 4]}}',
+        b'{"__metadata__": {"roadaware": 1}, "a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}',
+        b"[" * 5000,
+        b'{"a": {"dtype": "F32", "shape": [' + b"9" * 5000 + b'], "data_offsets": [0, 4]}}',
+    ],
+)
+def test_headers_that_lie(tmp_path: Path, header: bytes) -> None:
+    path = tmp_path / "a.safetensors"
+    for size in (len(header), 2**63, 2**40, 0):
+        path.write_bytes(struct.pack("<Q", size) + header + b"\0" * 4)
+        with pytest.raises(DamagedError, match="not a whole safetensors file"):
+            read_tensors(path)
+
+
+def test_a_tensor_that_is_one_number_repeated_is_no_weight(tmp_path: Path) -> None:
+    path = tmp_path / "a.pth"
+    torch.save({"a": torch.zeros(1).expand(1 << 40)}, path)
+    with pytest.raises(InputError, match="no plain tensors: a"):
+        read_tensors(path)
+
+
+def test_a_checkpoint_that_unpacks_is_refused(tmp_path: Path) -> None:
+    path, packed = tmp_path / "a.pth", tmp_path / "b.pth"
+    torch.save({"a": torch.zeros(10_000)}, path)
+    with zipfile.ZipFile(path) as held, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in held.namelist():
+            archive.writestr(name, held.read(name))
+    with pytest.raises(InputError, match="packed"):
+        read_tensors(packed)
+
+
+@pytest.mark.parametrize("way", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2, 9, 14, 99], ids=str)
+def test_members_in_another_packing_are_typed_errors(originals: Path, tmp_path: Path, way: int) -> None:
+    written = way if way in (zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2) else zipfile.ZIP_STORED
+    masks, poses, model = tmp_path / "masks.zip", tmp_path / "poses.npz", tmp_path / "model.npz"
+    for path, name in ((masks, "000000.png"), (poses, "poses.npy"), (model, "facts.json")):
+        with zipfile.ZipFile(path, "w", written) as archive:
+            archive.writestr(name, b"content" * 100)
+        if way != written:
+            data = bytearray(path.read_bytes())
+            for mark, at in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+                place = data.find(mark) + at
+                data[place : place + 2] = way.to_bytes(2, "little")
+            path.write_bytes(bytes(data))
+    with pytest.raises(InputError, match="packed in an unusual way"):
+        MaskReader(masks)
+    with pytest.raises(InputError, match="packed in an unusual way"):
+        model_class("boosting").open(model)
+    with pytest.raises(InputError):
+        read_poses(poses)
+
+
+def test_trees_that_lead_nowhere_end(originals: Path, tmp_path: Path) -> None:
+    from roadaware.scenes.arrays import open_arrays, save_arrays
+
+    arrays, facts = open_arrays(originals / "predictors" / "boosting.npz")
+    samples = model_originals._samples(np.ones((4, 8, 4)), np.zeros(4, np.int64))
+    for change in (
+        {"depth": np.array(10**9)},
+        {"left": np.full_like(arrays["left"], 10**6)},
+        {"feature": np.full_like(arrays["feature"], 10**6)},
+        {"value": np.full_like(arrays["value"], np.nan)},
+        {"start": np.zeros(7)},
+    ):
+        save_arrays(tmp_path / "a.npz", {**arrays, **change}, facts)
+        model = model_class("boosting").open(tmp_path / "a.npz")
+        if "depth" in change:
+            assert model.predict(samples).shape == (4, 1)
+        else:
+            with pytest.raises(InputError):
+                model.predict(samples)

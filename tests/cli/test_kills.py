@@ -1,0 +1,114 @@
+"""Commands that are killed anywhere end in time, leave nothing half-done, and go on to the same bytes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.kill_commands import COMMANDS, make_inputs  # noqa: E402
+from benchmarks.kills import run  # noqa: E402
+
+QUICK_TO_MAKE = ("simulate tables",)
+
+AT_THE_EDGE = """
+import os, signal, sys, threading
+import roadaware.cli.app as app
+start = threading.Thread.start
+def struck(thread):
+    start(thread)
+    if thread.name == "interrupts":
+        os.kill(os.getpid(), signal.{name})
+        for _ in range(1000):
+            pass
+threading.Thread.start = struck
+sys.exit(app.main())
+"""
+
+IN_A_CALLBACK = """
+import os, signal, sys, time
+import roadaware.cli.app as app
+class Struck:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{name})
+        for _ in range(1000):
+            pass
+def lost(*_):
+    struck = Struck()
+    del struck
+    while True:
+        time.sleep(0.01)
+app._run = lost
+sys.exit(app.main())
+"""
+
+POOL = """
+import multiprocessing, os, sys, time
+from concurrent.futures import ProcessPoolExecutor
+from roadaware.scenes.processes import end_with_parent
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(1, mp_context=context, initializer=end_with_parent)
+    print(pool.submit(os.getpid).result(), flush=True)
+    os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("kills")
+
+
+def killed(name: str, trials: int, scratch: Path) -> None:
+    inputs = make_inputs(scratch / "inputs", [name])
+    came = run(name, trials, inputs, scratch)
+    assert came.kills == trials
+    assert came.finished > 0
+    assert min(came.slowest_s, came.slowest_cpu_s) < 5  # 2 s on an idle machine
+
+
+@pytest.mark.parametrize("name", QUICK_TO_MAKE)
+def test_a_command_that_is_killed_goes_on_to_the_same_bytes(name: str, scratch: Path) -> None:
+    killed(name, 3, scratch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMMANDS)
+def test_fifty_kills_of_each_command(name: str, scratch: Path) -> None:
+    killed(name, 50, scratch)
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+@pytest.mark.parametrize("program", [AT_THE_EDGE, IN_A_CALLBACK], ids=["at the edge", "in a callback"])
+def test_no_signal_is_lost_or_ends_in_a_traceback(program: str, name: str, code: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", program.format(name=name), "doctor"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    assert "nothing half-written remains" in done.stderr
+
+
+def test_workers_of_a_pool_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "pool.py").write_text(POOL)
+    command = [sys.executable, str(tmp_path / "pool.py")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as pool:
+        assert pool.stdout is not None
+        worker = int(pool.stdout.readline())
+        try:
+            pool.communicate(timeout=30)  # until the last process that has the pipe has gone
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
+    assert pool.returncode == -signal.SIGKILL

@@ -1,0 +1,131 @@
+"""Claims on something else than the truth are an error that says why; of nothing, or of a part, are not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from event_files import Events
+from small_files import Command
+
+from roadaware.analysis.doctor.overlap import check_overlap, explain_zero
+from roadaware.errors import InputError
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.store import save
+from roadaware.scenes.tables import Meta, Scenes
+
+TABLES = ("boxes", "tubes", "frames", "videos")
+
+
+def renamed(claims: Predictions, prefix: str, videos: int | None = None) -> Predictions:
+    """The same claims about videos of other names: all, or the first so many."""
+    names = claims.videos["video"].cast(pl.String).to_list()[:videos]
+    new = {name: prefix + name for name in names}
+    changed = {
+        name: getattr(claims, name).with_columns(pl.col("video").cast(pl.String).replace(new))
+        for name in TABLES
+        if len(getattr(claims, name))
+    }
+    return claims.with_tables(**changed)
+
+
+def later(claims: Predictions, frames: int) -> Predictions:
+    return claims.with_tables(
+        videos=claims.videos.drop("n_frames", strict=False),
+        **{n: getattr(claims, n).with_columns(pl.col("frame") + frames) for n in ("boxes", "frames")},
+    )
+
+
+def classes(claims: Predictions) -> Predictions:
+    held = {kind: tuple(f"other {label}" for label in v) for kind, v in claims.meta.vocabularies.items()}
+    return claims.with_tables(meta=replace(claims.meta, vocabularies=held))
+
+
+WRONG: dict[str, tuple[Any, str]] = {
+    "videos": (lambda claims: renamed(claims, "other-"), "share no videos"),
+    "frames": (lambda claims: later(claims, 1000), "share no frame"),
+    "classes": (classes, "share no class"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_events_of_another_set_are_refused(
+    roadaware: Command, events: Events, tmp_path: Path, case: str
+) -> None:
+    change, says = WRONG[case]
+    save(change(events.claims), tmp_path / "claims")
+    done = roadaware("evaluate", "road", "--truth", events.truth, "--predictions", tmp_path / "claims")
+    assert done.code == 3, done.out
+    assert says in done.err
+
+
+def test_events_of_a_part_are_judged_and_both_sides_counted(
+    roadaware: Command, events: Events, tmp_path: Path
+) -> None:
+    save(renamed(events.claims, "other-", 1), tmp_path / "claims")
+    done = roadaware("evaluate", "road", "--truth", events.truth, "--predictions", tmp_path / "claims")
+    assert done.code == 0, done.err
+    assert "in videos that the truth lacks" in done.out
+    assert "judged videos without any detection" in done.out
+
+
+def test_a_detector_that_found_nothing_scores_0(roadaware: Command, events: Events, tmp_path: Path) -> None:
+    nothing = events.claims.with_tables(boxes=events.claims.boxes.clear())
+    save(nothing, tmp_path / "claims")
+    done = roadaware("evaluate", "road", "--truth", events.truth, "--predictions", tmp_path / "claims")
+    assert done.code == 0, done.err
+
+
+def small() -> tuple[Scenes, Predictions]:
+    """Two videos of ten frames with a box that moves, and claims on every box."""
+    frames = [(video, frame) for video in ("a", "b") for frame in range(10)]
+    rows = {
+        "video": [video for video, _ in frames],
+        "frame": [frame for _, frame in frames],
+        "x1_px": [40.0 * frame for _, frame in frames],
+        "y1_px": [10.0] * 20,
+        "x2_px": [40.0 * frame + 20 for _, frame in frames],
+        "y2_px": [60.0] * 20,
+    }
+    boxes = pl.DataFrame(rows).with_row_index("box").cast({"box": pl.Int64})
+    videos = pl.DataFrame({"video": ["a", "b"], "width_px": [640, 640], "height_px": [480, 480]})
+    table = boxes.select("video", "frame", annotated=pl.lit(value=True))
+    truth = Scenes(videos=videos, frames=table, boxes=boxes, meta=Meta(dataset="small"))
+    return truth, Predictions(boxes=boxes.with_columns(score=pl.lit(0.5)))
+
+
+def test_what_one_side_lacks_is_counted_on_both() -> None:
+    truth, claims = small()
+    assert check_overlap(claims, truth, where="claims") == ()
+    part = claims.with_tables(
+        boxes=claims.boxes.with_columns(pl.col("video").replace({"b": "c"}), pl.col("frame") + 4)
+    )
+    told = check_overlap(part, truth, where="claims")
+    assert [word in " ".join(told) for word in ("not in the truth", "no claim", "4 of 10 frames")] == [
+        True
+    ] * 3
+    assert check_overlap(Predictions(), truth, where="claims") == ()
+
+
+def test_frames_that_count_otherwise_are_explained() -> None:
+    truth, claims = small()
+    even = truth.with_tables(
+        frames=truth.frames.with_columns(annotated=pl.col("frame") % 2 == 0),
+        boxes=truth.boxes.filter(pl.col("frame") % 2 == 0),
+    )
+    odd = claims.with_tables(boxes=claims.boxes.filter(pl.col("frame") % 2 == 1))
+    with pytest.raises(InputError, match="share no frame") as raised:
+        check_overlap(odd, even, where="claims")
+    assert "add -1 to every frame" in (raised.value.hint or "")
+
+
+def test_a_zero_with_a_cause_is_refused_and_one_without_is_a_result() -> None:
+    truth, claims = small()
+    late = claims.with_tables(boxes=claims.boxes.with_columns(pl.col("frame") + 1))
+    with pytest.raises(InputError, match="1 frames late"):
+        explain_zero(None, late, truth, "claims")
+    rng = claims.boxes.with_columns(pl.col("y1_px", "y2_px") + 300.0)
+    explain_zero(None, claims.with_tables(boxes=rng), truth, "claims")

@@ -1,0 +1,246 @@
+"""Intervals over units: hand-worked jackknives, percentiles, bounds, cautions, and how often they hold."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from roadaware.statistics import intervals
+from roadaware.statistics.cautions import AT_END, ENOUGH, FEW
+from roadaware.statistics.intervals import Interval, PercentileDraws, Units, asked, difference_scale, method
+
+
+def leave_out_means(values):
+    """The mean without each value."""
+    return (values.sum() - values) / (len(values) - 1)
+
+
+def over(values, scale="plain", draws=1000):
+    """The interval of the mean of some units' values."""
+    units = Units(len(values), draws, 0)
+    found = np.concatenate(list(units.weights()))
+    return units.interval(values.mean(), found @ values / found.sum(axis=1), scale)
+
+
+def test_the_jackknife_leaves_out_one_unit_after_the_other():
+    (weights,) = Units(4, 1000, 0).weights()
+    np.testing.assert_array_equal(weights, 1 - np.eye(4))
+    assert weights.dtype == np.int32
+    assert [len(part) for part in Units(5, 1000, 0).weights(2)] == [2, 2, 1]
+    np.testing.assert_array_equal(np.concatenate(list(Units(5, 9, 0).weights(2))), 1 - np.eye(5))
+    np.testing.assert_array_equal(next(Units(4, 4, 0).weights()), 1 - np.eye(4))
+
+
+@pytest.mark.parametrize(("n", "draws", "groups"), [(10, 3, 3), (10, 9, 9), (7, 1, 2), (300, 100, 100)])
+def test_more_units_than_draws_are_left_out_in_groups(n, draws, groups):
+    weights = np.concatenate(list(Units(n, draws, 5).weights()))
+    assert weights.shape == (groups, n)
+    assert (weights.sum(axis=0) == groups - 1).all()
+    sizes = n - weights.sum(axis=1)
+    assert sizes.max() - sizes.min() <= 1
+    np.testing.assert_array_equal(weights, np.concatenate(list(Units(n, draws, 5).weights(7))))
+    assert (weights != np.concatenate(list(Units(n, draws, 6).weights()))).any()
+
+
+def test_items_of_a_unit_come_and_go_together():
+    unit = np.array(["a", "b", "a", "c", "b"])
+    units = Units.of(unit, 100, 0)
+    np.testing.assert_array_equal(next(units.weights()), [[0, 1, 0, 1, 1], [1, 0, 1, 1, 0], [1, 1, 1, 0, 1]])
+    drawn = next(Units.of(unit, PercentileDraws(100), 0).weights())
+    assert drawn.shape == (100, 5)
+    assert (drawn[:, 0] == drawn[:, 2]).all()
+    assert (drawn[:, [0, 1, 3]].sum(axis=1) == 3).all()
+    assert Units.of(np.array(["a", "a"]), 10, 0) is None
+    assert Units.of(np.array(["a", "b"]), 10, 0).n == 2
+
+
+@pytest.mark.parametrize("draws", [300, PercentileDraws(300)])
+def test_memory_does_not_grow_with_the_draws(monkeypatch, draws):
+    units = Units.of(np.repeat(np.arange(50), 4), draws, 0)
+    whole = np.concatenate(list(units.weights()))
+    monkeypatch.setattr(intervals, "_BLOCK", 2000)
+    parts = list(units.weights())
+    assert {part.shape for part in parts} == {(10, 200)}
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
+
+
+def test_the_error_of_a_mean_is_its_standard_error():
+    values = np.array([-3.0, -1.0, 1.0, 3.0])
+    low, high = over(values).low, over(values).high
+    error = values.std(ddof=1) / 2
+    effective = 8.0**2 / 20.0  # (sum |d|)^2 / sum d^2 of -3, -1, 1, 3
+    reach = stats.t.ppf(0.975, effective - 1) * error
+    assert (low, high) == pytest.approx((-reach, reach), abs=1e-12)
+
+
+def test_units_that_all_move_a_mean_alike_count_in_full():
+    values = np.array([1.0, -1.0] * 6)
+    found = over(values)
+    assert found.high == pytest.approx(stats.t.ppf(0.975, 11) * values.std(ddof=1) / np.sqrt(12), abs=1e-12)
+
+
+def test_one_unit_that_moves_all_leaves_one_degree_of_freedom():
+    units = Units(12, 1000, 0)
+    without = np.r_[0.0, np.full(11, 1.0)]
+    found = units.interval(1.0, without, "plain")
+    error = np.sqrt(11 / 12)
+    bias = 11 * (11 / 12 - 1.0)
+    assert found.low == pytest.approx(1 - stats.t.ppf(0.975, 1) * error, rel=1e-9)
+    assert found.high == pytest.approx(1 + stats.t.ppf(0.975, 1) * error - bias, rel=1e-9)
+
+
+def test_a_bias_moves_the_end_that_it_points_away_from():
+    values = np.random.default_rng(1).normal(size=15)
+    units, mean, square = Units(15, 1000, 0), values.mean(), (values**2).mean()
+    without = [values[np.arange(15) != k] for k in range(15)]
+    variance = units.interval(square - mean**2, np.array([one.var() for one in without]), "plain")
+    moved = values.var() - np.array([one.var() for one in without])
+    bias = -14 * moved.mean()
+    assert bias == pytest.approx(-values.var(ddof=1) / 15, rel=1e-9)
+    effective = np.abs(moved).sum() ** 2 / (moved**2).sum()
+    reach = stats.t.ppf(0.975, effective - 1) * np.sqrt(14 / 15 * (moved**2).sum())
+    assert variance.low == pytest.approx(values.var() - reach)
+    assert variance.high == pytest.approx(values.var() + reach - bias)
+    mirrored = units.interval(-values.var(), np.array([-one.var() for one in without]), "plain")
+    assert (mirrored.low, mirrored.high) == pytest.approx((-variance.high, -variance.low))
+
+
+def test_groups_of_other_sizes_weigh_by_what_they_leave():
+    values = np.random.default_rng(2).normal(size=7)
+    units = Units(7, 3, 4)
+    weights = next(units.weights())
+    left = weights.sum(axis=1)
+    shares = 7 / (7 - left)
+    pseudo = shares * values.mean() - (shares - 1) * (weights @ values / left)
+    changes = (values.mean() - pseudo) / np.sqrt(shares - 1)
+    effective = np.abs(changes).sum() ** 2 / (changes**2).sum()
+    reach = stats.t.ppf(0.975, np.clip(effective - 1, 1, 2)) * np.sqrt((changes**2).mean())
+    bias = values.mean() - pseudo.mean()
+    found = units.interval(values.mean(), weights @ values / left, "plain")
+    assert found.low == pytest.approx(values.mean() - reach - max(bias, 0))
+    assert found.high == pytest.approx(values.mean() + reach - min(bias, 0))
+    assert (found.n_units, found.n_draws, found.n_valid) == (7, 3, 3)
+
+
+def test_a_share_is_judged_by_its_odds():
+    values = np.array([0.9, 0.8, 0.95, 0.7, 1.0, 0.85, 0.6, 0.9, 1.0, 0.95, 0.8])
+    plain, share = over(values), over(values, "share")
+    odds = np.log(values.mean() / (1 - values.mean()))
+    reach = (plain.high - values.mean()) / (values.mean() * (1 - values.mean()))
+    assert share.low == pytest.approx(1 / (1 + np.exp(reach - odds)))
+    assert share.high == pytest.approx(1 / (1 + np.exp(-reach - odds)))
+    assert share.low < plain.low
+    assert share.high < plain.high
+
+
+def test_a_positive_number_is_judged_by_its_root():
+    values = np.array([0.1, 0.4, 2.0, 0.3, 0.9, 0.2, 0.5, 1.4, 0.6, 0.7])
+    plain, positive = over(values), over(values, "positive")
+    reach, root = plain.high - values.mean(), np.sqrt(values.mean())
+    ends = (root - reach / root / 2) ** 2, (root + reach / root / 2) ** 2
+    assert (positive.low, positive.high) == pytest.approx(ends)
+    far = Units(2, 9, 0).interval(0.1, np.array([-1.0, 1.2]), "positive")
+    assert far.low == 0.0
+    assert Units(30, 99, 0).interval(0.0, np.zeros(30), "positive").high == 0.0
+
+
+@pytest.mark.parametrize(
+    ("scale", "ends"),
+    [("error", (0, 1)), ("difference", (-1, 1)), ("to_one", (-8.9, 1)), ("plain", (-8.9, 9.9))],
+)
+def test_ends_stay_in_their_range(scale, ends):
+    found = Units(2, 9, 0).interval(0.5, np.array([0.5 - 0.74, 0.5 + 0.74]), scale)
+    assert (found.low, found.high) == pytest.approx(ends, abs=0.06)
+
+
+def test_a_share_at_its_bound_has_the_ends_of_n_of_n():
+    for n in (4, 20):
+        exact = stats.binomtest(n, n).proportion_ci(0.95, method="exact")
+        best = Units(n, 99, 0).interval(1.0, np.ones(n))
+        worst = Units(n, 99, 0).interval(0.0, np.zeros(n))
+        assert (best.low, best.high) == pytest.approx((exact.low, 1.0), abs=1e-12)
+        assert (worst.low, worst.high) == pytest.approx((0.0, 1 - exact.low), abs=1e-12)
+    assert best.caution == worst.caution == AT_END
+    error = Units(20, 99, 0).interval(0.0, np.zeros(20), "error")
+    assert error.high == pytest.approx(1 - exact.low)
+    whole = Units(20, 99, 0).interval(1.0, np.ones(20), "error")
+    assert (whole.low, whole.high) == (1.0, 1.0)
+    flat = Units(20, 99, 0).interval(0.0, np.zeros(20), "difference")
+    assert (flat.low, flat.high, flat.caution, flat.excludes_zero) == (0.0, 0.0, AT_END, False)
+    inside = Units(20, 99, 0).interval(0.4, np.full(20, 0.4))
+    assert (inside.low, inside.high, inside.caution) == (0.4, 0.4, AT_END)
+    rounded = Units(20, 99, 0).interval(1.0, np.r_[np.ones(19), 1 - 1e-12])
+    assert rounded.low == pytest.approx(exact.low)
+    moved = Units(20, 99, 0).interval(1.0, np.r_[np.ones(19), 1 - 1e-6])
+    assert moved.low > 0.99
+
+
+def test_fewer_than_ten_units_call_for_caution():
+    values = np.random.default_rng(0).normal(size=ENOUGH)
+    assert ENOUGH == 10
+    assert over(values).caution is None
+    assert over(values[:-1]).caution == FEW
+    assert Units(9, 99, 0).interval(1.0, np.ones(9)).caution == FEW
+
+
+def test_a_value_beyond_its_own_percentiles_calls_for_caution():
+    units = Units(30, PercentileDraws(201), 0)
+    values = np.linspace(0.2, 0.4, 201)
+    assert units.interval(0.3, values).caution is None
+    assert units.interval(0.1, values).caution == AT_END
+    assert units.interval(0.205, values).caution == AT_END
+    assert units.interval(0.395, values).caution == AT_END
+
+
+def test_without_a_unit_that_defines_it_a_number_has_no_interval():
+    found = Units(30, 99, 0).interval(0.5, np.r_[np.full(29, 0.5), np.nan])
+    assert found == Interval(None, None, 29, 30, 30, None)
+    assert not found.excludes_zero
+    units = Units(30, PercentileDraws(100), 0)
+    drawn = np.r_[np.linspace(0, 1, 95), [np.nan] * 5]
+    kept = units.interval(0.5, drawn)
+    assert (kept.low, kept.high) == pytest.approx(tuple(np.nanpercentile(drawn, (2.5, 97.5))))
+    assert (kept.n_valid, kept.n_draws) == (95, 100)
+    assert units.interval(0.5, np.r_[drawn[:94], [np.nan] * 6]).low is None
+    assert units.interval(np.nan, drawn).low is None
+
+
+def test_percentiles_are_those_of_scipy():
+    values = np.random.default_rng(3).gamma(2.0, size=40)
+    units = Units(40, PercentileDraws(20_000), 1)
+    means = np.concatenate(list(units.weights())) @ values / 40
+    ours = units.interval(values.mean(), means, "plain")
+    theirs = stats.bootstrap(
+        (values,), np.mean, method="percentile", n_resamples=20_000, rng=np.random.default_rng(9)
+    ).confidence_interval
+    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=0.02)
+
+
+def test_methods_have_names():
+    assert asked(7, "percentile") == asked(7, "jackknife") == 7
+    assert method(asked(7, "percentile")) == "percentile"
+    assert method(asked(PercentileDraws(7), "jackknife")) == "jackknife"
+    assert {scale: difference_scale(scale) for scale in intervals.RANGES} == {
+        "share": "difference",
+        "error": "difference",
+        "positive": "plain",
+        "to_one": "plain",
+        "difference": "plain",
+        "plain": "plain",
+    }
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "excludes"), [(0.1, 0.2, True), (-0.2, -0.1, True), (-0.1, 0.1, False), (0.0, 0.1, False)]
+)
+def test_zero_at_an_end_is_inside(low, high, excludes):
+    assert Interval(low, high, 100, 100).excludes_zero is excludes
+    assert Interval(-high, -low, 100, 100).excludes_zero is excludes
+    assert not Interval(None, None, 0, 100).excludes_zero
+
+
+@pytest.mark.parametrize(("n", "least", "most"), [(8, 0.92, 0.985), (20, 0.925, 0.975), (60, 0.93, 0.97)])
+def test_the_interval_holds_the_mean_as_often_as_it_says(n, least, most):
+    rng = np.random.default_rng(n)
+    ends = [over(values) for values in rng.normal(size=(1500, n))]
+    held = np.mean([one.low <= 0.0 <= one.high for one in ends])
+    assert least <= held <= most
