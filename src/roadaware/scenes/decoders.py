@@ -200,7 +200,7 @@ def open_picture(data: bytes, formats: Sequence[str]) -> Iterator[tuple[Any, Pic
     except Image.DecompressionBombError as error:
         raise InputError(f"too large; up to {MAX_PIXELS} pixels are read") from error
     except UnidentifiedImageError as error:
-        raise InputError("it is none") from error
+        raise InputError("it is neither" if len(formats) == 2 else "it is none of these") from error
     except Exception as error:  # the bytes are foreign and so is the decoder: it may stumble over anything
         raise InputError(shown(str(error)) or type(error).__name__) from error
 

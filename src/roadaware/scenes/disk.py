@@ -40,7 +40,7 @@ def atomic_write(path: Path, data: bytes) -> None:
             _pour(path, data)
             return
         # A rename would put a file in the place of the link.
-        path = Path(os.path.realpath(path))
+        path = path.resolve()
         put(path, data)
         written = True
         sync_folder(path.parent)

@@ -25,7 +25,7 @@ class Unfinished:
 
     def __init__(self, path: Path) -> None:
         try:
-            self.path = Path(os.path.realpath(path))
+            self.path = Path(path).resolve()
             self._temporary = temporary_beside(self.path)
             handle = os.open(self._temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         except (OSError, RuntimeError, ValueError) as error:
