@@ -93,7 +93,7 @@ def facts_of(folder: Path, labels: Sequence[str]) -> dict[str, Any] | None:
     if said.get("format") != _FORMAT or not isinstance(said.get("kind"), str) or not said["kind"]:
         hint = f"open it with roadaware {str(said.get('version', 'of its time'))[:60]}"
         raise InputError(
-            f"format {str(said.get('format'))[:60]!r} is not {_FORMAT}", where=str(path), hint=hint
+            f"format {repr(said.get('format'))[:60]} is not {_FORMAT}", where=str(path), hint=hint
         )
     if said.get("labels") != list(labels):
         hint = f"take both from one run; without {FACTS} the names in {_CONFIG} alone count"
