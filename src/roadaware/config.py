@@ -47,7 +47,7 @@ def from_dict(kind: type[T], fields: dict[str, Any]) -> T:
         return kind(**values)
     except TypeError as error:
         raise UsageError(
-            f"{kind.__name__} cannot be made of {_cut(', '.join(sorted(fields)))}: {_cut(str(error))}"
+            f"{kind.__name__} cannot be made of {_cut(str(sorted(fields)))}: {_cut(str(error))}"
         ) from error
 
 

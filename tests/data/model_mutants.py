@@ -5,6 +5,7 @@ A mutant is told by its target, a seed and its number alone.
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import random
@@ -65,11 +66,11 @@ def change_value(value: Any, rng: random.Random) -> Any:
     if way < 0.08 and key != "":
         del held[key]
     elif way < 0.2 and isinstance(held[key], dict):
-        held[key][rng.choice(FIELDS)] = rng.choice(VALUES)
+        held[key][rng.choice(FIELDS)] = copy.deepcopy(rng.choice(VALUES))
     elif way < 0.3 and isinstance(held[key], int | float) and not isinstance(held[key], bool):
         held[key] = held[key] * rng.choice((-1, 0, 2, 10, 1000, 0.5))
     else:
-        held[key] = rng.choice(VALUES)
+        held[key] = copy.deepcopy(rng.choice(VALUES))
     return root[""]
 
 

@@ -91,12 +91,14 @@ def facts_of(folder: Path, labels: Sequence[str]) -> dict[str, Any] | None:
         return None
     said = parsed(path)
     if said.get("format") != _FORMAT or not isinstance(said.get("kind"), str) or not said["kind"]:
-        hint = f"open it with roadaware {said.get('version', 'of its time')}"
-        raise InputError(f"format {said.get('format')!r} is not {_FORMAT}", where=str(path), hint=hint)
+        hint = f"open it with roadaware {str(said.get('version', 'of its time'))[:60]}"
+        raise InputError(
+            f"format {repr(said.get('format'))[:60]} is not {_FORMAT}", where=str(path), hint=hint
+        )
     if said.get("labels") != list(labels):
         hint = f"take both from one run; without {FACTS} the names in {_CONFIG} alone count"
         raise InputError(
-            f"it names the labels {said.get('labels')}, and {_CONFIG} beside it {list(labels)}",
+            f"it names the labels {str(said.get('labels'))[:200]}, and {_CONFIG} beside it {list(labels)}",
             where=str(path),
             hint=hint,
         )

@@ -16,7 +16,7 @@ from torch import nn
 
 from roadaware.errors import DamagedError, InputError
 from roadaware.models.detector import Picture
-from roadaware.models.folder_configs import CONFIG, config_of, inside, parsed, refuse_adapter
+from roadaware.models.folder_configs import CONFIG, check_config, config_of, inside, parsed, refuse_adapter
 from roadaware.models.folder_pictures import preparation_of_pictures
 from roadaware.models.limits import bounded_network, refuse_many
 from roadaware.models.offline import offline
@@ -63,6 +63,7 @@ def model_in(folder: Path, families: Sequence[str], maker: Any) -> Any:
         known = ", ".join(families) if len(families) < _MOST_NAMED else "models of pictures"
         raise InputError(f"a model of type {shown(repr(kind), 60)}; known are {known}", where=where)
     refuse_adapter(folder)
+    check_config(said, str(folder / CONFIG))
     weights = _weights(folder)
     held = sum(each.numel() for each in weights.values())
     with quiet(), offline(where):

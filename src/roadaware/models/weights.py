@@ -177,9 +177,9 @@ def open_network(path: Path | str) -> tuple[RetinaNet3D, dict[str, Any]]:
     tensors, facts = _opened(path)
     if facts.get("format") != _FORMAT:
         raise InputError(
-            f"a detector of format {facts.get('format')!r}, and this version reads {_FORMAT}",
+            f"a detector of format {shown(repr(facts.get('format')), 60)}, and this version reads {_FORMAT}",
             where=str(path),
-            hint=f"open it with roadaware {facts.get('version', 'of its time')}",
+            hint=f"open it with roadaware {shown(str(facts.get('version', 'of its time')), 60)}",
         )
     try:
         config = configs.from_dict(RetinaNetConfig, facts["config"])

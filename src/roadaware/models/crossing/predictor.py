@@ -208,7 +208,8 @@ class Predictor:
         tensors, said = _read(path)
         if said.get("format") != _FORMAT:
             raise InputError(
-                f"holds no predictor of this version but {said.get('format')!r}", where=str(path)
+                f"holds no predictor of this version but {shown(repr(said.get('format')), 60)}",
+                where=str(path),
             )
         try:
             facts, temperature = dict(said["facts"]), _number(said["temperature"], 1e-6, 1e6, "temperature")
