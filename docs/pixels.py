@@ -98,7 +98,7 @@ def run(name: str, made: Path, out: Path) -> None:
     ]
     recipe: Any = read_recipe(RECIPE, [*changes, "threads=1", *case.changes])
     trained = train(recipe, folder)
-    spent = sum(json.loads(path.read_text())["cpu_s"] for path in folder.glob("seed-*/fit.json"))
+    spent = sum(json.loads(path.read_text())["cpu_s"] for path in folder.glob("seed-*/timing.json"))
     judged = judge(trained, "test")
     predictor = next(iter(trained.predictors.values()))
     state, _ = state_of(next(iter(judged.predictions.values())), judged.scenes, "action")
