@@ -109,7 +109,7 @@ def test_no_description_of_an_rtsp_camera_leads_elsewhere(other: Camera) -> None
     base = f"200 OK\r\nContent-Base: {other.url('/base/', scheme='rtsp')}\r\nContent-Type: application/sdp"
     for told in (Rtsp(sdp=sdp), Rtsp(sdp=sdp, told={"DESCRIBE": base})):
         with Camera(told) as camera:
-            shots = list(NetworkStream(read_address(camera.url(scheme="rtsp")), wait_s=2.0))
+            shots = list(NetworkStream(read_address(camera.url(scheme="rtsp")), wait_s=10.0))
         assert len(shots) == 24
     assert other.connections == 0
 
@@ -144,10 +144,10 @@ def test_the_same_server_may_point_to_itself_where_that_is_asked_for() -> None:
 
     with Camera(handle) as camera:
         assert (
-            len(list(NetworkStream(read_address(camera.url(info="me:pw@")), wait_s=2.0, follow=True))) == 24
+            len(list(NetworkStream(read_address(camera.url(info="me:pw@")), wait_s=10.0, follow=True))) == 24
         )
         with pytest.raises(InputError, match="--follow"):
-            NetworkStream(read_address(camera.url()), wait_s=2.0)
+            NetworkStream(read_address(camera.url()), wait_s=10.0)
 
 
 def test_a_playlist_of_the_same_server_is_watched_where_that_is_asked_for() -> None:
@@ -159,16 +159,16 @@ def test_a_playlist_of_the_same_server_is_watched_where_that_is_asked_for() -> N
         wire.sendall(_hls(*names) if path == b"/a.m3u8" else answer(body=parts[int(path[5:6])]))
 
     with Camera(handle) as camera:
-        shots = list(NetworkStream(read_address(camera.url("/a.m3u8")), wait_s=3.0, follow=True))
+        shots = list(NetworkStream(read_address(camera.url("/a.m3u8")), wait_s=10.0, follow=True))
         assert len(shots) == 75
         with pytest.raises(InputError, match="--follow"):
-            NetworkStream(read_address(camera.url("/a.m3u8")), wait_s=2.0)
+            NetworkStream(read_address(camera.url("/a.m3u8")), wait_s=10.0)
 
 
 def test_a_server_that_points_to_itself_for_ever_is_left() -> None:
     with Camera(answering(answer("302 Go", Location="/cam/1"))) as camera:
         with pytest.raises(InputError, match="more than 5 times"):
-            NetworkStream(read_address(camera.url()), wait_s=2.0, follow=True)
+            NetworkStream(read_address(camera.url()), wait_s=10.0, follow=True)
         assert camera.connections == 6
 
 
@@ -201,10 +201,10 @@ def test_every_hop_to_another_machine_is_looked_up_once_and_must_be_of_the_open_
     with Camera(answering(answer("302 Go", Location=to))) as camera:
         url = camera.url(info="me:pw@")
         with pytest.raises(InputError, match="refused"):
-            NetworkStream(read_address(url), wait_s=2.0, follow=True)
+            NetworkStream(read_address(url), wait_s=10.0, follow=True)
         assert reached == [("93.184.216.34", other.port)]
         with pytest.raises(InputError, match="machine of this network"):
-            NetworkStream(read_address(url), wait_s=2.0, follow=True)
+            NetworkStream(read_address(url), wait_s=10.0, follow=True)
     assert len(asked) == 2
     assert other.connections == 0
 
@@ -228,7 +228,7 @@ def test_addresses_of_this_network_are_known_as_such() -> None:
 def test_however_a_redirect_writes_this_machine_it_is_not_asked(host: str, other: Camera) -> None:
     to = f"http://{host}:{other.port}/x"
     with Camera(answering(answer("302 Go", Location=to))) as camera, pytest.raises(InputError):
-        NetworkStream(read_address(camera.url()), wait_s=2.0, follow=True)
+        NetworkStream(read_address(camera.url()), wait_s=10.0, follow=True)
     assert other.connections == 0
 
 

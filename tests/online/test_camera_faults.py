@@ -40,12 +40,12 @@ HASTE = Backoff(first_s=0.01, longest_s=0.01, attempts=3)
 GOOD = answer(body=stream())
 
 
-def _connect(url: str, wait_s: float = 2.0, *, follow: bool = False) -> Callable[[], NetworkStream]:
+def _connect(url: str, wait_s: float = 10.0, *, follow: bool = False) -> Callable[[], NetworkStream]:
     address = read_address(url)
     return lambda: NetworkStream(address, wait_s=wait_s, follow=follow)
 
 
-def _ended(url: str, wait_s: float = 2.0, backoff: Backoff = HASTE) -> tuple[int, Ending, dict[str, int]]:
+def _ended(url: str, wait_s: float = 10.0, backoff: Backoff = HASTE) -> tuple[int, Ending, dict[str, int]]:
     """Frames, ending and outcomes of a camera read to its end."""
     camera = cameras.Camera("yard", _connect(url, wait_s), SystemClock(), backoff=backoff, threaded=False)
     camera.run()

@@ -138,8 +138,7 @@ def open_stream(
         BROKEN: what PyAV raises.
     """
     rule = {**(options or {}), "protocol_whitelist": protocols, "format_whitelist": formats, **_LIMITS}
-    more = {} if ask is None else {"io_open": ask}
-    return av.open(source, format=form, options=rule, timeout=wait_s, metadata_errors="replace", **more)
+    return av.open(source, format=form, options=rule, timeout=wait_s, metadata_errors="replace", io_open=ask)
 
 
 def new_film(sink: Any) -> Any:
