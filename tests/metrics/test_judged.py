@@ -18,6 +18,7 @@ from roadaware.metrics.judged import (
     slices,
     values_of,
 )
+from roadaware.statistics.intervals import PercentileDraws
 
 
 @dataclass(frozen=True)
@@ -105,12 +106,13 @@ def test_intervals_are_over_videos_and_need_two():
 
 
 def test_draws_are_those_of_the_same_videos_and_seed():
-    one, two = drawn(state(), 130, 3), drawn(state(), 130, 3)
+    one, two = (drawn(state(), PercentileDraws(130), 3) for _ in range(2))
     assert {key: values.shape for key, values in one.items()} == {
         ("share", label): (130,) for label in (None, "a", "b", "c")
     }
     np.testing.assert_array_equal(one["share", None], two["share", None])
     assert np.isnan(one["share", "c"]).all()
+    assert drawn(state(), 130, 3)["share", None].shape == (3,)
 
 
 def test_parts_merge_to_the_whole():

@@ -14,6 +14,7 @@ from roadaware.metrics.pedestrians import (
     SampleScores,
     evaluate_samples,
 )
+from roadaware.statistics.intervals import PercentileDraws
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -147,10 +148,11 @@ def test_results_and_states_survive_pickling():
     assert other.instances("sample").equals(result.instances("sample"))
 
 
-def test_equal_seeds_give_equal_intervals_and_others_do_not():
+@pytest.mark.parametrize("draws", [10, PercentileDraws(100)])
+def test_equal_seeds_give_equal_intervals_and_others_do_not(draws):
     state = random_set(0)
     config = PedestrianConfig.default("action")
-    one, same, other = (evaluate_samples(state, config, draws=100, seed=s).summary for s in (0, 0, 1))
+    one, same, other = (evaluate_samples(state, config, draws=draws, seed=s).summary for s in (0, 0, 1))
     assert one.equals(same)
     assert not one["low_pedestrian"].equals(other["low_pedestrian"])
 
@@ -160,17 +162,20 @@ def test_intervals_hold_the_value_and_count_their_draws():
     for row in result.summary.iter_rows(named=True):
         assert row["low_pedestrian"] < row["value"] < row["high_pedestrian"], row
         assert row["low_video"] < row["high_video"]
-        assert row["valid_draws_pedestrian"] == row["valid_draws_video"] == 300
+        assert (row["valid_draws_pedestrian"], row["valid_draws_video"]) == (40, 12)
+        assert (row["units_pedestrian"], row["units_video"]) == (40, 12)
+        assert row["caution_pedestrian"] is row["caution_video"] is None
 
 
 def test_no_interval_where_too_many_draws_are_undefined_or_there_is_one_unit():
     rare = SampleScores(np.linspace(0, 1, 20), [0] * 19 + [1], [str(i) for i in range(20)], ["v"] * 20)
-    row = evaluate_samples(rare, PedestrianConfig.default("action"), draws=200).row("auc")
-    assert row["value"] == 1.0
-    assert row["low_pedestrian"] is None
-    assert 100 < row["valid_draws_pedestrian"] < 160
-    assert row["low_video"] is None
-    assert row["valid_draws_video"] is None
+    for draws, least, most in ((200, 19, 19), (PercentileDraws(200), 100, 160)):
+        row = evaluate_samples(rare, PedestrianConfig.default("action"), draws=draws).row("auc")
+        assert row["value"] == 1.0
+        assert row["low_pedestrian"] is None
+        assert least <= row["valid_draws_pedestrian"] <= most
+        assert row["low_video"] is None
+        assert row["valid_draws_video"] is None
 
 
 def test_video_intervals_are_wider_where_pedestrians_of_a_video_are_alike():

@@ -46,9 +46,9 @@ def test_numbers_by_hand():
 
 def test_no_proposal_at_all_finds_nothing():
     values = score_of(states_of([claims(0)], truth())[0], 20).values
-    assert {name: (value.value, value.high) for name, value in values.items()} == dict.fromkeys(
-        values, (0, 0)
-    )
+    found = {(value.value, value.low, value.high, value.caution) for value in values.values()}
+    least = 1 - 0.025 ** (1 / len(truth().videos))
+    assert found == {(0.0, 0.0, least, "at its end")}
 
 
 def test_values_and_intervals_are_those_of_the_evaluator():

@@ -14,6 +14,7 @@ from roadaware.reports.away_cells import Study
 from roadaware.reports.away_coverage import coverage_table, said, sets_of
 from roadaware.reports.page import Mark
 from roadaware.statistics.conformal import Conformal
+from roadaware.statistics.intervals import PercentileDraws
 
 SETS = ("a", "b")
 TRUTH = np.array([1, 1, 0, 0])
@@ -92,6 +93,7 @@ def test_too_few_samples_promise_every_label_and_are_read_back(tmp_path):
 
 def test_draws_take_whole_pedestrians():
     values, who = np.array([[0.0], [0.0], [1.0]]), np.array(["p", "p", "q"])
-    assert set(means_drawn(values, who, 100)[:, 0].round(6)) == {0, 0.333333, 1}
+    assert set(means_drawn(values, who, PercentileDraws(100))[:, 0].round(6)) == {0, 0.333333, 1}
+    assert means_drawn(values, who, 100)[:, 0].tolist() == [1.0, 0.0]
     assert means_drawn(values, np.array(["p"] * 3), 100) is None
     assert means_drawn(values, who, 0) is None

@@ -63,8 +63,9 @@ def test_the_metric_table_prints_value_size_and_both_intervals() -> None:
         f"{row['value']:.3f}",
         "84",
         f"{row['low_pedestrian']:.3f} to {row['high_pedestrian']:.3f}",
-        f"{row['low_video']:.3f} to {row['high_video']:.3f}",
+        f"{row['low_video']:.3f} to {row['high_video']:.3f} †",
     )
+    assert metric_table(found).cautions.startswith("† over fewer than 10 units")
     assert len([row for row in metric_table(found).rows if len(row) > 1]) == len(found.of_group(None))
 
 

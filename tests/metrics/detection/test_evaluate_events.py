@@ -17,6 +17,7 @@ from roadaware.metrics.detection.slices import Slice
 from roadaware.scenes.dense import with_layout
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
+from roadaware.statistics.intervals import PercentileDraws
 
 CONFIGS = {"reference": DetectionConfig.reference(), "default": DetectionConfig.default()}
 both = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
@@ -122,9 +123,12 @@ def test_intervals_hold_the_value_and_repeat() -> None:
     one = judged(scenes, predictions, draws=100, seed=3)
     row = one.row("frame_map@0.5:agent")
     assert row["low_video"] < row["value"] < row["high_video"]
-    assert row["valid_draws_video"] == 100
+    assert (row["valid_draws_video"], row["units_video"], row["caution_video"]) == (8, 8, "few units")
     assert one.summary.equals(judged(scenes, predictions, draws=100, seed=3).summary)
-    assert not one.summary.equals(judged(scenes, predictions, draws=100, seed=4).summary)
+    drawn = [judged(scenes, predictions, draws=PercentileDraws(100), seed=s).summary for s in (3, 3, 4)]
+    assert drawn[0].equals(drawn[1])
+    assert not drawn[0].equals(drawn[2])
+    assert drawn[0]["valid_draws_video"].max() == 100
     with pytest.raises(UsageError, match="draws"):
         judged(scenes, predictions, draws=-1)
 

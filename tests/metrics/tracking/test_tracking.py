@@ -277,7 +277,9 @@ def test_intervals_hold_the_value_and_groups_are_sets_of_their_own() -> None:
     assert result.groups == ("day", "night")
     row = result.row("hota")
     assert row["low_video"] < row["value"] < row["high_video"]
-    assert row["valid_draws_video"] == 200
+    assert (row["valid_draws_video"], row["caution_video"]) == (8, "few units")
+    mota = result.row("mota")
+    assert mota["low_video"] < mota["value"] < mota["high_video"] <= 1
     again = evaluate_tracks(claims, scenes, draws=200, groups=groups)
     assert result.summary.equals(again.summary)
     alone = evaluate_tracks(claims, scenes.only(names[::2]))
