@@ -44,7 +44,8 @@ def preparation_of_pictures(said: Mapping[str, Any], family: str, where: str) ->
         InputError: if it names code of its own, a processor that is not known, or a number out of its limits.
         Exception: whatever the library raises where values are of the wrong kind.
     """
-    said = said.get("image_processor") if isinstance(said.get("image_processor"), Mapping) else said
+    inner = said.get("image_processor")
+    said = inner if isinstance(inner, Mapping) else said
     if said.get("auto_map") or said.get("trust_remote_code"):
         raise InputError("it asks for code of its own, which is not run", where=where)
     named = said.get("image_processor_type") or said.get("feature_extractor_type")

@@ -115,12 +115,12 @@ def _older(path: Path, where: str) -> Tokenizer:
         words = _lines(path)
         low = _settings(folder).get("do_lower_case", True) is not False
         held = {word: n for n, word in enumerate(words)}
-        made = transformers.BertTokenizer(vocab=held, do_lower_case=low)
+        made: Any = transformers.BertTokenizer(vocab=held, do_lower_case=low)
     else:
         found = parse(decode(read_file(inside(path), where, _MOST_BYTES), where), where)
         if not isinstance(found, dict) or not all(type(n) is int and n >= 0 for n in found.values()):
             raise InputError("expected words with their numbers", where=where)
-        pairs = [tuple(line.split(" ")) for line in _lines(folder / MERGES) if line and line[0] != "#"]
+        pairs: Any = [tuple(line.split(" ")) for line in _lines(folder / MERGES) if line and line[0] != "#"]
         if any(len(pair) != 2 for pair in pairs):
             raise InputError("expected two parts of words in each line", where=str(folder / MERGES))
         made = transformers.CLIPTokenizer(vocab=found, merges=pairs)

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 
 import yaml
 
@@ -70,9 +70,6 @@ class _Strict(yaml.SafeLoader):
     """
 
     depth = 0
-    # These are the class's own: `add_implicit_resolver` copies them on the first change.
-    yaml_implicit_resolvers: ClassVar[dict[Any, Any]] = {}
-    yaml_constructors: ClassVar[dict[Any, Any]] = {}
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         """The next node, which is no reference and not nested too deeply."""
@@ -131,8 +128,12 @@ class _Strict(yaml.SafeLoader):
         return look().start_mark
 
 
-_Strict.add_constructor("tag:yaml.org,2002:map", yaml.SafeLoader.construct_yaml_map)
-_Strict.add_constructor("tag:yaml.org,2002:seq", yaml.SafeLoader.construct_yaml_seq)
+# Tables of the class's own: those that it inherits know the words of YAML 1.1 and every standard tag.
+_Strict.yaml_implicit_resolvers = {}
+_Strict.yaml_constructors = {
+    "tag:yaml.org,2002:map": yaml.SafeLoader.construct_yaml_map,
+    "tag:yaml.org,2002:seq": yaml.SafeLoader.construct_yaml_seq,
+}
 
 
 def parse(text: str) -> Any:
