@@ -26,8 +26,10 @@ RANGES: dict[Scale, tuple[float, float]] = {
 }
 """
 share: in [0, 1], such as an average precision or an accuracy; ends are found on the scale of log odds.
-error: in [0, 1] and often close to 0, such as a calibration error. largest: the largest of several
-errors, which is always given with a caution. positive: 0 or more without a bound, on the scale of square roots. to_one: at most 1, such as MOTA. difference: of two shares or errors. plain: any.
+error: in [0, 1] and often close to 0, such as a calibration error.
+largest: the largest of several errors, which is always given with a caution.
+positive: 0 or more without a bound, on the scale of square roots.
+to_one: at most 1, such as MOTA. difference: of two shares or errors. plain: any.
 """
 _TAIL = 0.025
 _STILL = 1e-9
