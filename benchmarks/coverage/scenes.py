@@ -13,7 +13,6 @@ from roadaware.analysis.compare_scenes import compare
 from roadaware.metrics.corner_cases.config import AREAS, CornerConfig
 from roadaware.metrics.corner_cases.inputs import NONE
 from roadaware.metrics.corner_cases.state import JudgedCorners
-from roadaware.metrics.detection.summary import weightings
 from roadaware.metrics.judged import Judged, result
 from roadaware.metrics.relations.config import RelationConfig
 from roadaware.metrics.relations.state import JudgedRelations
@@ -21,7 +20,7 @@ from roadaware.metrics.sound.config import SoundConfig
 from roadaware.metrics.sound.evaluate import LocalisedSounds
 from roadaware.metrics.tracking.config import TrackingConfig
 from roadaware.metrics.tracking.counts import TrackCounts
-from roadaware.metrics.tracking.evaluate import scale, track_rates
+from roadaware.metrics.tracking.evaluate import drawn_rates, scale, track_rates
 from roadaware.statistics.intervals import Units
 
 
@@ -68,7 +67,7 @@ class Tracks(World):
         counts = TrackCounts(TrackingConfig.default(), tuple(map(str, chosen)), part)
         values, found = track_rates(counts), {}
         units = Units(len(chosen), draws, 0)
-        drawn = track_rates(counts, weightings(np.ones(units.n), units)) if draws else {}
+        drawn = drawn_rates(counts, np.ones(units.n), units) if draws else {}
         for name in ("hota", "mota", "idf1", "recall", "switches"):
             ends = units.interval(float(values[name]), drawn[name], scale(name)) if draws else None
             per = len(chosen) if name == "switches" else 1  # a count grows with the videos: judged per video

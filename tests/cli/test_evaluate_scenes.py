@@ -19,7 +19,7 @@ TASK_FILES = {
     "sound": ("vggss", "vggss.json", "maps.npz", "ciou", "ciou"),
 }
 KEYS = {
-    *("summary", "per_class", "intervals", "groups", "baselines"),
+    *("summary", "per_class", "intervals", "cautions", "groups", "baselines"),
     *("left_out", "facts", "config", "run"),
 }
 

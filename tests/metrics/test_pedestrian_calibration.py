@@ -90,15 +90,15 @@ def test_a_draw_is_an_evaluation_of_what_was_drawn(seed, task):
 
 def test_a_calibrated_model_is_found_to_be_one_and_a_boastful_one_is_not():
     state = calibrated()
-    found = evaluate(state, DEFAULT, draws=200)
+    found = evaluate(state, DEFAULT, draws=1000)
     assert found.value("ece") < 0.02
     assert found.value("ece_if_calibrated") == pytest.approx(found.value("ece"), rel=0.7)
     row = found.row("overconfidence")
     assert row["low_pedestrian"] < 0 < row["high_pedestrian"]
     logit = 3 * np.log(state.scores / (1 - state.scores))
     sure = SampleScores(1 / (1 + np.exp(-logit)), state.truth, state.pedestrian, state.video)
-    worse = evaluate(sure, DEFAULT, draws=200)
-    assert worse.row("ece")["low_video"] > 0.05 > found.row("ece")["high_video"]
+    worse = evaluate(sure, DEFAULT, draws=1000)
+    assert worse.row("ece")["low_pedestrian"] > 0.05 > found.row("ece")["high_pedestrian"]
     assert worse.value("overconfidence") > 0.05
     assert worse.value("nll") > found.value("nll")
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from roadaware.statistics import intervals
-from roadaware.statistics.cautions import AT_END, ENOUGH, FEW
+from roadaware.statistics.cautions import AT_END, ENOUGH, FEW, LARGEST
 from roadaware.statistics.intervals import Interval, PercentileDraws, Units, asked, difference_scale, method
 
 
@@ -182,6 +182,16 @@ def test_fewer_than_ten_units_call_for_caution():
     assert Units(9, 99, 0).interval(1.0, np.ones(9)).caution == FEW
 
 
+def test_the_largest_of_several_always_calls_for_caution():
+    values = np.random.default_rng(0).uniform(0.2, 0.4, 12)
+    assert over(values, "largest").caution == LARGEST
+    assert over(values[:9], "largest").caution == FEW
+    assert Units(20, 99, 0).interval(0.0, np.zeros(20), "largest").caution == AT_END
+    assert (over(values, "largest").low, over(values, "largest").high) == pytest.approx(
+        (over(values, "error").low, over(values, "error").high)
+    )
+
+
 def test_a_value_beyond_its_own_percentiles_calls_for_caution():
     units = Units(30, PercentileDraws(201), 0)
     values = np.linspace(0.2, 0.4, 201)
@@ -222,6 +232,7 @@ def test_methods_have_names():
     assert {scale: difference_scale(scale) for scale in intervals.RANGES} == {
         "share": "difference",
         "error": "difference",
+        "largest": "difference",
         "positive": "plain",
         "to_one": "plain",
         "difference": "plain",

@@ -11,7 +11,7 @@ import polars as pl
 from roadaware.analysis.verdicts import Paired, Verdict, check_draws, verdict_of
 from roadaware.config import to_dict
 from roadaware.errors import InputError
-from roadaware.metrics.pedestrian_core import UNITS, scale
+from roadaware.metrics.pedestrian_core import UNITS, PedestrianCore, scale
 from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, core_of, lower_is_better
 from roadaware.statistics.intervals import Interval, difference_scale
 
@@ -90,22 +90,7 @@ def compare(
     _check_same_samples(a, b)
     one, two = core_of(a, config), core_of(b, config)
     value_a, value_b = one.values(one.once()), two.values(two.once())
-    intervals: dict[str, dict[str, Interval] | None] = {}
-    for unit in UNITS:
-        # Both are of the same pedestrians, so equal seeds give both the same draws.
-        units, drawn_a, drawn_b = (
-            one.units(unit, draws, seed),
-            *(core.drawn(unit, draws, seed) for core in (one, two)),
-        )
-        if units is None or drawn_a is None or drawn_b is None:
-            intervals[unit] = None
-            continue
-        intervals[unit] = {
-            m: units.interval(
-                float(value_a[m][0] - value_b[m][0]), drawn_a[m] - drawn_b[m], difference_scale(scale(m))
-            )
-            for m in one.names
-        }
+    intervals = {unit: _intervals(one, two, unit, draws, seed) for unit in UNITS}
     rows = [
         _row(
             m,
@@ -116,6 +101,21 @@ def compare(
         for m in one.names
     ]
     return Comparison(pl.DataFrame(rows, schema=_COLUMNS), names, to_dict(config), draws, seed)
+
+
+def _intervals(
+    one: PedestrianCore, two: PedestrianCore, unit: str, draws: int, seed: int
+) -> dict[str, Interval] | None:
+    """Of every difference over units; None where there are none."""
+    # Both are of the same pedestrians, so equal seeds give both the same weightings.
+    units, a, b = one.units(unit, draws, seed), one.drawn(unit, draws, seed), two.drawn(unit, draws, seed)
+    if units is None or a is None or b is None:
+        return None
+    points = one.values(one.once()), two.values(two.once())
+    return {
+        m: units.interval(float(points[0][m][0] - points[1][m][0]), a[m] - b[m], difference_scale(scale(m)))
+        for m in one.names
+    }
 
 
 def _check_same_samples(a: SampleScores, b: SampleScores) -> None:

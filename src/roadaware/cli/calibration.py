@@ -98,9 +98,7 @@ def calibration(
         "protocol": protocol,
         "config_name": config,
         "clipped": held.clipped,
-        "draws": draws,
-        "interval": runs.interval_name(draws),
-        "seed": seed,
+        **{"draws": draws, "interval": runs.interval_name(draws), "seed": seed},
         "conformal": None if conformal is None else _sets(held, conformal, seed),
     }
     with _about(scores):

@@ -45,7 +45,7 @@ def counted_draws(_: Any, tokens: Sequence[Token]) -> int:
 
     name, _colon, number = tokens[0].value.rpartition(":")
     if name not in ("", "jackknife", "percentile") or not number.isascii() or not number.isdigit():
-        raise ValueError("Give a whole number, such as 1000, or percentile:1000.")
+        raise ValueError("Give a whole number of 0 or more, such as 1000, or percentile:1000.")
     return asked(int(number), "percentile" if name == "percentile" else "jackknife")
 
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
-from roadaware.statistics.cautions import AT_END, FEW, MEANINGS
+from roadaware.statistics.cautions import AT_END, FEW, LARGEST, MEANINGS
 
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
@@ -17,7 +17,7 @@ _UNSAFE = re.compile(
 MESSAGE = 2000
 """Characters of a message; a longer one, with a list or a value out of a file, loses its middle."""
 _CELL = 500
-_CAUTIONS = {FEW: "?", AT_END: "!"}
+_CAUTIONS = {FEW: "?", AT_END: "!", LARGEST: "^"}
 _COLOURS = {"good": "32", "bad": "31", "odd": "33", "title": "1"}
 
 

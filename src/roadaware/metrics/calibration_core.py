@@ -24,7 +24,8 @@ ADAPTIVE, UNIFORM = ("ece", "mce"), ("uniform_ece", "uniform_mce")
 MEANS = ("nll", "brier", "accuracy", "confidence")
 METRIC_NAMES = (*ADAPTIVE, "ece_if_calibrated", *UNIFORM, *MEANS, "overconfidence")
 SCALES: dict[str, Scale] = {
-    **dict.fromkeys((*ADAPTIVE, *UNIFORM), "error"),
+    **dict.fromkeys(("ece", "uniform_ece"), "error"),
+    **dict.fromkeys(("mce", "uniform_mce"), "largest"),
     **dict.fromkeys(("nll", "brier"), "positive"),
     **dict.fromkeys(("accuracy", "confidence"), "share"),
     "overconfidence": "difference",

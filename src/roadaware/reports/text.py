@@ -8,9 +8,9 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-from roadaware.statistics.cautions import AT_END, FEW, MEANINGS
+from roadaware.statistics.cautions import AT_END, FEW, LARGEST, MEANINGS
 
-_CAUTIONS = {FEW: " †", AT_END: " ‡"}
+_CAUTIONS = {FEW: " †", AT_END: " ‡", LARGEST: " ¶"}
 LONGEST = 2000
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _BREAKS = frozenset("\u2028\u2029\u0085\u000b\u000c")

@@ -1,9 +1,10 @@
 """Why an interval is to be taken with caution, in words for people and files; imports nothing heavy."""
 
-FEW, AT_END = "few units", "at its end"
+FEW, AT_END, LARGEST = "few units", "at its end", "a largest gap"
 MEANINGS = {
     FEW: "over fewer than 10 units: too few for a 95 % interval to be relied on",
     AT_END: "the value is an end of its own interval, which then says little of the other side",
+    LARGEST: "of the largest of several gaps, which may be another's tomorrow: often too narrow",
 }
 """What each caution says to a reader."""
 ENOUGH = 10

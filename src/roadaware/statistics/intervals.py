@@ -10,14 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.statistics.bootstrap import Counts, Floats, multiplicities, percentile_ends
-from roadaware.statistics.cautions import AT_END, ENOUGH, FEW
+from roadaware.statistics.cautions import AT_END, ENOUGH, FEW, LARGEST
 
 Method = Literal["jackknife", "percentile"]
-Scale = Literal["share", "error", "positive", "to_one", "difference", "plain"]
+Scale = Literal["share", "error", "largest", "positive", "to_one", "difference", "plain"]
 
 RANGES: dict[Scale, tuple[float, float]] = {
     "share": (0.0, 1.0),
     "error": (0.0, 1.0),
+    "largest": (0.0, 1.0),
     "positive": (0.0, np.inf),
     "to_one": (-np.inf, 1.0),
     "difference": (-1.0, 1.0),
@@ -25,8 +26,10 @@ RANGES: dict[Scale, tuple[float, float]] = {
 }
 """
 share: in [0, 1], such as an average precision or an accuracy; ends are found on the scale of log odds.
-error: in [0, 1] and often close to 0, such as a calibration error. positive: 0 or more without a bound, on
-the scale of square roots. to_one: at most 1, such as MOTA. difference: of two shares or errors. plain: any.
+error: in [0, 1] and often close to 0, such as a calibration error.
+largest: the largest of several errors, which is always given with a caution.
+positive: 0 or more without a bound, on the scale of square roots.
+to_one: at most 1, such as MOTA. difference: of two shares or errors. plain: any.
 """
 _TAIL = 0.025
 _STILL = 1e-9
@@ -64,7 +67,7 @@ class Interval:
         n_draws: weightings that were made.
         n_units: units that it is over.
         caution: `FEW` where there are fewer than `ENOUGH` of them, `AT_END` where the value is an end of its
-            own interval, None elsewhere.
+            own interval, `LARGEST` where it is the largest of several, None elsewhere.
     """
 
     low: float | None
@@ -158,7 +161,8 @@ class Units:
             ends = percentile_ends(values) if percentile else self._jackknife(value, values, scale)
         if ends is None:
             return Interval(None, None, valid, len(values), self.n)
-        caution = FEW if self.n < ENOUGH else None if ends[0] < value < ends[1] else AT_END
+        usual = LARGEST if scale == "largest" else None
+        caution = FEW if self.n < ENOUGH else usual if ends[0] < value < ends[1] else AT_END
         return Interval(*ends, valid, len(values), self.n, caution)
 
     def _groups(self) -> npt.NDArray[np.int64]:
@@ -207,7 +211,7 @@ class Units:
 
 def difference_scale(scale: Scale) -> Scale:
     """The scale of the difference of two numbers of a scale."""
-    return "difference" if scale in ("share", "error") else "plain"
+    return "difference" if scale in ("share", "error", "largest") else "plain"
 
 
 def _around(value: float, reach: float, scale: Scale) -> tuple[float, float]:
@@ -231,6 +235,6 @@ def _steady(value: float, n: int, scale: Scale) -> tuple[float, float]:
     least = _TAIL ** (1 / n)
     if scale == "share" and value > 1 - _STILL:
         return least, 1.0
-    if scale in ("share", "error") and value < _STILL:
+    if scale in ("share", "error", "largest") and value < _STILL:
         return 0.0, 1 - least
     return value, value

@@ -278,6 +278,11 @@ def test_intervals_hold_the_value_and_groups_are_sets_of_their_own() -> None:
     row = result.row("hota")
     assert row["low_video"] < row["value"] < row["high_video"]
     assert (row["valid_draws_video"], row["caution_video"]) == (8, "few units")
+    switches = result.row("switches")
+    each = result.instances("video")["switches"].to_numpy()
+    error = each.std(ddof=1) * np.sqrt(len(each))
+    assert switches["value"] == each.sum()
+    assert 1.9 * error < switches["high_video"] - switches["value"] < 9 * error
     mota = result.row("mota")
     assert mota["low_video"] < mota["value"] < mota["high_video"] <= 1
     again = evaluate_tracks(claims, scenes, draws=200, groups=groups)

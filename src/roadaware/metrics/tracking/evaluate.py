@@ -27,12 +27,9 @@ from roadaware.statistics.intervals import Scale, Units
 Floats = npt.NDArray[np.float64]
 
 _COUNTS = ("frames", "truth", "claims", "tracks", "paths")
-_SCALES: dict[str, Scale] = {
-    "mota": "to_one",
-    "moda": "to_one",
-    "switches": "positive",
-    "fragmentations": "positive",
-}
+TOTALS = ("switches", "fragmentations")
+"""Metrics that grow with the number of videos."""
+_SCALES: dict[str, Scale] = {"mota": "to_one", "moda": "to_one", **dict.fromkeys(TOTALS, "positive")}
 """Of metrics that are no shares."""
 _OF_TRACKS = ("mostly_tracked", "partly_tracked", "mostly_lost", "switches", "fragmentations")
 
@@ -120,6 +117,19 @@ def track_rates(counts: TrackCounts, weights: npt.NDArray[Any] | None = None) ->
     }
 
 
+def drawn_rates(counts: TrackCounts, weights: npt.NDArray[Any], units: Units) -> dict[str, Floats]:
+    """(draws,) every metric under the weightings of some videos; totals as if of as many videos.
+
+    Args:
+        counts: of V videos.
+        weights: (V,) 1 for each video that counts.
+        units: these videos.
+    """
+    times = weightings(weights, units)
+    rates, share = track_rates(counts, times), units.n / times.sum(axis=1)
+    return {name: values * share if name in TOTALS else values for name, values in rates.items()}
+
+
 def scale(metric: str) -> Scale:
     """What kind of number a metric is, for its interval."""
     return _SCALES.get(metric, "share")
@@ -165,7 +175,7 @@ def _rows(
     """The rows of the summary of one part of the videos."""
     rates, totals = track_rates(counts, weights), counts.totals(weights)
     units = Units(int(weights.sum()), draws, seed)
-    drawn = track_rates(counts, weightings(weights, units)) if draws and units.n > 1 else None
+    drawn = drawn_rates(counts, weights, units) if draws and units.n > 1 else None
     rows = []
     for metric, value in rates.items():
         valid = not np.isnan(value)
