@@ -61,7 +61,8 @@ def test_knobs_are_turned_judged_and_drawn(root, truth, tmp_path, capsys):
     assert (own["ar"], own["ap"], own["unchanged"], own["ar_gain"]) == (1, pytest.approx(1), True, None)
     assert near["ar"] < 1
     assert near["ar_gain"] == pytest.approx(near["ar"] - 1)
-    assert near["ar_gain_low"] <= near["ar_gain"] <= near["ar_gain_high"] <= 0
+    # Two scenes say so little of a difference that its interval is bounded by what shares can differ by.
+    assert -1 <= near["ar_gain_low"] < near["ar_gain"] < near["ar_gain_high"] <= 1
     assert rows["max_distance_m", "25"]["printed_ar"] == pytest.approx(0.045)
     assert near["printed_ar"] is None
     table = pl.read_csv(out / "knobs.csv")
