@@ -14,7 +14,7 @@ from plain_linker import viterbi as plain_viterbi
 
 from example_counts import tried
 from roadaware.errors import UsageError
-from roadaware.linking.arithmetic import pairwise_mean, pairwise_sum
+from roadaware.geometry.arithmetic import pairwise_mean, pairwise_sum
 from roadaware.linking.config import UCF24_ALPHAS, LinkerConfig
 from roadaware.linking.label_kernels import filtered_peak, presence, sort_falling, viterbi
 from roadaware.linking.labelling import top_labels

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.geometry.arithmetic import rounded
 from roadaware.geometry.compiled import kernel
 
 Floats = npt.NDArray[np.float64]
@@ -30,3 +31,29 @@ def box_iou(a: Floats, b: Floats, extra: float) -> float:
     common = width * height
     union = (a[2] - a[0] + extra) * (a[3] - a[1] + extra) + (b[2] - b[0] + extra) * (b[3] - b[1] + extra)
     return float(common / (union - common))
+
+
+@kernel
+def single_iou(a: Floats, b: Floats, extra: float) -> float:
+    """The same in 32-bit arithmetic, with `extra` added to right and lower sides before they are compared.
+
+    Args:
+        a: (4,) x1, y1, x2, y2 in pixels, which 32 bits hold.
+        b: (4,) the same.
+        extra: added to widths and heights.
+    """
+    width = rounded(min(rounded(a[2] + extra, True), rounded(b[2] + extra, True)) - max(a[0], b[0]), True)
+    height = rounded(min(rounded(a[3] + extra, True), rounded(b[3] + extra, True)) - max(a[1], b[1]), True)
+    if width <= 0 or height <= 0:
+        return 0.0
+    common = rounded(width * height, True)
+    both = rounded(single_area(a, extra) + single_area(b, extra), True)
+    return rounded(common / rounded(both - common, True), True)
+
+
+@kernel
+def single_area(box: Floats, extra: float) -> float:
+    """Width times height in 32-bit arithmetic."""
+    width = rounded(rounded(box[2] - box[0], True) + extra, True)
+    height = rounded(rounded(box[3] - box[1], True) + extra, True)
+    return rounded(width * height, True)

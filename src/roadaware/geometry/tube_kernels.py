@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.geometry.box_kernels import box_iou
+from roadaware.geometry.arithmetic import pairwise_mean
+from roadaware.geometry.box_kernels import box_iou, single_iou
 from roadaware.geometry.compiled import kernel
 
 Floats = npt.NDArray[np.float64]
@@ -36,7 +37,14 @@ def _mean_by_frame(
 
 @kernel
 def _mean_by_place(
-    boxes_a: Floats, rows_a: Ints, frames_a: Ints, boxes_b: Floats, rows_b: Ints, frames_b: Ints, extra: float
+    boxes_a: Floats,
+    rows_a: Ints,
+    frames_a: Ints,
+    boxes_b: Floats,
+    rows_b: Ints,
+    frames_b: Ints,
+    extra: float,
+    single: bool,
 ) -> float:
     """Mean overlap of the i-th boxes of two tubes within their common interval; -1 where they do not pair."""
     low, high = max(frames_a[0], frames_b[0]), min(frames_a[-1], frames_b[-1])
@@ -46,6 +54,11 @@ def _mean_by_place(
         return -1.0
     if i_last - i != j_last - j:
         return -1.0
+    if single:
+        values = np.empty(i_last - i + 1)
+        for k in range(len(values)):
+            values[k] = single_iou(boxes_a[rows_a[i + k]], boxes_b[rows_b[j + k]], extra)
+        return float(pairwise_mean(values, 0, len(values), True))
     total = 0.0
     for k in range(i_last - i + 1):
         total += box_iou(boxes_a[rows_a[i + k]], boxes_b[rows_b[j + k]], extra)
@@ -115,6 +128,7 @@ def pair_overlaps(
     second: Ints,
     time: int,
     extra: float,
+    single: bool,
 ) -> tuple[Floats, Floats]:
     """Temporal and spatial overlap of pairs of tubes that meet; see `tubes.overlaps`.
 
@@ -131,6 +145,7 @@ def pair_overlaps(
         second: (p,) the second tube of each pair.
         time: 0 sets of frames, 1 end points where the boxes pair, 2 end points always.
         extra: added to widths and heights.
+        single: whether boxes that pair are compared in 32-bit arithmetic.
     """
     temporal, spatial = np.zeros(len(second)), np.zeros(len(second))
     for a in range(len(pairs) - 1):
@@ -142,7 +157,7 @@ def pair_overlaps(
             rb = rows_b[offsets_b[b] : offsets_b[b + 1]]
             placed = -1.0
             if time == _ENDPOINTS:
-                placed = _mean_by_place(boxes_a, ra, fa, boxes_b, rb, fb, extra)
+                placed = _mean_by_place(boxes_a, ra, fa, boxes_b, rb, fb, extra, single)
             if placed >= 0:
                 spatial[p] = placed
             else:

@@ -101,7 +101,9 @@ def from_runs(
     return Tubes(boxes, rows, frames, offsets, video)
 
 
-def overlaps(a: Tubes, b: Tubes, *, time: TubeTime = "frames", pixel_offset: float = 0.0) -> Pairs:
+def overlaps(
+    a: Tubes, b: Tubes, *, time: TubeTime = "frames", pixel_offset: float = 0.0, single: bool = False
+) -> Pairs:
     """How much each tube of `a` overlaps each tube of `b` that it meets in time.
 
     The temporal part is the intersection over union of the sets of frames (`frames`), or of the
@@ -117,6 +119,8 @@ def overlaps(a: Tubes, b: Tubes, *, time: TubeTime = "frames", pixel_offset: flo
         b: the second tubes.
         time: what the time of a tube is.
         pixel_offset: added to every width and height; 1 counts a box's last pixel as inside.
+        single: whether boxes that `endpoints` pairs by place are compared, and their mean taken, in 32-bit
+            arithmetic, in which numpy adds; the boxes are such as 32 bits hold.
 
     Raises:
         ValueError: if `time` is unknown.
@@ -142,7 +146,7 @@ def overlaps(a: Tubes, b: Tubes, *, time: TubeTime = "frames", pixel_offset: flo
     offsets, second = meeting_pairs(*_interval(a), _ints(a.video), first_b, last_b, order, begin, end)
     second = second[np.lexsort((second, np.repeat(np.arange(len(a)), np.diff(offsets))))]
     temporal, spatial = pair_overlaps(
-        *_arrays(a), *_arrays(b), offsets, second, TUBE_TIMES.index(time), float(pixel_offset)
+        *_arrays(a), *_arrays(b), offsets, second, TUBE_TIMES.index(time), float(pixel_offset), single
     )
     return Pairs(offsets, second, temporal, spatial)
 

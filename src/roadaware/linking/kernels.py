@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.geometry.arithmetic import block_sum, rounded
 from roadaware.geometry.compiled import inlined, kernel
-from roadaware.linking.arithmetic import block_sum, rounded
 
 Floats = npt.NDArray[np.float64]
 Narrow = npt.NDArray[np.float32]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.geometry.arithmetic import pairwise_mean, rounded
 from roadaware.geometry.compiled import inlined, kernel
-from roadaware.linking.arithmetic import pairwise_mean, rounded
 
 Floats = npt.NDArray[np.float64]
 Narrow = npt.NDArray[np.float32]

@@ -81,7 +81,7 @@ def tube_overlap(a: Mapping[str, Any], b: Mapping[str, Any]) -> float:
         high = max(0, min(p[3] + 1, q[3] + 1) - max(p[1], q[1]))
         areas = [(c[2] - c[0] + 1) * (c[3] - c[1] + 1) for c in (p, q)]
         parts.append(wide * high / (sum(areas) - wide * high))
-    return float(np.mean(parts)) * (last - first + 1) / spans
+    return float(np.mean(parts)) * ((last - first + 1) / spans)
 
 
 def judged(scores: npt.NDArray[np.float32]) -> list[list[int]]:

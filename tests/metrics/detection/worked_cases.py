@@ -132,6 +132,7 @@ CASES: dict[str, tuple[Callable[[DetectionConfig], float], dict[str, Any]]] = {
     "av_ap": (value(FRAMES, claims([Claim(HERE, 0.9)], [[0.9, 0], [0.8, 0], [0.7, 0]]), "av_ap:Stop"), {}),
     "empty_classes": (value(ONE, claims([Claim(HERE, 0.9, (0.9, 0, 0, 0))]), "frame_map@0.5:agent"), {}),
     "frame_size_px": (value(ONE, claims([Claim(shifted(3.8), 0.9)]), TUBES), {}),
+    "numbers": (value(ONE, claims([Claim((0, 0, 5, 10), 0.9)]), BOXES), {}),
     "frame_pixel_offset": (value(ONE, claims([Claim(shifted(3.5), 0.9)]), BOXES), {"frame_size_px": None}),
     "video_pixel_offset": (value(ONE, claims([Claim(shifted(3.5), 0.9)]), TUBES), {"frame_size_px": None}),
     "max_per_class": (value(TWO, CROWD, BOXES), {}),

@@ -94,13 +94,15 @@ def random_claims(db: Any, videos: Sequence[str], classes: int, seed: int) -> Cl
 
 def _moved(rng: np.random.Generator, box: np.ndarray) -> np.ndarray:
     side = np.tile(box[2:] - box[:2], 2)
-    how = rng.integers(5)
+    how = rng.integers(6)
     off = (
         np.zeros(4),
         rng.choice((-2.0, 0.0, 2.0), 4),
         rng.normal(0, 0.05, 4) * side,
         rng.normal(0, 0.2, 4) * side,
         np.array([0.0, 0.0, 1.0, 1.0]) * rng.uniform(0, 0.6) * side,
+        # Cut to exactly a threshold, where the last bit of the arithmetic decides.
+        np.array([0.0, 0.0, -1.0, 0.0]) * rng.choice((0.5, 0.25, 0.2, 0.8)) * side,
     )[how]
     return _upright(box + off)
 

@@ -24,6 +24,8 @@ class DetectionConfig:
             is left out of the mean (`skip`).
         frame_size_px: (width, height) that the boxes of truth and claims are brought to before they are
             compared; None compares in the truth's own pixels.
+        numbers: boxes are brought to one size and compared in 64 bits (`double`); or every step is rounded
+            to 32 bits (`single`), where overlaps that lie exactly on a threshold may fall on its other side.
         frame_pixel_offset: pixels added to widths and heights where boxes of frames are compared.
         video_pixel_offset: the same where boxes of tubes are compared.
         max_per_class: of a frame with more claims than this, those with the highest scores of a class
@@ -45,6 +47,7 @@ class DetectionConfig:
     av_ap: Rule = "envelope"
     empty_classes: Literal["zero", "skip"] = "skip"
     frame_size_px: tuple[int, int] | None = None
+    numbers: Literal["double", "single"] = "double"
     frame_pixel_offset: float = 0.0
     video_pixel_offset: float = 0.0
     max_per_class: int | None = None
@@ -81,6 +84,7 @@ class DetectionConfig:
             av_ap="envelope",
             empty_classes="zero",
             frame_size_px=(682, 512),
+            numbers="single",
             frame_pixel_offset=0.0,
             video_pixel_offset=1.0,
             max_per_class=25,

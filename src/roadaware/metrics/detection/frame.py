@@ -23,7 +23,7 @@ from roadaware.metrics.detection.frame_inputs import (
 )
 from roadaware.metrics.detection.kinds import box_kinds
 from roadaware.metrics.detection.matches import Matches
-from roadaware.metrics.detection.sizes import scales
+from roadaware.metrics.detection.sizes import brought
 from roadaware.metrics.detection.tube_rows import Class, tube_classes
 from roadaware.scenes.composites import product_of_marginals
 from roadaware.scenes.compositions import NOTE
@@ -237,11 +237,16 @@ def judge_frames(
     if config.composite_scores == "product":
         predictions = with_products(predictions, scenes)
     frames = frames_of(scenes)
-    scale = scales(predictions, scenes, frames.videos, config)
+    predictions, scenes, scale = brought(predictions, scenes, frames.videos, config)
     truth = true_boxes(scenes, classes, frames, scale.truth)
     claims = claimed_boxes(predictions, classes, frames, scale.claims, interpolated=config.interpolated_boxes)
     start, overlap = pair_overlaps(
-        claims.edges, claims.frame, truth.edges, truth.start, float(config.frame_pixel_offset)
+        claims.edges,
+        claims.frame,
+        truth.edges,
+        truth.start,
+        float(config.frame_pixel_offset),
+        config.numbers == "single",
     )
     none = np.zeros(len(truth.box), dtype=np.bool_), np.zeros(len(claims.row), dtype=np.bool_)
     return JudgedFrames(classes, frames, truth, claims, start, overlap, config, *none)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from roadaware.errors import InputError
 from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.frame_inputs import video_index
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.rescaling import image_sizes
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes, TableSet
 
 Floats = npt.NDArray[np.float64]
+T = TypeVar("T", Scenes, Predictions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +49,45 @@ def scales(
     Raises:
         InputError: if the size of a video is needed and not known.
     """
+    truth, claims, target = _checked(predictions, scenes, videos, config)
+    same = np.isnan(truth[:, :1])
+    return Scales(*(np.tile(np.where(same, 1.0, target / size), 2) for size in (truth, claims)))
+
+
+def brought(
+    predictions: Predictions, scenes: Scenes, videos: Sequence[str], config: DetectionConfig
+) -> tuple[Predictions, Scenes, Scales]:
+    """Claims and truth, and what their boxes have yet to be multiplied with.
+
+    In single precision that is nothing: boxes are divided by the size of their image and multiplied by
+    the other one, each rounded to 32 bits, as the published code does; those that are in pixels of it
+    stay as they are. Arguments and errors as `scales`.
+    """
+    if config.numbers == "double":
+        return predictions, scenes, scales(predictions, scenes, videos, config)
+    truth, claims, target = _checked(predictions, scenes, videos, config)
+    ones = np.ones((len(videos), 4))
+    held = _in_single(predictions, claims, target, videos), _in_single(scenes, truth, target, videos)
+    return *held, Scales(ones, ones)
+
+
+def _in_single(tables: T, own: Floats, target: Floats, videos: Sequence[str]) -> T:
+    """The tables with boxes brought to a size by 32-bit arithmetic."""
+    boxes = tables.boxes
+    at = video_index(boxes["video"], videos)
+    target = np.broadcast_to(target, own.shape)
+    sizes = [np.vstack([np.tile(size, 2), np.ones((1, 4))])[at].astype(np.float32) for size in (own, target)]
+    corners = boxes.select(CORNERS).cast(pl.Float32).to_numpy()
+    moved = np.where((sizes[0] == sizes[1]) | np.isnan(sizes[0]), corners, corners / sizes[0] * sizes[1])
+    return tables.with_tables(
+        boxes=boxes.with_columns(pl.Series(name, moved[:, k]) for k, name in enumerate(CORNERS))
+    )
+
+
+def _checked(
+    predictions: Predictions, scenes: Scenes, videos: Sequence[str], config: DetectionConfig
+) -> tuple[Floats, Floats, Floats]:
+    """(V, 2) sizes of truth and claims, NaN where they are the same and unknown; and what they become."""
     truth, claims = _sizes(scenes, videos), _sizes(predictions, videos)
     claims = np.where(np.isnan(claims), truth, claims)
     target = truth if config.frame_size_px is None else np.array([config.frame_size_px], dtype=np.float64)
@@ -57,8 +101,7 @@ def scales(
             hint="boxes are compared in pixels of one size: fill width_px and height_px in videos, or set "
             "frame_size_px to null where truth and claims are in the same pixels",
         )
-    factors = [np.where(same[:, None], 1.0, target / size) for size in (truth, claims)]
-    return Scales(*(np.tile(factor, 2) for factor in factors))
+    return truth, claims, target
 
 
 def _sizes(tables: TableSet, videos: Sequence[str]) -> Floats:

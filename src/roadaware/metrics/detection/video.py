@@ -16,7 +16,7 @@ from roadaware.geometry.tubes import Pairs, overlaps
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.kinds import tube_kinds
 from roadaware.metrics.detection.matches import Matches
-from roadaware.metrics.detection.sizes import scales
+from roadaware.metrics.detection.sizes import brought
 from roadaware.metrics.detection.tube_rows import (
     AGENTNESS,
     Class,
@@ -224,7 +224,7 @@ def judge_tubes(
         raise UsageError(f"overlap should be one of {', '.join(get_args(Overlap))}; got {overlap!r}")
     classes = tube_classes(scenes, tube_kinds(predictions, scenes) if kinds is None else kinds)
     videos = tuple(scenes.videos["video"].cast(pl.String).to_list())
-    scale = scales(predictions, scenes, videos, config)
+    predictions, scenes, scale = brought(predictions, scenes, videos, config)
     truth, ignored, boxless = _asked(scenes, classes, videos, scale.truth)
     claims = labelled_tubes(predictions, classes, videos, scale.claims)
     if config.min_tube_score is not None:
@@ -235,6 +235,7 @@ def judge_tubes(
         truth.tubes,
         time="endpoints_always" if (time, overlap) == ("endpoints", "tiou") else time,
         pixel_offset=config.video_pixel_offset,
+        single=config.numbers == "single",
     )
     values = {"tiou": pairs.temporal, "siou": pairs.spatial, "stiou": pairs.spatial * pairs.temporal}
     absorbed = np.zeros(len(claims.tubes))

@@ -148,7 +148,9 @@ def track_pairs(predictions: Predictions, scenes: Scenes, config: TrackingConfig
         _seen(side, key, track, keys) for side, (key, track, _) in zip(sides, found, strict=True)
     )
     edges = [edges for _, _, edges in found]
-    start, overlap = pair_overlaps(edges[1], claims.frame, edges[0], truth.start, float(config.pixel_offset))
+    start, overlap = pair_overlaps(
+        edges[1], claims.frame, edges[0], truth.start, float(config.pixel_offset), False
+    )
     counts = np.diff(start)
     claimed = np.repeat(np.arange(len(claims.track)), counts)
     true = np.arange(len(overlap)) - np.repeat(start[:-1] - truth.start[claims.frame], counts)
