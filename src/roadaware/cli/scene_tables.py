@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _MOST_CLASSES = 80
 _DIGITS = 4
 _BESIDE = ("per_frame_capacity",)
+_IN_NOTES = ("tied_scores",)
+"""Facts that the notes tell in words: a span for each class is for programs."""
 
 
 def run_text(run: SceneRun) -> str:
@@ -42,7 +44,7 @@ def run_text(run: SceneRun) -> str:
 
 def facts_lines(facts: dict[str, Any]) -> list[str]:
     """What belongs beside every number, one line for each."""
-    return [cell(f"{words(name)}: {said(value)}") for name, value in facts.items()]
+    return [cell(f"{words(name)}: {said(value)}") for name, value in facts.items() if name not in _IN_NOTES]
 
 
 def summary_text(result: SceneResult, *, intervals: bool) -> str:
