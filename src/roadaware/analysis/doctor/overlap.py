@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import polars as pl
@@ -12,14 +13,21 @@ from roadaware.analysis.doctor.claims.names import names
 from roadaware.analysis.doctor.diagnosis import Diagnosis
 from roadaware.errors import InputError
 from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 
 _CALLED = {"relations": "videos", "queries": "sentences", "sounds": "sounds"}
 _LABELLED = {"action", "agent", "location", "duplex", "event", "av_action", "predicate"}
 _SHIFTS = (-1, 1, -2, 2)
 _NAMED = 3
-_FITS = 0.3
-"""Mean IoU that boxes read otherwise must reach before a 0 is refused: a bad model is no mistake."""
+_FEW, _SEVERAL = 3, 20
+_FITS, _FITS_WELL = 0.3, 0.75
+"""Mean IoU that boxes read otherwise must reach before a 0 is refused: a bad model is no mistake.
+
+Among many readings one fits a handful of boxes by chance: fewer than `_SEVERAL` have to fit well, and fewer
+than `_FEW` show nothing.
+"""
+_GRID = 50
 
 
 def check_overlap(
@@ -76,14 +84,33 @@ def explain_zero(task: str | None, predictions: Predictions, scenes: Scenes, whe
     Raises:
         InputError: if a usual mistake explains the 0.
     """
+    least = _least_fit(predictions.boxes, scenes)
     if task is not None:
-        found = examine_claims(task, predictions, scenes, least_fit=_FITS)
+        found = examine_claims(task, predictions, scenes, least_fit=least)
     else:
         boxes = beside(scenes.boxes, predictions.boxes)
-        found = examine_boxes(boxes, picture_size(scenes), least_fit=_FITS)
+        found = examine_boxes(boxes, picture_size(scenes), least_fit=least)
     serious = [each for each in found if each.severity == "wrong" and each.code != "empty_claims"]
     if serious:
         raise _refusal(serious[0], where, f"every score is 0, and that is why: {serious[0].says}")
+
+
+def _least_fit(claimed: pl.DataFrame, scenes: Scenes) -> float:
+    """The mean IoU that claims read otherwise must reach; beyond all where they are too few to tell."""
+    several = min(_places(boxes, picture_size(scenes)) for boxes in (claimed, scenes.boxes))
+    if several < _FEW:
+        return math.inf
+    return _FITS_WELL if several < _SEVERAL else _FITS
+
+
+def _places(boxes: pl.DataFrame, size_px: tuple[float, float]) -> int:
+    """How many different boxes there are; one that stands still for a hundred frames is one."""
+    if boxes.is_empty():
+        return 0
+    steps = (
+        (pl.col(name).cast(pl.Float64) * (_GRID / size_px[k % 2])).round() for k, name in enumerate(CORNERS)
+    )
+    return boxes.select("video", *steps).n_unique()
 
 
 def _claims_nothing(predictions: Predictions) -> bool:
