@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs, text
-from roadaware.cli.devices import Device, Precision, place_of
+from roadaware.cli.devices import Device, Precision, place_of, use_threads
 from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import (
     USUAL,
@@ -162,6 +162,8 @@ def _opened(
     found = open_videos(weights, rule, window=clip or 8, device=place[0], dtype=place[1], **more)
     if clip is not None and found.causal:
         raise UsageError("--clip is for networks that look ahead; this detector answers frame by frame")
+    if more["batch"] == 1 and more["objects"] is None:
+        use_threads(weights)
     return found
 
 

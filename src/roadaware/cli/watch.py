@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from roadaware.addresses import conceal
 from roadaware.cli import console, outputs, text
-from roadaware.cli.devices import Device, Precision, place_of
+from roadaware.cli.devices import Device, Precision, place_of, use_threads
 from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Switch
 from roadaware.cli.patience import patient
 from roadaware.cli.warming import warming
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from roadaware.online.outcomes import Ending
     from roadaware.online.run_folder import Drawing
 
-_SMALL_BYTES = 20 << 20
-"""Weights below which a network runs on one thread, see `detector_of`."""
 _SOURCE = (
     "A video or GIF, a folder of pictures, a glob in quotes, the number of a camera (0), or an address "
     "(rtsp://, http://)."
@@ -116,9 +114,7 @@ def watch(
         opened = held.enter_context(closing(open_source(source, fps, clock=clock, follow=follow)))
         folder = out or Path("runs") / f"watch-{_stem(opened)}"
         outputs.WATCH.check(folder, overwrite=overwrite)
-        detector = detector_of(files, device, precision)
-        if threads:
-            _use_threads(threads)
+        detector = detector_of(files, device, precision, threads)
         config, notice = _advised(config, files, iou, threshold, opened.path)
         annotator = annotator_of(crossing, detector, clock)
         _made_apart(folder, opened, overwrite=overwrite)
@@ -210,16 +206,16 @@ def _config(
     )
 
 
-def detector_of(files: Sequence[Path], device: str = "cpu", precision: str = "fp32") -> Detector:
+def detector_of(
+    files: Sequence[Path], device: str = "cpu", precision: str = "fp32", threads: int = 0
+) -> Detector:
     """What watches: a network, several, or an object detector.
-
-    A small network is run on one thread: threads that wait for each other after every layer of a few
-    milliseconds cost more than they bring, most of all beside other work.
 
     Args:
         files: as of `--weights`.
         device: as of `--device`.
         precision: as of `--precision`.
+        threads: as of `--threads`.
 
     Raises:
         UsageError: if they do not go together, or the device cannot be used.
@@ -230,15 +226,8 @@ def detector_of(files: Sequence[Path], device: str = "cpu", precision: str = "fp
     with console.working("opening the detector"):
         place, dtype = place_of(device, precision)
         detector = open_stream(files, device=place, dtype=dtype)
-    if len(files) == 1 and files[0].is_file() and files[0].stat().st_size < _SMALL_BYTES:
-        _use_threads(1)
+    use_threads(files, threads)
     return detector
-
-
-def _use_threads(count: int) -> None:
-    import torch
-
-    torch.set_num_threads(count)
 
 
 def _warm_up(detector: Detector, linker: LinkerConfig) -> None:

@@ -119,46 +119,64 @@ def find_triplets(
         rank: (e,) filled with the rank that finds each triplet, from 1; 0 where none does.
         by: (e,) filled with that claim.
     """
-    starts, start, end, subject, object_, triplet, pair, same, score, _ = claims
+    starts, triplet, same = claims[0], claims[5], claims[7]
     offsets, frames, boxes = tracks
-    per_pair, top = limits
     n_numbers = same.max() + 1 if len(same) else 0
-    judged, count = np.zeros(n_numbers, dtype=np.int64), np.zeros(n_numbers, dtype=np.int64)
-    last, first = np.full(n_numbers, -1, dtype=np.int64), np.zeros(n_numbers, dtype=np.int64)
-    judged[:] = -1
+    seen, first = np.full((3, n_numbers), -1, dtype=np.int64), np.zeros(n_numbers, dtype=np.int64)
     walk = np.arange(len(same))
-    carried, n_carried = np.zeros((min(top, len(same)), 3), dtype=np.int64), 0
+    carried, n_carried = np.zeros((min(limits[1], len(same)), 3), dtype=np.int64), 0
     for image in range(len(images[1])):
         video, frame, low, high = images[0][image], images[1][image], images[2][image], images[2][image + 1]
-        missing, n = high - low, 0
-        if missing or how[2]:
-            tied = ties[1][ties[0][video] : ties[0][video + 1]]
-            _order_ties(claims, tied, offsets, frames, starts[video], frame, walk, first)
+        if low == high and not how[2]:
+            continue
+        tied = ties[1][ties[0][video] : ties[0][video + 1]]
+        _order_ties(claims, tied, offsets, frames, starts[video], frame, walk, first)
+        n, missing = 0, high - low
         for c in walk[starts[video] : starts[video + 1]]:
-            if (missing == 0 and not how[2]) or n == top or score[c] <= numbers[0]:
+            if (missing == 0 and not how[2]) or n == limits[1] or claims[8][c] <= numbers[0]:
                 break
-            if not start[c] <= frame < end[c] or judged[same[c]] == image:
-                continue
-            s, o = _box_at(offsets, frames, subject[c], frame), _box_at(offsets, frames, object_[c], frame)
-            if s < 0 or o < 0:
-                continue
-            judged[same[c]] = image
-            count[pair[c]] = 1 if last[pair[c]] != image else count[pair[c]] + 1
-            last[pair[c]] = image
-            if count[pair[c]] <= per_pair:
+            s, o = _asked(claims, c, image, frame, offsets, frames, limits[0], seen)
+            if s >= 0:
                 carried[n] = c, s, o
                 n += 1
                 missing -= _take(
                     truth, low, high, triplet[c], boxes[s], boxes[o], numbers, how, n, c, rank, by
                 )
-        if not how[2]:
-            continue
         if n or _stands(claims, offsets, frames, starts[video], starts[video + 1], frame):
             n_carried = n
-            continue
-        for k in range(n_carried):
-            c, s, o = carried[k]
-            _take(truth, low, high, triplet[c], boxes[s], boxes[o], numbers, how, k + 1, c, rank, by)
+        elif how[2]:
+            for k in range(n_carried):
+                c, s, o = carried[k]
+                _take(truth, low, high, triplet[c], boxes[s], boxes[o], numbers, how, k + 1, c, rank, by)
+
+
+@kernel
+def _asked(
+    claims: Any, c: int, image: int, frame: int, offsets: Any, frames: Any, per_pair: int, seen: Any
+) -> Any:
+    """The boxes of a claim in an image where it is judged there; -1 where it is not.
+
+    Args:
+        claims: as in `find_triplets`.
+        c: the claim.
+        image: where.
+        frame: its frame.
+        offsets: where the boxes of each claimed tube begin.
+        frames: their frames.
+        per_pair: predicates of a pair that are judged.
+        seen: (3, any) the image in which each pair and predicate was judged last; of each pair the
+            predicates judged in an image, and which image that is.
+    """
+    _, start, end, subject, object_, _, pair, same, _, _ = claims
+    if not start[c] <= frame < end[c] or seen[0, same[c]] == image:
+        return -1, -1
+    s, o = _box_at(offsets, frames, subject[c], frame), _box_at(offsets, frames, object_[c], frame)
+    if s < 0 or o < 0:
+        return -1, -1
+    seen[0, same[c]] = image
+    seen[1, pair[c]] = 1 if seen[2, pair[c]] != image else seen[1, pair[c]] + 1
+    seen[2, pair[c]] = image
+    return (s, o) if seen[1, pair[c]] <= per_pair else (-1, -1)
 
 
 @kernel
