@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.geometry.arithmetic import rounded
+from roadaware.geometry.box_kernels import single_iou
 from roadaware.geometry.compiled import kernel
 
 _BITS = 11
@@ -36,11 +36,6 @@ def falling(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
 
 
 @kernel
-def _area(x1: float, y1: float, x2: float, y2: float, pixel_offset: float, single: bool) -> float:
-    return rounded(rounded(x2 - x1 + pixel_offset, single) * rounded(y2 - y1 + pixel_offset, single), single)
-
-
-@kernel
 def pair_overlaps(
     boxes: npt.NDArray[np.float64],
     frame: npt.NDArray[np.int64],
@@ -57,7 +52,7 @@ def pair_overlaps(
         truth: (m, 4) true boxes by frame.
         frame_start: (F + 1,) where those of each frame start.
         pixel_offset: added to widths and heights.
-        single: whether each step is rounded to 32 bits, in which the boxes then are.
+        single: whether boxes, which 32 bits then hold, are compared in 32-bit arithmetic.
     """
     start = np.zeros(len(boxes) + 1, dtype=np.int64)
     for d in range(len(boxes)):
@@ -65,16 +60,18 @@ def pair_overlaps(
     overlap = np.empty(start[-1])
     for d in range(len(boxes)):
         x1, y1, x2, y2 = boxes[d, 0], boxes[d, 1], boxes[d, 2], boxes[d, 3]
-        area = _area(x1, y1, x2, y2, pixel_offset, single)
+        area = (x2 - x1 + pixel_offset) * (y2 - y1 + pixel_offset)
         first = frame_start[frame[d]]
         for j in range(first, frame_start[frame[d] + 1]):
-            a1, b1, a2, b2 = truth[j, 0], truth[j, 1], truth[j, 2], truth[j, 3]
-            wide = rounded(min(x2, a2) - max(x1, a1) + pixel_offset, single)
-            high = rounded(min(y2, b2) - max(y1, b1) + pixel_offset, single)
-            inter = rounded(max(wide, 0.0) * max(high, 0.0), single)
-            both = rounded(area + _area(a1, b1, a2, b2, pixel_offset, single), single)
-            union = rounded(both - inter, single)
-            overlap[start[d] + j - first] = rounded(inter / union, single) if union != 0.0 else 0.0
+            if single:
+                overlap[start[d] + j - first] = single_iou(boxes[d], truth[j], pixel_offset)
+                continue
+            wide = min(x2, truth[j, 2]) - max(x1, truth[j, 0]) + pixel_offset
+            high = min(y2, truth[j, 3]) - max(y1, truth[j, 1]) + pixel_offset
+            inter = max(wide, 0.0) * max(high, 0.0)
+            width, height = truth[j, 2] - truth[j, 0], truth[j, 3] - truth[j, 1]
+            union = area + (width + pixel_offset) * (height + pixel_offset) - inter
+            overlap[start[d] + j - first] = inter / union if union != 0.0 else 0.0
     return start, overlap
 
 
