@@ -108,10 +108,20 @@ def read_address(text: str) -> Address:
         UsageError: if it is none; the message names the scheme alone.
     """
     keep_secret(text)
-    return _read(text)
+    return read_named_address(text)
 
 
-def _read(text: str) -> Address:
+def read_named_address(text: str) -> Address:
+    """An address that a server names, as its parts.
+
+    What it holds is not kept as a secret: a server could have any word hidden, and names without an end.
+
+    Args:
+        text: as of `read_address`.
+
+    Raises:
+        UsageError: if it is none; the message names the scheme alone.
+    """
     found = _SCHEME.match(text)
     if found is None or found[1].lower() not in SCHEMES:
         said = f"not '{found[1]}'" if found else "and this one does not"
@@ -259,7 +269,7 @@ def _forms(secret: str) -> set[str]:
 def _secrets_in(text: str) -> set[str]:
     found = {text, text.partition("#")[0]}
     try:
-        address = _read(text)
+        address = read_named_address(text)
     except UsageError:
         # Nobody can tell host from password: every piece may be one.
         return {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import socket
 import sys
 from collections.abc import Iterator
@@ -13,11 +15,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "online"))
 
 from camera_servers import Camera, Rtsp, answer, answering, stream
 
-from roadaware.addresses import read_address
+from roadaware.addresses import Address, conceal, read_address
 from roadaware.errors import InputError
 from roadaware.online import wires
-from roadaware.online.network import NetworkStream
+from roadaware.online.network import NetworkStream, Shot
 from roadaware.online.wires import is_public
+from roadaware.scenes.decoders import open_stream
 
 GOOD = answer(body=stream())
 
@@ -85,6 +88,32 @@ def test_no_answer_leads_to_another_server_of_this_network(
         assert camera.connections <= 3
     assert refused.value.exit_code == 3
     assert other.connections == 0
+
+
+@pytest.mark.parametrize("place", ["http://127.0.0.1:9/\\x", "http://h/?token=outcome1", "//words@outcome1"])
+def test_no_answer_decides_what_is_hidden(place: str) -> None:
+    """Addresses that a server names are no secrets: it could have any word hidden, and name a million."""
+    with Camera(answering(answer("302 Go", Location=place))) as camera:
+        before = conceal("frame 1 of http://127.0.0.1:9, outcome1")
+        with pytest.raises(InputError):
+            NetworkStream(read_address(camera.url()), wait_s=1.0, follow=True)
+    assert conceal("frame 1 of http://127.0.0.1:9, outcome1") == before
+
+
+def test_streams_that_appear_late_harm_nothing() -> None:
+    """PyAV has room for the streams that were there at first: few more are taken, then it connects anew."""
+    packet = b"\0\0\1\xe0\0\0\x80\x80\5!\0\1\0\1\0\0\1\xb3".ljust(184, b"x")
+    late = b"".join(bytes([0x47, 0x42 + n // 256, n % 256, 0x10]) + packet for n in range(2000))
+    with Camera(answering(answer(body=stream() + late + stream()))) as camera:
+        found = open_stream(io.BytesIO(stream() + late * 3), protocols="none", wait_s=5.0)
+        assert len(found.streams) <= 24
+        shots = list(_shots_until_broken(read_address(camera.url())))
+    assert sum(shot.picture is not None for shot in shots) >= 20
+
+
+def _shots_until_broken(address: Address) -> Iterator[Shot]:
+    with contextlib.suppress(InputError):
+        yield from NetworkStream(address, wait_s=5.0)
 
 
 @pytest.mark.parametrize("follow", [False, True])

@@ -119,6 +119,7 @@ def test_what_lies_elsewhere_is_refused_by_words(changed: Change, fields: dict[s
             "fusion_config": {"a": True},
         },
         {"return_dict": False, "disable_custom_kernels": False, "dtype": "some/repo"},
+        {"anchor_image_size": [1 << 20, 1 << 20]},  # anchors of 137 GB
     ],
     ids=str,
 )

@@ -203,6 +203,9 @@ LONG = "x" * 300
         (["doctor", "--json", LONG], 4),
         (["demo", "-o", f"new/{LONG}"], 4),
         (["audit", "jaad", "data/set", "--html", LONG], 4),
+        (["watch", "x" * 5000], 3),
+        (["watch", "short," * 800], 3),
+        (["watch", f"{LONG}=short"], 3),
     ],
 )
 def test_a_name_that_is_too_long_is_nobodys_fault_but_its_own(

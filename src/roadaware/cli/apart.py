@@ -19,6 +19,8 @@ _CLOSED = ("truth", "detections", "predictions", "original", "round1", "round2")
 """Inputs into whose folders nothing is written, not even something new."""
 _AS_TEXT = ("source", "data", "semantics", "detections", "domains")
 """Options that name inputs in words: an address or a path, NAME=PATH, or several with commas between."""
+_ONE_PATH = ("source",)
+"""Those of them that are one path, whatever letters are in it."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,8 @@ def _paths(hints: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterator[_
                 yield _Given(name if mark is None else _shown(name), item, mark)
             elif isinstance(item, str) and name in _AS_TEXT:
                 yield from (_Given(name, path) for path in _named(item))
+                if name in _ONE_PATH and "://" not in item:
+                    yield _Given(name, Path(item))
 
 
 def _shown(name: str) -> str:

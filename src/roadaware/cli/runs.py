@@ -171,7 +171,7 @@ def as_written(folders: Sequence[Path]) -> Iterator[None]:
         raise DamagedError(
             f"expected runs as this version writes them, met {type(error).__name__}: {error}",
             where=", ".join(map(str, folders)),
-            hint=AGAIN,
+            hint=f"{AGAIN} If that ends so too, it is a fault of roadaware: report what -vv prints.",
         ) from error
 
 

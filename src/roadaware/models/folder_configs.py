@@ -52,9 +52,12 @@ _ALSO = (
 """Names that are understood beside the fields of a class."""
 _NEVER = (
     "transformers_version", "architectures", "return_dict", "output_hidden_states", "output_attentions",
-    "chunk_size_feed_forward", "disable_custom_kernels", "problem_type",
+    "chunk_size_feed_forward", "disable_custom_kernels", "problem_type", "anchor_image_size",
 )  # fmt: skip
-"""Fields that change nothing about what a model computes, or that it is asked with otherwise than planned."""
+"""Fields that change nothing about what a model computes, or that it is asked with otherwise than planned.
+
+Anchors are those of the picture that is looked at; those of a size that a file names may fill all memory.
+"""
 _DTYPES = ("float32", "float16", "bfloat16", "float64")
 _PART = re.compile(r"_config(_dict)?$")
 _WHOLE = "save the whole model with `save_pretrained` into one folder; nothing is fetched and no code is run"

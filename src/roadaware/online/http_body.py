@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urljoin
 
 from roadaware import __version__
-from roadaware.addresses import Address, read_address
+from roadaware.addresses import Address, read_named_address
 from roadaware.errors import UsageError
 from roadaware.online.challenges import Challenge, read_challenge
 from roadaware.online.wires import Patience, StreamError, connect, status_fault, status_words
@@ -196,7 +196,7 @@ class HttpBody:
     def _pointed_to(self) -> Address:
         plain = f"{self._address.origin}{self._address.target}"
         try:
-            return read_address(urljoin(plain, self._response.headers.get("Location", "")))
+            return read_named_address(urljoin(plain, self._response.headers.get("Location", "")))
         except (UsageError, ValueError):
             words = status_words(self._response.status)
             raise StreamError(f"the camera answered {words}, and where to cannot be read") from None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
-from roadaware.addresses import Address, read_address
+from roadaware.addresses import Address, read_named_address
 from roadaware.errors import InputError, UsageError
 from roadaware.online.frames import Picture
 from roadaware.online.http_body import HttpBody
@@ -193,7 +193,7 @@ class NetworkStream:
             raise StreamError("a playlist asked for something to be written")
         self._patience.renew()
         try:
-            address = read_address(url)
+            address = read_named_address(url)
         except UsageError:
             raise StreamError("a playlist names what is no address") from None
         begin, end = (int(options.get(name, "-1")) for name in ("offset", "end_offset"))

@@ -47,6 +47,9 @@ _HOLES_BYTES = 1 << 28
 _HEAD_BYTES = 4096
 _BLOCK_BYTES = 5 << 26
 _LIMITS = {"max_pixels": str(MAX_PIXELS)}
+# PyAV has a byte for each stream that was there at first, and looks for those of later ones behind them: as
+# many lie within the least that is allocated.
+_MOST_STREAMS = "24"
 # Bytes that Pillow holds for a pixel of a mode; four of any other.
 _MODE_BYTES = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2, "I;16L": 2}
 
@@ -138,6 +141,7 @@ def open_stream(
         BROKEN: what PyAV raises.
     """
     rule = {**(options or {}), "protocol_whitelist": protocols, "format_whitelist": formats, **_LIMITS}
+    rule["max_streams"] = _MOST_STREAMS
     return av.open(source, format=form, options=rule, timeout=wait_s, metadata_errors="replace", io_open=ask)
 
 
