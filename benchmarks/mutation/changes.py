@@ -46,7 +46,19 @@ _PAIRS = (
 NAMES = {a: b for pair in _PAIRS for a, b in (pair, pair[::-1])}
 WORDS = {"left": "right", "right": "left"}
 _SYMMETRIC = frozenset(
-    ["min", "max", "minimum", "maximum", "zip", "isinstance", "cast", "getattr", "array_equal", "Literal"]
+    [
+        "min",
+        "max",
+        "minimum",
+        "maximum",
+        "zip",
+        "isinstance",
+        "cast",
+        "getattr",
+        "array_equal",
+        "broadcast_shapes",
+        "Literal",
+    ]
 )
 _SILENT = frozenset(["debug", "info", "warning", "log", "warn"])
 
