@@ -221,7 +221,8 @@ class _Finder:
             kept = "id" if isinstance(called, ast.Name) else "attr"
             yield self._edit(node, where, function, lambda n: setattr(n.func, kept, NAMES[name]))
         plain = not any(isinstance(arg, ast.Constant | ast.Starred) for arg in node.args)
-        if len(node.args) == 2 and plain and name not in _SYMMETRIC:
+        differ = plain and len(node.args) == 2 and _text(node.args[0]) != _text(node.args[1])
+        if differ and name not in _SYMMETRIC:
             yield self._edit(node, where, function, lambda n: n.args.reverse())
 
     def _operator(
