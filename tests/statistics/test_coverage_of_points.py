@@ -92,3 +92,12 @@ def test_blocks_give_the_same_distances(monkeypatch: pytest.MonkeyPatch, limit: 
     whole = nearest_distances(points, others, neighbours=2)
     monkeypatch.setattr(coverage, "_BLOCK", limit)
     np.testing.assert_allclose(nearest_distances(points, others, neighbours=2), whole)
+
+
+def test_near_ones_among_many_are_found() -> None:
+    assert nearest_distances([[0.0]], [[0.5]]).tolist() == [0.5]
+    others = np.random.default_rng(1).permutation(2000).astype(float)[:, None]
+    others = others[others[:, 0] != 7]
+    assert nearest_distances([[7.25]], others, neighbours=3).tolist() == pytest.approx(
+        [(0.75 + 1.25 + 1.75) / 3]
+    )
