@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
 import pytest
 from small_files import Command, Files, write_files
 
+from roadaware.cli.calibration import _times
+from roadaware.metrics.judged import Judged
+from roadaware.metrics.scores import SampleScores
 from roadaware.statistics.adaptive_bins import AdaptiveBins
 from roadaware.statistics.calibration import reliability
 
@@ -169,3 +173,20 @@ def test_truth_in_words_is_told_what_numbers_are_meant(roadaware: Command, files
     done = calibrate(roadaware, files)
     assert done.code == 3
     assert "Write 1 for true and 0 for false" in done.err
+
+
+def test_two_bands_of_time_to_event_are_slices_and_one_is_none() -> None:
+    def times(*frames: int) -> tuple[list[Any], dict[str, float]]:
+        state = SampleScores(
+            np.full(len(frames), 0.5),
+            np.zeros(len(frames), dtype=int),
+            np.array([str(at) for at in range(len(frames))]),
+            tte_frames=np.array(frames),
+        )
+        return _times(cast(Judged, SimpleNamespace(state=state)))
+
+    labels, means = times(30, 30, 90)
+    assert len(labels) == 1
+    assert sorted(means.values()) == [1.0, 3.0]
+    assert times(30, 30) == ([], {})
+    assert times() == ([], {})

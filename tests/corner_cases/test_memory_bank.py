@@ -89,3 +89,8 @@ def test_a_crop_of_one_colour_has_no_edges_and_black_is_described_too() -> None:
     assert found[0, :144].sum() == 0
     with pytest.raises(InputError, match="crops are"):
         plain_features(np.zeros((1, 32, 64, 3), dtype=np.uint8))
+
+
+def test_two_pictures_are_enough_for_a_bank() -> None:
+    bank = fit_memory(np.arange(4.0)[:, None], [0, 0, 1, 1], MemoryConfig(size=10, neighbours=1))
+    assert len(bank.features) == 2

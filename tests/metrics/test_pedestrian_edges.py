@@ -8,6 +8,7 @@ import pytest
 from sample_sets import TASKS, random_set
 
 from roadaware.errors import InputError, UsageError
+from roadaware.metrics.pedestrian_core import sample_weights
 from roadaware.metrics.pedestrians import (
     METRIC_NAMES,
     PedestrianConfig,
@@ -224,3 +225,15 @@ def test_wrong_requests_are_refused():
         result.value("auc", "x")
     with pytest.raises(UsageError, match="pedestrian, sample"):
         result.instances("frame")
+
+
+@pytest.mark.parametrize(("longest", "weighted"), [(None, False), (0.0, False), (-1.0, False), (1.0, True)])
+def test_a_longest_time_of_nothing_gives_no_weights(longest, weighted):
+    state = SampleScores([0.2, 0.7], [0, 1], ["p", "q"], tte_frames=np.array([1, 0]))
+    found = sample_weights(state, PedestrianConfig.default("action"), longest)
+    if weighted:
+        sigma = PedestrianConfig.default("action").tte_sigma
+        np.testing.assert_allclose(found, [1.0, np.exp(-0.5 / sigma**2)])
+    else:
+        assert found is None
+    assert sample_weights(state, PedestrianConfig.default("intention"), longest) is None

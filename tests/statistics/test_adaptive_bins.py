@@ -195,3 +195,29 @@ def test_equal_to_a_walk_with_many_ties(pairs):
             reliability(confidence, correct, REFERENCE)
     else:
         np.testing.assert_allclose(rows_of(reliability(confidence, correct, REFERENCE)), found[2], atol=1e-9)
+
+
+def test_the_rules_as_published_and_mended_have_these_values():
+    shared = (1.645, 40, 0.05)
+    assert (
+        AdaptiveBins()
+        == AdaptiveBins.default()
+        == AdaptiveBins(*shared, "own", "together", "emptied", "keep")
+    )
+    assert AdaptiveBins.reference() == AdaptiveBins(*shared, "last", "split", "published", "undefined")
+
+
+@pytest.mark.parametrize(
+    ("least_rest", "descending", "sizes"),
+    [
+        (0, [1.0, 0.25, 0.0, 0.0], [4]),  # 0.25 is not more than 0.25 above the smallest
+        (0, [1.0, 0.2500001, 0.0, 0.0], [2, 2]),
+        (2, [1.0, 0.5, 0.0, 0.0], [4]),  # 2 that remain are not more than 2
+        (2, [1.0, 0.5, 0.0, 0.0, 0.0], [2, 3]),
+        (0, [1.0, 0.5 + 4e-13, 0.5, 0.0], [3, 1]),  # equal to twelve decimals
+        (0, [1.0, 0.5 + 6e-13, 0.5, 0.0], [2, 2]),
+    ],
+)
+def test_a_bin_is_closed_just_where_the_rule_says(least_rest, descending, sizes):
+    bins = AdaptiveBins(z=1.0, least_rest=least_rest, least_drop=0.25)
+    assert bins.sizes(np.array(descending)) == sizes

@@ -108,3 +108,18 @@ def test_more_draws_than_are_walked_at_once() -> None:
     last = drawn_precision(np.array([0, 30]), video, hit, n[-1:], weights[-1:], "envelope")
     assert whole.shape == (1500, 1, 1)
     assert whole[-1] == last[0]
+
+
+@pytest.mark.parametrize(("hits", "n_truth"), [(2, 1), (3, 2), (101, 100)])
+def test_the_trapezoids_stop_at_one_where_more_is_right_than_there_is(hits, n_truth):
+    assert average_precision([True] * hits, n_truth, "trapezoid") == 1.0
+
+
+@pytest.mark.parametrize("right_first", [28, 29, 56, 57, 58, 100])
+def test_recalls_are_those_of_pycocotools(right_first):
+    hit = np.array([True] * right_first + [False] * 3 + [True] * (100 - right_first))
+    found = precision_recall(hit, -np.arange(103.0), 100)
+    best = np.append(np.maximum.accumulate(found.precision[::-1])[::-1], 0)
+    for rule, recalls in (("coco", np.linspace(0, 1, 101)), ("interp101", np.arange(101) / 100)):
+        expected = best[np.searchsorted(found.recall, recalls)].mean()
+        assert average_precision(hit, 100, rule) == pytest.approx(expected, abs=1e-12)

@@ -59,3 +59,8 @@ def test_undefined_draws_are_dropped_up_to_one_in_twenty():
     assert percentile_ends(np.r_[np.ones(94), [np.nan] * 6]) is None
     assert percentile_ends(np.array([])) is None
     assert percentile_ends(np.array([np.nan])) is None
+
+
+def test_no_draws_come_as_one_empty_block():
+    assert [len(block) for block in bootstrap.multiplicities(5, 0, 0, at_once=1)] == [0]
+    assert [len(block) for block in bootstrap.multiplicities(5, 3, 0, at_once=2)] == [2, 1]

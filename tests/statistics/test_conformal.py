@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from roadaware.statistics.conformal import conformal, coverage, coverage_by, scores
+from roadaware.statistics.conformal import Conformal, conformal, coverage, coverage_by, scores
 
 RULES = [("lac", False), ("aps", False), ("aps", True)]
 
@@ -84,3 +84,51 @@ def test_coverage_by_hand_and_by_group() -> None:
 def test_what_promises_nothing_is_refused(said: list, truth: list, alpha: float) -> None:
     with pytest.raises(ValueError, match="should"):
         conformal(said, truth, alpha)
+
+
+def test_what_is_not_said_is_ninety_percent_and_not_random() -> None:
+    said, truth = samples(60, 3, np.random.default_rng(1))
+    found = conformal(said, truth, rule="aps")
+    assert (found.alpha, found.randomised) == (0.1, False)
+    assert found == conformal(said, truth, 0.1, "aps", randomised=False)
+    assert conformal(said, truth, rule="aps", randomised=True) == conformal(
+        said, truth, rule="aps", randomised=True, seed=0
+    )
+    assert not Conformal("aps", 0.1, 0.5).randomised
+    drawn = Conformal("aps", 0.1, 0.5, randomised=True)
+    np.testing.assert_array_equal(drawn.sets(said), drawn.sets(said, seed=0))
+    np.testing.assert_array_equal(scores(said, "aps", True), scores(said, "aps", True, seed=0))
+
+
+def test_a_label_whose_score_is_the_threshold_is_in() -> None:
+    assert Conformal("lac", 0.5, 0.25).sets([[0.25, 0.75]]).tolist() == [[False, True]]
+
+
+def test_the_largest_score_is_the_threshold_where_it_is_the_place_asked_for() -> None:
+    # Of 3 scores the ceil(4 * 0.75) = 3rd; of 3 with less missing, the 4th, which is none.
+    assert conformal([[0.5], [0.75], [0.25]], [1, 1, 1], 0.25).threshold == 0.75
+    assert conformal([[0.5], [0.75], [0.25]], [1, 1, 1], 0.25 - 1e-8).threshold == math.inf
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0, -0.1, 1.5])
+def test_a_share_that_may_be_missing_lies_between_none_and_all(alpha: float) -> None:
+    with pytest.raises(ValueError, match="alpha should lie"):
+        conformal([[0.5]], [1], alpha)
+
+
+def test_probabilities_are_refused_beyond_their_ends_and_not_at_them() -> None:
+    assert scores([[0.0, 1.0]], "lac").tolist() == [[1.0, 0.0]]
+    for wrong in (1.2, -0.2, math.nan):
+        with pytest.raises(ValueError, match="should lie in"):
+            scores([[0.5, 0.5], [0.5, wrong]], "lac")
+
+
+def test_coverage_counts_what_decides_and_refuses_other_lengths() -> None:
+    sets = np.array([[True, False], [True, True], [False, False], [False, True], [True, False]])
+    found = coverage(sets, [0, 0, 0, 0, 0])
+    assert (found.coverage, found.size, found.empty, found.single) == (0.6, 1.0, 0.2, 0.6)
+    for labels in ([0, 1], []):
+        with pytest.raises(ValueError, match="n > 0"):
+            coverage(sets, labels)
+    with pytest.raises(ValueError, match="n > 0"):
+        coverage(sets[:0], [])

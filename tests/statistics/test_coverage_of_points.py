@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from roadaware.errors import InputError
+from roadaware.statistics import coverage
 from roadaware.statistics.coverage import k_centers, nearest_distances
 
 
@@ -62,3 +63,41 @@ def test_what_cannot_be_asked_says_why() -> None:
         nearest_distances(np.zeros((2, 4)), np.zeros((2, 3)))
     with pytest.raises(InputError, match="not finite"):
         nearest_distances([[np.inf]], [[0.0]])
+
+
+def test_one_point_may_be_chosen_and_the_seed_is_zero_unless_said() -> None:
+    points = np.random.default_rng(3).normal(size=(50, 2))
+    assert k_centers(points, 1).tolist() == k_centers(points, 1, seed=0).tolist()
+    assert len(k_centers(points, 1)) == 1
+    with pytest.raises(InputError, match="at least 1"):
+        k_centers(points, 0)
+
+
+def test_the_nearest_alone_is_asked_and_what_is_not_finite_refused() -> None:
+    assert nearest_distances([[0.0]], [[1.0], [3.0]]).tolist() == [1.0]
+    with pytest.raises(InputError, match="a point is not finite"):
+        nearest_distances([[0.0], [np.nan]], [[1.0]])
+
+
+def test_near_points_that_differ_are_both_chosen() -> None:
+    # Squared distance 0.01 beside squares of 200: above the millionth that rounding may leave.
+    points = np.array([[10.0], [10.1], [10.0]])
+    assert sorted(points[k_centers(points, 3), 0].tolist()) == [10.0, 10.1]
+
+
+@pytest.mark.parametrize("limit", [1, 7, 1000])
+def test_blocks_give_the_same_distances(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    rng = np.random.default_rng(0)
+    points, others = rng.normal(size=(9, 2)), rng.normal(size=(3, 2))
+    whole = nearest_distances(points, others, neighbours=2)
+    monkeypatch.setattr(coverage, "_BLOCK", limit)
+    np.testing.assert_allclose(nearest_distances(points, others, neighbours=2), whole)
+
+
+def test_near_ones_among_many_are_found() -> None:
+    assert nearest_distances([[0.0]], [[0.5]]).tolist() == [0.5]
+    others = np.random.default_rng(1).permutation(2000).astype(float)[:, None]
+    others = others[others[:, 0] != 7]
+    assert nearest_distances([[7.25]], others, neighbours=3).tolist() == pytest.approx(
+        [(0.75 + 1.25 + 1.75) / 3]
+    )

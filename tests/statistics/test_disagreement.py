@@ -55,3 +55,7 @@ def test_an_interval_is_what_counting_weight_upwards_gives(equal: bool) -> None:
                 ends += [value for end in (0.1, 0.9) if before < end - 1e-9 <= reached]
             expected.append(ends)
         assert np.transpose(interval(passes, weight, 0.8)).tolist() == expected
+
+
+def test_no_doubt_is_a_plain_zero() -> None:
+    assert not np.signbit(entropy([[1.0]])).any()

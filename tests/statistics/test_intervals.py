@@ -255,3 +255,45 @@ def test_the_interval_holds_the_mean_as_often_as_it_says(n, least, most):
     ends = [over(values) for values in rng.normal(size=(1500, n))]
     held = np.mean([one.low <= 0.0 <= one.high for one in ends])
     assert least <= held <= most
+
+
+@pytest.mark.parametrize(
+    ("scale", "value", "ends"),
+    [
+        ("share", 1.0, (None, 1.0)),
+        ("error", 0.9, (0.0, 1.0)),
+        ("to_one", 0.9, (None, 1.0)),
+        ("difference", 0.9, (-1.0, 1.0)),
+    ],
+)
+def test_no_end_leaves_its_range_by_a_little(scale, value, ends):
+    found = Units(2, 9, 0).interval(value, np.array([value - 0.5, value + 0.4]), scale)
+    assert found.high == ends[1]
+    assert ends[0] is None or found.low == ends[0]
+
+
+@pytest.mark.parametrize("scale", ["share", "positive"])
+def test_at_zero_the_upper_end_lies_as_far_off_as_on_a_plain_scale(scale):
+    found = Units(4, 9, 0).interval(0.0, np.array([0.001, 0.0, 0.0, 0.0]), scale)
+    # One of four units makes every change, sqrt(3) * 0.001, which leaves one degree of freedom.
+    assert found.low == 0.0
+    assert found.high == pytest.approx(12.7062047 * np.sqrt(3) * 0.001 / 2, rel=1e-6)
+
+
+def test_a_change_above_rounding_is_no_steady_number():
+    wide = Units(4, 9, 0).interval(0.5, 0.5 + np.array([2e-8, 0, 0, 0]))
+    assert wide.low < 0.5 < wide.high
+    still = Units(4, 9, 0).interval(0.5, 0.5 + np.array([2e-10, 0, 0, 0]))
+    assert (still.low, still.high) == (0.5, 0.5)
+
+
+def test_items_beyond_a_block_come_one_weighting_at_a_time(monkeypatch):
+    monkeypatch.setattr(intervals, "_BLOCK", 1)
+    assert [len(part) for part in Units(3, 99, 0).weights()] == [1, 1, 1]
+
+
+def test_ten_units_are_enough():
+    assert ENOUGH == 10
+    for n, caution in ((9, FEW), (10, None)):
+        assert Units(n, 99, 0).interval(0.5, 0.5 + np.linspace(-0.1, 0.1, n)).caution == caution
+    assert Interval(None, None, 0, 0).n_units == 0

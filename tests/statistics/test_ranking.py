@@ -66,3 +66,18 @@ def test_one_score_for_all_is_chance():
 def test_no_samples_have_no_area():
     assert average_precision(np.array([], dtype=bool), np.array([])) is None
     assert roc_auc(np.array([], dtype=bool), np.array([])) is None
+
+
+@pytest.mark.parametrize(("limit", "sizes"), [(80, [2, 2, 1]), (1, [1] * 5), (400, [5])])
+def test_blocks_hold_as_many_draws_as_fit(monkeypatch, limit, sizes):
+    seen, work = [], Ranking._block
+
+    def block(self, times, cluster):
+        seen.append(len(times))
+        return work(self, times, cluster)
+
+    monkeypatch.setattr(module, "_BLOCK_BYTES", limit)
+    monkeypatch.setattr(Ranking, "_block", block)
+    ranking = Ranking.of(np.array([True, False, True, False, False]), np.arange(5.0))
+    ranking.areas(np.ones((5, 5), dtype=np.int32), np.arange(5))
+    assert seen == sizes

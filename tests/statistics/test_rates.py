@@ -78,3 +78,18 @@ def test_no_samples_give_nothing(zero_division):
     for average in ("binary", "macro"):
         assert np.isnan(rates.precision(empty, average, zero_division=zero_division))
         assert np.isnan(rates.f1(empty, average, zero_division=zero_division))
+
+
+def test_one_cluster_and_zero_for_zero_by_zero_unless_said():
+    counts = rates.confusion(np.array([0, 0]), np.array([0, 0]), 2)
+    np.testing.assert_array_equal(counts, [[[2, 0], [0, 0]]])
+    for rate in (rates.precision, rates.recall, rates.f1):
+        assert rate(counts[0], "binary") == 0.0
+        assert rate(counts[0], "macro") == 1.0
+
+
+def test_a_total_below_one_is_enough():
+    counts = np.array([[0.0, 0.0], [0.0, 0.5]])
+    for rate in (rates.precision, rates.recall, rates.f1):
+        assert rate(counts, "binary") == 1.0
+        assert rate(counts, "macro") == 1.0

@@ -105,8 +105,9 @@ def sample_weights(
     """
     if config.task == "risk":
         return risk_weights(state.n_classes, config.risk_sigma)[state.truth]
-    if config.task == "action" and state.tte_frames is not None and max_tte_frames and max_tte_frames > 0:
-        return tte_weights(state.tte_frames, max_tte_frames, config.tte_sigma)
+    times = state.tte_frames if config.task == "action" else None
+    if times is not None and max_tte_frames is not None and max_tte_frames > 0:
+        return tte_weights(times, max_tte_frames, config.tte_sigma)
     return None
 
 

@@ -35,9 +35,6 @@ def multiplicities(n_clusters: int, draws: int, seed: int, at_once: int) -> Iter
     generator = np.random.default_rng(seed)
     for start in range(0, max(1, draws), at_once):
         rows = min(at_once, draws - start)
-        if not n_clusters or not rows:
-            yield np.zeros((rows, n_clusters), dtype=np.int32)
-            continue
         picked = generator.integers(0, n_clusters, size=(rows, n_clusters))
         picked += np.arange(rows)[:, None] * n_clusters
         counts = np.bincount(picked.ravel(), minlength=rows * n_clusters)

@@ -1,0 +1,1 @@
+"""`python -m benchmarks.mutation`: small faults in statistics and metrics that tests must find."""

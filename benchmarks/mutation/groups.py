@@ -1,0 +1,89 @@
+"""Which modules are tried together, and which tests guard them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Group:
+    """Modules that share tests.
+
+    Args:
+        modules: names below `roadaware.`.
+        tests: files and folders below `tests/`; of them each change runs those that enter its function.
+    """
+
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+def _below(package: str, names: str) -> tuple[str, ...]:
+    return tuple(f"{package}.{name}" for name in names.split())
+
+
+_EXAMPLES = "metrics/test_docstring_examples.py"
+GROUPS = {
+    "intervals": Group(
+        _below("statistics", "bootstrap intervals cautions ranking rates conformal coverage disagreement"),
+        ("statistics", _EXAMPLES),
+    ),
+    "precision": Group(
+        _below(
+            "statistics",
+            "average_precision average_precision_kernels tied_scores comparison temperature weibull",
+        ),
+        ("statistics", _EXAMPLES),
+    ),
+    "calibration": Group(
+        (
+            *_below("statistics", "adaptive_bins calibration"),
+            *_below("metrics", "calibration calibration_core conformal_sets"),
+        ),
+        (
+            "statistics",
+            _EXAMPLES,
+            "metrics/test_pedestrian_calibration.py",
+            "metrics/test_conformal_sets.py",
+            "metrics/test_sample_scores.py",
+        ),
+    ),
+    "pedestrians": Group(
+        _below("metrics", "pedestrian_core per_pedestrian pedestrian_fits scores item_scores"),
+        (
+            _EXAMPLES,
+            "metrics/test_pedestrian_calibration.py",
+            "metrics/test_pedestrian_config.py",
+            "metrics/test_pedestrian_edges.py",
+            "metrics/test_pedestrian_fits.py",
+            "metrics/test_pedestrian_metrics.py",
+            "metrics/test_per_pedestrian.py",
+            "metrics/test_sample_scores.py",
+            "metrics/test_evaluate_tables.py",
+        ),
+    ),
+    "tracking": Group(
+        _below("metrics.tracking", "clear counts hota identity pairs floors"), ("metrics/tracking",)
+    ),
+    "detection": Group(
+        _below(
+            "metrics.detection",
+            "av_action calibration error_kernels frame_kernels matches sizes slices summary thresholds "
+            "video_kernels",
+        ),
+        ("metrics/detection", _EXAMPLES),
+    ),
+    "actions": Group(_below("metrics.actions", "frames instances kernels state"), ("metrics/actions",)),
+    "relations": Group(
+        _below("metrics.relations", "frame_kernels instances predcls tubelet_kernels tubelets"),
+        ("metrics/relations",),
+    ),
+    "grounding": Group(
+        _below("metrics.grounding", "decoding judging sampling"), ("metrics/grounding", _EXAMPLES)
+    ),
+    "sound": Group(_below("metrics.sound", "map_kernels maps overlaps"), ("metrics/sound", _EXAMPLES)),
+    "corner_cases": Group(
+        _below("metrics.corner_cases", "kernels matching precision recall risk trivial"),
+        ("metrics/corner_cases",),
+    ),
+}
