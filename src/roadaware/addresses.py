@@ -231,6 +231,13 @@ def keep_secret(text: str) -> None:
             _pattern.cache_clear()
 
 
+def forget_secrets() -> None:
+    """Let `conceal` hide nothing but what is kept from now on: another command, with addresses of its own."""
+    with _lock:
+        _secrets.clear()
+        _pattern.cache_clear()
+
+
 def conceal(text: str) -> str:
     """A text without the secrets of any address that was given so far.
 

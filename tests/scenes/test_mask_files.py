@@ -174,7 +174,7 @@ def test_other_members_and_other_pictures_are_refused(tmp_path) -> None:
     from PIL import Image
 
     for name in ("../000000.png", "/000000.png", "000001.png", "a.txt"):
-        with pytest.raises(InputError, match=r"expected 000000\.png"):
+        with pytest.raises(InputError, match=r"expected 000000\.png|leads out of it"):
             MaskReader(zipped(tmp_path / "a.zip", png(MASKS[0], 16), name))
     colour = io.BytesIO()
     Image.new("RGB", (8, 8)).save(colour, "png")

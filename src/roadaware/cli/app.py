@@ -14,7 +14,7 @@ from typing import Any
 from cyclopts import App, CycloptsError
 
 from roadaware import __version__
-from roadaware.addresses import keep_secret, looks_like_address
+from roadaware.addresses import forget_secrets, keep_secret, looks_like_address
 from roadaware.cli import console, output
 from roadaware.cli.ablate import ablate
 from roadaware.cli.apart import check_paths
@@ -128,6 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _keep_secrets(words: Sequence[str]) -> None:
     """Let no output show what is secret in addresses among the words, whatever comes of the command."""
+    forget_secrets()
     for word in words:
         for given in {word, word.partition("=")[2] if word.startswith("-") else word}:
             if looks_like_address(given) and not os.path.lexists(given.replace("\0", "")):

@@ -12,6 +12,7 @@ from roadaware.analysis.doctor.claims.examination import examine_claims, picture
 from roadaware.analysis.doctor.claims.names import names
 from roadaware.analysis.doctor.diagnosis import Diagnosis
 from roadaware.errors import InputError
+from roadaware.scenes.formats.kinds import AGENTNESS
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
@@ -172,7 +173,8 @@ def _meets(claimed: pl.DataFrame, judged: pl.DataFrame, shift: int) -> bool:
 def _classes(predictions: Predictions, scenes: Scenes, where: str, kinds: set[str]) -> None:
     """Names of classes of a kind, of which some have to be the truth's."""
     theirs, ours = predictions.meta.vocabularies, scenes.meta.vocabularies
-    shared = sorted(kinds & theirs.keys() & ours.keys())
+    # Agentness has one class; what it is called tells nothing.
+    shared = sorted((kinds & theirs.keys() & ours.keys()) - {AGENTNESS})
     strange = [kind for kind in shared if theirs[kind] and ours[kind] and not {*theirs[kind]} & {*ours[kind]}]
     if not strange or strange != shared:
         return
