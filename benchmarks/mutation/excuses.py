@@ -25,15 +25,16 @@ EXCUSES: dict[str, dict[str, str]] = {
     "statistics.rates": {
         "balanced_accuracy: 0.0 -> 1.0": "only whether it is a number is asked, which a docstring says",
     },
-    "statistics.conformal": {
-        "conformal: 1e-09 -> 1.0000000000000001e-07": _ROUNDING,
+    "statistics.disagreement": {
+        "interval: 1e-09 -> 1.0000000000000001e-07": _ROUNDING,
+        "interval: share == share[0] -> share != share[0]": "the way for any weights gives the same, slower",
+        "interval: reached >= end -> reached > end": _ROUNDING,
     },
     "statistics.coverage": {
         ": 1 -> 2": _SIZE,
         ": 24 -> 25": _SIZE,
         ": 1 << 24 -> 1 >> 24": _SIZE,
         "nearest_distances: np.zeros(len(here)) -> np.ones(len(here))": "each place is written",
-        "nearest_distances: max(1, _BLOCK // len(there)) -> min(1, _BLOCK // len(there))": _SIZE,
         "nearest_distances: _BLOCK // len(there) -> _BLOCK * len(there)": _SIZE,
         "nearest_distances: 1 -> 2 #5": _SIZE,
         "_from_one: far <= 1e-06 * (squares + squares[place]) -> "
