@@ -16,6 +16,8 @@ SOURCE = Path(__file__).resolve().parent.parent / "src"
 SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr", "/lib", "/lib64")
 """What the interpreter and the libraries look up of the machine; nothing of it belongs to somebody."""
 DEVICES = ("/dev/null", "/dev/shm", "/dev/urandom")
+SET_HERE = ("ROADAWARE", "TORCHINDUCTOR", "TRITON")
+"""Variables that are not passed on: caches of the test itself, which torch notes there."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def run(
         "programs": list(programs),
     }
     environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("ROADAWARE")},
+        **{name: value for name, value in os.environ.items() if not name.startswith(SET_HERE)},
         "ROADAWARE_AUDIT": json.dumps(asked),
         "PYTHONPATH": str(HOOK),
         "PYTHONDONTWRITEBYTECODE": "1",
