@@ -210,7 +210,7 @@ def _write_tables(root: Path) -> None:
     write_demo(root / "jaad")
     shutil.copytree(root / "jaad", root / "data" / "jaad")
     _zipped(root / "jaad", root / "jaad.zip")
-    write_chaos(root / "chaos", videos=2)
+    write_chaos(root / "chaos", videos=4)
     write_corner_demo(root / "coda", pictures=8)
     write_ucf24(root / "ucf" / "annotations.pkl")
     planted_kitti(root / "kitti", 2)

@@ -8,6 +8,7 @@ begins). Worker processes inherit the variable, and so the hook.
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 _PLACES = {
@@ -85,7 +86,8 @@ class Hook:
         if event == "subprocess.Popen":
             return str(arguments[0]).startswith(self._programs)
         if event == "os.kill":
-            return arguments[1] == 0  # asks whether there is such a process
+            # 0 asks whether there is such a process.
+            return arguments[1] == 0 or _is_child(arguments[0])
         if event in _PLACES:
             return all(self._below(arguments[place], self._writes) for place in _PLACES[event])
         return not event.startswith(_NEVER)
@@ -102,6 +104,15 @@ class Hook:
             return True
         whole = os.path.realpath(os.fsdecode(path))
         return any(whole == place or whole.startswith(place.rstrip("/") + "/") for place in places)
+
+
+def _is_child(process: int) -> bool:
+    """Whether this process started that one, and may therefore end it."""
+    try:
+        said = Path(f"/proc/{process}/stat").read_text()
+        return int(said.rpartition(")")[2].split()[1]) == os.getpid()
+    except OSError:
+        return False
 
 
 if "ROADAWARE_AUDIT" in os.environ:

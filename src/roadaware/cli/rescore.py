@@ -10,6 +10,7 @@ from cyclopts import App, Parameter
 
 from roadaware.cli import console, outputs, text
 from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, between
+from roadaware.cli.output import make_folder
 
 if TYPE_CHECKING:
     from roadaware.corner_cases.fitted import Fitted
@@ -97,6 +98,7 @@ def fit_energy(
     sets = [(truth_of(one, classes), saved(other)) for one, other in zip(truth, detections, strict=True)]
     with console.working("fitting"):
         fitted = fit_known(sets, config, matching)
+    make_folder(out.absolute().parent)
     save_fitted(out, fitted)
     console.note(f"wrote {out}")
     refused = sum(len(each.rejected) for pair in sets for each in pair) if strict else 0
@@ -142,6 +144,7 @@ def fit_memory(
     sets = common_sets(dataset, pictures, proposals, semantics, classes)
     with console.progress("looking at crops") as seen:
         fitted = fit_crops(sets, looker, config, progress=seen)
+    make_folder(out.absolute().parent)
     save_fitted(out, fitted)
     console.note(f"wrote {out}")
     failed = _unopened(fitted.about["refused"]) if strict else None
