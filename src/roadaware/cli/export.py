@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from roadaware.cli import console, outputs, text
 from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Switch
+from roadaware.cli.output import make_folder
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def _exported(
         network, facts = open_network(weights)
     why = exporting.why_no_stream(network)
     as_stream = stream or (clip is None and why is None)
+    make_folder(out.absolute().parent)
     with console.working("exporting"):
         done = exporting.export(
             network,
