@@ -52,6 +52,11 @@ def test_faults_are_those_of_what_runs():
     ]
 
 
+def test_assertions_are_left_out():
+    source = "def f(a, b):\n    assert a > 1\n    yield from zip(a, b, strict=True)"
+    assert changes(ast.parse(source)) == []
+
+
 def test_each_change_alters_one_place():
     before = ast.unparse(ast.parse(SOURCE)).splitlines()
     count = len(changes(ast.parse(SOURCE)))

@@ -26,7 +26,7 @@ class UniformBins:
 
     def assign(self, confidence: Floats) -> Ints:
         """The (n,) bin of each confidence."""
-        return np.clip(np.ceil(confidence * self.n).astype(np.int64) - 1, 0, self.n - 1)
+        return np.maximum(np.ceil(confidence * self.n).astype(np.int64) - 1, 0)
 
 
 @dataclass(frozen=True)
