@@ -60,6 +60,7 @@ GROUPS = {
             "metrics/test_per_pedestrian.py",
             "metrics/test_sample_scores.py",
             "metrics/test_evaluate_tables.py",
+            "metrics/test_item_scores.py",
         ),
     ),
     "tracking": Group(
