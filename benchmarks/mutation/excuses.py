@@ -8,6 +8,7 @@ _QUARTERS = "sums of ranks are whole quarters, so that nothing lies that near th
 _WIDER = "the same minimum is found in the wider interval"
 _AT_END = "brentq gives an end of the interval where the slope is 0 there"
 _SEED = "which random numbers are drawn is not promised"
+_NEVER_NEAR = "tracks and paths that never come that near add nothing"
 _SPARE = "a further row or column of the same, which nothing reads"
 
 EXCUSES: dict[str, dict[str, str]] = {
@@ -58,6 +59,14 @@ EXCUSES: dict[str, dict[str, str]] = {
     },
     "metrics.pedestrian_fits": {
         "_row: of is not None and values -> of is not None or values": "both are there or neither is",
+    },
+    "metrics.tracking.clear": {
+        ": 1000.0 -> 1001.0": "more than all overlaps of a frame together, either way",
+    },
+    "metrics.tracking.floors": {": 0.05 -> 0.0505": "rounded to the same hundredths"},
+    "metrics.tracking.identity": {
+        "identity_counts: together > 0 -> together >= 0": _NEVER_NEAR,
+        "identity_counts: together > 0 -> together >= 0 #2": _NEVER_NEAR,
     },
     "statistics.average_precision": {
         ": 1024 -> 1025": _SIZE,

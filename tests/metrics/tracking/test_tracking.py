@@ -168,6 +168,20 @@ def test_frames_without_any_claim_break_no_track() -> None:
     assert evaluate_tracks(claims, scenes).value("fragmentations") == 0.0
 
 
+def test_frames_without_any_truth_break_no_track() -> None:
+    seen = stay((0, 1, 2, 7, 8, 9), HERE)
+    scenes, claims = one_video({1: seen}, {5: seen, 6: stay(range(10), THERE)})
+    assert evaluate_tracks(claims, scenes).value("fragmentations") == 0.0
+
+
+def test_a_single_box_is_a_track() -> None:
+    found = evaluate_tracks(*reversed(one_video({1: {0: HERE}}, {5: {0: HERE}}))).values()
+    ones = ("hota", "det_a", "ass_a", "det_re", "det_pr", "ass_re", "ass_pr", "owta", "loc_a", "idf1", "mota")
+    assert {name: found[name] for name in ones} == dict.fromkeys(ones, 1.0)
+    table = track_counts(*reversed(one_video({1: {0: HERE}, 2: {}}, {5: {0: HERE}, 6: {1: HERE}}))).table
+    assert [table[name].tolist() for name in ("tracks", "paths", "truth", "claims")] == [[1], [2], [1], [2]]
+
+
 def test_a_pair_that_goes_on_is_kept_although_another_overlaps_more() -> None:
     better = (0.0, 0.0, 10.0, 9.0)
     worse = (0.0, 0.0, 10.0, 8.0)
@@ -266,6 +280,8 @@ def test_frames_that_nobody_looked_at_do_not_count() -> None:
     looked = scenes.frames.with_columns(annotated=pl.col("frame") < 4)
     assert evaluate_tracks(claims, scenes).value("precision") == pytest.approx(4 / 5)
     assert evaluate_tracks(claims, scenes.with_tables(frames=looked)).value("precision") == 1.0
+    told = scenes.frames.with_columns(annotated=pl.when(pl.col("frame") < 4).then(True))
+    assert evaluate_tracks(claims, scenes.with_tables(frames=told)).value("precision") == 1.0
     unsaid = scenes.with_tables(frames=scenes.frames.drop("annotated"))
     assert evaluate_tracks(claims, unsaid).value("precision") == pytest.approx(4 / 5)
 
