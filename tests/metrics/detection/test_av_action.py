@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -110,6 +112,17 @@ def test_scores_of_frames_that_are_not_judged_are_counted_by_reason() -> None:
     assert judged.matches().thresholds == (0.5,)
     # Stop ranks frame 0, which has it, above frame 1; Move ranks it above frame 1 as well.
     assert judged.matches().hit[:, 0].tolist() == [True, False, False, True]
+
+
+def test_a_vocabulary_may_have_one_label() -> None:
+    scenes, predictions = frames([[0], [0]], [[0.9, 0.8], [0.1, 0.2]])
+    alone = replace(scenes.meta, vocabularies={"av_action": ("Stop",)})
+    single = predictions.frames.with_columns(
+        pl.Series("scores", [[0.9], [0.1]], dtype=pl.Array(pl.Float32, 1))
+    )
+    claims = Predictions(frames=single, meta=with_layout(alone, "frames", ["av_action"]))
+    found = av_action_matches(claims, replace(scenes, meta=alone), CONFIGS[1])
+    assert found.hit[:, 0].tolist() == [True, True]
 
 
 def test_labels_go_by_name() -> None:

@@ -86,6 +86,9 @@ def test_a_class_and_its_bins_may_be_chosen() -> None:
     points = score_reliability(matches(), 0.5, "agent", "Car", bins=UniformBins(1))
     assert points is not None
     assert (points.count.tolist(), points.accuracy.tolist()) == ([4], [0.5])
+    both = score_reliability(matches(), 0.5, "agent", bins=UniformBins(1))
+    assert both is not None
+    assert both.count.tolist() == [5]
     table = calibration_table(matches(), 0.5, bins=UniformBins(1))
     whole = row(table, group=None, kind="agent", label=None)
     assert (whole["claims"], whole["precision"]) == (5, pytest.approx(3 / 5))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.error_kernels import shared_frames
 from roadaware.metrics.detection.errors import FAULTS, Evidence, diagnose, mended
 
 Claim = tuple[int, float, tuple[int, int]]
@@ -62,6 +63,18 @@ def faults(found: Evidence, threshold: float = 0.5) -> list[str]:
 def gain(found: Evidence, fault: str, threshold: float = 0.5) -> float:
     table = mended(diagnose(found, threshold), DetectionConfig())
     return dict(table.select("fault", "gain").iter_rows())[fault]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_shared_frames_are_those_of_both(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sides = [[np.sort(rng.permutation(12)[: rng.integers(0, 9)]) for _ in range(6)] for _ in range(2)]
+    flat = [(np.concatenate(side), np.cumsum([0, *map(len, side)])) for side in sides]
+    first, second = np.repeat(np.arange(6), 6), np.tile(np.arange(6), 6)
+    found = shared_frames(first, second, *flat[0], *flat[1])
+    for i, j, row in zip(first, second, found.tolist(), strict=True):
+        both = sorted(set(sides[0][i].tolist()) & set(sides[1][j].tolist()))
+        assert row == ([both[0], both[-1], len(both)] if both else [-1, -1, 0])
 
 
 def test_each_fault_of_boxes_has_its_name() -> None:
