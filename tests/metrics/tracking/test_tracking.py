@@ -366,6 +366,7 @@ def test_counts_are_of_the_videos_asked_for_and_may_be_weighted() -> None:
     scenes, claims = track_set(4, videos=3)
     counts = track_counts(claims, scenes)
     truth = counts.table["truth"]
+    assert repr(counts) == f"TrackCounts(3 videos, {int(truth.sum()):,} true boxes)"
     assert counts.totals()["truth"] == truth.sum()
     assert counts.totals(np.array([2, 0, 1]))["truth"] == 2 * truth[0] + truth[2]
     assert counts.totals(np.eye(3))["truth"].tolist() == truth.tolist()
