@@ -65,6 +65,7 @@ EXCUSES: dict[str, dict[str, str]] = {
             "scores of labels that are not claimed are read nowhere"
         ),
     },
+    "metrics.detection.sizes": {"scales: 1 -> 2": "width and height are known together or not"},
     "metrics.tracking.clear": {
         ": 1000.0 -> 1001.0": "more than all overlaps of a frame together, either way",
     },

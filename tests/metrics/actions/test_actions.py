@@ -275,6 +275,34 @@ def test_confused_labels_are_those_of_the_person_in_the_box() -> None:
     assert confusion(*tables, min_score=0.5)["claimed"].to_list() == ["action7", "action7"]
 
 
+def test_a_claim_at_exactly_the_least_score_or_overlap_is_compared() -> None:
+    truth = [at(1, HALVES[0], label=TALK), at(1, HALVES[1], label=WALK)]
+    claims = [at(1, WHOLE, 0.5, IDS[2]), at(1, HALVES[1], 0.25, IDS[2])]
+    tables = predictions_of(claims), scenes_of(truth), CONFIGS["default"]()
+    # WHOLE overlaps both halves by one half: the first of them is compared.
+    assert confusion(*tables).select("truth", "claims").rows() == [("action3", 1), ("action1", 1)]
+    assert confusion(*tables, min_score=0.25).height == 2
+    assert confusion(*tables, min_score=0.2501).rows() == [("action3", "action7", 1, 0.5)]
+    more = replace(tables[2], min_iou=0.51)
+    assert confusion(*tables[:2], more).rows() == [("action1", "action7", 1, 0.25)]
+
+
+def test_the_most_confused_come_first_with_their_mean_score() -> None:
+    truth = [at(1, A, label=TALK), at(1, FAR, label=WALK), at(2, A, label=TALK), at(2, FAR, label=WALK)]
+    claims = [at(1, A, 0.9, IDS[2]), at(2, A, 0.3, IDS[2]), at(2, FAR, 0.8, IDS[3])]
+    found = confusion(predictions_of(claims), scenes_of(truth), CONFIGS["default"]())
+    assert found.rows() == [("action3", "action7", 2, pytest.approx(0.6)), ("action1", "action12", 1, 0.8)]
+
+
+def test_ties_that_move_the_mean_are_told_with_its_ends() -> None:
+    truth = [at(1, A), at(1, B, label=TALK)]
+    claims = [at(1, A, 0.5), at(1, FAR, 0.5), at(1, B, 0.4, TALK)]
+    tied = state("ava-official", truth, claims).tied()
+    assert tied == {"claims": 2, "span": {"map@0.5": [0.75, 1.0], "ap@0.5:action1": [0.5, 1.0]}}
+    assert state("default", truth, claims).tied() is None
+    assert state("ava-official", truth, [claims[0], claims[2]]).tied() is None
+
+
 def test_dense_scores_are_the_same_claims() -> None:
     rng = np.random.default_rng(0)
     claims = [at(f, box, float(rng.random()), label) for f in (1, 2) for box in (A, B, FAR) for label in IDS]
