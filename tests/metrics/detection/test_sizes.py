@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -72,6 +74,11 @@ def test_single_precision_divides_and_multiplies_in_32_bits() -> None:
     for tables, sizes in ((truth, [None, (300, 70), (300, 70)]), (claims, [(7, 11), (7, 11), None])):
         expected = [own if s is None else own / np.array(s * 2, dtype=np.float32) * target for s in sizes]
         np.testing.assert_array_equal(tables.boxes.select(EDGES).to_numpy(), np.stack(expected))
+    # Boxes in the right pixels, and in unknown ones, stay as they are: 2 / 82 x 82 is not quite 2.
+    assert own[1] / np.float32(82) * np.float32(82) != own[1]
+    unscaled = sides([(49, 82), (49, 82)], [(49, 82)])
+    for tables in brought(*unscaled, NAMES, replace(single, frame_size_px=None))[:2]:
+        np.testing.assert_array_equal(tables.boxes.select(EDGES).to_numpy(), np.tile(own, (3, 1)))
     same, kept, double = brought(predictions, scenes, NAMES, FIXED)
     assert same is predictions
     assert kept is scenes
