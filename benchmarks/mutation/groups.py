@@ -29,7 +29,7 @@ def _files(folder: str, names: str) -> tuple[str, ...]:
 _EXAMPLES = "metrics/test_docstring_examples.py"
 _DETECTION = (
     *_files("metrics/detection", "av_action calibration errors evaluate_events frame ignored_tubes"),
-    *_files("metrics/detection", "matches sizes summary thresholds video video_matches"),
+    *_files("metrics/detection", "matches sizes slices summary thresholds video video_matches"),
 )
 GROUPS = {
     "intervals": Group(
