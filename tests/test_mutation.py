@@ -9,7 +9,7 @@ from benchmarks.mutation.changes import changed, changes
 from benchmarks.mutation.excuses import EXCUSES
 from benchmarks.mutation.groups import GROUPS, GUARDED
 
-SAMPLE = 12
+SAMPLE = 6
 
 
 @pytest.mark.slow
