@@ -137,6 +137,10 @@ def test_nine_points_of_an_edge_are_looked_at() -> None:
     behind[0, 3] = -21.0  # the same edge, one metre behind the vehicle
     assert standing(np.array([pixels(21, 4, -4)]), CAMERA, behind, Paths())[1].tolist() == [False]
     assert seen.tolist() == [True]
+    level = np.array(POSE)
+    level[2, 3] = 0.0  # a camera that lies on the ground sees none of it, wherever it looks
+    low = standing(np.array([pixels(21, 4, -4), [0, 0, 9, 100.0]]), CAMERA, level, Paths())
+    assert low[1].tolist() == [False, False]
 
 
 def test_a_video_takes_the_camera_that_it_names() -> None:
