@@ -52,7 +52,7 @@ class Outcome:
 
 
 def outcomes(
-    group: Group, *, sample: int = 0, seed: int = 0, budget: float = 10.0, verbose: bool = False
+    group: Group, *, sample: int = 0, seed: int = 0, budget: float = 20.0, verbose: bool = False
 ) -> dict[str, Outcome]:
     """What became of the faults of each module of a group.
 

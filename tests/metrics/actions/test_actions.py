@@ -290,8 +290,39 @@ def test_a_claim_at_exactly_the_least_score_or_overlap_is_compared() -> None:
 def test_the_most_confused_come_first_with_their_mean_score() -> None:
     truth = [at(1, A, label=TALK), at(1, FAR, label=WALK), at(2, A, label=TALK), at(2, FAR, label=WALK)]
     claims = [at(1, A, 0.9, IDS[2]), at(2, A, 0.3, IDS[2]), at(2, FAR, 0.8, IDS[3])]
-    found = confusion(predictions_of(claims), scenes_of(truth), CONFIGS["default"]())
+    tables = predictions_of(claims), scenes_of(truth), CONFIGS["default"]()
+    judged, found = evaluate(*tables), confusion(*tables)
+    assert judged.instances("confusion").equals(found)
+    # No frame has a true box of what is claimed.
+    assert judged.instances("claim").select("iou", "nearest", "truth", "hit").unique().rows() == [
+        (0.0, None, None, False)
+    ]
     assert found.rows() == [("action3", "action7", 2, pytest.approx(0.6)), ("action1", "action12", 1, 0.8)]
+
+
+def test_what_is_left_out_is_counted_by_reason() -> None:
+    """Frame 1 is judged, 2 excluded, 3 annotated without truth, 4 not named; each has as many claims."""
+    truth = [at(1, A), at(2, A), at(2, FAR)]
+    claims = [at(frame, FAR, 0.5 + n / 100) for frame in (1, 2, 3, 4) for n in range(frame)]
+    judged = result("default", truth, claims, [("v", 2)], [("v", 3)])
+    named = {
+        "claims on excluded frames": 2,
+        "claims on frames that the truth does not name": 4,
+        "true labels on excluded frames": 2,
+    }
+    assert judged.left_out == named
+    ignoring = replace(CONFIGS["default"](), empty_frames="ignore", unknown_frames="count")
+    tables = predictions_of(claims), scenes_of(truth, [("v", 2)], [("v", 3)])
+    assert evaluate(*tables, ignoring).left_out == {
+        "claims on excluded frames": 2,
+        "claims on frames without truth": 3,
+        "true labels on excluded frames": 2,
+    }
+    counting = replace(ignoring, excluded_truth="counted")
+    assert evaluate(*tables, counting).left_out == {
+        "claims on excluded frames": 2,
+        "claims on frames without truth": 3,
+    }
 
 
 def test_ties_that_move_the_mean_are_told_with_its_ends() -> None:
