@@ -160,6 +160,10 @@ def test_truth_against_itself_is_perfect_and_nothing_claimed_finds_nothing(name:
     }
     empty = result(name, truth, [])
     assert empty.value("map@0.5") == (None if name == "mmaction2" else 0.0)
+    if name == "mmaction2":
+        reasons = [empty.row(metric)["reason"] for metric in ("map@0.5", "ap@0.5:action1", "ap@0.5:action7")]
+        unclaimed = "nothing is claimed of it on a judged frame"
+        assert reasons == [unclaimed, unclaimed, "there is no truth"]
     assert "nothing is claimed" in empty.notes
 
 
@@ -193,6 +197,23 @@ def test_the_parts_of_a_whole_merge_to_it_and_can_be_cut_out_of_it(name: str) ->
     other = replace(parts[1], config=replace(parts[1].config, min_iou=0.3))
     with pytest.raises(InputError, match="configurations"):
         parts[0].merge(other)
+
+
+def test_some_of_the_frames_keep_their_claims_and_truth() -> None:
+    whole = state("default", *random_set(4, tied=False))
+    kept = whole.items["video"].is_in(["b", "c"]).to_numpy() & (np.arange(len(whole.items)) % 3 > 0)
+    part = whole.only(kept)
+    assert part.items.equals(whole.items.filter(pl.Series(kept)))
+
+    def rows(of: JudgedActions) -> list[tuple[object, ...]]:
+        keys = of.items.select("video", "frame").rows()
+        claims = zip(of.item.tolist(), of.cls.tolist(), of.score.tolist(), of.hit.tolist(), strict=True)
+        truth = zip(of.truth_item.tolist(), of.truth_cls.tolist(), strict=True)
+        return [(*keys[item], *rest) for item, *rest in (*claims, *truth)]
+
+    inside = set(part.items.select("video", "frame").rows())
+    assert rows(part) == [row for row in rows(whole) if row[:2] in inside]
+    assert len(part.score) > 0 < len(part.truth_cls)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
