@@ -77,7 +77,7 @@ class Worker:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Time the tests on the code as it stands, then try every change."""
-        if any(name.startswith("polars-0") for name in _thread_names()):
+        if any(name.startswith("polars-0") for name in _threads()):
             raise RuntimeError("tests that query tables while they are collected start threads a fork loses")
         self.items = session.items
         self.modules = {str(importlib.import_module(name).__file__): name for name in self.request["modules"]}
@@ -235,8 +235,11 @@ class Worker:
         return KILLED, self.items[last].nodeid if last is not None else "import"
 
 
-def _thread_names() -> list[str]:
-    return [path.read_text() for path in Path("/proc/self/task").glob("*/comm")]
+def _threads() -> Iterator[str]:
+    """The names of this process's threads."""
+    for path in Path("/proc/self/task").glob("*/comm"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            yield path.read_text()
 
 
 def put_in(name: str, path: str, tree: ast.Module) -> None:
