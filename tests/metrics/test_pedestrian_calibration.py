@@ -112,6 +112,17 @@ def test_bins_hold_all_samples_and_intervals_hold_their_accuracy():
     assert ((found["low"] <= found["confidence"]) & (found["confidence"] <= found["high"])).all()
 
 
+def test_the_interval_of_a_bin_that_holds_all_samples_is_that_of_the_accuracy():
+    state = calibrated(n=300, people=40)
+    flat = SampleScores(np.full(300, 0.75), state.truth, state.pedestrian, state.video)
+    found = evaluate(flat, DEFAULT, draws=100)
+    row = found.row("accuracy")
+    for bin_ in found.instances("bin").iter_rows(named=True):
+        assert (bin_["n"], bin_["pedestrians"], bin_["accuracy"]) == (300, 40, row["value"])
+        for end in ("low_pedestrian", "high_pedestrian", "low_video", "high_video"):
+            assert bin_[end] == pytest.approx(row[end])
+
+
 def test_groups_are_sets_of_their_own():
     state = random_set(2, n=500)
     tte = np.where(state.tte_frames > 60, "tte=60+", "tte=0-60")

@@ -13,6 +13,7 @@ from roadaware.metrics.pedestrians import (
     METRIC_NAMES,
     PedestrianConfig,
     SampleScores,
+    core_of,
     evaluate_samples,
 )
 from roadaware.statistics.intervals import PercentileDraws
@@ -210,6 +211,12 @@ def test_scores_of_another_task_are_refused(task, columns):
     state = random_set(0, "action" if columns == 1 else "intention")
     with pytest.raises(InputError, match=f"{task} needs one score.*got {columns}"):
         evaluate_samples(state, PedestrianConfig.default(task))
+
+
+def test_a_set_itself_is_one_draw():
+    core = core_of(random_set(0), PedestrianConfig.default("action"))
+    assert core.once().tolist() == [[1] * 40]
+    assert {len(values) for values in core.values(core.once()).values()} == {1}
 
 
 def test_wrong_requests_are_refused():

@@ -8,6 +8,7 @@ import pytest
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.pedestrian_fits import evaluate_fits
 from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, evaluate_samples
+from roadaware.statistics.intervals import PercentileDraws
 
 CONFIG = PedestrianConfig.default("action")
 
@@ -48,6 +49,14 @@ def test_what_is_undefined_for_one_fit_is_undefined_for_the_mean_and_no_draws_gi
     table = evaluate_fits({"a": state(0)}, CONFIG, averaged=("a",))
     assert row(table, "mean", "weighted_f1")["value"] is None
     assert row(table, "mean")["low_video"] is None
+
+
+def test_the_seed_is_0_where_none_is_given():
+    fits, drawn = {"a": state(0)}, PercentileDraws(20)
+    plain, zero, one = (evaluate_fits(fits, CONFIG, draws=drawn, **s) for s in ({}, {"seed": 0}, {"seed": 1}))
+    assert plain.equals(zero)
+    assert not plain.equals(one)
+    assert evaluate_fits(fits, CONFIG)["low_pedestrian"].null_count() == len(plain)
 
 
 def test_fits_of_other_samples_and_unknown_ones_are_refused():

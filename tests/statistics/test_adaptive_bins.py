@@ -103,6 +103,15 @@ def test_who_lends_more_than_it_has_is_never_closed_as_published_and_gone_when_m
     assert rows_of(mended) == [(50, 0.5, 1, pytest.approx(total / 50), 1)]
 
 
+def test_who_lends_all_that_it_has_is_never_closed_as_published():
+    """Five samples ask for 4.7; 45 more within 0.115 miss 6.15, of which the five are to lend 5.5."""
+    confidence = np.concatenate([[1, 0.99, 0.98, 0.97, 0.62], np.linspace(0.615, 0.5, 45)])
+    found = reliability(confidence, np.ones(50), REFERENCE)
+    assert found.count.tolist() == [50, 0]
+    assert not found.closed
+    assert reliability(confidence, np.ones(50), DEFAULT).count.tolist() == [45, 5]
+
+
 def test_a_last_bin_without_spread_is_undefined_as_published_and_kept_when_mended():
     confidence = np.append(np.linspace(1, 0.6, 5), np.full(45, 0.5))
     with pytest.raises(NoBinningError, match=r"the last 45 confidences are all 0\.5"):

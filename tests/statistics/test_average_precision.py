@@ -123,3 +123,18 @@ def test_recalls_are_those_of_pycocotools(right_first):
     for rule, recalls in (("coco", np.linspace(0, 1, 101)), ("interp101", np.arange(101) / 100)):
         expected = best[np.searchsorted(found.recall, recalls)].mean()
         assert average_precision(hit, 100, rule) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("rule", ["interp101", "coco"])
+def test_recalls_between_hundredths_by_hand(rule):
+    """Of three truths the first reaches the recalls 0 to 0.33, the others those to 0.66 and to 1."""
+    expected = (34 + (33 + 34) * 3 / 4) / 101
+    assert average_precision([True, False, True, True], 3, rule) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("rule", AP_RULES)
+def test_a_single_claim_that_one_threshold_passes_over(rule):
+    once, nothing = np.ones((1, 1), np.int32), np.zeros(1, np.int32)
+    hit, ignored = np.array([[False, True]]), np.array([[True, False]])
+    found = drawn_precision(np.array([0, 1]), nothing, hit, np.array([[1]]), once, rule, ignored=ignored)
+    assert found.tolist() == [[[0.0, 1.0]]]

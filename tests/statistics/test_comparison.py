@@ -77,10 +77,18 @@ def test_signed_ranks_without_ties_are_those_of_scipy_and_many_are_nearly_normal
     )
 
 
+def test_two_hundred_differences_are_exact_and_one_more_is_normal() -> None:
+    many = np.random.default_rng(5).normal(0.1, 1, 201)
+    exact, normal = (stats.wilcoxon(many[:200], method=method).pvalue for method in ("exact", "asymptotic"))
+    assert signed_rank(many[:200]) == pytest.approx(exact, rel=1e-9)
+    assert signed_rank(many[:200]) != pytest.approx(normal, rel=1e-5)
+    assert signed_rank(many) == pytest.approx(stats.wilcoxon(many, method="asymptotic").pvalue, rel=1e-9)
+
+
 def test_holms_correction_is_that_of_its_definition() -> None:
     p = np.random.default_rng(6).random(7) / 5
     assert holm(p) == pytest.approx(plain_holm(p.tolist()))
-    assert holm([0.5, 0.9]).tolist() == [1.0, 1.0]
+    assert holm([0.6, 0.9]).tolist() == [1.0, 1.0]
     assert holm([0.02]).tolist() == [0.02]
     assert holm([0.01, 0.01]).tolist() == [0.02, 0.02]
 
@@ -124,6 +132,31 @@ def test_without_friedmans_leave_no_pair_differs() -> None:
     found = compare(table(2)[:, [0, 2]], ["a", "b"])
     assert not found.some_differ
     assert found.cliques == (tuple(found.ranks),)
+
+
+def test_the_level_is_a_tenth_and_a_p_that_reaches_it_tells_nothing() -> None:
+    """The first of two is better on all sets: Wilcoxon's p is 2 / 2^n, Friedman's that of chi2 = n."""
+    few, many = (compare([[1.0 + at, 0.0] for at in range(n)], ["a", "b"]) for n in (5, 12))
+    assert (few.alpha, few.some_differ, few.pairs[0].differ) == (0.1, True, True)
+    assert (few.p, few.pairs[0].adjusted) == pytest.approx((stats.chi2.sf(5, 1), 2 / 2**5))
+    assert few.p < few.pairs[0].adjusted
+    at_pair = compare([[1.0 + at, 0.0] for at in range(5)], ["a", "b"], alpha=few.pairs[0].adjusted)
+    assert (at_pair.some_differ, at_pair.pairs[0].differ) == (True, False)
+    assert many.p > many.pairs[0].adjusted
+    at_all = compare([[1.0 + at, 0.0] for at in range(12)], ["a", "b"], alpha=many.p)
+    assert (at_all.some_differ, at_all.pairs[0].differ) == (False, False)
+
+
+def test_a_method_that_differs_from_all_others_is_in_no_group() -> None:
+    found = compare([[3.0 + at, 2.0, 2.0] for at in range(12)], ["best", "a", "b"])
+    assert found.cliques == (("a", "b"),)
+    assert compare([[1.0 + at, 0.0] for at in range(12)], ["a", "b"]).cliques == ()
+
+
+@pytest.mark.parametrize("alpha", [-0.1, 0.0, 1.0, 1.5, np.nan])
+def test_a_level_lies_between_0_and_1(alpha: float) -> None:
+    with pytest.raises(ValueError, match=r"alpha should lie in \(0, 1\)"):
+        compare([[1.0, 2.0]] * 2, ["a", "b"], alpha=alpha)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ def test_a_worked_case():
     assert found.count.tolist() == [1, 2, 1]
     assert found.accuracy.tolist() == [0.0, 0.5, 1.0]
     assert found.confidence == pytest.approx([0.05, 0.15, 0.95])
+    assert found.low.tolist() == found.high.tolist() == [0.05, 0.15, 0.95]
+    assert found.closed
     ece = expected_calibration_error([0.05, 0.15, 0.15, 0.95], [0, 0, 1, 1], UniformBins(10))
     assert ece == pytest.approx((0.05 + 2 * 0.35 + 0.05) / 4)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, softmax
 
-from roadaware.statistics.temperature import LOWEST, best_temperature, log_loss
+from roadaware.statistics.temperature import best_temperature, log_loss
 
 
 def honest(n: int, labels: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -49,13 +49,29 @@ def test_passes_that_agree_are_as_one() -> None:
     assert best_temperature(np.stack([logits] * 3), truth) == pytest.approx(best_temperature(logits, truth))
 
 
-def test_answers_that_are_all_right_cannot_be_too_sure() -> None:
-    assert best_temperature([[1.0], [-1.0]], [1, 0]) < 2 * LOWEST
+@pytest.mark.parametrize("applied", [0.3, 2.0, 11.0])
+def test_temperature_by_hand(applied: float) -> None:
+    """Three of four are right at odds of 3 to 1."""
+    assert best_temperature([[applied * np.log(3)]] * 4, [1, 1, 0, 1]) == pytest.approx(applied, rel=3e-7)
+
+
+def test_answers_that_are_all_right_cannot_be_too_sure_nor_wrong_ones_too_unsure() -> None:
+    right, wrong = (best_temperature([[0.1], [-0.1]], truth) for truth in ([1, 0], [0, 1]))
+    assert (right, wrong) == pytest.approx((0.01, 100.0), rel=1e-5)
 
 
 @pytest.mark.parametrize(
     ("logits", "truth"),
-    [([[0.0]], [0, 1]), ([[np.nan]], [0]), ([[0.0]], [2]), (np.zeros((0, 1)), []), ([0.0], [0])],
+    [
+        ([[0.0]], [0, 1]),
+        ([[np.nan]], [0]),
+        ([[0.0], [np.inf]], [0, 1]),
+        ([[0.0]], [2]),
+        ([[0.0], [0.0]], [0, 2]),
+        ([[0.0], [0.0]], [-1, 1]),
+        (np.zeros((0, 1)), []),
+        ([0.0], [0]),
+    ],
 )
 def test_what_does_not_fit_is_refused(logits: list, truth: list) -> None:
     with pytest.raises(ValueError, match=r"should|finite"):

@@ -50,3 +50,12 @@ def test_other_classes_and_what_is_passed_over_make_no_tie() -> None:
     found = tied_span(same, score, hit, np.array([1]), "raw")
     assert found is not None
     assert found.claims == 2
+
+
+def test_a_tie_at_one_threshold_counts() -> None:
+    cls, score = np.zeros(3, np.int32), np.array([0.5, 0.5, 0.25])
+    hit = np.array([[True, True], [True, False], [False, False]])
+    found = tied_span(cls, score, hit, np.array([2]), "raw")
+    assert found is not None
+    assert found.claims == 2
+    assert (found.low.tolist(), found.high.tolist()) == ([[1.0, 0.25]], [[1.0, 0.5]])

@@ -114,7 +114,7 @@ def drawn_precision(
     if rule not in AP_RULES:
         raise ValueError(f"no rule '{rule}' of average precision; there are {', '.join(AP_RULES)}")
     draws, n_classes, thresholds = len(weights), len(starts) - 1, hit.shape[1]
-    areas = np.zeros((draws, n_classes, thresholds))
+    areas = np.empty((draws, n_classes, thresholds))
     passed = _bytes(np.zeros((0, thresholds)) if ignored is None else ignored)
     for first in range(0, draws, _AT_ONCE):
         block = slice(first, first + _AT_ONCE)

@@ -41,9 +41,9 @@ def backward_areas(
     n_thresholds, draws = hit.shape[1], weights.shape[1]
     kept = ignored.shape[0] == 0
     # Without ignored claims, how many come before a claim is the same at all thresholds.
-    seen = np.zeros((1 if kept else n_thresholds, draws), dtype=np.int32)
-    found = np.zeros((n_thresholds, draws), dtype=np.int32)
-    best = np.zeros((n_thresholds, draws))
+    seen = np.empty((1 if kept else n_thresholds, draws), dtype=np.int32)
+    found = np.empty((n_thresholds, draws), dtype=np.int32)
+    best = np.empty((n_thresholds, draws))
     for c in range(len(starts) - 1):
         last = _last_hit(hit, starts[c], starts[c + 1])
         if last < starts[c]:

@@ -26,7 +26,8 @@ class UniformBins:
 
     def assign(self, confidence: Floats) -> Ints:
         """The (n,) bin of each confidence."""
-        return np.clip(np.ceil(confidence * self.n).astype(np.int64) - 1, 0, self.n - 1)
+        bins: Ints = np.maximum(np.ceil(confidence * self.n).astype(np.int64) - 1, 0)
+        return bins
 
 
 @dataclass(frozen=True)

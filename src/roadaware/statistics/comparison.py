@@ -155,13 +155,14 @@ def signed_rank(difference: npt.ArrayLike) -> float:
     0.25
     """
     values = np.asarray(difference, dtype=np.float64)
-    place = rankdata(np.abs(values))[values != 0]
+    rank = rankdata(np.abs(values))
+    place = rank[values != 0]
     if not len(place):
         return 1.0
-    above = float(place[values[values != 0] > 0].sum())
+    above = float(rank[values > 0].sum())
     off = abs(above - place.sum() / 2)
     if len(place) > _MOST_EXACT:
-        return float(min(1.0, 2 * norm.sf(off / np.sqrt((place**2).sum() / 4))))
+        return float(2 * norm.sf(off / np.sqrt((place**2).sum() / 4)))
     doubled = np.rint(2 * place).astype(np.int64)  # ties have half ranks
     chance = np.ones(1)
     for step in doubled:

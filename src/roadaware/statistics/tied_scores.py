@@ -63,8 +63,7 @@ def tied_span(
     new[1:] = (cls[1:] != cls[:-1]) | (score[1:] != score[:-1])
     group = np.cumsum(new) - 1
     counted, right = ~passed, hit & ~passed
-    n_groups = int(group[-1]) + 1 if len(group) else 0
-    sizes, rights = (np.zeros((n_groups, hit.shape[1]), dtype=np.int64) for _ in range(2))
+    sizes, rights = (np.zeros((int(new.sum()), hit.shape[1]), dtype=np.int64) for _ in range(2))
     np.add.at(sizes, group, counted)
     np.add.at(rights, group, right)
     mixed = (rights > 0) & (rights < sizes)

@@ -160,6 +160,10 @@ def test_truth_against_itself_is_perfect_and_nothing_claimed_finds_nothing(name:
     }
     empty = result(name, truth, [])
     assert empty.value("map@0.5") == (None if name == "mmaction2" else 0.0)
+    if name == "mmaction2":
+        reasons = [empty.row(metric)["reason"] for metric in ("map@0.5", "ap@0.5:action1", "ap@0.5:action7")]
+        unclaimed = "nothing is claimed of it on a judged frame"
+        assert reasons == [unclaimed, unclaimed, "there is no truth"]
     assert "nothing is claimed" in empty.notes
 
 
@@ -193,6 +197,23 @@ def test_the_parts_of_a_whole_merge_to_it_and_can_be_cut_out_of_it(name: str) ->
     other = replace(parts[1], config=replace(parts[1].config, min_iou=0.3))
     with pytest.raises(InputError, match="configurations"):
         parts[0].merge(other)
+
+
+def test_some_of_the_frames_keep_their_claims_and_truth() -> None:
+    whole = state("default", *random_set(4, tied=False))
+    kept = whole.items["video"].is_in(["b", "c"]).to_numpy() & (np.arange(len(whole.items)) % 3 > 0)
+    part = whole.only(kept)
+    assert part.items.equals(whole.items.filter(pl.Series(kept)))
+
+    def rows(of: JudgedActions) -> list[tuple[object, ...]]:
+        keys = of.items.select("video", "frame").rows()
+        claims = zip(of.item.tolist(), of.cls.tolist(), of.score.tolist(), of.hit.tolist(), strict=True)
+        truth = zip(of.truth_item.tolist(), of.truth_cls.tolist(), strict=True)
+        return [(*keys[item], *rest) for item, *rest in (*claims, *truth)]
+
+    inside = set(part.items.select("video", "frame").rows())
+    assert rows(part) == [row for row in rows(whole) if row[:2] in inside]
+    assert len(part.score) > 0 < len(part.truth_cls)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -273,6 +294,65 @@ def test_confused_labels_are_those_of_the_person_in_the_box() -> None:
         ("action1", "action7", 1, 0.9),
     ]
     assert confusion(*tables, min_score=0.5)["claimed"].to_list() == ["action7", "action7"]
+
+
+def test_a_claim_at_exactly_the_least_score_or_overlap_is_compared() -> None:
+    truth = [at(1, HALVES[0], label=TALK), at(1, HALVES[1], label=WALK)]
+    claims = [at(1, WHOLE, 0.5, IDS[2]), at(1, HALVES[1], 0.25, IDS[2])]
+    tables = predictions_of(claims), scenes_of(truth), CONFIGS["default"]()
+    # WHOLE overlaps both halves by one half: the first of them is compared.
+    assert confusion(*tables).select("truth", "claims").rows() == [("action3", 1), ("action1", 1)]
+    assert confusion(*tables, min_score=0.25).height == 2
+    assert confusion(*tables, min_score=0.2501).rows() == [("action3", "action7", 1, 0.5)]
+    more = replace(tables[2], min_iou=0.51)
+    assert confusion(*tables[:2], more).rows() == [("action1", "action7", 1, 0.25)]
+
+
+def test_the_most_confused_come_first_with_their_mean_score() -> None:
+    truth = [at(1, A, label=TALK), at(1, FAR, label=WALK), at(2, A, label=TALK), at(2, FAR, label=WALK)]
+    claims = [at(1, A, 0.9, IDS[2]), at(2, A, 0.3, IDS[2]), at(2, FAR, 0.8, IDS[3])]
+    tables = predictions_of(claims), scenes_of(truth), CONFIGS["default"]()
+    judged, found = evaluate(*tables), confusion(*tables)
+    assert judged.instances("confusion").equals(found)
+    # No frame has a true box of what is claimed.
+    assert judged.instances("claim").select("iou", "nearest", "truth", "hit").unique().rows() == [
+        (0.0, None, None, False)
+    ]
+    assert found.rows() == [("action3", "action7", 2, pytest.approx(0.6)), ("action1", "action12", 1, 0.8)]
+
+
+def test_what_is_left_out_is_counted_by_reason() -> None:
+    """Frame 1 is judged, 2 excluded, 3 annotated without truth, 4 not named; each has as many claims."""
+    truth = [at(1, A), at(2, A), at(2, FAR)]
+    claims = [at(frame, FAR, 0.5 + n / 100) for frame in (1, 2, 3, 4) for n in range(frame)]
+    judged = result("default", truth, claims, [("v", 2)], [("v", 3)])
+    named = {
+        "claims on excluded frames": 2,
+        "claims on frames that the truth does not name": 4,
+        "true labels on excluded frames": 2,
+    }
+    assert judged.left_out == named
+    ignoring = replace(CONFIGS["default"](), empty_frames="ignore", unknown_frames="count")
+    tables = predictions_of(claims), scenes_of(truth, [("v", 2)], [("v", 3)])
+    assert evaluate(*tables, ignoring).left_out == {
+        "claims on excluded frames": 2,
+        "claims on frames without truth": 3,
+        "true labels on excluded frames": 2,
+    }
+    counting = replace(ignoring, excluded_truth="counted")
+    assert evaluate(*tables, counting).left_out == {
+        "claims on excluded frames": 2,
+        "claims on frames without truth": 3,
+    }
+
+
+def test_ties_that_move_the_mean_are_told_with_its_ends() -> None:
+    truth = [at(1, A), at(1, B, label=TALK)]
+    claims = [at(1, A, 0.5), at(1, FAR, 0.5), at(1, B, 0.4, TALK)]
+    tied = state("ava-official", truth, claims).tied()
+    assert tied == {"claims": 2, "span": {"map@0.5": [0.75, 1.0], "ap@0.5:action1": [0.5, 1.0]}}
+    assert state("default", truth, claims).tied() is None
+    assert state("ava-official", truth, [claims[0], claims[2]]).tied() is None
 
 
 def test_dense_scores_are_the_same_claims() -> None:

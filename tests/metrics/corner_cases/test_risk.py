@@ -41,6 +41,31 @@ def test_points_on_arcs(x_m: float, y_m: float, kmh: float, blocks: bool) -> Non
     assert found.tolist() == [blocks]
 
 
+def test_a_path_is_as_wide_and_as_long_as_published() -> None:
+    assert Paths() == Paths(2.5, 3.0, 10.0, 3.0, 6.0, 0.0)
+
+    def blocks(x_m: float, y_m: float, mps: float, **paths: float) -> bool:
+        found = blocking(np.array([[[-1.0, 0], [x_m, y_m]]], dtype=float), np.array([mps]), Paths(**paths))
+        return bool(found.tolist() == [True])
+
+    assert [blocks(x, 0, 0) for x in (0.0, 1e-3, 10.0, 10.001)] == [False, True, True, False]
+    assert [blocks(x, 0, 10) for x in (30.0, 30.001)] == [True, False]
+    # Turns of 100 m at 10 m/s, were 1 m/s² the most: a point 20 m ahead lies on one where y is 2.02 m.
+    arc = 100 - np.sqrt(100**2 - 20**2)
+    beyond = np.hypot(20, 100 - (arc + 1.3)) - 100
+    assert [blocks(20, arc + aside, 10, lateral_mps2=1.0) for aside in (0, 1.2, 1.3)] == [True, True, False]
+    assert [blocks(20, -arc - aside, 10, lateral_mps2=1.0) for aside in (0, 1.2, 1.3)] == [True, True, False]
+    width = 2 * abs(beyond)
+    assert blocks(20, arc + 1.3, 10, lateral_mps2=1.0, width_m=width + 1e-9)
+    assert not blocks(20, arc + 1.3, 10, lateral_mps2=1.0, width_m=width - 1e-9)
+
+
+def test_of_a_slow_vehicle_the_steering_is_the_limit() -> None:
+    """On the tightest turn, of 6 m, a quarter of a circle is 9.42 m long and ends at (6, 6)."""
+    points = np.array([[[6.0, 6.0]], [[6.0, -6.0]], [[4.8, 6.1]], [[4.6, 7.3]]])
+    assert blocking(points, np.zeros(4), Paths()).tolist() == [True, True, True, False]
+
+
 def pixels(x_m: float, left_m: float, right_m: float) -> list[float]:
     """A box whose lower edge lies on the road, x_m ahead, from left_m to right_m."""
     u = [500 - 500 * y / (x_m - 1) for y in (left_m, right_m)]
@@ -95,6 +120,37 @@ def test_objects_that_stand_clear_are_not_asked_for() -> None:
     assert "1 corner cases block no path and are not asked for" in found.notes
     with pytest.raises(InputError, match="no blocks_path"):
         evaluate(claims, scenes([50.0]), CornerConfig(risk="blocking"))
+
+
+def test_speeds_are_in_km_per_hour() -> None:
+    """In three seconds 19.2 km/h reach 16 m."""
+    for kmh, blocked in ((19.3, True), (19.1, False)):
+        assert with_blocking(scenes([kmh])).boxes["blocks_path"].to_list() == [blocked, False, None]
+
+
+def test_nine_points_of_an_edge_are_looked_at() -> None:
+    points, seen = standing(np.array([pixels(21, 4, -4)]), CAMERA, POSE, Paths())
+    assert points.shape == (1, 9, 2)
+    np.testing.assert_allclose(points[0, :, 1], np.arange(4, -5, -1))
+    np.testing.assert_allclose(points[0, :, 0], 21)
+    behind = np.array(POSE)
+    behind[0, 3] = -21.0  # the same edge, one metre behind the vehicle
+    assert standing(np.array([pixels(21, 4, -4)]), CAMERA, behind, Paths())[1].tolist() == [False]
+    assert seen.tolist() == [True]
+    level = np.array(POSE)
+    level[2, 3] = 0.0  # a camera that lies on the ground sees none of it, wherever it looks
+    low = standing(np.array([pixels(21, 4, -4), [0, 0, 9, 100.0]]), CAMERA, level, Paths())
+    assert low[1].tolist() == [False, False]
+
+
+def test_a_video_takes_the_camera_that_it_names() -> None:
+    truth = scenes([50.0])
+    other = truth.sensors.with_columns(sensor=pl.lit("rear"))
+    both = truth.with_tables(sensors=pl.concat([other, truth.sensors]))
+    with pytest.raises(InputError, match="of no object it is known where it stands"):
+        with_blocking(both)  # which of the two?
+    named = both.with_tables(videos=both.videos.with_columns(sensor=pl.lit("camera")))
+    assert with_blocking(named).boxes["blocks_path"].to_list() == [True, False, None]
 
 
 def test_without_geometry_there_is_no_answer() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -9,7 +11,7 @@ from plain_frame import average_precision
 from random_events import AV, event_set
 
 from roadaware.errors import InputError
-from roadaware.metrics.detection.av_action import av_action_matches
+from roadaware.metrics.detection.av_action import av_action_matches, judge_labels
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.matches import average_precision_table
 from roadaware.scenes.dense import with_layout
@@ -83,6 +85,44 @@ def test_a_label_that_no_frame_has() -> None:
     )
     assert zero[:, 0].tolist() == [1.0, 0.0]
     assert np.isnan(none[1, 0])
+
+
+def test_scores_of_frames_that_are_not_judged_are_counted_by_reason() -> None:
+    scenes, predictions = frames([[0], [1], [1]], [[0.9, 0.8], [0.1, 0.2], [0.3, 0.4]])
+    scenes = scenes.with_tables(frames=scenes.frames.with_columns(annotated=pl.col("frame") < 2))
+    rows = [predictions.frames] * 4
+    moved = pl.concat(
+        [
+            rows[0],  # the last of these is not annotated
+            rows[1].head(2).with_columns(frame=pl.col("frame") + 90),
+            rows[2].with_columns(video=pl.lit("w")),
+        ]
+    )
+    judged = judge_labels(predictions.with_tables(frames=moved), scenes, CONFIGS[1])
+    assert judged.left_out == {
+        "scores of frames in videos that the truth does not have": 3,
+        "scores of frames that the truth does not have": 2,
+        "scores of frames that were not annotated": 1,
+    }
+    assert judged.notes() == ()
+    rest = moved.filter(pl.col("frame") != 1)
+    fewer = judge_labels(predictions.with_tables(frames=rest), scenes, CONFIGS[1])
+    (note,) = fewer.notes()
+    assert note.startswith("1 annotated frames have no scores of their own")
+    assert judged.matches().thresholds == (0.5,)
+    # Stop ranks frame 0, which has it, above frame 1; Move ranks it above frame 1 as well.
+    assert judged.matches().hit[:, 0].tolist() == [True, False, False, True]
+
+
+def test_a_vocabulary_may_have_one_label() -> None:
+    scenes, predictions = frames([[0], [0]], [[0.9, 0.8], [0.1, 0.2]])
+    alone = replace(scenes.meta, vocabularies={"av_action": ("Stop",)})
+    single = predictions.frames.with_columns(
+        pl.Series("scores", [[0.9], [0.1]], dtype=pl.Array(pl.Float32, 1))
+    )
+    claims = Predictions(frames=single, meta=with_layout(alone, "frames", ["av_action"]))
+    found = av_action_matches(claims, replace(scenes, meta=alone), CONFIGS[1])
+    assert found.hit[:, 0].tolist() == [True, True]
 
 
 def test_labels_go_by_name() -> None:

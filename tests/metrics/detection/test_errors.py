@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.error_kernels import shared_frames
 from roadaware.metrics.detection.errors import FAULTS, Evidence, diagnose, mended
 
 Claim = tuple[int, float, tuple[int, int]]
@@ -64,12 +65,70 @@ def gain(found: Evidence, fault: str, threshold: float = 0.5) -> float:
     return dict(table.select("fault", "gain").iter_rows())[fault]
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_shared_frames_are_those_of_both(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sides = [[np.sort(rng.permutation(12)[: rng.integers(0, 9)]) for _ in range(6)] for _ in range(2)]
+    flat = [(np.concatenate(side), np.cumsum([0, *map(len, side)])) for side in sides]
+    first, second = np.repeat(np.arange(6), 6), np.tile(np.arange(6), 6)
+    found = shared_frames(first, second, *flat[0], *flat[1])
+    for i, j, row in zip(first, second, found.tolist(), strict=True):
+        both = sorted(set(sides[0][i].tolist()) & set(sides[1][j].tolist()))
+        assert row == ([both[0], both[-1], len(both)] if both else [-1, -1, 0])
+
+
 def test_each_fault_of_boxes_has_its_name() -> None:
     scores = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
     overlaps = {(0, 0): 0.9, (1, 0): 0.8, (2, 0): 0.3, (3, 1): 0.7, (4, 1): 0.2, (5, 0): 0.05}
     found = evidence([(0, score, NOW) for score in scores], overlaps, [(NOW, (0,)), (NOW, (1,))])
     named = ["right", "duplicate", "space", "class", "class_and_place", "background", "background"]
     assert faults(found) == named
+
+
+def test_an_overlap_of_exactly_the_threshold_or_the_floor_is_enough() -> None:
+    """The threshold is 1/2, and a claim is meant for what it overlaps by 1/10."""
+    scores = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
+    overlaps = {(0, 0): 0.5, (1, 0): 0.5, (2, 0): 0.1, (3, 1): 0.5, (4, 1): 0.1, (5, 0): 0.099, (6, 1): 0.099}
+    found = evidence([(0, score, NOW) for score in scores], overlaps, [(NOW, (0,)), (NOW, (1,))])
+    named = ["right", "duplicate", "space", "class", "class_and_place", "background", "background"]
+    assert faults(found) == named
+
+
+@pytest.mark.parametrize(
+    ("span", "spatial", "fault"),
+    [
+        ((0, 10), 0.4, "space"),
+        ((0, 5), 0.4, "space"),  # half of the frames is in time
+        ((0, 4), 0.5, "time"),  # half of the area is in place
+        ((0, 4), 0.4, "space_time"),
+    ],
+)
+def test_half_is_in_time_and_in_place(span: tuple[int, int], spatial: float, fault: str) -> None:
+    assert faults(evidence([(0, 0.9, span)], {(0, 0): spatial}, [((0, 10), (0,))])) == [fault]
+
+
+def test_of_equal_overlaps_the_first_is_met() -> None:
+    objects: list[Object] = [(NOW, (0,)), (NOW, (0,)), (NOW, (1,)), (NOW, (1,))]
+    both = {
+        (0, 0): 0.9,
+        (0, 1): 0.9,
+        (1, 0): 0.9,
+        (1, 1): 0.9,
+        (2, 2): 0.8,
+        (2, 3): 0.8,
+        (3, 0): 0.3,
+        (3, 1): 0.3,
+    }
+    seen = diagnose(
+        evidence([(0, 0.9, NOW), (0, 0.8, NOW), (0, 0.7, NOW), (0, 0.6, NOW)], both, objects), 0.5
+    )
+    assert seen.meant.tolist() == [0, 1, 2, 0]
+    assert seen.claims()["fault"].to_list() == ["right", "right", "class", "space"]
+
+
+def test_an_object_without_a_label_is_nothing_to_be_meant_for() -> None:
+    seen = diagnose(evidence([(0, 0.9, NOW)], {(0, 0): 0.9}, [(NOW, ()), (NOW, (1,))]), 0.5)
+    assert seen.claims()["fault"].to_list() == ["background"]
 
 
 def test_an_object_with_two_labels_is_found_for_each() -> None:

@@ -14,8 +14,10 @@ from random_events import KINDS, event_set
 
 from example_counts import tried
 from roadaware.errors import InputError, UsageError
+from roadaware.geometry.boxes import iou
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.frame import falling_order, frame_matches
+from roadaware.metrics.detection.frame_kernels import pair_overlaps, uncrowded
 from roadaware.metrics.detection.matches import average_precision_table
 
 CONFIGS = {
@@ -49,6 +51,33 @@ def test_the_fast_path_equals_plain_loops(name: str, tied: bool, seed: int) -> N
 def test_the_fast_ranking_is_a_stable_sort(scores: list[float]) -> None:
     values = np.array(scores)
     np.testing.assert_array_equal(falling_order(values), np.argsort(-values, kind="stable"))
+
+
+def test_overlaps_are_those_of_boxes_that_are_larger_by_the_pixel_offset() -> None:
+    rng = np.random.default_rng(0)
+    boxes, truth = (np.sort(rng.integers(0, 9, (n, 2, 2)), axis=1).reshape(n, 4) * 1.0 for n in (40, 9))
+    frame, frame_start = np.sort(rng.integers(0, 3, 40)), np.array([0, 4, 4, 9])
+    larger = [0.0, 0.0, 1.0, 1.0]
+    start, found = pair_overlaps(boxes, frame, truth, frame_start, 1.0, False)
+    again, plain = pair_overlaps(boxes + larger, frame, truth + larger, frame_start, 0.0, False)
+    np.testing.assert_array_equal(start, again)
+    np.testing.assert_allclose(found, plain)
+    np.testing.assert_allclose(
+        pair_overlaps(boxes, frame, truth, frame_start, 1.0, True)[1], found, rtol=1e-6
+    )
+    expected = iou(boxes, truth, pixel_offset=1.0)
+    for d in range(40):
+        own = expected[d, frame_start[frame[d]] : frame_start[frame[d] + 1]]
+        np.testing.assert_allclose(found[start[d] : start[d + 1]], own)
+    nothing = np.zeros((1, 4))
+    assert pair_overlaps(nothing, frame[:1], truth * 0, frame_start, 0.0, False)[1].tolist() == [0.0] * 4
+
+
+def test_the_first_claims_of_each_frame_are_kept() -> None:
+    ranked, frame = np.array([4, 0, 3, 1, 2, 5]), np.array([0, 0, 1, 0, 1, 1])
+    # By rank the frames are 1, 0, 0, 0, 1, 1.
+    for most, kept in ((1, [0, 1]), (2, [0, 1, 2, 4]), (3, [0, 1, 2, 3, 4, 5])):
+        assert uncrowded(ranked, frame, 2, most).tolist() == kept
 
 
 def test_claims_are_brought_to_the_size_of_the_truth() -> None:

@@ -120,6 +120,40 @@ def test_shapes_must_fit() -> None:
         replace(matched(scenes, predictions), score=np.zeros(3))
 
 
+@pytest.mark.parametrize("name", ["score", "video", "order", "hit", "n_truth", "ignored"])
+def test_the_array_that_does_not_fit_is_named(name: str) -> None:
+    scenes, predictions = event_set(0, videos=1)
+    found = matched(scenes, predictions)
+    longer = np.vstack([found.hit if name == "ignored" else getattr(found, name)] * 2)
+    with pytest.raises(ValueError, match=f"^{name} should be"):
+        replace(found, **{name: longer})
+
+
+def test_matches_tell_their_size() -> None:
+    scenes, predictions = event_set(0, videos=2)
+    found = matched(scenes, predictions)
+    assert repr(found) == (
+        f"Matches({len(found):,} claims, {found.n_truth.sum():,} truths, 8 classes, 2 videos, "
+        "thresholds (0.3, 0.5))"
+    )
+
+
+def test_weights_are_one_for_each_video() -> None:
+    found = matched(*event_set(0, videos=3))
+    with pytest.raises(ValueError, match="3 videos need as many weights"):
+        average_precision_table(found, DEFAULT, np.ones(2))
+    assert average_precision_table(found, DEFAULT, np.ones((4, 3))).shape == (4, len(found.classes), 2)
+
+
+def test_claims_keep_their_rank_where_some_are_left_away() -> None:
+    found = matched(*event_set(0)).ranked()
+    strong = found.take(found.score > 0.4)
+    assert strong.ranked() is strong
+    turned = found.take(np.arange(len(found))[::-1])
+    assert turned.ranked() is not turned
+    np.testing.assert_array_equal(turned.ranked().score, found.score)
+
+
 def test_a_curve_is_that_of_its_class() -> None:
     scenes, predictions = event_set(0)
     matches = matched(scenes, predictions)

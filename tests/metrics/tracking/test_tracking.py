@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from random_tracks import tables, track_set
 
 from example_counts import tried
-from roadaware.errors import UsageError
+from roadaware.errors import InputError, UsageError
 from roadaware.geometry.boxes import iou
 from roadaware.metrics.tracking.config import TrackingConfig
 from roadaware.metrics.tracking.counts import TrackCounts, track_counts
 from roadaware.metrics.tracking.evaluate import evaluate_tracks, track_rates
+from roadaware.metrics.tracking.floors import STEPS, best_floor, score_floors
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
 
@@ -167,6 +168,20 @@ def test_frames_without_any_claim_break_no_track() -> None:
     assert evaluate_tracks(claims, scenes).value("fragmentations") == 0.0
 
 
+def test_frames_without_any_truth_break_no_track() -> None:
+    seen = stay((0, 1, 2, 7, 8, 9), HERE)
+    scenes, claims = one_video({1: seen}, {5: seen, 6: stay(range(10), THERE)})
+    assert evaluate_tracks(claims, scenes).value("fragmentations") == 0.0
+
+
+def test_a_single_box_is_a_track() -> None:
+    found = evaluate_tracks(*reversed(one_video({1: {0: HERE}}, {5: {0: HERE}}))).values()
+    ones = ("hota", "det_a", "ass_a", "det_re", "det_pr", "ass_re", "ass_pr", "owta", "loc_a", "idf1", "mota")
+    assert {name: found[name] for name in ones} == dict.fromkeys(ones, 1.0)
+    table = track_counts(*reversed(one_video({1: {0: HERE}, 2: {}}, {5: {0: HERE}, 6: {1: HERE}}))).table
+    assert [table[name].tolist() for name in ("tracks", "paths", "truth", "claims")] == [[1], [2], [1], [2]]
+
+
 def test_a_pair_that_goes_on_is_kept_although_another_overlaps_more() -> None:
     better = (0.0, 0.0, 10.0, 9.0)
     worse = (0.0, 0.0, 10.0, 8.0)
@@ -265,6 +280,8 @@ def test_frames_that_nobody_looked_at_do_not_count() -> None:
     looked = scenes.frames.with_columns(annotated=pl.col("frame") < 4)
     assert evaluate_tracks(claims, scenes).value("precision") == pytest.approx(4 / 5)
     assert evaluate_tracks(claims, scenes.with_tables(frames=looked)).value("precision") == 1.0
+    told = scenes.frames.with_columns(annotated=pl.when(pl.col("frame") < 4).then(True))
+    assert evaluate_tracks(claims, scenes.with_tables(frames=told)).value("precision") == 1.0
     unsaid = scenes.with_tables(frames=scenes.frames.drop("annotated"))
     assert evaluate_tracks(claims, unsaid).value("precision") == pytest.approx(4 / 5)
 
@@ -305,6 +322,74 @@ def test_rows_of_videos_and_tracks_add_up() -> None:
     overlap = (tracks["overlap"] * tracks["found"]).sum() / tracks["found"].sum()
     assert overlap == pytest.approx(result.value("motp"))
     assert (tracks["paths"] <= tracks["found"]).all()
+
+
+def test_tracks_are_mostly_tracked_above_four_fifths_and_mostly_lost_below_one_fifth() -> None:
+    found = {1: 9, 2: 8, 3: 2, 4: 1, 5: 0}  # of ten boxes each
+    row = {n: (100.0 * n, 0.0, 100.0 * n + 10, 10.0) for n in found}
+    scenes, claims = one_video(
+        {n: stay(range(10), row[n]) for n in found},
+        {n: stay(range(k), row[n]) for n, k in found.items() if k},
+    )
+    rates = evaluate_tracks(claims, scenes).values()
+    groups = [rates[name] for name in ("mostly_tracked", "partly_tracked", "mostly_lost")]
+    assert groups == pytest.approx([1 / 5, 2 / 5, 2 / 5])
+    assert rates["recall"] == pytest.approx(20 / 50)
+    assert rates["f1"] == pytest.approx(40 / 70)
+
+
+def test_an_overlap_of_exactly_the_threshold_is_enough() -> None:
+    half, less = (0.0, 0.0, 10.0, 5.0), (0.0, 0.0, 10.0, 4.99)
+    for box, right in ((half, 1.0), (less, 0.0)):
+        found = evaluate_tracks(*reversed(one_video({1: stay(range(4), HERE)}, {5: stay(range(4), box)})))
+        assert (found.value("recall"), found.value("idf1")) == (right, right)
+        alphas = track_counts(*reversed(one_video({1: {0: HERE}}, {5: {0: box}}))).table["hota_tp"][0]
+        assert alphas.tolist() == [1.0] * (9 + int(right)) + [0.0] * (10 - int(right))
+
+
+def test_a_switch_costs_one_and_is_told_from_being_found_again() -> None:
+    """The track is lost in frames 3 and 4 while another is seen, and goes on with another path."""
+    scenes, claims = one_video(
+        {1: stay(range(8), HERE), 2: stay(range(8), THERE)},
+        {5: stay(range(3), HERE), 6: stay(range(5, 8), HERE), 7: stay(range(8), THERE)},
+    )
+    found = evaluate_tracks(claims, scenes).values()
+    assert (found["switches"], found["fragmentations"]) == (1.0, 1.0)
+    assert found["mota"] == pytest.approx(1 - (2 + 1) / 16)
+    assert found["moda"] == pytest.approx(1 - 2 / 16)
+    # One of the two paths is the track's: 8 + 3 of 16 true and 14 claimed boxes.
+    assert (found["id_re"], found["id_pr"]) == pytest.approx((11 / 16, 11 / 14))
+    assert found["idf1"] == pytest.approx(11 / 15)
+
+
+def test_counts_are_of_the_videos_asked_for_and_may_be_weighted() -> None:
+    scenes, claims = track_set(4, videos=3)
+    counts = track_counts(claims, scenes)
+    truth = counts.table["truth"]
+    assert repr(counts) == f"TrackCounts(3 videos, {int(truth.sum()):,} true boxes)"
+    assert counts.totals()["truth"] == truth.sum()
+    assert counts.totals(np.array([2, 0, 1]))["truth"] == 2 * truth[0] + truth[2]
+    assert counts.totals(np.eye(3))["truth"].tolist() == truth.tolist()
+    assert counts.table["frames"].tolist() == [12.0] * 3
+
+
+def test_the_floor_with_the_greatest_f1_is_the_best() -> None:
+    """Three right boxes score 0.3, 0.5 and 0.7, a wrong one 0.4."""
+    scenes, claims = one_video({1: stay(range(3), HERE)}, {5: stay(range(3), HERE), 6: {0: THERE}})
+    score = pl.Series("score", [0.3, 0.5, 0.7, 0.4])
+    claims = claims.with_tables(boxes=claims.boxes.with_columns(score))
+    table = score_floors(claims, scenes, floors=(0.6, 0.1, 0.4, 0.7, 0.45, 0.71))
+    assert table.columns == ["min_score", "precision", "recall", "f1", "mota", "hota"]
+    assert table["min_score"].to_list() == [0.1, 0.4, 0.45, 0.6, 0.7, 0.71]
+    expected = [6 / 7, 4 / 6, 4 / 5, 2 / 4, 2 / 4, 0.0]
+    assert table["f1"].fill_null(0.0).to_list() == pytest.approx(expected)
+    assert table["mota"].to_list()[:3] == pytest.approx([1 - 1 / 3, 1 - 2 / 3, 1 - 1 / 3])
+    assert best_floor(table) == 0.1
+    assert best_floor(table.filter(pl.col("min_score") > 0.1)) == 0.45
+    assert best_floor(table.with_columns(f1=pl.lit(0.5))) == 0.1
+    with pytest.raises(InputError, match="no floor tells boxes"):
+        best_floor(table.filter(pl.col("min_score") > 0.7))
+    assert (STEPS[0], STEPS[1], STEPS[-1], len(STEPS)) == (0.05, 0.06, 0.8, 76)
 
 
 @pytest.mark.parametrize(

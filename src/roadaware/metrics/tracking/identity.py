@@ -41,7 +41,7 @@ def identity_counts(pairs: TrackPairs, config: TrackingConfig) -> dict[str, Floa
         tracks, row = np.unique(track[rows], return_inverse=True)
         paths, column = np.unique(path[rows], return_inverse=True)
         matrix = np.zeros((len(tracks), len(paths)))
-        matrix[row.reshape(-1), column.reshape(-1)] = together[rows]
+        matrix[row, column] = together[rows]
         totals[at] = matrix[linear_sum_assignment(matrix, maximize=True)].sum()
     return {"id_tp": totals}
 
