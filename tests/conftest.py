@@ -6,7 +6,14 @@ import os
 import sys
 from collections import defaultdict
 
+import hypothesis
 import pytest
+
+# How long an example takes says something of the machine, not of the code.
+hypothesis.settings.register_profile(
+    "roadaware", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("roadaware")
 
 # One of several processes that share the machine is quicker with one thread than with all that wait for each
 # other; read by the libraries when they are imported.
