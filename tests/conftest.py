@@ -9,12 +9,6 @@ from collections import defaultdict
 import hypothesis
 import pytest
 
-# How long an example takes says something of the machine, not of the code.
-hypothesis.settings.register_profile(
-    "roadaware", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
-)
-hypothesis.settings.load_profile("roadaware")
-
 # One of several processes that share the machine is quicker with one thread than with all that wait for each
 # other; read by the libraries when they are imported.
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -25,6 +19,12 @@ import numba
 
 import example_counts
 import roadaware.geometry.compiled  # noqa: F401, it takes its cache folder when it is imported
+
+# How long an example takes says something of the machine, not of the code.
+hypothesis.settings.register_profile(
+    "roadaware", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("roadaware")
 
 # Processes that tests start find the kernels and the modules that others have compiled.
 os.environ.setdefault("NUMBA_CACHE_DIR", numba.config.CACHE_DIR)
