@@ -28,7 +28,7 @@ SCALES: dict[str, Scale] = {
     **dict.fromkeys(("mce", "uniform_mce"), "largest"),
     **dict.fromkeys(("nll", "brier"), "positive"),
     **dict.fromkeys(("accuracy", "confidence"), "share"),
-    "overconfidence": "difference",
+    "overconfidence": "signed",
 }
 """What kind of number each metric is, for its interval."""
 
