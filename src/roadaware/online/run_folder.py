@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +85,8 @@ class RunFolder:
         self._film: Film | None = None
         if draw is not None:
             sound = Path(source.path) if source.path is not None else None
-            self._film = Film(folder / FILM, source.fps, sound, source.start_s)
+            told = partial(source.outcomes.tell, "silent", 1)
+            self._film = Film(folder / FILM, source.fps, sound, source.start_s, told)
         self.problems: list[str] = []
         self._size: tuple[int, int] | None = None
         self._last_number = -1

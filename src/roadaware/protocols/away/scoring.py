@@ -17,7 +17,7 @@ from roadaware.statistics.intervals import Scale, Units
 
 Floats = npt.NDArray[np.float64]
 Row = dict[str, Any]
-"""`metric`, `config`, `value`, `low` and `high`."""
+"""`metric`, `config`, `value`, `low`, `high` and `caution`."""
 
 
 def rows_of(state: SampleScores, draws: int) -> list[Row]:
@@ -52,4 +52,5 @@ def _row(metric: str, config: str, value: float, drawn: Floats | None, units: Un
         "value": value if known else None,
         "low": None if ends is None else ends.low,
         "high": None if ends is None else ends.high,
+        "caution": None if ends is None else ends.caution,
     }
