@@ -166,7 +166,7 @@ def test_the_lower_end_of_an_error_is_judged_by_its_square():
     times, mean = stats.t.ppf(0.975, freedom(values - values.mean())), values.mean()
     reach = times * stats.sem(values)
     found = over(values, "error")
-    assert found.low == pytest.approx(np.sqrt(mean**2 - 2 * mean * reach))
+    assert found.low == pytest.approx(np.sqrt((mean - reach) ** 2 - reach**2 / 4))
     assert found.high == pytest.approx(mean + reach)
     assert found.low < mean - reach
     assert over(values - 0.08, "error").low == 0.0

@@ -28,7 +28,7 @@ RANGES: dict[Scale, tuple[float, float]] = {
 """
 share: in [0, 1], such as an average precision or an accuracy; ends are found on the scale of log odds.
 error: in [0, 1] and the size of something that may be 0, such as a calibration error: noise makes it larger
-whatever its sign, so that the lower end is found on the scale of squares.
+whatever its sign, so that the lower end is found on the scale of squares, (value - reach)^2 less reach^2 / 4.
 largest: the largest of several errors, which is always given with a caution.
 positive: 0 or more without a bound, such as a loss, on the scale of logarithms.
 to_one: at most 1, such as MOTA. signed: an error in [-1, 1], such as overconfidence.
@@ -249,7 +249,7 @@ def _lean(changes: Floats, times: float) -> float:
     if spread < _STILL:
         return 0.0
     skewness = float(np.mean((apart / spread) ** 3))
-    return skewness * (1 + 2 * times**2) / (6 * np.sqrt(len(changes)))
+    return skewness * (1 + 2 * times**2) / (6 * float(np.sqrt(len(changes))))
 
 
 def _around(value: float, reach: float, scale: Scale) -> tuple[float, float]:
@@ -263,7 +263,8 @@ def _around(value: float, reach: float, scale: Scale) -> tuple[float, float]:
         factor = float(np.exp(min(reach / value, _LARGEST_LOG)))
         return value / factor, value * factor
     if scale in ("error", "largest"):
-        return float(np.sqrt(max(value * (value - 2 * reach), 0.0))), value + reach
+        low = (value - reach / 2) * (value - 1.5 * reach) if value > 1.5 * reach else 0.0
+        return float(np.sqrt(low)), value + reach
     return value - reach, value + reach
 
 
