@@ -1,9 +1,8 @@
-"""What commands left behind: whether it is whole, and its content without what the clock says."""
+"""What commands left behind: whether it is whole, and the content of all but the files of the clock."""
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import re
 import zipfile
@@ -98,54 +97,9 @@ _OPENED: dict[str, Callable[[Path], Any]] = {
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """The digest of each file without what the clock says; the files of the clock are left out.
-
-    These are `timing.*` and the folder `tensorboard`; in the folder of a watch also `ready_s` of events and
-    boxes, and what `summary.json` says of its speed.
-    """
-    found = {}
-    for path in files_in(folder):
-        name = str(path.relative_to(folder))
-        if path.name.startswith("timing.") or "tensorboard" in path.relative_to(folder).parts:
-            continue
-        data, place = path.read_bytes(), re.sub(r"-[0-9a-f]{16}\.parquet$", ".parquet", name)
-        if path.name in _WITHOUT_CLOCK:
-            data = _WITHOUT_CLOCK[path.name](data)
-        elif place.endswith("boxes.parquet") or place.endswith("predictions/meta.json"):
-            data, name = _timeless(place, data), place
-        found[name] = hashlib.blake2b(data, digest_size=16).hexdigest()
-    return found
-
-
-def _timeless(place: str, data: bytes) -> bytes:
-    """A table without `ready_s`, or the list of tables without the entry of one that had it."""
-    if place.endswith(".json"):
-        told = json.loads(data)
-        for name in ("boxes", "blake2b"):
-            (told["tables"] if name == "boxes" else told).pop(name, None)
-        return json.dumps(told).encode()
-    table = pl.read_parquet(io.BytesIO(data))
-    if "ready_s" not in table.columns:
-        return data
-    stream = io.BytesIO()
-    table.drop("ready_s").write_parquet(stream)
-    return stream.getvalue()
-
-
-def _events(data: bytes) -> bytes:
-    return b"\n".join(
-        json.dumps({key: value for key, value in json.loads(line).items() if key != "ready_s"}).encode()
-        for line in data.splitlines()
-    )
-
-
-def _summary(data: bytes) -> bytes:
-    told = json.loads(data)
-    for name in ("watched_s", "fps", "latency_ms"):
-        told.pop(name)
-    for name in ("ms_per_frame", "ms_per_pedestrian_frame", "warm_up_s"):
-        told.get("crossing", {}).pop(name, None)
-    return json.dumps(told).encode()
-
-
-_WITHOUT_CLOCK = {"events.jsonl": _events, "summary.json": _summary}
+    """The digest of each file but those of the clock, which are `timing.*` and the folder `tensorboard`."""
+    return {
+        str(path.relative_to(folder)): hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+        for path in files_in(folder)
+        if not path.name.startswith("timing.") and "tensorboard" not in path.relative_to(folder).parts
+    }

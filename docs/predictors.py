@@ -18,6 +18,7 @@ from roadaware.analysis.compare import compare
 from roadaware.cli.runs import load
 from roadaware.protocols.printed_iv2024 import printed_cells
 from roadaware.scenes.disk import atomic_write
+from roadaware.training.pedestrians.results import open_results
 
 PAGE = Path(__file__).with_suffix(".md")
 KEPT = Path(__file__).with_suffix(".csv")
@@ -69,7 +70,7 @@ def kept(runs: list[Path]) -> pl.DataFrame:
     """What the page is made from: a row for each recipe and run, intervals of means over seeds alone."""
     parts = []
     for folder in runs:
-        long = pl.read_parquet(folder / "results.parquet").filter(pl.col("metric").is_in(sorted(KEEP)))
+        long = open_results(folder).filter(pl.col("metric").is_in(sorted(KEEP)))
         wide = long.pivot("metric", index=FACTS + OF_RUN, values=["value", *ENDS])
         wide = wide.rename({name: name.removeprefix("value_") for name in wide.columns})
         ends = [name for name in wide.columns if name.startswith(("low_", "high_"))]

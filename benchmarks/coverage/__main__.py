@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.coverage import people, road, scenes
+from benchmarks.coverage import annotators, people, road, scenes
 from benchmarks.coverage.world import Pair, World
 from roadaware.statistics.intervals import asked
 
@@ -26,7 +26,7 @@ def main() -> int:
     options = parser.parse_args()
     error = 100 * np.sqrt(0.95 * 0.05 / options.repeats)
     print(f"{options.interval}; {options.repeats} sets a cell, binomial error {error:.1f} points at 95 %")
-    for world in [*road.worlds(), *people.worlds(), *scenes.worlds()]:
+    for world in [*road.worlds(), *people.worlds(), *scenes.worlds(), *annotators.worlds()]:
         if options.only in world.name:
             draws = asked(options.draws, options.interval)
             for line in table(world, draws, options.repeats, options.units):

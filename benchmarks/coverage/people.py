@@ -23,8 +23,9 @@ from roadaware.analysis.compare import compare
 from roadaware.metrics.calibration_config import CalibrationConfig
 from roadaware.metrics.calibration_core import SCALES, CalibrationCore
 from roadaware.metrics.pedestrian_config import PedestrianConfig
-from roadaware.metrics.pedestrian_core import PedestrianCore, scale
+from roadaware.metrics.pedestrian_core import PedestrianCore
 from roadaware.metrics.scores import SampleScores
+from roadaware.statistics.intervals import Scale
 
 _RANKED = (
     "accuracy",
@@ -110,7 +111,8 @@ class People(World):
         ranked = PedestrianCore.of(state, PedestrianConfig.default("action"))
         sure = CalibrationCore.of(state, CalibrationConfig.default())
         points = {name: float(values[0]) for name, values in ranked.values(ranked.once()).items()}
-        scales = {name: scale(name) for name in _RANKED} | {name: SCALES[name] for name in _SURE}
+        scales: dict[str, Scale] = dict.fromkeys(_RANKED, "share")
+        scales |= {name: SCALES[name] for name in _SURE}
         values = points | sure.once()
         units = ranked.units(self.unit, draws, 0)
         if not draws or units is None:

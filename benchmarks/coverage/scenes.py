@@ -13,6 +13,8 @@ from roadaware.analysis.compare_scenes import compare
 from roadaware.metrics.corner_cases.config import AREAS, CornerConfig
 from roadaware.metrics.corner_cases.inputs import NONE
 from roadaware.metrics.corner_cases.state import JudgedCorners
+from roadaware.metrics.grounding.config import GroundingConfig
+from roadaware.metrics.grounding.evaluate import GroundedSentences
 from roadaware.metrics.judged import Judged, result
 from roadaware.metrics.relations.config import RelationConfig
 from roadaware.metrics.relations.state import JudgedRelations
@@ -22,6 +24,9 @@ from roadaware.metrics.tracking.config import TrackingConfig
 from roadaware.metrics.tracking.counts import TrackCounts
 from roadaware.metrics.tracking.evaluate import drawn_rates, scale, track_rates
 from roadaware.statistics.intervals import Units
+
+GROUNDED = ("m_tiou", "m_viou", "viou@0.3", "viou@0.5", "gt_viou", "gt_viou@0.5")
+"""Metrics of sentences that are simulated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +96,23 @@ def sounds(seed: int, units: int, better: float = 0.0, noise: int = 0) -> Locali
     return LocalisedSounds(items, np.column_stack([iou, iou >= 0.5, iou]), SoundConfig.default())
 
 
+def sentences(seed: int, units: int) -> GroundedSentences:
+    """Sentences of two kinds with the overlaps of span and boxes; a tenth has no claim and scores 0."""
+    rng = np.random.default_rng(seed)
+    video = np.repeat(np.arange(units), 1 + rng.poisson(3 * rng.gamma(1, 1, units)))
+    ease = rng.normal(0, 0.8, units)[video]
+    claimed = rng.random(len(video)) < 0.9
+    tiou = claimed * sigmoid(0.2 + ease + rng.normal(0, 1, len(video)))
+    boxes = claimed * sigmoid(0.6 + ease + rng.normal(0, 0.7, len(video)))
+    config = GroundingConfig.default()
+    columns = [tiou]
+    for overlap in (tiou * boxes, boxes):
+        columns += [overlap, *(overlap >= tau for tau in config.thresholds)]
+    kinds = np.where(rng.random(len(video)) < 0.7, "declarative", "interrogative")
+    items = _items(video).with_columns(sentence_kind=pl.Series(kinds))
+    return GroundedSentences(items, np.column_stack(columns), config)
+
+
 def relations(seed: int, units: int) -> JudgedRelations:
     """Relations of twelve long-tailed predicates, and how many the best claims of a video find."""
     rng = np.random.default_rng(seed)
@@ -102,11 +124,36 @@ def relations(seed: int, units: int) -> JudgedRelations:
     some = truth.sum(axis=1) > 0
     ap = np.where(some, hits[:, :, 0].sum(axis=1) / np.maximum(1, truth.sum(axis=1)), np.nan)
     tagged = np.where(some[:, None], rng.beta(1 + 4 * chance.mean(axis=1)[:, None], 3, (units, p)), np.nan)
-    zeros: tuple[Any, ...] = (np.zeros((units, 2)), np.zeros((units, k)), np.zeros((units, 12, 2)))
-    of_class = (np.zeros((units, 12, k)), np.zeros((units, 12, k)))
     names = tuple(f"{c:02d}" for c in range(12))
     parts = (_items(np.arange(units)), config, names, truth, hits, ap, tagged)
-    return JudgedRelations(*parts, *zeros, *of_class)
+    return JudgedRelations(*parts, *_frames(np.random.default_rng(seed + 1000), truth, chance, k))
+
+
+def _frames(rng: np.random.Generator, truth: Ints, chance: Floats, k: int) -> tuple[Any, ...]:
+    """What is found in the frames of each video: sums over frames that are alike within a video.
+
+    Args:
+        rng: draws it.
+        truth: (V, C) relations of each video.
+        chance: (V, C) how easily they are found.
+        k: numbers of claims that recall looks at.
+    """
+    units, classes = truth.shape
+    frames = 1 + rng.poisson(12 * rng.gamma(1, 1, units))
+    sums, images, found = np.zeros((units, k)), np.zeros((units, 2)), np.zeros((units, classes, 2))
+    hits, shares = np.zeros((units, classes, k)), np.zeros((units, classes, k))
+    for at in range(int(frames.max())):
+        own = rng.binomial(truth, 0.6) * (at < frames)[:, None]
+        whole, some = own.sum(axis=1), own > 0
+        images += np.column_stack([at < frames, whole > 0])
+        found += np.stack([some, own], axis=2)
+        hit = np.zeros_like(own)
+        for n in range(k):
+            hit = hit + rng.binomial(own - hit, np.minimum(1, chance * 0.7 if n == 0 else chance * 0.3))
+            sums[:, n] += np.where(whole > 0, hit.sum(axis=1) / np.maximum(whole, 1), 0.0)
+            hits[:, :, n] += hit
+            shares[:, :, n] += np.where(some, hit / np.maximum(own, 1), 0.0)
+    return images, sums, found, hits, shares
 
 
 def corners(seed: int, units: int) -> JudgedCorners:
@@ -173,9 +220,11 @@ def worlds() -> list[World]:
     )
     n = len(RelationConfig().recall_at)
     asked = tuple(f"recall@{at}" for at in RelationConfig().recall_at[:: max(1, n - 1)])
+    in_frames = tuple(f"frame_{name}{end}" for end in ("", "_pooled") for name in asked)
     return [
         Scenes("means over items", 4000, one.state, means),
-        Scenes("relations", 4000, relations(2, 4000), (*asked, "map")),
+        Scenes("relations", 4000, relations(2, 4000), (*asked, "map", *in_frames)),
+        Scenes("sentences", 4000, sentences(5, 4000), GROUNDED),
         Scenes("corner cases", 4000, corners(3, 4000), ("corner_ar", "corner_ar50", "corner_ap")),
         Tracks("tracks", 4000, tracks(4, 4000)),
         ScenesPair("means over items, two equal models", 4000, one, same),

@@ -130,6 +130,8 @@ def read_named_address(text: str) -> Address:
     if any(letter == "\\" or unicodedata.category(letter)[0] in "CZ" for letter in text):
         raise _malformed(scheme, "a space, a backslash or a letter that cannot be printed stands in it")
     rest = text[found.end() :]
+    if not rest.strip("/"):
+        raise UsageError(f"{scheme}:// alone is no address: it names no host")
     end = min((rest.find(mark) for mark in "/?#" if mark in rest), default=len(rest))
     authority, behind = rest[:end], rest[end:]
     if "@" in behind:
@@ -274,6 +276,8 @@ def _forms(secret: str) -> set[str]:
 
 
 def _secrets_in(text: str) -> set[str]:
+    if not text.partition("://")[2].strip("/?#@: "):
+        return set()  # a scheme alone has no secret, and is to be seen as what it is
     found = {text, text.partition("#")[0]}
     try:
         address = read_named_address(text)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import media_files
+import numpy as np
 import pytest
 import sets
 import watched_commands
@@ -24,6 +25,7 @@ from PIL import EpsImagePlugin, Image
 
 from roadaware.errors import InputError
 from roadaware.online.clock import SystemClock
+from roadaware.online.film import Film
 from roadaware.online.picture_files import PictureFiles
 from roadaware.online.sources import open_source
 from roadaware.scenes.containers import CodecError, EmptyMediaError, MediaError
@@ -284,6 +286,23 @@ def test_sound_that_cannot_be_decoded_leaves_the_pictures(tmp_path: Path, fourcc
     with pytest.raises(MediaError):
         read_sound(path, 0.0, 1.0)
     assert _seen(path) == media_files.FRAMES
+
+
+@pytest.mark.parametrize("fourcc", ["enca", "XXXX"])
+def test_sound_that_cannot_be_decoded_is_said_once(tmp_path: Path, fourcc: str) -> None:
+    path, told = tmp_path / "drive.mp4", []
+    path.write_bytes(media_files.film("mp4").replace(b"mp4a", fourcc.encode()).replace(b"esds", b"free"))
+    film = Film(tmp_path / "seen.mp4", 10.0, path, silent=told.append)
+    for number in range(40):
+        film.write(np.zeros((48, 64, 3), np.uint8), number / 10)
+    assert film.close()
+    assert len(told) == 1
+    assert told[0].startswith("the film is silent, its sound cannot be read: ")
+    assert "no decoder knows its codec" in told[0]
+    path.write_bytes(media_files.film("mp4"))
+    Film(tmp_path / "heard.mp4", 10.0, path, silent=told.append)
+    Film(tmp_path / "folder.mp4", 10.0, tmp_path, silent=told.append)
+    assert len(told) == 1
 
 
 def test_a_film_that_no_decoder_knows_is_exit_3_and_is_left_out_of_many(tmp_path: Path) -> None:

@@ -9,12 +9,12 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-import watched_models
+import watched_mutants
 from model_mutants import TARGETS
 
 
 def _held(target: str, folder: Path, numbers: range) -> None:
-    ended, faults = watched_models.run(target, folder, numbers)
+    ended, faults = watched_mutants.run(target, folder, numbers)
     assert faults == []
     assert ended.total() == len(numbers)
     assert 0 < ended["refused"] < len(numbers)

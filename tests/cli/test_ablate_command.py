@@ -101,3 +101,20 @@ def test_values_are_numbers_names_and_nothing():
     assert asked(("background=road+sky,sky",)) == {"background": (("road", "sky"), ("sky",))}
     with pytest.raises(UsageError, match="names theta_deg twice"):
         asked(("theta_deg=4", "theta_deg=8"))
+
+
+def test_two_grids_in_one_folder_are_refused(root, tmp_path, capsys):
+    from threading import Thread
+
+    from roadaware.scenes.holding import Hold
+
+    (out := tmp_path / "out").mkdir()
+    held = []
+    thread = Thread(target=lambda: held.append(Hold(out)))
+    thread.start()
+    thread.join()
+    words = ["ablate", str(root), "--out", str(out), "--grid", "theta_deg=4", "--config", "default", "-q"]
+    assert main(words) == 2
+    assert "is being written to by" in capsys.readouterr().err
+    assert list(out.iterdir()) == []
+    held[0].release()

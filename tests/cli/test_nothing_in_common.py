@@ -175,3 +175,11 @@ def boxes_at(corners: np.ndarray, frames: np.ndarray) -> pl.DataFrame:
     return pl.DataFrame({"box": np.arange(len(frames)), "video": "a", "frame": frames, **sides}).cast(
         dict.fromkeys(CORNERS, pl.Float32)
     )
+
+
+@pytest.mark.parametrize("table", ["relations", "queries", "sounds"])
+def test_claims_of_another_task_are_refused(events: Events, table: str) -> None:
+    with pytest.raises(InputError, match=f"expected claims with {table}, found none, but .* boxes"):
+        check_overlap(events.claims, events.scenes, where="claims", table=table)
+    nothing = events.claims.with_tables(**{name: getattr(events.claims, name).clear() for name in TABLES})
+    assert check_overlap(nothing, events.scenes, where="claims", table=table) == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,7 @@ def test_impossible_outputs_are_refused_before_anything_is_loaded_or_read(tmp_pa
     file.write_text("x")
     folder.mkdir()
     (folder / "somebody's").write_text("y")
+    os.mkfifo(pipe := tmp_path / "pipe")
     before = sorted(tmp_path.rglob("*"))
     asked = []
     for place, kind, code, says in (
@@ -87,6 +89,8 @@ def test_impossible_outputs_are_refused_before_anything_is_loaded_or_read(tmp_pa
         (file / "below", "file", 4, "is not a folder"),
         (tmp_path / "new" / ("x" * 256), "folder", 4, "too long"),
         (tmp_path / "new" / ("x" * 256), "file", 4, "too long"),
+        ("/dev/null", "folder", 2, "is a device, a pipe"),
+        (pipe, "folder", 2, "is a device, a pipe"),
         (Path("/proc/none/out"), "folder", 4, "cannot be made"),
         (Path("/proc/none/out"), "file", 4, "cannot be made"),
     ):
@@ -122,6 +126,17 @@ def test_what_somebody_else_put_into_a_folder_stays(
     assert done.code == 2, done.err
     assert "holds" in done.err
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_only_pages_and_plain_data_go_into_devices_and_pipes(roadaware: Command, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for place in ("/dev/null", "/dev/stdout", tmp_path / "pipe"):
+        for model in (outputs.NEW_FILE, outputs.MODEL, outputs.FOLDER):
+            with pytest.raises(UsageError, match="is a device, a pipe or an open descriptor"):
+                model.check(Path(place), overwrite=True)
+        outputs.FILE.check(Path(place))
+    done = roadaware("export", tmp_path / "none.safetensors", "--out", "/dev/null", "--overwrite")
+    assert (done.code, "name a file to write" in done.err) == (2, True)
 
 
 def test_an_onnx_file_is_replaced_only_when_asked(roadaware: Command, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from roadaware.config import digest
 from roadaware.scenes.store import save
 from roadaware.training.pedestrians import several
 from roadaware.training.pedestrians.recipe import SamplesRecipe
-from roadaware.training.pedestrians.results import RESULTS
+from roadaware.training.pedestrians.results import RESULTS, SECONDS, open_results
 from roadaware.training.pedestrians.run import MODEL
 from roadaware.training.recipe_files import read_recipe
 
@@ -91,6 +91,7 @@ def test_each_has_a_folder_and_rows_and_those_that_fail_leave_the_others(
     assert folders["steady"].name == f"steady-{digest(read_recipe(recipes['steady']))[:8]}"
     rows = pl.read_parquet(out / "results.parquet")
     assert rows.schema == pl.Schema(RESULTS)
+    assert open_results(out).drop("cpu_s").equals(rows)
     by_recipe = {name: set(part["run"]) for (name,), part in rows.group_by("recipe")}
     assert by_recipe == {
         "steady": {"seed 0", "seed 1", "mean", "ensemble"},
@@ -102,7 +103,11 @@ def test_each_has_a_folder_and_rows_and_those_that_fail_leave_the_others(
     fit = auc.row(0, named=True)
     assert (fit["inputs"], fit["task"], fit["config"]) == ("boxes centre", "action", "reference")
     assert fit["parameters"] > 100
-    assert fit["cpu_s"] >= 0
+    seconds = pl.read_parquet(out / "timing.parquet")
+    assert seconds.schema == pl.Schema(SECONDS)
+    assert len(seconds) == len(rows.unique(["recipe", "digest", "run"]))
+    assert seconds["cpu_s"].min() >= 0
+    assert "cpu_s" not in (out / "results.json").read_text() + (out / "results.csv").read_text()
     assert fit["epoch"] in (1, 2)
     assert len(pl.read_csv(out / "results.csv", infer_schema_length=None)) == len(rows)
     said = json.loads((out / "results.json").read_text())
@@ -181,12 +186,19 @@ def test_models_on_hand_features_have_recipes_too(
     (model,) = done.data["models"]
     assert model["inputs"] == "boxes"
     assert set(model["runs"]) == {"seed 0", "mean"}
-    took = pl.read_parquet(tmp_path / "results.parquet")["cpu_s"]
+    took, before = open_results(tmp_path)["cpu_s"], (tmp_path / "results.parquet").read_bytes()
     for path in tmp_path.rglob("results.parquet"):
         path.unlink()
     assert roadaware("train", recipes["trees"], "--out", tmp_path).code == 0
     assert took.null_count() == 0
-    assert pl.read_parquet(tmp_path / "results.parquet")["cpu_s"].equals(took)
+    assert open_results(tmp_path)["cpu_s"].equals(took)
+    assert (tmp_path / "results.parquet").read_bytes() == before
+    (tmp_path / "timing.parquet").unlink()
+    assert open_results(tmp_path)["cpu_s"].null_count() == len(took)
+    pl.read_parquet(tmp_path / "results.parquet").with_columns(cpu_s=1.5).write_parquet(
+        tmp_path / "results.parquet"
+    )
+    assert open_results(tmp_path)["cpu_s"].unique().to_list() == [1.5]  # as earlier versions wrote it
     done = roadaware("train", recipes["trees"], "--out", tmp_path, "--set", "network.inputs=[boxes]")
     assert done.code == 2
     assert "its features are its own" in done.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import socket
 import ssl
@@ -35,6 +36,7 @@ from roadaware.online.network import NetworkStream, Shot
 from roadaware.online.outcomes import Ending, Outcomes
 from roadaware.online.timeline import Timeline
 from roadaware.online.watch import watch
+from roadaware.online.wires import fault_of
 
 HASTE = Backoff(first_s=0.01, longest_s=0.01, attempts=3)
 GOOD = answer(body=stream())
@@ -546,3 +548,17 @@ def test_a_camera_that_is_busy_once_everything_is_warm_is_asked_again(
     assert server.connections == 2 + 1 + 3
     assert taken + camera.outcomes.counts().get("dropped", 0) == 24
     assert camera.outcomes.counts()["reconnected"] == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (IndexError("list index out of range"), "it sends a stream that was not there at its start"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), "more streams, or larger pictures, than are taken"),
+        (MemoryError(), "more streams, or larger pictures, than are taken"),
+    ],
+)
+def test_what_late_streams_raise_is_said_in_words_of_ours(error: Exception, says: str) -> None:
+    fault = fault_of(error, "http://camera", "the stream broke off")
+    assert fault.message.startswith("the stream broke off: it sends ")
+    assert says in fault.message

@@ -262,3 +262,11 @@ def test_words_of_the_program_are_not_taken_for_secrets() -> None:
         == "frame 12,345 at 1234.5 s, admin, tcp, http://"
     )
     assert conceal("admin:1234@camera") == "***camera"
+
+
+@pytest.mark.parametrize("text", ["http://", "rtsp:///", "https://#", "udp://"])
+def test_a_scheme_alone_is_shown_as_what_it_is(text: str) -> None:
+    keep_secret(text)
+    assert conceal(f"{text} is no address") == f"{text} is no address"
+    with pytest.raises(UsageError, match="names no"):
+        read_address(text)

@@ -253,7 +253,14 @@ def test_nobody_is_followed_after_a_warm_up() -> None:
 
 def test_a_watch_keeps_what_is_expected_of_pedestrians(tmp_path: Path) -> None:
     summary, _ = _watched(tmp_path / "run", Scripted(_person), range(20))
-    assert summary["files"] == ["events.jsonl", "predictions", "crossing.parquet", "summary.json"]
+    assert summary["files"] == [
+        "events.jsonl",
+        "predictions",
+        "timing.parquet",
+        "crossing.parquet",
+        "timing.json",
+        "summary.json",
+    ]
     table = pl.read_parquet(tmp_path / "run" / "crossing.parquet")
     assert table["frame"].to_list() == list(range(6, 20))
     assert table["tube"].unique().to_list() == [0]

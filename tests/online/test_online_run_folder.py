@@ -26,16 +26,18 @@ from online_stubs import (
 from roadaware.errors import DamagedError, DiskError, InputError, UsageError
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
+from roadaware.models.detector import FrameDetections
 from roadaware.online.config import WatchConfig
 from roadaware.online.events import EventWriter, read_events
 from roadaware.online.film import Film
 from roadaware.online.run_folder import prepare
 from roadaware.online.sources import open_source
 from roadaware.online.tables import TableWriter, recovered
+from roadaware.online.times import open_timed, read_times
 from roadaware.online.watch import watch
 from roadaware.scenes.media import VideoReader, read_sound
 from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.store import open_predictions
+from roadaware.scenes.store import open_predictions, save
 from roadaware.tasks.road_events import claims_of
 
 
@@ -58,7 +60,7 @@ def test_tables_are_those_of_the_offline_linker_on_the_frames_that_arrived(
     detector = Scripted(crowd(3), delay=delay)
     watching = WatchConfig(linker=config)
     kept_run(tmp_path / "run", Listed(numbers, clock), detector, clock, watching)
-    tables = open_predictions(tmp_path / "run" / "predictions")
+    tables = open_timed(tmp_path / "run")
     plain = claims_of({"listed": [crowd(3)(n) for n in range(len(numbers))]}, _classes())
     real = pl.Series(numbers)
     claims = Predictions(
@@ -99,8 +101,17 @@ def test_a_run_holds_events_tables_film_and_summary(tmp_path: Path) -> None:
     source = open_source(path, clock=clock)
     kept, progress = kept_run(tmp_path / "run", source, Scripted(one_car), clock)
     summary = kept.summarise(progress)
-    assert summary["files"] == ["events.jsonl", "predictions", "video.mp4", "summary.json"]
-    assert summary == json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["files"] == [
+        "events.jsonl",
+        "predictions",
+        "timing.parquet",
+        "video.mp4",
+        "timing.json",
+        "summary.json",
+    ]
+    kept_apart = json.loads((tmp_path / "run" / "timing.json").read_text())
+    assert set(kept_apart) == {"watched_s", "fps", "latency_ms"}
+    assert summary == json.loads((tmp_path / "run" / "summary.json").read_text()) | kept_apart
     assert (summary["frames"], summary["tubes"], summary["ended"]["reason"]) == (60, 1, "end")
     assert [event["event"] for event in read_events(tmp_path / "run" / "events.jsonl")][-1] == "end"
     tables = open_predictions(tmp_path / "run" / "predictions")
@@ -219,3 +230,67 @@ def test_events_are_flushed_to_the_disk_once_a_second(
     assert len(synced) == pytest.approx(4, abs=1)
     writer.close()
     assert clock.now - synced[-1] < 1e-9
+
+
+class _Slow(Scripted):
+    """Takes longer for each frame than a clock that stands still would have it."""
+
+    def __init__(self, clock: FakeClock, spent_s: float) -> None:
+        super().__init__(crowd(3))
+        self._clock, self._spent_s = clock, spent_s
+
+    def step(self, picture: np.ndarray) -> list[FrameDetections]:
+        self._clock.now += self._spent_s
+        return super().step(picture)
+
+
+def _timed_run(folder: Path, spent_s: float) -> Path:
+    clock = FakeClock()
+    numbers = [n for n in range(60) if n % 7]
+    kept, done = kept_run(folder, Listed(numbers, clock), _Slow(clock, spent_s), clock)
+    kept.summarise(done)
+    return folder
+
+
+def test_what_the_clock_says_stands_in_files_of_its_own(tmp_path: Path) -> None:
+    fast, slow = (_timed_run(tmp_path / f"{spent}", spent) for spent in (0.01, 0.04))
+    told = [
+        {path.relative_to(run): path.read_bytes() for path in sorted(run.rglob("*")) if path.is_file()}
+        for run in (fast, slow)
+    ]
+    assert set(told[0]) == set(told[1])
+    differ = {str(path) for path in told[0] if told[0][path] != told[1][path]}
+    assert differ == {"timing.parquet", "timing.json"}
+
+
+def test_each_event_and_box_was_known_when_its_frame_was(tmp_path: Path) -> None:
+    run = _timed_run(tmp_path / "run", 0.04)
+    times = read_times(run)
+    ready = dict(times.iter_rows())
+    frames = open_predictions(run / "predictions").frames
+    assert times["frame"].to_list() == frames["frame"].to_list()
+    late = times["ready_s"] - frames["t_s"]
+    assert late.to_list() == pytest.approx([0.04] * len(late), abs=1e-6)
+    assert {event["frame"] for event in read_events(run / "events.jsonl")} <= set(ready)
+    boxes = open_timed(run).boxes
+    found = boxes.filter(~pl.col("interpolated"))
+    assert found["ready_s"].to_list() == [ready[frame] for frame in found["frame"]]
+    made = boxes.filter(pl.col("interpolated"))
+    assert set(range(7, 56, 7)) <= set(made["frame"])
+    for row in made.iter_rows(named=True):
+        after = found.filter((pl.col("tube") == row["tube"]) & (pl.col("frame") > row["frame"]))
+        assert row["ready_s"] == ready[after["frame"].min()]
+
+
+def test_times_of_earlier_watches_are_read_off_their_boxes(tmp_path: Path) -> None:
+    run = _timed_run(tmp_path / "run", 0.04)
+    whole, times = open_timed(run), read_times(run)
+    (run / "timing.parquet").unlink()
+    with pytest.raises(InputError, match="timing"):
+        read_times(run)
+    save(whole, run / "predictions", overwrite=True)
+    assert read_times(run).equals(times.filter(pl.col("frame").is_in(whole.boxes["frame"].implode())))
+    assert open_timed(run).boxes.equals(whole.boxes)
+    (run / "timing.parquet").write_bytes(b"PAR1")
+    with pytest.raises(DamagedError, match="times"):
+        read_times(run)

@@ -323,6 +323,22 @@ def test_a_fault_in_the_thread_ends_the_source_instead_of_hanging() -> None:
     assert "oops" in camera.ending.message
 
 
+def test_a_camera_whose_reader_never_comes_back_is_given_up() -> None:
+    clock, hung = FakeClock(), threading.Event()
+    camera = Camera("front", lambda: Connection([*_shots(0, 1), hung.wait]), clock)
+    first = camera.next(1.0, 5.0)
+    assert first is not None
+    clock.now += 119.0
+    assert (camera.next(0.0, 0.0), camera.ending) == (None, None)
+    clock.now += 2.0
+    assert camera.next(0.0, 0.0) is None
+    assert camera.ending is not None
+    assert (camera.ending.reason, camera.ending.whole) == ("gone", False)
+    assert "nothing that it sent for 120 s" in camera.ending.message
+    hung.set()
+    camera.close()
+
+
 # A film as if it were live ---------------------------------------------------------------------------------
 
 

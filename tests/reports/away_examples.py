@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 
 def table(rows: Sequence[tuple[object, ...]]) -> pl.DataFrame:
     """Rows of (model, trained_on, tested_on, seed, doubt, metric, config, value, low, high)."""
-    full = [(*row, 100, 25) for row in rows]
+    full = [(*row, None, 100, 25) for row in rows]
     return pl.DataFrame(full, schema=RESULTS, orient="row")
 
 
@@ -158,7 +158,7 @@ def _keep(folder: Path, cell: Cell, scores: Floats) -> None:
 
 def _judged(cell: Cell, state: SampleScores) -> Iterator[tuple[object, ...]]:
     key = (cell.model, cell.trained_on, cell.tested_on, cell.seed, cell.doubt)
-    size = (len(state), int(state.truth.sum()))
+    size = (None, len(state), int(state.truth.sum()))
     known = evaluate_samples(state, PedestrianConfig.default("action"))
     for metric in HIGHER:
         found = known.value(metric)

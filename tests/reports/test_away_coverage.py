@@ -42,7 +42,7 @@ def study_in(folder, thresholds):
             "tte_frames": [30] * 4,
         }
         pl.DataFrame(asked).write_parquet(folder / "tested" / f"{name}.parquet")
-    rows = [(*asdict(cell).values(), "auc", "", 0.5, None, None, 4, 2) for cell in cells]
+    rows = [(*asdict(cell).values(), "auc", "", 0.5, None, None, None, 4, 2) for cell in cells]
     table = pl.DataFrame(rows, schema=RESULTS, orient="row")
     return Study(CrossResults(folder, table, {"domains": {name: {} for name in SETS}}))
 

@@ -65,7 +65,7 @@ def test_the_metric_table_prints_value_size_and_both_intervals() -> None:
         f"{row['low_pedestrian']:.3f} to {row['high_pedestrian']:.3f}",
         f"{row['low_video']:.3f} to {row['high_video']:.3f} †",
     )
-    assert metric_table(found).cautions.startswith("† over fewer than 10 units")
+    assert metric_table(found).cautions.startswith("† over too few units")
     assert len([row for row in metric_table(found).rows if len(row) > 1]) == len(found.of_group(None))
 
 
@@ -157,7 +157,12 @@ def test_an_unknown_config_is_printed_whole() -> None:
 
 
 def test_a_comparison_says_who_is_better_in_words() -> None:
-    weak = state()
+    small, times = state(), np.repeat(["a", "b", "c"], len(state().truth))
+    weak = SampleScores(
+        *(np.tile(small.scores, (3, 1)), np.tile(small.truth, 3)),
+        *(np.strings.add(np.tile(names, 3), times) for names in (small.pedestrian, small.video)),
+        np.tile(small.tte_frames, 3),
+    )
     strong = SampleScores(0.1 + 0.8 * weak.truth, weak.truth, weak.pedestrian, weak.video, weak.tte_frames)
     config = PedestrianConfig.default("action")
     section = comparison_section(compare(strong, weak, config, draws=100, names=("strong", "weak")))

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from roadaware.statistics import intervals
-from roadaware.statistics.cautions import AT_END, ENOUGH, FEW, LARGEST
+from roadaware.statistics.cautions import AT_END, ENOUGH, ENOUGH_SIGNED, FEW, LARGEST
 from roadaware.statistics.intervals import Interval, PercentileDraws, Units, asked, difference_scale, method
 
 
@@ -19,6 +19,19 @@ def over(values, scale="plain", draws=1000):
     units = Units(len(values), draws, 0)
     found = np.concatenate(list(units.weights()))
     return units.interval(values.mean(), found @ values / found.sum(axis=1), scale)
+
+
+def freedom(changes):
+    """Degrees of freedom for the changes that units make, before they are bounded."""
+    return min(
+        np.abs(changes).sum() ** 2 / (changes**2).sum() - 1,
+        2 * len(changes) / (np.mean(changes**4) / np.mean(changes**2) ** 2 - 1),
+    )
+
+
+def lean(changes, times):
+    """By how many standard errors an interval is moved to the longer tail."""
+    return stats.skew(changes) * (1 + 2 * times**2) / (6 * np.sqrt(len(changes)))
 
 
 def test_the_jackknife_leaves_out_one_unit_after_the_other():
@@ -68,7 +81,7 @@ def test_the_error_of_a_mean_is_its_standard_error():
     low, high = over(values).low, over(values).high
     error = values.std(ddof=1) / 2
     effective = 8.0**2 / 20.0  # (sum |d|)^2 / sum d^2 of -3, -1, 1, 3
-    reach = stats.t.ppf(0.975, effective - 1) * error
+    reach = stats.t.ppf(0.975, effective - 1) * error  # tails: 8 / (1.64 - 1) is more
     assert (low, high) == pytest.approx((-reach, reach), abs=1e-12)
 
 
@@ -83,9 +96,10 @@ def test_one_unit_that_moves_all_leaves_one_degree_of_freedom():
     without = np.r_[0.0, np.full(11, 1.0)]
     found = units.interval(1.0, without, "plain")
     error = np.sqrt(11 / 12)
-    bias = 11 * (11 / 12 - 1.0)
-    assert found.low == pytest.approx(1 - stats.t.ppf(0.975, 1) * error, rel=1e-9)
-    assert found.high == pytest.approx(1 + stats.t.ppf(0.975, 1) * error - bias, rel=1e-9)
+    bias, times = 11 * (11 / 12 - 1.0), stats.t.ppf(0.975, 1)
+    further = error * lean(1.0 - without, times)
+    assert found.low == pytest.approx(1 - times * error, rel=1e-9)
+    assert found.high == pytest.approx(1 + times * error - bias + further, rel=1e-9)
 
 
 def test_a_bias_moves_the_end_that_it_points_away_from():
@@ -96,10 +110,11 @@ def test_a_bias_moves_the_end_that_it_points_away_from():
     moved = values.var() - np.array([one.var() for one in without])
     bias = -14 * moved.mean()
     assert bias == pytest.approx(-values.var(ddof=1) / 15, rel=1e-9)
-    effective = np.abs(moved).sum() ** 2 / (moved**2).sum()
-    reach = stats.t.ppf(0.975, effective - 1) * np.sqrt(14 / 15 * (moved**2).sum())
-    assert variance.low == pytest.approx(values.var() - reach)
-    assert variance.high == pytest.approx(values.var() + reach - bias)
+    times, error = stats.t.ppf(0.975, freedom(moved)), np.sqrt(14 / 15 * (moved**2).sum())
+    further = lean(moved, times) * error
+    assert further > 0
+    assert variance.low == pytest.approx(values.var() - times * error)
+    assert variance.high == pytest.approx(values.var() + times * error - bias + further)
     mirrored = units.interval(-values.var(), np.array([-one.var() for one in without]), "plain")
     assert (mirrored.low, mirrored.high) == pytest.approx((-variance.high, -variance.low))
 
@@ -111,13 +126,12 @@ def test_groups_of_other_sizes_weigh_by_what_they_leave():
     left = weights.sum(axis=1)
     shares = 7 / (7 - left)
     pseudo = shares * values.mean() - (shares - 1) * (weights @ values / left)
-    changes = (values.mean() - pseudo) / np.sqrt(shares - 1)
-    effective = np.abs(changes).sum() ** 2 / (changes**2).sum()
-    reach = stats.t.ppf(0.975, np.clip(effective - 1, 1, 2)) * np.sqrt((changes**2).mean())
-    bias = values.mean() - pseudo.mean()
+    changes = (pseudo - values.mean()) / np.sqrt(shares - 1)
+    times, error = stats.t.ppf(0.975, np.clip(freedom(changes), 1, 2)), np.sqrt((changes**2).mean())
+    bias, further = values.mean() - pseudo.mean(), error * lean(changes, times)
     found = units.interval(values.mean(), weights @ values / left, "plain")
-    assert found.low == pytest.approx(values.mean() - reach - max(bias, 0))
-    assert found.high == pytest.approx(values.mean() + reach - min(bias, 0))
+    assert found.low == pytest.approx(values.mean() - times * error - max(bias, 0) + min(further, 0))
+    assert found.high == pytest.approx(values.mean() + times * error - min(bias, 0) + max(further, 0))
     assert (found.n_units, found.n_draws, found.n_valid) == (7, 3, 3)
 
 
@@ -125,27 +139,65 @@ def test_a_share_is_judged_by_its_odds():
     values = np.array([0.9, 0.8, 0.95, 0.7, 1.0, 0.85, 0.6, 0.9, 1.0, 0.95, 0.8])
     plain, share = over(values), over(values, "share")
     odds = np.log(values.mean() / (1 - values.mean()))
-    reach = (plain.high - values.mean()) / (values.mean() * (1 - values.mean()))
+    times = stats.t.ppf(0.975, freedom(values - values.mean()))
+    reach = times * stats.sem(values) / (values.mean() * (1 - values.mean()))
     assert share.low == pytest.approx(1 / (1 + np.exp(reach - odds)))
     assert share.high == pytest.approx(1 / (1 + np.exp(-reach - odds)))
     assert share.low < plain.low
     assert share.high < plain.high
 
 
-def test_a_positive_number_is_judged_by_its_root():
+def test_a_positive_number_is_judged_by_its_logarithm():
     values = np.array([0.1, 0.4, 2.0, 0.3, 0.9, 0.2, 0.5, 1.4, 0.6, 0.7])
-    plain, positive = over(values), over(values, "positive")
-    reach, root = plain.high - values.mean(), np.sqrt(values.mean())
-    ends = (root - reach / root / 2) ** 2, (root + reach / root / 2) ** 2
-    assert (positive.low, positive.high) == pytest.approx(ends)
-    far = Units(2, 9, 0).interval(0.1, np.array([-1.0, 1.2]), "positive")
-    assert far.low == 0.0
+    positive, mean, error = over(values, "positive"), values.mean(), stats.sem(values)
+    times = stats.t.ppf(0.975, freedom(values - mean))
+    assert positive.low == pytest.approx(mean * np.exp(-times * error / mean))
+    further = error * lean(values - mean, times)
+    assert further > 0
+    assert positive.high == pytest.approx(mean * np.exp(times * error / mean) + further)
+    far = Units(2, 9, 0).interval(0.01, np.array([-10.0, 12.0]), "positive")
+    assert far.low == pytest.approx(0.0, abs=1e-9)
+    assert np.isfinite(far.high)
     assert Units(30, 99, 0).interval(0.0, np.zeros(30), "positive").high == 0.0
+
+
+def test_the_lower_end_of_an_error_is_judged_by_its_square():
+    values = np.random.default_rng(4).normal(0.1, 0.05, 20)
+    times, mean = stats.t.ppf(0.975, freedom(values - values.mean())), values.mean()
+    reach = times * stats.sem(values)
+    found = over(values, "error")
+    assert found.low == pytest.approx(np.sqrt((mean - reach) ** 2 - reach**2 / 4))
+    assert found.high == pytest.approx(mean + reach)
+    assert found.low < mean - reach
+    assert over(values - 0.08, "error").low == 0.0
+
+
+def test_the_longer_tail_moves_its_end_alone():
+    values = np.random.default_rng(5).exponential(size=25)
+    found, turned = over(values), over(-values)
+    times, error = stats.t.ppf(0.975, freedom(values - values.mean())), stats.sem(values)
+    assert found.low == pytest.approx(values.mean() - times * error)
+    assert found.high == pytest.approx(values.mean() + times * error + error * lean(values, times))
+    assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low))
+
+
+def test_the_tails_of_changes_can_leave_fewer_degrees_of_freedom():
+    values = np.r_[np.linspace(-1, 1, 38), -9.0, 9.0]
+    effective = np.abs(values).sum() ** 2 / (values**2).sum() - 1
+    assert freedom(values) < effective
+    reach = stats.t.ppf(0.975, freedom(values)) * stats.sem(values)
+    assert over(values).high == pytest.approx(reach)
 
 
 @pytest.mark.parametrize(
     ("scale", "ends"),
-    [("error", (0, 1)), ("difference", (-1, 1)), ("to_one", (-8.9, 1)), ("plain", (-8.9, 9.9))],
+    [
+        ("error", (0, 1)),
+        ("difference", (-1, 1)),
+        ("signed", (-1, 1)),
+        ("to_one", (-8.9, 1)),
+        ("plain", (-8.9, 9.9)),
+    ],
 )
 def test_ends_stay_in_their_range(scale, ends):
     found = Units(2, 9, 0).interval(0.5, np.array([0.5 - 0.74, 0.5 + 0.74]), scale)
@@ -180,6 +232,14 @@ def test_fewer_than_ten_units_call_for_caution():
     assert over(values).caution is None
     assert over(values[:-1]).caution == FEW
     assert Units(9, 99, 0).interval(1.0, np.ones(9)).caution == FEW
+
+
+def test_fewer_than_twenty_units_of_a_signed_error_call_for_caution():
+    values = np.random.default_rng(0).uniform(-0.1, 0.2, ENOUGH_SIGNED)
+    assert ENOUGH_SIGNED == 20
+    assert over(values, "signed").caution is None
+    assert over(values[:-1], "signed").caution == FEW
+    assert over(values[:-1], "difference").caution is None
 
 
 def test_the_largest_of_several_always_calls_for_caution():
@@ -235,6 +295,7 @@ def test_methods_have_names():
         "largest": "difference",
         "positive": "plain",
         "to_one": "plain",
+        "signed": "plain",
         "difference": "plain",
         "plain": "plain",
     }

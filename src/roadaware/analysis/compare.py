@@ -11,9 +11,9 @@ import polars as pl
 from roadaware.analysis.verdicts import Paired, Verdict, check_draws, verdict_of
 from roadaware.config import to_dict
 from roadaware.errors import InputError
-from roadaware.metrics.pedestrian_core import UNITS, PedestrianCore, scale
+from roadaware.metrics.pedestrian_core import UNITS, PedestrianCore
 from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, core_of, lower_is_better
-from roadaware.statistics.intervals import Interval, difference_scale
+from roadaware.statistics.intervals import Interval
 
 _COLUMNS: dict[str, Any] = {
     "metric": pl.String,
@@ -113,7 +113,7 @@ def _intervals(
         return None
     points = one.values(one.once()), two.values(two.once())
     return {
-        m: units.interval(float(points[0][m][0] - points[1][m][0]), a[m] - b[m], difference_scale(scale(m)))
+        m: units.interval(float(points[0][m][0] - points[1][m][0]), a[m] - b[m], "difference")
         for m in one.names
     }
 

@@ -111,8 +111,7 @@ def _mark(hint: Any) -> Output | None:
 def _is_stream(each: _Given) -> bool:
     from roadaware.scenes.disk import is_stream
 
-    as_file = each.output is not None and not each.output.folder
-    return as_file and (str(each.path) == "-" or is_stream(each.path))
+    return each.output is not None and each.output.stream and (str(each.path) == "-" or is_stream(each.path))
 
 
 def _check_apart(output: _Given, given: _Given, *, overwrite: bool) -> None:

@@ -73,7 +73,7 @@ def _told(found: Found | None) -> str:
         return ""
     if found.value is None:
         return "failed"
-    ends = interval(found.low, found.high)
+    ends = interval(found.low, found.high, caution=found.caution)
     return number(found.value) if ends == "-" else f"{number(found.value)} {ends}"
 
 

@@ -79,6 +79,7 @@ def _bin(row: Mapping[str, Any]) -> dict[str, Any]:
         "gap": row["accuracy"] - row["confidence"],
         "interval": _ends(row, "pedestrian"),
         "interval_video": _ends(row, "video"),
+        "cautions": {unit: row[f"caution_{unit}"] for unit in _UNITS},
     }
 
 
@@ -118,7 +119,7 @@ def _bins(found: Mapping[str, Any]) -> str:
             number(one["confidence"]),
             number(one["accuracy"]),
             f"{one['gap']:+.3f}",
-            interval(*(one["interval"] or (None, None))),
+            interval(*(one["interval"] or (None, None)), 3, one["cautions"]["pedestrian"]),
         ]
         for one in found["bins"]
     ]

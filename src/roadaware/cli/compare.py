@@ -76,15 +76,14 @@ def compare(
     if kinds[0] != kinds[1]:
         raise UsageError(f"one run is of {kinds[0]}, the other of {kinds[1]}; compare two of a kind")
     _refuse_options(samples=samples, task=task, config=config)
-    with runs.as_written((a, b)):
-        if kinds[0] == "road events":
-            return _events(a, b, draws, seed, html)
-        if kinds[0] == "scenes":
-            return _scenes(a, b, draws, seed, html)
-        one, two, chosen = _runs(a, b)
-        with console.working("resampling"):
-            found = paired(one, two, chosen, draws=draws, seed=seed, names=_names(a, b))
-        return _told(found, html, comparison_page, comparison_text)
+    if kinds[0] == "road events":
+        return _events(a, b, draws, seed, html)
+    if kinds[0] == "scenes":
+        return _scenes(a, b, draws, seed, html)
+    one, two, chosen = _runs(a, b)
+    with console.working("resampling"):
+        found = paired(one, two, chosen, draws=draws, seed=seed, names=_names(a, b))
+    return _told(found, html, comparison_page, comparison_text)
 
 
 def _events(a: Path, b: Path, draws: int, seed: int, html: Path | None) -> Outcome:
@@ -94,7 +93,7 @@ def _events(a: Path, b: Path, draws: int, seed: int, html: Path | None) -> Outco
     from roadaware.cli.event_pages import comparison_page
     from roadaware.cli.event_tables import comparison_text
 
-    first, second = event_runs.load(a), event_runs.load(b)
+    first, second = runs.opened(event_runs.load, a, b)
     with console.working("resampling"):
         found = paired(
             first.matches,
@@ -116,7 +115,7 @@ def _scenes(a: Path, b: Path, draws: int, seed: int, html: Path | None) -> Outco
     from roadaware.cli.scene_pages import comparison_page
     from roadaware.cli.scene_tables import comparison_text
 
-    first, second = scene_runs.load(a), scene_runs.load(b)
+    first, second = runs.opened(scene_runs.load, a, b)
     with console.working("resampling"):
         found = scene_runs.compared(first, second, draws=draws, seed=seed, names=_names(a, b))
     return _told(found, html, comparison_page, comparison_text)
@@ -181,7 +180,7 @@ def _refuse_options(**given: object) -> None:
 
 
 def _runs(a: Path, b: Path) -> tuple[SampleScores, SampleScores, PedestrianConfig]:
-    first, second = runs.load(a), runs.load(b)
+    first, second = runs.opened(runs.load, a, b)
     if first.config != second.config:
         raise UsageError(f"{a} and {b} were judged by different configs; evaluate both with the same")
     return first.state, second.state, first.config

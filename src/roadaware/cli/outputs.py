@@ -22,11 +22,13 @@ class Output:
         folder: whether it is a folder; else a file, or a device or pipe.
         rule: of a folder that holds something already; None where a command only adds to it.
         replaced: whether a file that stands there is replaced without `--overwrite`.
+        stream: whether a device, a pipe or an open descriptor does as well as a file.
     """
 
     folder: bool = False
     rule: Rule | None = None
     replaced: bool = True
+    stream: bool = False
 
     def check(self, path: Path, *, overwrite: bool = False) -> None:
         """Fail early where the output cannot be written.
@@ -42,8 +44,11 @@ class Output:
         """
         from roadaware.scenes.disk import check_room, is_stream
 
-        if not self.folder and is_stream(path):
-            return
+        if is_stream(path):
+            if self.stream:
+                return
+            wanted = "a folder to write into" if self.folder else "a file to write"
+            raise UsageError(f"{path} is a device, a pipe or an open descriptor; name {wanted}")
         if self.folder and path.exists() and not path.is_dir():
             raise UsageError(f"{path} is a file; name a folder to write into")
         if not self.folder and path.is_dir():
@@ -107,8 +112,9 @@ def _other_results(folder: Path, overwrite: bool) -> None:
         raise UsageError(f"{folder} holds a result of another command; name another folder")
 
 
-FILE = Output()
+FILE = Output(stream=True)
 NEW_FILE = Output(replaced=False)
+MODEL = Output()
 FOLDER = Output(folder=True, rule=_other_results)
 RESULT = Output(folder=True, rule=lambda folder, overwrite: check_result(folder, overwrite=overwrite))
 TABLES = Output(folder=True, rule=_tables)
@@ -127,9 +133,11 @@ WATCH = Output(
             "events.jsonl",
             "predictions",
             "predictions.parts",
+            "timing.parquet",
             "crossing.parquet",
             "crossing.parts",
             "video.mp4",
+            "timing.json",
             "summary.json",
         ),
     ),

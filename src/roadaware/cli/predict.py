@@ -312,7 +312,7 @@ def _text(data: dict[str, Any], detector: VideoDetector) -> str:
     lines = [f"labels: {kinds}", "", text.table(["", "found"], rows)]
     if data["refused"]:
         lines += ["", "refused, and tried again by the same command:"]
-        lines.append(text.bullets([f"{video}: {why}" for video, why in data["refused"].items()]))
+        lines.append(text.bullets(f"{video}: {text.one_line(why)}" for video, why in data["refused"].items()))
     shown = text.cell(data["predictions"])
     after = f"link {shown} --out TUBES"
     if "agent" not in detector.kinds:

@@ -44,8 +44,7 @@ def report(
     if len(kinds) > 1:
         raise UsageError(f"some runs are of {', others of '.join(kinds)}; make a page of each kind")
     makers = {"scenes": _of_scenes, "road events": _of_events, "pedestrians": _of_pedestrians}
-    with runs.as_written(found):
-        made = makers[next(iter(kinds))](found)
+    made = makers[next(iter(kinds))](found)
     write_text(page, made.html)
     return Outcome(f"{made.shown}\n\nwrote {page}".strip(), {"report": str(page), "runs": made.summaries})
 
@@ -64,7 +63,7 @@ def _of_pedestrians(found: Sequence[Path]) -> _Made:
     from roadaware.cli.pages import run_page
     from roadaware.cli.tables import runs_text
 
-    loaded = [runs.load(member) for member in found]
+    loaded = runs.opened(runs.load, *found)
     compared = _pairs(loaded, lambda a, b, **how: compare(a.state, b.state, a.config, **how))
     tasks = {run.config.task for run in loaded}
     shown = runs_text(loaded) if len(tasks) == 1 else ""
@@ -77,7 +76,7 @@ def _of_events(found: Sequence[Path]) -> _Made:
     from roadaware.cli.event_runs import facts_of, load
     from roadaware.cli.event_tables import runs_text
 
-    loaded = [load(member) for member in found]
+    loaded = runs.opened(load, *found)
     compared = _pairs(loaded, lambda a, b, **how: compare(a.matches, b.matches, a.config, **how))
     return _Made(run_page(loaded, compared), runs_text(loaded), [facts_of(run) for run in loaded])
 
@@ -87,7 +86,7 @@ def _of_scenes(found: Sequence[Path]) -> _Made:
     from roadaware.cli.scene_runs import compared, facts_of, load
     from roadaware.cli.scene_tables import runs_text
 
-    loaded = [load(member) for member in found]
+    loaded = runs.opened(load, *found)
     called = Counter((run.task.name, run.name) for run in loaded)
     loaded = [
         replace(run, name=member.name) if called[run.task.name, run.name] > 1 else run

@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from roadaware import __version__
 from roadaware.cli.folders import FORMAT, MARKER, digest, listed, with_marker
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores
     from roadaware.metrics.result import MetricResult
 
+T = TypeVar("T")
 SCHEMA = 1
 _LIMIT = 1 << 30
 _PAGE, _ROWS = "report.html", "per_sample.parquet"
@@ -155,9 +155,14 @@ def load(folder: Path) -> Run:
     return Run(name, state, config, result, draws, seed, protocol, facts, groups)
 
 
-@contextmanager
-def as_written(folders: Sequence[Path]) -> Iterator[None]:
-    """Within: run folders are read and shown, whose files are as listed, yet may have been forged.
+def opened(load: Callable[[Path], T], *folders: Path) -> list[T]:
+    """Runs, each read and judged anew: its files are as listed, yet may have been forged.
+
+    What is done with runs that were opened is ours: an error there is no fault of the files.
+
+    Args:
+        load: of a run folder.
+        folders: of runs of that kind.
 
     Raises:
         DamagedError: for whatever a table or field raises that is not as this version writes it.
@@ -165,14 +170,17 @@ def as_written(folders: Sequence[Path]) -> Iterator[None]:
     import polars as pl
 
     wrong = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-    try:
-        yield
-    except (*wrong, pl.exceptions.PolarsError) as error:
-        raise DamagedError(
-            f"expected runs as this version writes them, met {type(error).__name__}: {error}",
-            where=", ".join(map(str, folders)),
-            hint=f"{AGAIN} If that ends so too, it is a fault of roadaware: report what -vv prints.",
-        ) from error
+    found = []
+    for folder in folders:
+        try:
+            found.append(load(folder))
+        except (*wrong, pl.exceptions.PolarsError) as error:
+            raise DamagedError(
+                f"expected a run as this version writes it, met {type(error).__name__}: {error}",
+                where=str(folder),
+                hint=f"{AGAIN} If that ends so too, it is a fault of roadaware: report what -vv prints.",
+            ) from error
+    return found
 
 
 def contents(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:

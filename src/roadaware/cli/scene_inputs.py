@@ -79,7 +79,24 @@ def opened(task: SceneTask, truth: Path, predictions: Path, how: Reading) -> Giv
 
     table = task.truth[0]
     lacking = check_overlap(claims, scenes, where=str(predictions), table=table, kinds=_COMPARED[task.name])
+    _check_kinds(task, claims, str(predictions))
     return Given(scenes, claims, findings, oddities(scenes), lacking)
+
+
+def _check_kinds(task: SceneTask, claims: Predictions, where: str) -> None:
+    """Refuse claims with boxes, and without any label of the kind that is judged.
+
+    Raises:
+        InputError: if they know none.
+    """
+    known = claims.meta.vocabularies.keys()
+    if task.truth[0] == "boxes" and len(claims.boxes) and not known & {*_COMPARED[task.name]}:
+        raise InputError(
+            f"expected boxes with labels of the kind {_COMPARED[task.name][0]}, found those of "
+            f"{', '.join(sorted(known)) or 'none'}",
+            where=where,
+            hint="these are claims of another task or data set: every score would be 0 and mean nothing",
+        )
 
 
 def open_truth(task: SceneTask, path: Path, how: Reading) -> Scenes:

@@ -34,6 +34,15 @@ def cell(value: object) -> str:
     return bounded(plain(value).replace("\n", "\\n").replace("\t", "\\t"), _CELL)
 
 
+def one_line(message: str) -> str:
+    r"""A message with its hint on one line, for lists.
+
+    >>> one_line("it is cut off\n  copy it again")
+    'it is cut off; copy it again'
+    """
+    return "; ".join(line.strip() for line in message.splitlines() if line.strip())
+
+
 def bounded(text: str, most: int = MESSAGE) -> str:
     """A text of at most about `most` characters: of a longer one, how it begins and how it ends.
 

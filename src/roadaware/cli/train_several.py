@@ -78,7 +78,7 @@ def nested(rows: pl.DataFrame) -> list[dict[str, Any]]:
     """The table as plain data: recipe by recipe, run by run, metric by metric.
 
     Args:
-        rows: columns `training.pedestrians.results.RESULTS`.
+        rows: columns `training.pedestrians.results.RESULTS`, and `cpu_s` where it is to be there.
     """
     found = []
     for _, part in rows.group_by(("recipe", "digest"), maintain_order=True):
@@ -89,11 +89,12 @@ def nested(rows: pl.DataFrame) -> list[dict[str, Any]]:
                 row["metric"]: {
                     "value": row["value"],
                     **{unit: [row[low], row[high]] for unit, (low, high) in _ENDS.items()},
+                    "cautions": {unit: row[f"caution_{unit}"] for unit in _ENDS},
                 }
                 for row in run.iter_rows(named=True)
             }
             facts = run.row(0, named=True)
-            by_run[str(name)] = {**{key: facts[key] for key in _OF_RUN}, "metrics": metrics}
+            by_run[str(name)] = {**{key: facts[key] for key in _OF_RUN if key in facts}, "metrics": metrics}
         found.append({**{key: first[key] for key in _OF_RECIPE}, "runs": by_run})
     return found
 
@@ -118,11 +119,12 @@ def _write(folder: Path, rows: pl.DataFrame, data: dict[str, Any]) -> None:
     import polars as pl
 
     from roadaware.scenes.csv_text import csv_text
-    from roadaware.scenes.disk import atomic_write
+    from roadaware.training.pedestrians.results import RESULTS, keep
 
-    output.write_text(folder / "results.json", output.json_text(data))
-    output.write_text(folder / "results.csv", csv_text(rows.with_columns(pl.selectors.float().round(6))))
-    atomic_write(folder / "results.parquet", runs.parquet(rows))
+    same = rows.select(*RESULTS)
+    output.write_text(folder / "results.json", output.json_text({**data, "models": nested(same)}))
+    output.write_text(folder / "results.csv", csv_text(same.with_columns(pl.selectors.float().round(6))))
+    keep(folder, rows)
 
 
 def _among(n: int, shown: console.Progress) -> Callable[[PedestrianRecipe], Callable[[int, int, str], None]]:
@@ -194,7 +196,7 @@ def _row(model: dict[str, Any], metrics: Sequence[str]) -> list[str]:
     for metric in metrics:
         found = run["metrics"][metric]
         told = text.number(found["value"])
-        ends = text.interval(*found["pedestrian"])
+        ends = text.interval(*found["pedestrian"], 3, found["cautions"]["pedestrian"])
         cells.append(f"{told} {ends}" if metric in _WITH_INTERVAL and ends != "-" else told)
     return [
         model["model"],

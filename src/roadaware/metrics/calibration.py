@@ -31,8 +31,10 @@ BINS: dict[str, Any] = {
     "high": pl.Float64,
     "low_pedestrian": pl.Float64,
     "high_pedestrian": pl.Float64,
+    "caution_pedestrian": pl.String,
     "low_video": pl.Float64,
     "high_video": pl.Float64,
+    "caution_video": pl.String,
 }
 
 

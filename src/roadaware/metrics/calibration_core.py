@@ -28,9 +28,10 @@ SCALES: dict[str, Scale] = {
     **dict.fromkeys(("mce", "uniform_mce"), "largest"),
     **dict.fromkeys(("nll", "brier"), "positive"),
     **dict.fromkeys(("accuracy", "confidence"), "share"),
-    "overconfidence": "difference",
+    "overconfidence": "signed",
 }
 """What kind of number each metric is, for its interval."""
+_NO_ENDS = (None, None, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +151,8 @@ class CalibrationCore:
     def bin_rows(self, binning: str, draws: int, seed: int) -> Iterator[tuple[Any, ...]]:
         """The bins by rising confidence: count, pedestrians, means, ends, and intervals of the accuracy.
 
+        An interval is its low end, its high end and its caution, over pedestrians and then over videos.
+
         Args:
             binning: `adaptive` or `uniform`.
             draws: most weightings of pedestrians and of videos; 0 gives no intervals.
@@ -165,7 +168,7 @@ class CalibrationCore:
         rows = list(zip(*(column.tolist() for column in columns), strict=True))
         if not found.closed:
             for n, *means in rows:
-                yield (n, None, *means, None, None, None, None)
+                yield (n, None, *means, *_NO_ENDS, *_NO_ENDS)
             return
         which = np.repeat(np.arange(m)[::-1], found.count[::-1])
         cell = self.person[self.order] * m + which
@@ -224,18 +227,18 @@ class CalibrationCore:
 
     def _accuracy_ends(
         self, unit: str, held: npt.NDArray[Any], right: npt.NDArray[Any], draws: int, seed: int
-    ) -> list[tuple[float | None, float | None]]:
-        """The interval of the accuracy in each bin, over units."""
+    ) -> list[tuple[float | None, float | None, str | None]]:
+        """The interval of the accuracy in each bin, over units, and its caution."""
         units = self.units(unit, draws, seed) if draws else None
         if units is None:
-            return [(None, None)] * held.shape[1]
+            return [_NO_ENDS] * held.shape[1]
         parts = []
         for times in units.weights():
             n = times @ held.astype(np.float64)
             parts.append(np.divide(times @ right, n, out=np.full(n.shape, np.nan), where=n > 0))
         points = right.sum(axis=0) / held.sum(axis=0)
         columns = zip(points.tolist(), np.concatenate(parts).T, strict=True)
-        return [(one.low, one.high) for one in (units.interval(*each) for each in columns)]
+        return [(one.low, one.high, one.caution) for one in (units.interval(*each) for each in columns)]
 
 
 def _true_probability_and_brier(state: SampleScores) -> tuple[Floats, Floats]:

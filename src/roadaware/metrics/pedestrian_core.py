@@ -13,7 +13,7 @@ from roadaware.metrics.pedestrian_config import PedestrianConfig, Task
 from roadaware.metrics.per_pedestrian import Pedestrians
 from roadaware.metrics.scores import SampleScores, decisions
 from roadaware.statistics import rates
-from roadaware.statistics.intervals import Scale, Units
+from roadaware.statistics.intervals import Units
 from roadaware.statistics.ranking import Ranking
 
 Floats = npt.NDArray[np.float64]
@@ -40,11 +40,6 @@ def lower_is_better(metric: str) -> bool:
     (True, False)
     """
     return metric in DELTAS
-
-
-def scale(metric: str) -> Scale:
-    """What kind of number a metric is, for its interval."""
-    return "error" if metric in DELTAS else "share"
 
 
 def risk_ranks(n_regions: int) -> Ints:

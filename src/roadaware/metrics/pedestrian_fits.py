@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.pedestrian_core import UNITS, Floats, scale
+from roadaware.metrics.pedestrian_core import UNITS, Floats
 from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, core_of
 from roadaware.statistics.intervals import Units
 
@@ -93,7 +93,7 @@ def _row(
     row: dict[str, Any] = {"metric": metric, "value": None if np.isnan(value) else value}
     for unit, values in drawn.items():
         of = units[unit]
-        found = of.interval(value, values[metric], scale(metric)) if of is not None and values else None
+        found = of.interval(value, values[metric]) if of is not None and values else None
         row |= {f"low_{unit}": found.low, f"high_{unit}": found.high} if found else {}
         row |= {f"caution_{unit}": found.caution} if found else {}
     return {**dict.fromkeys(FITS), **row}

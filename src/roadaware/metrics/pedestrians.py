@@ -13,7 +13,7 @@ import polars as pl
 from roadaware.config import to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.pedestrian_config import PedestrianConfig, Task
-from roadaware.metrics.pedestrian_core import METRIC_NAMES, UNITS, PedestrianCore, lower_is_better, scale
+from roadaware.metrics.pedestrian_core import METRIC_NAMES, UNITS, PedestrianCore, lower_is_better
 from roadaware.metrics.pedestrian_rows import class_counts, pedestrian_rows, sample_rows, why_undefined
 from roadaware.metrics.result import SUMMARY, MetricResult, interval_columns
 from roadaware.metrics.scores import SampleScores, clipped, decisions, group_labels
@@ -231,7 +231,7 @@ def _summary(group: str | None, core: PedestrianCore, draws: int, seed: int) -> 
         }
         for unit in UNITS:
             values, of = drawn[unit], units[unit]
-            found = of.interval(value, values[metric], scale(metric)) if values and of and valid else None
+            found = of.interval(value, values[metric]) if values and of and valid else None
             row |= interval_columns(found, unit)
         yield row
 

@@ -18,6 +18,9 @@ from roadaware.online.waiting import Waiting
 from roadaware.scenes.decoders import BROKEN, reason
 from roadaware.scenes.readers.source import shown
 
+_STUCK_S = 120.0
+"""Without a frame, a failure or an attempt for so long, the reader hangs in FFmpeg, which passes over packets
+of streams that it does not show us without an end. Connections and reads are bounded by far less."""
 _FORMATS = {"linux": "v4l2", "darwin": "avfoundation", "win32": "dshow"}
 
 
@@ -83,6 +86,7 @@ class Camera:
         self._closed = threading.Event()
         self._stream: Stream | None = connect()
         self._stated_fps = self._stream.fps
+        self._beat_s = clock.now_s()
         self._thread = threading.Thread(target=self.run, name="camera", daemon=True) if threaded else None
 
     @property
@@ -94,7 +98,12 @@ class Camera:
     def next(self, patience_s: float, wait_s: float) -> SourceFrame | None:
         """The next frame to look at; None if none came in time, or none will come."""
         if self._thread and self._thread.ident is None:
+            self._beat_s = self._clock.now_s()
             self._thread.start()
+        if self._thread and self.ending is None and self._clock.now_s() - self._beat_s > _STUCK_S:
+            self._closed.set()
+            why = f"nothing that it sent for {_STUCK_S:g} s is of its pictures"
+            self._waiting.end(Ending("gone", f"{self.name} is gone ({why})"))
         return self._waiting.take(patience_s, wait_s)
 
     @property
@@ -131,6 +140,7 @@ class Camera:
         attempt, why = 0, "the stream ended"
         while not self._closed.is_set():
             stream, self._stream = self._stream, None
+            self._beat_s = self._clock.now_s()
             try:
                 stream = stream or self._connect()
                 for shot in stream:
@@ -156,6 +166,7 @@ class Camera:
 
     def _arrived(self, attempt: int, shot: Shot) -> int:
         """Put a frame into the queue; the number of attempts without one is 0 again."""
+        self._beat_s = self._clock.now_s()
         if shot.picture is None:
             self.outcomes.count("undecodable")
             return attempt
@@ -179,6 +190,7 @@ class Camera:
         end_s = self._clock.now_s() + seconds
         while not self._closed.is_set() and (left_s := end_s - self._clock.now_s()) > 0:
             self._clock.sleep(min(left_s, 0.2))
+        self._beat_s = self._clock.now_s()
 
 
 def camera_device(index: int) -> tuple[str, str]:

@@ -197,16 +197,12 @@ class CrossingAnnotator:
                 self._answered, tube.answered = self._answered + (not tube.answered), True
 
     def summary(self) -> dict[str, Any]:
-        """JSON-ready: what was asked, by which rule, of whom, how often, and how long it took.
+        """JSON-ready: what was asked, by which rule, of whom, and how often.
 
         `pedestrians` counts the tubes that were proven and taken for pedestrians, and `answered` those of
         them of which something could be said: people, where no tube broke. `pedestrian_frames` counts each
-        in each frame, `answers` those of these that were answered for; `ms_per_pedestrian_frame` is the
-        time for each, answered for or not, and `ms_per_frame` that of a frame with pedestrians. `warm_up_s`
-        is in neither.
+        in each frame, `answers` those of these that were answered for.
         """
-        shares = {"p50": self._latency.percentile_s(50), "p99": self._latency.percentile_s(99)}
-        each = self._spent_s / self._asked if self._asked else None
         return {
             "predictors": self.foresight.about(),
             "rule": to_dict(self.rule),
@@ -214,6 +210,17 @@ class CrossingAnnotator:
             "answered": self._answered,
             "pedestrian_frames": self._asked,
             "answers": self._answers,
+        }
+
+    def speed(self) -> dict[str, Any]:
+        """JSON-ready: how long it took.
+
+        `ms_per_pedestrian_frame` is the time for each pedestrian of a frame, answered for or not, and
+        `ms_per_frame` that of a frame with pedestrians. `warm_up_s` is in neither.
+        """
+        shares = {"p50": self._latency.percentile_s(50), "p99": self._latency.percentile_s(99)}
+        each = self._spent_s / self._asked if self._asked else None
+        return {
             "ms_per_frame": {name: _ms(value) for name, value in shares.items()},
             "ms_per_pedestrian_frame": _ms(each),
             "warm_up_s": round(self.warm_up_s, 4),

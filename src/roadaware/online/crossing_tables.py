@@ -14,7 +14,7 @@ import polars as pl
 from roadaware.errors import InputError
 from roadaware.online.crossing import Follower
 from roadaware.online.outlook import Outlook, OutlookRule
-from roadaware.online.parts import Parts
+from roadaware.online.parts import Parts, sink
 from roadaware.scenes.disk import disk_error
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
@@ -81,13 +81,7 @@ class OutlookTable:
             DiskError: if the disk refuses; the parts are still there.
         """
         self._parts.flush()
-        try:
-            _known(self._parts.scan()).sink_parquet(target, compression="zstd", maintain_order=True)
-        except (OSError, pl.exceptions.ComputeError) as error:
-            target.unlink(missing_ok=True)
-            if not isinstance(error, OSError) and "os error" not in str(error):
-                raise
-            raise disk_error(target, 1, error) from error
+        sink(_known(self._parts.scan()), target)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

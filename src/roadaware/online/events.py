@@ -21,7 +21,7 @@ Event = dict[str, Any]
 _SYNC_S = 1.0
 
 
-def tube_event(event: str, tube: LiveTube, frame: int, t_s: float, ready_s: float, **more: Any) -> Event:
+def tube_event(event: str, tube: LiveTube, frame: int, t_s: float, **more: Any) -> Event:
     """What became known of a tube.
 
     Args:
@@ -29,7 +29,6 @@ def tube_event(event: str, tube: LiveTube, frame: int, t_s: float, ready_s: floa
         tube: which.
         frame: the newest frame.
         t_s: its time.
-        ready_s: when this was known, in seconds of the stream.
         more: further fields.
     """
     said = {**more, **({"notes": _rounded(tube.notes)} if tube.notes else {})}
@@ -39,7 +38,6 @@ def tube_event(event: str, tube: LiveTube, frame: int, t_s: float, ready_s: floa
         "tube": tube.number,
         "frame": frame,
         "t_s": round(t_s, 4),
-        "ready_s": round(ready_s, 4),
         "labels": tube.labels.told(),
         "score": round(tube.score, 4),
         "box": [round(float(side), 1) for side in tube.box],
@@ -50,13 +48,13 @@ def tube_event(event: str, tube: LiveTube, frame: int, t_s: float, ready_s: floa
     }
 
 
-def vehicle_event(event: str, labels: Told, frame: int, t_s: float, ready_s: float) -> Event:
+def vehicle_event(event: str, labels: Told, frame: int, t_s: float) -> Event:
     """What the own vehicle does.
 
     Args:
         event: begin, update or end.
         labels: its action.
-        frame, t_s, ready_s: as of `tube_event`.
+        frame, t_s: as of `tube_event`.
     """
     scores = [score for held in labels.values() for score in held.values()]
     return {
@@ -64,26 +62,24 @@ def vehicle_event(event: str, labels: Told, frame: int, t_s: float, ready_s: flo
         "tube": None,
         "frame": frame,
         "t_s": round(t_s, 4),
-        "ready_s": round(ready_s, 4),
         "labels": labels,
         "score": max(scores, default=0.0),
         "box": None,
     }
 
 
-def source_event(happening: Happening, frame: int, t_s: float, ready_s: float) -> Event:
+def source_event(happening: Happening, frame: int, t_s: float) -> Event:
     """What happened to the source.
 
     Args:
         happening: what.
-        frame, t_s, ready_s: as of `tube_event`.
+        frame, t_s: as of `tube_event`.
     """
     return {
         "event": "source",
         "tube": None,
         "frame": frame,
         "t_s": round(t_s, 4),
-        "ready_s": round(ready_s, 4),
         "what": happening.what,
         "count": happening.count,
         "message": happening.message,

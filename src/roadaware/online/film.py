@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.errors import InputError
+from roadaware.scenes.containers import NoSoundError
 from roadaware.scenes.media import VideoWriter, read_sound
 
 if TYPE_CHECKING:
@@ -27,17 +29,24 @@ class Film:
         fps: of the film; 25 where the source's is not known.
         sound: file with the sound, None for a silent film; a file without sound gives a silent film too.
         start_s: time of frame 0 on that file's clock.
+        silent: told once why sound that is there cannot be heard; nobody where not given.
 
     Raises:
         DiskError: if it cannot be written.
     """
 
     def __init__(
-        self, path: Path, fps: float | None, sound: Path | None = None, start_s: float = 0.0
+        self,
+        path: Path,
+        fps: float | None,
+        sound: Path | None = None,
+        start_s: float = 0.0,
+        silent: Callable[[str], None] = lambda why: None,
     ) -> None:
+        self._silent, self._told = silent, False
         self.path, self._fps = path, min(max(fps or _FPS, _LEAST_FPS), 120.0)
         self._sound, self._start_s = sound, start_s
-        self._rate = _rate_of(sound)
+        self._rate = self._rate_of(sound)
         self._writer: VideoWriter | None = None
         self._last: Picture | None = None
         self._t_s = 0.0
@@ -102,7 +111,43 @@ class Film:
             return
         begin_s, self._heard_s = self._heard_s, t_s
         wanted = round(t_s * self._rate) - round(begin_s * self._rate)
-        self._writer.write_sound(_heard(self._sound, self._start_s + begin_s, wanted, self._rate))
+        self._writer.write_sound(self._heard(self._sound, self._start_s + begin_s, wanted, self._rate))
+
+    def _rate_of(self, sound: Path | None) -> int | None:
+        """Samples per second; None where there is no sound that can be read."""
+        if sound is None or not sound.is_file():
+            return None
+        try:
+            rate = read_sound(sound, 0.0, 0.05)[1]
+        except NoSoundError:
+            return None
+        except InputError as error:
+            self._tell(error.message)
+            return None
+        if 8000 <= rate <= 96000:
+            return rate
+        self._tell(f"it has {rate:,} samples a second; films have 8,000 to 96,000")
+        return None
+
+    def _heard(self, sound: Path, start_s: float, wanted: int, rate: int) -> npt.NDArray[np.float32]:
+        """(wanted, 2) samples from a time on; silence where there are none."""
+        block = np.zeros((wanted, 2), np.float32)
+        begin_s = max(0.0, start_s)
+        skipped = round((begin_s - start_s) * rate)
+        if wanted <= skipped:
+            return block
+        try:
+            found = read_sound(sound, begin_s, begin_s + (wanted - skipped) / rate)[0][: wanted - skipped]
+        except InputError as error:
+            self._tell(f"from {begin_s:.1f} s on: {error.message}")
+            return block
+        block[skipped : skipped + len(found)] = found
+        return block
+
+    def _tell(self, why: str) -> None:
+        if not self._told:
+            self._told = True
+            self._silent(f"the film is silent, its sound cannot be read: {why}")
 
 
 def even(picture: Picture) -> Picture:
@@ -115,29 +160,3 @@ def even(picture: Picture) -> Picture:
     if not rows and not columns:
         return picture
     return np.pad(picture, ((0, rows), (0, columns), (0, 0)), mode="edge")
-
-
-def _rate_of(sound: Path | None) -> int | None:
-    """Samples per second; None where there is no sound that can be read."""
-    if sound is None:
-        return None
-    try:
-        rate = read_sound(sound, 0.0, 0.05)[1]
-    except InputError:
-        return None
-    return rate if 8000 <= rate <= 96000 else None
-
-
-def _heard(sound: Path, start_s: float, wanted: int, rate: int) -> npt.NDArray[np.float32]:
-    """(wanted, 2) samples from a time on; silence where there are none."""
-    block = np.zeros((wanted, 2), np.float32)
-    begin_s = max(0.0, start_s)
-    skipped = round((begin_s - start_s) * rate)
-    if wanted <= skipped:
-        return block
-    try:
-        found = read_sound(sound, begin_s, begin_s + (wanted - skipped) / rate)[0][: wanted - skipped]
-    except InputError:
-        return block
-    block[skipped : skipped + len(found)] = found
-    return block

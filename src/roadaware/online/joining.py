@@ -96,7 +96,7 @@ def _boxes(parts: Mapping[str, Parts], named: pl.Expr, linker: LinkerConfig) -> 
     """Every detection with its tube; behind them what was interpolated."""
     owners = parts["paths"].scan().select("path", "tube")
     scored = ["scores"] if "scores" in parts["boxes"].schema else []
-    columns = ["box", "video", "frame", *CORNERS, "score", *scored, "ready_s", "tube"]
+    columns = ["box", "video", "frame", *CORNERS, "score", *scored, "tube"]
     found = (
         parts["boxes"]
         .scan()

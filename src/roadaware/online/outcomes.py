@@ -22,6 +22,7 @@ OUTCOMES = MappingProxyType(
         "late": "frames left out because they came out of order",
         "duplicate": "frames left out because they had the time of the one before",
         "untimed": "frames that came without a time and got one",
+        "silent": "sound tracks that cannot be read, or not from some time on: the film is silent there",
         "rescaled": "frames of another size, scaled to that of the first",
         "rate": "the source states another rate than its times show",
         "clock": "jumps of the source's clock",

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from roadaware.scenes.disk import disk_error, put
+from roadaware.scenes.disk import disk_error, put, temporary_beside
 
 
 class Parts:
@@ -68,6 +68,27 @@ class Parts:
     def scan(self) -> pl.LazyFrame:
         """All rows that were flushed, in order."""
         return scanned(self._folder, self._name, self.schema)
+
+
+def sink(rows: pl.LazyFrame, target: Path) -> None:
+    """Write rows as one file, whole or not at all, in little memory.
+
+    Args:
+        rows: of parts.
+        target: of the file.
+
+    Raises:
+        DiskError: if the disk refuses; what stood there still stands.
+    """
+    held = temporary_beside(target)
+    try:
+        rows.sink_parquet(held, compression="zstd", maintain_order=True)
+        held.replace(target)
+    except (OSError, pl.exceptions.ComputeError) as error:
+        held.unlink(missing_ok=True)
+        if not isinstance(error, OSError) and "os error" not in str(error):
+            raise
+        raise disk_error(target, 1, error) from error
 
 
 def scanned(folder: Path, name: str, schema: Mapping[str, Any]) -> pl.LazyFrame:

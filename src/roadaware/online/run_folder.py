@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from roadaware.online.film import Film
 from roadaware.online.frames import Picture, Source
 from roadaware.online.outcomes import OUTCOMES
 from roadaware.online.tables import TableWriter
+from roadaware.online.times import FIGURES, TABLES, TIMES
 from roadaware.online.watch import Progress
 from roadaware.online.watcher import Last, Seen
 from roadaware.scenes.disk import atomic_write, disk_error, is_temporary
@@ -29,10 +30,10 @@ from roadaware.tasks.road_events import Classes
 if TYPE_CHECKING:
     from roadaware.online.crossing import CrossingAnnotator
 
-EVENTS, TABLES, PARTS = "events.jsonl", "predictions", "predictions.parts"
+EVENTS, PARTS = "events.jsonl", "predictions.parts"
 CROSSING, CROSSING_PARTS = "crossing.parquet", "crossing.parts"
 FILM, SUMMARY = "video.mp4", "summary.json"
-_OURS = (EVENTS, TABLES, PARTS, CROSSING, CROSSING_PARTS, FILM, SUMMARY)
+_OURS = (EVENTS, TABLES, PARTS, TIMES, CROSSING, CROSSING_PARTS, FILM, FIGURES, SUMMARY)
 Drawing = Callable[[Seen], Picture]
 
 
@@ -84,7 +85,8 @@ class RunFolder:
         self._film: Film | None = None
         if draw is not None:
             sound = Path(source.path) if source.path is not None else None
-            self._film = Film(folder / FILM, source.fps, sound, source.start_s)
+            told = partial(source.outcomes.tell, "silent", 1)
+            self._film = Film(folder / FILM, source.fps, sound, source.start_s, told)
         self.problems: list[str] = []
         self._size: tuple[int, int] | None = None
         self._last_number = -1
@@ -149,7 +151,7 @@ class RunFolder:
             raise DiskError("\n  ".join(self.problems))
 
     def summarise(self, progress: Progress) -> dict[str, Any]:
-        """Write what came of the watch; returns it.
+        """Write what came of the watch, and beside it how fast that was; returns both together.
 
         Args:
             progress: when it was over.
@@ -157,20 +159,25 @@ class RunFolder:
         Raises:
             DiskError: if it cannot be written.
         """
+        asked, speed = self._crossing, _speed(progress)
+        crossing = {} if asked is None else {"crossing": asked.summary()}
+        if asked is not None:
+            speed["crossing"] = asked.speed()
+        atomic_write(self.folder / FIGURES, _json(speed))
         found = {
             "format": "roadaware-watch",
             "version": __version__,
             **_figures(progress, self._source, self._video),
             "notice": self._notice,
             "delay_frames": self._delay,
-            **({} if self._crossing is None else {"crossing": self._crossing.summary()}),
+            **crossing,
             "events": self._events.written,
             "files": self.files + ([SUMMARY] if SUMMARY not in self.files else []),
             "config": to_dict(self._config),
             "config_digest": digest(self._config),
         }
-        atomic_write(self.folder / SUMMARY, json.dumps(found, indent=1, allow_nan=False).encode() + b"\n")
-        return found
+        atomic_write(self.folder / SUMMARY, _json(found))
+        return merged(found, speed)
 
     def _close_film(self) -> None:
         if self._film is not None:
@@ -241,9 +248,7 @@ def video_name(source: Source) -> str:
 
 
 def _figures(progress: Progress, source: Source, video: str) -> dict[str, Any]:
-    counts, latency, ending = source.outcomes.counts(), progress.latency, progress.ending
-    with suppress(ZeroDivisionError):
-        fps = progress.frames / progress.spent_s
+    counts, ending = source.outcomes.counts(), progress.ending
     return {
         "source": source.name,
         "video": video,
@@ -252,16 +257,35 @@ def _figures(progress: Progress, source: Source, video: str) -> dict[str, Any]:
         "frames_of_source": source.n_frames,
         "stream_s": round(progress.t_s, 4),
         "source_fps": round(source.fps, 3) if source.fps else None,
-        "watched_s": round(progress.spent_s, 3),
-        "fps": round(fps, 2) if progress.spent_s > 0 else None,
+        "tubes": progress.begun,
+        "outcomes": {what: {"count": count, "meaning": OUTCOMES[what]} for what, count in counts.items()},
+    }
+
+
+def _speed(progress: Progress) -> dict[str, Any]:
+    """What the clock says of a watch."""
+    latency, spent_s = progress.latency, progress.spent_s
+    return {
+        "watched_s": round(spent_s, 3),
+        "fps": round(progress.frames / spent_s, 2) if spent_s > 0 else None,
         "latency_ms": {
             "p50": _ms(latency.percentile_s(50)),
             "p99": _ms(latency.percentile_s(99)),
             "longest": _ms(latency.longest_s),
         },
-        "tubes": progress.begun,
-        "outcomes": {what: {"count": count, "meaning": OUTCOMES[what]} for what, count in counts.items()},
     }
+
+
+def merged(found: dict[str, Any], speed: dict[str, Any]) -> dict[str, Any]:
+    """A summary with its speed, as both stood in one file up to version 0.8."""
+    both = {**found, **speed}
+    if "crossing" in speed:
+        both["crossing"] = {**found["crossing"], **speed["crossing"]}
+    return both
+
+
+def _json(found: dict[str, Any]) -> bytes:
+    return json.dumps(found, indent=1, allow_nan=False).encode() + b"\n"
 
 
 def _ms(seconds: float | None) -> float | None:

@@ -19,7 +19,8 @@ from roadaware.linking.link import link
 from roadaware.linking.linker import Path as AgentPath
 from roadaware.online.clock import Clock
 from roadaware.online.joining import join_parts, video_row
-from roadaware.online.parts import Parts, scanned
+from roadaware.online.parts import Parts, scanned, sink
+from roadaware.online.times import READY, TIMES, with_ready
 from roadaware.online.watcher import Seen
 from roadaware.scenes.advice import parse_advice
 from roadaware.scenes.dense import Layout
@@ -63,8 +64,6 @@ class TableWriter:
         schemas = _SCHEMAS | {"boxes": _BOX | scored, "made": _MADE | scored, "frames": _FRAME | av}
         labelled = {f"kind{place}": _LABELLED for place in range(len(classes.kinds))}
         self.parts = {name: Parts(folder, name, schema) for name, schema in (schemas | labelled).items()}
-        self._last_frame: dict[int, int] = {}
-        self._gaps: dict[int, dict[int, float]] = {}
 
     def add(self, seen: Seen) -> None:
         """Take what a frame brought.
@@ -78,14 +77,13 @@ class TableWriter:
             "frame": np.full(n, frame),
             "score": found.agentness,
             "scores": found.scores,
-            "ready_s": np.full(n, seen.ready_s, np.float32),
             "path": seen.numbers,
             **{side: found.boxes[:, k] for k, side in enumerate(CORNERS)},
         }
         self.parts["boxes"].add(columns)
         moment = {"frame": np.array([frame]), "t_s": np.array([seen.time_s], np.float32)}
         self.parts["frames"].add({**moment, "scores": found.av[None]})
-        self._note_gaps(seen)
+        self.parts["times"].add({"frame": np.array([frame]), "ready_s": np.array([seen.ready_s])})
         self.close_paths(seen.ended)
         self._flush_now_and_then()
 
@@ -93,12 +91,9 @@ class TableWriter:
         """Take paths that are over."""
         for path in closed(paths, self._linker, self._kinds):
             self._close(path)
-        for gone in paths:
-            self._last_frame.pop(gone.number, None)
-            self._gaps.pop(gone.number, None)
 
     def finish(self, target: Path, facts: dict[str, Any]) -> None:
-        """Join everything to saved Predictions and remove the parts.
+        """Join everything to saved Predictions, with the times beside them, and remove the parts.
 
         Args:
             target: folder of the set; must not hold one.
@@ -111,6 +106,7 @@ class TableWriter:
             parts.flush()
         meta = claims_of({}, self._classes).meta
         join_parts(self.parts, target, self.video, facts, meta, self._linker, self._classes)
+        sink(self.parts["times"].scan(), target.with_name(TIMES))
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _begin_folder(self) -> None:
@@ -126,14 +122,6 @@ class TableWriter:
             "advice": self._classes.advice.as_plain(),
         }
         atomic_write(self.folder / _ABOUT, json.dumps(about).encode())
-
-    def _note_gaps(self, seen: Seen) -> None:
-        """When each path came back after missing frames: what is interpolated there was known then."""
-        frame = seen.frame.number
-        for number in seen.numbers[seen.numbers >= 0].tolist():
-            if frame - self._last_frame.get(number, frame) > 1:
-                self._gaps.setdefault(number, {})[frame] = seen.ready_s
-            self._last_frame[number] = frame
 
     def _close(self, path: ClosedPath) -> None:
         tube = self.parts["paths"].rows
@@ -160,16 +148,12 @@ class TableWriter:
 
     def _make(self, path: ClosedPath, made: Any, tube: int) -> None:
         """The interpolated boxes of a path."""
-        found = np.flatnonzero(path.rows >= 0)
-        after = path.frames[found[np.searchsorted(found, made)]]
-        gaps = self._gaps[path.number]
         self.parts["made"].add(
             {
                 "frame": path.frames[made],
                 "tube": np.full(len(made), tube),
                 "score": path.agentness[made].astype(np.float32),
                 "scores": path.scores[made],
-                "ready_s": np.array([gaps[frame] for frame in after.tolist()], np.float32),
                 **{side: path.boxes[made, k].astype(np.float32) for k, side in enumerate(CORNERS)},
             }
         )
@@ -189,10 +173,9 @@ _BOX = {
     "frame": pl.Int64,
     **_SIDES,
     "score": pl.Float32,
-    "ready_s": pl.Float32,
     "path": pl.Int64,
 }
-_MADE = {"frame": pl.Int64, "tube": pl.Int64, **_SIDES, "score": pl.Float32, "ready_s": pl.Float32}
+_MADE = {"frame": pl.Int64, "tube": pl.Int64, **_SIDES, "score": pl.Float32}
 _FRAME = {"frame": pl.Int64, "t_s": pl.Float32}
 _LABELLED = {
     **dict.fromkeys(("parent", "label", "start_frame", "end_frame"), pl.Int64),
@@ -200,10 +183,11 @@ _LABELLED = {
     "score": pl.Float64,
 }
 _SCHEMAS: dict[str, Any] = {
+    "times": READY,
     "paths": {
         **dict.fromkeys(("path", "tube", "start_frame", "end_frame"), pl.Int64),
         "score": pl.Float64,
-    }
+    },
 }
 
 
@@ -220,6 +204,7 @@ def recovered(folder: Path) -> Predictions:
         about = json.loads((folder / _ABOUT).read_bytes())
     except (OSError, ValueError) as error:
         raise InputError("expected what a watch left behind", where=str(folder)) from error
+    linker = from_dict(LinkerConfig, about["linker"])
     kinds = {kind: tuple(labels) for kind, labels in about["kinds"].items()}
     classes = Classes(kinds, tuple(about["av_labels"]), parse_advice(about.get("advice"), str(folder)))
     boxes = scanned(folder, "boxes", _BOX).drop("path").collect()
@@ -231,4 +216,4 @@ def recovered(folder: Path) -> Predictions:
         frames=frames.with_columns(video),
         meta=claims_of({}, classes).meta,
     )
-    return link(claims, from_dict(LinkerConfig, about["linker"]))
+    return link(with_ready(claims, scanned(folder, "times", READY).collect()), linker)

@@ -102,7 +102,7 @@ class Watcher:
         self._vehicle, self._vehicle_told = Smoothed(Layout(actions), config.labels), False
         self._given: deque[SourceFrame] = deque()
         self._time_s: float | None = None
-        self._now: tuple[int, float, float] = (0, 0.0, 0.0)
+        self._now: tuple[int, float] = (0, 0.0)
         self.begun = 0
         detector.reset()
 
@@ -146,7 +146,7 @@ class Watcher:
         news = [(tube, what) for tube, what in news if tube.told]
         # Taken as late as can be, so that it holds everything but writing the events down.
         ready_s = newest.t_s + max(0.0, self._clock.now_s() - newest.arrived_s)
-        self._now = (frame.number, frame.t_s, ready_s)
+        self._now = (frame.number, frame.t_s)
         events = [self._end(tube, "lost") for tube in over if tube.told]
         events += [event for tube, changed in seen if (event := self._tube(tube, changed)) is not None]
         events += [tube_event(what, tube, *self._now) for tube, what in news]

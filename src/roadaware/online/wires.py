@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import http
 import ipaddress
 import socket
@@ -235,6 +236,9 @@ def fault_of(error: BaseException, where: str, what: str = "it cannot be reached
     return StreamError(f"{what}: {message}", where=where, hint=hint)
 
 
+_ANEW = "it is read again from its beginning; a camera that goes on so is not read"
+
+
 def _words(error: BaseException) -> tuple[str, str]:
     usual = "check that it is on and that the address is right"
     if isinstance(error, socket.gaierror):
@@ -247,6 +251,10 @@ def _words(error: BaseException) -> tuple[str, str]:
         return said, "check the port, and whether the scheme should be http or rtsp"
     if isinstance(error, TimeoutError) or type(error).__name__ == "ExitError":
         return str(error) if "came for" in str(error) else "it did not answer in time", usual
+    if isinstance(error, IndexError):
+        return "it sends a stream that was not there at its start", _ANEW
+    if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
+        return "it sends more streams, or larger pictures, than are taken from a camera", usual
     if type(error).__name__ == "ProtocolNotFoundError":
         return "this build of FFmpeg does not speak the protocol", "choose another scheme"
     if isinstance(error, OSError) and error.strerror:

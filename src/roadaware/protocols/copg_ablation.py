@@ -20,6 +20,7 @@ from roadaware.corner_cases.resuming import sources_head
 from roadaware.corner_cases.reuse import Bench, Variant
 from roadaware.corner_cases.running import Order, captures, due_parts, held_by, marks, places_of
 from roadaware.errors import InputError, UsageError
+from roadaware.scenes import holding
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Meta
 
@@ -85,11 +86,23 @@ def run_grid(
         overwrite: do all parts again, whatever order they were of.
 
     Raises:
-        UsageError: if the folder holds other things, files have changed of what was proposed for, or a
-            process died.
+        UsageError: if the folder holds other things, files have changed of what was proposed for, another
+            process is at work in it, or one died.
         InputError: if the set cannot be read.
         DiskError: if the disk refuses; finished parts stay.
     """
+    with holding.held(folder):
+        return _run(order, folder, processes, progress, overwrite=overwrite)
+
+
+def _run(
+    order: GridOrder,
+    folder: Path,
+    processes: int,
+    progress: Callable[[int, int], None] | None,
+    *,
+    overwrite: bool,
+) -> GridFound:
     held = held_by(order.source)
     places = places_of(order.source)
     parts.claim(folder, MAIN, _head(order), "an ablation", overwrite=overwrite)

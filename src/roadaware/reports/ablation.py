@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from roadaware.analysis.copg_tables import CAUTION
 from roadaware.reports.picture import DASHES, FULL, GREY, MARKERS, PALE, SERIES, Picture, styled
-from roadaware.reports.text import short
+from roadaware.reports.text import cautions, mark, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,9 +90,11 @@ def _draw(axes: Axes, rows: pl.DataFrame, metric: str) -> None:
 
 
 def _whiskers(axes: Axes, at: Sequence[float], rows: pl.DataFrame, metric: str, colour: str) -> None:
-    for x, low, high in zip(at, rows[f"{metric}_low"], rows[f"{metric}_high"], strict=True):
+    ends = zip(at, rows[f"{metric}_low"], rows[f"{metric}_high"], rows[f"{metric}{CAUTION}"], strict=True)
+    for x, low, high, caution in ends:
         if low is not None and high is not None:
             axes.plot([x, x], [low, high], color=colour, linewidth=0.9)
+            axes.annotate(mark(caution).strip(), (x, high), ha="center", va="bottom", fontsize=6)
 
 
 def _caption(rows: pl.DataFrame, knobs: Sequence[str], *, judged: bool) -> str:
@@ -103,4 +106,7 @@ def _caption(rows: pl.DataFrame, knobs: Sequence[str], *, judged: bool) -> str:
             for row in best.iter_rows(named=True):
                 told = f"{knob}: AR is greatest, {row['ar']:.3f}, at {row['value']} ({row['config']})."
                 parts.append(told)
+        held = (rows[f"{metric}{CAUTION}"].drop_nulls() for metric in ("ap", "ar"))
+        told = cautions("".join(mark(why) for column in held for why in column))
+        parts += [f"{told}."] if told else []
     return " ".join(parts)

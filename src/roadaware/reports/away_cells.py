@@ -41,6 +41,7 @@ class Found:
     Args:
         value: the mean over seeds; None where no seed has a value.
         low, high: means of the ends of the 95 % intervals of the seeds; None where a seed has none.
+        caution: why those of a seed are to be taken with caution; None where none is.
         spread: standard deviation over seeds; None with fewer than two.
         seeds: how many have a value.
         failed: how many have none.
@@ -51,6 +52,7 @@ class Found:
     value: float | None
     low: float | None = None
     high: float | None = None
+    caution: str | None = None
     spread: float | None = None
     seeds: int = 0
     failed: int = 0
@@ -58,7 +60,7 @@ class Found:
     positives: int | None = None
 
 
-_Row = tuple[int, float | None, float | None, float | None, int | None, int | None]
+_Row = tuple[int, float | None, float | None, float | None, str | None, int | None, int | None]
 _Key = tuple[str, str, str, str, str]
 
 
@@ -202,13 +204,12 @@ class Study:
     def _held(self) -> dict[_Key, list[_Row]]:
         table, known = self.results.table, set(self.results.table["config"])
         bins = self.bins if self.bins in known else next(iter(sorted(known - {""})), "")
-        columns = ("seed", "value", "low", "high", "samples", "positives", "config")
+        columns = ("seed", "value", "low", "high", "caution", "samples", "positives", "config")
         found: dict[_Key, list[_Row]] = {}
         keys = table.select("model", "trained_on", "tested_on", "doubt", "metric").iter_rows()
         for key, (*row, config) in zip(keys, table.select(columns).iter_rows(), strict=True):
             if config in ("", None, bins):
-                seed, value, low, high, samples, positives = row
-                found.setdefault(key, []).append((seed, value, low, high, samples, positives))
+                found.setdefault(key, []).append(tuple(row))
         return found
 
 
@@ -233,11 +234,12 @@ def _over_seeds(rows: Sequence[_Row]) -> Found:
     lows = [low for low, _ in ends if low is not None]
     highs = [high for _, high in ends if high is not None]
     whole = bool(ends) and len(lows) == len(highs) == len(ends)
-    samples, positives = ([row[at] for row in rows if row[at] is not None] for at in (4, 5))
+    samples, positives = ([row[at] for row in rows if row[at] is not None] for at in (5, 6))
     return Found(
         value=fmean(values) if values else None,
         low=fmean(lows) if whole else None,
         high=fmean(highs) if whole else None,
+        caution=next((row[4] for row in rows if row[4] is not None), None) if whole else None,
         spread=stdev(values) if len(values) > 1 else None,
         seeds=len(values),
         failed=len(rows) - len(values),

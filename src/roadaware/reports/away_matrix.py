@@ -143,7 +143,7 @@ def valued(found: Found | None, digits: int = 3) -> Cell:
         return Mark("not run", "mute")
     if found.value is None:
         return Mark("no value", "bad", f"{found.failed} failed")
-    ends = interval(found.low, found.high, digits)
+    ends = interval(found.low, found.high, digits, found.caution)
     below = "" if ends == "–" else ends
     if found.failed:
         below = f"{below}{'; ' if below else ''}{found.failed} failed"

@@ -19,7 +19,7 @@ from roadaware.reports.picture import (
     canvas,
     styled,
 )
-from roadaware.reports.text import count, number, percent, short, signed
+from roadaware.reports.text import cautions, count, mark, number, percent, short, signed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,6 +38,7 @@ class Estimate:
         n: samples behind it.
         family: rows of one family are drawn together, under its name.
         reason: why it is undefined.
+        caution: why the interval is to be taken with caution.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Estimate:
     n: int | None = None
     family: str = ""
     reason: str | None = None
+    caution: str | None = None
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Difference:
         low_pedestrian, high_pedestrian: its interval over pedestrians.
         low_video, high_video: its interval over videos.
         verdict: what both intervals say of the first model: `better`, `worse`, `not different`, ...
+        cautions: why its intervals are to be taken with caution.
     """
 
     name: str
@@ -68,6 +71,7 @@ class Difference:
     low_video: float | None
     high_video: float | None
     verdict: str
+    cautions: tuple[str | None, ...] = ()
 
     @property
     def ends(self) -> list[float]:
@@ -103,13 +107,13 @@ def scenario_bars(rows: Sequence[Estimate], metric: str, *, overall: float | Non
         low = min([0.0, *(row.low for row in rows if row.low is not None)])
         axes.set(xlim=(low, 1.0), xlabel=short(metric, 80))
     known = [row for row in rows if row.value is not None]
-    caption = f"Dots are values of {metric}, whiskers their 95 % intervals, n the number of samples."
+    caption = f"Dots are values of {metric},{_whiskers(rows)} n the number of samples."
     if known:
         best, worst = (pick(known, key=lambda row: row.value or 0.0) for pick in (max, min))
         caption += (
             f" Highest: {best.name} ({number(best.value)}); lowest: {worst.name} ({number(worst.value)})."
         )
-    return Picture(f"{metric[:1].upper()}{metric[1:]} by scenario", caption, figure)
+    return Picture(f"{metric[:1].upper()}{metric[1:]} by scenario", caption + _meanings(rows), figure)
 
 
 def estimates(
@@ -140,8 +144,21 @@ def estimates(
         for row in scaled
         if row.value is not None
     )
-    caption = f"Dots are {measured}, whiskers 95 % intervals over videos, n counts {counted}. {known}."
-    return Picture(title, caption, figure)
+    caption = f"Dots are {measured},{_whiskers(rows, ' over videos')} n counts {counted}. {known}."
+    return Picture(title, caption + _meanings(rows), figure)
+
+
+def _whiskers(rows: Sequence[Estimate], over: str = "") -> str:
+    """What the whiskers are, where there are any."""
+    drawn = any(row.low is not None and row.high is not None for row in rows)
+    return f" whiskers their 95 % intervals{over}," if drawn else ""
+
+
+def _meanings(rows: Sequence[Estimate | Difference]) -> str:
+    """What the marks behind values or verdicts mean; nothing where there are none."""
+    held = (row.cautions if isinstance(row, Difference) else (row.caution,) for row in rows)
+    told = cautions("".join(mark(why) for each in held for why in each))
+    return f" {told}." if told else ""
 
 
 def _times(value: float | None) -> float | None:
@@ -172,7 +189,7 @@ def forest(rows: Sequence[Difference], first: str, second: str, *, reading: str 
         axes.set(xlim=(-reach, reach), xlabel=f"{short(first, 40)} minus {short(second, 40)}")
     caption = (
         f"{first} minus {second} {reading} "
-        f"Verdicts on the first: {_listed(Counter(row.verdict for row in rows))}."
+        f"Verdicts on the first: {_listed(Counter(row.verdict for row in rows))}.{_meanings(rows)}"
     )
     return Picture(f"Differences: {first} minus {second}", caption, figure)
 
@@ -219,7 +236,8 @@ def _estimate_rows(axes: Axes, rows: Sequence[Estimate], digits: int = 3) -> Non
             axes.plot([row.value], [place], marker="o", markersize=6, color=BLUE, clip_on=False)
         _beside(axes, place, 1.09, count(row.n), align="right")
         reason = short(row.reason or "no reason given", 30)
-        _beside(axes, place, 1.11, f"undefined: {reason}" if row.value is None else number(row.value, digits))
+        told = f"undefined: {reason}" if row.value is None else number(row.value, digits)
+        _beside(axes, place, 1.11, told + mark(row.caution))
     _beside(axes, -0.9, 1.09, "n", align="right", tone=GREY)
     _beside(axes, -0.9, 1.11, "value", tone=GREY)
     _rows_axis(axes, labels)
@@ -239,7 +257,8 @@ def _difference(axes: Axes, place: int, row: Difference) -> None:
     if row.value is not None:
         axes.plot([row.value], [place], marker="o", markersize=6, color="white", markeredgecolor=tone)
     _beside(axes, place, 1.09, signed(row.value), align="right", tone=tone)
-    _beside(axes, place, 1.11, row.verdict, tone=tone)
+    signs = "".join(dict.fromkeys(mark(why) for why in row.cautions))
+    _beside(axes, place, 1.11, row.verdict + signs, tone=tone)
 
 
 def _beside(

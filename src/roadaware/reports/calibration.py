@@ -118,7 +118,9 @@ def _over_time(result: MetricResult, known: Sequence[tuple[float, str]]) -> Pict
     chance = [value for value in beside if value is not None]
     with styled():
         figure, axes = canvas(HALF, 3.5)
+        band = ""
         if all(row["low_pedestrian"] is not None for row in rows):
+            band = " The band is its 95 % interval over pedestrians."
             low, high = ([row[f"{end}_pedestrian"] for row in rows] for end in ("low", "high"))
             axes.fill_between(seconds, low, high, color=SERIES[0], alpha=0.22, linewidth=0)
         axes.plot(seconds, values, color=SERIES[0], marker="o", markersize=5)
@@ -138,7 +140,7 @@ def _over_time(result: MetricResult, known: Sequence[tuple[float, str]]) -> Pict
     )
     caption = (
         "Expected calibration error of the samples of each band of time; time runs to the right, towards the "
-        f"event. The band is its 95 % interval over pedestrians. {stated}."
+        f"event.{band} {stated}."
     )
     return Picture("Calibration error against time to event", caption, figure)
 
@@ -172,10 +174,8 @@ def _panels(result: MetricResult, bins: pl.DataFrame, groups: Sequence[str]) -> 
         figure.supxlabel("confidence", fontsize=8.5)
         figure.supylabel("accuracy", fontsize=8.5)
     stated = "; ".join(f"{_called(group)} {number(result.value('ece', group))}" for group in groups)
-    caption = (
-        "Dotted: perfect. Each panel has adaptive bins of its own; pale bars are 95 % intervals over "
-        f"pedestrians. ECE: {stated}."
-    )
+    bars = "" if _ends(bins) is None else "; pale bars are 95 % intervals over pedestrians"
+    caption = f"Dotted: perfect. Each panel has adaptive bins of its own{bars}. ECE: {stated}."
     return Picture("Reliability by slice", caption, figure)
 
 
@@ -208,7 +208,9 @@ def _slices(result: MetricResult) -> Table:
         cells = (number(row["value"]), ends, number(result.value("ece_if_calibrated", group)))
         rows.append((name, count(row["n"]), *cells, signed(sure["value"]), _ends_of(sure)))
     head = ("slice", "samples", "ECE", "interval", "if calibrated", "overconfidence", "interval")
-    return Table(head, tuple(rows), "lrrrrrr", "Slices", "95 % intervals over pedestrians.")
+    return Table(
+        head, tuple(rows), "lrrrrrr", "Slices", _over(result.summary, "95 % intervals over pedestrians.")
+    )
 
 
 def _bin_table(bins: pl.DataFrame) -> Table:
@@ -220,7 +222,13 @@ def _bin_table(bins: pl.DataFrame) -> Table:
         cells = (number(row["confidence"]), number(row["accuracy"]), gap, _ends_of(row))
         rows.append((span, count(row["n"]), count(row["pedestrians"]), *cells))
     head = ("confidence from", "samples", "pedestrians", "mean confidence", "accuracy", "gap", "interval")
-    return Table(head, tuple(rows), "lrrrrrr", "Adaptive bins", "Intervals of the accuracy over pedestrians.")
+    return Table(
+        head,
+        tuple(rows),
+        "lrrrrrr",
+        "Adaptive bins",
+        _over(whole, "Intervals of the accuracy over pedestrians."),
+    )
 
 
 def _says(result: MetricResult, model: str) -> Iterator[str]:
@@ -245,6 +253,11 @@ def _says(result: MetricResult, model: str) -> Iterator[str]:
 
 def _ends_of(row: Mapping[str, Any]) -> str:
     return row_interval(row, "pedestrian")
+
+
+def _over(rows: pl.DataFrame, told: str) -> str:
+    """What is said of intervals, where there are some."""
+    return told if rows["low_pedestrian"].count() else "No intervals were asked for."
 
 
 def _size(result: MetricResult, group: str) -> int:

@@ -20,13 +20,13 @@ from roadaware.analysis.corner_numbers import (
 from roadaware.metrics.corner_cases.config import GROUPS
 from roadaware.metrics.judged import SceneResult
 from roadaware.reports.configs import config_line, config_table
-from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table
+from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table, below_values
 from roadaware.reports.picture import Picture
 from roadaware.reports.scene_section import class_pictures
 from roadaware.reports.text import count, number, row_interval, said, sentence, words
 
 _DIGITS = 4
-_READ = "As fractions; below each value its 95 % interval over pictures that were drawn again and again."
+_AS = "As fractions"
 _PRINTED = "What the paper prints of other detectors, as fractions, on CODA's own pictures: tables "
 
 
@@ -77,7 +77,9 @@ def _groups(result: SceneResult, model: str) -> Table:
         name = model if line.answer == CLAIMS else line.answer
         rows.append((name, *(_cell(line.rows[heading]) for heading in columns)))
     head = ("answer", *columns)
-    return Table(head, tuple(rows), "l" + "r" * len(columns), "Average recall", _READ)
+    return Table(
+        head, tuple(rows), "l" + "r" * len(columns), "Average recall", below_values(rows, _AS, "videos")
+    )
 
 
 def _slices(result: SceneResult) -> Table:
@@ -86,7 +88,7 @@ def _slices(result: SceneResult) -> Table:
         (name, count(pictures), *(_cell(cell) for cell in cells))
         for name, pictures, cells in slice_lines(result)
     ]
-    return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), "Slices", _READ)
+    return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), "Slices", below_values(rows, _AS, "videos"))
 
 
 def _classes(result: SceneResult) -> list[Block]:
@@ -100,7 +102,8 @@ def _classes(result: SceneResult) -> list[Block]:
             (label, *(Mark("–", "mute") if n is None else count(n) for n in counts), *map(_cell, found))
             for label, counts, found in known
         ]
-        blocks.append(Table(head, tuple(rows), "l" + "r" * (len(head) - 1), "By class", _READ))
+        read = below_values(rows, _AS, "videos")
+        blocks.append(Table(head, tuple(rows), "l" + "r" * (len(head) - 1), "By class", read))
     absent = [label for label, *_ in lines if label not in {line[0] for line in known}]
     return blocks + ([Note(f"Undefined: {', '.join(absent)}.", "mute")] if absent else [])
 

@@ -14,7 +14,7 @@ from roadaware.metrics.result import MetricResult
 from roadaware.reports.bars import Difference, Estimate, forest, scenario_bars
 from roadaware.reports.configs import config_line, config_table
 from roadaware.reports.gallery import answers
-from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table
+from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table, below_values
 from roadaware.reports.picture import Picture
 from roadaware.reports.text import count, number, row_interval, sentence, signed, words
 
@@ -136,7 +136,7 @@ def group_table(result: MetricResult) -> Table | None:
         found = {metric: result.row(metric, group) for metric in metrics}
         cells = (_with_interval(found[metric]) for metric in metrics)
         rows.append((name, count(found[metrics[0]]["n"]), *cells))
-    caption = "Below each value its 95 % interval over pedestrians."
+    caption = below_values(rows, "", "pedestrians")
     return Table(
         ("scenario", "samples", *map(words, metrics)),
         tuple(rows),
@@ -155,7 +155,8 @@ def group_pictures(result: MetricResult) -> list[Picture]:
         row = result.row("average_precision", group)
         factor, name = split_group(group)
         low, high = row["low_pedestrian"], row["high_pedestrian"]
-        rows.append(Estimate(name, row["value"], low, high, row["n"], factor, row["reason"]))
+        caution = row.get("caution_pedestrian")
+        rows.append(Estimate(name, row["value"], low, high, row["n"], factor, row["reason"], caution))
     return [scenario_bars(rows, "average precision", overall=result.value("average_precision"))]
 
 
@@ -249,7 +250,8 @@ def _ends(row: Mapping[str, Any]) -> str:
 def _difference(row: Mapping[str, Any]) -> Difference:
     ends = (row["low_pedestrian"], row["high_pedestrian"], row["low_video"], row["high_video"])
     name = words(row["metric"]) + (" (lower is better)" if row["lower_is_better"] else "")
-    return Difference(name, row["difference"], *ends, row["verdict"])
+    cautions = tuple(row.get(f"caution_{unit}") for unit in ("pedestrian", "video"))
+    return Difference(name, row["difference"], *ends, row["verdict"], cautions)
 
 
 def _compared(row: Mapping[str, Any]) -> tuple[Cell, ...]:

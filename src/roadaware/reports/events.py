@@ -92,6 +92,7 @@ def event_comparison_section(found: Any, *, title: str | None = None) -> Section
             times(row["low_video"]),
             times(row["high_video"]),
             row["verdict"],
+            (row.get("caution_video"),),
         )
         for row in main
     ]
@@ -128,7 +129,9 @@ def _differences(
 
 def _pictures(grid: Grid, panels: Mapping[str, Sequence[Panel]], strips: Sequence[Strip]) -> list[Picture]:
     rows = [
-        Estimate(kind, value.value, value.low, value.high, value.n, column.words, value.reason)
+        Estimate(
+            *(kind, value.value, value.low, value.high, value.n, column.words, value.reason, value.caution)
+        )
         for column in results.headline(grid.columns)
         for kind in grid.rows
         if (value := grid.cells.get((kind, column))) is not None

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from roadaware import __version__
 from roadaware.errors import UsageError
 from roadaware.reports.picture import Picture
-from roadaware.reports.text import cautions, inert
+from roadaware.reports.text import cautions, inert, sentence
 from roadaware.scenes.disk import atomic_write
 
 MOST_CHOICES = 24
@@ -52,6 +52,20 @@ class Facts:
     kind: ClassVar[str] = "facts"
     items: tuple[tuple[str, str], ...]
     title: str = ""
+
+
+def below_values(rows: Sequence[Sequence[Cell]], told: str, over: str) -> str:
+    """A caption that says what stands below the values of a table, where something does.
+
+    Args:
+        rows: of the table.
+        told: what else is said of the values.
+        over: what intervals are over.
+    """
+    known = (isinstance(cell, Mark) and cell.below and cell.tone != "mute" for row in rows for cell in row)
+    said = [told] if told else []
+    said += [f"below each value its 95 % interval over {over}"] if any(known) else []
+    return sentence("; ".join(said) + ".") if said else ""
 
 
 @dataclass(frozen=True)

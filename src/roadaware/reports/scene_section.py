@@ -8,13 +8,13 @@ from typing import Any
 from roadaware.metrics.judged import VARIANTS, SceneResult
 from roadaware.reports.bars import Difference, Estimate, estimates, forest
 from roadaware.reports.configs import config_line, config_table
-from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table
+from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table, below_values
 from roadaware.reports.picture import Picture
 from roadaware.reports.text import count, interval, number, row_interval, said, sentence, signed, words
 
 _DIGITS = 4
 _MOST_DRAWN, _MOST_SAID, _MOST_DIFFERENCES = 40, 4, 40
-_READ = "As fractions; below each value its 95 % interval over videos."
+_AS = "As fractions"
 _READING = (
     "on the same videos. Bars are 95 % intervals over videos; a difference is called better or worse where "
     "its interval excludes zero."
@@ -67,7 +67,7 @@ def scene_comparison_section(found: Any, *, title: str | None = None) -> Section
     drawn = [
         Difference(
             *(row["metric"], row["difference"], None, None, row["low_video"], row["high_video"]),
-            row["verdict"],
+            *(row["verdict"], (row.get("caution_video"),)),
         )
         for row in whole
         if row["verdict"] != "undefined"
@@ -102,7 +102,7 @@ def metric_table(result: SceneResult) -> Table:
         for row in result.whole()
     ]
     head = ("metric", "value", *result.baselines, "n")
-    caption = _READ
+    caption = below_values(rows, _AS, "videos")
     if result.baselines:
         caption += f" What {' and '.join(result.baselines)} would score stands beside."
     return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), "Metrics", caption)
@@ -118,7 +118,7 @@ def slice_table(result: SceneResult, items: str) -> Table:
         cells = (_cell(held[name]) if name in held else "–" for name in names)
         rows.append((group, count(sizes[group]), *cells))
     head = ("slice", items, *names)
-    return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), "Slices", _READ)
+    return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), "Slices", below_values(rows, _AS, "videos"))
 
 
 def class_blocks(result: SceneResult, labelled: str) -> list[Block]:
@@ -138,7 +138,8 @@ def class_blocks(result: SceneResult, labelled: str) -> list[Block]:
     if rows:
         head = (labelled, "n", *metrics)
         align = "l" + "r" * (len(head) - 1)
-        blocks.append(Table(head, tuple(rows), align, sentence(f"by {labelled}"), _READ))
+        caption = below_values(rows, _AS, "videos")
+        blocks.append(Table(head, tuple(rows), align, sentence(f"by {labelled}"), caption))
     if absent:
         blocks.append(Note(f"Undefined: {', '.join(absent)}.", "mute"))
     return blocks
@@ -154,7 +155,10 @@ def class_pictures(result: SceneResult, labelled: str) -> list[Picture]:
         return []
     most = sorted(known, key=lambda pair: -pair[1]["n"])[:_MOST_DRAWN]
     drawn = [
-        Estimate(label, row["value"], row["low_video"], row["high_video"], row["n"])
+        Estimate(
+            *(label, row["value"], row["low_video"], row["high_video"], row["n"]),
+            caution=row.get("caution_video"),
+        )
         for label, row in sorted(most, key=lambda pair: -pair[1]["value"])
     ]
     left = f", the {len(drawn)} with the most truth" if len(drawn) < len(known) else ""

@@ -94,7 +94,7 @@ def interval(low: float | None, high: float | None, digits: int = 3, caution: st
     """
     if low is None or high is None:
         return "–"
-    return f"{number(low, digits)} to {number(high, digits)}{_CAUTIONS.get(caution or '', '')}"
+    return f"{number(low, digits)} to {number(high, digits)}{mark(caution)}"
 
 
 def row_interval(row: Mapping[str, Any], unit: str = "video", digits: int = 3) -> str:
@@ -102,9 +102,14 @@ def row_interval(row: Mapping[str, Any], unit: str = "video", digits: int = 3) -
     return interval(row.get(f"low_{unit}"), row.get(f"high_{unit}"), digits, row.get(f"caution_{unit}"))
 
 
+def mark(caution: str | None) -> str:
+    """The mark of an interval that is to be taken with caution, behind a space; nothing for others."""
+    return _CAUTIONS.get(caution or "", "")
+
+
 def cautions(text: str) -> str:
     """What the marks of the intervals in a text mean; nothing where there are none."""
-    return "; ".join(f"{mark[1:]} {MEANINGS[name]}" for name, mark in _CAUTIONS.items() if mark in text)
+    return "; ".join(f"{sign[1:]} {MEANINGS[name]}" for name, sign in _CAUTIONS.items() if sign in text)
 
 
 def percent(part: float, whole: float) -> str:

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.statistics.bootstrap import Counts, Floats, multiplicities, percentile_ends
-from roadaware.statistics.cautions import AT_END, ENOUGH, FEW, LARGEST
+from roadaware.statistics.cautions import AT_END, ENOUGH, ENOUGH_SIGNED, FEW, LARGEST
 
 Method = Literal["jackknife", "percentile"]
-Scale = Literal["share", "error", "largest", "positive", "to_one", "difference", "plain"]
+Scale = Literal["share", "error", "largest", "positive", "to_one", "signed", "difference", "plain"]
 
 RANGES: dict[Scale, tuple[float, float]] = {
     "share": (0.0, 1.0),
@@ -21,19 +21,26 @@ RANGES: dict[Scale, tuple[float, float]] = {
     "largest": (0.0, 1.0),
     "positive": (0.0, np.inf),
     "to_one": (-np.inf, 1.0),
+    "signed": (-1.0, 1.0),
     "difference": (-1.0, 1.0),
     "plain": (-np.inf, np.inf),
 }
 """
 share: in [0, 1], such as an average precision or an accuracy; ends are found on the scale of log odds.
-error: in [0, 1] and often close to 0, such as a calibration error.
+error: in [0, 1] and the size of something that may be 0, such as a calibration error: noise makes it larger
+whatever its sign, so that the lower end is found on the scale of squares, (value - reach)^2 less reach^2 / 4.
 largest: the largest of several errors, which is always given with a caution.
-positive: 0 or more without a bound, on the scale of square roots.
-to_one: at most 1, such as MOTA. difference: of two shares or errors. plain: any.
+positive: 0 or more without a bound, such as a loss, on the scale of logarithms.
+to_one: at most 1, such as MOTA. signed: an error in [-1, 1], such as overconfidence.
+difference: of two shares or errors. plain: any.
 """
+_CENTRED: tuple[Scale, ...] = ("share", "error", "largest")
+"""Kinds of numbers whose ends are not moved for skewness: their scales see to it."""
 _TAIL = 0.025
 _STILL = 1e-9
 """A change below this is one of rounding."""
+_LARGEST_LOG = 50.0
+"""Of a factor between a number and an end of its interval, which is then of no use, but finite."""
 _BLOCK = 1 << 21
 """Counts that are made at once: 16 MiB of 64-bit numbers."""
 
@@ -66,8 +73,8 @@ class Interval:
         n_valid: weightings of the units in which the metric was defined.
         n_draws: weightings that were made.
         n_units: units that it is over.
-        caution: `FEW` where there are fewer than `ENOUGH` of them, `AT_END` where the value is an end of its
-            own interval, `LARGEST` where it is the largest of several, None elsewhere.
+        caution: `FEW` where there are fewer of them than `enough` for such a number, `AT_END` where the
+            value is an end of its own interval, `LARGEST` where it is the largest of several, None elsewhere.
     """
 
     low: float | None
@@ -144,8 +151,7 @@ class Units:
             values: its values under all `weights`, in their order; NaN where undefined.
             scale: what kind of number it is; see `RANGES`.
 
-        Source: Efron and Stein, Annals of Statistics 1981 (jackknife); Kish, Survey Sampling, 1965
-        (effective number).
+        Source: Efron and Stein, Annals of Statistics 1981.
 
         >>> heights = np.array([1.62, 1.75, 1.80, 1.68, 1.71])
         >>> units = Units(5, 1000, 0)
@@ -162,7 +168,7 @@ class Units:
         if ends is None:
             return Interval(None, None, valid, len(values), self.n)
         usual = LARGEST if scale == "largest" else None
-        caution = FEW if self.n < ENOUGH else usual if ends[0] < value < ends[1] else AT_END
+        caution = FEW if self.n < enough(scale) else usual if ends[0] < value < ends[1] else AT_END
         return Interval(*ends, valid, len(values), self.n, caution)
 
     def _groups(self) -> npt.NDArray[np.int64]:
@@ -184,9 +190,8 @@ class Units:
     def _jackknife(self, value: float, values: Floats, scale: Scale) -> tuple[float, float] | None:
         """Both ends; None where a value is undefined.
 
-        Student's t has one degree less than the effective number of units, (sum |d|)^2 / sum d^2 with d the
-        change that each one makes, since few units often decide. Where the jackknife finds a bias, the end
-        that it points away from is moved by it.
+        Where the jackknife finds a bias, the end that it points away from is moved by it; where the changes
+        are skew, the end on the side of their longer tail is moved away.
         """
         from scipy.special import stdtrit
 
@@ -195,23 +200,56 @@ class Units:
         shares = self.n / np.bincount(self._groups())
         moved = value - values
         bias = -float(np.mean((shares - 1) * moved))
-        changes = np.sqrt(shares - 1) * np.abs(moved)
-        if changes.max() < _STILL:
+        changes = np.sqrt(shares - 1) * moved
+        if np.abs(changes).max() < _STILL:
             return _steady(value, self.n, scale)
         error = float(np.sqrt(np.mean(changes**2)))
-        effective = float(changes.sum() ** 2 / (changes**2).sum())
-        reach = float(-stdtrit(np.clip(effective - 1, 1, len(values) - 1), _TAIL)) * error
-        low, high = _around(value, reach, scale)
+        times = float(-stdtrit(_freedom(changes), _TAIL))
+        low, high = _around(value, times * error, scale)
+        lean = 0.0 if scale in _CENTRED else error * _lean(changes, times)
         bottom, top = RANGES[scale]
         return (
-            float(np.clip(low - max(bias, 0.0), bottom, top)),
-            float(np.clip(high - min(bias, 0.0), bottom, top)),
+            float(np.clip(low - max(bias, 0.0) + min(lean, 0.0), bottom, top)),
+            float(np.clip(high - min(bias, 0.0) + max(lean, 0.0), bottom, top)),
         )
 
 
 def difference_scale(scale: Scale) -> Scale:
     """The scale of the difference of two numbers of a scale."""
     return "difference" if scale in ("share", "error", "largest") else "plain"
+
+
+def enough(scale: Scale) -> int:
+    """Units from which on intervals of such numbers are given without a caution."""
+    return ENOUGH_SIGNED if scale == "signed" else ENOUGH
+
+
+def _freedom(changes: Floats) -> float:
+    """Degrees of freedom of Student's t for the changes that units make: few of them often decide.
+
+    The fewer of two numbers: one less than the effective number of units, (sum |d|)^2 / sum d^2, and those
+    that the mean of d^2 has for the tails of d, 2 n / (kurtosis - 1).
+
+    Source: Kish, Survey Sampling, 1965 (effective number); Satterthwaite, Biometrics Bulletin 1946.
+    """
+    n, squares = len(changes), changes**2
+    effective = float(np.abs(changes).sum() ** 2 / squares.sum())
+    beyond = float(np.mean(squares**2) / np.mean(squares) ** 2) - 1
+    tails = 2 * n / beyond if beyond > _STILL else np.inf
+    return float(np.clip(min(effective - 1, tails), 1, n - 1))
+
+
+def _lean(changes: Floats, times: float) -> float:
+    """By how many standard errors skewness moves the middle of an interval of so many to each side.
+
+    Source: Johnson, Journal of the American Statistical Association 1978.
+    """
+    apart = changes - changes.mean()
+    spread = float(np.sqrt(np.mean(apart**2)))
+    if spread < _STILL:
+        return 0.0
+    skewness = float(np.mean((apart / spread) ** 3))
+    return skewness * (1 + 2 * times**2) / (6 * float(np.sqrt(len(changes))))
 
 
 def _around(value: float, reach: float, scale: Scale) -> tuple[float, float]:
@@ -222,8 +260,11 @@ def _around(value: float, reach: float, scale: Scale) -> tuple[float, float]:
         reach /= value * (1 - value)
         return float(expit(logit(value) - reach)), float(expit(logit(value) + reach))
     if scale == "positive" and value > 0:
-        root = float(np.sqrt(value))
-        return max(root - reach / (2 * root), 0.0) ** 2, (root + reach / (2 * root)) ** 2
+        factor = float(np.exp(min(reach / value, _LARGEST_LOG)))
+        return value / factor, value * factor
+    if scale in ("error", "largest"):
+        low = (value - reach / 2) * (value - 1.5 * reach) if value > 1.5 * reach else 0.0
+        return float(np.sqrt(low)), value + reach
     return value - reach, value + reach
 
 

@@ -54,8 +54,8 @@ def check_overlap(
         What is missing on either side, in words.
 
     Raises:
-        InputError: if every claim was refused, or claims and truth share no video, sentence or sound, no
-            frame, or no name of a class.
+        InputError: if every claim was refused, they are those of another task, or claims and truth share no
+            video, sentence or sound, no frame, or no name of a class.
     """
     if _claims_nothing(predictions):
         if len(predictions.rejected):
@@ -67,6 +67,8 @@ def check_overlap(
                 hint="claims are scored against the truth they were made on: is this the right truth?",
             )
         return ()
+    if table in _CALLED and getattr(predictions, table).is_empty():
+        raise _of_another_task(predictions, where, table)
     notes = _things(predictions, scenes, where, table)
     notes += _frames(predictions, scenes, where)
     _classes(predictions, scenes, where, set(kinds) or _LABELLED)
@@ -112,6 +114,17 @@ def _places(boxes: pl.DataFrame, size_px: tuple[float, float]) -> int:
         (pl.col(name).cast(pl.Float64) * (_GRID / size_px[k % 2])).round() for k, name in enumerate(CORNERS)
     )
     return boxes.select("video", *steps).n_unique()
+
+
+def _of_another_task(predictions: Predictions, where: str, table: str) -> InputError:
+    """Claims that hold rows, and none of the table that is judged."""
+    held = {name: len(rows) for name, rows in predictions.tables().items() if len(rows) and name != "videos"}
+    found = ", ".join(f"{n:,} {name}" for name, n in held.items())
+    return InputError(
+        f"expected claims with {table}, found none, but {found}",
+        where=where,
+        hint="these are claims of another task or data set: every score would be 0 and mean nothing",
+    )
 
 
 def _claims_nothing(predictions: Predictions) -> bool:

@@ -224,4 +224,4 @@ def _rows(done: Iterable[Cell], out: Path) -> Iterable[tuple[Any, ...]]:
         sets = kept_json(out / cell.place / COVERED) if is_covered(cell, out) else {"rows": []}
         for row in (*told["rows"], *sets["rows"]):
             found = tuple(row[name] for name in ("metric", "config", "value", "low", "high"))
-            yield (*key, *found, told["samples"], told["positives"])
+            yield (*key, *found, row.get("caution"), told["samples"], told["positives"])

@@ -65,8 +65,8 @@ def rows_of(state: SampleScores, promise: Conformal, draws: int) -> list[Row]:
         units = None if drawn is None else Units.of(state.pedestrian, draws, 0)
         scale: Scale = "positive" if name == "set_size_90" else "share"
         ends = None if drawn is None or units is None else units.interval(value, drawn[:, place], scale)
-        low, high = (None, None) if ends is None else (ends.low, ends.high)
-        rows.append({"metric": name, "config": "", "value": value, "low": low, "high": high})
+        low, high, why = (None, None, None) if ends is None else (ends.low, ends.high, ends.caution)
+        rows.append({"metric": name, "config": "", "value": value, "low": low, "high": high, "caution": why})
     return rows
 
 

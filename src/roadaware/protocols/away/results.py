@@ -33,11 +33,13 @@ RESULTS: dict[str, Any] = {
     "value": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,
+    "caution": pl.String,
     "samples": pl.Int64,
     "positives": pl.Int64,
 }
 """Columns of the table: a cell, a metric, which bins it used (`reference`, `default` or nothing), its value
-with the ends of the 95 % interval over pedestrians, and how many samples and crossings it was taken over."""
+with the ends of the 95 % interval over pedestrians and its caution, and how many samples and crossings it was
+taken over."""
 HIGHER = ("auc", "average_precision", "f1", "accuracy", "balanced_accuracy")
 LOWER = ("ece", "mce", "nll", "brier")
 METRICS = (*HIGHER, *LOWER)
@@ -126,7 +128,10 @@ class CrossResults:
                 )
         study = kept_json(folder / STUDY)
         try:
-            table = pl.read_parquet(folder / TABLE).select(pl.col(k).cast(t) for k, t in RESULTS.items())
+            table = pl.read_parquet(folder / TABLE)
+            if "caution" not in table.columns:  # studies up to version 0.8
+                table = table.with_columns(caution=pl.lit(None))
+            table = table.select(pl.col(k).cast(t) for k, t in RESULTS.items())
         except (ValueError, OSError, pl.exceptions.PolarsError) as error:
             raise DamagedError(f"not a whole study: {error}", where=str(folder)) from error
         return cls(folder, table, study)

@@ -10,14 +10,14 @@ import numpy.typing as npt
 from roadaware.metrics.calibration_config import CalibrationConfig
 from roadaware.metrics.calibration_core import SCALES, CalibrationCore
 from roadaware.metrics.pedestrian_config import PedestrianConfig
-from roadaware.metrics.pedestrian_core import PedestrianCore, scale
+from roadaware.metrics.pedestrian_core import PedestrianCore
 from roadaware.metrics.scores import SampleScores
 from roadaware.protocols.away.results import HIGHER
 from roadaware.statistics.intervals import Scale, Units
 
 Floats = npt.NDArray[np.float64]
 Row = dict[str, Any]
-"""`metric`, `config`, `value`, `low` and `high`."""
+"""`metric`, `config`, `value`, `low`, `high` and `caution`."""
 
 
 def rows_of(state: SampleScores, draws: int) -> list[Row]:
@@ -31,7 +31,7 @@ def rows_of(state: SampleScores, draws: int) -> list[Row]:
     once = {name: float(values[0]) for name, values in ranked.values(ranked.once()).items()}
     drawn = ranked.drawn("pedestrian", draws, 0) if draws else None
     units = ranked.units("pedestrian", draws, 0) if draws else None
-    rows = [_row(name, "", once[name], (drawn or {}).get(name), units, scale(name)) for name in HIGHER]
+    rows = [_row(name, "", once[name], (drawn or {}).get(name), units, "share") for name in HIGHER]
     for config in ("reference", "default"):
         named = CalibrationConfig.reference() if config == "reference" else CalibrationConfig.default()
         binned = CalibrationCore.of(state, named)
@@ -52,4 +52,5 @@ def _row(metric: str, config: str, value: float, drawn: Floats | None, units: Un
         "value": value if known else None,
         "low": None if ends is None else ends.low,
         "high": None if ends is None else ends.high,
+        "caution": None if ends is None else ends.caution,
     }

@@ -20,7 +20,8 @@ from roadaware.training.pedestrians.recipe import PedestrianRecipe
 
 ENSEMBLE = "ensemble"
 """The run whose probabilities are the mean of those of all seeds; `mean` is the mean of their metrics."""
-TABLE = "results.parquet"
+TABLE, TIMES = "results.parquet", "timing.parquet"
+"""What came of recipes, which is the same in every run, and beside it the seconds that it took."""
 RESULTS: dict[str, Any] = {
     "recipe": pl.String,
     "digest": pl.String,
@@ -33,13 +34,16 @@ RESULTS: dict[str, Any] = {
     "samples": pl.Int64,
     "pedestrians": pl.Int64,
     "parameters": pl.Int64,
-    "cpu_s": pl.Float64,
     "epoch": pl.Int64,
     "criterion": pl.String,
     "validation": pl.Float64,
 }
 """Columns: what was run on which inputs, which fit it is (`seed 0`, ..., `mean`, `ensemble`), the metric with
-the ends of its intervals, and of each fit its size, what it took, and what validation chose, and by what."""
+the ends of its intervals, and of each fit its size, and what validation chose, and by what."""
+_KEY = ("recipe", "digest", "run")
+_COST = {"cpu_s": pl.Float64}
+SECONDS: dict[str, Any] = {**dict.fromkeys(_KEY, pl.String), **_COST}
+"""Columns of the table of times: CPU seconds of each fit, or of all seeds together."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ def table_of(
     draws: int,
     seed: int = 0,
 ) -> pl.DataFrame:
-    """The rows of one recipe.
+    """The rows of one recipe: columns `RESULTS`, and `cpu_s`.
 
     Args:
         recipe: that was run.
@@ -97,7 +101,7 @@ def table_of(
         "pedestrians": len(set(first.pedestrian.tolist())),
     }
     rows = [{**facts, **row, **_columns(costs[row["run"]])} for row in found.iter_rows(named=True)]
-    return pl.DataFrame(rows, schema=RESULTS)
+    return pl.DataFrame(rows, schema=RESULTS | _COST)
 
 
 def _together(fits: list[Fit]) -> Fit:
@@ -124,7 +128,7 @@ def _columns(fit: Fit) -> dict[str, Any]:
 
 
 def keep(folder: Path, rows: pl.DataFrame) -> None:
-    """Write the rows of a recipe that came to its end.
+    """Write the rows of recipes that came to their end, and what they took beside them.
 
     Args:
         folder: of the run.
@@ -133,9 +137,36 @@ def keep(folder: Path, rows: pl.DataFrame) -> None:
     Raises:
         DiskError: if the disk refuses; what stood there still stands.
     """
-    stream = io.BytesIO()
-    rows.write_parquet(stream)
-    atomic_write(folder / TABLE, stream.getvalue())
+    seconds = rows.select(*SECONDS).unique(_KEY, maintain_order=True)
+    for name, table in ((TIMES, seconds), (TABLE, rows.select(*RESULTS))):
+        stream = io.BytesIO()
+        table.write_parquet(stream)
+        atomic_write(folder / name, stream.getvalue())
+
+
+def open_results(folder: Path) -> pl.DataFrame:
+    """The rows of recipes with what they took: columns `RESULTS`, and `cpu_s`, null where nobody counted.
+
+    Args:
+        folder: of one recipe, or of several. Up to version 0.8 the seconds stand among the results.
+
+    Raises:
+        DamagedError: if a table is there and not whole.
+        FileNotFoundError: if there are no results.
+    """
+    path = folder / TABLE
+    try:
+        held = pl.read_parquet(path)
+        if "cpu_s" in held.columns:
+            return held
+        path = folder / TIMES
+        if not path.is_file():
+            return held.with_columns(cpu_s=pl.lit(None, pl.Float64))
+        return held.join(pl.read_parquet(path).select(*SECONDS), on=_KEY, how="left", maintain_order="left")
+    except FileNotFoundError:
+        raise
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise DamagedError(f"no whole table of results: {error}", where=str(path)) from error
 
 
 def kept(folder: Path, recipe: PedestrianRecipe, seeds: tuple[int, ...]) -> pl.DataFrame | None:
@@ -149,15 +180,11 @@ def kept(folder: Path, recipe: PedestrianRecipe, seeds: tuple[int, ...]) -> pl.D
     Raises:
         DamagedError: if the table is there and not whole.
     """
-    path = folder / TABLE
-    if not path.is_file():
+    if not (folder / TABLE).is_file():
         return None
-    try:
-        held = pl.read_parquet(path)
-        if held.schema != pl.Schema(RESULTS):
-            return None
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise DamagedError(f"no whole table of results: {error}", where=str(path)) from error
+    held = open_results(folder)
+    if dict(held.schema) != RESULTS | _COST:
+        return None
     whole = {f"seed {seed}" for seed in seeds} <= set(held["run"])
     return held if whole and set(held["digest"]) == {digest(recipe)[:8]} else None
 

@@ -1,4 +1,4 @@
-"""Decoders on mutants of films, sounds, pictures and EXIF, in processes that are watched."""
+"""Mutants of media, recipes, weights, predictors and model folders, in processes that are watched."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 
 import media_mutants
-import watched_media
+import model_mutants
+import watched_mutants
 
 from benchmarks.fuzzing import Target
 
@@ -18,12 +19,12 @@ def fates(target: str, count: int, seed: int = 0) -> Counter[str]:
     """How so many mutants ended; those that ended as none may are told on the way.
 
     Args:
-        target: of `media_mutants`.
+        target: of `media_mutants` or `model_mutants`.
         count: of mutants.
         seed: of all.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        ended, faults = watched_media.run(target, Path(scratch), range(count), seed)
+        ended, faults = watched_mutants.run(target, Path(scratch), range(count), seed)
     for fault in faults:
         print(fault, file=sys.stderr)
     return ended
@@ -35,5 +36,5 @@ TARGETS = tuple(
         partial(fates, name),
         promise="0 other exceptions, processes, sockets, foreign files, crashes or hangs",
     )
-    for name in media_mutants.TARGETS
+    for name in (*media_mutants.TARGETS, *model_mutants.TARGETS)
 )

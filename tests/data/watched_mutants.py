@@ -1,7 +1,7 @@
-"""Opens mutants of models in processes that watch themselves: a crash, a hang and a leak are answers.
+"""Opens mutants in processes that watch themselves, so that a crash, a hang or a leak is an answer.
 
-`python watched_models.py TARGET FOLDER SEED`: takes numbers of mutants from its input, one a line, and
-answers each with a line of JSON: how it ended, and what it did that opening a model has no business to do.
+`python watched_mutants.py TARGET FOLDER SEED`: takes numbers of mutants from its input, one a line, and
+answers each with a line of JSON: how it ended, and what it did that no reader has any business to do.
 """
 
 from __future__ import annotations
@@ -16,22 +16,51 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-MOST_S, MOST_CPU_S, MOST_MB = 240.0, 60.0, 1500.0
-"""Limits of one input: of the clock, which a busy machine delays, of the processor, and of memory."""
+MEDIA = ("media", "stills", "exif")
+"""Targets of `media_mutants`; the others are those of `model_mutants`."""
 MOST_LETTERS = 1500
-_LINES, _READY = 2000, "ready"
-_SPACE = 16 << 30
+_READY = "ready"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of one input: of the clock, which a busy machine delays, of the processor, and of memory."""
+
+    seconds: float
+    cpu_s: float
+    grown_mb: float
+    space_bytes: int
+    lines: int
+
+
+LIMITS = {True: Limits(120.0, 30.0, 1000.0, 8 << 30, 500), False: Limits(240.0, 60.0, 1500.0, 16 << 30, 2000)}
+"""For media, and for models; a process has so much space, and ends after so many lines."""
+
+
+class _Family(NamedTuple):
+    """What differs between media and models.
+
+    Args:
+        make: a mutant of a number and a seed in a folder.
+        ask: open it; how that ended.
+        libraries: what may be read while it does so.
+    """
+
+    make: Callable[[Path, int, int], Path]
+    ask: Callable[[Path], str]
+    libraries: str
 
 
 def run(target: str, folder: Path, numbers: Iterable[int], seed: int = 0) -> tuple[Counter[str], list[str]]:
     """How mutants ended, and what each one was that must not have ended so.
 
     Args:
-        target: of `model_mutants.TARGETS`.
+        target: of `MEDIA`, or of `model_mutants.TARGETS`.
         folder: an empty one, for the files.
         numbers: of the mutants.
         seed: of all.
@@ -41,7 +70,7 @@ def run(target: str, folder: Path, numbers: Iterable[int], seed: int = 0) -> tup
     child = _Child(target, folder / "0", seed)
     try:
         for done, number in enumerate(numbers, 1):
-            if done % _LINES == 0 or child.process.poll() is not None:
+            if done % child.limits.lines == 0 or child.process.poll() is not None:
                 child.end()
                 child = _Child(target, folder / str(done), seed)
             answer = child.ask(number)
@@ -56,6 +85,7 @@ def run(target: str, folder: Path, numbers: Iterable[int], seed: int = 0) -> tup
 class _Child:
     def __init__(self, target: str, folder: Path, seed: int) -> None:
         command = [sys.executable, __file__, target, str(folder), str(seed)]
+        self.limits = LIMITS[target in MEDIA]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
@@ -70,7 +100,7 @@ class _Child:
             self.process.stdin.flush()
         except BrokenPipeError:
             pass
-        if not select.select([self.process.stdout], [], [], MOST_S)[0]:
+        if not select.select([self.process.stdout], [], [], self.limits.seconds)[0]:
             self.process.kill()
             return {"ended": "FAULT hang"}
         line = self.process.stdout.readline()
@@ -90,28 +120,20 @@ class _Child:
 
 def main() -> None:
     """Answer numbers until there are no more."""
-    import torch
-    from model_mutants import make_mutant
-    from model_originals import open_and_ask, write_originals
     from watched import Watch
 
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
-    resource.setrlimit(resource.RLIMIT_AS, (_SPACE, _SPACE))
     target, folder, seed = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
-    write_originals(target, folder / "originals" / target)
-    for path in sorted((folder / "originals" / target).iterdir()):
-        open_and_ask(path)  # so that what it imports is there
+    limits = LIMITS[target in MEDIA]
+    resource.setrlimit(resource.RLIMIT_AS, (limits.space_bytes, limits.space_bytes))
+    family = (_media if target in MEDIA else _models)(target, folder)
     watch, watching = Watch(), False
-    libraries = str(Path(torch.__file__).resolve().parents[1])
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        reads = (
-            event == "open" and arguments[1] in ("r", "rb", None) and str(arguments[0]).startswith(libraries)
-        )
-        # The interpreter looks for the text of what is no Python, such as a header of numpy's.
-        reads = reads or arguments[:1] == ("<unknown>",)
-        if watching and not reads and event != "code.__new__":  # libraries import what a type of model needs
+        # Libraries import what a type of model needs, and look for the lines of their tracebacks; the
+        # interpreter looks for the text of what is no Python, such as a header of numpy's.
+        inside = event == "open" and str(arguments[0]).startswith(family.libraries)
+        reads = (inside and arguments[1] in ("r", "rb", None)) or arguments[:1] == ("<unknown>",)
+        if watching and not reads and event != "code.__new__":
             watch(event, arguments)
 
     sys.addaudithook(hook)
@@ -119,12 +141,12 @@ def main() -> None:
     for line in sys.stdin:
         place = folder / "mutant"
         place.mkdir()
-        path = make_mutant(target, folder / "originals", place, int(line), seed)
+        path = family.make(place, int(line), seed)
         watch.place, watch.seen = str(place), []
         grown, spent = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
         watching, error = True, None
         try:
-            ended, text = open_and_ask(path), ""
+            ended, text = family.ask(path), ""
         except BaseException as caught:
             error = caught
         watching = False
@@ -134,10 +156,49 @@ def main() -> None:
         grown_mb = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - grown) / 1024
         if watch.seen and not ended.startswith("FAULT"):
             ended, text = "FAULT forbidden", watch.seen[0]
-        elif spent > MOST_CPU_S or grown_mb > MOST_MB:
+        elif spent > limits.cpu_s or grown_mb > limits.grown_mb:
             ended, text = "FAULT costs", f"{spent:.1f} s, {grown_mb:.0f} MB; {ended} {text}"
         shutil.rmtree(place)
         print(json.dumps({"ended": ended, "text": text[:2000]}), flush=True)
+
+
+def _media(target: str, folder: Path) -> _Family:
+    """Films, pictures and EXIF; one of each is read first, so that what its reader imports is there."""
+    import media_mutants
+    import PIL
+    from media_readers import READERS
+
+    for name, data in (media_mutants._films()[0], media_mutants._stills()[0], media_mutants._stills()[4]):
+        warm = folder / "warm" / name
+        warm.mkdir(parents=True, exist_ok=True)
+        path = warm / ("a.mp4" if name == "mp4" else "a.jpg")
+        path.write_bytes(data)
+        READERS["media" if name == "mp4" else "stills"](path)
+
+    def make(place: Path, number: int, seed: int) -> Path:
+        name, data = media_mutants.TARGETS[target](number, seed)
+        (place / name).write_bytes(data)
+        return place / name
+
+    return _Family(make, READERS[target], str(Path(PIL.__file__).resolve().parents[1]))
+
+
+def _models(target: str, folder: Path) -> _Family:
+    """Recipes, weights, predictors and model folders; the originals are opened first."""
+    import torch
+    from model_mutants import make_mutant
+    from model_originals import open_and_ask, write_originals
+
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    write_originals(target, folder / "originals" / target)
+    for path in sorted((folder / "originals" / target).iterdir()):
+        open_and_ask(path)
+
+    def make(place: Path, number: int, seed: int) -> Path:
+        return make_mutant(target, folder / "originals", place, number, seed)
+
+    return _Family(make, open_and_ask, str(Path(torch.__file__).resolve().parents[1]))
 
 
 def _ended(error: BaseException) -> tuple[str, str]:
