@@ -119,7 +119,7 @@ def _bins(found: Mapping[str, Any]) -> str:
             number(one["confidence"]),
             number(one["accuracy"]),
             f"{one['gap']:+.3f}",
-            interval(*(one["interval"] or (None, None)), 3, one["cautions"]["pedestrian"]),
+            interval(*(one["interval"] or (None, None)), caution=one["cautions"]["pedestrian"]),
         ]
         for one in found["bins"]
     ]

@@ -196,7 +196,8 @@ def _row(model: dict[str, Any], metrics: Sequence[str]) -> list[str]:
     for metric in metrics:
         found = run["metrics"][metric]
         told = text.number(found["value"])
-        ends = text.interval(*found["pedestrian"], 3, found["cautions"]["pedestrian"])
+        low, high = found["pedestrian"]
+        ends = text.interval(low, high, caution=found["cautions"]["pedestrian"])
         cells.append(f"{told} {ends}" if metric in _WITH_INTERVAL and ends != "-" else told)
     return [
         model["model"],
