@@ -112,6 +112,7 @@ def as_text(found: Mapping[str, Any]) -> str:
 
 
 def _bins(found: Mapping[str, Any]) -> str:
+    ends = [one["interval"] or (None, None) for one in found["bins"]]
     rows = [
         [
             f"{one['low']:.3f} to {one['high']:.3f}",
@@ -119,9 +120,9 @@ def _bins(found: Mapping[str, Any]) -> str:
             number(one["confidence"]),
             number(one["accuracy"]),
             f"{one['gap']:+.3f}",
-            interval(*(one["interval"] or (None, None)), caution=one["cautions"]["pedestrian"]),
+            interval(low, high, caution=one["cautions"]["pedestrian"]),
         ]
-        for one in found["bins"]
+        for one, (low, high) in zip(found["bins"], ends, strict=True)
     ]
     return table(["adaptive bin", "samples", "confidence", "accuracy", "gap", "95 % of accuracy"], rows)
 
