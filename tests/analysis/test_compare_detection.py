@@ -46,7 +46,7 @@ def test_a_model_against_itself_is_not_different() -> None:
 
 
 def test_the_better_one_is_called_so_from_both_sides() -> None:
-    one, two = runs()
+    one, two = runs(videos=24)
     metric = "frame_map@0.5:agentness"
     assert compare(one, two, CONFIG, draws=200).verdict(metric) == "better"
     assert compare(two, one, CONFIG, draws=200).verdict(metric) == "worse"
