@@ -116,7 +116,7 @@ def watch(
         outputs.WATCH.check(folder, overwrite=overwrite)
         detector = detector_of(files, device, precision, threads)
         config, notice = _advised(config, files, iou, threshold, opened.path)
-        annotator = annotator_of(crossing, detector, clock)
+        annotator = annotator_of(crossing, detector, clock, waits=not (opened.live or realtime))
         _made_apart(folder, opened, overwrite=overwrite)
         _warm_up(detector, config.linker_at(opened.fps))
         paced = _paced(opened, clock, realtime=realtime)
