@@ -12,13 +12,13 @@ from roadaware.online.camera_motion import CameraMotion
 HEIGHT, SHAKE = "height", "shake"
 """Keys of a predictor's limits: the least height of a box, as a share of that of the picture; and how much
 the motion of the picture may change from frame to frame, in heights of the picture in 1/30 s, root mean
-square.""" LIMITS = "limits"
+square."""
+LIMITS = "limits"
 _RATE_FPS = 30.0
 STILL = 0.0005
-"""A camera that moves the picture by less than this share of its height in a frame is taken to stand
-still.""" _TURNING, _TURNED = 0.01, 0.15
-"""Shares of the picture's width: moved by so much within an observation it turns; and a turn may be so
-large."""
+"""A camera that moves the picture by less than this share of its height in a frame is taken to stand still."""
+_TURNING, _TURNED = 0.01, 0.15
+"""Shares of the picture's width: moved by so much within an observation it turns; a turn may be so large."""
 
 
 class _Facts(Protocol):
