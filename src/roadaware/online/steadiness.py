@@ -16,7 +16,7 @@ square."""
 LIMITS = "limits"
 _RATE_FPS = 30.0
 STILL = 0.0005
-"""A camera that moves the picture by less than this share of its height in a frame is taken to stand still."""
+"""A camera that moves the picture by less than this share of its height in a frame stands still."""
 _TURNING, _TURNED = 0.01, 0.15
 """Shares of the picture's width: moved by so much within an observation it turns; a turn may be so large."""
 
