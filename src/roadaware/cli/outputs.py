@@ -131,6 +131,7 @@ WATCH = Output(
             "crossing.parts",
             "video.mp4",
             "summary.json",
+            "report.html",
         ),
     ),
 )

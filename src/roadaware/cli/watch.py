@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +19,8 @@ from roadaware.cli.warming import warming
 from roadaware.cli.watch_advice import follow_advice, notice_of_training
 from roadaware.cli.watch_crossing import INSTALLED, CrossingOption, annotator_of
 from roadaware.cli.watch_line import LiveLine
+from roadaware.cli.watch_models import describe_models
+from roadaware.cli.watch_page import NOTHING, write_page
 from roadaware.errors import DiskError, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -121,7 +123,8 @@ def watch(
         _warm_up(detector, config.linker_at(opened.fps))
         paced = _paced(opened, clock, realtime=realtime)
         draw = None if no_video else drawing_of(detector, notice)
-        found = watched(paced, detector, config, folder, clock, draw, name, annotator, notice)
+        models = describe_models(files, annotator)
+        found = watched(paced, detector, config, folder, clock, draw, name, annotator, notice, models)
     return Outcome(_text(found, folder), {"folder": str(folder), **found})
 
 
@@ -272,6 +275,7 @@ def watched(
     video: str | None = None,
     annotator: CrossingAnnotator | None = None,
     notice: str = "",
+    models: Sequence[Mapping[str, str]] | None = None,
 ) -> dict[str, Any]:
     """Watch a source to its end, as the command does.
 
@@ -285,6 +289,7 @@ def watched(
         video: what the tables call it; the name of its file where None.
         annotator: says who may cross; of this watch alone.
         notice: what the summary's readers should know of the detector.
+        models: that are asked, for summary and page; None for no page.
 
     Returns:
         What came of it, as in the summary.
@@ -297,13 +302,17 @@ def watched(
     from roadaware.online.run_folder import RunFolder
     from roadaware.online.watch import watch as run
 
-    with patient() as asked, LiveLine(source) as line:
-        kept = RunFolder(folder, source, detector, config, clock, draw, video, annotator, notice)
+    with patient() as asked, LiveLine(source, config.seconds) as line:
+        kept = RunFolder(
+            folder, source, detector, config, clock, draw, video, annotator, notice, models or ()
+        )
         more: dict[str, Any] = {"stopped": asked, "tick": line.show}
         more["annotators"] = [] if annotator is None else [annotator]
         done = run(source, detector, config, kept, clock=clock, **more)
         line.close()
         found = kept.summarise(done)
+        if models is not None:
+            write_page(folder, found)
     if asked():
         console.note(_text(found, folder))
         asked.end()
@@ -333,6 +342,8 @@ def _text(found: dict[str, Any], folder: Path) -> str:
     ]
     rows += [(each["meaning"], f"{each['count']:,}") for each in found["outcomes"].values()]
     lines = [f"watched {text.cell(found['source'])}", "", text.table(["", "found"], rows), ""]
+    if not found["tubes"] and found["frames"]:
+        lines += [NOTHING, ""]
     return "\n".join([*lines, f"wrote {text.cell(str(folder))}: {', '.join(found['files'])}"])
 
 

@@ -226,6 +226,13 @@ class Foresight:
                 }
         return {**said, "files": {path.name: digest_of(path) for path in self._files if path.is_file()}}
 
+    def members(self) -> list[tuple[str, Path | None, dict[str, Any]]]:
+        """What each question is asked of: its word, a file, and the facts of a predictor in it."""
+        held = [(_TASKS[task], one.predictor) for task, some in self._members.items() for one in some]
+        paths: list[Path | None] = [*self._files]
+        paths += [None] * (len(held) - len(paths))
+        return [(task, path, each.facts) for (task, each), path in zip(held, paths, strict=False)]
+
     def _joined(self, task: str, said: dict[int, Floats]) -> Floats | None:
         """(p, n, k) passes of all members of a task."""
         found = [said[id(one.predictor)] for one in self._members[task]]

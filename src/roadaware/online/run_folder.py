@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 EVENTS, TABLES, PARTS = "events.jsonl", "predictions", "predictions.parts"
 CROSSING, CROSSING_PARTS = "crossing.parquet", "crossing.parts"
-FILM, SUMMARY = "video.mp4", "summary.json"
-_OURS = (EVENTS, TABLES, PARTS, CROSSING, CROSSING_PARTS, FILM, SUMMARY)
+FILM, SUMMARY, PAGE = "video.mp4", "summary.json", "report.html"
+_OURS = (EVENTS, TABLES, PARTS, CROSSING, CROSSING_PARTS, FILM, SUMMARY, PAGE)
 Drawing = Callable[[Seen], Picture]
 
 
@@ -49,6 +49,7 @@ class RunFolder:
         video: what the tables call the stream; as `video_name` has it where None.
         crossing: the annotator that pedestrians have their outlook from, whose table is kept too.
         notice: what readers of the summary should know of the detector.
+        models: that are asked, JSON-ready, for the summary.
 
     Raises:
         UsageError: if another process is at work in the folder.
@@ -66,8 +67,10 @@ class RunFolder:
         video: str | None = None,
         crossing: CrossingAnnotator | None = None,
         notice: str = "",
+        models: Sequence[Mapping[str, str]] = (),
     ) -> None:
-        self._hold, self._notice = Hold(folder), notice
+        self._hold, self._notice, self._models = Hold(folder), notice, [dict(each) for each in models]
+        self._agents = list(detector.kinds.get("agent", ()))
         self._video = video_name(source) if video is None else video
         self.folder, self._source, self._config, self._draw = folder, source, config, draw
         classes = Classes(dict(detector.kinds), tuple(detector.av_labels), config.advice)
@@ -161,7 +164,11 @@ class RunFolder:
             "format": "roadaware-watch",
             "version": __version__,
             **_figures(progress, self._source, self._video),
+            "width_px": None if self._size is None else self._size[1],
+            "height_px": None if self._size is None else self._size[0],
             "notice": self._notice,
+            "models": self._models,
+            "agents": self._agents,
             "delay_frames": self._delay,
             **({} if self._crossing is None else {"crossing": self._crossing.summary()}),
             "events": self._events.written,

@@ -1,0 +1,45 @@
+"""Which models a watch asked, for its summary and its page: what each tells, what it learnt from, its licence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from roadaware.online.crossing import CrossingAnnotator
+
+_OURS = "Apache-2.0"
+_UNSTATED = "not stated in its file"
+
+
+def describe_models(files: Sequence[Path], annotator: CrossingAnnotator | None = None) -> list[dict[str, str]]:
+    """JSON-ready: a row for each model, with `task`, `name`, `trained_on`, `licence` and `digest`.
+
+    Args:
+        files: of the detector.
+        annotator: with the predictors that are asked.
+    """
+    from roadaware.models.detector_notes import read_notes
+
+    rows = []
+    for path in files:
+        notes = read_notes(path)
+        rows.append(_row("agents", path, notes, str(notes.get("trained_on") or "")))
+    for task, path, facts in annotator.foresight.members() if annotator is not None else ():
+        rows.append(_row(task, path, facts, str(facts.get("data") or facts.get("protocol") or "")))
+    return rows
+
+
+def _row(task: str, path: Path | None, facts: dict[str, Any], trained_on: str) -> dict[str, str]:
+    from roadaware.models.opening import digest_of
+
+    bundled = path is not None and path.resolve().parent == Path(__file__).resolve().parent.parent / "weights"
+    licence = str(facts.get("licence") or (f"{_OURS}, comes with roadaware" if bundled else _UNSTATED))
+    return {
+        "task": task,
+        "name": "?" if path is None else path.name,
+        "trained_on": trained_on or _UNSTATED,
+        "licence": licence,
+        "digest": "" if path is None or not path.is_file() else digest_of(path),
+    }
