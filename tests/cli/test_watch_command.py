@@ -167,6 +167,7 @@ def test_pedestrians_are_asked_about_where_predictors_are_named(
     from roadaware.models import create
     from roadaware.models.crossing.entries.steady import SteadyConfig
     from roadaware.models.crossing.predictor import Predictor
+    from roadaware.online.camera_motion import CameraMotion, PixelMotion
 
     def saved(name: str, task: str, labels: tuple[str, ...], inputs: str = "boxes") -> Path:
         torch.manual_seed(0)
@@ -181,6 +182,8 @@ def test_pedestrians_are_asked_about_where_predictors_are_named(
     files.append(saved("risk-jaad.safetensors", "risk", ("left", "middle", "right")))
     speed = saved("speed.safetensors", "action", ("no", "yes"), "ego:speed")
     monkeypatch.setattr(command, "detector_of", lambda *given: _walker())
+    # The film is a flat ground, which shows no motion of the camera.
+    monkeypatch.setattr(PixelMotion, "step", lambda *given: CameraMotion())
     words = ["watch", film, "--weights", "x", "--no-video", "--overwrite", "--out", tmp_path / "run"]
     done = roadaware(*words, "--crossing", files[0], "--crossing", files[1])
     assert done.code == 0, done.err

@@ -10,6 +10,7 @@ import numpy as np
 
 Event = Mapping[str, Any]
 MOST_MOMENTS = 8
+UNLABELLED = "?"
 _APART_S = 1.0
 _NEAR = 0.5
 _KINDS = ("agent", "action", "location", "event")
@@ -41,8 +42,8 @@ class Span:
 
     @property
     def agent(self) -> str:
-        """The label that was told best; `?` where none was."""
-        return max(self.agents, key=lambda name: (self.agents[name], name), default="?")
+        """The label that was told best; `UNLABELLED` where none was."""
+        return max(self.agents, key=lambda name: (self.agents[name], name), default=UNLABELLED)
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,9 @@ def summarise_events(events: Iterable[Event], height_px: float | None = None) ->
         elif tube is None:
             told = ", ".join(name for held in event["labels"].values() for name in held)
             if what != "end" and told and (not driving or driving[-1][1] != told):
-                moments += [Moment(t_s, f"own vehicle: {driving[-1][1]}, then {told}", 0.8)] if driving else []
+                moments += (
+                    [Moment(t_s, f"own vehicle: {driving[-1][1]}, then {told}", 0.8)] if driving else []
+                )
                 driving.append((t_s, told))
         else:
             span = spans.setdefault(int(tube), Span(int(tube), t_s, t_s))
@@ -123,7 +126,9 @@ def _take(
     if what == "crossing_probable":
         likely = float(event.get("crossing", {}).get("smoothed") or 0.0)
         span.probable.append((t_s, likely))
-        found.append(Moment(t_s, f"{called} will probably cross ({100 * likely:.0f} %)", 3 + likely, span.tube))
+        found.append(
+            Moment(t_s, f"{called} will probably cross ({100 * likely:.0f} %)", 3 + likely, span.tube)
+        )
     told = {name for kind in _KINDS for name in event["labels"].get(kind, {})}
     for name in sorted((told & _RARE) - known):
         known.add(name)

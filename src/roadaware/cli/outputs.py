@@ -124,6 +124,7 @@ WATCH = Output(
     rule=_names(
         "an earlier watch",
         (
+            "watch.json",
             "events.jsonl",
             "predictions",
             "predictions.parts",
@@ -133,6 +134,7 @@ WATCH = Output(
             "summary.json",
             "report.html",
         ),
+        whole="summary.json",  # which is written when all else is there
     ),
 )
 TASKS = Output(

@@ -29,8 +29,8 @@ def report(
 ) -> Outcome:
     """Make the HTML report of run folders: one file, offline, printable; several runs stand side by side.
 
-    Needs folders that `evaluate -o` or `baseline -o` wrote, or one that `watch` wrote. Runs on the same samples are also compared,
-    pair by pair.
+    Needs folders that `evaluate -o` or `baseline -o` wrote, or one that `watch` wrote. Runs on the same
+    samples are also compared, pair by pair.
 
     For example:
 

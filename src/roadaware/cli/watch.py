@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -106,6 +107,7 @@ def watch(
         roadaware watch rtsp://camera/1 --budget-ms 200 --seconds 600 --no-video --out runs/camera
     """
     from roadaware.online.clock import SystemClock
+    from roadaware.online.run_folder import begin_record
     from roadaware.online.sources import open_source
 
     config = replace(_config(budget_ms, seconds, threshold, label_threshold, rescale=rescale), fps=fps)
@@ -119,11 +121,12 @@ def watch(
         detector = detector_of(files, device, precision, threads)
         config, notice = _advised(config, files, iou, threshold, opened.path)
         annotator = annotator_of(crossing, detector, clock, waits=not (opened.live or realtime))
-        _made_apart(folder, opened, overwrite=overwrite)
+        models = describe_models(files, annotator)
+        record = begin_record(opened, config, name, models)
+        _made_apart(folder, opened, overwrite=overwrite, record=record)
         _warm_up(detector, config.linker_at(opened.fps))
         paced = _paced(opened, clock, realtime=realtime)
         draw = None if no_video else drawing_of(detector, notice)
-        models = describe_models(files, annotator)
         found = watched(paced, detector, config, folder, clock, draw, name, annotator, notice, models)
     return Outcome(_text(found, folder), {"folder": str(folder), **found})
 
@@ -256,13 +259,13 @@ def _stem(source: Source) -> str:
     return kept.strip("-.")[:60] or "source"
 
 
-def _made_apart(folder: Path, source: Source, *, overwrite: bool) -> None:
+def _made_apart(folder: Path, source: Source, *, overwrite: bool, record: Mapping[str, Any]) -> None:
     """Make the folder; one of pictures must not be written into, nor the watched file be replaced."""
     from roadaware.online.run_folder import prepare
 
     if source.path is not None and Path(source.path).resolve().is_relative_to(folder.resolve()):
         raise UsageError(f"{folder} holds the source; name another folder with --out")
-    prepare(folder, overwrite=overwrite)
+    prepare(folder, overwrite=overwrite, record=record)
 
 
 def watched(
@@ -310,9 +313,7 @@ def watched(
         more["annotators"] = [] if annotator is None else [annotator]
         done = run(source, detector, config, kept, clock=clock, **more)
         line.close()
-        found = kept.summarise(done)
-        if models is not None:
-            write_page(folder, found)
+        found = kept.summarise(done, None if models is None else partial(write_page, folder))
     if asked():
         console.note(_text(found, folder))
         asked.end()

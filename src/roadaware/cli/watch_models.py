@@ -1,4 +1,4 @@
-"""Which models a watch asked, for its summary and its page: what each tells, what it learnt from, its licence."""
+"""Which models a watch asked: what each tells, what it learnt from, and its licence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ _OURS = "Apache-2.0"
 _UNSTATED = "not stated in its file"
 
 
-def describe_models(files: Sequence[Path], annotator: CrossingAnnotator | None = None) -> list[dict[str, str]]:
+def describe_models(
+    files: Sequence[Path], annotator: CrossingAnnotator | None = None
+) -> list[dict[str, str]]:
     """JSON-ready: a row for each model, with `task`, `name`, `trained_on`, `licence` and `digest`.
 
     Args:
@@ -35,7 +37,7 @@ def _row(task: str, path: Path | None, facts: dict[str, Any], trained_on: str) -
     from roadaware.models.opening import digest_of
 
     bundled = path is not None and path.resolve().parent == Path(__file__).resolve().parent.parent / "weights"
-    licence = str(facts.get("licence") or (f"{_OURS}, comes with roadaware" if bundled else _UNSTATED))
+    licence = f"{_OURS}, comes with roadaware" if bundled else str(facts.get("licence") or _UNSTATED)
     return {
         "task": task,
         "name": "?" if path is None else path.name,

@@ -81,29 +81,26 @@ def page_of(folder: Path, found: Mapping[str, Any] | None = None, beside: Path |
     return report(sections, title=f"Watched: {summary['source']}", subtitle=_subtitle(summary))
 
 
-def write_page(folder: Path, found: dict[str, Any]) -> None:
-    """Write the page into the folder of a watch that just ended, and name it in its summary.
+def write_page(folder: Path, found: dict[str, Any]) -> bool:
+    """Write the page into the folder of a watch that just ended; whether there is one.
 
     A page that cannot be made is no fault of the watch: it is complained of, and `report` makes it later.
 
     Args:
         folder: of the watch.
-        found: its summary; `files` gets the page.
+        found: its summary.
     """
     from roadaware.cli import console
     from roadaware.errors import RoadawareError
-    from roadaware.online.run_folder import PAGE, SUMMARY
+    from roadaware.online.run_folder import PAGE
     from roadaware.reports.page import save
-    from roadaware.scenes.disk import atomic_write
 
     try:
-        named = {**found, "files": [*found["files"], PAGE]}
-        save(page_of(folder, named), folder / PAGE)
-        atomic_write(folder / SUMMARY, json.dumps(named, indent=1, allow_nan=False).encode() + b"\n")
+        save(page_of(folder, found), folder / PAGE)
     except RoadawareError as error:
         console.complain(f"no page was made of the watch: {error}")
-    else:
-        found["files"] = named["files"]
+        return False
+    return True
 
 
 def _sections(folder: Path, summary: Mapping[str, Any], beside: Path) -> list[Section]:
@@ -146,9 +143,12 @@ def _subtitle(summary: Mapping[str, Any]) -> str:
 
 def _says(summary: Mapping[str, Any], told: Watched) -> list[str]:
     """What was found, in sentences."""
+    from roadaware.analysis.watched import UNLABELLED
+
     counts: dict[str, int] = {}
     for span in told.spans:
-        counts[span.agent] = counts.get(span.agent, 0) + 1
+        name = "without a label" if span.agent == UNLABELLED else span.agent
+        counts[name] = counts.get(name, 0) + 1
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     tubes = ", ".join(f"{count:,} {name}" for name, count in ranked)
     said = [f"{len(told.spans):,} tubes: {tubes}." if told.spans else NOTHING]
@@ -186,8 +186,7 @@ def uncertainties(summary: Mapping[str, Any], told: Watched) -> tuple[str, ...]:
             "Probabilities of crossing are those of roads such as the predictor learnt from; elsewhere they "
             "were measured to be off by 0.26 on average, and 0.13 at home."
         )
-    for each in summary.get("outcomes", {}).values():
-        said.append(f"{each['count']:,} {each['meaning']}.")
+    said += [f"{each['count']:,} {each['meaning']}." for each in summary.get("outcomes", {}).values()]
     if summary["ended"]["reason"] not in ("end", "time"):
         said.append(f"The watch ended early: {summary['ended']['message'] or summary['ended']['reason']}.")
     return tuple(said)
@@ -243,7 +242,13 @@ def _models(summary: Mapping[str, Any]) -> Any:
     from roadaware.reports.page import Table
 
     rows = tuple(
-        (str(each["task"]), str(each["name"]), str(each["trained_on"]), str(each["licence"]), str(each["digest"]))
+        (
+            str(each["task"]),
+            str(each["name"]),
+            str(each["trained_on"]),
+            str(each["licence"]),
+            str(each["digest"]),
+        )
         for each in summary["models"]
     )
     return Table(("tells", "model", "trained on", "licence", "digest"), rows, "lllll", "Models")

@@ -32,8 +32,11 @@ if TYPE_CHECKING:
 EVENTS, TABLES, PARTS = "events.jsonl", "predictions", "predictions.parts"
 CROSSING, CROSSING_PARTS = "crossing.parquet", "crossing.parts"
 FILM, SUMMARY, PAGE = "video.mp4", "summary.json", "report.html"
-_OURS = (EVENTS, TABLES, PARTS, CROSSING, CROSSING_PARTS, FILM, SUMMARY, PAGE)
+RECORD = "watch.json"
+"""What is watched, how and by whom: written first, so that a watch that was killed is known."""
+_OURS = (RECORD, EVENTS, TABLES, PARTS, CROSSING, CROSSING_PARTS, FILM, SUMMARY, PAGE)
 Drawing = Callable[[Seen], Picture]
+Models = Sequence[Mapping[str, str]]
 
 
 class RunFolder:
@@ -67,7 +70,7 @@ class RunFolder:
         video: str | None = None,
         crossing: CrossingAnnotator | None = None,
         notice: str = "",
-        models: Sequence[Mapping[str, str]] = (),
+        models: Models = (),
     ) -> None:
         self._hold, self._notice, self._models = Hold(folder), notice, [dict(each) for each in models]
         self._agents = list(detector.kinds.get("agent", ()))
@@ -76,6 +79,8 @@ class RunFolder:
         classes = Classes(dict(detector.kinds), tuple(detector.av_labels), config.advice)
         self._delay = detector.delay
         linker = config.linker_at(source.fps)
+        record = begin_record(source, config, video, models)
+        atomic_write(folder / RECORD, json.dumps(record, indent=1).encode() + b"\n")
         self._events = EventWriter(folder / EVENTS, clock)
         self._tables = TableWriter(folder / PARTS, classes, self._video, linker, clock)
         self._crossing, self._outlooks = crossing, None
@@ -95,7 +100,7 @@ class RunFolder:
     @property
     def files(self) -> list[str]:
         """What stands in the folder now, in the order in which it came."""
-        return [name for name in _OURS if (self.folder / name).exists()]
+        return [name for name in _OURS if name != RECORD and (self.folder / name).exists()]
 
     @property
     def n_events(self) -> int:
@@ -151,11 +156,14 @@ class RunFolder:
         if self.problems:
             raise DiskError("\n  ".join(self.problems))
 
-    def summarise(self, progress: Progress) -> dict[str, Any]:
+    def summarise(
+        self, progress: Progress, page: Callable[[dict[str, Any]], bool] | None = None
+    ) -> dict[str, Any]:
         """Write what came of the watch; returns it.
 
         Args:
             progress: when it was over.
+            page: writes the page of a summary, and says whether there is one; None for no page.
 
         Raises:
             DiskError: if it cannot be written.
@@ -172,10 +180,13 @@ class RunFolder:
             "delay_frames": self._delay,
             **({} if self._crossing is None else {"crossing": self._crossing.summary()}),
             "events": self._events.written,
-            "files": self.files + ([SUMMARY] if SUMMARY not in self.files else []),
+            "files": [*self.files, SUMMARY, *([] if page is None else [PAGE])],
             "config": to_dict(self._config),
             "config_digest": digest(self._config),
         }
+        if page is not None and not page(found):
+            found["files"] = [name for name in found["files"] if name != PAGE]
+        # Last of all: a folder with a summary is a watch that ended.
         atomic_write(self.folder / SUMMARY, json.dumps(found, indent=1, allow_nan=False).encode() + b"\n")
         return found
 
@@ -209,8 +220,46 @@ class RunFolder:
         self._tables.finish(self.folder / TABLES, facts)
 
 
-def prepare(folder: Path, *, overwrite: bool = False) -> None:
+def begin_record(source: Source, config: WatchConfig, video: str | None, models: Models) -> dict[str, Any]:
+    """What tells the watch of a film from all others, JSON-ready; empty for what cannot be seen twice.
+
+    Args:
+        source: a film, or a camera.
+        config: of the watch.
+        video: what the tables call it.
+        models: that are asked.
+    """
+    if source.live or source.path is None:
+        return {}
+    return {
+        "version": __version__,
+        "source": source.name,
+        "bytes": Path(source.path).stat().st_size if Path(source.path).is_file() else None,
+        "frames": source.n_frames,
+        "video": video_name(source) if video is None else video,
+        "config_digest": digest(config),
+        "models": [dict(each) for each in models],
+    }
+
+
+def _is_begun(folder: Path, record: Mapping[str, Any] | None) -> bool:
+    """Whether a folder holds the same watch, which was killed before its end."""
+    if not record or (folder / SUMMARY).exists():
+        return False
+    try:
+        return bool(json.loads((folder / RECORD).read_bytes()) == record)
+    except (OSError, ValueError):
+        return False
+
+
+def prepare(folder: Path, *, overwrite: bool = False, record: Mapping[str, Any] | None = None) -> None:
     """Make a folder that a watch can write to; of an earlier watch only what it wrote is removed.
+
+    Args:
+        folder: of the watch.
+        overwrite: replace an earlier one.
+        record: of the watch, see `begin_record`: if the folder holds the same one, and that was killed, it is
+            begun anew, and ends as it would have.
 
     Raises:
         UsageError: if an earlier watch is there and may not be replaced, or something else, or another
@@ -228,10 +277,12 @@ def prepare(folder: Path, *, overwrite: bool = False) -> None:
             raise UsageError(
                 f"{folder} holds other things ({', '.join(sorted(foreign)[:3])}); name another folder"
             )
-        if held and not overwrite:
+        if held and not overwrite and not _is_begun(folder, record):
             raise UsageError(
                 f"{folder} holds an earlier watch; say --overwrite to replace it, or name another"
             )
+        # The record goes last: killed on the way, the next one still knows what it is about.
+        held.sort(key=lambda path: path.name == RECORD)
         for path in held:
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.analysis.watched import Moment, Span, Watched
+from roadaware.analysis.watched import UNLABELLED, Moment, Span, Watched
 from roadaware.reports.drawing import COLOURS
 from roadaware.reports.picture import FULL, GREY, HALF, INK, PALE, VERMILLION, Picture, canvas, styled
 from roadaware.reports.text import inert
@@ -28,10 +28,9 @@ def timeline(watched: Watched, end_s: float, agents: Sequence[str] = ()) -> Pict
     shown = longest(watched.spans)
     names = list(dict.fromkeys([*agents, *sorted({span.agent for span in shown})]))
     used = [name for name in names if any(span.agent == name for span in shown)]
-    colours = {
-        name: "#{:02x}{:02x}{:02x}".format(*COLOURS[k % len(COLOURS)]) for k, name in enumerate(names)
-    }
+    colours = {name: "#{:02x}{:02x}{:02x}".format(*COLOURS[k % len(COLOURS)]) for k, name in enumerate(names)}
     end_s = max(end_s, 1e-3)
+    colours[UNLABELLED] = GREY
     with styled():
         figure, axes = canvas(FULL, _MARGIN_IN + _ROW_IN * (len(shown) + 1))
         for row, span in enumerate(shown):
@@ -50,7 +49,13 @@ def timeline(watched: Watched, end_s: float, agents: Sequence[str] = ()) -> Pict
         axes.set_xlabel("seconds of the stream")
         axes.grid(axis="x", color=PALE)
         for name in used:
-            axes.plot([], [], color=colours[name], linewidth=5, label=inert(name))
+            axes.plot(
+                [],
+                [],
+                color=colours[name],
+                linewidth=5,
+                label="no label" if name == UNLABELLED else inert(name),
+            )
         if used:
             axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.0 + 0.4 / figure.get_figheight()), ncols=8)
     more = len(watched.spans) - len(shown)
