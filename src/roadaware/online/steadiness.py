@@ -14,7 +14,7 @@ HEIGHT, SHAKE = "height", "shake"
 the motion of the picture may change from frame to frame, in heights of the picture in 1/30 s, root mean
 square."""
 LIMITS = "limits"
-_RATE_FPS = 30.0
+_RATE_FPS, _LEAST_STEP = 30.0, 0.75
 STILL = 0.0005
 """A camera that moves the picture by less than this share of its height in a frame stands still."""
 _TURNING, _TURNED = 0.01, 0.15
@@ -68,6 +68,7 @@ class Steadiness:
     def __init__(self, span_s: float, shake: float | None) -> None:
         self._span_s, self._limit = span_s, shake
         self._before: tuple[float, float] | None = None
+        self._step = (0.0, 0.0, 0.0)
         self._t_s: float | None = None
         self._changes: deque[tuple[float, float]] = deque()
         self._shifts: deque[tuple[float, float, float]] = deque()
@@ -102,14 +103,18 @@ class Steadiness:
     def _note_change(self, t_s: float, past_s: float, motion: CameraMotion, height_px: int) -> None:
         """By how much the motion differs from that of the frame before."""
         if not motion.known:
-            self._before = None
+            self._before, self._step = None, (0.0, 0.0, 0.0)
             self._changes.append((t_s, math.inf))
             return
-        rate = 1.0 / (past_s * _RATE_FPS * height_px)
-        now = (motion.dx * rate, motion.dy * rate)
+        x, y, s = self._step
+        self._step = (x + motion.dx, y + motion.dy, s + past_s)
+        if self._step[2] < _LEAST_STEP / _RATE_FPS:  # of a fast camera, steps are those of several frames
+            return
+        rate = 1.0 / (self._step[2] * _RATE_FPS * height_px)
+        now = (self._step[0] * rate, self._step[1] * rate)
         if self._before is not None:
             self._changes.append((t_s, math.dist(now, self._before)))
-        self._before = now
+        self._before, self._step = now, (0.0, 0.0, 0.0)
 
     def _turn(self, shift: tuple[float, float]) -> tuple[float, float]:
         """Begin, continue or end a turn; what the past has to be moved by."""
