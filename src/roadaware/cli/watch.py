@@ -15,6 +15,7 @@ from roadaware.cli import console, outputs, text
 from roadaware.cli.devices import Device, Precision, place_of, use_threads
 from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Switch
 from roadaware.cli.patience import patient
+from roadaware.cli.street_choice import Choice, Size, Tiles, chosen
 from roadaware.cli.warming import warming
 from roadaware.cli.watch_advice import follow_advice, notice_of_training
 from roadaware.cli.watch_crossing import INSTALLED, CrossingOption, annotator_of
@@ -24,6 +25,7 @@ from roadaware.errors import DiskError, InputError, UsageError
 if TYPE_CHECKING:
     from roadaware.linking.config import LinkerConfig
     from roadaware.models.detector import Detector
+    from roadaware.models.graphs.views import Views
     from roadaware.online.clock import Clock
     from roadaware.online.config import WatchConfig
     from roadaware.online.crossing import CrossingAnnotator
@@ -36,9 +38,9 @@ _SOURCE = (
     "(rtsp://, http://)."
 )
 _WEIGHTS = (
-    "The detector, as `train` writes it (model.safetensors), or the folder of an object detector of "
-    "transformers; the one that came with roadaware unless told. Said again, networks with the same anchors "
-    "are averaged."
+    "The detector: a name of `models list`, a file as `train` writes it (model.safetensors), or the folder "
+    "of an object detector of transformers. Default: of a real film the one of `models list` that is "
+    "installed, else the one that came with roadaware. Said again, networks of the same anchors are averaged."
 )
 _NAME = "What the tables call the stream; the name of its file unless told."
 _OUT = "Folder of the run; runs/watch-<name of the source> unless told."
@@ -82,6 +84,8 @@ def watch(
     label_threshold: Annotated[float, Parameter(help=_LABEL)] = 0.3,
     iou: Annotated[float | None, Parameter(help=_IOU)] = None,
     crossing: CrossingOption = (),
+    size: Size = None,
+    tiles: Tiles = False,
     threads: Annotated[int, Parameter(help=_THREADS)] = 0,
     device: Device = "auto",
     precision: Precision = "fp32",
@@ -108,14 +112,14 @@ def watch(
 
     config = replace(_config(budget_ms, seconds, threshold, label_threshold, rescale=rescale), fps=fps)
     _check(iou, threads, name, out)
-    files = list(weights) or [installed_weights()]
     clock = SystemClock()
     with ExitStack() as held:
         opened = held.enter_context(closing(open_source(source, fps, clock=clock, follow=follow)))
         folder = out or Path("runs") / f"watch-{_stem(opened)}"
         outputs.WATCH.check(folder, overwrite=overwrite)
-        detector = detector_of(files, device, precision, threads)
-        config, notice = _advised(config, files, iou, threshold, opened.path)
+        found_in = _chosen(weights, opened, size, tiles=tiles)
+        detector = detector_of(found_in.files, device, precision, threads, found_in.views)
+        config, notice = _advised(config, found_in.files, iou, threshold, opened.path)
         annotator = annotator_of(crossing, detector, clock)
         _made_apart(folder, opened, overwrite=overwrite)
         _warm_up(detector, config.linker_at(opened.fps))
@@ -136,6 +140,15 @@ def _advised(
     if notice:
         console.complain(notice)
     return config, notice
+
+
+def _chosen(weights: Sequence[Path], opened: Source, size: int | None, *, tiles: bool) -> Choice:
+    """The detector that was named, or that suits the source."""
+    from roadaware.scenes.synthetic_films import is_synthetic_film
+
+    bundled = None if weights else installed_weights()
+    synthetic = not weights and is_synthetic_film(opened.path)
+    return chosen(weights, bundled, synthetic=synthetic, live=opened.live, size=size, tiles=tiles)
 
 
 def _paced(opened: Source, clock: Clock, *, realtime: bool) -> Source:
@@ -207,7 +220,11 @@ def _config(
 
 
 def detector_of(
-    files: Sequence[Path], device: str = "cpu", precision: str = "fp32", threads: int = 0
+    files: Sequence[Path],
+    device: str = "cpu",
+    precision: str = "fp32",
+    threads: int = 0,
+    views: Views | None = None,
 ) -> Detector:
     """What watches: a network, several, or an object detector.
 
@@ -216,6 +233,7 @@ def detector_of(
         device: as of `--device`.
         precision: as of `--precision`.
         threads: as of `--threads`.
+        views: which parts of a picture are looked at, by a detector of any size.
 
     Raises:
         UsageError: if they do not go together, or the device cannot be used.
@@ -225,7 +243,7 @@ def detector_of(
 
     with console.working("opening the detector"):
         place, dtype = place_of(device, precision)
-        detector = open_stream(files, device=place, dtype=dtype)
+        detector = open_stream(files, views=views, device=place, dtype=dtype)
     use_threads(files, threads)
     return detector
 
