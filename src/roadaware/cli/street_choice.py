@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from roadaware.cli import console
 from roadaware.cli.options import Switch
+from roadaware.cli.watch_crossing import INSTALLED
 from roadaware.errors import RoadawareError, UsageError
 
 if TYPE_CHECKING:
@@ -21,14 +22,22 @@ if TYPE_CHECKING:
 FIRST = "street-small"
 """What is offered where no real detector is installed."""
 LIVE_PX, FILM_PX = 640, 1024
-_SIZE = (
-    "Longer side that pictures are brought to, a multiple of 32, for detectors of any size such as "
-    "street-small. Default: 640 of a camera and with --tiles, 1024 of a film."
-)
-_TILES = "Look at three parts of each picture besides the whole of it, for what is far (street-small)."
-Size = Annotated[int | None, Parameter(help=_SIZE)]
-Tiles = Annotated[bool, Parameter(help=_TILES), Switch]
 _OBJECTS = ("objects", "road-events")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Looks:
+    """How large pictures are shown to a detector that takes any size."""
+
+    size: int | None = None
+    """Longer side that pictures are brought to, a multiple of 32, for detectors of any size, as street-small.
+    Default: 640 of a camera and with --tiles, 1024 of a film."""
+    tiles: Annotated[bool, Switch] = False
+    """Look at three parts of each picture besides the whole of it, for what is far (as street-small)."""
+
+
+AS_IT_SUITS = Looks()
 
 
 @dataclass(frozen=True)
@@ -44,17 +53,35 @@ class Choice:
     views: Views | None
 
 
-def chosen(
-    named: Sequence[Path], bundled: Path | None, *, synthetic: bool, live: bool, size: int | None, tiles: bool
-) -> Choice:
+def installed_weights() -> Path:
+    """The detector that came with roadaware.
+
+    Raises:
+        UsageError: if none came with it, or there are several.
+    """
+    folder = Path(__file__).resolve().parent.parent / "weights"
+    found = sorted(path for path in folder.glob("*.safetensors") if path.name not in INSTALLED)
+    if not found:
+        raise UsageError(
+            f"no detector came with this installation; name one with --weights\n  `roadaware models get {FIRST}` "
+            "fetches one; `roadaware train configs/simulator.yaml` makes one from synthetic scenes"
+        )
+    if len(found) > 1:
+        names = ", ".join(path.name for path in found)
+        raise UsageError(
+            f"several detectors came with this installation ({names}); choose one with --weights"
+        )
+    return found[0]
+
+
+def chosen(named: Sequence[Path], *, synthetic: bool, live: bool, looks: Looks) -> Choice:
     """The detector that was named, or the one that suits the source.
 
     Args:
         named: paths, or names of the catalogue.
-        bundled: the network that came with roadaware; None where none did.
         synthetic: whether the source is a film of the simulator.
         live: whether it is a camera.
-        size, tiles: as of `--size` and `--tiles`.
+        looks: what was asked of sizes.
 
     Raises:
         UsageError: if a name is not installed, or a size was asked of a detector that has its own.
@@ -66,22 +93,14 @@ def chosen(
     if named:
         files = [resolve_weights(path, _OBJECTS) for path in named]
     else:
-        real = None if synthetic else _real_detector(offered=bundled is not None)
-        found = real or bundled
-        if found is None:
-            raise UsageError(
-                "no detector came with this installation; name one with --weights, or "
-                f"`roadaware models get {FIRST}`"
-            )
-        files = [found]
+        files = [(None if synthetic else _real_detector()) or installed_weights()]
     if len(files) == 1 and is_graph_file(files[0]):
-        usual = LIVE_PX if live or tiles else FILM_PX
-        return Choice(files, Views(usual if size is None else size, tiles))
-    asked = size is not None or tiles
-    return Choice(files, Views(LIVE_PX if size is None else size, tiles) if asked else None)
+        usual = LIVE_PX if live or looks.tiles else FILM_PX
+        return Choice(files, Views(usual if looks.size is None else looks.size, looks.tiles))
+    return Choice(files, None if looks == AS_IT_SUITS else Views(looks.size or LIVE_PX, looks.tiles))
 
 
-def _real_detector(*, offered: bool) -> Path | None:
+def _real_detector() -> Path | None:
     """The best detector that is installed; else what is fetched now, where somebody says so."""
     from roadaware.models.catalogue.entries import find_entry, read_catalogue
     from roadaware.models.catalogue.installed import installed_path
@@ -95,7 +114,7 @@ def _real_detector(*, offered: bool) -> Path | None:
         entry, path = min(there, key=lambda each: each[0].cost)
         console.note(f"looking with {entry.name} ({entry.licence}); --weights chooses another detector")
         return path
-    return _fetched(find_entry(FIRST)) if offered and _asks(find_entry(FIRST)) else None
+    return _fetched(find_entry(FIRST)) if _asks(find_entry(FIRST)) else None
 
 
 def _asks(entry: Entry) -> bool:

@@ -15,10 +15,10 @@ from roadaware.cli import console, outputs, text
 from roadaware.cli.devices import Device, Precision, place_of, use_threads
 from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Switch
 from roadaware.cli.patience import patient
-from roadaware.cli.street_choice import Choice, Size, Tiles, chosen
+from roadaware.cli.street_choice import AS_IT_SUITS, Choice, Looks, chosen
 from roadaware.cli.warming import warming
 from roadaware.cli.watch_advice import follow_advice, notice_of_training
-from roadaware.cli.watch_crossing import INSTALLED, CrossingOption, annotator_of
+from roadaware.cli.watch_crossing import CrossingOption, annotator_of
 from roadaware.cli.watch_line import LiveLine
 from roadaware.errors import DiskError, InputError, UsageError
 
@@ -84,8 +84,7 @@ def watch(
     label_threshold: Annotated[float, Parameter(help=_LABEL)] = 0.3,
     iou: Annotated[float | None, Parameter(help=_IOU)] = None,
     crossing: CrossingOption = (),
-    size: Size = None,
-    tiles: Tiles = False,
+    looks: Looks = AS_IT_SUITS,
     threads: Annotated[int, Parameter(help=_THREADS)] = 0,
     device: Device = "auto",
     precision: Precision = "fp32",
@@ -117,9 +116,9 @@ def watch(
         opened = held.enter_context(closing(open_source(source, fps, clock=clock, follow=follow)))
         folder = out or Path("runs") / f"watch-{_stem(opened)}"
         outputs.WATCH.check(folder, overwrite=overwrite)
-        found_in = _chosen(weights, opened, size, tiles=tiles)
-        detector = detector_of(found_in.files, device, precision, threads, found_in.views)
-        config, notice = _advised(config, found_in.files, iou, threshold, opened.path)
+        choice = _chosen(weights, opened, looks)
+        detector = detector_of(choice.files, device, precision, threads, choice.views)
+        config, notice = _advised(config, choice.files, iou, threshold, opened.path)
         annotator = annotator_of(crossing, detector, clock)
         _made_apart(folder, opened, overwrite=overwrite)
         _warm_up(detector, config.linker_at(opened.fps))
@@ -142,13 +141,12 @@ def _advised(
     return config, notice
 
 
-def _chosen(weights: Sequence[Path], opened: Source, size: int | None, *, tiles: bool) -> Choice:
+def _chosen(weights: Sequence[Path], opened: Source, looks: Looks) -> Choice:
     """The detector that was named, or that suits the source."""
     from roadaware.scenes.synthetic_films import is_synthetic_film
 
-    bundled = None if weights else installed_weights()
     synthetic = not weights and is_synthetic_film(opened.path)
-    return chosen(weights, bundled, synthetic=synthetic, live=opened.live, size=size, tiles=tiles)
+    return chosen(weights, synthetic=synthetic, live=opened.live, looks=looks)
 
 
 def _paced(opened: Source, clock: Clock, *, realtime: bool) -> Source:
@@ -175,27 +173,6 @@ def _check(iou: float | None, threads: int, name: str | None, out: Path | None) 
     for option, given in (("--name", name), ("--out", out)):
         if given is not None and conceal(str(given)) != str(given):
             raise UsageError(f"{option} holds a secret of the address; choose another")
-
-
-def installed_weights() -> Path:
-    """The detector that came with roadaware.
-
-    Raises:
-        UsageError: if none came with it, or there are several.
-    """
-    folder = Path(__file__).resolve().parent.parent / "weights"
-    found = sorted(path for path in folder.glob("*.safetensors") if path.name not in INSTALLED)
-    if not found:
-        raise UsageError(
-            "no detector came with this installation; name one with --weights\n  `roadaware train "
-            "configs/simulator.yaml` makes one from made-up scenes, model.safetensors in its folder"
-        )
-    if len(found) > 1:
-        names = ", ".join(path.name for path in found)
-        raise UsageError(
-            f"several detectors came with this installation ({names}); choose one with --weights"
-        )
-    return found[0]
 
 
 def _config(
