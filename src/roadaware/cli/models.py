@@ -115,7 +115,8 @@ def remove(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = U
     from roadaware.models.catalogue.installed import remove_model
 
     size = remove_model(name)
-    return Outcome(f"removed {name}: {text.size(size)}", {"name": name, "bytes": size})
+    told = f"removed {name}: {text.size(size)}" if size else f"{name} was not installed"
+    return Outcome(told, {"name": name, "bytes": size})
 
 
 def _facts(entry: Entry) -> dict[str, Any]:

@@ -62,7 +62,7 @@ _CLIP = "Frames of a clip, 8 or 32 as published; 8 unless told. A causal network
 _BATCH = "Clips, or frames of a causal network, that are looked at together."
 _OBJECTS = "Folder of an object detector of transformers: its boxes, scored by the network."
 _MEAN = "What is averaged of several networks."
-_TASKS = ("objects", "zero-shot", "road-events")
+_TASKS = ("objects", "zero-shot")
 _USUAL = ("model.safetensors", "model")
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FIRST = "street-small"
 """What is offered where no real detector is installed."""
 LIVE_PX, FILM_PX = 640, 1024
-_OBJECTS = ("objects", "road-events")
+_OBJECTS = ("objects",)
 
 
 @Parameter(name="*")
@@ -63,8 +63,9 @@ def installed_weights() -> Path:
     found = sorted(path for path in folder.glob("*.safetensors") if path.name not in INSTALLED)
     if not found:
         raise UsageError(
-            f"no detector came with this installation; name one with --weights\n  `roadaware models get {FIRST}` "
-            "fetches one; `roadaware train configs/simulator.yaml` makes one from synthetic scenes"
+            "no detector came with this installation; name one with --weights\n  "
+            f"`roadaware models get {FIRST}` fetches one; `roadaware train configs/simulator.yaml` makes one "
+            "from synthetic scenes"
         )
     if len(found) > 1:
         names = ", ".join(path.name for path in found)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from roadaware.errors import UsageError
 
-Task = Literal["objects", "zero-shot", "segmentation", "image-text", "pose", "road-events"]
+Task = Literal["objects", "zero-shot", "segmentation", "image-text", "pose", "training"]
 TABLE = Path(__file__).with_name("models.toml")
 
 
@@ -51,11 +51,9 @@ class FileSource:
 
     Args:
         form: what it is, in words.
-        network: name of the network that takes its weights.
     """
 
     form: str
-    network: str = ""
 
 
 @dataclass(frozen=True)

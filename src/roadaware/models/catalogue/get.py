@@ -11,7 +11,7 @@ from typing import Any
 
 from roadaware import __version__
 from roadaware.errors import UsageError
-from roadaware.models.catalogue.entries import Entry, FileSource, NpmSource
+from roadaware.models.catalogue.entries import Entry, FileSource, HubSource, NpmSource
 from roadaware.models.catalogue.installed import (
     RECORD,
     WEIGHTS,
@@ -81,9 +81,37 @@ def _fill(made: Path, entry: Entry, given: Path | None, downloads: Path, tell: T
     source = entry.source
     if isinstance(source, NpmSource):
         return _from_package(made, entry, source, given, downloads, tell)
-    if isinstance(source, FileSource) and given is None:
+    if isinstance(source, HubSource):
+        return _from_hub(made, entry, source, given, downloads, tell)
+    return _from_file(made, entry, source, given)
+
+
+def _from_hub(
+    made: Path, entry: Entry, source: HubSource, given: Path | None, downloads: Path, tell: Told
+) -> dict[str, Any]:
+    from roadaware.models.catalogue.hub import check_model, copy_folder, fetch_repository
+    from roadaware.models.tensor_files import most_bytes
+
+    if given is not None:
+        about = {"source": str(given), **copy_folder(given, made, most_bytes())}
+    else:
+        about = {"source": f"huggingface.co/{source.repository}"}
+        about |= fetch_repository(source, downloads, most_bytes(), tell)
+        for name in about["sha256"]:
+            (downloads / name).replace(made / name)
+    check_model(made, entry.task)
+    return {**about, "licence": entry.licence}
+
+
+def _from_file(made: Path, entry: Entry, source: FileSource, given: Path | None) -> dict[str, Any]:
+    """The tensors of a checkpoint, whatever its form; no other object of it is made."""
+    from roadaware.models.catalogue.hub import file_digest
+    from roadaware.models.foreign import read_tensors, save_tensors
+
+    if given is None:
         raise UsageError(f"{entry.name} has no public address: name {source.form} with --from")
-    raise UsageError(f"{entry.name} cannot be fetched")
+    save_tensors(made / WEIGHTS, read_tensors(given))
+    return {"source": given.name, "sha256": {given.name: file_digest(given)}, "licence": entry.licence}
 
 
 def _from_package(

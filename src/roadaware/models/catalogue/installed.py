@@ -100,18 +100,18 @@ def _refuse_typo(given: Path, entries: dict[str, Entry]) -> None:
 
 
 def remove_model(name: str) -> int:
-    """Remove an installed model, whole; the bytes that it took.
+    """Remove an installed model, whole; the bytes that it took, 0 where it was not there.
 
     Args:
         name: of the catalogue.
 
     Raises:
-        UsageError: if there is no such name, or it is not installed.
+        UsageError: if there is no such name.
         DiskError: if it cannot be removed.
     """
     folder = models_folder() / find_entry(name).name
     if not folder.is_dir():
-        raise UsageError(f"{name} is not installed")
+        return 0
     size = folder_bytes(folder)
     gone = temporary_beside(folder)
     try:
