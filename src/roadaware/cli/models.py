@@ -50,13 +50,13 @@ def list_models(*, common: Common = USUAL) -> Outcome:
         (
             each["name"],
             each["task"],
-            f"{each['size_mb']:,.0f}",
             "yes" if each["installed"] else "",
             each["about"],
+            f"{each['size_mb']:,.0f}",
         )
         for each in found
     ]
-    table = text.table(["name", "for", "MB", "installed", "what"], rows, left=2)
+    table = text.table(["name", "for", "installed", "what", "MB"], rows, left=4)
     lines = [table, "", "`roadaware models show NAME` says licence, source and scores"]
     return Outcome("\n".join(lines), {"models": found})
 

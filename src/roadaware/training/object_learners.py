@@ -189,9 +189,9 @@ def _fit(recipe: ModelRecipe) -> WholePicture:
     Raises:
         UsageError: if the size is none.
     """
-    size, mean, std = (
-        preparation_of(resolve_weights(Path(recipe.weights), ("objects",))) if recipe.weights else _PUBLISHED
-    )
+    size, mean, std = _PUBLISHED
+    if recipe.weights:
+        size, mean, std = preparation_of(resolve_weights(Path(recipe.weights), ("objects",)))
     given = recipe.fields.get(_SIZE, list(size))
     whole = isinstance(given, list | tuple) and all(type(side) is int and side >= 32 for side in given)
     if not whole or len(given) != 2 or any(side % 32 for side in given):

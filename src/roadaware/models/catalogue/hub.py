@@ -140,7 +140,7 @@ def _refused(error: Exception, where: str, downloads: Path) -> Exception:
     return InputError(
         f"it could not be fetched: {told}",
         where=where,
-        hint="check the network; the same command goes on, and --from takes a folder that was fetched elsewhere",
+        hint=f"check the network, after which the same command goes on; or {_FROM}",
     )
 
 
