@@ -102,6 +102,6 @@ class _Nodes:
             self._relu6(plain, step.name)
 
     def _relu6(self, given: str, name: str) -> None:
-        low = self.constant(np.float32(0).reshape(()), f"{name}-low")
-        high = self.constant(np.float32(6).reshape(()), f"{name}-high")
+        low = self.constant(np.zeros((), np.float32), f"{name}-low")
+        high = self.constant(np.full((), 6, np.float32), f"{name}-high")
         self.node("Clip", [given, low, high], name)

@@ -17,7 +17,11 @@ from roadaware.scenes.readers.json import decode, parse
 
 MOST_JSON_BYTES = 1 << 24
 MOST_WEIGHT_BYTES = 1 << 28
-_STORED = {"float32": np.dtype("<f4"), "float16": np.dtype("<f2"), "int32": np.dtype("<i4")}
+_STORED: Mapping[str, np.dtype[Any]] = {
+    "float32": np.dtype("<f4"),
+    "float16": np.dtype("<f2"),
+    "int32": np.dtype("<i4"),
+}
 _PASSED = ("Identity", "Cast", "StopGradient")
 _CONVOLUTIONS = {
     "Conv2D": False,
