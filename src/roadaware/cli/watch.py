@@ -56,7 +56,10 @@ _THRESHOLD = (
     "Agentness of the three boxes that prove a tube, so that it is told and drawn; it goes on with boxes of "
     "two thirds of it. Default: as the detector advises, or 0.2."
 )
-_LABEL = "Score at which a label begins to be told; below two thirds of it, it no longer is."
+_LABEL = (
+    "Score at which a label begins to be told; below two thirds of it, it no longer is. Default: 0.3, or the "
+    "score that proves a tube where that is less."
+)
 _IOU = "Overlap that a link of tubes needs; default: as the detector advises, or 0.5."
 _THREADS = "Of the detector; unless told one for a small network, else as many as there are cores."
 _FOLLOW = (
@@ -81,7 +84,7 @@ def watch(
     realtime: Annotated[bool, Parameter(help=_REALTIME), Switch] = False,
     seconds: Annotated[float | None, Parameter(help=_SECONDS)] = None,
     threshold: Annotated[float | None, Parameter(help=_THRESHOLD)] = None,
-    label_threshold: Annotated[float, Parameter(help=_LABEL)] = 0.3,
+    label_threshold: Annotated[float | None, Parameter(help=_LABEL)] = None,
     iou: Annotated[float | None, Parameter(help=_IOU)] = None,
     crossing: CrossingOption = (),
     looks: Looks = AS_IT_SUITS,
@@ -118,7 +121,7 @@ def watch(
         outputs.WATCH.check(folder, overwrite=overwrite)
         choice = _chosen(weights, opened, looks)
         detector = detector_of(choice.files, device, precision, threads, choice.views)
-        config, notice = _advised(config, choice.files, iou, threshold, opened.path)
+        config, notice = _advised(config, choice.files, iou, threshold, label_threshold, opened.path)
         annotator = annotator_of(crossing, detector, clock)
         _made_apart(folder, opened, overwrite=overwrite)
         _warm_up(detector, config.linker_at(opened.fps))
@@ -129,10 +132,18 @@ def watch(
 
 
 def _advised(
-    config: WatchConfig, files: Sequence[Path], iou: float | None, threshold: float | None, source: str | None
+    config: WatchConfig,
+    files: Sequence[Path],
+    iou: float | None,
+    threshold: float | None,
+    label: float | None,
+    source: str | None,
 ) -> tuple[WatchConfig, str]:
     """How it is watched and what to know of the detector; both are said."""
     config, said = follow_advice(config, files, iou, threshold)
+    if label is None:  # whoever is told of has a name
+        on = min(config.labels.on, config.begin_score)
+        config = replace(config, labels=replace(config.labels, on=on, off=min(config.labels.off, on * 2 / 3)))
     notice = notice_of_training(files, source)
     for words in said:
         console.note(words)
@@ -176,7 +187,12 @@ def _check(iou: float | None, threads: int, name: str | None, out: Path | None) 
 
 
 def _config(
-    budget_ms: float | None, seconds: float | None, threshold: float | None, label: float, *, rescale: bool
+    budget_ms: float | None,
+    seconds: float | None,
+    threshold: float | None,
+    label: float | None,
+    *,
+    rescale: bool,
 ) -> WatchConfig:
     from roadaware.online.config import WatchConfig
     from roadaware.online.labels import LabelRule
@@ -191,7 +207,7 @@ def _config(
         WatchConfig(),
         budget_s=None if budget_ms is None else budget_ms / 1e3,
         seconds=seconds,
-        labels=LabelRule(on=label, off=label * 2 / 3),
+        labels=LabelRule() if label is None else LabelRule(on=label, off=label * 2 / 3),
         rescale=rescale,
     )
 
