@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from small_files import Command
 
+from roadaware.cli import street_choice
 from roadaware.cli import watch as command
 from roadaware.cli.watch_advice import follow_advice
 from roadaware.errors import DamagedError
@@ -133,7 +134,7 @@ def test_a_network_watches_a_film(roadaware: Command, film: Path, tmp_path: Path
 def test_without_a_detector_it_says_where_one_comes_from(
     roadaware: Command, film: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(command, "__file__", str(tmp_path / "cli" / "watch.py"))
+    monkeypatch.setattr(street_choice, "__file__", str(tmp_path / "cli" / "street_choice.py"))
     done = roadaware("watch", film, "--out", tmp_path / "run")
     assert done.code == 2
     assert "roadaware train" in done.err
@@ -387,7 +388,7 @@ def test_events_of_a_killed_watch_can_be_read(film: Path, tmp_path: Path) -> Non
 def test_the_detector_that_comes_along_says_how_it_is_used_and_what_it_saw() -> None:
     from roadaware.models.detector_notes import read_advice, read_notes, read_training_data
 
-    weights = command.installed_weights()
+    weights = street_choice.installed_weights()
     advice = read_advice([weights])
     assert advice.linking == {"min_iou": 0.1}
     assert advice.min_score == read_notes(weights)["calibration"]["min_score"] == 0.32

@@ -16,9 +16,10 @@ from roadaware.cli import console, outputs, text
 from roadaware.cli.devices import Device, Precision, place_of, use_threads
 from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Switch
 from roadaware.cli.patience import patient
+from roadaware.cli.street_choice import AS_IT_SUITS, Choice, Looks, chosen
 from roadaware.cli.warming import warming
 from roadaware.cli.watch_advice import follow_advice, notice_of_training
-from roadaware.cli.watch_crossing import INSTALLED, CrossingOption, annotator_of
+from roadaware.cli.watch_crossing import CrossingOption, annotator_of
 from roadaware.cli.watch_line import LiveLine
 from roadaware.cli.watch_models import describe_models
 from roadaware.cli.watch_page import NOTHING, write_page
@@ -27,6 +28,7 @@ from roadaware.errors import DiskError, InputError, UsageError
 if TYPE_CHECKING:
     from roadaware.linking.config import LinkerConfig
     from roadaware.models.detector import Detector
+    from roadaware.models.graphs.views import Views
     from roadaware.online.clock import Clock
     from roadaware.online.config import WatchConfig
     from roadaware.online.crossing import CrossingAnnotator
@@ -39,9 +41,9 @@ _SOURCE = (
     "(rtsp://, http://)."
 )
 _WEIGHTS = (
-    "The detector, as `train` writes it (model.safetensors), or the folder of an object detector of "
-    "transformers; the one that came with roadaware unless told. Said again, networks with the same anchors "
-    "are averaged."
+    "The detector: a name of `models list`, a file as `train` writes it (model.safetensors), or the folder "
+    "of an object detector of transformers. Default: of a real film the one of `models list` that is "
+    "installed, else the one that came with roadaware. Said again, networks of the same anchors are averaged."
 )
 _NAME = "What the tables call the stream; the name of its file unless told."
 _OUT = "Folder of the run; runs/watch-<name of the source> unless told."
@@ -57,7 +59,10 @@ _THRESHOLD = (
     "Agentness of the three boxes that prove a tube, so that it is told and drawn; it goes on with boxes of "
     "two thirds of it. Default: as the detector advises, or 0.2."
 )
-_LABEL = "Score at which a label begins to be told; below two thirds of it, it no longer is."
+_LABEL = (
+    "Score at which a label begins to be told; below two thirds of it, it no longer is. Default: 0.3, or the "
+    "score that proves a tube where that is less."
+)
 _IOU = "Overlap that a link of tubes needs; default: as the detector advises, or 0.5."
 _THREADS = "Of the detector; unless told one for a small network, else as many as there are cores."
 _FOLLOW = (
@@ -82,9 +87,10 @@ def watch(
     realtime: Annotated[bool, Parameter(help=_REALTIME), Switch] = False,
     seconds: Annotated[float | None, Parameter(help=_SECONDS)] = None,
     threshold: Annotated[float | None, Parameter(help=_THRESHOLD)] = None,
-    label_threshold: Annotated[float, Parameter(help=_LABEL)] = 0.3,
+    label_threshold: Annotated[float | None, Parameter(help=_LABEL)] = None,
     iou: Annotated[float | None, Parameter(help=_IOU)] = None,
     crossing: CrossingOption = (),
+    looks: Looks = AS_IT_SUITS,
     threads: Annotated[int, Parameter(help=_THREADS)] = 0,
     device: Device = "auto",
     precision: Precision = "fp32",
@@ -112,16 +118,16 @@ def watch(
 
     config = replace(_config(budget_ms, seconds, threshold, label_threshold, rescale=rescale), fps=fps)
     _check(iou, threads, name, out)
-    files = list(weights) or [installed_weights()]
     clock = SystemClock()
     with ExitStack() as held:
         opened = held.enter_context(closing(open_source(source, fps, clock=clock, follow=follow)))
         folder = out or Path("runs") / f"watch-{_stem(opened)}"
         outputs.WATCH.check(folder, overwrite=overwrite)
-        detector = detector_of(files, device, precision, threads)
-        config, notice = _advised(config, files, iou, threshold, opened.path)
+        choice = _chosen(weights, opened, looks)
+        detector = detector_of(choice.files, device, precision, threads, choice.views)
+        config, notice = _advised(config, choice.files, iou, threshold, label_threshold, opened.path)
         annotator = annotator_of(crossing, detector, clock, waits=not (opened.live or realtime))
-        models = describe_models(files, annotator)
+        models = describe_models(choice.files, annotator)
         record = begin_record(opened, config, name, models)
         _made_apart(folder, opened, overwrite=overwrite, record=record)
         _warm_up(detector, config.linker_at(opened.fps))
@@ -132,16 +138,32 @@ def watch(
 
 
 def _advised(
-    config: WatchConfig, files: Sequence[Path], iou: float | None, threshold: float | None, source: str | None
+    config: WatchConfig,
+    files: Sequence[Path],
+    iou: float | None,
+    threshold: float | None,
+    label: float | None,
+    source: str | None,
 ) -> tuple[WatchConfig, str]:
     """How it is watched and what to know of the detector; both are said."""
     config, said = follow_advice(config, files, iou, threshold)
+    if label is None:  # whoever is told of has a name
+        on = min(config.labels.on, config.begin_score)
+        config = replace(config, labels=replace(config.labels, on=on, off=min(config.labels.off, on * 2 / 3)))
     notice = notice_of_training(files, source)
     for words in said:
         console.note(words)
     if notice:
         console.complain(notice)
     return config, notice
+
+
+def _chosen(weights: Sequence[Path], opened: Source, looks: Looks) -> Choice:
+    """The detector that was named, or that suits the source."""
+    from roadaware.scenes.synthetic_films import is_synthetic_film
+
+    synthetic = not weights and is_synthetic_film(opened.path)
+    return chosen(weights, synthetic=synthetic, live=opened.live, looks=looks)
 
 
 def _paced(opened: Source, clock: Clock, *, realtime: bool) -> Source:
@@ -170,29 +192,13 @@ def _check(iou: float | None, threads: int, name: str | None, out: Path | None) 
             raise UsageError(f"{option} holds a secret of the address; choose another")
 
 
-def installed_weights() -> Path:
-    """The detector that came with roadaware.
-
-    Raises:
-        UsageError: if none came with it, or there are several.
-    """
-    folder = Path(__file__).resolve().parent.parent / "weights"
-    found = sorted(path for path in folder.glob("*.safetensors") if path.name not in INSTALLED)
-    if not found:
-        raise UsageError(
-            "no detector came with this installation; name one with --weights\n  `roadaware train "
-            "configs/simulator.yaml` makes one from made-up scenes, model.safetensors in its folder"
-        )
-    if len(found) > 1:
-        names = ", ".join(path.name for path in found)
-        raise UsageError(
-            f"several detectors came with this installation ({names}); choose one with --weights"
-        )
-    return found[0]
-
-
 def _config(
-    budget_ms: float | None, seconds: float | None, threshold: float | None, label: float, *, rescale: bool
+    budget_ms: float | None,
+    seconds: float | None,
+    threshold: float | None,
+    label: float | None,
+    *,
+    rescale: bool,
 ) -> WatchConfig:
     from roadaware.online.config import WatchConfig
     from roadaware.online.labels import LabelRule
@@ -207,13 +213,17 @@ def _config(
         WatchConfig(),
         budget_s=None if budget_ms is None else budget_ms / 1e3,
         seconds=seconds,
-        labels=LabelRule(on=label, off=label * 2 / 3),
+        labels=LabelRule() if label is None else LabelRule(on=label, off=label * 2 / 3),
         rescale=rescale,
     )
 
 
 def detector_of(
-    files: Sequence[Path], device: str = "cpu", precision: str = "fp32", threads: int = 0
+    files: Sequence[Path],
+    device: str = "cpu",
+    precision: str = "fp32",
+    threads: int = 0,
+    views: Views | None = None,
 ) -> Detector:
     """What watches: a network, several, or an object detector.
 
@@ -222,6 +232,7 @@ def detector_of(
         device: as of `--device`.
         precision: as of `--precision`.
         threads: as of `--threads`.
+        views: which parts of a picture are looked at, by a detector of any size.
 
     Raises:
         UsageError: if they do not go together, or the device cannot be used.
@@ -231,7 +242,7 @@ def detector_of(
 
     with console.working("opening the detector"):
         place, dtype = place_of(device, precision)
-        detector = open_stream(files, device=place, dtype=dtype)
+        detector = open_stream(files, views=views, device=place, dtype=dtype)
     use_threads(files, threads)
     return detector
 
