@@ -127,7 +127,7 @@ def watch(
         detector = detector_of(choice.files, device, precision, threads, choice.views)
         config, notice = _advised(config, choice.files, iou, threshold, label_threshold, opened.path)
         annotator = annotator_of(crossing, detector, clock, waits=not (opened.live or realtime))
-        models = describe_models(choice.files, annotator)
+        models = describe_models(choice.files, annotator, choice.views)
         record = begin_record(opened, config, name, models)
         _made_apart(folder, opened, overwrite=overwrite, record=record)
         _warm_up(detector, config.linker_at(opened.fps))

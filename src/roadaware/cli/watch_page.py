@@ -155,10 +155,8 @@ def _says(summary: Mapping[str, Any], told: Watched) -> list[str]:
     if "crossing" in summary:
         asked, answered = summary["crossing"]["pedestrians"], summary["crossing"]["answered"]
         crossing = sum(bool(span.probable) for span in told.spans)
-        said.append(
-            f"Crossing was asked of {asked:,} pedestrians and answered of {answered:,}; {crossing:,} will "
-            "probably cross, as far as the predictor knows."
-        )
+        known = f"; {crossing:,} will probably cross, as far as the predictor knows" if answered else ""
+        said.append(f"Crossing was asked of {asked:,} pedestrians and answered of {answered:,}{known}.")
     return said
 
 
@@ -251,7 +249,9 @@ def _models(summary: Mapping[str, Any]) -> Any:
         )
         for each in summary["models"]
     )
-    return Table(("tells", "model", "trained on", "licence", "digest"), rows, "lllll", "Models")
+    return Table(
+        ("tells", "model", "what it is, or was trained on", "licence", "digest"), rows, "lllll", "Models"
+    )
 
 
 def _facts(summary: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -227,7 +227,7 @@ def _moved(picture: Narrow, motion: Floats) -> tuple[Narrow, Narrow]:
     top, high, in_y = _linear(y, height)
     across = picture[:, left] * (1 - wide) + picture[:, left + 1] * wide
     both = across[top] * (1 - high)[:, None] + across[top + 1] * high[:, None]
-    return both, (in_y[:, None] & in_x[None]).astype(np.float32)
+    return both.astype(np.float32), (in_y[:, None] & in_x[None]).astype(np.float32)
 
 
 def _linear(at: Floats, n: int) -> tuple[npt.NDArray[np.int64], Narrow, Flags]:

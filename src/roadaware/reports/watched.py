@@ -42,7 +42,13 @@ def timeline(watched: Watched, end_s: float, agents: Sequence[str] = ()) -> Pict
             axes.plot([t_s, t_s], [-1.5, -0.6], color=INK, linewidth=1.2)
         for t_s, _ in watched.source:
             axes.plot(t_s, -1.05, marker="x", color=VERMILLION)
-        axes.set_yticks([-1.05, *range(len(shown))], ["own vehicle", *(_called(span) for span in shown)])
+        axes.set_yticks(
+            [-1.05, *range(len(shown))],
+            [
+                "own vehicle" if watched.driving else "source" if watched.source else "",
+                *(_called(span) for span in shown),
+            ],
+        )
         axes.tick_params(axis="y", labelsize=6.5, length=0)
         axes.set_ylim(len(shown) - 0.3, -1.7)
         axes.set_xlim(0.0, end_s)
