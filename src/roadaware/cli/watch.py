@@ -113,7 +113,6 @@ def watch(
         roadaware watch rtsp://camera/1 --budget-ms 200 --seconds 600 --no-video --out runs/camera
     """
     from roadaware.online.clock import SystemClock
-    from roadaware.online.run_folder import begin_record
     from roadaware.online.sources import open_source
 
     config = replace(_config(budget_ms, seconds, threshold, label_threshold, rescale=rescale), fps=fps)
@@ -128,8 +127,7 @@ def watch(
         config, notice = _advised(config, choice.files, iou, threshold, label_threshold, opened.path)
         annotator = annotator_of(crossing, detector, clock, waits=not (opened.live or realtime))
         models = describe_models(choice.files, annotator, choice.views)
-        record = begin_record(opened, config, name, models)
-        _made_apart(folder, opened, overwrite=overwrite, record=record)
+        _made_apart(folder, opened, overwrite, config, name, models)
         _warm_up(detector, config.linker_at(opened.fps))
         paced = _paced(opened, clock, realtime=realtime)
         draw = None if no_video else drawing_of(detector, notice)
@@ -270,13 +268,20 @@ def _stem(source: Source) -> str:
     return kept.strip("-.")[:60] or "source"
 
 
-def _made_apart(folder: Path, source: Source, *, overwrite: bool, record: Mapping[str, Any]) -> None:
+def _made_apart(
+    folder: Path,
+    source: Source,
+    overwrite: bool,
+    config: WatchConfig,
+    name: str | None,
+    models: Sequence[Mapping[str, str]],
+) -> None:
     """Make the folder; one of pictures must not be written into, nor the watched file be replaced."""
-    from roadaware.online.run_folder import prepare
+    from roadaware.online.run_folder import begin_record, prepare
 
     if source.path is not None and Path(source.path).resolve().is_relative_to(folder.resolve()):
         raise UsageError(f"{folder} holds the source; name another folder with --out")
-    prepare(folder, overwrite=overwrite, record=record)
+    prepare(folder, overwrite=overwrite, record=begin_record(source, config, name, models))
 
 
 def watched(
