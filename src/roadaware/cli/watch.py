@@ -101,10 +101,9 @@ def watch(
 ) -> Outcome:
     """Watch a film or a camera: agents, what they do and where, as tubes, and what the own vehicle does.
 
-    Writes events.jsonl as things happen, one JSON object per change, and at the end the tables `evaluate`
-    takes (predictions/), an annotated film with the sound of the source (video.mp4) and summary.json. Ctrl-C
-    ends it with everything saved. With --crossing each pedestrian is given a probability of crossing and a
-    region of risk, in every frame (crossing.parquet).
+    Writes events.jsonl as things happen, and at the end the tables `evaluate` takes (predictions/), a film
+    with the sound of the source (video.mp4), a page (report.html) and summary.json. Ctrl-C ends it with all
+    saved. Each pedestrian is given a probability of crossing and a region of risk (crossing.parquet).
 
     For example:
 
@@ -129,9 +128,9 @@ def watch(
         models = describe_models(choice.files, annotator, choice.views)
         _made_apart(folder, opened, overwrite, config, name, models)
         _warm_up(detector, config.linker_at(opened.fps))
-        paced = _paced(opened, clock, realtime=realtime)
+        opened = _paced(opened, clock, realtime=realtime)
         draw = None if no_video else drawing_of(detector, notice)
-        found = watched(paced, detector, config, folder, clock, draw, name, annotator, notice, models)
+        found = watched(opened, detector, config, folder, clock, draw, name, annotator, notice, models)
     return Outcome(_text(found, folder), {"folder": str(folder), **found})
 
 

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
 from roadaware.errors import DamagedError, InputError
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from roadaware.analysis.watched import Moment, Watched
     from roadaware.reports.page import Section
 
@@ -225,6 +225,7 @@ def _thumbnails(folder: Path, moments: Sequence[Moment], summary: Mapping[str, A
 
 
 def _small(frame: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    import numpy as np
     from PIL import Image
 
     image = Image.fromarray(frame)
