@@ -39,9 +39,9 @@ def measure_limits(scenes: Scenes) -> dict[str, float]:
     heights = (observed["y2_px"] - observed["y1_px"]) / observed["high"]
     if len(heights):
         found["height"] = round(float(heights.quantile(_SMALLEST) or 0.0), 4)
-    shake = _shake(boxes)
+    shake = round(_shake(boxes) or 0.0, 4)
     if shake:
-        found["shake"] = round(shake, 4)
+        found["shake"] = shake
     return found
 
 
