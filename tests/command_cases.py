@@ -62,6 +62,10 @@ CASES: dict[tuple[str, ...], Case] = {
     ),
     ("check", "example"): _case("OUT", ":folder"),
     ("doctor",): _case("pedestrians --scores IN/ped/action.csv --samples IN/ped/action_samples.csv"),
+    ("models", "list"): _case(""),
+    ("models", "show"): _case("street-small"),
+    ("models", "get"): _case("segformer-b0 --from IN/hub/segformer", torch=True),
+    ("models", "remove"): _case("street-small"),
     ("baseline",): _case(
         "jaad IN/jaad --task risk --model constant-velocity --draws 0 -o OUT", "-o:folder", workers=True
     ),

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from roadaware.cli import datasets, demo_watch, watch
+from roadaware.cli import datasets, demo_watch, street_choice, watch
 from roadaware.cli.demo_scenes import LEARNT_SEEDS, seed_of
 from roadaware.cli.demo_watch import watched_scenes
 from roadaware.models.detector import FrameDetections
@@ -70,7 +70,7 @@ def test_who_knows_the_truth_is_judged_perfect(
     made_up: Path, scenes: Scenes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch")
-    monkeypatch.setattr(watch, "installed_weights", lambda: tmp_path / "oracle.safetensors")
+    monkeypatch.setattr(street_choice, "installed_weights", lambda: tmp_path / "oracle.safetensors")
     monkeypatch.setattr(watch, "detector_of", lambda files: Knowing(scenes))
     said = Said()
     data, (section,) = watched_scenes(tmp_path, made_up / "road", scenes, said, 20, 0)
@@ -104,7 +104,7 @@ def test_where_nothing_can_watch_the_demo_says_why_and_goes_on(
 ) -> None:
     monkeypatch.setattr(demo_watch, "find_spec", lambda name: object())
     (tmp_path / "weights").mkdir()
-    monkeypatch.setattr(watch, "__file__", str(tmp_path / "cli" / "watch.py"))
+    monkeypatch.setattr(street_choice, "__file__", str(tmp_path / "cli" / "street_choice.py"))
     said = Said()
     data, sections = watched_scenes(tmp_path, made_up / "road", scenes, said, 20, 0)
     assert sections == []

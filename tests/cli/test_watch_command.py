@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from small_files import Command
 
+from roadaware.cli import street_choice
 from roadaware.cli import watch as command
 from roadaware.cli.watch_advice import follow_advice
 from roadaware.errors import DamagedError
@@ -133,7 +134,7 @@ def test_a_network_watches_a_film(roadaware: Command, film: Path, tmp_path: Path
 def test_without_a_detector_it_says_where_one_comes_from(
     roadaware: Command, film: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(command, "__file__", str(tmp_path / "cli" / "watch.py"))
+    monkeypatch.setattr(street_choice, "__file__", str(tmp_path / "cli" / "street_choice.py"))
     done = roadaware("watch", film, "--out", tmp_path / "run")
     assert done.code == 2
     assert "roadaware train" in done.err
@@ -167,6 +168,7 @@ def test_pedestrians_are_asked_about_where_predictors_are_named(
     from roadaware.models import create
     from roadaware.models.crossing.entries.steady import SteadyConfig
     from roadaware.models.crossing.predictor import Predictor
+    from roadaware.online.camera_motion import CameraMotion, PixelMotion
 
     def saved(name: str, task: str, labels: tuple[str, ...], inputs: str = "boxes") -> Path:
         torch.manual_seed(0)
@@ -181,6 +183,8 @@ def test_pedestrians_are_asked_about_where_predictors_are_named(
     files.append(saved("risk-jaad.safetensors", "risk", ("left", "middle", "right")))
     speed = saved("speed.safetensors", "action", ("no", "yes"), "ego:speed")
     monkeypatch.setattr(command, "detector_of", lambda *given: _walker())
+    # The film is a flat ground, which shows no motion of the camera.
+    monkeypatch.setattr(PixelMotion, "step", lambda *given: CameraMotion())
     words = ["watch", film, "--weights", "x", "--no-video", "--overwrite", "--out", tmp_path / "run"]
     done = roadaware(*words, "--crossing", files[0], "--crossing", files[1])
     assert done.code == 0, done.err
@@ -384,7 +388,7 @@ def test_events_of_a_killed_watch_can_be_read(film: Path, tmp_path: Path) -> Non
 def test_the_detector_that_comes_along_says_how_it_is_used_and_what_it_saw() -> None:
     from roadaware.models.detector_notes import read_advice, read_notes, read_training_data
 
-    weights = command.installed_weights()
+    weights = street_choice.installed_weights()
     advice = read_advice([weights])
     assert advice.linking == {"min_iou": 0.1}
     assert advice.min_score == read_notes(weights)["calibration"]["min_score"] == 0.32

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.models.detector import FrameDetections
+from roadaware.online.camera_motion import CameraMotion
 from roadaware.online.config import WatchConfig
 from roadaware.online.events import Event
 from roadaware.online.frames import Source, SourceFrame
@@ -205,3 +206,10 @@ def kept_run(
     prepare(folder)
     kept = RunFolder(folder, source, detector, config, clock, draw=lambda seen: seen.frame.picture)
     return kept, watch(source, detector, config, kept, clock=clock)
+
+
+class StillCamera:
+    """Says that the camera never moved."""
+
+    def step(self, picture: npt.NDArray[np.uint8], boxes: npt.NDArray[np.float64]) -> CameraMotion:
+        return CameraMotion()

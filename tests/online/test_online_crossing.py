@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 import torch
-from online_stubs import FakeClock, Listed, Scripted, answer
+from online_stubs import FakeClock, Listed, Scripted, StillCamera, answer
 from small_predictors import REGIONS, predictor
 
 from roadaware.errors import InputError, UsageError
@@ -208,7 +208,10 @@ def _watched(
 ) -> tuple[dict[str, object], CrossingAnnotator]:
     clock, config = FakeClock(), WatchConfig()
     annotator = CrossingAnnotator(
-        Foresight(predictor(doubt=DROPPED), predictor(1, task="risk")), OutlookRule(on=0.0, off=0.0), clock
+        Foresight(predictor(doubt=DROPPED), predictor(1, task="risk")),
+        OutlookRule(on=0.0, off=0.0),
+        clock,
+        StillCamera(),
     )
     source = Listed(numbers, clock, fps=fps)
     prepare(folder)
@@ -229,7 +232,9 @@ def test_no_frame_compiles_anything_after_the_warm_up(tmp_path: Path) -> None:
 
     clock, config = FakeClock(), WatchConfig()
     source, detector = Listed([*range(12), *range(100, 112)], clock, fps=30.0), Scripted(_person)
-    annotator = CrossingAnnotator(Foresight(predictor(doubt=DROPPED), predictor(1, task="risk", places=3)))
+    foresight = Foresight(predictor(doubt=DROPPED), predictor(1, task="risk", places=3))
+    foresight.warm_up()
+    annotator = CrossingAnnotator(foresight, motion=StillCamera())
     warm_up_linker(config.linker_at(30.0), Layout(dict(detector.kinds)))
     before = known()
     assert before["roadaware.models.crossing.stepping_kernels.follow"] > 0
@@ -280,7 +285,13 @@ def test_a_watch_keeps_what_is_expected_of_pedestrians(tmp_path: Path) -> None:
     assert isinstance(said, dict)
     assert (said["pedestrian_frames"], said["answers"]) == (20, 14)
     assert said["ms_per_pedestrian_frame"] is not None
-    assert said["warm_up_s"] >= 0
+    assert {why: each["count"] for why, each in said["unknown"].items()} == {
+        "short": 6,
+        "small": 0,
+        "shaking": 0,
+        "turning": 0,
+    }
+    assert table["unknown"].is_null().all()
     assert said["predictors"]["crossing"]["passes"] == 20
     json.dumps(summary, allow_nan=False)
 
@@ -327,7 +338,7 @@ def test_only_tubes_that_are_told_to_be_pedestrians_are_asked_about(
         return answer(frame, [[100, 100, 130, 180]], [[scores[frame], 0.05, 0.0, 0.5, 0.0]])
 
     clock, config = FakeClock(), replace(WatchConfig(), labels=LabelRule(smooth_s=0.05))
-    annotator = CrossingAnnotator(Foresight(predictor()), OutlookRule(), clock)
+    annotator = CrossingAnnotator(Foresight(predictor()), OutlookRule(), clock, StillCamera())
     source, folder = Listed(range(12), clock, fps=30.0), tmp_path / "run"
     prepare(folder)
     kept = RunFolder(folder, source, Scripted(found), config, clock, crossing=annotator)

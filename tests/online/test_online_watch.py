@@ -93,10 +93,27 @@ def test_a_label_that_changes_is_told_and_one_that_wavers_is_not() -> None:
     assert found([stop] * 5 + [waver, stop] * 5) == [("begin", 2, 0), ("end", 14, 0)]
 
 
+def test_who_somebody_is_is_voted_on_in_all_moments() -> None:
+    """A van that looks like a truck in every third frame is a car throughout; its action changes."""
+    kinds = Layout({"agent": ("Car", "LarVeh"), "action": ("Stop",)})
+    smoothed, named, stopped = Smoothed(kinds, LabelRule()), set(), set()
+    for frame in range(60):
+        truck = frame % 3 == 1
+        scores = np.array([0.3 if truck else 0.6, 0.7 if truck else 0.3, frame % 20 < 10], np.float32)
+        smoothed.add(scores, frame / 10)
+        named |= smoothed.told()["agent"].keys()
+        stopped.add("action" in smoothed.told())
+    assert named == {"Car"}
+    assert stopped == {True, False}
+    for frame in range(200):  # the tube went over to a truck
+        smoothed.add(np.array([0.1, 0.8, 0], np.float32), 6 + frame / 10)
+    assert list(smoothed.told()["agent"]) == ["LarVeh"]
+
+
 def test_smoothing_needs_time_not_frames() -> None:
     """After as long as `smooth_s`, a score that jumped from 0 to 1 stands at 1 - 1/e, at any rate."""
     for steps in (1, 5, 50):
-        smoothed = Smoothed(Layout({"agent": ("Ped",)}), LabelRule(smooth_s=0.5))
+        smoothed = Smoothed(Layout({"action": ("Stop",)}), LabelRule(smooth_s=0.5))
         smoothed.add(np.zeros(1, np.float32), 0.0)
         for step in range(1, steps + 1):
             smoothed.add(np.ones(1, np.float32), 0.5 * step / steps)

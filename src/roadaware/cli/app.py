@@ -32,6 +32,7 @@ from roadaware.cli.export import export
 from roadaware.cli.interrupts import Terminated, end_children, interruptible
 from roadaware.cli.label import label
 from roadaware.cli.link import link
+from roadaware.cli.models import models
 from roadaware.cli.options import USUAL, Common, Outcome
 from roadaware.cli.predict import predict
 from roadaware.cli.prelabel import prelabel
@@ -75,6 +76,7 @@ _COMMANDS: tuple[Callable[..., Any] | App, ...] = (
     audit,
     check,
     doctor,
+    models,
     baseline,
     train,
     predict,

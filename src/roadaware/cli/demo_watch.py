@@ -81,7 +81,7 @@ def _installed() -> Path:
     Raises:
         UsageError: if there is none, or nothing that runs it.
     """
-    from roadaware.cli.watch import installed_weights
+    from roadaware.cli.street_choice import installed_weights
 
     for name in ("torch", "safetensors"):
         if find_spec(name) is None:

@@ -44,7 +44,8 @@ def doctor(
 ) -> Outcome:
     """Find out why something does not work, or why a number is 0.
 
-    Without arguments it looks at the machine: versions, cache, data, disk. With a dataset and a path it
+    Without arguments it looks at the machine: versions, whether torch, CUDA, onnxruntime, av and transformers
+    work, installed models, cache, data, disk. With a dataset and a path it
     looks for what is wrong with the folder: frame base, scale of boxes, splits, refused rows. With
     `pedestrians` it looks at your own scores and samples: names that do not exist, classes from 1,
     percent or logits, reversed columns, shuffled rows, seconds for frames, the wrong split or frame rate.

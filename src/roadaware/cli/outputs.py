@@ -130,6 +130,7 @@ WATCH = Output(
     rule=_names(
         "an earlier watch",
         (
+            "watch.json",
             "events.jsonl",
             "predictions",
             "predictions.parts",
@@ -139,7 +140,9 @@ WATCH = Output(
             "video.mp4",
             "timing.json",
             "summary.json",
+            "report.html",
         ),
+        whole="summary.json",  # which is written when all else is there
     ),
 )
 TASKS = Output(

@@ -23,7 +23,9 @@ from roadaware.cli.options import (
     Switch,
     between,
 )
+from roadaware.cli.street_choice import AS_IT_SUITS, Choice, Looks, chosen
 from roadaware.errors import InputError, UsageError
+from roadaware.models.catalogue.installed import resolve_weights
 
 if TYPE_CHECKING:
     import torch
@@ -37,8 +39,9 @@ if TYPE_CHECKING:
     from roadaware.training.footage import Film
 
 _WEIGHTS = (
-    "The detector, as `train` writes it (model.safetensors); several with the same anchors are averaged. Or "
-    "the folder of an object detector of transformers, or of a zero-shot one with --texts."
+    "The detector: a name of `models list`, or a file as `train` writes it (model.safetensors); several with "
+    "the same anchors are averaged. Or the folder of an object detector of transformers, or of a zero-shot "
+    "one with --texts. Default: of real films the one of `models list` that is installed, else ours."
 )
 _VIDEOS = (
     "Films, folders of films, or one data set: its release with --reader, saved tables, made-up scenes. "
@@ -59,11 +62,12 @@ _CLIP = "Frames of a clip, 8 or 32 as published; 8 unless told. A causal network
 _BATCH = "Clips, or frames of a causal network, that are looked at together."
 _OBJECTS = "Folder of an object detector of transformers: its boxes, scored by the network."
 _MEAN = "What is averaged of several networks."
+_TASKS = ("objects", "zero-shot")
 _USUAL = ("model.safetensors", "model")
 
 
 def predict(
-    weights: Annotated[list[Path], Parameter(help=_WEIGHTS)],
+    weights: Annotated[tuple[Path, ...], Parameter(help=_WEIGHTS, show_default=False)] = (),
     /,
     *,
     videos: Annotated[list[Path], Parameter(help=_VIDEOS), Several],
@@ -81,6 +85,7 @@ def predict(
     objects: Annotated[Path | None, Parameter(help=_OBJECTS)] = None,
     texts: Annotated[tuple[str, ...], Parameter(help=_TEXTS, show_default=False), Several] = (),
     mean: Annotated[Literal["logits", "probabilities"], Parameter(help=_MEAN)] = "logits",
+    looks: Looks = AS_IT_SUITS,
     device: Device = "auto",
     precision: Precision = "fp32",
     overwrite: Overwrite = False,
@@ -106,18 +111,18 @@ def predict(
     from roadaware.cli.predict_videos import asked_videos
 
     rule = _rule(config, threshold, nms, top)
-    folder = out or Path("runs") / f"predict-{_stem(weights[0])}"
-    outputs.PREDICTIONS.check(folder, overwrite=overwrite)
-    with console.working("opening the detector"):
-        more = {"objects": objects, "mean": mean, "batch": batch, "texts": split_texts(texts)}
-        detector = _opened(weights, rule, clip, place_of(device, precision), more)
+    named = [resolve_weights(path, _TASKS) for path in weights]
     with console.working("opening the videos"):
         asked = asked_videos(videos, reader, split, media, films)
-    settings = _settings(weights, rule, objects, mean, detector, precision)
-    run = _begun(folder, settings, _classes(detector, weights, objects), asked, overwrite=overwrite)
-    looked = _looked(run, detector, asked)
-    run.finish(asked.order)
-    data = _data(folder, run, looked, asked)
+    choice = chosen(named, synthetic=asked.synthetic, live=False, looks=looks)
+    folder = out or Path("runs") / f"predict-{_stem(choice.files[0])}"
+    outputs.PREDICTIONS.check(folder, overwrite=overwrite)
+    with console.working("opening the detector"):
+        more = {"objects": objects and resolve_weights(objects, ("objects",)), "views": choice.views}
+        more |= {"mean": mean, "batch": batch, "texts": split_texts(texts)}
+        detector = _opened(choice.files, rule, clip, place_of(device, precision), more)
+    run = _begun(folder, choice, rule, more, detector, precision, asked, overwrite=overwrite)
+    data = _data(folder, run, _looked(run, detector, asked), asked)
     failed = f"--strict: {len(run.failed)} videos were refused" if strict and run.failed else None
     return Outcome(_text(data, detector), data, failed)
 
@@ -168,22 +173,20 @@ def _opened(
 
 
 def _settings(
-    weights: Sequence[Path],
-    rule: DetectRule,
-    objects: Path | None,
-    mean: str,
-    detector: VideoDetector,
-    precision: str,
+    choice: Choice, rule: DetectRule, more: dict[str, Any], detector: VideoDetector, precision: str
 ) -> dict[str, Any]:
     """What the detections depend on; where and how many at a time they are made is not among it."""
     from roadaware.config import to_dict
     from roadaware.models.opening import digest_of
 
+    weights, objects, mean = choice.files, more["objects"], more["mean"]
     found: dict[str, Any] = {"weights": [digest_of(path) for path in weights], "rule": to_dict(rule)}
     if objects is not None:
         found["objects"] = digest_of(objects)
     if isinstance(texts := getattr(detector, "texts", None), tuple):
         found["texts"] = list(texts)
+    if choice.views is not None:
+        found["views"] = to_dict(choice.views)
     if len(weights) > 1:
         found["mean"] = mean
     if not detector.causal:
@@ -205,16 +208,26 @@ def _classes(detector: VideoDetector, weights: Sequence[Path], objects: Path | N
 
 
 def _begun(
-    folder: Path, settings: dict[str, Any], classes: Classes, asked: Asked, *, overwrite: bool
+    folder: Path,
+    choice: Choice,
+    rule: DetectRule,
+    more: dict[str, Any],
+    detector: VideoDetector,
+    precision: str,
+    asked: Asked,
+    *,
+    overwrite: bool,
 ) -> PredictionRun:
     from roadaware.tasks.prediction_runs import PredictionRun
 
+    settings = _settings(choice, rule, more, detector, precision)
+    classes = _classes(detector, choice.files, more["objects"])
     meta = asked.scenes.meta if asked.scenes else None
     return PredictionRun(folder, settings, classes, meta, overwrite=overwrite)
 
 
 def _looked(run: PredictionRun, detector: VideoDetector, asked: Asked) -> int:
-    """Look at the videos that are still to be looked at; how many were kept.
+    """Look at the videos that are still to be looked at, and finish the run; how many were kept.
 
     Raises:
         KeyboardInterrupt, Terminated: if it was stopped; what is whole is kept.
@@ -241,6 +254,7 @@ def _looked(run: PredictionRun, detector: VideoDetector, asked: Asked) -> int:
         run.flush()
         console.note(f"{len(run.done)} of {len(asked.order)} videos are kept; the same command goes on")
         raise
+    run.finish(asked.order)
     return kept
 
 

@@ -43,6 +43,13 @@ class Asked:
     order: list[str] = field(default_factory=list)
     scenes: Scenes | None = None
 
+    @property
+    def synthetic(self) -> bool:
+        """Whether all of them are films of the simulator."""
+        from roadaware.scenes.synthetic_films import is_synthetic_film
+
+        return bool(self.films) and all(is_synthetic_film(film.path) for film in self.films)
+
 
 def asked_videos(
     paths: Sequence[Path], reader: str | None, split: str | None, media: Path | None, pattern: str

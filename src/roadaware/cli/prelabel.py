@@ -13,6 +13,7 @@ from roadaware.cli.devices import Device, Precision, place_of
 from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, between
 from roadaware.errors import InputError
+from roadaware.models.catalogue.installed import resolve_weights
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from roadaware.training.footage import Film
 
 _PROPOSALS = "Saved predictions, such as the folder `proposals` that `propose` wrote."
-_CLIP = "Folder of a CLIP of transformers, with its tokenizer.json."
+_CLIP = "A name of `models list`, or the folder of a CLIP of transformers, with its tokenizer.json."
 _VIDEOS = (
     "The pictures of the proposals: KITTI, nuScenes, ONCE, made-up scenes, saved tables, another set with "
     "--reader, or films and folders of films."
@@ -136,6 +137,7 @@ def _namer(
     from roadaware.models.open_vocabulary.clip import open_namer
     from roadaware.models.opening import digest_of
 
+    folder = resolve_weights(folder, ("image-text",))
     with console.working("opening CLIP"):
         found = open_namer(folder, words, templates=templates, batch=batch, device=place[0], dtype=place[1])
         return found, digest_of(folder)

@@ -13,6 +13,7 @@ from cyclopts import Parameter
 
 from roadaware.cli import console, outputs, runs
 from roadaware.cli.options import USUAL, Common, Outcome, OutputFolder
+from roadaware.cli.watch_page import is_watch
 from roadaware.errors import InputError, UsageError
 
 # A difference says nothing without its intervals, so runs judged without draws are compared with some.
@@ -28,8 +29,8 @@ def report(
 ) -> Outcome:
     """Make the HTML report of run folders: one file, offline, printable; several runs stand side by side.
 
-    Needs folders that `evaluate -o` or `baseline -o` wrote. Runs on the same samples are also compared,
-    pair by pair.
+    Needs folders that `evaluate -o` or `baseline -o` wrote, or one that `watch` wrote. Runs on the same
+    samples are also compared, pair by pair.
 
     For example:
 
@@ -38,7 +39,9 @@ def report(
     from roadaware.cli.output import write_text
 
     if not folders:
-        raise UsageError("name at least one run folder, as `evaluate -o RUN` writes it")
+        raise UsageError("name at least one run folder, as `evaluate -o RUN` or `watch --out RUN` writes it")
+    if any(is_watch(folder) for folder in folders):
+        return _watch_page(folders, page)
     found = [member for folder in folders for member in runs.members(folder)]
     kinds = dict.fromkeys(runs.kind_of(member) for member in found)
     if len(kinds) > 1:
@@ -47,6 +50,19 @@ def report(
     made = makers[next(iter(kinds))](found)
     write_text(page, made.html)
     return Outcome(f"{made.shown}\n\nwrote {page}".strip(), {"report": str(page), "runs": made.summaries})
+
+
+def _watch_page(folders: Sequence[Path], page: Path) -> Outcome:
+    """The page of a watch; beside its film, unless another place is named."""
+    from roadaware.cli.output import write_text
+    from roadaware.cli.watch_page import page_of, summary_of
+
+    if len(folders) > 1:
+        raise UsageError("the page of a watch is of one run; name one folder")
+    found = summary_of(folders[0])
+    write_text(page, page_of(folders[0], found, page.parent))
+    facts = {name: found[name] for name in ("source", "frames", "tubes", "events")}
+    return Outcome(f"wrote {page}", {"report": str(page), "runs": [facts]})
 
 
 @dataclass(frozen=True)

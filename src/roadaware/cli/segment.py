@@ -13,6 +13,7 @@ from roadaware.cli import console, outputs, text
 from roadaware.cli.devices import Device, Precision, place_of
 from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, between
+from roadaware.models.catalogue.installed import resolve_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
     from roadaware.tasks.mask_runs import MaskRun
     from roadaware.training.footage import Film, Shot
 
-_FOLDER = "Folder of a segmenter of transformers: SegFormer, UperNet, Mask2Former or MaskFormer."
+_FOLDER = (
+    "A name of `models list`, or the folder of a segmenter of transformers: SegFormer, UperNet, Mask2Former "
+    "or MaskFormer."
+)
 _VIDEOS = (
     "The pictures: KITTI, nuScenes, ONCE, made-up scenes, saved tables, another set with --reader, or films "
     "and folders of films."
@@ -89,7 +93,7 @@ def segment(
     from roadaware.models.segmenters import open_segmenter
     from roadaware.tasks.mask_runs import MaskRun
 
-    place = place_of(device, precision)
+    place, folder = place_of(device, precision), resolve_weights(folder, ("segmentation",))
     with console.working("opening the segmenter"):
         segmenter = open_segmenter(folder, device=place[0], dtype=place[1])
     with console.working("opening the videos"):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,15 +16,19 @@ from roadaware.cli import console, outputs, text
 from roadaware.cli.devices import Device, Precision, place_of, use_threads
 from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Switch
 from roadaware.cli.patience import patient
+from roadaware.cli.street_choice import AS_IT_SUITS, Choice, Looks, chosen
 from roadaware.cli.warming import warming
 from roadaware.cli.watch_advice import follow_advice, notice_of_training
-from roadaware.cli.watch_crossing import INSTALLED, CrossingOption, annotator_of
+from roadaware.cli.watch_crossing import CrossingOption, annotator_of
 from roadaware.cli.watch_line import LiveLine
+from roadaware.cli.watch_models import describe_models
+from roadaware.cli.watch_page import NOTHING, write_page
 from roadaware.errors import DiskError, InputError, UsageError
 
 if TYPE_CHECKING:
     from roadaware.linking.config import LinkerConfig
     from roadaware.models.detector import Detector
+    from roadaware.models.graphs.views import Views
     from roadaware.online.clock import Clock
     from roadaware.online.config import WatchConfig
     from roadaware.online.crossing import CrossingAnnotator
@@ -36,9 +41,9 @@ _SOURCE = (
     "(rtsp://, http://)."
 )
 _WEIGHTS = (
-    "The detector, as `train` writes it (model.safetensors), or the folder of an object detector of "
-    "transformers; the one that came with roadaware unless told. Said again, networks with the same anchors "
-    "are averaged."
+    "The detector: a name of `models list`, a file as `train` writes it (model.safetensors), or the folder "
+    "of an object detector of transformers. Default: of a real film the one of `models list` that is "
+    "installed, else the one that came with roadaware. Said again, networks of the same anchors are averaged."
 )
 _NAME = "What the tables call the stream; the name of its file unless told."
 _OUT = "Folder of the run; runs/watch-<name of the source> unless told."
@@ -54,7 +59,10 @@ _THRESHOLD = (
     "Agentness of the three boxes that prove a tube, so that it is told and drawn; it goes on with boxes of "
     "two thirds of it. Default: as the detector advises, or 0.2."
 )
-_LABEL = "Score at which a label begins to be told; below two thirds of it, it no longer is."
+_LABEL = (
+    "Score at which a label begins to be told; below two thirds of it, it no longer is. Default: 0.3, or the "
+    "score that proves a tube where that is less."
+)
 _IOU = "Overlap that a link of tubes needs; default: as the detector advises, or 0.5."
 _THREADS = "Of the detector; unless told one for a small network, else as many as there are cores."
 _FOLLOW = (
@@ -79,9 +87,10 @@ def watch(
     realtime: Annotated[bool, Parameter(help=_REALTIME), Switch] = False,
     seconds: Annotated[float | None, Parameter(help=_SECONDS)] = None,
     threshold: Annotated[float | None, Parameter(help=_THRESHOLD)] = None,
-    label_threshold: Annotated[float, Parameter(help=_LABEL)] = 0.3,
+    label_threshold: Annotated[float | None, Parameter(help=_LABEL)] = None,
     iou: Annotated[float | None, Parameter(help=_IOU)] = None,
     crossing: CrossingOption = (),
+    looks: Looks = AS_IT_SUITS,
     threads: Annotated[int, Parameter(help=_THREADS)] = 0,
     device: Device = "auto",
     precision: Precision = "fp32",
@@ -92,10 +101,9 @@ def watch(
 ) -> Outcome:
     """Watch a film or a camera: agents, what they do and where, as tubes, and what the own vehicle does.
 
-    Writes events.jsonl as things happen, one JSON object per change, and at the end the tables `evaluate`
-    takes (predictions/), an annotated film with the sound of the source (video.mp4) and summary.json. Ctrl-C
-    ends it with everything saved. With --crossing each pedestrian is given a probability of crossing and a
-    region of risk, in every frame (crossing.parquet).
+    Writes events.jsonl as things happen, and at the end the tables `evaluate` takes (predictions/), a film
+    with the sound of the source (video.mp4), a page (report.html) and summary.json. Ctrl-C ends it with all
+    saved. Each pedestrian is given a probability of crossing and a region of risk (crossing.parquet).
 
     For example:
 
@@ -108,34 +116,51 @@ def watch(
 
     config = replace(_config(budget_ms, seconds, threshold, label_threshold, rescale=rescale), fps=fps)
     _check(iou, threads, name, out)
-    files = list(weights) or [installed_weights()]
     clock = SystemClock()
     with ExitStack() as held:
         opened = held.enter_context(closing(open_source(source, fps, clock=clock, follow=follow)))
         folder = out or Path("runs") / f"watch-{_stem(opened)}"
         outputs.WATCH.check(folder, overwrite=overwrite)
-        detector = detector_of(files, device, precision, threads)
-        config, notice = _advised(config, files, iou, threshold, opened.path)
-        annotator = annotator_of(crossing, detector, clock)
-        _made_apart(folder, opened, overwrite=overwrite)
+        choice = _chosen(weights, opened, looks)
+        detector = detector_of(choice.files, device, precision, threads, choice.views)
+        config, notice = _advised(config, choice.files, iou, threshold, label_threshold, opened.path)
+        annotator = annotator_of(crossing, detector, clock, waits=not (opened.live or realtime))
+        models = describe_models(choice.files, annotator, choice.views)
+        _made_apart(folder, opened, overwrite, config, name, models)
         _warm_up(detector, config.linker_at(opened.fps))
-        paced = _paced(opened, clock, realtime=realtime)
+        opened = _paced(opened, clock, realtime=realtime)
         draw = None if no_video else drawing_of(detector, notice)
-        found = watched(paced, detector, config, folder, clock, draw, name, annotator, notice)
+        found = watched(opened, detector, config, folder, clock, draw, name, annotator, notice, models)
     return Outcome(_text(found, folder), {"folder": str(folder), **found})
 
 
 def _advised(
-    config: WatchConfig, files: Sequence[Path], iou: float | None, threshold: float | None, source: str | None
+    config: WatchConfig,
+    files: Sequence[Path],
+    iou: float | None,
+    threshold: float | None,
+    label: float | None,
+    source: str | None,
 ) -> tuple[WatchConfig, str]:
     """How it is watched and what to know of the detector; both are said."""
     config, said = follow_advice(config, files, iou, threshold)
+    if label is None:  # whoever is told of has a name
+        on = min(config.labels.on, config.begin_score)
+        config = replace(config, labels=replace(config.labels, on=on, off=min(config.labels.off, on * 2 / 3)))
     notice = notice_of_training(files, source)
     for words in said:
         console.note(words)
     if notice:
         console.complain(notice)
     return config, notice
+
+
+def _chosen(weights: Sequence[Path], opened: Source, looks: Looks) -> Choice:
+    """The detector that was named, or that suits the source."""
+    from roadaware.scenes.synthetic_films import is_synthetic_film
+
+    synthetic = not weights and is_synthetic_film(opened.path)
+    return chosen(weights, synthetic=synthetic, live=opened.live, looks=looks)
 
 
 def _paced(opened: Source, clock: Clock, *, realtime: bool) -> Source:
@@ -164,29 +189,13 @@ def _check(iou: float | None, threads: int, name: str | None, out: Path | None) 
             raise UsageError(f"{option} holds a secret of the address; choose another")
 
 
-def installed_weights() -> Path:
-    """The detector that came with roadaware.
-
-    Raises:
-        UsageError: if none came with it, or there are several.
-    """
-    folder = Path(__file__).resolve().parent.parent / "weights"
-    found = sorted(path for path in folder.glob("*.safetensors") if path.name not in INSTALLED)
-    if not found:
-        raise UsageError(
-            "no detector came with this installation; name one with --weights\n  `roadaware train "
-            "configs/simulator.yaml` makes one from made-up scenes, model.safetensors in its folder"
-        )
-    if len(found) > 1:
-        names = ", ".join(path.name for path in found)
-        raise UsageError(
-            f"several detectors came with this installation ({names}); choose one with --weights"
-        )
-    return found[0]
-
-
 def _config(
-    budget_ms: float | None, seconds: float | None, threshold: float | None, label: float, *, rescale: bool
+    budget_ms: float | None,
+    seconds: float | None,
+    threshold: float | None,
+    label: float | None,
+    *,
+    rescale: bool,
 ) -> WatchConfig:
     from roadaware.online.config import WatchConfig
     from roadaware.online.labels import LabelRule
@@ -201,13 +210,17 @@ def _config(
         WatchConfig(),
         budget_s=None if budget_ms is None else budget_ms / 1e3,
         seconds=seconds,
-        labels=LabelRule(on=label, off=label * 2 / 3),
+        labels=LabelRule() if label is None else LabelRule(on=label, off=label * 2 / 3),
         rescale=rescale,
     )
 
 
 def detector_of(
-    files: Sequence[Path], device: str = "cpu", precision: str = "fp32", threads: int = 0
+    files: Sequence[Path],
+    device: str = "cpu",
+    precision: str = "fp32",
+    threads: int = 0,
+    views: Views | None = None,
 ) -> Detector:
     """What watches: a network, several, or an object detector.
 
@@ -216,6 +229,7 @@ def detector_of(
         device: as of `--device`.
         precision: as of `--precision`.
         threads: as of `--threads`.
+        views: which parts of a picture are looked at, by a detector of any size.
 
     Raises:
         UsageError: if they do not go together, or the device cannot be used.
@@ -225,7 +239,7 @@ def detector_of(
 
     with console.working("opening the detector"):
         place, dtype = place_of(device, precision)
-        detector = open_stream(files, device=place, dtype=dtype)
+        detector = open_stream(files, views=views, device=place, dtype=dtype)
     use_threads(files, threads)
     return detector
 
@@ -253,13 +267,20 @@ def _stem(source: Source) -> str:
     return kept.strip("-.")[:60] or "source"
 
 
-def _made_apart(folder: Path, source: Source, *, overwrite: bool) -> None:
+def _made_apart(
+    folder: Path,
+    source: Source,
+    overwrite: bool,
+    config: WatchConfig,
+    name: str | None,
+    models: Sequence[Mapping[str, str]],
+) -> None:
     """Make the folder; one of pictures must not be written into, nor the watched file be replaced."""
-    from roadaware.online.run_folder import prepare
+    from roadaware.online.run_folder import begin_record, prepare
 
     if source.path is not None and Path(source.path).resolve().is_relative_to(folder.resolve()):
         raise UsageError(f"{folder} holds the source; name another folder with --out")
-    prepare(folder, overwrite=overwrite)
+    prepare(folder, overwrite=overwrite, record=begin_record(source, config, name, models))
 
 
 def watched(
@@ -272,6 +293,7 @@ def watched(
     video: str | None = None,
     annotator: CrossingAnnotator | None = None,
     notice: str = "",
+    models: Sequence[Mapping[str, str]] | None = None,
 ) -> dict[str, Any]:
     """Watch a source to its end, as the command does.
 
@@ -285,6 +307,7 @@ def watched(
         video: what the tables call it; the name of its file where None.
         annotator: says who may cross; of this watch alone.
         notice: what the summary's readers should know of the detector.
+        models: that are asked, for summary and page; None for no page.
 
     Returns:
         What came of it, as in the summary.
@@ -297,13 +320,15 @@ def watched(
     from roadaware.online.run_folder import RunFolder
     from roadaware.online.watch import watch as run
 
-    with patient() as asked, LiveLine(source) as line:
-        kept = RunFolder(folder, source, detector, config, clock, draw, video, annotator, notice)
+    with patient() as asked, LiveLine(source, config.seconds) as line:
+        kept = RunFolder(
+            folder, source, detector, config, clock, draw, video, annotator, notice, models or ()
+        )
         more: dict[str, Any] = {"stopped": asked, "tick": line.show}
         more["annotators"] = [] if annotator is None else [annotator]
         done = run(source, detector, config, kept, clock=clock, **more)
         line.close()
-        found = kept.summarise(done)
+        found = kept.summarise(done, None if models is None else partial(write_page, folder))
     if asked():
         console.note(_text(found, folder))
         asked.end()
@@ -333,6 +358,8 @@ def _text(found: dict[str, Any], folder: Path) -> str:
     ]
     rows += [(each["meaning"], f"{each['count']:,}") for each in found["outcomes"].values()]
     lines = [f"watched {text.cell(found['source'])}", "", text.table(["", "found"], rows), ""]
+    if not found["tubes"] and found["frames"]:
+        lines += [NOTHING, ""]
     return "\n".join([*lines, f"wrote {text.cell(str(folder))}: {', '.join(found['files'])}"])
 
 

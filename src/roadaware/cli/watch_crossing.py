@@ -48,13 +48,17 @@ def predictors_of(asked: Sequence[str]) -> list[Path]:
     return [path for name in INSTALLED if (path := _weights() / name).is_file()]
 
 
-def annotator_of(asked: Sequence[str], detector: Detector, clock: Clock) -> CrossingAnnotator | None:
+def annotator_of(
+    asked: Sequence[str], detector: Detector, clock: Clock, *, waits: bool = True
+) -> CrossingAnnotator | None:
     """What gives pedestrians their outlook in one watch; None where nothing does.
 
     Args:
         asked: as of `--crossing`.
         detector: that looks.
         clock: of the watch.
+        waits: whether frames wait for what is done once. Then predictors are warmed up when somebody is first
+            asked about, which may be never; otherwise before the first frame.
 
     Raises:
         UsageError: if a predictor cannot be asked about a stream, or the detector tells no pedestrians.
@@ -78,8 +82,10 @@ def annotator_of(asked: Sequence[str], detector: Detector, clock: Clock) -> Cros
 
     with console.working("opening the predictors"):
         foresight = open_foresight(files)
-    with warming("the predictors"):
-        return CrossingAnnotator(foresight, rule, clock)
+    if not waits:
+        with warming("the predictors"):
+            foresight.warm_up()
+    return CrossingAnnotator(foresight, rule, clock)
 
 
 def _weights() -> Path:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from safetensors.torch import save
 from torch import Tensor
 
 from roadaware.errors import InputError
 from roadaware.models.tensor_files import check_finite, read_pickled, read_safetensors
+from roadaware.scenes.disk import atomic_write
 
 _WRAPPERS = ("state_dict", "model_state_dict", "model_state", "model", "net")
 _MOST_WRAPPERS = 8
@@ -51,3 +53,16 @@ def _stripped(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     if all(name.startswith(prefix) for name in tensors):
         return {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
     return tensors
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors as one file of safetensors, each with memory of its own.
+
+    Args:
+        path: of the file.
+        tensors: by name.
+
+    Raises:
+        DiskError: if it cannot be written.
+    """
+    atomic_write(path, save({name: each.detach().clone().contiguous() for name, each in tensors.items()}))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import torch
 from torch.nn.modules import module as parts
+from torch.overrides import TorchFunctionMode
 
 from roadaware.errors import InputError, UsageError
 
@@ -18,6 +21,9 @@ MOST_PARAMETERS = 2_000_000_000
 MOST_PARTS = 10_000
 """Modules of a network; the largest supported ones have some thousands."""
 _SPARE = 1_000_000
+_DRAWN = frozenset(
+    getattr(torch.nn.init, name) for name in dir(torch.nn.init) if re.match(r"(kaiming|xavier)_", name)
+) | {torch.nn.init.normal_, torch.nn.init.uniform_, torch.Tensor.normal_, torch.Tensor.uniform_}
 
 
 def most_parameters() -> int:
@@ -98,3 +104,18 @@ def bounded_network(where: str, held: int | None = None) -> Iterator[None]:
         ):
             hooks.callback(handle.remove)
         yield
+
+
+class undrawn_weights(TorchFunctionMode):  # noqa: N801 - a context manager, as torch.inference_mode is
+    """Within: weights of a new network are not drawn at random, for a file brings them.
+
+    On the device `meta` drawing them is no work in itself, but torch does it by way of its compiler, whose
+    import takes longer than all else before the first frame of a stream.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """The tensor as it is where it would be drawn; everything else as ever."""
+        given = kwargs or {}
+        if func in _DRAWN:
+            return args[0] if args else given["tensor"]
+        return func(*args, **given)

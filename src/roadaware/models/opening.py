@@ -12,6 +12,9 @@ import torch
 from roadaware.errors import InputError, UsageError
 from roadaware.models.detector import Detector
 from roadaware.models.ensemble import Ensemble, Mean, MeanNetwork
+from roadaware.models.graphs.files import is_graph_file
+from roadaware.models.graphs.street import open_street
+from roadaware.models.graphs.views import Views
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.retinanet3d.rule import DetectRule
 from roadaware.models.retinanet3d.videos import NetworkVideos
@@ -36,6 +39,7 @@ def open_stream(
     weights: Sequence[Path],
     rule: DetectRule | None = None,
     *,
+    views: Views | None = None,
     device: torch.device | str = "cpu",
     dtype: torch.dtype | None = None,
 ) -> Detector:
@@ -47,15 +51,17 @@ def open_stream(
     Args:
         weights: files of ours; the logits of several are averaged. Or one folder of an object detector.
         rule: which boxes are told.
+        views: as of `open_videos`.
         device: where it runs.
         dtype: what it computes with, such as bfloat16; that of the file unless told.
 
     Raises:
         UsageError, InputError: as `open_videos`.
     """
-    if len(weights) == 1 and not weights[0].is_dir():
+    if len(weights) == 1 and not weights[0].is_dir() and not is_graph_file(weights[0]):
+        _refuse_views(views, weights)
         return cast("Detector", open_detector(weights[0], rule, device, dtype))
-    return cast("Detector", open_videos(weights, rule, device=device, dtype=dtype))
+    return cast("Detector", open_videos(weights, rule, views=views, device=device, dtype=dtype))
 
 
 def open_videos(
@@ -67,6 +73,7 @@ def open_videos(
     window: int = 8,
     batch: int = 1,
     texts: Sequence[str] = (),
+    views: Views | None = None,
     device: torch.device | str = "cpu",
     dtype: torch.dtype | None = None,
 ) -> VideoDetector:
@@ -76,11 +83,12 @@ def open_videos(
         weights: files of ours; several of them are averaged. Or one folder of an object detector, or of a
             zero-shot detector, which is asked for texts.
         rule: which boxes are kept, and how clips are laid.
-        objects: folder of an object detector whose boxes the network scores.
+        objects: folder or file of an object detector whose boxes the network scores.
         mean: of several networks.
         window: frames of a clip where the network is not causal.
         batch: clips or frames that are looked at together.
         texts: what a zero-shot detector looks for.
+        views: which parts of a picture are looked at, and in which size, by a detector that takes any.
         device: where it runs.
         dtype: what it computes with, such as bfloat16; that of the file unless told.
 
@@ -89,6 +97,11 @@ def open_videos(
         InputError: if a file cannot be read, or is none of ours.
     """
     more: dict[str, Any] = {"window": window, "batch": batch}
+    if len(weights) == 1 and is_graph_file(weights[0]):
+        if objects is not None or texts:
+            raise UsageError(f"{weights[0]} is an object detector: it takes no texts and no boxes of another")
+        return open_street(weights[0], views, rule, device=device, dtype=dtype, batch=batch)
+    _refuse_views(views, weights)
     if len(weights) == 1 and weights[0].is_dir():
         if objects is not None:
             raise UsageError(
@@ -142,6 +155,19 @@ def _of_folder(
     return _objects(folder, rule, batch, device, dtype)
 
 
+def _refuse_views(views: Views | None, weights: Sequence[Path]) -> None:
+    """Refuse a size of pictures for a detector that has its own.
+
+    Raises:
+        UsageError: if one was asked for.
+    """
+    if views is not None:
+        name = str(weights[0]) if weights else "this detector"
+        raise UsageError(
+            f"--size and --tiles are for detectors of any size, such as street-small; {name} has its own"
+        )
+
+
 def _objects(
     folder: Path,
     rule: DetectRule | None,
@@ -151,6 +177,8 @@ def _objects(
 ) -> VideoDetector:
     from roadaware.models.object_detectors import open_objects
 
+    if is_graph_file(folder):
+        return open_street(folder, None, rule, device=device, dtype=dtype, batch=batch)
     return open_objects(folder, rule, batch=batch, device=device, dtype=dtype)
 
 

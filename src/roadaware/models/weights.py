@@ -18,7 +18,7 @@ from roadaware import config as configs
 from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.models.detector_notes import FACTS
 from roadaware.models.foreign import read_tensors
-from roadaware.models.limits import bounded_network
+from roadaware.models.limits import bounded_network, undrawn_weights
 from roadaware.models.retinanet3d.config import RetinaNetConfig
 from roadaware.models.retinanet3d.detector import StreamDetector, WindowDetector
 from roadaware.models.retinanet3d.network import RetinaNet3D
@@ -185,7 +185,7 @@ def open_network(path: Path | str) -> tuple[RetinaNet3D, dict[str, Any]]:
         config = configs.from_dict(RetinaNetConfig, facts["config"])
         labels = sum(len(names) for names in _words(facts))
         held = sum(tensor.numel() for tensor in tensors.values())
-        with torch.device("meta"), bounded_network(str(path), held):
+        with torch.device("meta"), undrawn_weights(), bounded_network(str(path), held):
             network = RetinaNet3D(config, labels + 1, len(facts["av_labels"]))
         network.load_state_dict(tensors, assign=True)
         whole = facts["digest"] == _digest(tensors)

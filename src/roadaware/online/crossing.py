@@ -10,11 +10,23 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.config import to_dict
+from roadaware.online.camera_motion import MotionEstimator, PixelMotion
 from roadaware.online.clock import Clock, SystemClock
 from roadaware.online.frames import SourceFrame
 from roadaware.online.latency import Latency
-from roadaware.online.outlook import Answers, Outlook, OutlookRule, changes
+from roadaware.online.outlook import (
+    SHAKING,
+    SHORT,
+    SMALL,
+    TURNING,
+    UNKNOWN,
+    Answers,
+    Outlook,
+    OutlookRule,
+    changes,
+)
 from roadaware.online.pacing import Pace, Paced
+from roadaware.online.steadiness import HEIGHT, SHAKE, Steadiness
 from roadaware.online.tubes import LiveTube
 
 if TYPE_CHECKING:
@@ -64,7 +76,12 @@ class Follower:
         return len(self._followed)
 
     def look(
-        self, numbers: Sequence[int], boxes: Floats, t_s: float, size_px: tuple[int, int]
+        self,
+        numbers: Sequence[int],
+        boxes: Floats,
+        t_s: float,
+        size_px: tuple[int, int],
+        shift_px: tuple[float, float] = (0.0, 0.0),
     ) -> list[Outlook | None]:
         """What is expected of the pedestrians of one frame; None of those who were not seen for long enough.
 
@@ -73,8 +90,11 @@ class Follower:
             boxes: (n, 4) x1, y1, x2, y2 in pixels.
             t_s: time of the frame.
             size_px: width and height of the picture.
+            shift_px: how far a turn of the camera moved the picture since the frame before, to the right and
+                down: the past of all is moved with it, so that only what they did themselves is left.
         """
         self._forget(t_s)
+        self._shift(shift_px)
         if not numbers:
             return []
         people = [self._known(number) for number in numbers]
@@ -105,6 +125,14 @@ class Follower:
             self.foresight.grow(max(_ROOM, 2 * before))
             self._free = list(range(before, len(self.foresight)))[::-1]
         return self._free.pop()
+
+    def _shift(self, by_px: tuple[float, float]) -> None:
+        """Move the past of all who are followed."""
+        if not any(by_px) or not self._followed:
+            return
+        for each in self._followed.values():
+            each.paced.shift(np.array([*by_px, *by_px]))
+        self.foresight.shift(np.array([each.row for each in self._followed.values()]), by_px)
 
     def _forget(self, t_s: float) -> None:
         gone = [number for number, each in self._followed.items() if not each.paced.goes_on(t_s)]
@@ -142,27 +170,33 @@ class Follower:
 class CrossingAnnotator:
     """An annotator of one watch that gives pedestrians an outlook.
 
-    The predictors are warmed up when it is made: no frame waits for kernels that are compiled. `warm_up_s`
-    says how long that took.
+    The turning of the camera is taken out of the past of each pedestrian. Nothing is said of those who are
+    smaller, and while the camera shakes more, than what the predictors learnt from.
 
     Args:
         foresight: of this watch alone.
         rule: what is told, and who is a pedestrian.
         clock: says how long it takes.
+        motion: says how the camera moved; by default seen in the pixels.
     """
 
     def __init__(
-        self, foresight: Foresight, rule: OutlookRule | None = None, clock: Clock | None = None
+        self,
+        foresight: Foresight,
+        rule: OutlookRule | None = None,
+        clock: Clock | None = None,
+        motion: MotionEstimator | None = None,
     ) -> None:
         self.foresight, self.rule = foresight, rule or OutlookRule()
         self._clock = clock or SystemClock()
-        begin_s = self._clock.now_s()
-        foresight.warm_up()
-        self.warm_up_s = self._clock.now_s() - begin_s
+        self._motion = motion or PixelMotion()
+        self._limits = foresight.limits
+        self._steadiness = Steadiness(foresight.frames / foresight.rate_fps, self._limits.get(SHAKE))
         self._follower = Follower(foresight, self.rule)
         self._latency, self._spent_s = Latency(), 0.0
         self._asked = self._answers = 0
         self._people = self._answered = 0
+        self._unknown = dict.fromkeys(UNKNOWN, 0)
 
     def __call__(self, tubes: Sequence[LiveTube], frame: SourceFrame) -> list[tuple[LiveTube, str]]:
         """Give each pedestrian of a frame an outlook; the tubes of which there is news, and what it is.
@@ -172,28 +206,58 @@ class CrossingAnnotator:
             frame: with its picture.
         """
         begin_s = self._clock.now_s()
-        people = [tube for tube in tubes if tube.labels.tells("agent", self.rule.agents)]
+        people = [tube for tube in tubes if self._is_pedestrian(tube)]
         height, width = frame.picture.shape[:2]
+        every = np.array([tube.box for tube in tubes], np.float64).reshape(-1, 4)
+        motion = self._motion.step(frame.picture, every)
+        shift_px = self._steadiness.add(frame.t_s, motion, (width, height))
         boxes = np.array([tube.box for tube in people], np.float64).reshape(-1, 4)
-        found = self._follower.look([tube.number for tube in people], boxes, frame.t_s, (width, height))
-        told = {tube.number: outlook for tube, outlook in zip(people, found, strict=True)}
+        boxes -= np.tile(self._steadiness.turned_px, 2)
+        numbers = [tube.number for tube in people]
+        found = self._follower.look(numbers, boxes, frame.t_s, (width, height), shift_px)
+        said = {
+            tube.number: self._said(tube, outlook, height)
+            for tube, outlook in zip(people, found, strict=True)
+        }
         news = []
         for tube in tubes:
-            before, tube.outlook = tube.outlook, told.get(tube.number)
+            before, tube.outlook = tube.outlook, said.get(tube.number)
             news += [(tube, what) for what in changes(before, tube.outlook)]
         if people:
             self._count(people, self._clock.now_s() - begin_s)
         return news
 
+    def _is_pedestrian(self, tube: LiveTube) -> bool:
+        """Whether a tube is told to be one, with the probability that the rule asks for."""
+        if not tube.labels.tells("agent", self.rule.agents):
+            return False
+        scores = tube.labels.every("agent")
+        likely = sum(scores.get(name, 0.0) for name in self.rule.agents)
+        return likely >= self.rule.probability * sum(scores.values())
+
+    def _said(self, tube: LiveTube, outlook: Outlook | None, height_px: int) -> Outlook | None:
+        """What is said of a pedestrian, or why nothing is; None of one who was not seen for long enough."""
+        if outlook is None:
+            return None
+        if tube.box[3] - tube.box[1] < self._limits.get(HEIGHT, 0.0) * height_px:
+            return Outlook(unknown=SMALL)
+        if self._steadiness.shaking:
+            return Outlook(unknown=SHAKING)
+        return Outlook(unknown=TURNING) if self._steadiness.turned_away else outlook
+
     def _count(self, people: Sequence[LiveTube], spent_s: float) -> None:
         self._latency.add(spent_s)
         self._spent_s += spent_s
         self._asked += len(people)
-        self._answers += sum(tube.outlook is not None for tube in people)
         for tube in people:
+            why = SHORT if tube.outlook is None else tube.outlook.unknown
+            if why is None:
+                self._answers += 1
+            else:
+                self._unknown[why] += 1
             if tube.proven:
                 self._people, tube.asked = self._people + (not tube.asked), True
-            if tube.proven and tube.outlook is not None:
+            if tube.proven and why is None:
                 self._answered, tube.answered = self._answered + (not tube.answered), True
 
     def summary(self) -> dict[str, Any]:
@@ -201,7 +265,7 @@ class CrossingAnnotator:
 
         `pedestrians` counts the tubes that were proven and taken for pedestrians, and `answered` those of
         them of which something could be said: people, where no tube broke. `pedestrian_frames` counts each
-        in each frame, `answers` those of these that were answered for.
+        in each frame, `answers` those of these that were answered for, and `unknown` the others by why.
         """
         return {
             "predictors": self.foresight.about(),
@@ -210,20 +274,22 @@ class CrossingAnnotator:
             "answered": self._answered,
             "pedestrian_frames": self._asked,
             "answers": self._answers,
+            "unknown": {
+                why: {"count": self._unknown[why], "meaning": meaning} for why, meaning in UNKNOWN.items()
+            },
         }
 
     def speed(self) -> dict[str, Any]:
         """JSON-ready: how long it took.
 
         `ms_per_pedestrian_frame` is the time for each pedestrian of a frame, answered for or not, and
-        `ms_per_frame` that of a frame with pedestrians. `warm_up_s` is in neither.
+        `ms_per_frame` that of a frame with pedestrians.
         """
         shares = {"p50": self._latency.percentile_s(50), "p99": self._latency.percentile_s(99)}
         each = self._spent_s / self._asked if self._asked else None
         return {
             "ms_per_frame": {name: _ms(value) for name, value in shares.items()},
             "ms_per_pedestrian_frame": _ms(each),
-            "warm_up_s": round(self.warm_up_s, 4),
         }
 
 

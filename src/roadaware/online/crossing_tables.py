@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -31,8 +32,8 @@ _WHERE = {"tube": pl.Int64, "frame": pl.Int64, "t_s": pl.Float32}
 class OutlookTable:
     """The outlooks of a watch: gathered in parts while it runs, one Parquet file once it is over.
 
-    A row for each pedestrian and frame in which something could be said: `tube` as in the events, `frame`,
-    `t_s`, and the columns of `columns_of`.
+    A row for each pedestrian and frame once they were seen for long enough: `tube` as in the events, `frame`,
+    `t_s`, and the columns of `columns_of`. Where nothing could be said, `unknown` has the reason.
 
     Args:
         folder: of the parts; made, must not exist.
@@ -61,7 +62,9 @@ class OutlookTable:
         found = [(tube.number, tube.outlook) for tube in seen.tubes if tube.outlook is not None]
         if found:
             n = len(found)
-            columns = columns_of([outlook for _, outlook in found], crossing=self._crossing)
+            columns = columns_of(
+                [outlook for _, outlook in found], crossing=self._crossing, regions=self._regions
+            )
             where = {
                 "tube": np.array([number for number, _ in found]),
                 "frame": np.full(n, seen.frame.number),
@@ -85,12 +88,16 @@ class OutlookTable:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def columns_of(outlooks: Sequence[Outlook], *, crossing: bool) -> dict[str, npt.NDArray[Any]]:
-    """What n outlooks say: (n) `crossing`, `low`, `high` and `probable`; (n) `region` and (n, r) `regions`.
+def columns_of(
+    outlooks: Sequence[Outlook], *, crossing: bool, regions: int = 0
+) -> dict[str, npt.NDArray[Any]]:
+    """What n outlooks say: (n) `crossing`, `low`, `high` and `probable`; (n) `region` and (n, r) `regions`;
+    (n) `unknown`, empty where something is known. What nobody says is NaN or -1.
 
     Args:
         outlooks: of pedestrians.
         crossing: whether there are probabilities of crossing.
+        regions: how many regions there are.
     """
     found: dict[str, npt.NDArray[Any]] = {}
     if crossing:
@@ -98,9 +105,12 @@ def columns_of(outlooks: Sequence[Outlook], *, crossing: bool) -> dict[str, npt.
             said = [getattr(outlook, name) for outlook in outlooks]
             found[name] = np.array([np.nan if value is None else value for value in said], np.float32)
         found["probable"] = np.array([outlook.probable for outlook in outlooks], np.bool_)
-    if outlooks and outlooks[0].region is not None:
-        found["region"] = np.array([outlook.region for outlook in outlooks], np.int64)
-        found["regions"] = np.array([outlook.regions for outlook in outlooks], np.float32)
+    if regions:
+        places = [-1 if outlook.region is None else outlook.region for outlook in outlooks]
+        unsaid = (math.nan,) * regions
+        found["region"] = np.array(places, np.int64)
+        found["regions"] = np.array([outlook.regions or unsaid for outlook in outlooks], np.float32)
+    found["unknown"] = np.array([outlook.unknown or "" for outlook in outlooks], np.str_)
     return found
 
 
@@ -151,7 +161,7 @@ def _of_video(
     if not found:
         return empty
     where = pl.DataFrame(rows, schema=dict(list(empty.schema.items())[: len(_WHERE) + 1]), orient="row")
-    held = columns_of(found, crossing=foresight.asks_crossing)
+    held = columns_of(found, crossing=foresight.asks_crossing, regions=len(foresight.regions))
     said = pl.DataFrame(
         [pl.Series(name, held[name], dtype=kind) for name, kind in empty.schema.items() if name in held]
     )
@@ -164,13 +174,20 @@ def _schema(*, crossing: bool, regions: int) -> dict[str, Any]:
         said = {**dict.fromkeys(("crossing", "low", "high"), pl.Float32), "probable": pl.Boolean}
     if regions:
         said |= {"region": pl.Int64, "regions": pl.Array(pl.Float32, regions)}
-    return said
+    return {**said, "unknown": pl.String}
 
 
 def _known(table: pl.LazyFrame) -> pl.LazyFrame:
     """Null for what nobody says."""
-    names = [name for name in ("low", "high") if name in table.collect_schema()]
-    return table.with_columns(pl.col(name).fill_nan(None) for name in names)
+    schema = table.collect_schema()
+    numbers = [name for name in ("crossing", "low", "high") if name in schema]
+    said = [pl.col(name).fill_nan(None) for name in numbers]
+    reason = pl.col("unknown").replace("", None)
+    asked = reason.is_null()
+    said += [
+        pl.when(asked).then(pl.col(name)).alias(name) for name in ("region", "regions") if name in schema
+    ]
+    return table.with_columns(*said, reason)
 
 
 def _walked(scenes: Scenes, tubes: Sequence[int] | None, usual_fps: float) -> pl.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from roadaware.models.doubt.ensemble import EnsemblePredictor
 from roadaware.models.opening import digest_of
 from roadaware.online.memory import memories, passes_of
 from roadaware.online.outlook import Answers
+from roadaware.online.steadiness import strictest_limits
 from roadaware.statistics.disagreement import interval
 from roadaware.tasks.crossing_inputs.boxes import FORMS
 
@@ -82,7 +83,10 @@ class Foresight:
         self._memories = memories(every, window=window)
         self._weight = {task: _weights(held) for task, held in self._members.items()}
         self._files = tuple(files)
-        self._before: Floats = np.zeros((0, 4))
+        self.limits = strictest_limits(every)
+        # The newest boxes of each, which a camera that turns moves: as many as an answer depends on.
+        self._past: Floats = np.zeros((0, self.frames + 1, 4))
+        self._moved: Flags = np.zeros(0, np.bool_)
         self._count: Ints = np.zeros(0, np.int64)
 
     def __len__(self) -> int:
@@ -93,7 +97,8 @@ class Foresight:
         more = rows - len(self)
         for memory in self._memories:
             memory.grow(rows)
-        self._before = np.concatenate([self._before, np.zeros((more, 4))])
+        self._past = np.concatenate([self._past, np.zeros((more, self.frames + 1, 4))])
+        self._moved = np.concatenate([self._moved, np.zeros(more, np.bool_)])
         self._count = np.concatenate([self._count, np.zeros(more, np.int64)])
 
     def warm_up(self) -> None:
@@ -111,7 +116,7 @@ class Foresight:
     def begin(self, rows: Ints) -> None:
         """Forget what was in some rows."""
         if len(rows):
-            self._count[rows] = 0
+            self._count[rows], self._moved[rows] = 0, False
             for memory in self._memories:
                 memory.begin(rows)
 
@@ -124,14 +129,55 @@ class Foresight:
             size_px: width and height of the picture.
         """
         size = np.array(size_px, np.float64)
-        for k in sorted({len(each) for each in frames} - {0}):
-            places = [place for place, each in enumerate(frames) if len(each) == k]
-            some, boxes = rows[places], np.array([frames[place] for place in places])
-            known, before = self._count[some] > 0, self._before[some]
+        counts = self._count[rows] + [len(each) for each in frames]
+        anew = self._moved[rows] & (self._count[rows] > 0)
+        new = {place: frames[place] for place in np.flatnonzero(~anew).tolist()}
+        self._take(rows, new, size, self._past[rows, -1], self._count[rows] > 0)
+        for place in range(len(rows)):
+            some = np.concatenate([self._past[rows[place]], frames[place]])
+            self._past[rows[place]] = some[-(self.frames + 1) :]
+        self._count[rows], self._moved[rows] = counts, False
+        if anew.any():
+            self._look_again(rows[anew], size)
+
+    def shift(self, rows: Ints, by_px: tuple[float, float]) -> None:
+        """Move the past of some pedestrians, as a camera that turns moves it against the newest picture.
+
+        Args:
+            rows: theirs.
+            by_px: to the right and down.
+        """
+        self._past[rows] += np.array([*by_px, *by_px])
+        self._moved[rows] = True
+
+    def _take(
+        self, rows: Ints, frames: Mapping[int, Floats], size: Floats, before: Floats, known: Flags
+    ) -> None:
+        """Give the memories more frames.
+
+        Args:
+            rows: (n,) of pedestrians.
+            frames: place among them to (k, 4).
+            size: (2,).
+            before: (n, 4) the box before.
+            known: (n,) whether there is one.
+        """
+        for k in sorted({len(each) for each in frames.values()} - {0}):
+            places = [place for place, each in frames.items() if len(each) == k]
+            boxes = np.array([frames[place] for place in places])
             for memory in self._memories:
-                memory.follow(some, before, boxes, known, size)
-            self._before[some] = boxes[:, -1]
-            self._count[some] += k
+                memory.follow(rows[places], before[places], boxes, known[places], size)
+
+    def _look_again(self, rows: Ints, size: Floats) -> None:
+        """Show the memories the past of some pedestrians once more: it lies elsewhere than it did."""
+        for memory in self._memories:
+            memory.begin(rows)
+        held = np.minimum(self._count[rows], self.frames + 1)
+        known = held > self.frames
+        past = {
+            place: self._past[rows[place], -min(n, self.frames) :] for place, n in enumerate(held.tolist())
+        }
+        self._take(rows, past, size, self._past[rows, 0], known)
 
     def ready(self, rows: Ints) -> Flags:
         """(n,) whether enough frames of a pedestrian were seen to be asked about.
@@ -167,7 +213,7 @@ class Foresight:
 
     def about(self) -> dict[str, Any]:
         """JSON-ready facts of the predictors."""
-        said: dict[str, Any] = {"rate_fps": self.rate_fps, "frames": self.frames}
+        said: dict[str, Any] = {"rate_fps": self.rate_fps, "frames": self.frames, "limits": self.limits}
         for task, held in self._members.items():
             if held:
                 first = held[0].predictor
@@ -179,6 +225,13 @@ class Foresight:
                     "facts": first.facts,
                 }
         return {**said, "files": {path.name: digest_of(path) for path in self._files if path.is_file()}}
+
+    def members(self) -> list[tuple[str, Path | None, dict[str, Any]]]:
+        """What each question is asked of: its word, a file, and the facts of a predictor in it."""
+        held = [(_TASKS[task], one.predictor) for task, some in self._members.items() for one in some]
+        paths: list[Path | None] = [*self._files]
+        paths += [None] * (len(held) - len(paths))
+        return [(task, path, each.facts) for (task, each), path in zip(held, paths, strict=False)]
 
     def _joined(self, task: str, said: dict[int, Floats]) -> Floats | None:
         """(p, n, k) passes of all members of a task."""

@@ -30,6 +30,10 @@ class LabelRule:
         most: labels told at once of a kind.
         single: kinds of which only one label is told at once.
         smooth_s: seconds in which an old score loses all but a third of its weight; 0 for no smoothing.
+        lasting: kinds that a thing keeps as long as it is seen: all its moments have a vote, so that a van
+            does not become a car and a truck in turn.
+        lasting_s: as `smooth_s`, of these, once a thing has been seen for longer: a tube may have gone over
+            to somebody else.
     """
 
     on: float = 0.3
@@ -38,6 +42,8 @@ class LabelRule:
     most: int = 2
     single: tuple[str, ...] = ("agent", "duplex", "event", "av_action")
     smooth_s: float = 0.4
+    lasting: tuple[str, ...] = ("agent",)
+    lasting_s: float = 5.0
 
     def __post_init__(self) -> None:
         """Refuse what has no meaning.
@@ -47,7 +53,7 @@ class LabelRule:
         """
         if not 0 <= self.off <= self.on <= 1 or not 0 <= self.margin <= 1:
             raise UsageError("label thresholds: 0 <= off <= on <= 1, and margin from 0 to 1")
-        if self.most < 1 or not 0 <= self.smooth_s < math.inf:
+        if self.most < 1 or not all(0 <= each < math.inf for each in (self.smooth_s, self.lasting_s)):
             raise UsageError("at least one label is told of a kind, and smoothing takes 0 s or more")
 
     def of(self, kind: str) -> int:
@@ -94,6 +100,7 @@ class SmoothedTable:
         self.scores: Narrow = np.zeros((room, kinds.width), np.float32)
         self.told: Bools = np.zeros((room, kinds.width), np.bool_)
         self._t_s = np.full(room, np.nan)
+        self._count = np.zeros(room, np.int64)
         self._free = list(range(room))[::-1]
 
     def begin(self) -> Smoothed:
@@ -104,6 +111,7 @@ class SmoothedTable:
                 np.concatenate([held, np.zeros_like(held)]) for held in (self.scores, self.told)
             )
             self._t_s = np.concatenate([self._t_s, np.full(room, np.nan)])
+            self._count = np.concatenate([self._count, np.zeros(room, np.int64)])
             self._free = list(range(room, 2 * room))[::-1]
         return Smoothed(self.kinds, self.rule, self, self._free.pop())
 
@@ -112,7 +120,8 @@ class SmoothedTable:
         alone = Smoothed(self.kinds, self.rule)
         table = alone.table
         table.scores[0], table.told[0], table._t_s[0] = self.scores[row], self.told[row], self._t_s[row]
-        self.told[row], self._t_s[row] = False, np.nan
+        table._count[0] = self._count[row]
+        self.told[row], self._t_s[row], self._count[row] = False, np.nan, 0
         self._free.append(row)
         return alone
 
@@ -128,20 +137,30 @@ class SmoothedTable:
             (n,) whether other labels are told of it now.
         """
         scores = np.asarray(scores, np.float32)
-        weight = np.ones(len(rows), np.float32)
+        weight = np.ones((len(rows), self.kinds.width), np.float32)
         if self.rule.smooth_s:
             known = ~np.isnan(self._t_s[rows])
             past_s = t_s - self._t_s[rows[known]]
-            weight[known] = 1.0 - np.exp(-past_s / self.rule.smooth_s)
+            weight[known] = (1.0 - np.exp(-past_s / self.rule.smooth_s))[:, None]
+            self._vote(weight, rows, known, past_s)
         # First scores are taken as they are: old + (new - old) would round, and old is another tube's.
         old = self.scores[rows]
-        now = np.where(weight[:, None] == 1, scores, old + weight[:, None] * (scores - old))
+        now = np.where(weight == 1, scores, old + weight * (scores - old))
         before, told = self.told[rows], np.zeros((len(rows), self.kinds.width), np.bool_)
         for kind in self.kinds.kinds:
             part = self.kinds.columns(kind)
             told[:, part] = choose_labels(now[:, part], before[:, part], self.rule.of(kind), self.rule)
         self.scores[rows], self.told[rows], self._t_s[rows] = now, told, t_s
+        self._count[rows] += 1
         return np.asarray((told != before).any(axis=1))
+
+    def _vote(self, weight: Narrow, rows: Ints, known: Bools, past_s: npt.NDArray[np.float64]) -> None:
+        """Set the weights of kinds that last: the mean of all moments, which in the end fades slowly."""
+        fading = 1.0 - np.exp(-past_s / self.rule.lasting_s) if self.rule.lasting_s else np.ones(len(past_s))
+        share = np.maximum(1.0 / (self._count[rows[known]] + 1), fading)
+        for kind in self.rule.lasting:
+            if kind in self.kinds.kinds:
+                weight[known, self.kinds.columns(kind)] = share[:, None]
 
 
 class Smoothed:

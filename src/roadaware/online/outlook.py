@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,16 @@ import numpy.typing as npt
 from roadaware.errors import UsageError
 
 Floats = npt.NDArray[np.float64]
+SHORT, SMALL, SHAKING, TURNING = "short", "small", "shaking", "turning"
+UNKNOWN = MappingProxyType(
+    {
+        SHORT: "not seen for long enough yet",
+        SMALL: "smaller than those that the predictor learnt from",
+        SHAKING: "the camera shakes more than those that the predictor learnt from, or its motion is unknown",
+        TURNING: "the camera turns, and has turned too far for places in the picture to mean anything",
+    }
+)
+"""Why nothing can be said of a pedestrian, each with its meaning."""
 PROBABLE, IMPROBABLE, REGION = "crossing_probable", "crossing_improbable", "risk_region"
 """Events: somebody will probably cross, or no longer so; the region where somebody will be changed."""
 
@@ -45,6 +56,7 @@ class Outlook:
         regions: probability of each region of the picture; empty where nobody was asked.
         region: the one that is told; None where nobody was asked.
         words: the names of the regions.
+        unknown: one of `UNKNOWN`, where nothing can be said; None where something is.
     """
 
     crossing: float | None = None
@@ -55,10 +67,13 @@ class Outlook:
     regions: tuple[float, ...] = ()
     region: int | None = None
     words: tuple[str, ...] = ()
+    unknown: str | None = None
 
     def fields(self) -> dict[str, Any]:
         """What events say of it, in words."""
         said: dict[str, Any] = {}
+        if self.unknown is not None:
+            return {"crossing": {"probable": False, "probability": None, "unknown": self.unknown}}
         if self.crossing is not None:
             numbers = {"probability": self.crossing, "low": self.low, "high": self.high}
             numbers["smoothed"] = self.smoothed
@@ -77,6 +92,8 @@ class OutlookRule:
     Args:
         agents: labels of agents that are pedestrians; a tube is asked about in frames in which one of them is
             told of it, which has a hysteresis of its own (see `LabelRule`).
+        probability: that a tube needs of them: their share of its smoothed scores of all agents. Not told to
+            be a pedestrian by half is not asked about.
         on: crossing is told from this smoothed probability on.
         off: and no longer below this one.
         margin: the region that is told gives way to a likelier one only if that is likelier by this much,
@@ -92,6 +109,7 @@ class OutlookRule:
     """
 
     agents: tuple[str, ...] = ("Ped",)
+    probability: float = 0.6
     on: float = 0.5
     off: float = 0.35
     margin: float = 0.1
@@ -101,6 +119,8 @@ class OutlookRule:
 
     def __post_init__(self) -> None:
         """Refuse what has no meaning."""
+        if not 0 <= self.probability <= 1:
+            raise UsageError(f"probability is a share from 0 to 1, not {self.probability!r}")
         if not 0 <= self.off <= self.on <= 1 or not 0 <= self.margin <= 1:
             raise UsageError("crossing is told by 0 <= off <= on <= 1, regions by a margin from 0 to 1")
         for name in ("bridge_s", "steady_s", "smooth_s"):

@@ -87,6 +87,15 @@ class Line:
         apart = self._weight * self._square - self._age * self._age
         return (self._square * self._sum - self._age * self._moment) / apart
 
+    def shift(self, by: Floats) -> None:
+        """Move every box that came, as a camera that turns moves the past against the newest picture.
+
+        Args:
+            by: (4,) added to each box.
+        """
+        self._sum = self._sum + self._weight * by
+        self._moment = self._moment + self._age * by
+
 
 class Paced:
     """The even frames of one pedestrian.
@@ -114,6 +123,16 @@ class Paced:
     def goes_on(self, t_s: float) -> bool:
         """Whether a box at this time would go on from those before."""
         return 0 < t_s - self.t_s <= self.pace.bridge_s
+
+    def shift(self, by: Floats) -> None:
+        """Move the boxes that came; see `Line.shift`.
+
+        Args:
+            by: (4,) added to each box.
+        """
+        self._box = self._box + by
+        if self._line is not None:
+            self._line.shift(by)
 
     def add(self, t_s: float, box: Floats) -> tuple[Floats, bool]:
         """The even frames that became known by one more box.

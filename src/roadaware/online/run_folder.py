@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,9 +32,12 @@ if TYPE_CHECKING:
 
 EVENTS, PARTS = "events.jsonl", "predictions.parts"
 CROSSING, CROSSING_PARTS = "crossing.parquet", "crossing.parts"
-FILM, SUMMARY = "video.mp4", "summary.json"
-_OURS = (EVENTS, TABLES, PARTS, TIMES, CROSSING, CROSSING_PARTS, FILM, FIGURES, SUMMARY)
+FILM, SUMMARY, PAGE = "video.mp4", "summary.json", "report.html"
+RECORD = "watch.json"
+"""What is watched, how and by whom: written first, so that a watch that was killed is known."""
+_OURS = (RECORD, EVENTS, TABLES, PARTS, TIMES, CROSSING, CROSSING_PARTS, FILM, FIGURES, SUMMARY, PAGE)
 Drawing = Callable[[Seen], Picture]
+Models = Sequence[Mapping[str, str]]
 
 
 class RunFolder:
@@ -50,6 +53,7 @@ class RunFolder:
         video: what the tables call the stream; as `video_name` has it where None.
         crossing: the annotator that pedestrians have their outlook from, whose table is kept too.
         notice: what readers of the summary should know of the detector.
+        models: that are asked, JSON-ready, for the summary.
 
     Raises:
         UsageError: if another process is at work in the folder.
@@ -67,13 +71,17 @@ class RunFolder:
         video: str | None = None,
         crossing: CrossingAnnotator | None = None,
         notice: str = "",
+        models: Models = (),
     ) -> None:
-        self._hold, self._notice = Hold(folder), notice
+        self._hold, self._notice, self._models = Hold(folder), notice, [dict(each) for each in models]
+        self._agents = list(detector.kinds.get("agent", ()))
         self._video = video_name(source) if video is None else video
         self.folder, self._source, self._config, self._draw = folder, source, config, draw
         classes = Classes(dict(detector.kinds), tuple(detector.av_labels), config.advice)
         self._delay = detector.delay
         linker = config.linker_at(source.fps)
+        record = begin_record(source, config, video, models)
+        atomic_write(folder / RECORD, json.dumps(record, indent=1).encode() + b"\n")
         self._events = EventWriter(folder / EVENTS, clock)
         self._tables = TableWriter(folder / PARTS, classes, self._video, linker, clock)
         self._crossing, self._outlooks = crossing, None
@@ -94,7 +102,7 @@ class RunFolder:
     @property
     def files(self) -> list[str]:
         """What stands in the folder now, in the order in which it came."""
-        return [name for name in _OURS if (self.folder / name).exists()]
+        return [name for name in _OURS if name != RECORD and (self.folder / name).exists()]
 
     @property
     def n_events(self) -> int:
@@ -150,11 +158,14 @@ class RunFolder:
         if self.problems:
             raise DiskError("\n  ".join(self.problems))
 
-    def summarise(self, progress: Progress) -> dict[str, Any]:
+    def summarise(
+        self, progress: Progress, page: Callable[[dict[str, Any]], bool] | None = None
+    ) -> dict[str, Any]:
         """Write what came of the watch, and beside it how fast that was; returns both together.
 
         Args:
             progress: when it was over.
+            page: writes the page of a summary, and says whether there is one; None for no page.
 
         Raises:
             DiskError: if it cannot be written.
@@ -168,14 +179,21 @@ class RunFolder:
             "format": "roadaware-watch",
             "version": __version__,
             **_figures(progress, self._source, self._video),
+            "width_px": None if self._size is None else self._size[1],
+            "height_px": None if self._size is None else self._size[0],
             "notice": self._notice,
+            "models": self._models,
+            "agents": self._agents,
             "delay_frames": self._delay,
             **crossing,
             "events": self._events.written,
-            "files": self.files + ([SUMMARY] if SUMMARY not in self.files else []),
+            "files": [*self.files, SUMMARY, *([] if page is None else [PAGE])],
             "config": to_dict(self._config),
             "config_digest": digest(self._config),
         }
+        if page is not None and not page(found):
+            found["files"] = [name for name in found["files"] if name != PAGE]
+        # Last of all: a folder with a summary is a watch that ended.
         atomic_write(self.folder / SUMMARY, _json(found))
         return merged(found, speed)
 
@@ -209,8 +227,46 @@ class RunFolder:
         self._tables.finish(self.folder / TABLES, facts)
 
 
-def prepare(folder: Path, *, overwrite: bool = False) -> None:
+def begin_record(source: Source, config: WatchConfig, video: str | None, models: Models) -> dict[str, Any]:
+    """What tells the watch of a film from all others, JSON-ready; empty for what cannot be seen twice.
+
+    Args:
+        source: a film, or a camera.
+        config: of the watch.
+        video: what the tables call it.
+        models: that are asked.
+    """
+    if source.live or source.path is None:
+        return {}
+    return {
+        "version": __version__,
+        "source": source.name,
+        "bytes": Path(source.path).stat().st_size if Path(source.path).is_file() else None,
+        "frames": source.n_frames,
+        "video": video_name(source) if video is None else video,
+        "config_digest": digest(config),
+        "models": [dict(each) for each in models],
+    }
+
+
+def _is_begun(folder: Path, record: Mapping[str, Any] | None) -> bool:
+    """Whether a folder holds the same watch, which was killed before its end."""
+    if not record or (folder / SUMMARY).exists():
+        return False
+    try:
+        return bool(json.loads((folder / RECORD).read_bytes()) == record)
+    except (OSError, ValueError):
+        return False
+
+
+def prepare(folder: Path, *, overwrite: bool = False, record: Mapping[str, Any] | None = None) -> None:
     """Make a folder that a watch can write to; of an earlier watch only what it wrote is removed.
+
+    Args:
+        folder: of the watch.
+        overwrite: replace an earlier one.
+        record: of the watch, see `begin_record`: if the folder holds the same one, and that was killed, it is
+            begun anew, and ends as it would have.
 
     Raises:
         UsageError: if an earlier watch is there and may not be replaced, or something else, or another
@@ -228,10 +284,12 @@ def prepare(folder: Path, *, overwrite: bool = False) -> None:
             raise UsageError(
                 f"{folder} holds other things ({', '.join(sorted(foreign)[:3])}); name another folder"
             )
-        if held and not overwrite:
+        if held and not overwrite and not _is_begun(folder, record):
             raise UsageError(
                 f"{folder} holds an earlier watch; say --overwrite to replace it, or name another"
             )
+        # The record goes last: killed on the way, the next one still knows what it is about.
+        held.sort(key=lambda path: path.name == RECORD)
         for path in held:
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)

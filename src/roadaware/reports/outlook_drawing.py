@@ -39,6 +39,8 @@ def words_of_outlook(outlook: Outlook | None) -> str | None:
     Args:
         outlook: of the pedestrian.
     """
+    if outlook is not None and outlook.unknown is not None:
+        return f"crosses ? ({outlook.unknown})"
     if outlook is None or outlook.crossing is None:
         return None
     return f"crosses {100 * outlook.crossing:.0f} %"

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from roadaware.config import to_dict
 from roadaware.errors import UsageError
+from roadaware.models.catalogue.installed import resolve_weights
 from roadaware.models.detector import Detector
 from roadaware.models.retinanet3d import config as configs
 from roadaware.models.retinanet3d.config import PUBLISHED, RetinaNetConfig
@@ -158,7 +159,8 @@ def network_of(recipe: Recipe, config: RetinaNetConfig, classes: Classes) -> Ret
     if recipe.model.weights:
         from roadaware.models.weights import load_published
 
-        path, meant = Path(recipe.model.weights), [anchors.clone() for anchors in network.anchors.buffers()]
+        path = resolve_weights(Path(recipe.model.weights), ("training",))
+        meant = [anchors.clone() for anchors in network.anchors.buffers()]
         report = load_published(network, path)
         _log.info("%s: %d weights taken", path, len(report.matched))
         if not report.matched:

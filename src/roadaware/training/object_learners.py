@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from roadaware.config import to_dict
 from roadaware.errors import UsageError
+from roadaware.models.catalogue.installed import resolve_weights
 from roadaware.models.detector import Detector
 from roadaware.models.object_detectors import ObjectDetector, targets_of
 from roadaware.models.object_folders import SIZE_PX, preparation_of, save_objects
@@ -188,7 +189,9 @@ def _fit(recipe: ModelRecipe) -> WholePicture:
     Raises:
         UsageError: if the size is none.
     """
-    size, mean, std = preparation_of(Path(recipe.weights)) if recipe.weights else _PUBLISHED
+    size, mean, std = _PUBLISHED
+    if recipe.weights:
+        size, mean, std = preparation_of(resolve_weights(Path(recipe.weights), ("objects",)))
     given = recipe.fields.get(_SIZE, list(size))
     whole = isinstance(given, list | tuple) and all(type(side) is int and side >= 32 for side in given)
     if not whole or len(given) != 2 or any(side % 32 for side in given):
@@ -202,7 +205,7 @@ def _tuned(recipe: ModelRecipe, fields: Mapping[str, Any], labels: Sequence[str]
     Raises:
         UsageError: if the recipe names another type.
     """
-    folder = Path(recipe.weights)
+    folder = resolve_weights(Path(recipe.weights), ("objects",))
     network, sources = tuned_model(folder, fields, labels)
     kind = network.config.model_type
     if recipe.fields.get(_TYPE, kind) != kind:

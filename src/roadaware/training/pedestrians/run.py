@@ -27,6 +27,7 @@ from roadaware.scenes.disk import atomic_write
 from roadaware.scenes.holding import held
 from roadaware.scenes.predictions import Predictions, of_samples
 from roadaware.scenes.tables import Meta, Scenes
+from roadaware.tasks.crossing_limits import measure_limits
 from roadaware.tasks.futures import Futures, worth_ahead, worth_straight_on
 from roadaware.tasks.pedestrians import split_samples
 from roadaware.training.pedestrians.beginnings import begin_with
@@ -325,6 +326,7 @@ def _save(
     }
     if material.fps is not None:
         facts["fps"] = material.fps
+    facts["limits"] = measure_limits(material.train)
     if future is not None:
         facts["ahead"] = {"horizon_frames": future.horizon, **fitted.curve[fitted.best - 1].ahead}
         facts["ahead"][STRAIGHT_ON] = worth_straight_on(future)

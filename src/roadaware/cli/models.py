@@ -1,0 +1,151 @@
+"""`roadaware models`: trained models of others: which there are, fetched, looked at, removed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from roadaware.cli import console, text
+from roadaware.cli.options import USUAL, Common, Outcome, Overwrite
+from roadaware.cli.text import paragraphs
+
+if TYPE_CHECKING:
+    from roadaware.models.catalogue.entries import Entry
+
+models = App(
+    name="models",
+    help=paragraphs("""
+        Trained models of others: which there are, fetched into the cache folder, looked at, removed.
+
+        Their names stand wherever a command takes weights. Nothing of them is part of roadaware, and each has
+        a licence of its own.
+
+        For example:
+
+            roadaware models list
+
+            roadaware models get street-small
+
+            roadaware watch drive.mp4 --weights street-small
+        """),
+    help_format="plaintext",
+)
+_NAME = "As `models list` shows it."
+_FROM = "What was fetched elsewhere: the archive of the package, the folder of the hub, or the file."
+
+
+def list_models(*, common: Common = USUAL) -> Outcome:
+    """List the models of the catalogue, what each is for, and which are installed.
+
+    For example:
+
+        roadaware models list
+    """
+    from roadaware.models.catalogue.entries import read_catalogue
+
+    found = [_facts(entry) for entry in read_catalogue().values()]
+    rows = [
+        (
+            each["name"],
+            each["task"],
+            "yes" if each["installed"] else "",
+            each["about"],
+            f"{each['size_mb']:,.0f}",
+        )
+        for each in found
+    ]
+    table = text.table(["name", "for", "installed", "what", "MB"], rows, left=4)
+    lines = [table, "", "`roadaware models show NAME` says licence, source and scores"]
+    return Outcome("\n".join(lines), {"models": found})
+
+
+def get(
+    name: Annotated[str, Parameter(help=_NAME)],
+    /,
+    *,
+    given: Annotated[Path | None, Parameter(name="--from", help=_FROM)] = None,
+    overwrite: Overwrite = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Fetch a model into the cache folder, check it and make it ready; it is there whole or not at all.
+
+    Packages come by npm, models of the hub by huggingface_hub, both as they are configured. After a break the
+    same command goes on. No code of a model is run, and no pickle is opened.
+
+    For example:
+
+        roadaware models get street-small
+
+        roadaware models get street-small --from vladmandic-human-3.3.6.tgz
+    """
+    from roadaware.models.catalogue.entries import find_entry
+    from roadaware.models.catalogue.get import get_model
+
+    entry = find_entry(name)
+    folder = get_model(entry, given, overwrite=overwrite, tell=console.note)
+    data = {**_facts(entry), "folder": str(folder)}
+    return Outcome(f"{name}: {text.cell(str(folder))}\n  licence: {entry.licence}", data)
+
+
+def show(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = USUAL) -> Outcome:
+    """Say all that is known of a model: what it tells apart, licence, source, digest, scores.
+
+    For example:
+
+        roadaware models show street-small
+    """
+    from roadaware.models.catalogue.entries import find_entry
+
+    facts = _facts(find_entry(name))
+    rows = [
+        (field.replace("_", " "), _cell(value)) for field, value in facts.items() if value not in ("", None)
+    ]
+    return Outcome(text.table(["what", "found"], rows, left=2), facts)
+
+
+def remove(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = USUAL) -> Outcome:
+    """Remove an installed model from the cache folder.
+
+    For example:
+
+        roadaware models remove street-small
+    """
+    from roadaware.models.catalogue.installed import remove_model
+
+    size = remove_model(name)
+    told = f"removed {name}: {text.size(size)}" if size else f"{name} was not installed"
+    return Outcome(told, {"name": name, "bytes": size})
+
+
+def _facts(entry: Entry) -> dict[str, Any]:
+    """What is known of an entry, JSON-ready."""
+    from dataclasses import asdict
+
+    from roadaware.models.catalogue.installed import installed_folder, read_record
+
+    folder = installed_folder(entry)
+    plain = asdict(entry)
+    plain.pop("graph")
+    source = plain.pop("source")
+    kind = type(entry.source).__name__.removesuffix("Source").lower()
+    record = read_record(folder) if folder else None
+    return {
+        **plain,
+        "source": {"kind": kind, **source},
+        "installed": str(folder) if folder else None,
+        "record": record,
+    }
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_cell(each)}" for name, each in value.items() if each not in ("", None))
+    return text.cell(str(value))
+
+
+models.command(list_models, name="list", help=paragraphs(list_models.__doc__ or ""))
+models.command(get, name="get", help=paragraphs(get.__doc__ or ""))
+models.command(show, name="show", help=paragraphs(show.__doc__ or ""))
+models.command(remove, name="remove", help=paragraphs(remove.__doc__ or ""))

@@ -1,0 +1,142 @@
+"""Which detector looks where nobody names one: the bundled one at synthetic films, else a real one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from roadaware.cli import console
+from roadaware.cli.options import Switch
+from roadaware.cli.watch_crossing import INSTALLED
+from roadaware.errors import RoadawareError, UsageError
+
+if TYPE_CHECKING:
+    from roadaware.models.catalogue.entries import Entry
+    from roadaware.models.graphs.views import Views
+
+FIRST = "street-small"
+"""What is offered where no real detector is installed."""
+LIVE_PX, FILM_PX = 640, 1024
+_OBJECTS = ("objects",)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Looks:
+    """How large pictures are shown to a detector that takes any size."""
+
+    size: int | None = None
+    """Longer side that pictures are brought to, a multiple of 32, for detectors of any size, as street-small.
+    Default: 640 of a camera and with --tiles, 1024 of a film."""
+    tiles: Annotated[bool, Switch] = False
+    """Look at three parts of each picture besides the whole of it, for what is far (as street-small)."""
+
+
+AS_IT_SUITS = Looks()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What looks.
+
+    Args:
+        files: of the detector.
+        views: in which sizes; None where the detector has its own.
+    """
+
+    files: list[Path]
+    views: Views | None
+
+
+def installed_weights() -> Path:
+    """The detector that came with roadaware.
+
+    Raises:
+        UsageError: if none came with it, or there are several.
+    """
+    folder = Path(__file__).resolve().parent.parent / "weights"
+    found = sorted(path for path in folder.glob("*.safetensors") if path.name not in INSTALLED)
+    if not found:
+        raise UsageError(
+            "no detector came with this installation; name one with --weights\n  "
+            f"`roadaware models get {FIRST}` fetches one; `roadaware train configs/simulator.yaml` makes one "
+            "from synthetic scenes"
+        )
+    if len(found) > 1:
+        names = ", ".join(path.name for path in found)
+        raise UsageError(
+            f"several detectors came with this installation ({names}); choose one with --weights"
+        )
+    return found[0]
+
+
+def chosen(named: Sequence[Path], *, synthetic: bool, live: bool, looks: Looks) -> Choice:
+    """The detector that was named, or the one that suits the source.
+
+    Args:
+        named: paths, or names of the catalogue.
+        synthetic: whether the source is a film of the simulator.
+        live: whether it is a camera.
+        looks: what was asked of sizes.
+
+    Raises:
+        UsageError: if a name is not installed, or a size was asked of a detector that has its own.
+    """
+    from roadaware.models.catalogue.installed import resolve_weights
+    from roadaware.models.graphs.files import is_graph_file
+    from roadaware.models.graphs.views import Views
+
+    if named:
+        files = [resolve_weights(path, _OBJECTS) for path in named]
+    else:
+        files = [(None if synthetic else _real_detector()) or installed_weights()]
+    if len(files) == 1 and is_graph_file(files[0]):
+        usual = LIVE_PX if live or looks.tiles else FILM_PX
+        return Choice(files, Views(usual if looks.size is None else looks.size, looks.tiles))
+    return Choice(files, None if looks == AS_IT_SUITS else Views(looks.size or LIVE_PX, looks.tiles))
+
+
+def _real_detector() -> Path | None:
+    """The best detector that is installed; else what is fetched now, where somebody says so."""
+    from roadaware.models.catalogue.entries import find_entry, read_catalogue
+    from roadaware.models.catalogue.installed import installed_path
+
+    there = [
+        (entry, path)
+        for entry in read_catalogue().values()
+        if entry.task == "objects" and (path := installed_path(entry))
+    ]
+    if there:
+        entry, path = min(there, key=lambda each: each[0].cost)
+        console.note(f"looking with {entry.name} ({entry.licence}); --weights chooses another detector")
+        return path
+    return _fetched(find_entry(FIRST)) if _asks(find_entry(FIRST)) else None
+
+
+def _asks(entry: Entry) -> bool:
+    """Whether somebody at a terminal wants the detector to be fetched."""
+    if console.is_quiet() or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    console.note(
+        f"no detector of real streets is installed. Fetch {entry.name} now ({entry.size_mb:.0f} MB; licence: "
+        f"{entry.licence})? [y/N]"
+    )
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _fetched(entry: Entry) -> Path | None:
+    """The detector, once it is there; without it the work goes on."""
+    from roadaware.models.catalogue.get import get_model
+    from roadaware.models.catalogue.installed import installed_path
+
+    try:
+        get_model(entry, tell=console.note)
+    except RoadawareError as error:
+        console.complain(str(error))
+        return None
+    return installed_path(entry)

@@ -1,0 +1,1 @@
+"""Trained models of others: a table of what there is, and how it comes into the cache folder; torch-free."""

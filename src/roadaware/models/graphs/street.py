@@ -1,0 +1,151 @@
+"""StreetDetector: agents of a street by a CenterNet that learnt COCO."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from roadaware.errors import DamagedError, InputError
+from roadaware.models.detector import FrameDetections, Picture
+from roadaware.models.graphs.centernet import peaks
+from roadaware.models.graphs.files import open_graph
+from roadaware.models.graphs.graph import Graph, keep_channels, shapes
+from roadaware.models.graphs.merging import merged
+from roadaware.models.graphs.runner import Backend, Runner
+from roadaware.models.graphs.views import Views, shrink
+from roadaware.models.object_labels import COCO_AGENTS, ROAD_AGENTS, joined_riders
+from roadaware.models.retinanet3d.pictures import checked
+from roadaware.models.retinanet3d.rule import DetectRule
+from roadaware.models.videos import VideoDetector
+
+DECODER = "centernet"
+HEAT, SIDES = "heat", "sides"
+
+
+class StreetDetector(VideoDetector):
+    """Agents in single frames; agentness is the largest score of an agent.
+
+    Args:
+        graph: from a picture to `heat` of each class and `sides` of boxes.
+        classes: of the heat.
+        views: which parts of a picture are looked at.
+        rule: which boxes are kept.
+        table: name of a class to an agent; classes that it does not name are not computed.
+        device, dtype, backend: as of `Runner`.
+        batch: frames that are taken together.
+
+    Raises:
+        InputError: if no class is an agent, or the graph makes other maps.
+    """
+
+    single = True
+
+    def __init__(
+        self,
+        graph: Graph,
+        classes: Sequence[str],
+        views: Views | None = None,
+        rule: DetectRule | None = None,
+        *,
+        table: Mapping[str, str] = COCO_AGENTS,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype | None = None,
+        backend: Backend | None = None,
+        batch: int = 1,
+    ) -> None:
+        super().__init__({"agent": ROAD_AGENTS}, (), rule, causal=True, batch=batch)
+        agents = [table.get(name.lower(), "") for name in classes]
+        rows = [row for row, agent in enumerate(agents) if agent]
+        if not rows:
+            raise InputError(f"none of {len(classes)} classes ({', '.join(classes[:4])}, ...) is an agent")
+        self.columns = np.array([ROAD_AGENTS.index(agents[row]) for row in rows])
+        self.views = views or Views()
+        self.runner = Runner(keep_channels(graph, HEAT, rows), device, dtype, backend)
+
+    def follow(self, pictures: Sequence[Picture]) -> list[FrameDetections]:
+        """As of `VideoDetector`."""
+        for picture in pictures:
+            checked(picture, pictures[0].shape)
+        return [self._seen(picture) for picture in pictures]
+
+    def _seen(self, picture: Picture) -> FrameDetections:
+        height, width = picture.shape[:2]
+        regions = self.views.regions(width, height)
+        found = [self._in_region(picture, region) for region in regions]
+        boxes, scores = merged(
+            [boxes for boxes, _ in found], [scores for _, scores in found], regions, self.rule
+        )
+        boxes = np.clip(boxes, 0, [width, height, width, height]).astype(np.float32)
+        boxes, scores = joined_riders(boxes, scores, ROAD_AGENTS)
+        agentness = scores.max(axis=1) if len(scores) else np.zeros(0, np.float32)
+        order = np.argsort(-agentness, kind="stable")[: self.rule.top]
+        return FrameDetections(0, boxes[order], agentness[order], scores[order], np.zeros(0, np.float32))
+
+    def _in_region(
+        self, picture: Picture, region: tuple[int, int, int, int]
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Boxes in pixels of the picture, and scores of all agents."""
+        shown, scale = shrink(picture, region, self.views.size_px)
+        maps = self.runner.run(shown[None])
+        heat, sides = maps[HEAT][0], maps[SIDES][0]
+        if not (np.isfinite(heat).all() and np.isfinite(sides).all()):
+            raise InputError("the network answers with what is no number", hint="its weights are damaged")
+        stride = shown.shape[1] // heat.shape[1]
+        boxes, values = peaks(heat, sides, self.rule.min_agentness, stride)
+        boxes = boxes / np.float32(scale) + np.array([*region[:2], *region[:2]], np.float32)
+        scores = np.zeros((len(boxes), len(ROAD_AGENTS)), np.float32)
+        for column, value in zip(self.columns, values.T, strict=True):
+            np.maximum(scores[:, column], value, out=scores[:, column])
+        return boxes, scores
+
+
+def open_street(
+    path: Path,
+    views: Views | None = None,
+    rule: DetectRule | None = None,
+    *,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype | None = None,
+    backend: Backend | None = None,
+    batch: int = 1,
+) -> StreetDetector:
+    """The detector in a file that `save_graph` wrote.
+
+    Args:
+        path: of the file.
+        views: which parts of a picture are looked at.
+        rule: which boxes are kept.
+        device, dtype, backend: as of `Runner`.
+        batch: frames that are taken together.
+
+    Raises:
+        InputError: if it is no such file, or a model of another task.
+        DamagedError: if it is not whole.
+    """
+    graph, facts = open_graph(path)
+    if facts.get("decoder") != DECODER:
+        task = str(facts.get("task", "another task"))[:40]
+        raise InputError(f"a model for {task}, and expected one that detects agents", where=str(path))
+    classes: Any = facts.get("classes")
+    if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
+        raise DamagedError("expected the names of its classes", where=str(path))
+    _check_maps(graph, len(classes), str(path))
+    return StreetDetector(
+        graph, classes, views, rule, device=device, dtype=dtype, backend=backend, batch=batch
+    )
+
+
+def _check_maps(graph: Graph, classes: int, where: str) -> None:
+    """Refuse a graph whose outputs are not those of a CenterNet for so many classes."""
+    found = {what: shapes(graph)[name] for what, name in graph.outputs.items()}
+    wanted = {HEAT: classes, SIDES: 4}
+    if {what: shape.channels for what, shape in found.items()} != wanted or len(
+        {s.stride for s in found.values()}
+    ) > 1:
+        told = ", ".join(f"{what} {shape.channels}" for what, shape in found.items())
+        raise DamagedError(f"expected maps of {classes} classes and 4 sides, found {told}", where=where)

@@ -1,0 +1,84 @@
+"""Views: which parts of a picture a network is shown, and in which size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from roadaware.errors import UsageError
+
+Picture = npt.NDArray[np.uint8]
+MULTIPLE_PX = 32
+SMALLEST_PX, LARGEST_PX = 128, 4096
+_GREY = 114
+"""What pads a picture: the middle of what the network learnt from."""
+
+
+@dataclass(frozen=True)
+class Views:
+    """How a picture is shown.
+
+    Args:
+        size_px: the longer side of each view, a multiple of 32; the shape is kept, and padded to a multiple.
+        tiles: besides the whole picture, three parts of it in the same size, for what is far.
+
+    Raises:
+        UsageError: if the size is none.
+    """
+
+    size_px: int = 640
+    tiles: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what has no meaning."""
+        if self.size_px % MULTIPLE_PX or not SMALLEST_PX <= self.size_px <= LARGEST_PX:
+            raise UsageError(
+                f"the size of pictures is a multiple of {MULTIPLE_PX} from {SMALLEST_PX} to {LARGEST_PX}, "
+                f"not {self.size_px}"
+            )
+
+    def regions(self, width: int, height: int) -> list[tuple[int, int, int, int]]:
+        """The parts of a picture that are shown, as x1, y1, x2, y2: the whole one first.
+
+        Tiles have the shape of the picture's view and half its sides, or more where the picture is small:
+        enlarging beyond its own pixels shows nothing new. They lie side by side at half height, where far
+        things are.
+
+        Args:
+            width, height: of the picture.
+        """
+        found = [(0, 0, width, height)]
+        if not self.tiles or max(width, height) <= self.size_px:
+            return found
+        return [*found, *_tiles(width, height)]
+
+
+def _tiles(width: int, height: int) -> list[tuple[int, int, int, int]]:
+    wide, high = round(width / 2), round(height / 2)
+    top = (height - high) // 2
+    return [(left, top, left + wide, top + high) for left in (0, (width - wide) // 2, width - wide)]
+
+
+def shrink(
+    picture: Picture, region: tuple[int, int, int, int], size_px: int
+) -> tuple[npt.NDArray[np.float32], float]:
+    """(3, h, w) of a part of a picture, padded right and below, and by how much it was scaled.
+
+    Args:
+        picture: (H, W, 3) uint8, red first.
+        region: x1, y1, x2, y2 of the part.
+        size_px: the longer side of the answer.
+    """
+    x1, y1, x2, y2 = region
+    scale = size_px / max(x2 - x1, y2 - y1)
+    width, height = (max(1, round(n * scale)) for n in (x2 - x1, y2 - y1))
+    image = Image.fromarray(np.ascontiguousarray(picture[y1:y2, x1:x2]))
+    if image.size != (width, height):
+        image = image.resize((width, height), Image.Resampling.BILINEAR)
+    padded = [-(-n // MULTIPLE_PX) * MULTIPLE_PX for n in (height, width)]
+    found = np.full((3, *padded), _GREY, np.float32)
+    found[:, :height, :width] = np.asarray(image).transpose(2, 0, 1)
+    return found, scale

@@ -1,0 +1,131 @@
+"""Which detector looks: the bundled one at synthetic films, a real one at real films, or what is named."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+sys.path.append(str(Path(__file__).parent.parent / "models"))
+
+from plain_graph_model import HEAT, PICTURE, SIDES, tiny_centernet  # noqa: E402
+from small_files import Command  # noqa: E402
+
+from roadaware.cli import street_choice  # noqa: E402
+from roadaware.cli.street_choice import AS_IT_SUITS, Looks, chosen, installed_weights  # noqa: E402
+from roadaware.errors import InputError, UsageError  # noqa: E402
+from roadaware.models.catalogue.entries import Entry, find_entry  # noqa: E402
+from roadaware.models.catalogue.installed import RECORD, models_folder  # noqa: E402
+from roadaware.models.catalogue.labels import COCO  # noqa: E402
+from roadaware.models.graphs.files import save_graph  # noqa: E402
+from roadaware.models.graphs.tfjs import convert  # noqa: E402
+from roadaware.models.graphs.views import Views  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ROADAWARE_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def _install(name: str = "street-small") -> Path:
+    folder = models_folder() / name
+    folder.mkdir(parents=True)
+    graph = convert(*tiny_centernet().files(), PICTURE, {"heat": HEAT, "sides": SIDES}, "tiny")
+    save_graph(folder / "model.safetensors", graph, {"decoder": "centernet", "classes": list(COCO)})
+    (folder / RECORD).write_text("{}")
+    return folder / "model.safetensors"
+
+
+def _files(
+    *named: str, synthetic: bool = False, live: bool = False, looks: Looks = AS_IT_SUITS
+) -> list[Path]:
+    return chosen([Path(name) for name in named], synthetic=synthetic, live=live, looks=looks).files
+
+
+def test_a_real_film_is_looked_at_by_a_real_detector_where_one_is_installed() -> None:
+    assert _files() == [installed_weights()]
+    real = _install()
+    assert _files() == [real]
+    assert _files(synthetic=True) == [installed_weights()]
+    assert _files("street-small", synthetic=True) == [real]
+
+
+def test_sizes_suit_the_source() -> None:
+    _install()
+
+    def views(*, live: bool = False, looks: Looks = AS_IT_SUITS) -> Views | None:
+        return chosen([], synthetic=False, live=live, looks=looks).views
+
+    assert views() == Views(1024)
+    assert views(live=True) == Views(640)
+    assert views(looks=Looks(tiles=True)) == Views(640, True)
+    assert views(looks=Looks(size=512)) == Views(512)
+    with pytest.raises(UsageError, match="multiple of 32"):
+        views(looks=Looks(size=500))
+    assert chosen([], synthetic=True, live=False, looks=AS_IT_SUITS).views is None
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("answer", "fetched"), [("y\n", True), ("yes\n", True), ("n\n", False), ("\n", False), ("", False)]
+)
+def test_at_a_terminal_it_offers_to_fetch_one(
+    answer: str, fetched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def get_model(entry: Entry, **more: object) -> None:
+        asked.append(entry.name)
+        _install()
+
+    monkeypatch.setattr("roadaware.models.catalogue.get.get_model", get_model)
+    monkeypatch.setattr(sys, "stdin", _Terminal(answer))
+    monkeypatch.setattr(sys, "stderr", _Terminal())
+    assert (_files() != [installed_weights()]) is fetched
+    assert asked == ["street-small"] * fetched
+
+
+def test_where_it_cannot_be_fetched_the_work_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def get_model(entry: Entry, **more: object) -> None:
+        raise InputError("npm cannot reach its registry")
+
+    monkeypatch.setattr("roadaware.models.catalogue.get.get_model", get_model)
+    monkeypatch.setattr(street_choice, "_asks", lambda entry: True)
+    assert _files() == [installed_weights()]
+    assert "cannot reach" in capsys.readouterr().err
+
+
+def test_names_on_the_command_line(roadaware: Command, tmp_path: Path) -> None:
+    done = roadaware("watch", tmp_path / "none.mp4", "--weights", "street-small")
+    assert done.code != 0
+    (tmp_path / "films").mkdir()
+    done = roadaware("predict", "street-small", "--videos", tmp_path / "films", "--out", tmp_path / "out")
+    assert done.code == 2
+    assert "models get street-small" in done.err
+    done = roadaware("predict", "clip-b32", "--videos", tmp_path / "films", "--out", tmp_path / "out")
+    assert "is a model for image-text" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_catalogue_is_listed_shown_and_tidied(roadaware: Command) -> None:
+    _install()
+    listed = roadaware("models", "list", "--json").data
+    found = {each["name"]: each for each in listed["models"]}
+    assert found["street-small"]["installed"]
+    assert not found["rtdetr-r18"]["installed"]
+    shown = roadaware("models", "show", "street-small").out
+    for words in (find_entry("street-small").licence, "sha512-", "3.3.6"):
+        assert words in shown
+    assert "removed street-small" in roadaware("models", "remove", "street-small").out
+    assert "was not installed" in roadaware("models", "remove", "street-small").out
+    assert roadaware("models", "show", "street-smal").code == 2

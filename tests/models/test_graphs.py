@@ -1,0 +1,342 @@
+"""Graph models: converted, they give what a plain interpreter gives; damaged and odd ones are refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from plain_graph_model import HEAT, PICTURE, SIDES, Maker, run_plain, tiny_centernet  # noqa: E402
+
+from roadaware.errors import DamagedError, InputError, UsageError  # noqa: E402
+from roadaware.models.catalogue.labels import COCO  # noqa: E402
+from roadaware.models.graphs.centernet import peaks  # noqa: E402
+from roadaware.models.graphs.files import is_graph_file, open_graph, save_graph  # noqa: E402
+from roadaware.models.graphs.graph import Graph, Step, keep_channels, parse_graph  # noqa: E402
+from roadaware.models.graphs.merging import merged  # noqa: E402
+from roadaware.models.graphs.runner import Backend, Runner, has_onnx  # noqa: E402
+from roadaware.models.graphs.street import StreetDetector, open_street  # noqa: E402
+from roadaware.models.graphs.tfjs import convert  # noqa: E402
+from roadaware.models.graphs.views import Views, shrink  # noqa: E402
+from roadaware.models.object_labels import ROAD_AGENTS  # noqa: E402
+from roadaware.models.opening import open_stream, open_videos  # noqa: E402
+from roadaware.models.retinanet3d.rule import DetectRule  # noqa: E402
+
+torch.set_num_threads(1)
+OUTPUTS = {"heat": HEAT, "sides": SIDES}
+BACKENDS: list[Backend] = ["torch", *(["onnx"] if has_onnx() else [])]  # type: ignore[list-item]
+
+
+def _graph(maker: Maker | None = None) -> Graph:
+    model, shards = (maker or tiny_centernet()).files()
+    return convert(model, shards, PICTURE, OUTPUTS, "tiny.json")
+
+
+def _picture(height: int, width: int) -> Any:
+    return np.random.default_rng(1).uniform(0, 255, (height, width, 3)).astype(np.float32)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("size", [(64, 64), (96, 160)])
+def test_a_converted_graph_gives_what_the_plain_interpreter_gives(
+    backend: Backend, size: tuple[int, int]
+) -> None:
+    maker = tiny_centernet()
+    picture = _picture(*size)
+    wanted = run_plain(*maker.files(), picture, [HEAT, SIDES])
+    found = Runner(_graph(maker), backend=backend).run(picture.transpose(2, 0, 1)[None].copy())
+    for name, truth in zip(("heat", "sides"), wanted, strict=True):
+        got = found[name][0].transpose(1, 2, 0)
+        assert got.shape == truth.shape
+        assert np.abs(got - truth).max() <= 1e-5 * max(1, np.abs(truth).max())
+
+
+def test_a_file_holds_the_graph_to_the_bit_in_half_the_room(tmp_path: Path) -> None:
+    graph = _graph()
+    save_graph(tmp_path / "a.safetensors", graph, {"decoder": "centernet", "classes": list(COCO)})
+    opened, facts = open_graph(tmp_path / "a.safetensors")
+    assert opened.as_plain() == graph.as_plain()
+    assert facts["classes"] == list(COCO)
+    assert all(np.array_equal(opened.weights[name], graph.weights[name]) for name in graph.weights)
+    numbers = sum(each.size for each in graph.weights.values())
+    assert (tmp_path / "a.safetensors").stat().st_size < 2 * numbers + 20_000
+    assert is_graph_file(tmp_path / "a.safetensors")
+    assert not is_graph_file(tmp_path)
+
+
+def test_only_the_channels_that_are_asked_for_are_computed() -> None:
+    graph = _graph()
+    rows = [9, 0, 2]
+    picture = _picture(64, 64).transpose(2, 0, 1)[None].copy()
+    whole, part = (
+        Runner(each, backend="torch").run(picture) for each in (graph, keep_channels(graph, "heat", rows))
+    )
+    assert np.allclose(part["heat"], whole["heat"][:, rows], atol=1e-6)
+    assert np.array_equal(part["sides"], whole["sides"])
+    with pytest.raises(DamagedError, match="no convolution"):
+        keep_channels(
+            Graph(graph.steps, graph.weights, {"x": "s0", **graph.outputs, "y": _step(graph, "concat")}),
+            "y",
+            [0],
+        )
+
+
+def _step(graph: Graph, op: str) -> str:
+    return next(step.name for step in graph.steps if step.op == op)
+
+
+def _cut(said: dict[str, Any], shards: dict[str, bytes]) -> None:
+    shards["net.bin"] = shards["net.bin"][:-3]
+
+
+def _longer(said: dict[str, Any], shards: dict[str, bytes]) -> None:
+    shards["net.bin"] += b"0123"
+
+
+def _no_number(said: dict[str, Any], shards: dict[str, bytes]) -> None:
+    shards["net.bin"] = b"\xff\x7f" + shards["net.bin"][2:]
+
+
+def _no_shard(said: dict[str, Any], shards: dict[str, bytes]) -> None:
+    said["weightsManifest"][0]["paths"] = ["../../etc/passwd"]
+
+
+def _odd_size(said: dict[str, Any], shards: dict[str, bytes]) -> None:
+    said["weightsManifest"][0]["weights"][0]["shape"] = [1 << 40, 1 << 40]
+
+
+def _node(said: dict[str, Any], op: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(each for each in said["modelTopology"]["node"] if each["op"] == op)
+    return found
+
+
+def _unknown(said: dict[str, Any], shards: dict[str, bytes]) -> None:
+    _node(said, "Relu")["op"] = "PyFunc"
+
+
+def _circle(said: dict[str, Any], shards: dict[str, bytes]) -> None:
+    _node(said, "Relu")["input"] = ["sigmoid"]
+
+
+def _own_input(said: dict[str, Any], shards: dict[str, bytes]) -> None:
+    _node(said, "Relu")["input"] = ["relu"]
+
+
+def _gone(said: dict[str, Any], shards: dict[str, bytes]) -> None:
+    _node(said, "Relu")["input"] = ["nowhere"]
+
+
+def _other_channels(said: dict[str, Any], shards: dict[str, bytes]) -> None:
+    _node(said, "Relu")["input"] = ["gated"]
+
+
+def _no_words(said: dict[str, Any], shards: dict[str, bytes]) -> None:
+    _node(said, "_FusedConv2D")["attr"]["padding"] = {"s": "%%%"}
+
+
+def _no_nodes(said: dict[str, Any], shards: dict[str, bytes]) -> None:
+    said["modelTopology"] = []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [_cut, _longer, _no_number, _no_shard, _odd_size, _unknown, _circle, _own_input, _gone, _other_channels,
+     _no_words, _no_nodes],
+)  # fmt: skip
+def test_damaged_and_odd_models_are_refused_in_words(change: Callable[..., None]) -> None:
+    model, shards = tiny_centernet().files()
+    said = json.loads(model)
+    change(said, shards)
+    with pytest.raises(InputError):
+        convert(json.dumps(said).encode(), shards, PICTURE, OUTPUTS, "tiny.json")
+
+
+def test_a_file_that_is_no_json_is_refused() -> None:
+    for data in (b"", b"\xff", b"[1]", b'{"a":', b"[" * 100_000):
+        with pytest.raises(InputError):
+            convert(data, {}, PICTURE, OUTPUTS, "tiny.json")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("op", "loop"), ("stride", 0), ("stride", 10**9), ("groups", 7), ("groups", "1"), ("pad", 1),
+     ("then", "tanh"), ("dilation", -1), ("inputs", []), ("inputs", ["picture"]), ("inputs", ["s99", "w0"]),
+     ("name", "picture")],
+)  # fmt: skip
+def test_steps_that_cannot_be_run_are_refused_before_they_are(field: str, value: Any) -> None:
+    graph = _graph()
+    plain = graph.as_plain()
+    assert plain["steps"][0]["op"] == "conv"
+    plain["steps"][0][field] = value
+    with pytest.raises(DamagedError):
+        parse_graph(plain, graph.weights, "x")
+
+
+def test_graphs_that_are_no_graphs_are_refused() -> None:
+    for plain in (
+        None,
+        [],
+        {},
+        {"steps": 3, "outputs": {}},
+        {"steps": [], "outputs": {}},
+        {"steps": [{}], "outputs": {}},
+    ):
+        with pytest.raises(DamagedError):
+            parse_graph(plain, {}, "x")
+    with pytest.raises(DamagedError, match="more than"):
+        Graph((Step("relu", "s", ("picture",)),) * 6000, {}, {"x": "s"})
+
+
+def test_peaks_are_boxes_around_their_centres() -> None:
+    heat = np.zeros((2, 4, 5), np.float32)
+    heat[0, 1, 2], heat[0, 1, 3], heat[1, 1, 2], heat[1, 3, 0] = 0.9, 0.5, 0.3, 0.4
+    sides = np.zeros((4, 4, 5), np.float32)
+    sides[:, 1, 2], sides[:, 3, 0] = (1, 2, 3, 4), (0, 5, 6, 0)
+    boxes, scores = peaks(heat, sides, 0.05, 4)
+    assert boxes.tolist() == [[7, 2, 11, 8], [0, 7, 6, 12]]
+    assert np.allclose(scores, [[0.9, 0.3], [0, 0.4]])
+    assert len(peaks(heat, sides, 0.95, 4)[0]) == 0
+
+
+def _scores(agent: str, value: float) -> Any:
+    found = np.zeros((1, len(ROAD_AGENTS)), np.float32)
+    found[0, ROAD_AGENTS.index(agent)] = value
+    return found
+
+
+def _boxes(*box: float) -> Any:
+    return np.array([box], np.float32)
+
+
+def test_a_box_that_a_tile_cuts_off_is_left_to_the_whole_picture() -> None:
+    regions = [(0, 0, 100, 60), (0, 15, 50, 45)]
+    whole, part = _boxes(40, 20, 70, 40), _boxes(40, 20, 49.9, 40)
+    boxes, _ = merged([whole, part], [_scores("Car", 0.5), _scores("Car", 0.9)], regions, DetectRule())
+    assert boxes.tolist() == whole.tolist()
+    at_the_edge = _boxes(0, 20, 20, 40)  # of the picture itself
+    boxes, _ = merged(
+        [whole[:0], at_the_edge], [_scores("Car", 1)[:0], _scores("Car", 0.9)], regions, DetectRule()
+    )
+    assert boxes.tolist() == at_the_edge.tolist()
+
+
+def test_agents_of_one_kind_suppress_each_other_and_no_others() -> None:
+    box, regions = _boxes(10, 10, 50, 50), [(0, 0, 100, 100)]
+    both, values = (
+        np.concatenate([box, box + 1]),
+        np.concatenate([_scores("Car", 0.5), _scores("LarVeh", 0.6)]),
+    )
+    found, scores = merged([both], [values], regions, DetectRule())
+    assert len(found) == 1
+    assert scores.argmax() == ROAD_AGENTS.index("LarVeh")
+    values = np.concatenate([_scores("Car", 0.5), _scores("Ped", 0.6)])
+    assert len(merged([both], [values], regions, DetectRule())[0]) == 2
+
+
+class _Maps:
+    """Answers of a network that always finds one class at one place of what it is shown."""
+
+    def __init__(self, place: tuple[int, int], half: float, row: int) -> None:
+        self.place, self.half, self.row = place, half, row
+        self.shown: list[tuple[int, ...]] = []
+
+    def run(self, pictures: Any) -> dict[str, Any]:
+        self.shown.append(pictures.shape)
+        height, width = (n // 4 for n in pictures.shape[2:])
+        heat = np.zeros((1, 7, height, width), np.float32)
+        heat[0, self.row, self.place[1], self.place[0]] = 0.8
+        return {"heat": heat, "sides": np.full((1, 4, height, width), self.half, np.float32)}
+
+
+def _detector(views: Views, **fields: Any) -> StreetDetector:
+    return StreetDetector(_graph(), COCO, views, **fields)
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "shown"), [(180, 320, (96, 128)), (320, 180, (128, 96)), (64, 64, (128, 128))]
+)
+def test_boxes_come_back_in_pixels_of_the_picture_whatever_its_shape(
+    height: int, width: int, shown: Any
+) -> None:
+    detector = _detector(Views(128))
+    detector.runner = maps = _Maps((8, 4), 8, 2)  # type: ignore[assignment]
+    (found,) = detector.step(np.zeros((height, width, 3), np.uint8))
+    assert maps.shown == [(1, 3, *shown)]
+    scale = 128 / max(height, width)
+    assert np.allclose(found.boxes, [[24 / scale, 8 / scale, 40 / scale, 24 / scale]], atol=1e-3)
+    assert ROAD_AGENTS[found.scores.argmax()] == "Car"
+    assert found.agentness.tolist() == pytest.approx([0.8])
+
+
+def test_tiles_are_looked_at_besides_the_whole_and_not_where_the_picture_is_small() -> None:
+    detector = _detector(Views(128, True))
+    detector.runner = maps = _Maps((8, 4), 8, 2)  # type: ignore[assignment]
+    (found,) = detector.step(np.zeros((360, 640, 3), np.uint8))
+    assert len(maps.shown) == len(detector.views.regions(640, 360)) == 4
+    assert len(found) == 4
+    assert Views(640, True).regions(640, 360) == [(0, 0, 640, 360)]
+
+
+def test_the_size_of_pictures_is_a_multiple_of_32() -> None:
+    for size in (0, 100, 8192, -32):
+        with pytest.raises(UsageError, match="multiple of 32"):
+            Views(size)
+
+
+def test_pictures_keep_their_shape() -> None:
+    picture = np.zeros((90, 160, 3), np.uint8)
+    picture[:, 80:] = 200
+    found, scale = shrink(picture, (0, 0, 160, 90), 128)
+    assert found.shape == (3, 96, 128)
+    assert scale == 0.8
+    assert (found[:, 72:] == 114).all()
+    assert found[0, 10, 10] == 0
+    assert found[0, 10, 100] == 200
+
+
+def test_both_backends_find_the_same(tmp_path: Path) -> None:
+    if len(BACKENDS) < 2:
+        pytest.skip("onnxruntime is not installed")
+    save_graph(tmp_path / "a.safetensors", _graph(), {"decoder": "centernet", "classes": list(COCO)})
+    picture = _picture(120, 200).astype(np.uint8)
+    one, other = (
+        open_street(tmp_path / "a.safetensors", Views(128), backend=each).step(picture)[0]
+        for each in BACKENDS
+    )
+    assert len(one) == len(other) > 3
+    assert np.allclose(one.boxes, other.boxes, atol=1e-2)
+    assert np.allclose(one.scores, other.scores, atol=1e-5)
+
+
+def test_a_street_detector_opens_wherever_detectors_do(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    save_graph(path, _graph(), {"decoder": "centernet", "classes": list(COCO)})
+    for opened in (open_stream([path]), open_videos([path], views=Views(128))):
+        assert isinstance(opened, StreetDetector)
+        assert opened.single
+    with pytest.raises(UsageError, match="takes no texts"):
+        open_videos([path], texts=["tyre"])
+
+
+def test_a_model_for_something_else_is_refused(tmp_path: Path) -> None:
+    path, facts = tmp_path / "model.safetensors", {"decoder": "centernet", "classes": list(COCO)}
+    save_graph(path, _graph(), {"decoder": "movenet", "task": "pose", "classes": []})
+    with pytest.raises(InputError, match="a model for pose"):
+        open_street(path)
+    save_graph(path, _graph(), {**facts, "classes": ["sheep"] * 80})
+    with pytest.raises(InputError, match="none of 80 classes"):
+        open_street(path)
+    for classes in (list(COCO[:5]), "car", None, [1] * 80):
+        save_graph(path, _graph(), {**facts, "classes": classes})
+        with pytest.raises(InputError):
+            open_street(path)
+    save_graph(path, _graph(), facts)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(InputError):
+        open_street(path)

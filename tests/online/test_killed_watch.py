@@ -1,0 +1,108 @@
+"""A watch of a film that was killed is begun anew by the same command, and by no other."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from online_stubs import FakeClock, Scripted, crowd, write_film
+
+from roadaware.errors import UsageError
+from roadaware.online.config import WatchConfig
+from roadaware.online.run_folder import RECORD, SUMMARY, RunFolder, begin_record, prepare
+from roadaware.online.video_files import VideoFile
+from roadaware.online.watch import watch
+from roadaware.scenes.disk import is_temporary
+
+MODELS = [{"name": "scripted"}]
+
+
+def _run(folder: Path, film: Path, *, killed: bool) -> dict[str, object]:
+    """A watch of a film; where killed, nothing is completed after some frames."""
+    clock, config = FakeClock(), WatchConfig()
+    source, detector = VideoFile(film, clock), Scripted(crowd(1))
+    prepare(folder, record=begin_record(source, config, None, MODELS))
+    kept = RunFolder(folder, source, detector, config, clock, lambda seen: seen.frame.picture, models=MODELS)
+    if killed:
+        detector.reset()
+
+        class KilledError(Exception):
+            """The process is gone."""
+
+        class Gone:
+            def add(self, seen: object) -> None:
+                kept.add(seen)  # type: ignore[arg-type]
+                if source.outcomes is not None and len(detector.pictures) == 9:
+                    raise KilledError
+
+            def add_events(self, events: object) -> None:
+                kept.add_events(events)  # type: ignore[arg-type]
+
+            def end(self, last: object) -> None: ...
+
+        with pytest.raises(KilledError):
+            watch(source, detector, config, Gone(), clock=clock)
+        return {}
+    return kept.summarise(watch(source, detector, config, kept, clock=clock))
+
+
+def test_the_same_watch_begins_anew_and_ends_as_if_nothing_had_been(tmp_path: Path) -> None:
+    film = write_film(tmp_path / "drive.mp4")
+    _run(tmp_path / "killed", film, killed=True)
+    assert (tmp_path / "killed" / RECORD).is_file()
+    assert not (tmp_path / "killed" / SUMMARY).exists()
+    _run(tmp_path / "killed", film, killed=False)
+    _run(tmp_path / "whole", film, killed=False)
+    names = sorted(path.name for path in (tmp_path / "whole").iterdir())
+    held = [path.name for path in (tmp_path / "killed").iterdir() if is_temporary(path.name) is None]
+    assert (
+        sorted(held) == names
+    )  # the temporary film is still open here, as it is in no process that was killed
+    for name in ("events.jsonl", RECORD, SUMMARY, "video.mp4"):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_another_watch_and_one_that_ended_are_not_replaced(tmp_path: Path) -> None:
+    film, other = write_film(tmp_path / "drive.mp4"), write_film(tmp_path / "other.mp4", frames=12)
+    _run(tmp_path / "run", film, killed=True)
+    config = WatchConfig()
+    source = VideoFile(film, FakeClock())
+    for record in (
+        begin_record(VideoFile(other, FakeClock()), config, None, MODELS),
+        begin_record(source, replace(config, begin_score=0.9), None, MODELS),
+        begin_record(source, config, "another name", MODELS),
+        begin_record(source, config, None, [{"name": "another"}]),
+        {},
+    ):
+        with pytest.raises(UsageError, match="earlier watch"):
+            prepare(tmp_path / "run", record=record)
+    _run(tmp_path / "run", film, killed=False)
+    with pytest.raises(UsageError, match="earlier watch"):
+        prepare(tmp_path / "run", record=begin_record(source, config, None, MODELS))
+    assert json.loads((tmp_path / "run" / RECORD).read_text())["source"] == "drive.mp4"
+
+
+@pytest.mark.slow
+def test_a_command_that_was_killed_goes_on_to_the_same_result(tmp_path: Path) -> None:
+    from benchmarks.kill_files import contents
+
+    film = write_film(tmp_path / "drive.mp4", frames=120)
+    words = [sys.executable, "-m", "roadaware", "watch", str(film), "--threads", "1", "--out"]
+    with subprocess.Popen([*words, str(tmp_path / "killed")], stderr=subprocess.DEVNULL) as process:
+        events = tmp_path / "killed" / "events.jsonl"
+        for _ in range(1200):
+            if (events.is_file() and events.stat().st_size) or process.poll() is not None:
+                break
+            time.sleep(0.1)
+        process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    assert not (tmp_path / "killed" / SUMMARY).exists()
+    for folder in ("killed", "whole"):
+        subprocess.run([*words, str(tmp_path / folder)], check=True, capture_output=True, timeout=300)
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
