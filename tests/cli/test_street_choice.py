@@ -62,7 +62,7 @@ def test_sizes_suit_the_source() -> None:
 
     assert views() == Views(1024)
     assert views(live=True) == Views(640)
-    assert views(looks=Looks(tiles=True)) == Views(640, True)
+    assert views(looks=Looks(tiles=True)) == Views(1024, True)
     assert views(looks=Looks(size=512)) == Views(512)
     with pytest.raises(UsageError, match="multiple of 32"):
         views(looks=Looks(size=500))
