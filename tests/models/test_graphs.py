@@ -189,6 +189,9 @@ def test_graphs_that_are_no_graphs_are_refused() -> None:
     ):
         with pytest.raises(DamagedError):
             parse_graph(plain, {}, "x")
+    doubled = [Step("concat", f"s{n}", (f"s{n - 1}", f"s{n - 1}") if n else ("picture",)) for n in range(40)]
+    with pytest.raises(DamagedError, match="channels"):
+        Graph(tuple(doubled), {}, {"x": "s39"})
     with pytest.raises(DamagedError, match="more than"):
         Graph((Step("relu", "s", ("picture",)),) * 6000, {}, {"x": "s"})
 

@@ -115,7 +115,10 @@ def _real_detector() -> Path | None:
         entry, path = min(there, key=lambda each: each[0].cost)
         console.note(f"looking with {entry.name} ({entry.licence}); --weights chooses another detector")
         return path
-    return _fetched(find_entry(FIRST)) if _asks(find_entry(FIRST)) else None
+    if _asks(find_entry(FIRST)):
+        return _fetched(find_entry(FIRST))
+    console.note(f"no detector of real streets is installed: `roadaware models get {FIRST}` fetches one")
+    return None
 
 
 def _asks(entry: Entry) -> bool:
