@@ -205,6 +205,8 @@ def test_peaks_are_boxes_around_their_centres() -> None:
     assert boxes.tolist() == [[7, 2, 11, 8], [0, 7, 6, 12]]
     assert np.allclose(scores, [[0.9, 0.3], [0, 0.4]])
     assert len(peaks(heat, sides, 0.95, 4)[0]) == 0
+    sides[0, 1, 2] = -4
+    assert peaks(heat, sides, 0.05, 4)[0].tolist() == [[0, 7, 6, 12]]
 
 
 def _scores(agent: str, value: float) -> Any:

@@ -82,6 +82,8 @@ class StreetDetector(VideoDetector):
             [boxes for boxes, _ in found], [scores for _, scores in found], regions, self.rule
         )
         boxes = np.clip(boxes, 0, [width, height, width, height]).astype(np.float32)
+        seen = (boxes[:, 2:] > boxes[:, :2]).all(axis=1)  # what lies beyond the picture is not in it
+        boxes, scores = boxes[seen], scores[seen]
         boxes, scores = joined_riders(boxes, scores, ROAD_AGENTS)
         agentness = scores.max(axis=1) if len(scores) else np.zeros(0, np.float32)
         order = np.argsort(-agentness, kind="stable")[: self.rule.top]
