@@ -135,7 +135,7 @@ def detectors(weights: Path) -> dict[str, Any]:
     from roadaware.models.opening import open_stream
 
     found: dict[str, Any] = {"bundled": open_stream([installed_weights()])}
-    for size, tiles in ((640, False), (1024, False), (1280, False), (640, True)):
+    for size, tiles in ((640, False), (1024, False), (1280, False), (640, True), (1024, True)):
         found[f"{size}{' and tiles' if tiles else ''}"] = open_street(weights, Views(size, tiles))
     return found
 

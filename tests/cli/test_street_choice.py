@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -23,6 +25,7 @@ from roadaware.models.catalogue.labels import COCO  # noqa: E402
 from roadaware.models.graphs.files import save_graph  # noqa: E402
 from roadaware.models.graphs.tfjs import convert  # noqa: E402
 from roadaware.models.graphs.views import Views  # noqa: E402
+from roadaware.scenes.media import VideoWriter  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +65,7 @@ def test_sizes_suit_the_source() -> None:
 
     assert views() == Views(1024)
     assert views(live=True) == Views(640)
-    assert views(looks=Looks(tiles=True)) == Views(640, True)
+    assert views(looks=Looks(tiles=True)) == Views(1024, True)
     assert views(looks=Looks(size=512)) == Views(512)
     with pytest.raises(UsageError, match="multiple of 32"):
         views(looks=Looks(size=500))
@@ -129,3 +132,32 @@ def test_the_catalogue_is_listed_shown_and_tidied(roadaware: Command) -> None:
     assert "removed street-small" in roadaware("models", "remove", "street-small").out
     assert "was not installed" in roadaware("models", "remove", "street-small").out
     assert roadaware("models", "show", "street-smal").code == 2
+
+
+def test_predict_and_watch_look_with_the_detector_that_is_installed(
+    roadaware: Command, tmp_path: Path
+) -> None:
+    _install()
+    (tmp_path / "films").mkdir()
+    with VideoWriter(tmp_path / "films" / "drive.mp4", 96, 64, 12.0) as writer:
+        for number in range(6):
+            picture = np.full((64, 96, 3), 90, np.uint8)
+            picture[20:40, number : number + 30] = 200
+            writer.write(picture)
+    done = roadaware("predict", "--videos", tmp_path / "films", "--size", "128", "--out", tmp_path / "found")
+    assert done.code == 0, done.err
+    assert "looking with street-small" in done.err
+    said = json.loads((tmp_path / "found" / "run.json").read_text())["settings"]
+    assert said["views"]["size_px"] == 128
+    done = roadaware("predict", "--videos", tmp_path / "films", "--tiles", "--out", tmp_path / "found")
+    assert done.code == 2
+    assert "other settings (views)" in done.err
+    film = tmp_path / "films" / "drive.mp4"
+    asked = ("--size", "128", "--tiles", "--crossing", "none", "--no-video")
+    done = roadaware("watch", film, "--out", tmp_path / "watched", *asked)
+    assert done.code == 0, done.err
+    assert "not validated" not in done.err
+    assert json.loads((tmp_path / "watched" / "summary.json").read_text())["frames"] == 6
+    done = roadaware("watch", film, "--weights", installed_weights(), *asked)
+    assert done.code == 2
+    assert "has its own" in done.err

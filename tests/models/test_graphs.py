@@ -189,6 +189,9 @@ def test_graphs_that_are_no_graphs_are_refused() -> None:
     ):
         with pytest.raises(DamagedError):
             parse_graph(plain, {}, "x")
+    doubled = [Step("concat", f"s{n}", (f"s{n - 1}", f"s{n - 1}") if n else ("picture",)) for n in range(40)]
+    with pytest.raises(DamagedError, match="channels"):
+        Graph(tuple(doubled), {}, {"x": "s39"})
     with pytest.raises(DamagedError, match="more than"):
         Graph((Step("relu", "s", ("picture",)),) * 6000, {}, {"x": "s"})
 
@@ -202,6 +205,8 @@ def test_peaks_are_boxes_around_their_centres() -> None:
     assert boxes.tolist() == [[7, 2, 11, 8], [0, 7, 6, 12]]
     assert np.allclose(scores, [[0.9, 0.3], [0, 0.4]])
     assert len(peaks(heat, sides, 0.95, 4)[0]) == 0
+    sides[0, 1, 2] = -4
+    assert peaks(heat, sides, 0.05, 4)[0].tolist() == [[0, 7, 6, 12]]
 
 
 def _scores(agent: str, value: float) -> Any:
@@ -274,13 +279,28 @@ def test_boxes_come_back_in_pixels_of_the_picture_whatever_its_shape(
     assert found.agentness.tolist() == pytest.approx([0.8])
 
 
-def test_tiles_are_looked_at_besides_the_whole_and_not_where_the_picture_is_small() -> None:
+def test_tiles_are_looked_at_besides_the_whole() -> None:
     detector = _detector(Views(128, True))
     detector.runner = maps = _Maps((8, 4), 8, 2)  # type: ignore[assignment]
     (found,) = detector.step(np.zeros((360, 640, 3), np.uint8))
     assert len(maps.shown) == len(detector.views.regions(640, 360)) == 4
     assert len(found) == 4
-    assert Views(640, True).regions(640, 360) == [(0, 0, 640, 360)]
+    regions = Views(1024, True).regions(1000, 600)
+    assert regions == [(0, 0, 1000, 600), *((left, 165, left + 450, 435) for left in (0, 275, 550))]
+    assert [Views(1024, True).shown_px(place) for place in range(4)] == [1024, 640, 640, 640]
+
+
+def test_a_part_that_a_tile_shows_is_not_another_vehicle() -> None:
+    regions = [(0, 0, 100, 60), (0, 15, 50, 45)]
+    whole, wheel = _boxes(10, 20, 40, 40), _boxes(12, 30, 20, 39)
+    scores = [_scores("Car", 0.6), _scores("Car", 0.5)]
+    assert merged([whole, wheel], scores, regions, DetectRule())[0].tolist() == whole.tolist()
+    assert (
+        len(merged([whole, wheel], [_scores("Car", 0.6), _scores("Ped", 0.5)], regions, DetectRule())[0]) == 2
+    )
+    assert (
+        len(merged([wheel, whole], [_scores("Car", 0.5), _scores("Car", 0.6)], regions, DetectRule())[0]) == 2
+    )
 
 
 def test_the_size_of_pictures_is_a_multiple_of_32() -> None:

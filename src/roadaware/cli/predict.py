@@ -118,7 +118,8 @@ def predict(
     folder = out or Path("runs") / f"predict-{_stem(choice.files[0])}"
     outputs.PREDICTIONS.check(folder, overwrite=overwrite)
     with console.working("opening the detector"):
-        more = {"objects": objects and resolve_weights(objects, ("objects",)), "views": choice.views}
+        boxes = None if objects is None else resolve_weights(objects, ("objects",))
+        more: dict[str, Any] = {"objects": boxes, "views": choice.views}
         more |= {"mean": mean, "batch": batch, "texts": split_texts(texts)}
         detector = _opened(choice.files, rule, clip, place_of(device, precision), more)
     run = _begun(folder, choice, rule, more, detector, precision, asked, overwrite=overwrite)

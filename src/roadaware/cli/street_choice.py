@@ -32,7 +32,7 @@ class Looks:
 
     size: int | None = None
     """Longer side that pictures are brought to, a multiple of 32, for detectors of any size, as street-small.
-    Default: 640 of a camera and with --tiles, 1024 of a film."""
+    Default: 640 of a camera, 1024 of a film."""
     tiles: Annotated[bool, Switch] = False
     """Look at three parts of each picture besides the whole of it, for what is far (as street-small)."""
 
@@ -96,7 +96,7 @@ def chosen(named: Sequence[Path], *, synthetic: bool, live: bool, looks: Looks) 
     else:
         files = [(None if synthetic else _real_detector()) or installed_weights()]
     if len(files) == 1 and is_graph_file(files[0]):
-        usual = LIVE_PX if live or looks.tiles else FILM_PX
+        usual = LIVE_PX if live else FILM_PX
         return Choice(files, Views(usual if looks.size is None else looks.size, looks.tiles))
     return Choice(files, None if looks == AS_IT_SUITS else Views(looks.size or LIVE_PX, looks.tiles))
 
@@ -115,7 +115,10 @@ def _real_detector() -> Path | None:
         entry, path = min(there, key=lambda each: each[0].cost)
         console.note(f"looking with {entry.name} ({entry.licence}); --weights chooses another detector")
         return path
-    return _fetched(find_entry(FIRST)) if _asks(find_entry(FIRST)) else None
+    if _asks(find_entry(FIRST)):
+        return _fetched(find_entry(FIRST))
+    console.note(f"no detector of real streets is installed: `roadaware models get {FIRST}` fetches one")
+    return None
 
 
 def _asks(entry: Entry) -> bool:

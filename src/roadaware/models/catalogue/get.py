@@ -30,7 +30,9 @@ Told = Callable[[str], None]
 _MOST_MEMBER_BYTES = 1 << 28
 
 
-def get_model(entry: Entry, given: Path | None = None, *, overwrite: bool = False, tell: Told = str) -> Path:
+def get_model(
+    entry: Entry, given: Path | None = None, *, overwrite: bool = False, tell: Told = lambda words: None
+) -> Path:
     """The folder of a model, which is fetched where it is not installed.
 
     What was fetched before a break stays in `downloads/` of the cache folder until the model is whole.

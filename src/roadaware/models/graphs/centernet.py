@@ -19,7 +19,7 @@ def peaks(heat: Floats, sides: Floats, floor: float, stride: int) -> tuple[Float
 
     Returns:
         (n, 4) x1, y1, x2, y2 in pixels, and (n, c) the heat of every class at the centre; a place that is the
-        centre of several classes stands once.
+        centre of several classes stands once, and one whose sides leave no area is left out.
 
     Source: Zhou et al., Objects as Points, 2019; sides to four directions as in TTFNet, 2020.
     """
@@ -38,4 +38,5 @@ def peaks(heat: Floats, sides: Floats, floor: float, stride: int) -> tuple[Float
     boxes = np.stack(
         [x * stride - left, y * stride - upper, x * stride + right_side, y * stride + lower], axis=1
     )
-    return boxes.astype(np.float32), np.ascontiguousarray(heat[:, y, x].T)
+    whole = (boxes[:, 2:] > boxes[:, :2]).all(axis=1)  # a network may answer with sides below 0
+    return boxes[whole].astype(np.float32), np.ascontiguousarray(heat[:, y, x].T[whole])

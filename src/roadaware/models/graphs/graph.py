@@ -15,6 +15,8 @@ Weights = Mapping[str, npt.NDArray[np.float32]]
 INPUT = "picture"
 MOST_STEPS = 5000
 """Steps of a graph; those of the catalogue have some hundreds."""
+MOST_CHANNELS = 8192
+"""Channels of one step: joining them again and again would fill any memory."""
 _LARGEST_KERNEL, _LARGEST_SCALE, _COARSEST = 31, 8, 64
 _ELEMENTWISE = ("add", "sub", "mul")
 _PLAIN = ("relu", "relu6", "sigmoid")
@@ -140,6 +142,8 @@ def shapes(graph: Graph) -> dict[str, Shape]:
             if name not in found and name not in graph.weights:
                 raise _unfit(step, f"nothing before it is called {name[:40]!r}")
         found[step.name] = step_shape(step, found, graph.weights)
+        if found[step.name].channels > MOST_CHANNELS:
+            raise _unfit(step, f"it makes more than {MOST_CHANNELS:,} channels")
     missing = [name for name in graph.outputs.values() if name not in found]
     if missing or not graph.outputs:
         raise DamagedError(f"no step makes the outputs {', '.join(missing)[:80] or '(none is named)'}")

@@ -13,16 +13,17 @@ from roadaware.models.object_labels import RIDDEN, ROAD_AGENTS
 from roadaware.models.retinanet3d.rule import DetectRule
 
 Floats = npt.NDArray[np.float32]
+Bools = npt.NDArray[np.bool_]
 Region = tuple[int, int, int, int]
-_CUT_PX = 0.01
+_CUT = 0.01
 """Share of a tile's width within which a box at its inner edge counts as cut off."""
+_PART = 0.8
+"""Share of a box of a tile within a better box from which it is taken for a part of that: a wheel, a door."""
+_KINDS = (("TL", "OthTL"), RIDDEN, ("Ped",))
 _GROUP = np.array(
-    [
-        1 if agent in RIDDEN else 2 if agent in ("TL", "OthTL") else 3 if agent == "Ped" else 0
-        for agent in ROAD_AGENTS
-    ]
+    [next((n for n, kind in enumerate(_KINDS, 1) if agent in kind), 0) for agent in ROAD_AGENTS]
 )
-"""Agents that suppress each other: vehicles, the ridden, lights, people."""
+"""Agents that suppress each other: vehicles, lights, what is ridden, people."""
 
 
 def merged(
@@ -36,31 +37,44 @@ def merged(
         boxes: of each view (n, 4) in pixels of the picture.
         scores: of each view (n, agents).
         regions: of each view; the first is the whole picture.
-        rule: `nms_iou` and `top`.
+        rule: `nms_iou`.
     """
     whole = regions[0]
-    kept = [
-        (each, score) if at == 0 else _uncut(each, score, region, whole)
-        for at, (each, score, region) in enumerate(zip(boxes, scores, regions, strict=True))
-    ]
-    found = np.concatenate([each for each, _ in kept])
-    values = np.concatenate([score for _, score in kept])
-    best = values.max(axis=1) if len(values) else np.zeros(0, np.float32)
-    order = np.argsort(-best, kind="stable")
-    found, values = found[order], values[order]
-    if rule.nms_iou is not None and len(found):
-        apart = _GROUP[values.argmax(axis=1)][:, None] * np.float32(4 * max(whole[2:]))
-        places = greedy(torch.from_numpy(found + apart), rule.nms_iou).numpy()
-        found, values = found[places], values[places]
-    return found, values
+    uncut = [_uncut(each, region, whole) for each, region in zip(boxes, regions, strict=True)]
+    found = np.concatenate([each[kept] for each, kept in zip(boxes, uncut, strict=True)])
+    values = np.concatenate([each[kept] for each, kept in zip(scores, uncut, strict=True)])
+    tiled = np.repeat(np.arange(len(regions)) > 0, [int(kept.sum()) for kept in uncut])
+    if rule.nms_iou is None or not len(found):
+        order = np.argsort(-values.max(axis=1, initial=0), kind="stable")
+        return found[order], values[order]
+    order = np.argsort(-values.max(axis=1), kind="stable")
+    found, values, tiled = found[order], values[order], tiled[order]
+    # Boxes of different groups are moved so far apart that they do not overlap.
+    moved = found + _GROUP[values.argmax(axis=1)][:, None] * np.float32(4 * max(whole[2:]))
+    kept = greedy(torch.from_numpy(moved), rule.nms_iou).numpy()
+    kept = kept[~_are_parts(moved[kept], tiled[kept])]
+    return found[kept], values[kept]
 
 
-def _uncut(boxes: Floats, scores: Floats, region: Region, whole: Region) -> tuple[Floats, Floats]:
-    near = _CUT_PX * (region[2] - region[0])
-    inner = [region[side] != whole[side] for side in range(4)]
+def _uncut(boxes: Floats, region: Region, whole: Region) -> Bools:
+    """(n,) which boxes no inner edge of their view cuts off."""
+    near = _CUT * (region[2] - region[0])
     cut = np.zeros(len(boxes), np.bool_)
-    for side, is_inner in enumerate(inner):
-        if is_inner:
-            edge = boxes[:, side] - region[side]
-            cut |= (edge < near) if side < 2 else (edge > -near)
-    return boxes[~cut], scores[~cut]
+    for side in range(4):
+        if region[side] != whole[side]:
+            beyond = boxes[:, side] - region[side]
+            cut |= (beyond < near) if side < 2 else (beyond > -near)
+    return ~cut
+
+
+def _are_parts(boxes: Floats, tiled: Bools) -> Bools:
+    """(n,) which boxes of tiles lie for the most part in one before them, a better one."""
+    if not tiled.any():
+        return tiled
+    low = np.maximum(boxes[:, None, :2], boxes[None, :, :2])
+    high = np.minimum(boxes[:, None, 2:], boxes[None, :, 2:])
+    shared = np.clip(high - low, 0, None).prod(axis=2)
+    area = np.clip(boxes[:, 2:] - boxes[:, :2], 1e-6, None).prod(axis=1)
+    inside = np.tril(shared >= _PART * area[:, None], -1)
+    parts: Bools = tiled & inside.any(axis=1)
+    return parts

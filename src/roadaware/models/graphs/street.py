@@ -76,21 +76,24 @@ class StreetDetector(VideoDetector):
     def _seen(self, picture: Picture) -> FrameDetections:
         height, width = picture.shape[:2]
         regions = self.views.regions(width, height)
-        found = [self._in_region(picture, region) for region in regions]
+        sizes = [self.views.shown_px(place) for place in range(len(regions))]
+        found = [self._in_region(picture, *each) for each in zip(regions, sizes, strict=True)]
         boxes, scores = merged(
             [boxes for boxes, _ in found], [scores for _, scores in found], regions, self.rule
         )
         boxes = np.clip(boxes, 0, [width, height, width, height]).astype(np.float32)
+        seen = (boxes[:, 2:] > boxes[:, :2]).all(axis=1)  # what lies beyond the picture is not in it
+        boxes, scores = boxes[seen], scores[seen]
         boxes, scores = joined_riders(boxes, scores, ROAD_AGENTS)
         agentness = scores.max(axis=1) if len(scores) else np.zeros(0, np.float32)
         order = np.argsort(-agentness, kind="stable")[: self.rule.top]
         return FrameDetections(0, boxes[order], agentness[order], scores[order], np.zeros(0, np.float32))
 
     def _in_region(
-        self, picture: Picture, region: tuple[int, int, int, int]
+        self, picture: Picture, region: tuple[int, int, int, int], size_px: int
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Boxes in pixels of the picture, and scores of all agents."""
-        shown, scale = shrink(picture, region, self.views.size_px)
+        shown, scale = shrink(picture, region, size_px)
         maps = self.runner.run(shown[None])
         heat, sides = maps[HEAT][0], maps[SIDES][0]
         if not (np.isfinite(heat).all() and np.isfinite(sides).all()):

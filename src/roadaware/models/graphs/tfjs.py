@@ -128,6 +128,8 @@ class _Walk:
         """All steps that the outputs need, in order."""
         for name in outputs.values():
             self._make(name)
+            if name not in self.named:
+                raise self._odd(name, "it is a weight, and no output")
         return Graph(
             tuple(self.steps), self.weights, {what: self.named[name] for what, name in outputs.items()}
         )
@@ -192,6 +194,7 @@ class _Walk:
             TypeError,
             ValueError,
             AttributeError,
+            ArithmeticError,
             StopIteration,
             binascii.Error,
         ) as error:
