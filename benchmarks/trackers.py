@@ -157,7 +157,9 @@ def detect(drive: Drive, noise: Noise, rng: np.random.Generator) -> Found:
     false_frame = rng.integers(0, drive.frames, n_false)
     like = drive.boxes[rng.integers(0, len(drive.boxes), n_false)]
     size = (like[:, 2:] - like[:, :2]) * rng.uniform(0.7, 1.4, (n_false, 1))
-    centre = np.column_stack([rng.uniform(0, WIDTH, n_false), rng.uniform(0.3 * HEIGHT, 0.9 * HEIGHT, n_false)])
+    centre = np.column_stack(
+        [rng.uniform(0, WIDTH, n_false), rng.uniform(0.3 * HEIGHT, 0.9 * HEIGHT, n_false)]
+    )
     sides = np.tile(drive.boxes[rows, 2:] - drive.boxes[rows, :2], 2)
     true = drive.boxes[rows] + rng.normal(0, 1, (len(rows), 4)) * noise.jitter * sides
     boxes = np.concatenate([true, np.column_stack([centre - size / 2, centre + size / 2])])
@@ -187,7 +189,10 @@ def make_sets(folder: Path, noise: Noise, names: Sequence[str], seeds: Iterable[
     """Drives and their detections, one video for each drive and seed."""
     drives = read_drives(folder, noise.rate)
     return {
-        f"{name}.{seed}": (drives[name], detect(drives[name], noise, np.random.default_rng([seed, int(name)])))
+        f"{name}.{seed}": (
+            drives[name],
+            detect(drives[name], noise, np.random.default_rng([seed, int(name)])),
+        )
         for seed in seeds
         for name in names
         if name in drives
@@ -211,7 +216,9 @@ def truth_tables(sets: Sets) -> Scenes:
 
 def _videos(sets: Sets) -> pl.DataFrame:
     return pl.DataFrame({"video": list(sets)}).with_columns(
-        width_px=pl.lit(WIDTH), height_px=pl.lit(HEIGHT), n_frames=pl.Series([d.frames for d, _ in sets.values()])
+        width_px=pl.lit(WIDTH),
+        height_px=pl.lit(HEIGHT),
+        n_frames=pl.Series([d.frames for d, _ in sets.values()]),
     )
 
 
@@ -254,7 +261,10 @@ def link_with_public(sets: Sets, make: Callable[[], Any]) -> Predictions:
         for start, end in itertools.pairwise(ends.tolist()):
             confidence, kind = found.score[start:end], np.zeros(end - start, int)
             given = sv.Detections(
-                xyxy=found.boxes[start:end], confidence=confidence, class_id=kind, data={"row": np.arange(start, end)}
+                xyxy=found.boxes[start:end],
+                confidence=confidence,
+                class_id=kind,
+                data={"row": np.arange(start, end)},
             )
             out = tracker.update(given)
             ids[out.data["row"].astype(int) if len(out) else np.empty(0, int)] = out.tracker_id

@@ -20,6 +20,18 @@ from roadaware.linking.config import LinkerConfig
 from roadaware.linking.linker import Linker, Path
 
 REFERENCE, DEFAULT = LinkerConfig.reference(), LinkerConfig.default()
+FORMER = replace(
+    DEFAULT,
+    motion="time",
+    cost="score",
+    assignment="greedy",
+    min_iou=0.5,
+    jump_gap_s=0.0,
+    begin_score=0.0,
+    begin_iou=1.0,
+    min_path_len=6,
+    min_path_score=0.1,
+)
 CONFIGS = {
     "reference": REFERENCE,
     "reference ucf24": LinkerConfig.reference("ucf24"),
@@ -28,7 +40,14 @@ CONFIGS = {
     "reference scoreiou": replace(REFERENCE, cost="scoreiou"),
     "reference ioul2": replace(REFERENCE, cost="ioul2"),
     "default ioul2": replace(DEFAULT, cost="ioul2"),
+    "in turn": replace(DEFAULT, assignment="greedy"),
     "hungarian": replace(DEFAULT, assignment="hungarian"),
+    "hungarian by score": replace(DEFAULT, assignment="hungarian", cost="score"),
+    "kalman by score, in turn": replace(DEFAULT, assignment="greedy", cost="score"),
+    "affinity by time": replace(DEFAULT, assignment="hungarian", motion="time"),
+    "widened by nothing": replace(DEFAULT, motion="none", cost="iou"),
+    "short gaps": replace(DEFAULT, jump_gap=1, jump_gap_s=0.3),
+    "former default": FORMER,
     "hungarian with the sum": replace(REFERENCE, assignment="hungarian", top_rows=None),
     "ties by build": replace(REFERENCE, order_ties="build"),
     "holes, no motion": replace(DEFAULT, gaps="keep", motion="none"),

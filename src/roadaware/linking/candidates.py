@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from roadaware.geometry.arithmetic import block_sum, rounded
 from roadaware.geometry.compiled import inlined, kernel
+from roadaware.linking.assignment import assign
 
 Floats = npt.NDArray[np.float64]
 Narrow = npt.NDArray[np.float32]
@@ -36,12 +37,15 @@ TINY = 1e-6
 UNLIKE, MISSED = 0.2, 0.1
 # The second turn: boxes widened by so many standard deviations, of areas that are at least so much alike.
 WIDENED, ALIKE = 2.0, 0.5
+MOST = 1e9
 # Of class scores and embeddings of a path, what the newest detection contributes.
 NEWEST = 0.2
 
 
 class Rules(NamedTuple):
-    """What of a LinkerConfig the kernels ask for; `cost`, `motion` and `assignment` are places in the tuples."""
+    """What of a LinkerConfig the kernels ask for; of `cost`, `motion` and `assignment` the place in COSTS,
+    MOTIONS and ASSIGNMENTS.
+    """
 
     single: bool
     clamped: bool
@@ -55,6 +59,7 @@ class Rules(NamedTuple):
     jump_gap: int
     jump_gap_s: float
     begin_score: float
+    begin_iou: float
     top_key: bool
     reversed_ties: bool
     sort_new: bool
@@ -78,9 +83,9 @@ class Pool(NamedTuple):
 
 class Live(NamedTuple):
     """Live paths, one slot each: paths (s, 4) number, length, last detection and first frame; total
-    agentness (s,), best agentness (s, h) ascending, sums of class scores (s, c); motion (s, 4, 5), and running
-    means of the compared class scores (s, k) and of embeddings (s, e). The first slots of `order` are those of
-    the live paths, best first; the others are free.
+    agentness (s,), best agentness (s, h) ascending, sums of class scores (s, c); motion (s, 4, 5), running
+    means of the compared class scores (s, k) and of embeddings (s, e). The first slots of `order` are
+    those of the live paths, best first; the others are free.
     """
 
     order: Ints
@@ -113,7 +118,7 @@ def _expect(
 
 
 @inlined
-def _overlap(at: Floats, box: Floats, place: int, clamped: bool, single: bool) -> float:
+def overlap(at: Floats, box: Floats, place: int, clamped: bool, single: bool) -> float:
     """IoU of `at` (4,) and row `place` of `box`.
 
     Unclamped, boxes apart in both directions have the product of two negative sides as intersection, and
@@ -149,34 +154,28 @@ def _closeness(a: int, b: int, agentness: Floats, scores: Narrow, columns: int, 
 
 
 @inlined
-def _looks_ahead(slot: int, passed: float, live: Live, at: Floats) -> None:
+def _predict(slot: int, passed: float, motion: Floats, at: Floats) -> None:
     """Write the motion of a path `passed` seconds after its last detection into `at` (4, 5).
 
     Each value moves with constant speed and is pushed by white noise in proportion to the size of the box.
     """
-    width, height = live.motion[slot, 2, VALUE], live.motion[slot, 3, VALUE]
-    scale = np.sqrt(max(width, TINY) * max(height, TINY))
+    scale = np.sqrt(max(motion[slot, 2, VALUE], TINY) * max(motion[slot, 3, VALUE], TINY))
     for k in range(4):
         push = (CENTRE_PUSH if k < 2 else SIZE_PUSH) * scale
         noise = push * push
-        speed, covar = live.motion[slot, k, SPEED], live.motion[slot, k, COVAR]
-        speed_var = live.motion[slot, k, SPEED_VAR]
-        at[k, VALUE] = live.motion[slot, k, VALUE] + speed * passed
+        speed, covar, speed_var = motion[slot, k, SPEED], motion[slot, k, COVAR], motion[slot, k, SPEED_VAR]
+        spread = motion[slot, k, VAR] + 2.0 * passed * covar + passed * passed * speed_var
+        at[k, VALUE] = motion[slot, k, VALUE] + speed * passed
         at[k, SPEED] = speed
-        spread = live.motion[slot, k, VAR] + 2.0 * passed * covar + passed * passed * speed_var
         at[k, VAR] = spread + noise * passed * passed * passed / 3.0
         at[k, COVAR] = covar + passed * speed_var + noise * passed * passed / 2.0
         at[k, SPEED_VAR] = speed_var + noise * passed
 
 
-@kernel
-def move_on(slot: int, place: int, pool: Pool, live: Live) -> None:
-    """Correct the motion of a path by a detection, or begin it with its first; call before `_extend`."""
-    at, box = np.empty((4, 5)), pool.box
-    first = live.paths[slot, LENGTH] == 0
+@inlined
+def _correct(slot: int, box: Floats, place: int, first: bool, at: Floats, motion: Floats) -> None:
+    """Correct the motion of a path, predicted in `at` (4, 5), by a detection, or begin it with its first."""
     width, height = box[place, 2] - box[place, 0], box[place, 3] - box[place, 1]
-    if not first:
-        _looks_ahead(slot, pool.time[place] - pool.time[live.paths[slot, LAST]], live, at)
     scale = np.sqrt(max(width, TINY) * max(height, TINY))
     for k in range(4):
         side = max(width if k % 2 == 0 else height, TINY)
@@ -187,22 +186,37 @@ def move_on(slot: int, place: int, pool: Pool, live: Live) -> None:
             seen = width if k == 2 else height
         if first:
             fast = (FIRST_SPEED if k < 2 else FIRST_GROWTH) * scale
-            live.motion[slot, k, VALUE], live.motion[slot, k, SPEED] = seen, 0.0
-            live.motion[slot, k, VAR], live.motion[slot, k, COVAR] = error * error, 0.0
-            live.motion[slot, k, SPEED_VAR] = fast * fast
+            motion[slot, k, VALUE], motion[slot, k, SPEED] = seen, 0.0
+            motion[slot, k, VAR], motion[slot, k, COVAR] = error * error, 0.0
+            motion[slot, k, SPEED_VAR] = fast * fast
             continue
         total, off = at[k, VAR] + error * error, seen - at[k, VALUE]
-        live.motion[slot, k, VALUE] = at[k, VALUE] + at[k, VAR] / total * off
-        live.motion[slot, k, SPEED] = at[k, SPEED] + at[k, COVAR] / total * off
-        live.motion[slot, k, VAR] = at[k, VAR] - at[k, VAR] * at[k, VAR] / total
-        live.motion[slot, k, COVAR] = at[k, COVAR] - at[k, VAR] * at[k, COVAR] / total
-        live.motion[slot, k, SPEED_VAR] = at[k, SPEED_VAR] - at[k, COVAR] * at[k, COVAR] / total
-    for c in range(live.kinds.shape[1]):
-        now = np.float64(pool.scores[place, c])
-        live.kinds[slot, c] = now if first else (1.0 - NEWEST) * live.kinds[slot, c] + NEWEST * now
-    for c in range(live.looks.shape[1]):
-        now = np.float64(pool.looks[place, c])
-        live.looks[slot, c] = now if first else (1.0 - NEWEST) * live.looks[slot, c] + NEWEST * now
+        motion[slot, k, VALUE] = at[k, VALUE] + at[k, VAR] / total * off
+        motion[slot, k, SPEED] = at[k, SPEED] + at[k, COVAR] / total * off
+        motion[slot, k, VAR] = at[k, VAR] - at[k, VAR] * at[k, VAR] / total
+        motion[slot, k, COVAR] = at[k, COVAR] - at[k, VAR] * at[k, COVAR] / total
+        motion[slot, k, SPEED_VAR] = at[k, SPEED_VAR] - at[k, COVAR] * at[k, COVAR] / total
+
+
+@inlined
+def _mix(means: Floats, slot: int, rows: Narrow, place: int, first: bool) -> None:
+    """Bring a detection into a path's running mean of rows."""
+    for c in range(means.shape[1]):
+        now = np.float64(rows[place, c])
+        means[slot, c] = now if first else (1.0 - NEWEST) * means[slot, c] + NEWEST * now
+
+
+@inlined
+def move_on(slot: int, place: int, pool: Pool, live: Live) -> None:
+    """Bring a detection into a path's motion and running means; while `live` has the path without it."""
+    # Taken out of their tuples here: in the loops that would cost more than all else.
+    box, time, motion, last = pool.box, pool.time, live.motion, live.paths[slot, LAST]
+    first, at = live.paths[slot, LENGTH] == 0, np.empty((4, 5))
+    if not first:
+        _predict(slot, time[place] - time[last], motion, at)
+    _correct(slot, box, place, first, at, motion)
+    _mix(live.kinds, slot, pool.scores, place, first)
+    _mix(live.looks, slot, pool.looks, place, first)
 
 
 @kernel
@@ -244,82 +258,84 @@ def _turned(a: Floats, b: Narrow, row_a: int, row_b: int) -> float:
 
 
 @inlined
-def _affinity(
-    slot: int, place: int, at: Floats, missed: int, widened: float, pool: Pool, live: Live, least: float
-) -> float:
-    """Overlap of a detection with where a path is expected, less what speaks against it; -1 below `least`.
+def _fill_affinities(
+    at: Floats,
+    doubt: float,
+    slot: int,
+    slots: Ints,
+    least: float,
+    box: Floats,
+    kinds: Floats,
+    scores: Narrow,
+    own_looks: Floats,
+    looks: Narrow,
+    edges: Floats,
+) -> None:
+    """Write overlaps, less what speaks against them, into `edges` (n,); -1 below `least`.
 
-    With `widened`, both boxes are wider by so many standard deviations of the expected centre, and their own
-    areas are to be alike.
+    `at` (6,) is where the path is expected: centre x and y, width, height, and by how much boxes are widened to
+    the sides and up; where they are, their own areas are to be alike. `doubt` is what all of them lose.
     """
-    box = pool.box
-    width, height = max(at[2, VALUE], 0.0), max(at[3, VALUE], 0.0)
-    wide, high = box[place, 2] - box[place, 0], box[place, 3] - box[place, 1]
-    if widened > 0.0:
-        alike = min(width, wide) * min(height, high)
-        if not alike >= ALIKE * max(width, wide) * max(height, high):
-            return -1.0
-        more = widened * np.sqrt(at[0, VAR])
-        width, wide = width + more, wide + more
-        more = widened * np.sqrt(at[1, VAR])
-        height, high = height + more, high + more
-    apart = abs((box[place, 0] + box[place, 2]) / 2.0 - at[0, VALUE])
-    across = min(min(width, wide), (width + wide) / 2.0 - apart)
-    apart = abs((box[place, 1] + box[place, 3]) / 2.0 - at[1, VALUE])
-    down = min(min(height, high), (height + high) / 2.0 - apart)
-    if not (across > 0.0 and down > 0.0):
-        return -1.0
-    inter = across * down
-    worth = inter / (width * height + wide * high - inter)
-    if not worth >= least:
-        return -1.0
-    worth -= MISSED * missed / live.paths[slot, LENGTH]
-    worth -= UNLIKE * _turned(live.kinds, pool.scores, slot, place)
-    worth -= UNLIKE * _turned(live.looks, pool.looks, slot, place)
-    return float(worth) if worth >= least else -1.0
-
-
-@inlined
-def fill_affinities(
-    slot: int, slots: Ints, frame: int, time: float, widened: float, pool: Pool, live: Live, rules: Rules, edges: Floats
-) -> None:
-    """Write the affinity of each detection with a path into `edges` (n,); negative for no candidate."""
-    last, at = live.paths[slot, LAST], np.empty((4, 5))
-    if rules.motion == KALMAN:
-        _looks_ahead(slot, time - pool.time[last], live, at)
-    else:
-        corners = np.empty(4)
-        _expect(last, time, pool.box, pool.time, pool.found, rules, corners)
-        for k in range(2):
-            at[k, VALUE] = (corners[k] + corners[k + 2]) / 2.0
-            at[k + 2, VALUE] = corners[k + 2] - corners[k]
-            at[k, VAR] = 0.0
-    missed = frame - pool.found[last, FRAME] - 1
+    x, y, width, height, more_x, more_y = at[0], at[1], at[2], at[3], at[4], at[5]
     for d in range(slots.shape[0]):
-        edges[d] = _affinity(slot, slots[d], at, missed, widened, pool, live, rules.min_iou)
+        place = slots[d]
+        edges[d] = -1.0
+        wide, high = box[place, 2] - box[place, 0], box[place, 3] - box[place, 1]
+        across = (width + wide) / 2.0 + more_x - abs((box[place, 0] + box[place, 2]) / 2.0 - x)
+        down = (height + high) / 2.0 + more_y - abs((box[place, 1] + box[place, 3]) / 2.0 - y)
+        if not (across > 0.0 and down > 0.0):
+            continue
+        alike = min(width, wide) * min(height, high)
+        if more_x > 0.0 and not alike >= ALIKE * max(width, wide) * max(height, high):
+            continue
+        inter = min(min(width, wide) + more_x, across) * min(min(height, high) + more_y, down)
+        both = (width + more_x) * (height + more_y) + (wide + more_x) * (high + more_y)
+        worth = inter / (both - inter)
+        if worth >= least:
+            worth -= doubt + UNLIKE * _turned(kinds, scores, slot, place)
+            worth -= UNLIKE * _turned(own_looks, looks, slot, place)
+            if worth >= least:
+                edges[d] = worth
 
 
 @inlined
-def fill_edges(
-    slot: int, slots: Ints, frame: int, time: float, pool: Pool, live: Live, rules: Rules, edges: Floats
+def _fill_edges(
+    slot: int,
+    slots: Ints,
+    frame: int,
+    time: float,
+    widened: float,
+    pool: Pool,
+    live: Live,
+    rules: Rules,
+    edges: Floats,
 ) -> None:
-    """Write what each detection is worth to a path into `edges` (n,); negative for no candidate."""
-    if rules.cost == AFFINITY:
-        fill_affinities(slot, slots, frame, time, 0.0, pool, live, rules, edges)
-        return
-    box, agentness, scores = pool.box, pool.agentness, pool.scores
+    """Write what each detection is worth to a path into `edges` (n,); negative for no candidate.
+
+    With `widened`, that is the affinity of boxes widened by so many standard deviations, whatever the cost.
+    """
+    box, agentness, scores, looks = pool.box, pool.agentness, pool.scores, pool.looks
     clamped, single, least, cost = rules.clamped, rules.single, rules.min_iou, rules.cost
-    last, at = live.paths[slot, LAST], np.empty(4)
+    columns = rules.l2_columns
+    last, corners, at = live.paths[slot, LAST], np.empty(4), np.zeros(6)
     if rules.motion == KALMAN:
         motion = np.empty((4, 5))
-        _looks_ahead(slot, time - pool.time[last], live, motion)
+        _predict(slot, time - pool.time[last], live.motion, motion)
         for k in range(2):
-            at[k] = motion[k, VALUE] - motion[k + 2, VALUE] / 2.0
-            at[k + 2] = motion[k, VALUE] + motion[k + 2, VALUE] / 2.0
+            at[k], at[k + 2] = motion[k, VALUE], max(motion[k + 2, VALUE], 0.0)
+            at[k + 4] = widened * np.sqrt(motion[k, VAR])
+            corners[k], corners[k + 2] = at[k] - at[k + 2] / 2.0, at[k] + at[k + 2] / 2.0
     else:
-        _expect(last, time, box, pool.time, pool.found, rules, at)
+        _expect(last, time, box, pool.time, pool.found, rules, corners)
+        for k in range(2):
+            at[k], at[k + 2] = (corners[k] + corners[k + 2]) / 2.0, max(corners[k + 2] - corners[k], 0.0)
+    doubt = MISSED * (frame - pool.found[last, FRAME] - 1) / live.paths[slot, LENGTH]
+    if cost == AFFINITY or widened > 0.0:
+        kinds, own_looks = live.kinds, live.looks
+        _fill_affinities(at, doubt, slot, slots, least, box, kinds, scores, own_looks, looks, edges)
+        return
     for d in range(slots.shape[0]):
-        iou = _overlap(at, box, slots[d], clamped, single)
+        iou = overlap(corners, box, slots[d], clamped, single)
         if not iou >= least:
             edges[d] = -1.0
         elif cost == 0:
@@ -329,11 +345,11 @@ def fill_edges(
         else:
             edges[d] = (agentness[slots[d]] + iou) / 2
             if cost == 3:
-                edges[d] += _closeness(last, slots[d], agentness, scores, rules.l2_columns, single)
+                edges[d] += _closeness(last, slots[d], agentness, scores, columns, single)
 
 
 @inlined
-def choose(edges: Floats, taken: npt.NDArray[np.bool_], sum_rule: bool, min_edge: float) -> int:
+def _choose(edges: Floats, taken: npt.NDArray[np.bool_], sum_rule: bool, min_edge: float) -> int:
     """The detection a path goes on with, of those not taken; -1 for none, the first of equals."""
     best, total = -1, 0.0
     for d in range(edges.shape[0]):
@@ -346,78 +362,38 @@ def choose(edges: Floats, taken: npt.NDArray[np.bool_], sum_rule: bool, min_edge
     return -1
 
 
+@inlined
+def is_stale(last: int, frame: int, time: float, pool: Pool, rules: Rules) -> bool:
+    """Whether a path was last found too long ago, both in frames and in seconds."""
+    missed = frame - pool.found[last, FRAME] > rules.jump_gap
+    return missed and time - pool.time[last] > rules.jump_gap_s
+
+
 @kernel
-def assign(gain: Floats) -> Ints:
-    """(rows,) the column of each row in an assignment of the greatest sum, -1 for none.
-
-    A row and a column may stay free; only what is above 0 is assigned.
-
-    Args:
-        gain: (rows, columns).
-
-    Source: shortest augmenting paths with potentials (Jonker and Volgenant, Computing 1987).
-    """
-    n, m = gain.shape
-    given = np.full(n, -1, np.int64)
-    of_row, of_column = np.zeros(n, np.int64), np.zeros(m, np.int64)
-    for i in range(n):
-        for j in range(m):
-            if gain[i, j] > 0.0:
-                of_row[i] += 1
-                of_column[j] += 1
-    rows, columns = np.empty(n, np.int64), np.empty(m, np.int64)
-    n_rows, n_columns = 0, 0
-    for i in range(n):
-        alone = of_row[i] == 1
-        if alone:
-            for j in range(m):
-                if gain[i, j] > 0.0:
-                    alone = of_column[j] == 1
-                    if alone:
-                        given[i], of_column[j] = j, 0
-        if of_row[i] > 0 and not alone:
-            rows[n_rows] = i
-            n_rows += 1
-    for j in range(m):
-        if of_column[j] > 0:
-            columns[n_columns] = j
-            n_columns += 1
-    # Column 0 is where a search begins; behind the real ones stands one for each row, in which it is free.
-    total = n_columns + n_rows + 1
-    high, low = np.zeros(n_rows + 1), np.zeros(total)
-    owner, before = np.zeros(total, np.int64), np.zeros(total, np.int64)
-    nearest, seen = np.empty(total), np.empty(total, np.bool_)
-    for i in range(1, n_rows + 1):
-        owner[0], at = i, 0
-        nearest[:] = np.inf
-        seen[:] = False
-        while owner[at] != 0:
-            seen[at] = True
-            row, step, following = owner[at], np.inf, 0
-            for j in range(1, total):
-                if seen[j]:
-                    continue
-                if j <= n_columns:
-                    worth = gain[rows[row - 1], columns[j - 1]]
-                    cost = -worth if worth > 0.0 else np.inf
-                else:
-                    cost = 0.0 if j - n_columns == row else np.inf
-                reached = cost - high[row] - low[j]
-                if reached < nearest[j]:
-                    nearest[j], before[j] = reached, at
-                if nearest[j] < step:
-                    step, following = nearest[j], j
-            for j in range(total):
-                if seen[j]:
-                    high[owner[j]] += step
-                    low[j] -= step
-                else:
-                    nearest[j] -= step
-            at = following
-        while at != 0:
-            owner[at] = owner[before[at]]
-            at = before[at]
-    for j in range(1, n_columns + 1):
-        if owner[j] > 0:
-            given[rows[owner[j] - 1]] = columns[j - 1]
+def choose(slots: Ints, frame: int, time: float, pool: Pool, live: Live, n_live: int, rules: Rules) -> Ints:
+    """(n_live,) the detection, index in `slots`, with which each live path goes on; -1 for none."""
+    n, greedy = slots.shape[0], rules.assignment == GREEDY
+    given, edges, taken = np.full(n_live, -1, np.int64), np.empty(n), np.zeros(n, np.bool_)
+    gain = np.zeros((0 if greedy else n_live, n))
+    for turn in range(2 if rules.assignment == CASCADE else 1):
+        for place in range(n_live):
+            slot = live.order[place]
+            if given[place] >= 0 or is_stale(live.paths[slot, LAST], frame, time, pool, rules):
+                continue
+            _fill_edges(slot, slots, frame, time, WIDENED * turn, pool, live, rules, edges)
+            best = _choose(edges, taken, rules.sum_rule, rules.min_edge)
+            if greedy and best >= 0:
+                given[place], taken[best] = best, True
+            elif best >= 0:
+                for d in range(n):
+                    # Detections as close as can be have infinite edges under `ioul2`.
+                    if not taken[d] and edges[d] > (0.0 if rules.sum_rule else rules.min_edge):
+                        gain[place, d] = min(edges[d], MOST)
+        if greedy:
+            break
+        found = assign(gain)
+        gain[:] = 0.0
+        for place in range(n_live):
+            if found[place] >= 0:
+                given[place], taken[found[place]] = found[place], True
     return given

@@ -34,6 +34,8 @@ class LinkerConfig:
 
     Linking:
         begin_score: a path begins with a detection of more agentness than this; weaker ones continue paths.
+        begin_iou: a detection that overlaps one on a path by more than this begins none: the agent was found
+            twice.
         min_iou: overlap of a detection with the place where a path is expected.
         jump_gap: frames after its last detection during which a path can be continued.
         jump_gap_s: seconds after it during which a path can be continued, where they are more; without times
@@ -50,10 +52,10 @@ class LinkerConfig:
             are widened by the uncertainty of their motion.
         clamped_iou: boxes apart have no overlap; unclamped, two boxes that are apart in both directions
             have the product of the two gaps as their intersection.
-        motion: a path is expected where a Kalman filter of centre, width and height takes it, whose noise goes
-            with the size of the box and with seconds (`kalman`), where its velocity per frame, or per second where times are given, takes
-            it over the whole gap (`time`), one step further by the mean step of its last detections
-            whatever the gap (`count`), or where it was (`none`).
+        motion: a path is expected where a Kalman filter of centre, width and height takes it, whose noise
+            goes with the size of the box and with seconds (`kalman`), where its velocity per frame, or per
+            second where times are given, takes it over the whole gap (`time`), one step further by the mean
+            step of its last detections whatever the gap (`count`), or where it was (`none`).
         order_key: who chooses first: the highest mean agentness over all detections (`mean`, as in the
             paper), or over the `jump_gap` + 1 best ones (`top`, as released): a mean lets a path that has
             just begun take the detections of one that has long held.
@@ -97,6 +99,7 @@ class LinkerConfig:
     min_score: float = 0.025
     age_empty_frames: bool = True
     begin_score: float = 0.1
+    begin_iou: float = 0.6
     min_iou: float = 0.2
     jump_gap: int = 4
     jump_gap_s: float = 1.5
@@ -163,6 +166,7 @@ class LinkerConfig:
             top_rows=10 if dataset == "road" else 20,
             age_empty_frames=False,
             begin_score=0.0,
+            begin_iou=1.0,
             min_iou=0.5 if dataset == "road" else 0.25,
             jump_gap_s=0.0,
             cost="score",
@@ -200,6 +204,7 @@ _NUMBERS: tuple[tuple[str, float, float], ...] = (
     ("top_rows", 1, math.inf),
     ("min_score", 0, 1),
     ("begin_score", 0, 1),
+    ("begin_iou", 0, 1),
     ("min_iou", 0, 1),
     ("jump_gap", 0, 10_000),
     ("jump_gap_s", 0, 10_000),

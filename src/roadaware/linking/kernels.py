@@ -9,10 +9,8 @@ from roadaware.geometry.arithmetic import block_sum, rounded
 from roadaware.geometry.compiled import inlined, kernel
 from roadaware.linking.candidates import (
     BEFORE,
-    CASCADE,
     FIRST_FRAME,
     FRAME,
-    GREEDY,
     LAST,
     LENGTH,
     N_CLOSED,
@@ -20,15 +18,13 @@ from roadaware.linking.candidates import (
     NEXT_NUMBER,
     NUMBER,
     OWNER,
-    WIDENED,
     Live,
     Pool,
     Rules,
-    assign,
     choose,
-    fill_affinities,
-    fill_edges,
+    is_stale,
     move_on,
+    overlap,
 )
 
 Floats = npt.NDArray[np.float64]
@@ -36,7 +32,6 @@ Ints = npt.NDArray[np.int64]
 
 # What `steps` does with a frame.
 WHOLE, LINK, SETTLE = 0, 1, 2
-_MOST = 1e9
 
 
 @kernel
@@ -83,53 +78,6 @@ def _key(slot: int, live: Live, top_key: bool, single: bool) -> float:
 
 
 @inlined
-def _is_stale(last: int, frame: int, time: float, pool: Pool, rules: Rules) -> bool:
-    """Whether a path was last found too long ago, both in frames and in seconds."""
-    missed = frame - pool.found[last, FRAME] > rules.jump_gap
-    return missed and time - pool.time[last] > rules.jump_gap_s
-
-
-@kernel
-def _give(
-    slots: Ints, frame: int, time: float, pool: Pool, live: Live, n_live: int, rules: Rules
-) -> Ints:
-    """(n_live,) the detection of each live path in the assignment with the greatest sum, -1 for none."""
-    n = slots.shape[0]
-    gain, edges, free = np.zeros((n_live, n)), np.empty(n), np.zeros(n, np.bool_)
-    for place in range(n_live):
-        slot = live.order[place]
-        if _is_stale(live.paths[slot, LAST], frame, time, pool, rules):
-            continue
-        fill_edges(slot, slots, frame, time, pool, live, rules, edges)
-        if choose(edges, free, rules.sum_rule, rules.min_edge) < 0:
-            continue
-        for d in range(n):
-            # Detections as close as can be have infinite edges under `ioul2`.
-            if edges[d] > (0.0 if rules.sum_rule else rules.min_edge):
-                gain[place, d] = min(edges[d], _MOST)
-    given = assign(gain)
-    if rules.assignment != CASCADE:
-        return given
-    for place in range(n_live):
-        if given[place] >= 0:
-            free[given[place]] = True
-    gain[:] = 0.0
-    for place in range(n_live):
-        slot = live.order[place]
-        if given[place] >= 0 or _is_stale(live.paths[slot, LAST], frame, time, pool, rules):
-            continue
-        fill_affinities(slot, slots, frame, time, WIDENED, pool, live, rules, edges)
-        for d in range(n):
-            if not free[d] and edges[d] > rules.min_edge:
-                gain[place, d] = edges[d]
-    again = assign(gain)
-    for place in range(n_live):
-        if again[place] >= 0:
-            given[place] = again[place]
-    return given
-
-
-@inlined
 def _link(
     slots: Ints,
     frame: int,
@@ -142,26 +90,28 @@ def _link(
     keys: Floats,
 ) -> None:
     """Continue live paths with the frame's detections and give each path its key; 0 for stale ones."""
-    n = slots.shape[0]
-    edges = np.empty(n)
-    for d in range(n):
+    for d in range(slots.shape[0]):
         taken[d] = False
-    together = rules.assignment != GREEDY
-    given = _give(slots, frame, time, pool, live, n_live, rules) if together else np.empty(0, np.int64)
+    given = choose(slots, frame, time, pool, live, n_live, rules)
     for place in range(n_live):
-        slot = live.order[place]
+        slot, chosen = live.order[place], given[place]
         keys[place] = 0.0
-        if _is_stale(live.paths[slot, LAST], frame, time, pool, rules):
+        if is_stale(live.paths[slot, LAST], frame, time, pool, rules):
             continue
-        if together:
-            chosen = given[place]
-        else:
-            fill_edges(slot, slots, frame, time, pool, live, rules, edges)
-            chosen = choose(edges, taken, rules.sum_rule, rules.min_edge)
         if chosen >= 0:
             taken[chosen] = True
             _extend(slot, slots[chosen], pool, live, rules)
         keys[place] = _key(slot, live, rules.top_key, rules.single)
+
+
+@inlined
+def _is_double(d: int, slots: Ints, taken: npt.NDArray[np.bool_], pool: Pool, rules: Rules) -> bool:
+    """Whether a detection lies on one that is on a path already: an agent that was found twice."""
+    at = pool.box[slots[d]]
+    for e in range(slots.shape[0]):
+        if taken[e] and overlap(at, pool.box, slots[e], True, rules.single) > rules.begin_iou:
+            return True
+    return False
 
 
 @inlined
@@ -176,14 +126,18 @@ def _begin(
 ) -> None:
     """Start a path from each strong detection that was not taken, behind the live ones."""
     for d in range(slots.shape[0]):
-        if not taken[d] and pool.agentness[slots[d]] > rules.begin_score:
-            slot = live.order[counters[N_LIVE]]
-            live.paths[slot, NUMBER] = counters[NEXT_NUMBER]
-            live.paths[slot, LENGTH] = 0
-            _extend(slot, slots[d], pool, live, rules)
-            keys[counters[N_LIVE]] = _key(slot, live, rules.top_key, rules.single)
-            counters[N_LIVE] += 1
-            counters[NEXT_NUMBER] += 1
+        if taken[d] or not pool.agentness[slots[d]] > rules.begin_score:
+            continue
+        if rules.begin_iou < 1.0 and _is_double(d, slots, taken, pool, rules):
+            continue
+        taken[d] = True
+        slot = live.order[counters[N_LIVE]]
+        live.paths[slot, NUMBER] = counters[NEXT_NUMBER]
+        live.paths[slot, LENGTH] = 0
+        _extend(slot, slots[d], pool, live, rules)
+        keys[counters[N_LIVE]] = _key(slot, live, rules.top_key, rules.single)
+        counters[N_LIVE] += 1
+        counters[NEXT_NUMBER] += 1
 
 
 @inlined
@@ -209,7 +163,7 @@ def _settle(
     for i in range(n_live):
         slot = before[order[i]]
         last = live.paths[slot, LAST]
-        if not _is_stale(last, frame, time, pool, rules):
+        if not is_stale(last, frame, time, pool, rules):
             live.order[kept] = slot
             kept += 1
         else:

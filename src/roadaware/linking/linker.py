@@ -56,8 +56,8 @@ class Update:
 
     Args:
         frame: its number.
-        numbers: (n,) the path that each row belongs to now, -1 for rows that were not looked at, and for those
-            too weak to begin one.
+        numbers: (n,) the path that each row belongs to now; -1 for rows that were not looked at, and for
+            those on no path that may begin none.
         began: numbers of the paths that began.
         ended: the paths that closed, in the order of their closing, as they were found;
             `closing.closed` fills, sifts, labels and trims them as `link` does.
@@ -152,8 +152,8 @@ class Linker:
             scores: (n, c) class scores in [0, 1].
             t_s: its time in seconds; in every update or in none, and then a frame counts as 0.1 s.
             embeddings: (n, n_embedding) what each looks like; those of one agent point the same way.
-            camera: (2, 3) affine map from the pixels of the last frame to those of this one, by which a moving
-                camera is taken out of what is expected; default: it stands still.
+            camera: (2, 3) affine map from the pixels of the last frame to those of this one, by which a
+                moving camera is taken out of what is expected; default: it stands still.
 
         Raises:
             InputError: if frames or times do not increase, shapes do not fit, a number is not finite or
@@ -307,7 +307,7 @@ class Linker:
         return box, agent, score
 
     def _looks(self, frame: int, embeddings: npt.ArrayLike | None, n: int) -> Narrow:
-        """The embeddings as an array that fits the detections; of zeros, which say nothing, where none are given."""
+        """The embeddings as an array that fits the detections; default: zeros, which say nothing."""
         if embeddings is None:
             return np.zeros((n, self._n_embedding), np.float32)
         try:

@@ -37,6 +37,7 @@ def rules_of(config: LinkerConfig, l2_columns: int) -> Rules:
         jump_gap=int(config.jump_gap),
         jump_gap_s=float(config.jump_gap_s) + ROUNDING_S,
         begin_score=float(config.begin_score),
+        begin_iou=float(config.begin_iou),
         top_key=config.order_key == "top",
         reversed_ties=config.order_ties == "reversed",
         sort_new=config.sort_new_paths,
@@ -239,8 +240,8 @@ class Stream(Engine):
             looks: (n, e) embeddings.
 
         Returns:
-            (n,) numbers of the paths that the detections belong to now, -1 for none, and for each path that closed its
-            number and where its detections lie.
+            (n,) numbers of the paths that the detections belong to now, -1 for none, and for each path that
+            closed its number and where its detections lie.
         """
         n = len(rows)
         if self.n_live + n > len(self.live.order):
