@@ -273,8 +273,8 @@ def _fill_affinities(
 ) -> None:
     """Write overlaps, less what speaks against them, into `edges` (n,); -1 below `least`.
 
-    `at` (6,) is where the path is expected: centre x and y, width, height, and by how much boxes are widened to
-    the sides and up; where they are, their own areas are to be alike. `doubt` is what all of them lose.
+    `at` (6,) is where the path is expected: centre x and y, width, height, and by how much boxes are widened
+    to the sides and up; where they are, their own areas are to be alike. `doubt` is what all of them lose.
     """
     x, y, width, height, more_x, more_y = at[0], at[1], at[2], at[3], at[4], at[5]
     for d in range(slots.shape[0]):

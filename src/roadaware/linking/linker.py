@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.config import FRAME_S, LinkerConfig
-from roadaware.linking.state import Stream
+from roadaware.linking.state import ROUNDING_S, Stream
 
 Floats = npt.NDArray[np.float64]
 Narrow = npt.NDArray[np.float32]
@@ -130,6 +130,7 @@ class Linker:
         self._on_closed = on_closed
         self._frame: int | None = None
         self._time: float | None = None
+        self._at = 0.0
         self._empty = (np.empty((0, 4)), np.empty(0), np.empty((0, n_scores), np.float32))
 
     def update(
@@ -164,8 +165,8 @@ class Linker:
         box, agent, score = self._detections(frame, boxes, agentness, scores)
         looks = self._looks(frame, embeddings, len(box))
         affine = None if camera is None else self._affine(frame, camera)
-        self._announce_gap(frame)
-        self._frame, self._time = frame, t_s
+        self._announce_gap(frame, time)
+        self._frame, self._time, self._at = frame, t_s, time
         if affine is not None:
             self._state.move_camera(affine)
         numbers = np.full(len(box), -1, np.int64)
@@ -335,11 +336,12 @@ class Linker:
             raise InputError(f"frame {frame}: expected camera (2, 3), finite; got {affine.tolist()}")
         return affine
 
-    def _announce_gap(self, frame: int) -> None:
+    def _announce_gap(self, frame: int, time: float) -> None:
         """Say that every path closes because too many frames did not arrive."""
         if self._frame is None or frame - self._frame <= self.config.jump_gap + 1:
             return
-        if self.n_live and self.config.age_empty_frames:
+        late = time - self._at > self.config.jump_gap_s + ROUNDING_S
+        if late and self.n_live and self.config.age_empty_frames:
             _LOG.info(
                 "frames %d to %d did not arrive; %d paths close", self._frame + 1, frame - 1, self.n_live
             )
