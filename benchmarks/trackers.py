@@ -1,8 +1,8 @@
-"""`python -m benchmarks.trackers`: our linker beside public trackers, on real tracks with synthetic detections.
+"""`python -m benchmarks.trackers`: our linker beside public trackers, on real tracks.
 
-Tracks are those of KITTI (`kitti_tracking/label_02` below ROADAWARE_DATA_DIR, 10 frames a second). Every box is
-found with an error, missed at random or in bursts, and false boxes are added; see `Noise`. The public trackers
-are those of the package `trackers`; where it is not installed, their rows say so.
+Tracks are those of KITTI (`kitti_tracking/label_02` below ROADAWARE_DATA_DIR, 10 frames a second). Detections
+are synthetic: every box is found with an error, missed at random or in bursts, and false boxes are added; see
+`Noise`. The public trackers are those of the package `trackers`; without it they are left out.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ class Noise:
         bursts: chance in each frame that a box is missed from there on for 2 to 7 frames.
         jitter: standard deviation of each side of a box, as a share of its width or height.
         false: boxes a frame where nothing is (Poisson), of the sizes of true ones.
-        true_score: a and b of the beta distribution of the scores of true boxes: mean 0.75, and 5 % below 0.48.
+        true_score: a and b of the beta distribution of the scores of true boxes: mean 0.75, 5 % below 0.48.
         false_score: the same of false boxes: mean 0.4, and 5 % above 0.71. (1, 0) is a score of 1 for both.
         confused: share of the boxes whose class scores are highest for another class.
         classes: whether boxes have class scores.
@@ -251,7 +252,7 @@ def link_with_ours(sets: Sets, config: LinkerConfig) -> Predictions:
 
 
 def link_with_public(sets: Sets, make: Callable[[], Any]) -> Predictions:
-    """The paths of a tracker of the package `trackers`, fed frame by frame; boxes without path are left out."""
+    """The paths of a tracker of the package `trackers`; boxes that it gives no number are left out."""
     import supervision as sv
 
     parts, first = [], 0
@@ -370,7 +371,7 @@ FORMER = LinkerConfig(
     min_path_len=6,
     min_path_score=0.1,
 )
-"""The default before 0.9."""
+"""The former default: the published method with its faults corrected."""
 ABLATION = {
     "speed of the last five detections, no filter": {"motion": "time", "assignment": "hungarian"},
     "no motion": {"motion": "none", "assignment": "hungarian"},
@@ -441,15 +442,15 @@ def main() -> int:
         if options.tune:
             own = make_sets(folder, {**NOISES, **OTHERS}[noise], TUNING[:7], [101])
             tuned = {name: tune(own, name, make, tuned[name]) for name, make in public.items()}
-        made: dict[str, Callable[[], Predictions]] = {}
+        made: dict[str, Callable[[Sets], Predictions]] = {}
         for name, config in _ours(ablation=options.ablation).items():
-            made[name] = lambda config=config: link_with_ours(sets, config)  # type: ignore[misc]
+            made[name] = partial(link_with_ours, config=config)
         for name, make in {} if options.ablation else public.items():
-            best = lambda make=make, name=name: make(frame_rate=RATE, **tuned[name])  # noqa: E731
-            made[f"{name}, defaults"] = lambda make=make: link_with_public(sets, make)  # type: ignore[misc]
-            made[f"{name}, tuned"] = lambda best=best: link_with_public(sets, best)  # type: ignore[misc]
+            made[f"{name}, defaults"] = partial(link_with_public, make=make)
+            best = partial(make, frame_rate=RATE, **tuned[name])
+            made[f"{name}, tuned"] = partial(link_with_public, make=best)
         for name, run in made.items():
-            counts = track_counts(run(), truth)
+            counts = track_counts(run(sets), truth)
             cells = [score(counts, drives, options.seeds) for drives in (held, names)]
             print(f"| {noise} | {name} | {cells[0]} | {cells[1]} |", flush=True)
     return 0
