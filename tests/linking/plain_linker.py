@@ -27,6 +27,7 @@ class PlainPath:
     scores: list[Array] = field(default_factory=list)
     motion: list[PlainValue] = field(default_factory=list)
     kinds: list[float] = field(default_factory=list)
+    step: int = 0
 
 
 @dataclass
@@ -69,7 +70,7 @@ class PlainLinker:
         self.type = np.float32 if config.single_precision else np.float64
         self.live: list[PlainPath] = []
         self.closed: list[PlainPath] = []
-        self.begun = 0
+        self.begun = self.step = 0
 
     def update(
         self, frame: int, boxes: Array, agentness: Array, scores: Array, t_s: float | None = None
@@ -80,6 +81,7 @@ class PlainLinker:
         rows = [i for i in range(min(top, len(agentness))) if agentness[i] > self.type(config.min_score)]
         if not rows and not config.age_empty_frames:
             return
+        self.step += 1
         time = frame * FRAME_S if t_s is None else t_s
         taken: set[int] = set()
         keys = []
@@ -89,7 +91,7 @@ class PlainLinker:
                 keys.append(0.0)
                 continue
             if chosen is None:
-                edges = self._edges(path, frame, time, rows, boxes, agentness, scores, taken)
+                edges = self._edges(path, time, rows, boxes, agentness, scores, taken)
                 row = self._best(rows, edges)
             else:
                 row = chosen[place]
@@ -114,6 +116,7 @@ class PlainLinker:
 
     def _extend(self, path, frame, time, row, boxes, agentness, scores) -> None:
         self._move(path, time, boxes[row], scores[row])
+        path.step = self.step
         path.frames.append(frame)
         path.times.append(time)
         path.rows.append(row)
@@ -180,7 +183,7 @@ class PlainLinker:
         passed = time - path.times[-1]
         return [value.after(passed, push) for value, push in zip(path.motion, pushes, strict=True)]
 
-    def _affinities(self, path, frame, time, rows, boxes, scores, taken, widened) -> dict[int, float]:
+    def _affinities(self, path, time, rows, boxes, scores, taken, widened) -> dict[int, float]:
         """Overlap less what speaks against it, boxes widened by so many standard deviations."""
         more = (0.0, 0.0)
         if self.config.motion == "kalman":
@@ -205,7 +208,7 @@ class PlainLinker:
             both = (width + more[0]) * (height + more[1]) + (wide + more[0]) * (high + more[1])
             worth = inter / (both - inter)
             if worth >= self.config.min_iou:
-                worth -= 0.1 * (frame - path.frames[-1] - 1) / len(path.frames) + 0.2 * self._turned(
+                worth -= 0.1 * (self.step - path.step - 1) / len(path.frames) + 0.2 * self._turned(
                     path, scores[row]
                 )
                 if worth >= self.config.min_iou:
@@ -245,9 +248,9 @@ class PlainLinker:
         with np.errstate(divide="ignore"):
             return float(np.float64(inter) / (np.float64(areas) - np.float64(inter)))
 
-    def _edges(self, path, frame, time, rows, boxes, agentness, scores, taken) -> dict[int, float]:
+    def _edges(self, path, time, rows, boxes, agentness, scores, taken) -> dict[int, float]:
         if self.config.cost == "affinity":
-            return self._affinities(path, frame, time, rows, boxes, scores, taken, 0.0)
+            return self._affinities(path, time, rows, boxes, scores, taken, 0.0)
         expected, edges = self._expected(path, time), {}
         for row in rows:
             iou = self._iou(expected, boxes[row])
@@ -288,9 +291,9 @@ class PlainLinker:
                 if place in found or self._stale(path, frame, time):
                     continue
                 if turn:
-                    edges = self._affinities(path, frame, time, rows, boxes, scores, taken, 2.0)
+                    edges = self._affinities(path, time, rows, boxes, scores, taken, 2.0)
                 else:
-                    edges = self._edges(path, frame, time, rows, boxes, agentness, scores, taken)
+                    edges = self._edges(path, time, rows, boxes, agentness, scores, taken)
                 if self._best(rows, edges) is None:
                     continue
                 for i, row in enumerate(rows):

@@ -154,7 +154,7 @@ def test_a_path_can_be_continued_for_as_long_as_the_jump_gap() -> None:
 )
 def test_a_gap_lasts_for_seconds_and_for_no_fewer_than_the_frames(fps: int, frame: int, n: int) -> None:
     linker = Linker(DEFAULT, 0)
-    for number in (*range(60), 59 + frame):
+    for number in (0, 1, 2, 2 + frame):
         linker.update(*_one(number, 0), t_s=1e9 + number / fps)
     assert len(linker.finish()) + (0 if n == 1 else 1) == n
 
@@ -328,6 +328,15 @@ def test_the_assignment_has_the_greatest_sum(seed: int, rows: int, columns: int,
     assert (gain[given >= 0, used] > 0).all()
     most = gain[linear_sum_assignment(gain, maximize=True)].sum()
     assert gain[given >= 0, used].sum() == pytest.approx(most)
+
+
+def test_a_frame_that_is_looked_at_without_success_speaks_against_a_path_of_few_detections() -> None:
+    for looked_at, same in ((range(1, 1), True), (range(1, 12), False)):
+        linker = Linker(DEFAULT, 0)
+        linker.update(*_one(0, 0))
+        for frame in looked_at:
+            linker.update(frame, [], [], [])
+        assert (linker.update(*_one(12, 0)).numbers.tolist() == [0]) == same
 
 
 def test_boxes_without_a_side_or_of_any_size_do_no_harm() -> None:

@@ -21,8 +21,8 @@ ASSIGNMENTS = ("greedy", "hungarian", "cascade")
 AFFINITY, KALMAN, GREEDY, CASCADE = 4, 3, 0, 2
 # Columns of `Pool.found`, of `Live.paths`, and places in `counters`.
 FRAME, BEFORE, OWNER = 0, 1, 2
-NUMBER, LENGTH, LAST, FIRST_FRAME = 0, 1, 2, 3
-N_LIVE, NEXT_NUMBER, N_CLOSED = 0, 1, 2
+NUMBER, LENGTH, LAST, FIRST_FRAME, LAST_STEP = 0, 1, 2, 3, 4
+N_LIVE, NEXT_NUMBER, N_CLOSED, STEP = 0, 1, 2, 3
 # Columns of `Live.motion`: a value (centre x, centre y, width or height), its speed, and their covariance.
 VALUE, SPEED, VAR, COVAR, SPEED_VAR = 0, 1, 2, 3, 4
 
@@ -82,10 +82,10 @@ class Pool(NamedTuple):
 
 
 class Live(NamedTuple):
-    """Live paths, one slot each: paths (s, 4) number, length, last detection and first frame; total
-    agentness (s,), best agentness (s, h) ascending, sums of class scores (s, c); motion (s, 4, 5), running
-    means of the compared class scores (s, k) and of embeddings (s, e). The first slots of `order` are
-    those of the live paths, best first; the others are free.
+    """Live paths, one slot each: paths (s, 5) number, length, last detection, first frame, and the frame of
+    the last one as counted over those looked at; total agentness (s,), best agentness (s, h) ascending, sums
+    of class scores (s, c); motion (s, 4, 5), running means of the compared class scores (s, k) and of
+    embeddings (s, e). The first slots of `order` are the live paths', best first; the others are free.
     """
 
     order: Ints
@@ -302,7 +302,7 @@ def _fill_affinities(
 def _fill_edges(
     slot: int,
     slots: Ints,
-    frame: int,
+    step: int,
     time: float,
     widened: float,
     pool: Pool,
@@ -329,7 +329,7 @@ def _fill_edges(
         _expect(last, time, box, pool.time, pool.found, rules, corners)
         for k in range(2):
             at[k], at[k + 2] = (corners[k] + corners[k + 2]) / 2.0, max(corners[k + 2] - corners[k], 0.0)
-    doubt = MISSED * (frame - pool.found[last, FRAME] - 1) / live.paths[slot, LENGTH]
+    doubt = MISSED * (step - live.paths[slot, LAST_STEP] - 1) / live.paths[slot, LENGTH]
     if cost == AFFINITY or widened > 0.0:
         kinds, own_looks = live.kinds, live.looks
         _fill_affinities(at, doubt, slot, slots, least, box, kinds, scores, own_looks, looks, edges)
@@ -370,7 +370,9 @@ def is_stale(last: int, frame: int, time: float, pool: Pool, rules: Rules) -> bo
 
 
 @kernel
-def choose(slots: Ints, frame: int, time: float, pool: Pool, live: Live, n_live: int, rules: Rules) -> Ints:
+def choose(
+    slots: Ints, frame: int, time: float, step: int, pool: Pool, live: Live, n_live: int, rules: Rules
+) -> Ints:
     """(n_live,) the detection, index in `slots`, with which each live path goes on; -1 for none."""
     n, greedy = slots.shape[0], rules.assignment == GREEDY
     given, edges, taken = np.full(n_live, -1, np.int64), np.empty(n), np.zeros(n, np.bool_)
@@ -380,7 +382,7 @@ def choose(slots: Ints, frame: int, time: float, pool: Pool, live: Live, n_live:
             slot = live.order[place]
             if given[place] >= 0 or is_stale(live.paths[slot, LAST], frame, time, pool, rules):
                 continue
-            _fill_edges(slot, slots, frame, time, WIDENED * turn, pool, live, rules, edges)
+            _fill_edges(slot, slots, step, time, WIDENED * turn, pool, live, rules, edges)
             best = _choose(edges, taken, rules.sum_rule, rules.min_edge)
             if greedy and best >= 0:
                 given[place], taken[best] = best, True

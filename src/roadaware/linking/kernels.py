@@ -12,12 +12,14 @@ from roadaware.linking.candidates import (
     FIRST_FRAME,
     FRAME,
     LAST,
+    LAST_STEP,
     LENGTH,
     N_CLOSED,
     N_LIVE,
     NEXT_NUMBER,
     NUMBER,
     OWNER,
+    STEP,
     Live,
     Pool,
     Rules,
@@ -35,7 +37,7 @@ WHOLE, LINK, SETTLE = 0, 1, 2
 
 
 @kernel
-def _extend(slot: int, place: int, pool: Pool, live: Live, rules: Rules) -> None:
+def _extend(slot: int, place: int, step: int, pool: Pool, live: Live, rules: Rules) -> None:
     """Put a detection at the end of a path, and keep what motion, order and running labels need."""
     found, agentness, scores, filled = pool.found, pool.agentness, pool.scores, rules.filled
     paths, sums, top = live.paths, live.sums, live.top
@@ -52,6 +54,7 @@ def _extend(slot: int, place: int, pool: Pool, live: Live, rules: Rules) -> None
         between = missed * (np.float64(scores[last, c]) + np.float64(scores[place, c])) / 2 if missed else 0.0
         sums[slot, c] = (sums[slot, c] if length > 0 else 0.0) + between + np.float64(scores[place, c])
     paths[slot, LAST] = place
+    paths[slot, LAST_STEP] = step
     paths[slot, LENGTH] = length + 1
     live.total[slot] += score
     # The best scores so far, ascending; once there is no room, the worst of them goes.
@@ -84,7 +87,7 @@ def _link(
     time: float,
     pool: Pool,
     live: Live,
-    n_live: int,
+    counters: Ints,
     rules: Rules,
     taken: npt.NDArray[np.bool_],
     keys: Floats,
@@ -92,15 +95,15 @@ def _link(
     """Continue live paths with the frame's detections and give each path its key; 0 for stale ones."""
     for d in range(slots.shape[0]):
         taken[d] = False
-    given = choose(slots, frame, time, pool, live, n_live, rules)
-    for place in range(n_live):
+    given = choose(slots, frame, time, counters[STEP], pool, live, counters[N_LIVE], rules)
+    for place in range(counters[N_LIVE]):
         slot, chosen = live.order[place], given[place]
         keys[place] = 0.0
         if is_stale(live.paths[slot, LAST], frame, time, pool, rules):
             continue
         if chosen >= 0:
             taken[chosen] = True
-            _extend(slot, slots[chosen], pool, live, rules)
+            _extend(slot, slots[chosen], counters[STEP], pool, live, rules)
         keys[place] = _key(slot, live, rules.top_key, rules.single)
 
 
@@ -134,7 +137,7 @@ def _begin(
         slot = live.order[counters[N_LIVE]]
         live.paths[slot, NUMBER] = counters[NEXT_NUMBER]
         live.paths[slot, LENGTH] = 0
-        _extend(slot, slots[d], pool, live, rules)
+        _extend(slot, slots[d], counters[STEP], pool, live, rules)
         keys[counters[N_LIVE]] = _key(slot, live, rules.top_key, rules.single)
         counters[N_LIVE] += 1
         counters[NEXT_NUMBER] += 1
@@ -201,7 +204,7 @@ def steps(
         times: (f,) their times, in the unit of `pool.time`.
         pool: all detections.
         live: the live paths, with free slots for all detections of a frame.
-        counters: (3,) live paths, number of the next path, paths closed in the last frame.
+        counters: (4,) live paths, number of the next path, paths closed in the last frame, frames so far.
         rules: of the linker.
         part: WHOLE; or first LINK and then SETTLE, between which `order` is written from outside.
         taken: (detections of a frame,) scratch: whether a path went on with it.
@@ -214,7 +217,8 @@ def steps(
     for f in range(frames.shape[0]):
         slots = places[ends[f] : ends[f + 1]]
         if part != SETTLE:
-            _link(slots, frames[f], times[f], pool, live, counters[N_LIVE], rules, taken, keys)
+            counters[STEP] += 1
+            _link(slots, frames[f], times[f], pool, live, counters, rules, taken, keys)
             if rules.sort_new:
                 _begin(slots, taken, pool, live, counters, rules, keys)
             _order_by_key(keys, counters[N_LIVE], rules.reversed_ties, order)

@@ -64,12 +64,12 @@ class Engine:
         self._by_build = config.order_ties == "build"
         self.rules = rules_of(config, l2_columns)
         self.pool = pool
-        self.counters = np.zeros(3, np.int64)
+        self.counters = np.zeros(4, np.int64)
         best = config.jump_gap + 1 if config.order_key == "top" else 1
         moves = self.rules.moves
         self.live = candidates.Live(
             order=np.arange(slots),
-            paths=np.zeros((slots, 4), np.int64),
+            paths=np.zeros((slots, 5), np.int64),
             total=np.zeros(slots),
             top=np.zeros((slots, best)),
             sums=np.zeros((slots, n_sums)),
