@@ -22,6 +22,7 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.linking.config import LinkerConfig
+from roadaware.linking.interpolation import interpolated
 from roadaware.linking.link import link
 from roadaware.metrics.tracking.counts import TrackCounts, track_counts
 from roadaware.metrics.tracking.evaluate import track_rates
@@ -277,6 +278,11 @@ def link_with_public(sets: Sets, make: Callable[[], Any]) -> Predictions:
     return Predictions(videos=_videos(sets), boxes=boxes, tubes=tubes)
 
 
+def _filled(sets: Sets, make: Callable[[], Any]) -> Predictions:
+    """The same with boxes put into the gaps of their paths, as ours has them."""
+    return interpolated(link_with_public(sets, make))
+
+
 def public_trackers() -> dict[str, Callable[..., Any]]:
     """The trackers of the package `trackers` by name; without pictures BoT-SORT compensates no camera."""
     from trackers import BoTSORTTracker, ByteTrackTracker, OCSORTTracker, SORTTracker
@@ -449,6 +455,7 @@ def main() -> int:
             made[f"{name}, defaults"] = partial(link_with_public, make=make)
             best = partial(make, frame_rate=RATE, **tuned[name])
             made[f"{name}, tuned"] = partial(link_with_public, make=best)
+            made[f"{name}, tuned, gaps filled"] = partial(_filled, make=best)
         for name, run in made.items():
             counts = track_counts(run(sets), truth)
             cells = [score(counts, drives, options.seeds) for drives in (held, names)]

@@ -26,14 +26,13 @@ N_LIVE, NEXT_NUMBER, N_CLOSED, STEP = 0, 1, 2, 3
 # Columns of `Live.motion`: a value (centre x, centre y, width or height), its speed, and their covariance.
 VALUE, SPEED, VAR, COVAR, SPEED_VAR = 0, 1, 2, 3, 4
 
-# Standard deviations in sizes of the box, and seconds. Sides of detected boxes are off by some 4 to 8 %, so
-# centres by less and sizes by more. The others lie in the middle of a wide plateau on real tracks.
+# Standard deviations in sizes of the box, and seconds: sides of detected boxes are off by some 4 to 8 %, so
+# centres by less and sizes by more; the others lie in the middle of a wide plateau on real tracks.
 CENTRE_NOISE, SIZE_NOISE = 0.05, 0.07
 CENTRE_PUSH, SIZE_PUSH = 1.0, 0.5
 FIRST_SPEED, FIRST_GROWTH = 2.0, 0.5
 TINY = 1e-6
-# What an affinity loses: as the class scores turn from those of the path, and for each frame missed by a path
-# of one detection.
+# What an affinity loses as class scores turn from the path's, and for each miss of a path of one detection.
 UNLIKE, MISSED = 0.2, 0.1
 # The second turn: boxes widened by so many standard deviations, of areas that are at least so much alike.
 WIDENED, ALIKE = 2.0, 0.5
@@ -366,7 +365,7 @@ def _choose(edges: Floats, taken: npt.NDArray[np.bool_], sum_rule: bool, min_edg
 def is_stale(last: int, frame: int, time: float, pool: Pool, rules: Rules) -> bool:
     """Whether a path was last found too long ago, both in frames and in seconds."""
     missed = frame - pool.found[last, FRAME] > rules.jump_gap
-    return missed and time - pool.time[last] > rules.jump_gap_s
+    return bool(missed and time - pool.time[last] > rules.jump_gap_s)
 
 
 @kernel
