@@ -231,19 +231,19 @@ def test_tubes_are_linked_as_the_detector_says_unless_told_otherwise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     linking: dict[str, object] = {"min_iou": 0.1}
-    notes = {"net": {"linking": linking, "min_score": 0.3}, "other": {"linking": {"min_iou": 0.2}}}
+    notes = {"net": {"linking": linking, "min_score": 0.3}, "other": {"linking": {"min_iou": 0.4}}}
     monkeypatch.setattr("roadaware.models.detector_notes.read_notes", lambda path: notes[Path(path).name])
     net, other = Path("net"), Path("other")
     for given, iou, score, words in (
         (([net],), 0.1, 0.3, ["linking overlap 0.1, as the detector advises; --iou to change", "above 0.3"]),
         (([net, net],), 0.1, 0.3, ["as the detector advises", "the detector's threshold; --threshold"]),
         (([net], 0.3, 0.4), 0.3, 0.4, ["linking overlap 0.3, as asked for; the detector advises 0.1"]),
-        (([other],), 0.2, 0.2, ["linking overlap 0.2, as the detector advises"]),
+        (([other],), 0.4, 0.2, ["linking overlap 0.4, as the detector advises"]),
         (
             ([net, other],),
-            0.5,
             0.2,
-            ["overlap 0.5, since the detectors advise different ones", "differ: 0.2"],
+            0.2,
+            ["overlap 0.2, since the detectors advise different ones", "differ: 0.2"],
         ),
     ):
         config, said = follow_advice(WatchConfig(), *given)

@@ -216,12 +216,29 @@ MANY = scored(
     [[0.9] * 32, [0.0] * 32, [0.8] * 32, *([[0.0] * 32] * 21)], seen((0.9, 12), (0.1, 8), (0.9, 12))
 )
 
+FORMER = replace(
+    LinkerConfig.default(),
+    begin_score=0.0,
+    begin_iou=1.0,
+    min_iou=0.5,
+    jump_gap_s=0.0,
+    cost="score",
+    assignment="greedy",
+    motion="time",
+    min_path_len=6,
+    min_path_score=0.1,
+)
+"""The published method with what went wrong in it corrected, which was the default once."""
+
 CASES: dict[str, Case] = {
     "top_rows": Case(paths(still(1, *(at(200 * i) for i in range(12))))),
     "min_score": Case(paths(still(1, at(0), at(200, 0.03))), more=(0.05,)),
     "age_empty_frames": Case(live(NOTHING_AFTER, 10)),
+    "begin_score": Case(paths(still(1, at(0), at(200, 0.08)))),
+    "begin_iou": Case(paths(still(1, at(0), at(10, 0.8)))),
     "min_iou": Case(paths({0: [at(0)], 1: [at(40)]}), more=(0.25,)),
     "jump_gap": Case(paths({0: [at(0)], 5: [at(0)]}), more=(5,)),
+    "jump_gap_s": Case(paths({0: [at(0)], 5: [at(0)]})),
     "cost": Case(
         goes_on({0: [at(0, 0.88, (0.0,))], 1: [at(20, 0.9, (0.0,)), at(0, 0.8, (0.0,))]}),
         more=("iou", "scoreiou", "ioul2"),
@@ -233,15 +250,15 @@ CASES: dict[str, Case] = {
         more=("hungarian",),
     ),
     "clamped_iou": Case(paths(CORNER)),
-    "motion": Case(paths({0: [at(0)], 1: [at(20)], 4: [at(80)]}), more=("none",)),
+    "motion": Case(paths({0: [at(0)], 1: [at(20)], 4: [at(80)]}), more=("time", "none")),
     "order_key": Case(length(RIVALS), more=("mean",)),
     "order_ties": Case(owner_of_last({0: [at(0), at(60)], 1: [at(0), at(60)], 2: [at(30)]})),
     "sort_new_paths": Case(owner_of_last({0: [at(0, 0.5)], 1: [at(60), at(0, 0.5)], 2: [at(30)]})),
     "single_precision": Case(paths(still(1, at(0, float(np.float32(0.025)))))),
     "gaps": Case(overlap(HOLED, WHOLE), more=("keep",)),
     "drop_weak": Case(paths(WEAK)),
-    "min_path_len": Case(paths(SHORT), {"drop_weak": True}, more=(2,)),
-    "min_path_score": Case(paths(still(1, at(0, 0.08))), {"drop_weak": True}, more=(0.05,)),
+    "min_path_len": Case(paths({i: [at(0)] for i in (0, 2, 3, 4)}), {"drop_weak": True}),
+    "min_path_score": Case(paths(still(1, at(0, 0.3))), {"drop_weak": True}, more=(0.05,)),
     "max_labels": Case(tubes(still(6, at(0, scores=(0.5,) * 12))), more=(4,)),
     "min_tube_len": Case(tubes(still(5, at(0))), more=(4,)),
     "min_label_score": Case(tubes(still(6, at(0, scores=(0.9, 0.0))))),

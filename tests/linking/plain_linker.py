@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.linking.config import LinkerConfig
+from roadaware.linking.config import FRAME_S, LinkerConfig
 
 Array = np.ndarray[Any, Any]
 
@@ -25,6 +25,41 @@ class PlainPath:
     boxes: list[Array] = field(default_factory=list)
     agentness: list[Any] = field(default_factory=list)
     scores: list[Array] = field(default_factory=list)
+    motion: list[PlainValue] = field(default_factory=list)
+    kinds: list[float] = field(default_factory=list)
+    step: int = 0
+
+
+@dataclass
+class PlainValue:
+    """Centre x, centre y, width or height: a value with its speed and their covariance."""
+
+    value: float
+    speed: float
+    var: float
+    covar: float
+    speed_var: float
+
+    def after(self, passed: float, push: float) -> PlainValue:
+        noise = push * push
+        spread = self.var + 2.0 * passed * self.covar + passed * passed * self.speed_var
+        return PlainValue(
+            self.value + self.speed * passed,
+            self.speed,
+            spread + noise * passed * passed * passed / 3.0,
+            self.covar + passed * self.speed_var + noise * passed * passed / 2.0,
+            self.speed_var + noise * passed,
+        )
+
+    def corrected(self, seen: float, error: float) -> PlainValue:
+        total, off = self.var + error * error, seen - self.value
+        return PlainValue(
+            self.value + self.var / total * off,
+            self.speed + self.covar / total * off,
+            self.var - self.var * self.var / total,
+            self.covar - self.var * self.covar / total,
+            self.speed_var - self.covar * self.covar / total,
+        )
 
 
 class PlainLinker:
@@ -35,7 +70,7 @@ class PlainLinker:
         self.type = np.float32 if config.single_precision else np.float64
         self.live: list[PlainPath] = []
         self.closed: list[PlainPath] = []
-        self.begun = 0
+        self.begun = self.step = 0
 
     def update(
         self, frame: int, boxes: Array, agentness: Array, scores: Array, t_s: float | None = None
@@ -46,12 +81,13 @@ class PlainLinker:
         rows = [i for i in range(min(top, len(agentness))) if agentness[i] > self.type(config.min_score)]
         if not rows and not config.age_empty_frames:
             return
-        time = float(frame) if t_s is None else t_s
+        self.step += 1
+        time = frame * FRAME_S if t_s is None else t_s
         taken: set[int] = set()
         keys = []
         chosen = self._assigned(frame, time, rows, boxes, agentness, scores)
         for place, path in enumerate(self.live):
-            if frame - path.frames[-1] > config.jump_gap:
+            if self._stale(path, frame, time):
                 keys.append(0.0)
                 continue
             if chosen is None:
@@ -65,7 +101,7 @@ class PlainLinker:
             keys.append(self._key(path))
         if config.sort_new_paths:
             keys += self._begin(frame, time, rows, taken, boxes, agentness, scores)
-        self._settle(frame, keys)
+        self._settle(frame, time, keys)
         if not config.sort_new_paths:
             self._begin(frame, time, rows, taken, boxes, agentness, scores)
 
@@ -74,7 +110,13 @@ class PlainLinker:
         self.live = []
         return self.closed
 
+    def _stale(self, path: PlainPath, frame: int, time: float) -> bool:
+        late = time - path.times[-1] > self.config.jump_gap_s + 1e-6
+        return frame - path.frames[-1] > self.config.jump_gap and late
+
     def _extend(self, path, frame, time, row, boxes, agentness, scores) -> None:
+        self._move(path, time, boxes[row], scores[row])
+        path.step = self.step
         path.frames.append(frame)
         path.times.append(time)
         path.rows.append(row)
@@ -83,9 +125,11 @@ class PlainLinker:
         path.scores.append(np.asarray(scores[row], np.float32))
 
     def _begin(self, frame, time, rows, taken, boxes, agentness, scores) -> list[float]:
-        keys = []
+        keys, config = [], self.config
         for row in rows:
-            if row not in taken:
+            strong = agentness[row] > config.begin_score
+            if row not in taken and strong and not self._double(boxes, row, taken):
+                taken.add(row)
                 path = PlainPath(self.begun)
                 self.begun += 1
                 self._extend(path, frame, time, row, boxes, agentness, scores)
@@ -99,7 +143,7 @@ class PlainLinker:
             return float(np.mean(np.array(best, self.type)))
         return math.fsum(path.agentness) / len(path.agentness)
 
-    def _settle(self, frame: int, keys: list[float]) -> None:
+    def _settle(self, frame: int, time: float, keys: list[float]) -> None:
         order = list(np.argsort(np.array(keys), kind="stable")[::-1])
         if self.config.order_ties == "first":
             order = list(np.argsort(-np.array(keys), kind="stable"))
@@ -108,12 +152,81 @@ class PlainLinker:
         kept = []
         for place in order:
             path = self.live[place]
-            stale = frame - path.frames[-1] > self.config.jump_gap
-            (self.closed if stale else kept).append(path)
+            (self.closed if self._stale(path, frame, time) else kept).append(path)
         self.live = kept
+
+    def _double(self, boxes: Array, row: int, taken: set[int]) -> bool:
+        least = self.config.begin_iou
+        return least < 1 and any(self._iou(boxes[row], boxes[other], clamped=True) > least for other in taken)
+
+    def _move(self, path: PlainPath, time: float, box: Array, scores: Array) -> None:
+        """Motion and running class scores, before the detection is put to the path."""
+        x1, y1, x2, y2 = (float(side) for side in box)
+        width, height = x2 - x1, y2 - y1
+        seen = ((x1 + x2) / 2.0, (y1 + y2) / 2.0, width, height)
+        errors = [share * max(side, 1e-6) for share in (0.05, 0.07) for side in (width, height)]
+        scores = [float(score) for score in scores[: self.l2_columns]]
+        if not path.motion:
+            scale = math.sqrt(max(width, 1e-6) * max(height, 1e-6))
+            fast = [2.0 * scale, 2.0 * scale, 0.5 * scale, 0.5 * scale]
+            found = zip(seen, errors, fast, strict=True)
+            path.motion = [PlainValue(v, 0.0, e * e, 0.0, s * s) for v, e, s in found]
+            path.kinds = scores
+            return
+        ahead = zip(self._ahead(path, time), seen, errors, strict=True)
+        path.motion = [value.corrected(at, error) for value, at, error in ahead]
+        path.kinds = [(1.0 - 0.2) * a + 0.2 * b for a, b in zip(path.kinds, scores, strict=True)]
+
+    def _ahead(self, path: PlainPath, time: float) -> list[PlainValue]:
+        width, height = (max(value.value, 1e-6) for value in path.motion[2:])
+        pushes = [share * math.sqrt(width * height) for share in (1.0, 1.0, 0.5, 0.5)]
+        passed = time - path.times[-1]
+        return [value.after(passed, push) for value, push in zip(path.motion, pushes, strict=True)]
+
+    def _affinities(self, path, time, rows, boxes, scores, taken, widened) -> dict[int, float]:
+        """Overlap less what speaks against it, boxes widened by so many standard deviations."""
+        more = (0.0, 0.0)
+        if self.config.motion == "kalman":
+            ahead = self._ahead(path, time)
+            (x, y), (width, height) = (v.value for v in ahead[:2]), (max(v.value, 0.0) for v in ahead[2:])
+            more = tuple(widened * math.sqrt(v.var) for v in ahead[:2])
+        else:
+            x1, y1, x2, y2 = (float(side) for side in self._expected(path, time))
+            x, y, width, height = (x1 + x2) / 2.0, (y1 + y2) / 2.0, max(x2 - x1, 0.0), max(y2 - y1, 0.0)
+        found = {}
+        for row in rows:
+            x1, y1, x2, y2 = (float(side) for side in boxes[row])
+            wide, high = x2 - x1, y2 - y1
+            across = (width + wide) / 2.0 + more[0] - abs((x1 + x2) / 2.0 - x)
+            down = (height + high) / 2.0 + more[1] - abs((y1 + y2) / 2.0 - y)
+            if row in taken or across <= 0 or down <= 0:
+                continue
+            alike = min(width, wide) * min(height, high) >= 0.5 * max(width, wide) * max(height, high)
+            if more[0] > 0 and not alike:
+                continue
+            inter = min(min(width, wide) + more[0], across) * min(min(height, high) + more[1], down)
+            both = (width + more[0]) * (height + more[1]) + (wide + more[0]) * (high + more[1])
+            worth = inter / (both - inter)
+            if worth >= self.config.min_iou:
+                worth -= 0.1 * (self.step - path.step - 1) / len(path.frames) + 0.2 * self._turned(
+                    path, scores[row]
+                )
+                if worth >= self.config.min_iou:
+                    found[row] = worth
+        return found
+
+    def _turned(self, path: PlainPath, scores: Array) -> float:
+        dot = square_a = square_b = 0.0
+        for a, b in zip(path.kinds, (float(score) for score in scores[: self.l2_columns]), strict=True):
+            dot, square_a, square_b = dot + a * b, square_a + a * a, square_b + b * b
+        return 1.0 - dot / math.sqrt(square_a * square_b) if square_a > 0 and square_b > 0 else 0.0
 
     def _expected(self, path: PlainPath, time: float) -> Array:
         last, back = path.boxes[-1], min(self.config.jump_gap + 1, len(path.boxes))
+        if self.config.motion == "kalman":
+            x, y, width, height = (value.value for value in self._ahead(path, time))
+            w, h = max(width, 0.0), max(height, 0.0)
+            return np.array([x - w / 2.0, y - h / 2.0, x + w / 2.0, y + h / 2.0])
         if self.config.motion == "none":
             return last
         if self.config.motion == "count":
@@ -124,9 +237,9 @@ class PlainLinker:
         ahead, between = time - path.times[-1], path.times[-1] - path.times[-back]
         return last + (last - path.boxes[-back]) * ahead / between
 
-    def _iou(self, a: Array, b: Array) -> float:
+    def _iou(self, a: Array, b: Array, *, clamped: bool = False) -> float:
         width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
-        if self.config.clamped_iou and (width <= 0 or height <= 0):
+        if (clamped or self.config.clamped_iou) and (width <= 0 or height <= 0):
             return 0.0
         inter = width * height
         if inter <= 0:
@@ -136,6 +249,8 @@ class PlainLinker:
             return float(np.float64(inter) / (np.float64(areas) - np.float64(inter)))
 
     def _edges(self, path, time, rows, boxes, agentness, scores, taken) -> dict[int, float]:
+        if self.config.cost == "affinity":
+            return self._affinities(path, time, rows, boxes, scores, taken, 0.0)
         expected, edges = self._expected(path, time), {}
         for row in rows:
             iou = self._iou(expected, boxes[row])
@@ -166,25 +281,68 @@ class PlainLinker:
         return best if worth > self.config.min_edge else None
 
     def _assigned(self, frame, time, rows, boxes, agentness, scores) -> dict[int, int | None] | None:
-        if self.config.assignment == "greedy":
+        config = self.config
+        if config.assignment == "greedy":
             return None
-        from scipy.optimize import linear_sum_assignment
-
-        gain = np.zeros((len(self.live), len(rows)))
-        for place, path in enumerate(self.live):
-            if frame - path.frames[-1] > self.config.jump_gap:
-                continue
-            edges = self._edges(path, time, rows, boxes, agentness, scores, set())
-            if self._best(rows, edges) is None:
-                continue
-            for i, row in enumerate(rows):
-                worth = edges.get(row, 0.0)
-                if self.config.edge_rule == "best" and worth <= self.config.min_edge:
-                    worth = 0.0
-                gain[place, i] = min(worth, 1e9)
-        pairs = zip(*linear_sum_assignment(gain, maximize=True), strict=True)
-        found = {int(p): rows[i] for p, i in pairs if gain[p, i] > 0}
+        found: dict[int, int] = {}
+        for turn in range(2 if config.assignment == "cascade" else 1):
+            gain, taken = np.zeros((len(self.live), len(rows))), set(found.values())
+            for place, path in enumerate(self.live):
+                if place in found or self._stale(path, frame, time):
+                    continue
+                if turn:
+                    edges = self._affinities(path, time, rows, boxes, scores, taken, 2.0)
+                else:
+                    edges = self._edges(path, time, rows, boxes, agentness, scores, taken)
+                if self._best(rows, edges) is None:
+                    continue
+                for i, row in enumerate(rows):
+                    worth = edges.get(row, 0.0)
+                    if config.edge_rule == "best" and worth <= config.min_edge:
+                        worth = 0.0
+                    gain[place, i] = min(worth, 1e9)
+            found |= {place: rows[i] for place, i in enumerate(assigned(gain)) if i >= 0}
         return {place: found.get(place) for place in range(len(self.live))}
+
+
+def assigned(gain: Array) -> list[int]:
+    """The column of each row in an assignment of the greatest sum, -1 for none: Hungarian method.
+
+    Behind the columns stands one for each row, in which it is free.
+    """
+    rows, columns = gain.shape
+    cost = np.where(gain > 0, -gain, math.inf)
+    cost = np.concatenate([cost, np.where(np.eye(rows) > 0, 0.0, math.inf)], axis=1)
+    high, low, owner = [0.0] * rows, [0.0] * (rows + columns), [-1] * (rows + columns)
+    for first in range(rows):
+        nearest, before, seen = [math.inf] * len(low), [-1] * len(low), set()
+        row, at = first, -1
+        while True:
+            for j in range(len(low)):
+                reached = cost[row, j] - high[row] - low[j]
+                if j not in seen and reached < nearest[j]:
+                    nearest[j], before[j] = reached, at
+            following = min((j for j in range(len(low)) if j not in seen), key=lambda j: nearest[j])
+            step = nearest[following]
+            high[first] += step
+            for j in range(len(low)):
+                if j in seen:
+                    high[owner[j]] += step
+                    low[j] -= step
+                else:
+                    nearest[j] -= step
+            at, row = following, owner[following]
+            seen.add(at)
+            if row < 0:
+                break
+        while at >= 0:
+            owner[at] = first if before[at] < 0 else owner[before[at]]
+            at = before[at]
+    given = [-1] * rows
+    for j in range(columns):
+        if owner[j] >= 0:
+            given[owner[j]] = j
+    return given
 
 
 def filled(path: PlainPath) -> PlainPath:

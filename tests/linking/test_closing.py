@@ -34,7 +34,7 @@ CONFIGS: dict[str, tuple[LinkerConfig, dict[str, int]]] = {
 }
 SUPPRESSING = {
     "as published": replace(LinkerConfig.reference("road"), tube_nms=0.3),
-    "by default": replace(LinkerConfig.default("road"), tube_nms=0.3),
+    "by default": replace(LinkerConfig.default("road"), tube_nms=0.3, begin_iou=1.0),
 }
 _SIDES = ["x1_px", "y1_px", "x2_px", "y2_px"]
 

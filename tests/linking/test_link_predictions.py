@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from detection_sets import frames, predictions
+from linker_cases import FORMER
 from plain_linker import PlainLinker, finished, tubes
 
 from roadaware.config import from_dict
@@ -152,7 +153,7 @@ def test_weak_paths_are_dropped_by_default_and_their_boxes_stay_unlinked() -> No
     strong = [(f, np.array([[0, 0, 10, 10]]), np.array([0.2]), np.zeros((1, 1))) for f in range(2)]
     gappy = [(f, np.array([[0, 0, 10, 10]]), np.array([0.9]), np.zeros((1, 1))) for f in (0, 2, 3, 4, 5, 6)]
     claimed = predictions({"weak": weak[:5], "long": weak, "strong": strong, "gappy": gappy}, {"agent": 1})
-    config = replace(DEFAULT, min_edge=0.05)
+    config = replace(FORMER, min_edge=0.05)
     assert link(claimed, config).tubes.filter(pl.col("parent").is_null())["video"].to_list() == [
         "long",
         "strong",
@@ -161,6 +162,13 @@ def test_weak_paths_are_dropped_by_default_and_their_boxes_stay_unlinked() -> No
     assert kept["video"].to_list() == ["weak", "long", "strong", "gappy"]
     boxes = link(claimed, config).boxes
     assert boxes.filter(pl.col("video") == "weak")["tube"].null_count() == 5
+
+
+def test_paths_of_fewer_than_three_boxes_are_dropped_by_default() -> None:
+    box = np.array([[0, 0, 10, 10]]), np.array([0.9]), np.zeros((1, 1))
+    at = {"one": [0], "two": [0, 1], "three": [0, 1, 2], "gappy": [0, 1, 3]}
+    claimed = predictions({name: [(f, *box) for f in found] for name, found in at.items()}, {"agent": 1})
+    assert link(claimed, DEFAULT).tubes["video"].to_list() == ["three"]
 
 
 def test_short_paths_get_no_label_and_few_classes_fewer_labels() -> None:
@@ -239,7 +247,7 @@ def test_times_are_used_where_all_are_known() -> None:
     ]
     claimed = predictions({"v": video}, {})
     timed = claimed.frames.with_columns(t_s=pl.Series([0.0, 1.0, 3.0]))
-    strict = replace(DEFAULT, min_iou=0.5, drop_weak=False)
+    strict = replace(FORMER, drop_weak=False)
     assert len(link(claimed, replace(strict, min_iou=0.6)).tubes) == 3
     apart = replace(strict, min_iou=0.5)
     with_times = link(replace(claimed, frames=timed), apart).boxes["tube"].to_list()
@@ -332,8 +340,8 @@ def test_tube_suppression_keeps_no_two_tubes_of_a_label_that_overlap() -> None:
         for f, b, a, s in videos["v"]
     ]
     claimed = predictions({"v": doubled}, KINDS)
-    every = _derived(link(claimed, DEFAULT))
-    linked = link(claimed, replace(DEFAULT, tube_nms=0.5))
+    every = _derived(link(claimed, FORMER))
+    linked = link(claimed, replace(FORMER, tube_nms=0.5))
     kept = _derived(linked)
     assert 0 < len(kept) < len(every)
     owned = {

@@ -12,10 +12,12 @@ import pytest
 from detection_sets import frames
 from hypothesis import given
 from hypothesis import strategies as st
-from plain_linker import PlainLinker, class_scores, filled
+from linker_cases import FORMER
+from plain_linker import PlainLinker, assigned, class_scores, filled
 
 from example_counts import tried
-from roadaware.errors import InputError
+from roadaware.errors import InputError, UsageError
+from roadaware.linking.assignment import assign
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.linker import Linker, Path
 
@@ -28,7 +30,14 @@ CONFIGS = {
     "reference scoreiou": replace(REFERENCE, cost="scoreiou"),
     "reference ioul2": replace(REFERENCE, cost="ioul2"),
     "default ioul2": replace(DEFAULT, cost="ioul2"),
+    "in turn": replace(DEFAULT, assignment="greedy"),
     "hungarian": replace(DEFAULT, assignment="hungarian"),
+    "hungarian by score": replace(DEFAULT, assignment="hungarian", cost="score"),
+    "kalman by score, in turn": replace(DEFAULT, assignment="greedy", cost="score"),
+    "affinity by time": replace(DEFAULT, assignment="hungarian", motion="time"),
+    "widened by nothing": replace(DEFAULT, motion="none", cost="iou"),
+    "short gaps": replace(DEFAULT, jump_gap=1, jump_gap_s=0.3),
+    "former default": FORMER,
     "hungarian with the sum": replace(REFERENCE, assignment="hungarian", top_rows=None),
     "ties by build": replace(REFERENCE, order_ties="build"),
     "holes, no motion": replace(DEFAULT, gaps="keep", motion="none"),
@@ -83,7 +92,7 @@ def test_equals_the_plain_linker_on_any_set(seed: int, agents: int, name: str, j
     assert [path.rows.tolist() for path in found] == [plain.rows for plain in expected]
 
 
-def test_times_in_any_unit_give_the_same_paths() -> None:
+def test_equals_the_plain_linker_with_times() -> None:
     video = frames(3)
     linker, plain = Linker(DEFAULT, 7), PlainLinker(DEFAULT)
     found: list[Path] = []
@@ -92,6 +101,12 @@ def test_times_in_any_unit_give_the_same_paths() -> None:
         plain.update(frame, *detections, t_s=0.04 * frame)
     found += linker.finish()
     assert [path.frames.tolist() for path in found] == [path.frames for path in plain.finish()]
+
+
+def test_frames_count_as_tenths_of_a_second_without_times() -> None:
+    video, linker = frames(3), Linker(DEFAULT, 7, l2_columns=3)
+    found = [path for frame in video for path in linker.update(*frame, t_s=0.1 * frame[0]).ended]
+    found += linker.finish()
     assert [path.frames.tolist() for path in found] == [path.frames.tolist() for path in _run(DEFAULT, video)]
 
 
@@ -130,8 +145,18 @@ def test_motion_by_time_spans_the_gap_and_motion_by_count_takes_one_step() -> No
 
 
 def test_a_path_can_be_continued_for_as_long_as_the_jump_gap() -> None:
-    assert [len(path) for path in _run(DEFAULT, [_one(0, 0), _one(4, 0)], 0)] == [2]
-    assert [len(path) for path in _run(DEFAULT, [_one(0, 0), _one(5, 0)], 0)] == [1, 1]
+    assert [len(path) for path in _run(FORMER, [_one(0, 0), _one(4, 0)], 0)] == [2]
+    assert [len(path) for path in _run(FORMER, [_one(0, 0), _one(5, 0)], 0)] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("fps", "frame", "n"), [(10, 15, 1), (10, 16, 2), (50, 75, 1), (50, 76, 2), (2, 4, 1), (2, 5, 2)]
+)
+def test_a_gap_lasts_for_seconds_and_for_no_fewer_than_the_frames(fps: int, frame: int, n: int) -> None:
+    linker = Linker(DEFAULT, 0)
+    for number in (0, 1, 2, 2 + frame):
+        linker.update(*_one(number, 0), t_s=1e9 + number / fps)
+    assert len(linker.finish()) + (0 if n == 1 else 1) == n
 
 
 def test_rows_are_counted_before_weak_ones_are_left_out() -> None:
@@ -145,7 +170,7 @@ def test_rows_are_counted_before_weak_ones_are_left_out() -> None:
 def test_the_threshold_is_compared_in_the_precision_of_the_detections() -> None:
     at = float(np.float32(0.025))  # a little more than 0.025
     assert Linker(REFERENCE, 0).update(*_one(0, 0, at)).numbers.tolist() == [-1]
-    assert Linker(DEFAULT, 0).update(*_one(0, 0, at)).numbers.tolist() == [0]
+    assert Linker(FORMER, 0).update(*_one(0, 0, at)).numbers.tolist() == [0]
 
 
 def test_empty_frames_age_paths_only_by_default() -> None:
@@ -153,13 +178,13 @@ def test_empty_frames_age_paths_only_by_default() -> None:
     for config, n_live in ((REFERENCE, 1), (DEFAULT, 0)):
         linker = Linker(config, 0)
         linker.update(*_one(0, 0))
-        ended = [path for frame in range(1, 9) for path in linker.update(frame, *nothing).ended]
+        ended = [path for frame in range(1, 17) for path in linker.update(frame, *nothing).ended]
         assert (linker.n_live, len(ended)) == (n_live, 1 - n_live)
 
 
 def test_stale_paths_close_in_reversed_order_in_the_reference() -> None:
     boxes = [[100 * i, 0, 100 * i + 50, 50] for i in range(3)]
-    video = [(0, boxes, [0.9, 0.8, 0.7], np.zeros((3, 0))), _one(9, 900)]
+    video = [(0, boxes, [0.9, 0.8, 0.7], np.zeros((3, 0))), _one(16, 900)]
     assert [path.number for path in _run(REFERENCE, video, 0)] == [2, 1, 0, 3]
     assert [path.number for path in _run(DEFAULT, video, 0)] == [0, 1, 2, 3]
 
@@ -168,7 +193,7 @@ def test_new_paths_stand_last_for_one_frame_in_the_reference() -> None:
     # In frame 1 a stronger path begins; in frame 2 both reach for the same box.
     begin = (1, [[0, 0, 30, 30], [16, 0, 46, 30]], [0.4, 0.9], np.zeros((2, 0)))
     video = [_one(0, 0, 0.4), begin, _one(2, 8, 0.9)]
-    for config, expected in ((REFERENCE, {0: [0, 1, 2], 1: [1]}), (DEFAULT, {0: [0, 1], 1: [1, 2]})):
+    for config, expected in ((REFERENCE, {0: [0, 1, 2], 1: [1]}), (FORMER, {0: [0, 1], 1: [1, 2]})):
         assert {path.number: path.frames.tolist() for path in _run(config, video, 0)} == expected
 
 
@@ -193,9 +218,135 @@ def test_hungarian_gives_every_path_its_own_where_greedy_robs_one() -> None:
     # Path 0 (stronger) reaches both boxes and path 1 only the better one.
     start = (0, [[0, 0, 30, 30], [14, 0, 44, 30]], [0.9, 0.8], np.zeros((2, 0)))
     following = (1, [[8, 0, 38, 30], [-8, 0, 22, 30]], [0.9, 0.8], np.zeros((2, 0)))
-    assert sorted(len(path) for path in _run(DEFAULT, [start, following], 0)) == [1, 1, 2]
-    together = replace(DEFAULT, assignment="hungarian")
+    assert sorted(len(path) for path in _run(FORMER, [start, following], 0)) == [1, 1, 2]
+    together = replace(FORMER, assignment="hungarian")
     assert [len(path) for path in _run(together, [start, following], 0)] == [2, 2]
+
+
+def _walk(linker: Linker, places: dict[int, float], **more: Any) -> list[int]:
+    return [int(linker.update(*_one(frame, x), **more).numbers[0]) for frame, x in places.items()]
+
+
+def test_weak_detections_continue_paths_and_begin_none() -> None:
+    linker = Linker(DEFAULT, 0)
+    assert linker.update(*_one(0, 0, 0.09)).numbers.tolist() == [-1]
+    assert linker.update(*_one(1, 0, 0.9)).began == (0,)
+    assert linker.update(*_one(2, 0, 0.09)).numbers.tolist() == [0]
+    assert linker.n_live == 1
+
+
+def test_places_of_detections_on_no_path_are_used_again() -> None:
+    linker, boxes = Linker(DEFAULT, 0), [[100 * i, 0, 100 * i + 50, 50] for i in range(100)]
+    for frame in range(200):
+        linker.update(frame, boxes, [0.05] * 100, np.zeros((100, 0)))
+    assert linker.n_live == 0
+    assert len(linker._state.rows) == 256
+
+
+def test_a_double_of_a_found_agent_begins_no_path() -> None:
+    linker = Linker(DEFAULT, 0)
+    for frame in range(3):
+        update = linker.update(frame, [[0, 0, 30, 30], [2, 0, 32, 30]], [0.9, 0.8], np.zeros((2, 0)))
+        assert update.numbers.tolist() == [0, -1]
+
+
+def test_a_path_missed_for_long_is_found_again_where_it_was_going() -> None:
+    # 10 pixels a frame for 6 frames, hidden for 9; alone where it is expected, and where it was last.
+    walk = {frame: 10.0 * frame for frame in range(6)}
+    assert _walk(Linker(DEFAULT, 0), walk | {15: 150.0})[-1] == 0
+    assert _walk(Linker(DEFAULT, 0), walk | {15: -60.0})[-1] == 1
+    assert _walk(Linker(FORMER, 0), walk | {15: 150.0})[-1] == 1
+
+
+def test_a_known_camera_is_taken_out_of_the_motion() -> None:
+    still, jump = dict.fromkeys(range(5), 0.0), [[1, 0, 200.0], [0, 1, 0]]
+    linker = Linker(DEFAULT, 0)
+    _walk(linker, still)
+    assert linker.update(*_one(5, 200), camera=jump).numbers.tolist() == [0]
+    linker = Linker(DEFAULT, 0)
+    _walk(linker, still)
+    assert linker.update(*_one(5, 200)).numbers.tolist() == [1]
+    with pytest.raises(UsageError, match="kalman"):
+        Linker(FORMER, 0).update(*_one(0, 0), camera=jump)
+    for wrong in ([[1, 0, 0]], [[1, 0, np.nan], [0, 1, 0]], "left"):
+        with pytest.raises(InputError, match="camera"):
+            linker.update(*_one(6, 200), camera=wrong)
+
+
+def test_a_camera_that_comes_nearer_scales_boxes_and_speeds() -> None:
+    linker = Linker(DEFAULT, 0)
+    for frame in range(6):
+        linker.update(*_one(frame, 10.0 * frame))
+    twice = [[2, 0, 0], [0, 2, 0]]
+    # Expected at 60 to 90 before the camera moved, so at 120 to 180 behind it.
+    update = linker.update(6, [[120, 0, 180, 60]], [0.9], np.zeros((1, 0)), camera=twice)
+    assert update.numbers.tolist() == [0]
+
+
+def test_embeddings_tell_agents_apart_that_overlap_does_not() -> None:
+    looks = np.eye(2, 4)
+    both = [[0, 0, 30, 30], [14, 0, 44, 30]]
+    for told in (looks, None):
+        linker = Linker(DEFAULT, 0, n_embedding=4)
+        for frame in range(4):
+            linker.update(frame, both, [0.9, 0.9], np.zeros((2, 0)), embeddings=told)
+        # Each lies nearer to where the other was.
+        found = linker.update(
+            4,
+            [[8, 0, 38, 30], [6, 0, 36, 30]],
+            [0.9, 0.9],
+            np.zeros((2, 0)),
+            embeddings=told,
+        )
+        assert found.numbers.tolist() == ([1, 0] if told is None else [0, 1])
+    for wrong in (np.eye(2, 3), [[np.inf] * 4] * 2, [["a"] * 4] * 2):
+        with pytest.raises(InputError, match="embedding"):
+            linker.update(5, both, [0.9, 0.9], np.zeros((2, 0)), embeddings=wrong)
+
+
+def test_class_scores_tell_agents_apart_that_overlap_does_not() -> None:
+    both, kinds = [[0, 0, 30, 30], [14, 0, 44, 30]], [[0.9, 0.0], [0.0, 0.9]]
+    linker = Linker(DEFAULT, 2)
+    for frame in range(4):
+        linker.update(frame, both, [0.9, 0.9], kinds)
+    found = linker.update(4, [[8, 0, 38, 30], [6, 0, 36, 30]], [0.9, 0.9], kinds)
+    assert found.numbers.tolist() == [0, 1]
+
+
+@tried(60)
+@given(seed=st.integers(0, 10**6), rows=st.integers(0, 9), columns=st.integers(0, 9), tied=st.booleans())
+def test_the_assignment_has_the_greatest_sum(seed: int, rows: int, columns: int, tied: bool) -> None:
+    from scipy.optimize import linear_sum_assignment
+
+    r = np.random.default_rng(seed)
+    gain = np.where(r.random((rows, columns)) < 0.5, r.random((rows, columns)), 0.0)
+    gain = np.round(gain, 1) if tied else gain
+    given = assign(gain)
+    assert given.tolist() == assigned(gain)
+    used = given[given >= 0]
+    assert len(set(used.tolist())) == len(used)
+    assert (gain[given >= 0, used] > 0).all()
+    most = gain[linear_sum_assignment(gain, maximize=True)].sum()
+    assert gain[given >= 0, used].sum() == pytest.approx(most)
+
+
+def test_a_frame_that_is_looked_at_without_success_speaks_against_a_path_of_few_detections() -> None:
+    for looked_at, same in ((range(1, 1), True), (range(1, 12), False)):
+        linker = Linker(DEFAULT, 0)
+        linker.update(*_one(0, 0))
+        for frame in looked_at:
+            linker.update(frame, [], [], [])
+        assert (linker.update(*_one(12, 0)).numbers.tolist() == [0]) == same
+
+
+def test_boxes_without_a_side_or_of_any_size_do_no_harm() -> None:
+    r = np.random.default_rng(0)
+    linker = Linker(DEFAULT, 0)
+    for frame in range(40):
+        low = r.choice([0.0, 1e-300, 1.0, 1e300, -1e300], (6, 2))
+        size = r.choice([0.0, 1e-300, 5.0, 1e300], (6, 2))
+        linker.update(frame, np.concatenate([low, low + size], axis=1), r.random(6), np.zeros((6, 0)))
+    assert sum(len(path) for path in linker.finish()) > 0
 
 
 def test_live_paths_show_their_running_labels() -> None:
@@ -275,7 +426,7 @@ def test_a_first_time_that_is_not_finite_is_refused() -> None:
         Linker(DEFAULT, 1).update(0, BOX, [0.5], [[0.5]], t_s=float("inf"))
 
 
-@pytest.mark.parametrize("gap", [1, 10, 300])
+@pytest.mark.parametrize("gap", [1, 20, 300])
 def test_dropped_frames_close_paths_and_numbers_are_not_used_again(
     gap: int, caplog: pytest.LogCaptureFixture
 ) -> None:

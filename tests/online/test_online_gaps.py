@@ -9,9 +9,9 @@ from roadaware.online.config import WatchConfig
 from roadaware.online.watch import watch
 
 
-@pytest.mark.parametrize(("step", "tubes", "gaps"), [(1, 1, 0), (10, 1, 0), (11, 0, 29)])
+@pytest.mark.parametrize(("step", "tubes", "gaps"), [(1, 1, 0), (10, 1, 0), (60, 0, 29)])
 def test_steps_longer_than_a_path_may_miss_are_told(step: int, tubes: int, gaps: int) -> None:
-    """At 30 frames a second a path may miss a third of a second: 10 frames."""
+    """At 30 frames a second a path may miss a second and a half: 45 frames."""
     clock, told = FakeClock(), Kept()
     source = Listed(range(0, 30 * step, step), clock, fps=30.0)
     done = watch(source, Scripted(one_car), WatchConfig(), told, clock=clock)

@@ -52,8 +52,8 @@ def test_a_tube_begins_once_it_has_proven_itself_and_ends_once_it_is_lost() -> N
     def car(frame: int) -> FrameDetections:
         return one_car(frame) if frame < 10 else answer(frame, [], [])
 
-    kept, progress = watched(Scripted(car), range(20))
-    assert told(kept) == [("begin", 2, 0), ("end", 14, 0)]
+    kept, progress = watched(Scripted(car), range(40))
+    assert told(kept) == [("begin", 2, 0), ("end", 28, 0)]
     begin, end = (event for event in kept.events if event["tube"] == 0)
     assert begin["labels"] == {"agent": {"Car": 0.8}, "action": {"Mov": 0.6}}
     assert begin["box"] == [8.0, 10.0, 48.0, 30.0]

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from roadaware.scenes.predictions import Predictions
     from roadaware.scenes.tables import Scenes
 
-Edge = Literal["score", "iou", "scoreiou", "ioul2"]
-Assignment = Literal["greedy", "hungarian"]
+Edge = Literal["score", "iou", "scoreiou", "ioul2", "affinity"]
+Assignment = Literal["greedy", "hungarian", "cascade"]
 Trim = Literal["none", "indiv", "dpscores", "dpscorestopn"]
 _DETECTIONS = (
     "Folder of per-frame pickles, saved tables, or COCO results; several are fused. A folder holds "
@@ -34,8 +34,9 @@ _CONFIG = "`reference` builds tubes box for box as the published code, `default`
 _OUT = "Where the tables go, with the tubes in them."
 _SIZE = "Width and height of the images that boxes of detection files are in."
 _IOU = "Smallest overlap of a link; default: as the detector advises, else that of the configuration."
+_JUMP_GAP = "Frames that a path may miss, whatever time they take; default: 4 frames or 1.5 s."
 _TRIM = "How labels are cut out of a path: not at all, each by itself, or against each other."
-_ASSIGNMENT = "Paths choose in turn, or all at once."
+_ASSIGNMENT = "Paths choose in turn, all at once, or so and those left once more."
 _COMPOSITES = "Scores of duplexes and events: as claimed, or products of those of their parts."
 
 
@@ -50,7 +51,7 @@ def link(
     images: Annotated[Path | None, Parameter(help=IMAGES)] = None,
     size: Annotated[str, Parameter(help=_SIZE)] = NETWORK_SIZE,
     iou: Annotated[float | None, Parameter(help=_IOU)] = None,
-    jump_gap: Annotated[int | None, Parameter(help="Frames that a path may miss.")] = None,
+    jump_gap: Annotated[int | None, Parameter(help=_JUMP_GAP)] = None,
     edge: Annotated[Edge | None, Parameter(help="What chooses between candidates.")] = None,
     assignment: Annotated[Assignment | None, Parameter(help=_ASSIGNMENT)] = None,
     trim: Annotated[Trim | None, Parameter(help=_TRIM)] = None,
@@ -86,6 +87,7 @@ def link(
     claims = _opened(detections, scenes, size_px, images)
     found = after_detector.before_linking([_scored(each.tables, composites) for each in claims], steps)
     given = {"min_iou": iou, "jump_gap": jump_gap, "cost": edge, "assignment": assignment, "trim": trim}
+    given["jump_gap_s"] = None if jump_gap is None else 0.0
     published = dataset or event_inputs.dataset_of_columns(found)
     chosen, said = choose_linker(config, published, advice_in(found.meta), given)
     tubes, elapsed_s = _linked(found, chosen)

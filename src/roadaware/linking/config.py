@@ -10,9 +10,12 @@ from roadaware.config import check_flags, check_words
 from roadaware.errors import UsageError
 
 Dataset = Literal["road", "ucf24"]
-Cost = Literal["score", "iou", "scoreiou", "ioul2"]
+Cost = Literal["score", "iou", "scoreiou", "ioul2", "affinity"]
 Trim = Literal["none", "indiv", "dpscores", "dpscorestopn"]
 ClassScore = Literal["quarter_of_classes", "quarter_of_length", "mean"]
+
+FRAME_S = 0.1
+"""What a frame counts in seconds where times are not given."""
 
 # One switching cost per UCF24 class, in the order of its vocabulary, as in the released trimming code.
 UCF24_ALPHAS = (1, 1, 16, 3, 1, 8, 16, 16, 10, 10, 3, 16, 16, 10, 1, 8, 16, 16, 16, 2, 1, 8, 2, 16)
@@ -30,20 +33,29 @@ class LinkerConfig:
             over, and they close with the next frame that has some.
 
     Linking:
+        begin_score: a path begins with a detection of more agentness than this; weaker ones continue paths.
+        begin_iou: a detection that overlaps one on a path by more than this begins none: the agent was found
+            twice.
         min_iou: overlap of a detection with the place where a path is expected.
         jump_gap: frames after its last detection during which a path can be continued.
+        jump_gap_s: seconds after it during which a path can be continued, where they are more; without times
+            a frame counts as `FRAME_S`.
         cost: what decides between candidates: their agentness (`score`), the overlap (`iou`), the mean of
-            both (`scoreiou`), or that mean plus 1 / L2 distance of the scores (`ioul2`).
+            both (`scoreiou`), that mean plus 1 / L2 distance of the scores (`ioul2`), or the overlap less
+            what speaks against it (`affinity`): class scores and embeddings unlike those of the path, and
+            frames missed by a path of few detections. It is at least `min_iou` too.
         edge_rule: a path is continued if its best candidate exceeds `min_edge` (`best`), or if the sum over
             its candidates does (`sum`).
         min_edge: see `edge_rule`.
         assignment: paths choose in their order (`greedy`), or all at once for the greatest sum
-            (`hungarian`).
+            (`hungarian`), and those that found nothing once more (`cascade`): by the affinity of boxes that
+            are widened by the uncertainty of their motion.
         clamped_iou: boxes apart have no overlap; unclamped, two boxes that are apart in both directions
             have the product of the two gaps as their intersection.
-        motion: a path is expected where its velocity per frame, or per second where times are given, takes
-            it over the whole gap (`time`), one step further by the mean step of its last detections
-            whatever the gap (`count`), or where it was (`none`).
+        motion: a path is expected where a Kalman filter of centre, width and height takes it, whose noise
+            goes with the size of the box and with seconds (`kalman`), where its velocity per frame, or per
+            second where times are given, takes it over the whole gap (`time`), one step further by the mean
+            step of its last detections whatever the gap (`count`), or where it was (`none`).
         order_key: who chooses first: the highest mean agentness over all detections (`mean`, as in the
             paper), or over the `jump_gap` + 1 best ones (`top`, as released): a mean lets a path that has
             just begun take the detections of one that has long held.
@@ -86,22 +98,25 @@ class LinkerConfig:
     top_rows: int | None = None
     min_score: float = 0.025
     age_empty_frames: bool = True
-    min_iou: float = 0.5
+    begin_score: float = 0.1
+    begin_iou: float = 0.6
+    min_iou: float = 0.2
     jump_gap: int = 4
-    cost: Cost = "score"
+    jump_gap_s: float = 1.5
+    cost: Cost = "affinity"
     edge_rule: Literal["best", "sum"] = "best"
     min_edge: float = 0.1
-    assignment: Literal["greedy", "hungarian"] = "greedy"
+    assignment: Literal["greedy", "hungarian", "cascade"] = "cascade"
     clamped_iou: bool = True
-    motion: Literal["time", "count", "none"] = "time"
+    motion: Literal["kalman", "time", "count", "none"] = "kalman"
     order_key: Literal["mean", "top"] = "top"
     order_ties: Literal["first", "reversed", "build"] = "first"
     sort_new_paths: bool = True
     single_precision: bool = False
     gaps: Literal["interpolate", "keep", "squeeze"] = "interpolate"
     drop_weak: bool = True
-    min_path_len: int = 6
-    min_path_score: float = 0.1
+    min_path_len: int = 3
+    min_path_score: float = 1.0
     max_labels: int = 10
     min_tube_len: int = 5
     min_label_score: float | None = 0.0
@@ -150,8 +165,13 @@ class LinkerConfig:
         return cls(
             top_rows=10 if dataset == "road" else 20,
             age_empty_frames=False,
+            begin_score=0.0,
+            begin_iou=1.0,
             min_iou=0.5 if dataset == "road" else 0.25,
+            jump_gap_s=0.0,
+            cost="score",
             edge_rule="sum",
+            assignment="greedy",
             clamped_iou=False,
             motion="count",
             order_ties="reversed",
@@ -159,6 +179,8 @@ class LinkerConfig:
             single_precision=True,
             gaps="squeeze",
             drop_weak=False,
+            min_path_len=6,
+            min_path_score=0.1,
             min_label_score=None,
             class_score="quarter_of_classes",
             trim="none" if dataset == "road" else "indiv",
@@ -175,14 +197,17 @@ class LinkerConfig:
             UsageError: if the dataset is neither road nor ucf24.
         """
         _known(dataset)
-        return cls() if dataset == "road" else cls(min_iou=0.25, trim="indiv")
+        return cls() if dataset == "road" else cls(trim="indiv")
 
 
 _NUMBERS: tuple[tuple[str, float, float], ...] = (
     ("top_rows", 1, math.inf),
     ("min_score", 0, 1),
+    ("begin_score", 0, 1),
+    ("begin_iou", 0, 1),
     ("min_iou", 0, 1),
     ("jump_gap", 0, 10_000),
+    ("jump_gap_s", 0, 10_000),
     ("min_edge", 0, 1e6),
     ("min_path_len", 0, 1_000_000_000),
     ("min_path_score", 0, 1),

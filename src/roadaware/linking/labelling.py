@@ -75,7 +75,7 @@ def running_labels(state: Stream, columns: range, k: int, config: LinkerConfig) 
 
 def _running(state: Stream, columns: range, k: int, config: LinkerConfig) -> tuple[Ints, Floats]:
     """The same with whatever score."""
-    from roadaware.linking.kernels import FIRST_FRAME, FRAME, LAST, LENGTH
+    from roadaware.linking.candidates import FIRST_FRAME, FRAME, LAST, LENGTH
 
     if config.class_score != "mean":
         return _from_detections(state, columns, k, config)

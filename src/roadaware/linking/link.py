@@ -12,7 +12,7 @@ import polars as pl
 from roadaware.config import to_dict
 from roadaware.errors import InputError
 from roadaware.linking.closing import Closing, close
-from roadaware.linking.config import LinkerConfig
+from roadaware.linking.config import FRAME_S, LinkerConfig
 from roadaware.linking.paths import Detections, Paths, gather, link_video, usable_rows
 from roadaware.scenes.dense import Layout, layout, matrix
 from roadaware.scenes.predictions import Predictions
@@ -148,15 +148,15 @@ def _frames(
     config: LinkerConfig,
 ) -> tuple[Ints, Floats]:
     """The frames that the linker goes through, and their times: seconds where all are known."""
-    frames = np.unique(detections.frame[used])
+    frames = np.unique(detections.frame if config.age_empty_frames else detections.frame[used])
     if moments is None:
-        return (np.unique(detections.frame) if config.age_empty_frames else frames), frames.astype(np.float64)
+        return frames, frames * FRAME_S
     if config.age_empty_frames:
         frames = np.union1d(detections.frame, moments[0])
     at = np.minimum(np.searchsorted(moments[0], frames), len(moments[0]) - 1)
     times = np.where(moments[0][at] == frames, moments[1][at], np.nan)
     if np.isnan(times).any():
-        return frames, frames.astype(np.float64)
+        return frames, frames * FRAME_S
     if (np.diff(times) <= 0).any():
         late = int(frames[1:][np.diff(times) <= 0][0])
         raise InputError(f"video {name}: the time t_s of frame {late} is not after that of the frame before")

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.errors import InputError
-from roadaware.linking.config import LinkerConfig
-from roadaware.linking.state import Stream
+from roadaware.errors import InputError, UsageError
+from roadaware.linking.config import FRAME_S, LinkerConfig
+from roadaware.linking.state import ROUNDING_S, Stream
 
 Floats = npt.NDArray[np.float64]
 Narrow = npt.NDArray[np.float32]
@@ -56,7 +56,8 @@ class Update:
 
     Args:
         frame: its number.
-        numbers: (n,) the path that each row belongs to now, -1 for rows that were not looked at.
+        numbers: (n,) the path that each row belongs to now; -1 for rows that were not looked at, and for
+            those on no path that may begin none.
         began: numbers of the paths that began.
         ended: the paths that closed, in the order of their closing, as they were found;
             `closing.closed` fills, sifts, labels and trims them as `link` does.
@@ -99,8 +100,9 @@ class Linker:
     Args:
         config: how.
         n_scores: class scores per detection.
-        l2_columns: how many of them the cost `ioul2` compares, from the first; all unless told. The
-            published builder compares those of the first kind.
+        l2_columns: how many of them the costs `ioul2` and `affinity` compare, from the first; default: all.
+            The published builder compares those of the first kind.
+        n_embedding: numbers in an embedding of a detection, which `affinity` compares; default: none.
         on_closed: called with each path that closes, in order.
 
     Source: Singh et al., TPAMI 2022, section 4.2; Singh et al., ICCV 2017.
@@ -118,14 +120,17 @@ class Linker:
         n_scores: int,
         *,
         l2_columns: int | None = None,
+        n_embedding: int = 0,
         on_closed: Callable[[Path], None] | None = None,
     ) -> None:
         self.config = config
         self._n_scores = n_scores
-        self._state = Stream(config, n_scores, n_scores if l2_columns is None else l2_columns)
+        self._n_embedding = n_embedding
+        self._state = Stream(config, n_scores, n_scores if l2_columns is None else l2_columns, n_embedding)
         self._on_closed = on_closed
         self._frame: int | None = None
         self._time: float | None = None
+        self._at = 0.0
         self._empty = (np.empty((0, 4)), np.empty(0), np.empty((0, n_scores), np.float32))
 
     def update(
@@ -136,6 +141,8 @@ class Linker:
         scores: npt.ArrayLike,
         *,
         t_s: float | None = None,
+        embeddings: npt.ArrayLike | None = None,
+        camera: npt.ArrayLike | None = None,
     ) -> Update:
         """Take the detections of the next frame; one that is refused leaves everything as it was.
 
@@ -144,24 +151,32 @@ class Linker:
             boxes: (n, 4) x1, y1, x2, y2.
             agentness: (n,) in [0, 1].
             scores: (n, c) class scores in [0, 1].
-            t_s: its time in seconds; in every update or in none. Motion is then per second.
+            t_s: its time in seconds; in every update or in none, and then a frame counts as 0.1 s.
+            embeddings: (n, n_embedding) what each looks like; those of one agent point the same way.
+            camera: (2, 3) affine map from the pixels of the last frame to those of this one, by which a
+                moving camera is taken out of what is expected; default: it stands still.
 
         Raises:
             InputError: if frames or times do not increase, shapes do not fit, a number is not finite or
                 out of range, or a box has a negative side.
+            UsageError: if a camera is given and `config.motion` is not `kalman`.
         """
         frame, time = self._moment(frame, t_s)
         box, agent, score = self._detections(frame, boxes, agentness, scores)
-        self._announce_gap(frame)
-        self._frame, self._time = frame, t_s
+        looks = self._looks(frame, embeddings, len(box))
+        affine = None if camera is None else self._affine(frame, camera)
+        self._announce_gap(frame, time)
+        self._frame, self._time, self._at = frame, t_s, time
+        if affine is not None:
+            self._state.move_camera(affine)
         numbers = np.full(len(box), -1, np.int64)
         rows = usable(agent, self.config)
         if not len(rows) and not self.config.age_empty_frames:
             return Update(frame, numbers, (), ())
         if len(rows) < len(box):
-            box, agent, score = box[rows], agent[rows], score[rows]
+            box, agent, score, looks = box[rows], agent[rows], score[rows], looks[rows]
         first = self._state.n_begun
-        numbers[rows], closed = self._state.advance(frame, time, rows, box, agent, score)
+        numbers[rows], closed = self._state.advance(frame, time, rows, box, agent, score, looks)
         return Update(frame, numbers, tuple(range(first, self._state.n_begun)), self._close(closed))
 
     def finish(self) -> tuple[Path, ...]:
@@ -186,7 +201,7 @@ class Linker:
             columns: the class scores of one kind (see `scenes.dense.Layout.columns`); all unless told.
             k: labels per path.
         """
-        from roadaware.linking.kernels import FIRST_FRAME, FRAME, LAST, LENGTH
+        from roadaware.linking.candidates import FIRST_FRAME, FRAME, LAST, LENGTH
         from roadaware.linking.labelling import running_labels
 
         state, slots = self._state, self._state.slots
@@ -227,7 +242,7 @@ class Linker:
         return tuple(paths)
 
     def _gathered(self, number: int, places: Ints) -> Path:
-        from roadaware.linking.kernels import FRAME
+        from roadaware.linking.candidates import FRAME
 
         pool = self._state.pool
         return Path(
@@ -248,7 +263,7 @@ class Linker:
         if self._frame is None:
             if t_s is not None and not np.isfinite(t_s):
                 raise InputError(f"frame {frame} has the time {t_s}, which is not finite")
-            return frame, float(frame if t_s is None else t_s)
+            return frame, frame * FRAME_S if t_s is None else float(t_s)
         if frame <= self._frame:
             what = "comes twice" if frame == self._frame else f"comes after frame {self._frame}"
             raise InputError(
@@ -258,7 +273,7 @@ class Linker:
         if (t_s is None) != (self._time is None):
             raise InputError(f"frame {frame}: give t_s for every frame of a video, or for none")
         if t_s is None or self._time is None:
-            return frame, float(frame)
+            return frame, frame * FRAME_S
         if not (np.isfinite(t_s) and t_s > self._time):
             raise InputError(f"frame {frame} has the time {t_s}, the one before {self._time}; times increase")
         return frame, float(t_s)
@@ -292,11 +307,41 @@ class Linker:
             )
         return box, agent, score
 
-    def _announce_gap(self, frame: int) -> None:
+    def _looks(self, frame: int, embeddings: npt.ArrayLike | None, n: int) -> Narrow:
+        """The embeddings as an array that fits the detections; default: zeros, which say nothing."""
+        if embeddings is None:
+            return np.zeros((n, self._n_embedding), np.float32)
+        try:
+            looks = np.ascontiguousarray(embeddings, np.float32).reshape(n, -1) if n else np.empty((0, 0))
+        except (TypeError, ValueError) as error:
+            raise InputError(f"frame {frame}: expected an embedding for each detection: {error}") from error
+        if n and looks.shape[1] != self._n_embedding:
+            raise InputError(
+                f"frame {frame}: expected embeddings ({n}, {self._n_embedding}); got {looks.shape}",
+                hint="say Linker(n_embedding=...) how many numbers an embedding has",
+            )
+        if not np.isfinite(looks).all():
+            raise InputError(f"frame {frame}: an embedding has a number that is not finite")
+        return looks if n else np.zeros((0, self._n_embedding), np.float32)
+
+    def _affine(self, frame: int, camera: npt.ArrayLike) -> Floats:
+        """The camera's motion as an array."""
+        if self.config.motion != "kalman":
+            raise UsageError(f"camera motion is taken out of motion 'kalman', not of '{self.config.motion}'")
+        try:
+            affine = np.ascontiguousarray(camera, np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"frame {frame}: camera should be an array of numbers: {error}") from error
+        if affine.shape != (2, 3) or not np.isfinite(affine).all():
+            raise InputError(f"frame {frame}: expected camera (2, 3), finite; got {affine.tolist()}")
+        return affine
+
+    def _announce_gap(self, frame: int, time: float) -> None:
         """Say that every path closes because too many frames did not arrive."""
         if self._frame is None or frame - self._frame <= self.config.jump_gap + 1:
             return
-        if self.n_live and self.config.age_empty_frames:
+        late = time - self._at > self.config.jump_gap_s + ROUNDING_S
+        if late and self.n_live and self.config.age_empty_frames:
             _LOG.info(
                 "frames %d to %d did not arrive; %d paths close", self._frame + 1, frame - 1, self.n_live
             )

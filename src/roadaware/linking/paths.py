@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.linking.config import LinkerConfig
-from roadaware.linking.state import Engine
+from roadaware.linking.state import ROUNDING_S, Engine
 
 Floats = npt.NDArray[np.float64]
 Narrow = npt.NDArray[np.float32]
@@ -110,21 +110,27 @@ def link_video(
         (n,) the place of each detection's path in the order of closing, -1 for those not used; and how
         many paths there are.
     """
-    from roadaware.linking import kernels
+    from roadaware.linking.candidates import FRAME, OWNER, Pool
 
     places = np.flatnonzero(used)
     ends = np.concatenate([[0], np.searchsorted(detections.frame[places], frames, side="right")])
     most = int(np.diff(ends).max(initial=0))
     found = np.full((len(detections), 3), -1, np.int64)
-    found[:, kernels.FRAME] = detections.frame
+    found[:, FRAME] = detections.frame
     time = np.zeros(len(detections))
     time[places] = np.repeat(times, np.diff(ends))
-    pool = kernels.Pool(detections.boxes, detections.agentness, time, detections.scores, found)
-    slots = min((config.jump_gap + 2) * most, len(places)) + most
+    looks = np.zeros((len(detections), 0), np.float32)
+    pool = Pool(detections.boxes, detections.agentness, time, detections.scores, looks, found)
+    # A path that lives was found in the frames or in the seconds before the last one.
+    first = np.minimum(
+        np.searchsorted(frames, frames - config.jump_gap),
+        np.searchsorted(times, times - (config.jump_gap_s + ROUNDING_S)),
+    )
+    slots = int((ends[1:] - ends[first]).max(initial=0)) + most
     emitted = Engine(config, pool, slots, 0, l2_columns).run(places, ends, frames, times)
     rank = np.full(len(emitted) + 1, -1, np.int64)
     rank[emitted] = np.arange(len(emitted))
-    return rank[found[:, kernels.OWNER]], len(emitted)
+    return rank[found[:, OWNER]], len(emitted)
 
 
 def gather(place: Ints, n_paths: int) -> Paths:

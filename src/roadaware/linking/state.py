@@ -10,28 +10,34 @@ import numpy.typing as npt
 from roadaware.linking.config import LinkerConfig
 
 if TYPE_CHECKING:
-    from roadaware.linking.kernels import Pool, Rules
+    from roadaware.linking.candidates import Pool, Rules
 
 Floats = npt.NDArray[np.float64]
 Narrow = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 _NOTHING = np.empty(0, np.int64)
-_MOST = 1e9
+ROUNDING_S = 1e-6
+"""By how much a gap may seem longer than it is."""
 
 
 def rules_of(config: LinkerConfig, l2_columns: int) -> Rules:
     """What the kernels need to know of a config."""
-    from roadaware.linking.kernels import COSTS, MOTIONS, Rules
+    from roadaware.linking.candidates import ASSIGNMENTS, COSTS, MOTIONS, Rules
 
     return Rules(
         single=config.single_precision,
         clamped=config.clamped_iou,
         motion=MOTIONS.index(config.motion),
         cost=COSTS.index(config.cost),
+        moves=config.motion == "kalman" or config.cost == "affinity" or config.assignment == "cascade",
         min_iou=float(config.min_iou),
         min_edge=float(config.min_edge),
         sum_rule=config.edge_rule == "sum",
+        assignment=ASSIGNMENTS.index(config.assignment),
         jump_gap=int(config.jump_gap),
+        jump_gap_s=float(config.jump_gap_s) + ROUNDING_S,
+        begin_score=float(config.begin_score),
+        begin_iou=float(config.begin_iou),
         top_key=config.order_key == "top",
         reversed_ties=config.order_ties == "reversed",
         sort_new=config.sort_new_paths,
@@ -48,37 +54,40 @@ class Engine:
         pool: the detections.
         slots: room for live paths.
         n_sums: class scores that are summed up per live path.
-        l2_columns: class scores that the cost `ioul2` compares.
+        l2_columns: class scores that the costs `ioul2` and `affinity` compare.
     """
 
     def __init__(self, config: LinkerConfig, pool: Pool, slots: int, n_sums: int, l2_columns: int) -> None:
-        from roadaware.linking import kernels
+        from roadaware.linking import candidates, kernels
 
-        self._kernels = kernels
+        self._columns, self._kernels = candidates, kernels
         self._by_build = config.order_ties == "build"
-        self._together = config.assignment == "hungarian"
         self.rules = rules_of(config, l2_columns)
         self.pool = pool
-        self.counters = np.zeros(3, np.int64)
+        self.counters = np.zeros(4, np.int64)
         best = config.jump_gap + 1 if config.order_key == "top" else 1
-        self.live = kernels.Live(
+        moves = self.rules.moves
+        self.live = candidates.Live(
             order=np.arange(slots),
-            paths=np.zeros((slots, 4), np.int64),
+            paths=np.zeros((slots, 5), np.int64),
             total=np.zeros(slots),
             top=np.zeros((slots, best)),
             sums=np.zeros((slots, n_sums)),
+            motion=np.zeros((slots if moves else 0, 4, 5)),
+            kinds=np.zeros((slots, l2_columns if moves else 0)),
+            looks=np.zeros((slots, pool.looks.shape[1])),
         )
         self._make_scratch(slots)
 
     @property
     def n_live(self) -> int:
         """How many paths live."""
-        return int(self.counters[self._kernels.N_LIVE])
+        return int(self.counters[self._columns.N_LIVE])
 
     @property
     def n_begun(self) -> int:
         """How many paths have begun so far."""
-        return int(self.counters[self._kernels.NEXT_NUMBER])
+        return int(self.counters[self._columns.NEXT_NUMBER])
 
     @property
     def slots(self) -> Ints:
@@ -88,7 +97,7 @@ class Engine:
     @property
     def numbers(self) -> Ints:
         """The numbers of the live paths, in their order."""
-        numbers: Ints = self.live.paths[self.slots, self._kernels.NUMBER]
+        numbers: Ints = self.live.paths[self.slots, self._columns.NUMBER]
         return numbers
 
     def run(self, places: Ints, ends: Ints, frames: Ints, times: Floats) -> Ints:
@@ -100,9 +109,9 @@ class Engine:
             frames: (f,) ascending.
             times: (f,) their times.
         """
-        if not (self._by_build or self._together):
+        if not self._by_build:
             emitted = np.zeros(len(places), np.int64)
-            done = self._steps(places, ends, frames, times, self._kernels.WHOLE, _NOTHING, emitted)
+            done = self._steps(places, ends, frames, times, self._kernels.WHOLE, emitted)
             return np.concatenate([emitted[:done], self.numbers])
         parts = []
         for f, (frame, time) in enumerate(zip(frames.tolist(), times.tolist(), strict=True)):
@@ -119,37 +128,33 @@ class Engine:
             time: its time.
         """
         moment = np.array([0, len(places)]), np.array([frame]), np.array([time])
-        given = self._assigned(places, frame, time) if self._together else _NOTHING
         if not self._by_build:
-            self._steps(places, *moment, self._kernels.WHOLE, given, _NOTHING)
+            self._steps(places, *moment, self._kernels.WHOLE, _NOTHING)
             return
-        self._steps(places, *moment, self._kernels.LINK, given, _NOTHING)
+        self._steps(places, *moment, self._kernels.LINK, _NOTHING)
         n = self.n_live
         self._order[:n] = np.argsort(self._keys[:n])[::-1]
-        self._steps(places, *moment, self._kernels.SETTLE, given, _NOTHING)
+        self._steps(places, *moment, self._kernels.SETTLE, _NOTHING)
 
-    def _assigned(self, places: Ints, frame: int, time: float) -> Ints:
-        """The detection of each live path in the assignment with the greatest sum of edges, -1 for none."""
-        from scipy.optimize import linear_sum_assignment
+    def move_camera(self, camera: Floats) -> None:
+        """Take what is expected of live paths from the pixels of the last frame to those of the next.
 
-        gain = self._kernels.edge_matrix(places, frame, time, self.pool, self.live, self.n_live, self.rules)
-        # Detections as close as can be have infinite edges under `ioul2`.
-        rows, columns = linear_sum_assignment(np.minimum(gain, _MOST), maximize=True)
-        given = np.full(len(gain), -1, np.int64)
-        given[rows] = np.where(gain[rows, columns] > 0, columns, -1)
-        return given
+        Args:
+            camera: (2, 3) affine map of pixels.
+        """
+        self._columns.move_camera(camera, self.live, self.n_live)
 
     @property
     def closed(self) -> Ints:
         """(c, 2) number and last detection of the paths that closed in the last step."""
-        return self._closed[: self.counters[self._kernels.N_CLOSED]]
+        return self._closed[: self.counters[self._columns.N_CLOSED]]
 
     def grow(self, slots: int) -> None:
         """Make room for more live paths."""
         held = len(self.live.order)
         order = np.concatenate([self.live.order, np.arange(held, slots)])
-        _, paths, total, top, sums = (grown(array, slots) for array in self.live)
-        self.live = self._kernels.Live(order, paths, total, top, sums)
+        _, *others = (grown(array, slots if len(array) else 0) for array in self.live)
+        self.live = self._columns.Live(order, *others)
         self._make_scratch(slots)
 
     def _make_scratch(self, slots: int) -> None:
@@ -165,7 +170,6 @@ class Engine:
         frames: Ints,
         times: Floats,
         part: int,
-        given: Ints,
         emitted: Ints,
     ) -> int:
         done: int = self._kernels.steps(
@@ -178,7 +182,6 @@ class Engine:
             self.counters,
             self.rules,
             part,
-            given,
             self._taken,
             self._keys,
             self._order,
@@ -194,11 +197,12 @@ class Stream(Engine):
     Args:
         config: of the linker.
         n_scores: class scores per detection.
-        l2_columns: how many of them the cost `ioul2` compares.
+        l2_columns: how many of them are compared.
+        n_looks: numbers of an embedding.
     """
 
-    def __init__(self, config: LinkerConfig, n_scores: int, l2_columns: int) -> None:
-        from roadaware.linking.kernels import Pool
+    def __init__(self, config: LinkerConfig, n_scores: int, l2_columns: int, n_looks: int = 0) -> None:
+        from roadaware.linking.candidates import Pool
 
         size = 256
         pool = Pool(
@@ -206,6 +210,7 @@ class Stream(Engine):
             agentness=np.zeros(size),
             time=np.zeros(size),
             scores=np.zeros((size, n_scores), np.float32),
+            looks=np.zeros((size, n_looks), np.float32),
             found=np.full((size, 3), -1, np.int64),
         )
         super().__init__(config, pool, 64, n_scores, l2_columns)
@@ -214,7 +219,14 @@ class Stream(Engine):
         self._n_free = size
 
     def advance(
-        self, frame: int, time: float, rows: Ints, boxes: Floats, agentness: Floats, scores: Narrow
+        self,
+        frame: int,
+        time: float,
+        rows: Ints,
+        boxes: Floats,
+        agentness: Floats,
+        scores: Narrow,
+        looks: Narrow,
     ) -> tuple[Ints, list[tuple[int, Ints]]]:
         """One frame.
 
@@ -225,10 +237,11 @@ class Stream(Engine):
             boxes: (n, 4).
             agentness: (n,).
             scores: (n, c).
+            looks: (n, e) embeddings.
 
         Returns:
-            (n,) numbers of the paths that the detections belong to now, and for each path that closed its
-            number and where its detections lie.
+            (n,) numbers of the paths that the detections belong to now, -1 for none, and for each path that
+            closed its number and where its detections lie.
         """
         n = len(rows)
         if self.n_live + n > len(self.live.order):
@@ -239,15 +252,18 @@ class Stream(Engine):
         self._n_free -= n
         pool = self.pool
         self.rows[places], pool.box[places], pool.agentness[places] = rows, boxes, agentness
-        pool.time[places], pool.scores[places], pool.found[places, self._kernels.FRAME] = time, scores, frame
+        pool.time[places], pool.scores[places], pool.looks[places] = time, scores, looks
+        pool.found[places] = frame, -1, -1
         self.step(places, frame, time)
         closed = [(number, self._traced(last)) for number, last in self.closed.tolist()]
-        return pool.found[places, self._kernels.OWNER], closed
+        owner = pool.found[places, self._columns.OWNER]
+        self.release(places[owner < 0][::-1])
+        return owner, closed
 
     def end(self) -> list[tuple[int, Ints]]:
         """Close every live path, in order; returns their numbers and where their detections lie."""
         ended = [(number, self.places(number)) for number in self.numbers.tolist()]
-        self.counters[self._kernels.N_LIVE] = 0
+        self.counters[self._columns.N_LIVE] = 0
         return ended
 
     def places(self, number: int) -> Ints:
@@ -255,7 +271,7 @@ class Stream(Engine):
         slots = self.slots[self.numbers == number]
         if not len(slots):
             return np.empty(0, np.int64)
-        return self._traced(int(self.live.paths[slots[0], self._kernels.LAST]))
+        return self._traced(int(self.live.paths[slots[0], self._columns.LAST]))
 
     def release(self, places: Ints) -> None:
         """Let the places of a closed path be used again."""
@@ -270,8 +286,7 @@ class Stream(Engine):
     def _grow_pool(self, size: int) -> None:
         held = len(self.rows)
         self.rows = grown(self.rows, size)
-        box, agentness, time, scores, found = (grown(array, size) for array in self.pool)
-        self.pool = self._kernels.Pool(box, agentness, time, scores, found)
+        self.pool = self._columns.Pool(*(grown(array, size) for array in self.pool))
         free = np.zeros(size, np.int64)
         free[: size - held] = np.arange(held, size)[::-1]
         free[size - held : size - held + self._n_free] = self._free[: self._n_free]

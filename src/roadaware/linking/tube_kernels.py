@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.geometry.compiled import kernel
-from roadaware.linking.kernels import BEFORE
+from roadaware.linking.candidates import BEFORE
 
 Floats = npt.NDArray[np.float64]
 Narrow = npt.NDArray[np.float32]

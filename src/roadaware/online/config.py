@@ -18,7 +18,7 @@ class WatchConfig:
     Args:
         linker: how detections become tubes; without `tube_nms`, which compares tubes of a whole video.
         jump_gap_s: a path may miss frames for so long, where that is more than the linker's `jump_gap`
-            frames of those that are looked at: cameras differ in their rate.
+            frames of those that are looked at, and than its own `jump_gap_s`.
         fps: frames a second that are looked at, where the source has more; None for all.
         begin_after: detections of at least `begin_score` that prove a tube; then it is told and drawn.
         begin_score: agentness that each of them needs.

@@ -181,7 +181,9 @@ class _Run:
             sizes = f"{was[1]}x{was[0]} are followed by one of {now[1]}x{now[0]}"
             return Ending("resized", f"pictures of {sizes} at frame {frame.number}")
         before = self.progress.last_number
-        if before >= 0 and frame.number - before > self.watcher.linker_config.jump_gap:
+        linker = self.watcher.linker_config
+        late = frame.t_s - self.progress.t_s > linker.jump_gap_s
+        if before >= 0 and frame.number - before > linker.jump_gap and late:
             self.source.outcomes.count("gap")
         begin_s = self.clock.now_s()
         for seen in self.watcher.step(fitted):
