@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from roadaware.cli import console, outputs, text
 from roadaware.cli.devices import Device, Precision, place_of, use_threads
+from roadaware.cli.events_head import EventsOption, with_events
 from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import (
     USUAL,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from roadaware.models.detector import FrameDetections
     from roadaware.models.retinanet3d.rule import DetectRule
     from roadaware.models.videos import VideoDetector
+    from roadaware.scenes.advice import Advice
     from roadaware.tasks.prediction_runs import PredictionRun, VideoFacts
     from roadaware.tasks.road_events import Classes
     from roadaware.training.footage import Film
@@ -81,6 +83,7 @@ def predict(
     objects: Annotated[Path | None, Parameter(help=_OBJECTS)] = None,
     texts: Annotated[tuple[str, ...], Parameter(help=_TEXTS, show_default=False), Several] = (),
     mean: Annotated[Literal["logits", "probabilities"], Parameter(help=_MEAN)] = "logits",
+    events: EventsOption = None,
     device: Device = "auto",
     precision: Precision = "fp32",
     overwrite: Overwrite = False,
@@ -114,6 +117,7 @@ def predict(
     with console.working("opening the videos"):
         asked = asked_videos(videos, reader, split, media, films)
     settings = _settings(weights, rule, objects, mean, detector, precision)
+    detector = _with_events(events, detector, asked, settings, _advice(weights, objects))
     run = _begun(folder, settings, _classes(detector, weights, objects), asked, overwrite=overwrite)
     looked = _looked(run, detector, asked)
     run.finish(asked.order)
@@ -195,13 +199,36 @@ def _settings(
 
 def _classes(detector: VideoDetector, weights: Sequence[Path], objects: Path | None) -> Classes:
     """What the detector tells apart, with the advice of its networks."""
-    from roadaware.models.detector_notes import read_advice
-    from roadaware.scenes.advice import Advice
     from roadaware.tasks.road_events import Classes
 
+    return Classes(dict(detector.kinds), detector.av_labels, _advice(weights, objects))
+
+
+def _advice(weights: Sequence[Path], objects: Path | None) -> Advice:
+    from roadaware.models.detector_notes import read_advice
+    from roadaware.scenes.advice import Advice
+
     # Boxes of another detector have scores of their own: a network's advice is not on them.
-    advice = read_advice(weights) if objects is None else Advice()
-    return Classes(dict(detector.kinds), detector.av_labels, advice)
+    return read_advice(weights) if objects is None else Advice()
+
+
+def _with_events(
+    events: bool | None, detector: VideoDetector, asked: Asked, settings: dict[str, Any], advice: Advice
+) -> Any:
+    """The detector with the event head where that is wanted, which the settings then say."""
+    from roadaware.cli.linker_choice import choose_linker
+    from roadaware.config import digest
+    from roadaware.models.event_head.head import installed_digest
+
+    if any(film.stills for film in asked.films):
+        if events:
+            raise UsageError("--events needs films: still pictures tell nothing of how anybody moves")
+        return detector
+    linker = choose_linker("default", "road", advice)[0]
+    wrapped = with_events(events, detector, linker)
+    if wrapped is not detector:
+        settings["events"] = [installed_digest(), digest(linker)]
+    return wrapped
 
 
 def _begun(
@@ -262,6 +289,8 @@ def _one(
             return False
         run.keep(facts, found, len(faults))
         return True
+    if hasattr(detector, "set_rate"):
+        detector.set_rate(facts.row.get("fps"))
     try:
         with pictures_of(film) as pictures:
             for each in detector.detections(pictures, film.n_frames):

@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from roadaware.addresses import conceal
 from roadaware.cli import console, outputs, text
 from roadaware.cli.devices import Device, Precision, place_of, use_threads
+from roadaware.cli.events_head import HEAD, EventsOption, with_events
 from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Switch
 from roadaware.cli.patience import patient
 from roadaware.cli.warming import warming
@@ -82,6 +83,7 @@ def watch(
     label_threshold: Annotated[float, Parameter(help=_LABEL)] = 0.3,
     iou: Annotated[float | None, Parameter(help=_IOU)] = None,
     crossing: CrossingOption = (),
+    events: EventsOption = None,
     threads: Annotated[int, Parameter(help=_THREADS)] = 0,
     device: Device = "auto",
     precision: Precision = "fp32",
@@ -116,6 +118,7 @@ def watch(
         outputs.WATCH.check(folder, overwrite=overwrite)
         detector = detector_of(files, device, precision, threads)
         config, notice = _advised(config, files, iou, threshold, opened.path)
+        detector = with_events(events, detector, config.linker_at(opened.fps), opened.fps)
         annotator = annotator_of(crossing, detector, clock)
         _made_apart(folder, opened, overwrite=overwrite)
         _warm_up(detector, config.linker_at(opened.fps))
@@ -171,7 +174,7 @@ def installed_weights() -> Path:
         UsageError: if none came with it, or there are several.
     """
     folder = Path(__file__).resolve().parent.parent / "weights"
-    found = sorted(path for path in folder.glob("*.safetensors") if path.name not in INSTALLED)
+    found = sorted(path for path in folder.glob("*.safetensors") if path.name not in (*INSTALLED, HEAD))
     if not found:
         raise UsageError(
             "no detector came with this installation; name one with --weights\n  `roadaware train "
