@@ -59,13 +59,13 @@ class EventDetector:
         self._labeller = EventLabeller(head, detector.kinds, linker, focal_px)
         self._ego = EgoMotion(focal_px)
         self.kinds: Mapping[str, tuple[str, ...]] = self._labeller.kinds
-        self.av_labels: tuple[str, ...] = self._labeller.av_labels
+        self.av_labels: tuple[str, ...] = tuple(detector.av_labels) or self._labeller.av_labels
         self.delay = detector.delay
+        self._moment: tuple[int, float] | None = None
         self._forget()
 
-    causal = property(lambda self: self.detector.causal)
     single = False
-    window = property(lambda self: self.detector.window)
+    """How somebody moves is seen in pictures that follow each other."""
 
     def tell_moment(self, number: int, t_s: float) -> None:
         """Number and time of the picture that comes next, where a stream knows them.
@@ -133,7 +133,7 @@ class EventDetector:
         self._labeller.reset()
         self._ego.reset()
         self._held: deque[_Held] = deque()
-        self._moment: tuple[int, float] | None = None
+        self._moment = None
         self._count = 0
 
     def _hold(self, picture: Picture) -> None:

@@ -132,7 +132,9 @@ class EventLabeller:
             whole[:] = scores[:, parts[0]]
             for index in parts[1:]:
                 whole *= scores[:, index]
-        return FrameDetections(found.frame, found.boxes, found.agentness, scores, self.head.av_scores(drive))
+        # A detector that tells what the own vehicle does is left its word.
+        av = found.av if len(found.av) else self.head.av_scores(drive)
+        return FrameDetections(found.frame, found.boxes, found.agentness, scores, av)
 
     def _write(self, scores: Narrow, rows: Ints, kind: str, told: Narrow) -> None:
         """Scores of the head; where the detector tells a label too, the mean of both, of lamps its own."""

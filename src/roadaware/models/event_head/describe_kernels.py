@@ -33,7 +33,8 @@ _N_COMMON = 17
 @inlined
 def _squash(speed: float) -> float:
     """A speed in m/s, finer where it is small."""
-    return np.sign(speed) * np.log1p(abs(speed))
+    squashed: float = np.sign(speed) * np.log1p(abs(speed))
+    return squashed
 
 
 @inlined

@@ -71,8 +71,7 @@ class EgoMotion:
         if before is None or before[0].shape != grey.shape or past_s <= 0:
             return None
         points = corners(before[0], _CELL_PX, taken)
-        paired = [level for pair in zip(before, levels, strict=True) for level in pair]
-        flow, good = follow_points(*paired, points)
+        flow, good = follow_points(before[0], levels[0], before[1], levels[1], before[2], levels[2], points)
         focal = (self.focal_px or FOCAL_SHARE * picture.shape[1]) / factor
         middle = np.array([grey.shape[1] / 2, grey.shape[0] / 2])
         # A pixel of the small picture has its middle at a whole number, that of the large one at a half.

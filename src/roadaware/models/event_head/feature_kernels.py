@@ -27,7 +27,8 @@ _MAP_S = 15.0
 @inlined
 def _toward(old: float, new: float, dt: float, tau: float) -> float:
     """The old value drawn to the new one, as far as the time that passed allows."""
-    return old + (1.0 - np.exp(-dt / tau)) * (new - old)
+    drawn: float = old + (1.0 - np.exp(-dt / tau)) * (new - old)
+    return drawn
 
 
 @kernel
@@ -277,7 +278,7 @@ def survey(scene: Floats, maps: Floats, tubes: Floats, slots: Ints, dt: float) -
     if n:
         scene[at.ANY_CLOSING] = _toward(scene[at.ANY_CLOSING], np.median(closing), dt, 0.7)
         scene[at.ANY_PAN] = _toward(scene[at.ANY_PAN], np.median(pan), dt, 0.7)
-        scene[at.SPREAD] = _toward(scene[at.SPREAD], np.std(pan) if n > 2 else 0.0, dt, 0.7)
+        scene[at.SPREAD] = _toward(scene[at.SPREAD], float(np.std(pan)) if n > 2 else 0.0, dt, 0.7)
     if lights:
         scene[at.LIGHT_CLOSING] = _toward(scene[at.LIGHT_CLOSING], light_closing / lights, dt, 0.7)
         scene[at.LIGHT_KNOWN] = _toward(scene[at.LIGHT_KNOWN], 1.0, dt, 0.3)

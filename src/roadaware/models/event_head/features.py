@@ -107,7 +107,7 @@ class TubeFeatures:
         width, height = size_px
         # Before the call takes the tubes' rows, which new tubes may make more.
         slots = np.array([self._row(number) for number in numbers.tolist()], np.int64)
-        return advance(
+        told: tuple[Floats, Floats] = advance(
             self._scene,
             self._maps,
             self._tubes,
@@ -117,6 +117,7 @@ class TubeFeatures:
             np.array([width, height, focal_px or FOCAL_SHARE * width, width / 2, height / 2]),
             np.array([t_s, motion is not None, moved.yaw_rps, moved.pitch_rps, moved.speed_mps], np.float64),
         )
+        return told
 
     def end(self, numbers: Iterable[int]) -> None:
         """Forget tubes that are over."""
@@ -129,7 +130,8 @@ class TubeFeatures:
         """(n, 10) probabilities of ROAD's agents: the scores by their sum."""
         found = np.zeros((len(scores), len(ROAD_AGENTS)))
         found[:, self._into] = scores[:, self._from]
-        return found / np.maximum(found.sum(axis=1, keepdims=True), 1e-6)
+        found /= np.maximum(found.sum(axis=1, keepdims=True), 1e-6)
+        return found
 
     def _row(self, number: int) -> int:
         row = self._rows.get(number)

@@ -111,7 +111,8 @@ def _at(grey: Narrow, x: float, y: float) -> float:
     a, b = y - i, x - j
     upper = grey[i, j] * (1.0 - b) + grey[i, j + 1] * b
     lower = grey[i + 1, j] * (1.0 - b) + grey[i + 1, j + 1] * b
-    return upper * (1.0 - a) + lower * a
+    level: float = upper * (1.0 - a) + lower * a
+    return level
 
 
 @kernel

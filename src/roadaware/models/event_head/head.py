@@ -85,7 +85,7 @@ class EventHead:
 
     def scores(self, features: npt.ArrayLike) -> tuple[Narrow, Narrow]:
         """(n, actions) and (n, locations) probabilities of (n, features) of tubes."""
-        found = 1.0 / (1.0 + np.exp(-self.tubes.logits(features)))
+        found: Narrow = np.reciprocal(np.float32(1.0) + np.exp(-self.tubes.logits(features)))
         return found[:, : len(self.actions)], found[:, len(self.actions) :]
 
     def av_scores(self, features: npt.ArrayLike) -> Narrow:
@@ -175,9 +175,10 @@ def _parsed(raw: bytes) -> tuple[dict[str, Any], dict[str, Narrow]]:
 
 
 def _network(tensors: Mapping[str, Narrow], prefix: str) -> SmallNetwork:
-    networks = []
+    networks: list[tuple[tuple[Narrow, Narrow], ...]] = []
     while f"{prefix}.{len(networks)}.0.weight" in tensors:
-        n, layers = len(networks), []
+        n = len(networks)
+        layers: list[tuple[Narrow, Narrow]] = []
         while f"{prefix}.{n}.{len(layers)}.weight" in tensors:
             at = f"{prefix}.{n}.{len(layers)}"
             layers.append((tensors[f"{at}.weight"], tensors[f"{at}.bias"]))
