@@ -105,14 +105,15 @@ def put_errors(truth: SceneTruth, errors: DetectorErrors, rng: np.random.Generat
     source = np.concatenate([*rows, np.full(len(ghost_frames), -1)]).astype(np.int64)
     frame = np.concatenate([*(truth.frame[each] for each in rows), ghost_frames]).astype(np.int64)
     box = np.concatenate([*boxes, ghost_boxes]).reshape(-1, 4)
-    score = np.concatenate([*scores, ghost_scores]).reshape(-1, len(ROAD_AGENTS)).astype(np.float32)
+    score = np.concatenate([*scores, ghost_scores]).reshape(-1, len(ROAD_AGENTS))
     width, height = truth.size_px
     box = np.clip(box, 0, [width, height, width, height])
     whole = (box[:, 2] - box[:, 0] > 2) & (box[:, 3] - box[:, 1] > 2)
     agentness = score.max(axis=1, initial=0)
     order = np.lexsort((-agentness, frame))
     order = order[whole[order]]
-    return Found(frame[order], box[order], agentness[order], score[order], source[order])
+    narrow: Narrow = score[order].astype(np.float32)
+    return Found(frame[order], box[order], narrow.max(axis=1, initial=0), narrow, source[order])
 
 
 def _seen(truth: SceneTruth, at: Ints, miss: float, rng: np.random.Generator) -> npt.NDArray[np.bool_]:

@@ -49,8 +49,10 @@ def fit_head(
     target = np.concatenate([rows.action, rows.location], axis=1).astype(np.float32)
     weight = np.where(rows.parked, _PARKED, 1.0).astype(np.float32)
     tubes = _fit(rows.x, target, weight, WIDTHS, range(seed, seed + networks), epochs, columns, one=False)
-    truth = np.concatenate([kept_back.action, kept_back.location], axis=1)
-    tubes = calibrate(tubes, kept_back.x, truth)
+    # Of parked vehicles there are more in simulated streets than detectors find on real ones.
+    kept = ~kept_back.parked
+    truth = np.concatenate([kept_back.action, kept_back.location], axis=1)[kept]
+    tubes = calibrate(tubes, kept_back.x[kept], truth)
     target = np.eye(len(AV_ACTIONS), dtype=np.float32)[rows.av]
     weight = np.ones(len(target), np.float32)
     drive = _fit(
