@@ -159,6 +159,16 @@ def test_saved_tables_get_what_a_stream_gets_without_pictures() -> None:
         add_events(claims_of(found, Classes({"agent": AGENTS})), HEAD, LINKER)
 
 
+def test_saved_scores_of_the_own_vehicle_stay() -> None:
+    row = pl.DataFrame({"video": ["a"], "width_px": [320], "height_px": [240]})
+    drive = np.array([0.25, 0.75], np.float32)
+    found = {"a": [replace(found_in(f), av=drive) for f in range(4)]}
+    classes = Classes({"agent": AGENTS}, ("AV-Stop", "AV-Mov"))
+    told = add_events(claims_of(found, classes, videos=row), HEAD, LINKER)
+    assert np.array_equal(np.stack(list(told.frames["scores"].to_numpy())), np.tile(drive, (4, 1)))
+    assert told.meta.vocabularies["av_action"] == ("AV-Stop", "AV-Mov")
+
+
 def test_detectors_of_other_things_are_refused() -> None:
     with pytest.raises(UsageError, match="agents"):
         EventLabeller(HEAD, {"corner": ("tyre",)}, LINKER)

@@ -96,8 +96,7 @@ def watch(
 
     Writes events.jsonl as things happen, one JSON object per change, and at the end the tables `evaluate`
     takes (predictions/), an annotated film with the sound of the source (video.mp4) and summary.json. Ctrl-C
-    ends it with everything saved. With --crossing each pedestrian is given a probability of crossing and a
-    region of risk, in every frame (crossing.parquet).
+    ends it with everything saved. --crossing asks who will cross, and where they will be (crossing.parquet).
 
     For example:
 
@@ -110,8 +109,7 @@ def watch(
 
     config = replace(_config(budget_ms, seconds, threshold, label_threshold, rescale=rescale), fps=fps)
     _check(iou, threads, name, out)
-    files = list(weights) or [installed_weights()]
-    clock = SystemClock()
+    files, clock = list(weights) or [installed_weights()], SystemClock()
     with ExitStack() as held:
         opened = held.enter_context(closing(open_source(source, fps, clock=clock, follow=follow)))
         folder = out or Path("runs") / f"watch-{_stem(opened)}"

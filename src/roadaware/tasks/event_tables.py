@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import UsageError
@@ -16,7 +17,7 @@ from roadaware.scenes.dense import layout, matrix
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
 from roadaware.tasks.event_labels import EventLabeller, Scene
-from roadaware.tasks.road_events import Classes, claims_of
+from roadaware.tasks.road_events import AV_ACTION, Classes, claims_of
 
 _USUAL_FPS = 12.0
 
@@ -41,14 +42,15 @@ def add_events(predictions: Predictions, head: EventHead, linker: LinkerConfig) 
     found = {}
     for name in dict.fromkeys(names):
         row = facts.get(name, {})
-        size = (row.get("width_px"), row.get("height_px"))
+        size = int(row.get("width_px") or 0), int(row.get("height_px") or 0)
         if not all(size):
             raise UsageError(
                 f"the size of video {name} is not known, which events need; give --truth with its annotations"
             )
         labeller.reset()
-        found[name] = _label(predictions, name, labeller, (int(size[0]), int(size[1])), row.get("fps"))
-    classes = Classes(labeller.kinds, labeller.av_labels, advice_in(predictions.meta))
+        found[name] = _label(predictions, name, labeller, size, row.get("fps"))
+    own = layout(predictions.meta, "frames").kinds.get(AV_ACTION, ())
+    classes = Classes(labeller.kinds, own or labeller.av_labels, advice_in(predictions.meta))
     return claims_of(found, classes, videos=predictions.videos, meta=predictions.meta)
 
 
@@ -60,8 +62,12 @@ def _label(
     boxes = predictions.boxes.filter(chosen).sort("frame", maintain_order=True)
     frames = np.unique(boxes["frame"].to_numpy())
     times: dict[int, float] = {}
+    width = layout(predictions.meta, "frames").width
+    drive: dict[int, npt.NDArray[np.float32]] = {}
     if not predictions.frames.is_empty():
         held = predictions.frames.filter(chosen)
+        if width:
+            drive = dict(zip(held["frame"].to_list(), matrix(held["scores"], width), strict=True))
         frames = np.union1d(frames, held["frame"].to_numpy())
         if "t_s" in held.columns and not held["t_s"].null_count():
             times = dict(zip(held["frame"].to_list(), held["t_s"].to_list(), strict=True))
@@ -72,8 +78,8 @@ def _label(
     told = []
     for k, frame in enumerate(frames.tolist()):
         part = slice(int(bounds[k]), int(bounds[k + 1]))
-        none = np.zeros(0, np.float32)
-        detections = FrameDetections(frame, sides[part], score[part], scores[part], none)
+        said = drive.get(frame, np.zeros(width, np.float32))
+        detections = FrameDetections(frame, sides[part], score[part], scores[part], said)
         scene = Scene(frame, times.get(frame, frame / (fps or _USUAL_FPS)), size_px)
         told.append(replace(labeller.step(detections, scene), frame=frame))
     return told
