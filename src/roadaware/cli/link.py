@@ -13,7 +13,7 @@ from roadaware.cli.after_detector import AS_THEY_ARE, Steps
 from roadaware.cli.event_findings import oddities
 from roadaware.cli.event_inputs import IMAGES, NETWORK_SIZE, Claims, EventSet
 from roadaware.cli.linker_choice import choose_linker
-from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, OutPlace, Overwrite
+from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, OutPlace, Overwrite, Switch
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -38,6 +38,10 @@ _JUMP_GAP = "Frames that a path may miss, whatever time they take; default: 4 fr
 _TRIM = "How labels are cut out of a path: not at all, each by itself, or against each other."
 _ASSIGNMENT = "Paths choose in turn, all at once, or so and those left once more."
 _COMPOSITES = "Scores of duplexes and events: as claimed, or products of those of their parts."
+_EVENTS = (
+    "Give detections of agents actions, locations, duplexes and events by the event head, from how boxes "
+    "move. The own motion is then only what boxes tell of it: `predict --events` looks at the pictures."
+)
 
 
 def link(
@@ -56,6 +60,7 @@ def link(
     assignment: Annotated[Assignment | None, Parameter(help=_ASSIGNMENT)] = None,
     trim: Annotated[Trim | None, Parameter(help=_TRIM)] = None,
     composites: Annotated[Literal["joint", "product"], Parameter(help=_COMPOSITES)] = "joint",
+    events: Annotated[bool, Parameter(help=_EVENTS), Switch] = False,
     steps: Steps = AS_THEY_ARE,
     overwrite: Overwrite = False,
     common: Common = USUAL,
@@ -90,6 +95,8 @@ def link(
     given["jump_gap_s"] = None if jump_gap is None else 0.0
     published = dataset or event_inputs.dataset_of_columns(found)
     chosen, said = choose_linker(config, published, advice_in(found.meta), given)
+    if events:
+        found = _with_events(found, chosen, scenes)
     tubes, elapsed_s = _linked(found, chosen)
     tubes = after_detector.after_linking(tubes, steps)
     save(tubes, out, overwrite=overwrite)
@@ -117,6 +124,23 @@ def _opened(
                 hint="They can be judged as they are.",
             )
     return claims
+
+
+def _with_events(claims: Predictions, config: LinkerConfig, scenes: Scenes | None) -> Predictions:
+    """The detections with the scores of the event head; the truth says sizes and rates where they do not."""
+    import polars as pl
+
+    from roadaware.cli.events_head import open_installed_head, wants_events
+    from roadaware.scenes.dense import layout
+    from roadaware.tasks.event_tables import add_events
+
+    wants_events(True, layout(claims.meta, "boxes").kinds)
+    known = claims.videos
+    if scenes is not None and not scenes.videos.is_empty():
+        names = claims.boxes["video"].cast(pl.String).unique()
+        known = scenes.videos.filter(pl.col("video").cast(pl.String).is_in(names.implode()))
+    with console.working("labelling"):
+        return add_events(claims.with_tables(videos=known), open_installed_head(), config)
 
 
 def _scored(claims: Predictions, composites: Literal["joint", "product"]) -> Predictions:

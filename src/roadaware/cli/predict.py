@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from roadaware.cli import console, outputs, text
 from roadaware.cli.devices import Device, Precision, place_of, use_threads
+from roadaware.cli.events_head import EventsOption, with_events
 from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import (
     USUAL,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from roadaware.models.detector import FrameDetections
     from roadaware.models.retinanet3d.rule import DetectRule
     from roadaware.models.videos import VideoDetector
+    from roadaware.scenes.advice import Advice
     from roadaware.tasks.prediction_runs import PredictionRun, VideoFacts
     from roadaware.tasks.road_events import Classes
     from roadaware.training.footage import Film
@@ -86,6 +88,7 @@ def predict(
     texts: Annotated[tuple[str, ...], Parameter(help=_TEXTS, show_default=False), Several] = (),
     mean: Annotated[Literal["logits", "probabilities"], Parameter(help=_MEAN)] = "logits",
     looks: Looks = AS_IT_SUITS,
+    events: EventsOption = None,
     device: Device = "auto",
     precision: Precision = "fp32",
     overwrite: Overwrite = False,
@@ -122,7 +125,9 @@ def predict(
         more: dict[str, Any] = {"objects": boxes, "views": choice.views}
         more |= {"mean": mean, "batch": batch, "texts": split_texts(texts)}
         detector = _opened(choice.files, rule, clip, place_of(device, precision), more)
-    run = _begun(folder, choice, rule, more, detector, precision, asked, overwrite=overwrite)
+    settings = _settings(choice, rule, more, detector, precision)
+    detector = _with_events(events, detector, asked, settings, _advice(choice.files, boxes))
+    run = _begun(folder, settings, _classes(detector, choice.files, boxes), asked, overwrite=overwrite)
     data = _data(folder, run, _looked(run, detector, asked), asked)
     failed = f"--strict: {len(run.failed)} videos were refused" if strict and run.failed else None
     return Outcome(_text(data, detector), data, failed)
@@ -199,30 +204,43 @@ def _settings(
 
 def _classes(detector: VideoDetector, weights: Sequence[Path], objects: Path | None) -> Classes:
     """What the detector tells apart, with the advice of its networks."""
-    from roadaware.models.detector_notes import read_advice
-    from roadaware.scenes.advice import Advice
     from roadaware.tasks.road_events import Classes
 
+    return Classes(dict(detector.kinds), detector.av_labels, _advice(weights, objects))
+
+
+def _advice(weights: Sequence[Path], objects: Path | None) -> Advice:
+    from roadaware.models.detector_notes import read_advice
+    from roadaware.scenes.advice import Advice
+
     # Boxes of another detector have scores of their own: a network's advice is not on them.
-    advice = read_advice(weights) if objects is None else Advice()
-    return Classes(dict(detector.kinds), detector.av_labels, advice)
+    return read_advice(weights) if objects is None else Advice()
+
+
+def _with_events(
+    events: bool | None, detector: VideoDetector, asked: Asked, settings: dict[str, Any], advice: Advice
+) -> Any:
+    """The detector with the event head where that is wanted, which the settings then say."""
+    from roadaware.cli.linker_choice import choose_linker
+    from roadaware.config import digest
+    from roadaware.models.event_head.head import installed_digest
+
+    if any(film.stills for film in asked.films):
+        if events:
+            raise UsageError("--events needs films: still pictures tell nothing of how anybody moves")
+        return detector
+    linker = choose_linker("default", "road", advice)[0]
+    wrapped = with_events(events, detector, linker)
+    if wrapped is not detector:
+        settings["events"] = [installed_digest(), digest(linker)]
+    return wrapped
 
 
 def _begun(
-    folder: Path,
-    choice: Choice,
-    rule: DetectRule,
-    more: dict[str, Any],
-    detector: VideoDetector,
-    precision: str,
-    asked: Asked,
-    *,
-    overwrite: bool,
+    folder: Path, settings: dict[str, Any], classes: Classes, asked: Asked, *, overwrite: bool
 ) -> PredictionRun:
     from roadaware.tasks.prediction_runs import PredictionRun
 
-    settings = _settings(choice, rule, more, detector, precision)
-    classes = _classes(detector, choice.files, more["objects"])
     meta = asked.scenes.meta if asked.scenes else None
     return PredictionRun(folder, settings, classes, meta, overwrite=overwrite)
 
@@ -277,6 +295,8 @@ def _one(
             return False
         run.keep(facts, found, len(faults))
         return True
+    if hasattr(detector, "set_rate"):
+        detector.set_rate(facts.row.get("fps"))
     try:
         with pictures_of(film) as pictures:
             for each in detector.detections(pictures, film.n_frames):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from roadaware.cli import console
+from roadaware.cli.events_head import HEAD
 from roadaware.cli.options import Switch
 from roadaware.cli.watch_crossing import INSTALLED
 from roadaware.errors import RoadawareError, UsageError
@@ -60,7 +61,7 @@ def installed_weights() -> Path:
         UsageError: if none came with it, or there are several.
     """
     folder = Path(__file__).resolve().parent.parent / "weights"
-    found = sorted(path for path in folder.glob("*.safetensors") if path.name not in INSTALLED)
+    found = sorted(path for path in folder.glob("*.safetensors") if path.name not in (*INSTALLED, HEAD))
     if not found:
         raise UsageError(
             "no detector came with this installation; name one with --weights\n  "

@@ -14,6 +14,7 @@ from cyclopts import Parameter
 from roadaware.addresses import conceal
 from roadaware.cli import console, outputs, text
 from roadaware.cli.devices import Device, Precision, place_of, use_threads
+from roadaware.cli.events_head import EventsOption, with_events
 from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Switch
 from roadaware.cli.patience import patient
 from roadaware.cli.street_choice import AS_IT_SUITS, Choice, Looks, chosen
@@ -91,6 +92,7 @@ def watch(
     iou: Annotated[float | None, Parameter(help=_IOU)] = None,
     crossing: CrossingOption = (),
     looks: Looks = AS_IT_SUITS,
+    events: EventsOption = None,
     threads: Annotated[int, Parameter(help=_THREADS)] = 0,
     device: Device = "auto",
     precision: Precision = "fp32",
@@ -124,8 +126,9 @@ def watch(
         choice = _chosen(weights, opened, looks)
         detector = detector_of(choice.files, device, precision, threads, choice.views)
         config, notice = _advised(config, choice.files, iou, threshold, label_threshold, opened.path)
+        detector = with_events(events, detector, config.linker_at(opened.fps), opened.fps)
         annotator = annotator_of(crossing, detector, clock, waits=not (opened.live or realtime))
-        models = describe_models(choice.files, annotator, choice.views)
+        models = describe_models(choice.files, annotator, choice.views, detector)
         _made_apart(folder, opened, overwrite, config, name, models)
         _warm_up(detector, config.linker_at(opened.fps))
         opened = _paced(opened, clock, realtime=realtime)

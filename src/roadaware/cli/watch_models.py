@@ -6,15 +6,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from roadaware.cli.events_head import HEAD
+
 if TYPE_CHECKING:
     from roadaware.online.crossing import CrossingAnnotator
 
+_WEIGHTS = Path(__file__).resolve().parent.parent / "weights"
 _OURS = "Apache-2.0"
 _UNSTATED = "not stated in its file"
 
 
 def describe_models(
-    files: Sequence[Path], annotator: CrossingAnnotator | None = None, views: object = None
+    files: Sequence[Path],
+    annotator: CrossingAnnotator | None = None,
+    views: object = None,
+    detector: object = None,
 ) -> list[dict[str, str]]:
     """A row for each model: `task`, `name`, `trained_on`, `licence`, `digest` and `settings`, JSON-ready.
 
@@ -22,14 +28,18 @@ def describe_models(
         files: of the detector.
         annotator: with the predictors that are asked.
         views: how pictures are shown to the detector; None where it has its own way.
+        detector: as it is asked, with the event head or without.
     """
     from roadaware.models.detector_notes import read_notes
+    from roadaware.tasks.event_detector import EventDetector
 
     rows = []
     for path in files:
         notes = read_notes(path)
         row = _row("agents", path, notes, str(notes.get("trained_on") or ""))
         rows.append(row | _in_catalogue(path) | ({} if views is None else {"settings": str(views)}))
+    if isinstance(detector, EventDetector):
+        rows.append(_row("events", _WEIGHTS / HEAD, {}, "simulated tubes"))
     for task, file, facts in annotator.foresight.members() if annotator is not None else ():
         rows.append(_row(task, file, facts, str(facts.get("data") or facts.get("protocol") or "")))
     return rows
@@ -51,7 +61,7 @@ def _in_catalogue(path: Path) -> dict[str, str]:
 def _row(task: str, path: Path | None, facts: dict[str, Any], trained_on: str) -> dict[str, str]:
     from roadaware.models.opening import digest_of
 
-    bundled = path is not None and path.resolve().parent == Path(__file__).resolve().parent.parent / "weights"
+    bundled = path is not None and path.resolve().parent == _WEIGHTS
     licence = f"{_OURS}, comes with roadaware" if bundled else str(facts.get("licence") or _UNSTATED)
     return {
         "task": task,

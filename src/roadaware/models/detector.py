@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -62,3 +62,16 @@ class Detector(Protocol):
 
     def finish(self) -> Sequence[FrameDetections]:
         """The frames still owed when no more pictures come; forgets the stream."""
+
+
+@runtime_checkable
+class TimedDetector(Protocol):
+    """A detector for which it matters when a picture was taken."""
+
+    def tell_moment(self, number: int, t_s: float) -> None:
+        """Number and time of the picture that is given next.
+
+        Args:
+            number: counts frames, also those that did not arrive.
+            t_s: in seconds, later than that of the picture before.
+        """

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.linker import Linker, Path
-from roadaware.models.detector import Detector, FrameDetections
+from roadaware.models.detector import Detector, FrameDetections, TimedDetector
 from roadaware.online.clock import Clock
 from roadaware.online.config import WatchConfig
 from roadaware.online.events import Event, source_event, tube_event, vehicle_event
@@ -116,6 +116,8 @@ class Watcher:
             InputError: as the detector.
         """
         self._given.append(frame)
+        if isinstance(self.detector, TimedDetector):
+            self.detector.tell_moment(frame.number, frame.t_s)
         answers = self.detector.step(frame.picture)
         return [self._seen(found, frame) for found in answers]
 

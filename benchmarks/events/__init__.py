@@ -1,0 +1,1 @@
+"""The event head: its teaching set, its training, and what its tables are measured by."""

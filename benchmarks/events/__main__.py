@@ -1,0 +1,178 @@
+"""`python -m benchmarks.events PART`: the event head from its teaching set to its tables."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.events.judging import Judged, common_labels, judge_drive, judge_tubes
+from benchmarks.events.kitti import print_geometry
+from benchmarks.events.motion import print_motion
+from benchmarks.events.scene_sets import SETS, make_sets, read_rows
+from roadaware.models.event_head.head import EventHead, open_head, save_head
+from roadaware.models.event_head.layout import FEATURES
+from roadaware.training.events.rows import Rows
+
+Floats = npt.NDArray[np.float64]
+_EVERY = 4
+_GROUPS = (
+    ("place", ("place", "class")),
+    ("+ motion", ("place", "class", "motion")),
+    ("+ own motion", ("place", "class", "motion", "ego")),
+    ("+ neighbours", ("place", "class", "motion", "ego", "near")),
+)
+_DRIVEN = ("AV-Stop", "AV-Mov")
+
+
+def _train(folder: Path, out: Path, epochs: int, networks: int, rounds: int) -> None:
+    from roadaware.training.events.fit import fit_head
+
+    started_s = time.process_time()
+    rows = read_rows(folder, "train", seed=0, every=_EVERY, rounds=rounds)
+    kept_back = read_rows(folder, "val", seed=40, every=_EVERY, rounds=2)
+    facts = {
+        "data": "simulated scenes (python -m benchmarks.events make)",
+        "scenes": int(rows.scene.max()) + 1,
+        "rows": len(rows.x),
+        "networks": networks,
+        "epochs": epochs,
+    }
+    head = fit_head(rows, kept_back, networks=networks, epochs=epochs, facts=facts)
+    save_head(head, out)
+    spent_s = time.process_time() - started_s
+    print(f"{out}: {out.stat().st_size / 1e3:.0f} kB of {len(rows.x):,} rows in {spent_s:.0f} CPU s")
+
+
+def _prior(rows: Rows, asked: Rows, kind: str) -> Floats:
+    """(n, labels) how often agents of each told class have each label in the rows that were learnt from."""
+    truth, kept = getattr(rows, kind), ~rows.parked
+    shares = np.zeros((10, truth.shape[1]))
+    for agent in range(10):
+        of = kept & (rows.told == agent)
+        shares[agent] = (truth[of].sum(axis=0) + truth[kept].mean(axis=0)) / (of.sum() + 1.0)
+    return shares[asked.told]
+
+
+def _scores(head: EventHead, rows: Rows) -> tuple[Floats, Floats, Floats]:
+    action, location = head.scores(rows.x)
+    drive = np.stack([head.av_scores(each) for each in rows.drive])
+    return action.astype(np.float64), location.astype(np.float64), drive.astype(np.float64)
+
+
+def _test(folder: Path, weights: Path | None) -> None:
+    head = open_head(weights)
+    learnt = read_rows(folder, "train", seed=0, every=8)
+    actions, locations = common_labels(learnt)
+    print("| scenes | own motion | 8 actions | of all | 10 locations | of all | AV-Stop | AV-Mov |")
+    print("|---|---|---|---|---|---|---|---|")
+    errors = []
+    for name in ("test", "unusual", "road"):
+        for pixels in (True, False):
+            rows = read_rows(folder, name, seed=50, every=_EVERY, pixels=pixels)
+            action, location, drive = _scores(head, rows)
+            found = (
+                judge_tubes(rows, action, "action", actions),
+                judge_tubes(rows, location, "location", locations),
+            )
+            every = (
+                judge_tubes(rows, action, "action", range(23)),
+                judge_tubes(rows, location, "location", range(15)),
+            )
+            driven = [judge_drive(rows, drive, [label]) for label in _DRIVEN]
+            cells = (found[0], every[0], found[1], every[1], *driven)
+            how = "pictures" if pixels else "boxes alone"
+            print(f"| {name} | {how} | {' | '.join(str(c) for c in cells)} |", flush=True)
+            plain = _scores(_plain(head), rows)
+            raw = (
+                judge_tubes(rows, plain[0], "action", actions),
+                judge_tubes(rows, plain[1], "location", locations),
+            )
+            errors.append((name, how, *(each.error for each in (*raw, *found))))
+            if name == "test" and pixels:
+                kept = (rows, every)
+        if name == "test":
+            prior = [
+                judge_tubes(rows, _prior(learnt, rows, kind), kind, chosen)
+                for kind, chosen in (("action", actions), ("location", locations))
+            ]
+            print(f"| {name} | class prior | {prior[0]} | | {prior[1]} | | | |")
+    print("\n| scenes | own motion | actions, ECE as trained | locations | actions, calibrated | locations |")
+    print("|---|---|---|---|---|---|")
+    for name, how, *each in errors:
+        print(f"| {name} | {how} | {' | '.join(f'{error:.3f}' for error in each)} |")
+    _by_label(*kept)
+
+
+def _by_label(rows: Rows, judged: tuple[Judged, Judged]) -> None:
+    print("\n| label | average precision | chance | boxes |\n|---|---|---|---|")
+    for each in judged:
+        for name, (value, share, count) in sorted(each.labels.items(), key=lambda item: -item[1][2]):
+            print(f"| {name} | {value:.3f} | {share:.3f} | {count:,} |")
+
+
+def _ablate(folder: Path, epochs: int, rounds: int) -> None:
+    from roadaware.training.events.fit import fit_head
+
+    rows = read_rows(folder, "train", seed=0, every=_EVERY, rounds=rounds)
+    kept_back = read_rows(folder, "val", seed=40, every=_EVERY)
+    asked = read_rows(folder, "test", seed=50, every=_EVERY, pixels=True)
+    actions, locations = common_labels(rows)
+    print("| inputs | 8 actions | 10 locations |\n|---|---|---|")
+    for name, groups in _GROUPS:
+        columns = [k for k, feature in enumerate(FEATURES) if feature.partition(".")[0] in groups]
+        head = fit_head(rows, kept_back, networks=1, epochs=epochs, columns=columns)
+        action, location, _ = _scores(head, asked)
+        found = (
+            judge_tubes(asked, action, "action", actions),
+            judge_tubes(asked, location, "location", locations),
+        )
+        print(f"| {name} | {found[0]} | {found[1]} |", flush=True)
+
+
+def _plain(head: EventHead) -> EventHead:
+    """The head without the calibration of its tubes."""
+    from dataclasses import replace
+
+    labels = len(head.tubes.slope)
+    return replace(
+        head,
+        tubes=replace(head.tubes, slope=np.ones(labels, np.float32), offset=np.zeros(labels, np.float32)),
+    )
+
+
+def main() -> None:
+    """Run one of the parts."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("part", choices=("make", "train", "test", "ablate", "motion", "kitti"))
+    parser.add_argument(
+        "folder", type=Path, nargs="?", help=f"of the sets {', '.join(SETS)}, or KITTI's label_02"
+    )
+    parser.add_argument("--weights", type=Path, help="of the head; the one that comes along by default")
+    parser.add_argument("--out", type=Path, default=Path("events.safetensors"))
+    parser.add_argument("--shrink", type=int, default=1, help="make one of so many scenes")
+    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--networks", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=4)
+    asked = parser.parse_args()
+    if asked.folder is None and asked.part != "motion":
+        parser.error(f"{asked.part} needs a folder")
+    if asked.part == "make":
+        make_sets(asked.folder, asked.shrink)
+    elif asked.part == "train":
+        _train(asked.folder, asked.out, asked.epochs, asked.networks, asked.rounds)
+    elif asked.part == "test":
+        _test(asked.folder, asked.weights)
+    elif asked.part == "ablate":
+        _ablate(asked.folder, asked.epochs, asked.rounds)
+    elif asked.part == "motion":
+        print_motion()
+    else:
+        print_geometry(asked.folder, open_head(asked.weights))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,228 @@
+"""EventHead: scores of actions, locations and the own vehicle's action, by small networks in plain numpy."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.errors import DamagedError
+from roadaware.models.event_head.layout import FEATURES, SCENE_FEATURES
+from roadaware.scenes.readers.source import read_file, shown
+
+Floats = npt.NDArray[np.float64]
+Narrow = npt.NDArray[np.float32]
+FORMAT = "roadaware-event-head-1"
+INSTALLED = "events-simulated.safetensors"
+_MOST_BYTES = 1 << 24
+_FARTHEST = 6.0
+"""Spreads that a feature may lie from its mean; what is farther is taken to lie there."""
+_LEAST_LOGIT = -30.0
+
+
+@dataclass(frozen=True, eq=False)
+class SmallNetwork:
+    """Networks of one shape, each a row of layers with rectified units, whose logits are averaged.
+
+    Args:
+        mean, spread: (inputs,) of the features in teaching.
+        layers: of each network its layers, (inputs, outputs) and (outputs,).
+        slope, offset: (labels,) of the logits, which calibrate them.
+    """
+
+    mean: Narrow
+    spread: Narrow
+    layers: tuple[tuple[tuple[Narrow, Narrow], ...], ...]
+    slope: Narrow
+    offset: Narrow
+
+    def logits(self, x: npt.ArrayLike) -> Narrow:
+        """(n, labels) calibrated logits of (n, inputs) features."""
+        standard = (np.asarray(x, np.float32) - self.mean) / self.spread
+        standard = np.clip(standard, -_FARTHEST, _FARTHEST)
+        held = standard[None]
+        for weight, bias in self._stacked[:-1]:
+            held = np.maximum(held @ weight + bias, np.float32(0))
+        total = (held @ self._stacked[-1][0] + self._stacked[-1][1]).sum(axis=0)
+        found: Narrow = np.maximum(total / len(self.layers) * self.slope + self.offset, _LEAST_LOGIT)
+        return found
+
+    @cached_property
+    def _stacked(self) -> list[tuple[Narrow, Narrow]]:
+        """Each layer of all networks at once: a frame with few tubes costs calls rather than sums."""
+        return [
+            (np.stack([weight for weight, _ in layer]), np.stack([bias for _, bias in layer])[:, None])
+            for layer in zip(*self.layers, strict=True)
+        ]
+
+    def tensors(self, prefix: str) -> dict[str, Narrow]:
+        """Everything by name, as a file holds it."""
+        found = {f"{prefix}.{name}": getattr(self, name) for name in ("mean", "spread", "slope", "offset")}
+        for n, layers in enumerate(self.layers):
+            for k, (weight, bias) in enumerate(layers):
+                found |= {f"{prefix}.{n}.{k}.weight": weight, f"{prefix}.{n}.{k}.bias": bias}
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class EventHead:
+    """What gives tubes their labels.
+
+    Args:
+        actions, locations, av_actions: labels, in the order of the scores.
+        tubes: network of tubes: actions, then locations, each label by itself.
+        drive: network of the own vehicle: one of its actions.
+        facts: what it was taught on, and how good it is.
+    """
+
+    actions: tuple[str, ...]
+    locations: tuple[str, ...]
+    av_actions: tuple[str, ...]
+    tubes: SmallNetwork
+    drive: SmallNetwork
+    facts: Mapping[str, Any]
+
+    def scores(self, features: npt.ArrayLike) -> tuple[Narrow, Narrow]:
+        """(n, actions) and (n, locations) probabilities of (n, features) of tubes."""
+        found: Narrow = np.reciprocal(np.float32(1.0) + np.exp(-self.tubes.logits(features)))
+        return found[:, : len(self.actions)], found[:, len(self.actions) :]
+
+    def av_scores(self, features: npt.ArrayLike) -> Narrow:
+        """(av_actions,) probabilities, which sum to 1, of (columns,) features of the own vehicle."""
+        logits = self.drive.logits(np.asarray(features)[None])[0]
+        raised = np.exp(logits - logits.max())
+        return np.asarray(raised / raised.sum(), np.float32)
+
+
+def save_head(head: EventHead, path: Path) -> None:
+    """Write a head as a safetensors file.
+
+    Raises:
+        DiskError: if the disk refuses.
+    """
+    from roadaware.scenes.disk import atomic_write
+
+    about = {
+        "format": FORMAT,
+        "actions": head.actions,
+        "locations": head.locations,
+        "av_actions": head.av_actions,
+        "features": FEATURES,
+        "scene_features": SCENE_FEATURES,
+        "facts": dict(head.facts),
+    }
+    header: dict[str, Any] = {"__metadata__": {"roadaware": json.dumps(about, sort_keys=True)}}
+    parts, at = [], 0
+    for name, tensor in sorted({**head.tubes.tensors("tubes"), **head.drive.tensors("drive")}.items()):
+        data = np.ascontiguousarray(tensor, "<f4").tobytes()
+        header[name] = {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": [at, at + len(data)]}
+        parts.append(data)
+        at += len(data)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    atomic_write(path, struct.pack("<Q", len(text)) + text + b"".join(parts))
+
+
+def open_head(path: Path | None = None) -> EventHead:
+    """The head in a file; the one that came with roadaware where None.
+
+    Raises:
+        InputError: if it cannot be read.
+        DamagedError: if it is no event head, or one of other features.
+    """
+    path = path or Path(__file__).resolve().parents[2] / "weights" / INSTALLED
+    where = shown(str(path))
+    raw = read_file(path, where, _MOST_BYTES)
+    try:
+        about, tensors = _parsed(raw)
+        head = EventHead(
+            tuple(about["actions"]),
+            tuple(about["locations"]),
+            tuple(about["av_actions"]),
+            _network(tensors, "tubes"),
+            _network(tensors, "drive"),
+            about["facts"],
+        )
+        alike = about["features"] == list(FEATURES) and about["scene_features"] == list(SCENE_FEATURES)
+        shapes = _fits(head.tubes, len(FEATURES), len(head.actions) + len(head.locations))
+        shapes = shapes and _fits(head.drive, len(SCENE_FEATURES), len(head.av_actions))
+    except (ValueError, KeyError, TypeError, AttributeError, struct.error, RecursionError) as error:
+        raise DamagedError(f"expected an event head: {str(error)[:200]}", where=where) from error
+    if not (alike and shapes):
+        raise DamagedError("this event head reads other features than this version makes", where=where)
+    return head
+
+
+def _parsed(raw: bytes) -> tuple[dict[str, Any], dict[str, Narrow]]:
+    """What the file says of itself, and its tensors."""
+    (length,) = struct.unpack("<Q", raw[:8])
+    if length > len(raw) - 8:
+        raise ValueError("it is cut off")
+    header, data = json.loads(raw[8 : 8 + length]), raw[8 + length :]
+    about = json.loads(header.pop("__metadata__")["roadaware"])
+    if about["format"] != FORMAT:
+        raise ValueError(f"its format is {str(about['format'])[:40]}")
+    tensors = {}
+    for name, entry in header.items():
+        start, stop = entry["data_offsets"]
+        if entry["dtype"] != "F32" or not 0 <= start <= stop <= len(data):
+            raise ValueError(f"{name[:40]} is cut off, or of another type")
+        tensors[name] = np.frombuffer(data[start:stop], "<f4").astype(np.float32).reshape(entry["shape"])
+        if not np.isfinite(tensors[name]).all():
+            raise ValueError(f"{name[:40]} has numbers that are not finite")
+    return about, tensors
+
+
+def _network(tensors: Mapping[str, Narrow], prefix: str) -> SmallNetwork:
+    networks: list[tuple[tuple[Narrow, Narrow], ...]] = []
+    while f"{prefix}.{len(networks)}.0.weight" in tensors:
+        n = len(networks)
+        layers: list[tuple[Narrow, Narrow]] = []
+        while f"{prefix}.{n}.{len(layers)}.weight" in tensors:
+            at = f"{prefix}.{n}.{len(layers)}"
+            layers.append((tensors[f"{at}.weight"], tensors[f"{at}.bias"]))
+        networks.append(tuple(layers))
+    if not networks:
+        raise ValueError(f"there is no network of the {prefix}")
+    one = {name: tensors[f"{prefix}.{name}"] for name in ("mean", "spread", "slope", "offset")}
+    return SmallNetwork(layers=tuple(networks), **one)
+
+
+def _fits(network: SmallNetwork, inputs: int, labels: int) -> bool:
+    """Whether the layers fit each other, and what goes in and comes out."""
+    for layers in network.layers:
+        width = inputs
+        for weight, bias in layers:
+            if weight.ndim != 2 or weight.shape != (width, len(bias)) or bias.ndim != 1:
+                return False
+            width = len(bias)
+        if width != labels:
+            return False
+    sides = (network.mean, network.spread, network.slope, network.offset)
+    wanted = ((inputs,), (inputs,), (labels,), (labels,))
+    return all(each.shape == shape for each, shape in zip(sides, wanted, strict=True)) and bool(
+        (network.spread > 0).all()
+    )
+
+
+def installed_head() -> bool:
+    """Whether a head came with this installation."""
+    return (Path(__file__).resolve().parents[2] / "weights" / INSTALLED).is_file()
+
+
+def installed_digest() -> str:
+    """Of the file of the head that came with this installation: 24 hexadecimal digits.
+
+    Raises:
+        InputError: if there is none.
+    """
+    path = Path(__file__).resolve().parents[2] / "weights" / INSTALLED
+    return hashlib.blake2b(read_file(path, shown(str(path)), _MOST_BYTES), digest_size=12).hexdigest()

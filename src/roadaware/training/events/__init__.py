@@ -1,0 +1,1 @@
+"""Training of the event head: simulated scenes of many cameras, errors of detectors, and the fit."""

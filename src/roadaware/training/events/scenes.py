@@ -1,0 +1,242 @@
+"""Simulated scenes that the event head learns from: one camera and town each, their truth as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.errors import InputError
+from roadaware.scenes.simulator.actors import VEHICLES
+from roadaware.scenes.simulator.camera import camera_of, intrinsics_of
+from roadaware.scenes.simulator.config import SceneConfig
+from roadaware.scenes.simulator.episode import Episode
+from roadaware.scenes.simulator.make import make_episode
+from roadaware.scenes.simulator.presets import DOMAINS, config_of
+from roadaware.scenes.simulator.truth import blocks_seen, scene_tables
+from roadaware.scenes.simulator.truth.terms import ROAD_VOCABULARIES
+from roadaware.scenes.tables import Scenes
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Cameras = Literal["usual", "unusual", "road"]
+KINDS = ("agent", "action", "location")
+_RATES = (8.0, 10.0, 12.0, 15.0, 20.0, 25.0, 30.0)
+_SIZES = ((480, 360), (480, 270), (480, 300), (640, 194))
+"""4:3, 16:9, 16:10 and KITTI's."""
+_FRAMES = 200
+_OCCLUDED = {"none": 0, "part": 1, "full": 2}
+
+
+@dataclass(frozen=True, eq=False)
+class SceneTruth:
+    """What is true of one scene, its own motion included.
+
+    Args:
+        name: of the scene.
+        size_px: width and height of its pictures.
+        focal_px: focal length.
+        fps: frames per second.
+        height_m: of the camera above the ground.
+        left_hand: whether traffic keeps to the left.
+        frame: (n,) of each box, ascending.
+        tube: (n,) whose it is.
+        box: (n, 4) x1, y1, x2, y2 in pixels.
+        occlusion: (n,) 0 none, 1 part, 2 full.
+        parked: (n,) of a parked vehicle, which ROAD does not label.
+        agent: (n,) index of its agent.
+        action: (n, a) which actions it does.
+        location: (n,) index of its location, -1 for none.
+        yaw_rps: (F,) turn of the camera since the frame before, left positive, radians a second.
+        pitch_rps: (F,) the same upwards.
+        speed_mps: (F,) forwards.
+        av: (F,) index of the own vehicle's action.
+    """
+
+    name: str
+    size_px: tuple[int, int]
+    focal_px: float
+    fps: float
+    height_m: float
+    left_hand: bool
+    frame: Ints
+    tube: Ints
+    box: Floats
+    occlusion: Ints
+    parked: Bools
+    agent: Ints
+    action: Bools
+    location: Ints
+    yaw_rps: Floats
+    pitch_rps: Floats
+    speed_mps: Floats
+    av: Ints
+
+    @property
+    def n_frames(self) -> int:
+        """Frames of the scene."""
+        return len(self.av)
+
+
+def draw_config(seed: int, number: int, cameras: Cameras) -> SceneConfig:
+    """The camera, town and behaviour of one scene; the same arguments give the same.
+
+    Args:
+        seed: of the set.
+        number: of the scene in it.
+        cameras: `usual` ones of cars and vans; `unusual` ones, whose lens, height or pitch lies beyond all of
+            those; `road` for the preset `road@1` as it is.
+    """
+    base = config_of("road@1")
+    if cameras == "road":
+        return replace(base, seconds=16.0, sound=False)
+    rng = np.random.default_rng([seed, number, 7])
+    domain = [None, *DOMAINS][int(rng.integers(0, len(DOMAINS) + 1))]
+    town = config_of("road@1", domain)
+    fps, (width, height) = float(rng.choice(_RATES)), _SIZES[int(rng.integers(0, len(_SIZES)))]
+    fov, up, pitch = rng.uniform(45, 95), rng.uniform(1.15, 2.2), rng.uniform(-7, 2)
+    if cameras == "unusual":
+        which = int(rng.integers(0, 3))
+        fov = rng.choice([rng.uniform(36, 45), rng.uniform(95, 110)]) if which == 0 else fov
+        up = rng.uniform(2.3, 3.2) if which == 1 else up
+        pitch = rng.choice([rng.uniform(-12, -7), rng.uniform(2, 5)]) if which == 2 else pitch
+    camera = replace(
+        town.camera,
+        width_px=width,
+        height_px=height,
+        fps=fps,
+        fov_deg=float(fov),
+        height_m=float(up),
+        pitch_deg=float(pitch),
+        shake_px=float(rng.uniform(0, 0.8)),
+    )
+    behaviour = replace(
+        town.behaviour,
+        vehicles=float(rng.uniform(2, 8)),
+        pedestrians=float(rng.uniform(2, 9)),
+        ego_speed_kmh=float(rng.uniform(20, 55)),
+        boldness=float(rng.uniform(0.2, 0.9)),
+        yielding=float(rng.uniform(0.3, 0.9)),
+    )
+    surroundings = replace(
+        town.surroundings,
+        drive_on="left" if rng.random() < 0.5 else "right",
+        lanes=int(rng.choice([1, 1, 2, 3])),
+        junctions=float(rng.uniform(0.5, 1.8)),
+        crossings=float(rng.uniform(0.4, 1.6)),
+        bends=float(rng.uniform(0, 0.8)),
+    )
+    seconds = float(np.clip(_FRAMES / fps, 8, 16))
+    return replace(
+        town, seconds=seconds, camera=camera, behaviour=behaviour, surroundings=surroundings, sound=False
+    )
+
+
+def make_truth(seed: int, number: int, cameras: Cameras) -> SceneTruth:
+    """The truth of one scene; nothing is drawn.
+
+    Args:
+        seed: of the set.
+        number: of the scene.
+        cameras: as of `draw_config`.
+    """
+    episode = make_episode(draw_config(seed, number, cameras), seed, number)
+    return read_truth(episode, scene_of(episode))
+
+
+def scene_of(episode: Episode) -> Scenes:
+    """The tables of an episode whose parked vehicles are labelled as well: detectors find them too."""
+    awake = tuple(replace(each, active=True) if each.kind in VEHICLES else each for each in episode.actors)
+    episode = replace(episode, actors=awake)
+    return scene_tables(episode, blocks_seen(episode, joints=False))
+
+
+def read_truth(episode: Episode, scenes: Scenes) -> SceneTruth:
+    """The arrays of a scene.
+
+    Args:
+        episode: the scene; `active` says who is parked.
+        scenes: its tables, as of `scene_of`.
+    """
+    boxes, camera = scenes.boxes.sort("frame", maintain_order=True), episode.config.camera
+    number = np.full(int(boxes["box"].max() or 0) + 1, -1, np.int64)  # type: ignore[arg-type]
+    number[boxes["box"].to_numpy()] = np.arange(len(boxes))
+    hot = {kind: np.zeros((len(boxes), len(ROAD_VOCABULARIES[kind])), np.bool_) for kind in KINDS}
+    for (kind,), rows in scenes.labels.partition_by("kind", as_dict=True).items():
+        if str(kind) in hot:
+            hot[str(kind)][number[rows["box"].to_numpy()], rows["label"].to_numpy()] = True
+    asleep = {each.number for each in episode.actors if not each.active}
+    names = dict(scenes.tubes.select("tube", "name").iter_rows())
+    actors = {tube: _actor_number(name) for tube, name in names.items()}
+    parked = np.array([actors.get(tube) in asleep for tube in boxes["tube"].to_list()], np.bool_)
+    occlusion = boxes["occlusion"].cast(pl.String).replace_strict(_OCCLUDED, default=0).to_numpy()
+    yaw, pitch, speed = camera_motion(episode)
+    return SceneTruth(
+        name=episode.name,
+        size_px=(camera.width_px, camera.height_px),
+        focal_px=float(intrinsics_of(camera)[0, 0]),
+        fps=camera.fps,
+        height_m=camera.height_m,
+        left_hand=episode.config.surroundings.drive_on == "left",
+        frame=boxes["frame"].to_numpy().astype(np.int64),
+        tube=boxes["tube"].to_numpy().astype(np.int64),
+        box=boxes.select("x1_px", "y1_px", "x2_px", "y2_px").to_numpy().astype(np.float64),
+        occlusion=occlusion.astype(np.int64),
+        parked=parked,
+        agent=hot["agent"].argmax(axis=1),
+        action=hot["action"],
+        location=np.where(hot["location"].any(axis=1), hot["location"].argmax(axis=1), -1),
+        yaw_rps=yaw,
+        pitch_rps=pitch,
+        speed_mps=speed,
+        av=episode.ego.action.astype(np.int64),
+    )
+
+
+def _actor_number(name: str | None) -> int:
+    """The number of an actor by the name of its tube, such as car-0003; -1 of traffic lights."""
+    kind, _, tail = (name or "").partition("-")
+    return int(tail.rstrip("b")) if kind != "light" and tail.rstrip("b").isdecimal() else -1
+
+
+def camera_motion(episode: Episode) -> tuple[Floats, Floats, Floats]:
+    """Turn to the left, turn upwards (radians a second) and speed (m/s) of the camera, by frame; 0 at first.
+
+    Its tremor is part of the turn, as a film shows it.
+    """
+    count, fps = episode.n_frames, episode.config.camera.fps
+    poses = [camera_of(episode.ego, episode.config, k, episode.seed).world_SE3_camera for k in range(count)]
+    turn = np.stack([pose[:3, :3] for pose in poses])
+    forward = np.einsum("fji,fj->fi", turn[:-1], turn[1:, :, 2])
+    yaw, pitch = np.zeros(count), np.zeros(count)
+    yaw[1:] = -np.arctan2(forward[:, 0], forward[:, 2]) * fps
+    pitch[1:] = -np.arctan2(forward[:, 1], forward[:, 2]) * fps
+    return yaw, pitch, np.asarray(episode.ego.speed, np.float64)
+
+
+def save_truth(truth: SceneTruth, path: Path) -> None:
+    """Write the arrays of a scene into one npz file."""
+    np.savez_compressed(path, **{each.name: getattr(truth, each.name) for each in fields(truth)})
+
+
+def load_truth(path: Path) -> SceneTruth:
+    """Read what `save_truth` wrote.
+
+    Raises:
+        InputError: if it is no such file.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            found = {each.name: held[each.name] for each in fields(SceneTruth)}
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"expected the truth of a simulated scene: {error}", where=str(path)) from error
+    found["name"], found["size_px"] = str(found["name"]), tuple(int(n) for n in found["size_px"])
+    for name in ("focal_px", "fps", "height_m"):
+        found[name] = float(found[name])
+    found["left_hand"] = bool(found["left_hand"])
+    return SceneTruth(**found)
