@@ -12,6 +12,50 @@ Ints = npt.NDArray[np.int64]
 
 
 @kernel
+def _add_row(
+    first: int,
+    gain: Floats,
+    rows: Ints,
+    columns: Ints,
+    n_columns: int,
+    high: Floats,
+    low: Floats,
+    owner: Ints,
+    before: Ints,
+) -> None:
+    """Give a row its column, along the shortest path of exchanges with the rows that have theirs."""
+    total = low.shape[0]
+    nearest, seen = np.full(total, np.inf), np.zeros(total, np.bool_)
+    owner[0], at = first, 0
+    while owner[at] != 0:
+        seen[at] = True
+        row, step, following = owner[at], np.inf, 0
+        for j in range(1, total):
+            if seen[j]:
+                continue
+            if j <= n_columns:
+                worth = gain[rows[row - 1], columns[j - 1]]
+                cost = -worth if worth > 0.0 else np.inf
+            else:
+                cost = 0.0 if j - n_columns == row else np.inf
+            reached = cost - high[row] - low[j]
+            if reached < nearest[j]:
+                nearest[j], before[j] = reached, at
+            if nearest[j] < step:
+                step, following = nearest[j], j
+        for j in range(total):
+            if seen[j]:
+                high[owner[j]] += step
+                low[j] -= step
+            else:
+                nearest[j] -= step
+        at = following
+    while at != 0:
+        owner[at] = owner[before[at]]
+        at = before[at]
+
+
+@kernel
 def assign(gain: Floats) -> Ints:
     """(rows,) the column of each row in an assignment of the greatest sum, -1 for none.
 
@@ -51,37 +95,8 @@ def assign(gain: Floats) -> Ints:
     total = n_columns + n_rows + 1
     high, low = np.zeros(n_rows + 1), np.zeros(total)
     owner, before = np.zeros(total, np.int64), np.zeros(total, np.int64)
-    nearest, seen = np.empty(total), np.empty(total, np.bool_)
     for i in range(1, n_rows + 1):
-        owner[0], at = i, 0
-        nearest[:] = np.inf
-        seen[:] = False
-        while owner[at] != 0:
-            seen[at] = True
-            row, step, following = owner[at], np.inf, 0
-            for j in range(1, total):
-                if seen[j]:
-                    continue
-                if j <= n_columns:
-                    worth = gain[rows[row - 1], columns[j - 1]]
-                    cost = -worth if worth > 0.0 else np.inf
-                else:
-                    cost = 0.0 if j - n_columns == row else np.inf
-                reached = cost - high[row] - low[j]
-                if reached < nearest[j]:
-                    nearest[j], before[j] = reached, at
-                if nearest[j] < step:
-                    step, following = nearest[j], j
-            for j in range(total):
-                if seen[j]:
-                    high[owner[j]] += step
-                    low[j] -= step
-                else:
-                    nearest[j] -= step
-            at = following
-        while at != 0:
-            owner[at] = owner[before[at]]
-            at = before[at]
+        _add_row(i, gain, rows, columns, n_columns, high, low, owner, before)
     for j in range(1, n_columns + 1):
         if owner[j] > 0:
             given[rows[owner[j] - 1]] = columns[j - 1]

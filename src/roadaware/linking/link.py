@@ -150,13 +150,13 @@ def _frames(
     """The frames that the linker goes through, and their times: seconds where all are known."""
     frames = np.unique(detections.frame if config.age_empty_frames else detections.frame[used])
     if moments is None:
-        return frames, frames * FRAME_S
+        return frames, frames.astype(np.float64) * FRAME_S
     if config.age_empty_frames:
         frames = np.union1d(detections.frame, moments[0])
     at = np.minimum(np.searchsorted(moments[0], frames), len(moments[0]) - 1)
     times = np.where(moments[0][at] == frames, moments[1][at], np.nan)
     if np.isnan(times).any():
-        return frames, frames * FRAME_S
+        return frames, frames.astype(np.float64) * FRAME_S
     if (np.diff(times) <= 0).any():
         late = int(frames[1:][np.diff(times) <= 0][0])
         raise InputError(f"video {name}: the time t_s of frame {late} is not after that of the frame before")

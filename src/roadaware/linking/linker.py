@@ -312,17 +312,19 @@ class Linker:
         if embeddings is None:
             return np.zeros((n, self._n_embedding), np.float32)
         try:
-            looks = np.ascontiguousarray(embeddings, np.float32).reshape(n, -1) if n else np.empty((0, 0))
+            looks: Narrow = np.ascontiguousarray(embeddings, np.float32)
         except (TypeError, ValueError) as error:
-            raise InputError(f"frame {frame}: expected an embedding for each detection: {error}") from error
-        if n and looks.shape[1] != self._n_embedding:
+            raise InputError(f"frame {frame}: embeddings should be arrays of numbers: {error}") from error
+        if not n and not looks.size:
+            return np.zeros((0, self._n_embedding), np.float32)
+        if looks.shape != (n, self._n_embedding):
             raise InputError(
                 f"frame {frame}: expected embeddings ({n}, {self._n_embedding}); got {looks.shape}",
                 hint="say Linker(n_embedding=...) how many numbers an embedding has",
             )
         if not np.isfinite(looks).all():
             raise InputError(f"frame {frame}: an embedding has a number that is not finite")
-        return looks if n else np.zeros((0, self._n_embedding), np.float32)
+        return looks
 
     def _affine(self, frame: int, camera: npt.ArrayLike) -> Floats:
         """The camera's motion as an array."""
