@@ -216,20 +216,6 @@ MANY = scored(
     [[0.9] * 32, [0.0] * 32, [0.8] * 32, *([[0.0] * 32] * 21)], seen((0.9, 12), (0.1, 8), (0.9, 12))
 )
 
-FORMER = replace(
-    LinkerConfig.default(),
-    begin_score=0.0,
-    begin_iou=1.0,
-    min_iou=0.5,
-    jump_gap_s=0.0,
-    cost="score",
-    assignment="greedy",
-    motion="time",
-    min_path_len=6,
-    min_path_score=0.1,
-)
-"""The published method with what went wrong in it corrected, which was the default once."""
-
 CASES: dict[str, Case] = {
     "top_rows": Case(paths(still(1, *(at(200 * i) for i in range(12))))),
     "min_score": Case(paths(still(1, at(0), at(200, 0.03))), more=(0.05,)),

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from benchmarks.trackers import FORMER
 from detection_sets import frames, predictions
-from linker_cases import FORMER
 from plain_linker import PlainLinker, finished, tubes
 
 from roadaware.config import from_dict

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.trackers import FORMER
 from detection_sets import frames
 from hypothesis import given
 from hypothesis import strategies as st
-from linker_cases import FORMER
 from plain_linker import PlainLinker, assigned, class_scores, filled
 
 from example_counts import tried

@@ -103,7 +103,7 @@ def chosen(named: Sequence[Path], *, synthetic: bool, live: bool, looks: Looks) 
 
 
 def _real_detector() -> Path | None:
-    """The best detector that is installed; else what is fetched now, where somebody says so."""
+    """The cheapest detector that is installed; else what is fetched now, where somebody says so."""
     from roadaware.models.catalogue.entries import find_entry, read_catalogue
     from roadaware.models.catalogue.installed import installed_path
 
