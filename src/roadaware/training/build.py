@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from roadaware.config import to_dict
 from roadaware.errors import UsageError
-from roadaware.models.catalogue.installed import resolve_weights
 from roadaware.models.detector import Detector
 from roadaware.models.retinanet3d import config as configs
 from roadaware.models.retinanet3d.config import PUBLISHED, RetinaNetConfig
@@ -159,7 +158,7 @@ def network_of(recipe: Recipe, config: RetinaNetConfig, classes: Classes) -> Ret
     if recipe.model.weights:
         from roadaware.models.weights import load_published
 
-        path = resolve_weights(Path(recipe.model.weights), ("training",))
+        path = recipe.model.weights_path()
         meant = [anchors.clone() for anchors in network.anchors.buffers()]
         report = load_published(network, path)
         _log.info("%s: %d weights taken", path, len(report.matched))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from roadaware.errors import UsageError
+from roadaware.models.catalogue.installed import resolve_weights
 
 OBJECTS = "objects"
 """Name of the model that is an object detector of transformers."""
@@ -22,7 +24,7 @@ class ModelRecipe:
         fields: of the config of the network; of an object detector also its `type`, unless `weights` has it,
             and `size_px`, the height and width of its pictures.
         weights: file with weights to begin with: published ones, or a model of ours; the folder of an object
-            detector; none unless told.
+            detector; or a name of the catalogue; none unless told.
         freeze_batch_norm: keep the statistics and factors that batch norms begin with.
         likeliest: classes are learnt at matched anchors and at so many others of each frame, those of most
             agentness, which on a small network is several times faster; 0 for everywhere, as published.
@@ -41,6 +43,24 @@ class ModelRecipe:
     def is_objects(self) -> bool:
         """Whether it is an object detector of transformers."""
         return self.name == OBJECTS
+
+    def weights_path(self) -> Path:
+        """Where the weights to begin with lie.
+
+        Raises:
+            UsageError: if they are those of a model that is not installed, or none that is trained further.
+        """
+        found = resolve_weights(Path(self.weights), ("objects",) if self.is_objects else ("training",))
+        if not found.exists():
+            raise UsageError(
+                f"model.weights: there is no file or folder {str(found)[:200]!r}, and no model of that name"
+            )
+        if self.is_objects and found.is_file():
+            raise UsageError(
+                f"{self.weights} is a file; trained further are RT-DETR, RT-DETRv2 and D-FINE, each a folder "
+                "of transformers or a name of `roadaware models list`, such as rtdetr-r18"
+            )
+        return found
 
 
 @dataclass(frozen=True)
