@@ -98,8 +98,8 @@ def _shrunk(picture: Picture, x: float, y: float, side: float) -> Image.Image:
 def decoded(maps: dict[str, Floats]) -> Floats:
     """(k, 3) x, y in pixels of the crop and score of each joint of the person in the middle.
 
-    The likeliest centre near the middle says roughly where its joints are; each joint is the place of most heat
-    near there, moved by what the last map says of it.
+    The likeliest centre near the middle says roughly where its joints are; each joint is the place of most
+    heat near there, moved by what the last map says of it.
 
     Args:
         maps: (c, h, w) of each output.
