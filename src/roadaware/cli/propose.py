@@ -29,8 +29,8 @@ _SEMANTICS = (
 )
 _DETECTIONS = "Common objects to suppress: `truth` or `erring` of made-up scenes, or saved predictions."
 _OBJECTS = (
-    "Instead of --detections: an object detector that looks for common objects first, a name of `models list` "
-    "or what `predict` takes; what it finds is kept in OUT-objects."
+    "Instead of --detections: an object detector that looks for common objects first, a name of "
+    "`models list` or what `predict` takes; what it finds is kept in OUT-objects."
 )
 _KNOB = "A knob of the configuration, NAME=VALUE, such as theta_deg=4; several may follow."
 _STAGE = "After which step: initial (geometry alone), intermediate (background removed), final."

@@ -161,7 +161,15 @@ def network_of(recipe: Recipe, config: RetinaNetConfig, classes: Classes) -> Ret
         path = recipe.model.weights_path()
         meant = [anchors.clone() for anchors in network.anchors.buffers()]
         report = load_published(network, path)
-        _log.info("%s: %d weights taken", path, len(report.matched))
+        _log.info(
+            "%s: %d weights taken (%d inflated over time, %d shortened); %d of the file not used: %s",
+            path,
+            len(report.matched),
+            len(report.inflated),
+            len(report.shortened),
+            len(report.unused),
+            ", ".join(report.unused[:8]) or "none",
+        )
         if not report.matched:
             raise UsageError(f"no weight of {path} fits {recipe.model.name}")
         _same_anchors(path, meant, list(network.anchors.buffers()))
