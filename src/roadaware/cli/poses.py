@@ -216,8 +216,8 @@ def _data(run: PoseRun, table: pl.DataFrame, gone: list[str], drawn: int) -> dic
         "videos": table["video"].n_unique(),
         "people": table.select("video", "name").n_unique(),
         "boxes": n,
-        "joints_seen": float(table["joints"].mean()) if n else 0.0,  # type: ignore[arg-type]
-        "without": int((table["joints"] == 0).sum()),
+        "joints_seen": float(table["seen"].mean()) if n else 0.0,  # type: ignore[arg-type]
+        "without": int((table["seen"] == 0).sum()),
         "drawn": drawn,
         "gone": gone,
     }

@@ -25,14 +25,14 @@ FORMAT, RECORD, PARTS, TABLE = "roadaware-poses", "poses.json", "parts", "poses.
 PERSON = "Ped"
 AGENT = "agent"
 _SURE = 0.25
-_SCHEMA = {
-    "video": pl.String,
-    "name": pl.String,
-    "frame": pl.Int64,
+_SCHEMA: dict[str, pl.DataType] = {
+    "video": pl.String(),
+    "name": pl.String(),
+    "frame": pl.Int64(),
     "joints_px": pl.List(pl.Float32),
-    "joints": pl.Int64,
-    "score": pl.Float32,
-    **dict.fromkeys(CORNERS, pl.Float32),
+    "seen": pl.Int64(),
+    "score": pl.Float32(),
+    **dict.fromkeys(CORNERS, pl.Float32()),
 }
 
 
@@ -155,7 +155,7 @@ class PoseRun:
         kept = np.where(seen[..., None], joints, np.float32(0)).astype(np.float32)
         table = people.with_columns(
             joints_px=pl.Series(kept.reshape(len(kept), -1).tolist(), dtype=pl.List(pl.Float32)),
-            joints=pl.Series(seen.sum(axis=1)),
+            seen=pl.Series(seen.sum(axis=1)),
             score=pl.Series(joints[..., 2].mean(axis=1)),
         ).select(pl.col(name).cast(kind) for name, kind in _SCHEMA.items())
         path = self.part(str(people["video"][0]))

@@ -16,16 +16,18 @@ _ON_CPU, _ELSEWHERE = 1 << 16, 1 << 26
 def focal(logits: Tensor, truth: Tensor, alpha: float, gamma: float) -> Tensor:
     """The focal loss of each logit: -a (1 - p)^gamma log p of the probability p of what is true.
 
+    A truth between 0 and 1, as a teacher has it, mixes the losses of both in that share.
+
     Args:
         logits: of any shape.
-        truth: of the same shape, 0 or 1.
+        truth: of the same shape, from 0 to 1.
         alpha, gamma: the weight of ones (1 - alpha that of zeros), and how much easy ones are discounted.
 
     Source: Lin et al., ICCV 2017, eq. 5.
     """
-    crossed = functional.binary_cross_entropy_with_logits(logits, truth, reduction="none")
-    wrong = torch.sigmoid(logits * (1 - 2 * truth))
-    return (alpha * truth + (1 - alpha) * (1 - truth)) * wrong**gamma * crossed
+    one = alpha * torch.sigmoid(-logits) ** gamma * functional.softplus(-logits)
+    zero = (1 - alpha) * torch.sigmoid(logits) ** gamma * functional.softplus(logits)
+    return truth * one + (1 - truth) * zero
 
 
 def focal_sum(
@@ -37,7 +39,7 @@ def focal_sum(
         logits: (M, C).
         counts: (M) whether a row is counted; those of `rows` always are.
         rows: (k) rows with a truth of their own, each once.
-        truth: (k, C) zeros and ones.
+        truth: (k, C) from 0 to 1.
         alpha, gamma: see `focal`.
     """
     total: Tensor = _FocalSum.apply(logits, counts, rows, truth.to(logits.dtype), alpha, gamma)  # type: ignore[no-untyped-call]

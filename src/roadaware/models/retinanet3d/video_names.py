@@ -36,7 +36,7 @@ def trunk_names(names: Iterable[str]) -> dict[str, str]:
         layers of the same ResNet-50, a bottleneck whose first convolution looks over time.
     """
     held = list(names)
-    stages = sorted({int(found[1]) for name in held if (found := _VIDEO_BLOCK.fullmatch(name))})
+    stages = sorted({int(block[1]) for name in held if (block := _VIDEO_BLOCK.fullmatch(name))})
     found = {name: ours for name in held if (ours := _ours(name, stages))}
     return found if len(set(found.values())) == len(found) else {}
 
