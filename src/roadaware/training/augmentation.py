@@ -15,6 +15,7 @@ from roadaware.training.recipe import AugmentRecipe
 
 Ints = npt.NDArray[np.int64]
 Narrow = npt.NDArray[np.float32]
+_LIKELY = 0.5
 _LUMA = np.array([0.299, 0.587, 0.114])
 
 
@@ -48,7 +49,8 @@ def vary(clip: FramesOfClip, how: AugmentRecipe, mirror: Mirror, rng: np.random.
     """
     turn, tint, zoom, right, down = rng.random(5)
     shades = rng.uniform(-1, 1, 4)
-    if turn < how.flip and mirror.turns(np.concatenate(clip.hot), clip.av):
+    likely = np.concatenate([hot > _LIKELY for hot in clip.hot])
+    if turn < how.flip and mirror.turns(likely, clip.av):
         _flip(clip, mirror)
     if how.zoom != (1.0, 1.0) or how.shift:
         low, high = (math.log(factor) for factor in how.zoom)

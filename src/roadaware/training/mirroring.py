@@ -12,7 +12,6 @@ import numpy.typing as npt
 from roadaware.scenes.compositions import Composition
 from roadaware.tasks.road_events import Classes, Hot
 
-_LIKELY = 0.5
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 _SIDES = {"Lft": "Rht", "Left": "Right", "left": "right", "LEFT": "RIGHT"}
@@ -48,16 +47,14 @@ class Mirror:
     parts: tuple[tuple[int, Ints], ...]
     av: Ints
 
-    def turns(self, hot: Hot, av: Ints) -> bool:
+    def turns(self, hot: Bools, av: Ints) -> bool:
         """Whether everything that is seen has a mirror image.
 
         Args:
             hot: (n, c) classes of all boxes.
             av: actions of the own vehicle, -1 for unknown.
         """
-        return not bool((hot[:, self.stuck] > _LIKELY).any()) and all(
-            self.av[a] >= 0 for a in av.tolist() if a >= 0
-        )
+        return not bool(hot[:, self.stuck].any()) and all(self.av[a] >= 0 for a in av.tolist() if a >= 0)
 
     def classes(self, hot: Hot) -> Hot:
         """(n, c) classes in the mirror; a composite is as likely as the least likely of its parts."""

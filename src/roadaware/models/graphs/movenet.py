@@ -70,29 +70,23 @@ def cropped(picture: Picture, box: npt.NDArray[np.floating]) -> tuple[Floats, Fl
         picture: (H, W, 3) uint8.
         box: x1, y1, x2, y2 in pixels.
     """
-    centre, side = (box[:2] + box[2:]) / 2, max(float((box[2:] - box[:2]).max()), 1.0) * AROUND
-    corner = centre - side / 2
-    x, y = corner.tolist()
-    square = (
-        Image.fromarray(picture).transform(
-            (SIDE_PX, SIDE_PX),
-            Image.Transform.EXTENT,
-            (x, y, x + side, y + side),
-            Image.Resampling.BILINEAR,
-        )
-        if side <= 2 * SIDE_PX
-        else _shrunk(picture, x, y, side)
+    height, width = picture.shape[:2]
+    most = np.array([width, height] * 2, np.float64)
+    box = np.clip(box, -most, 2 * most)  # whatever a table says, a crop has a bounded size
+    side = max(float((box[2:] - box[:2]).max()), 1.0) * AROUND
+    corner = (box[:2] + box[2:]) / 2 - side / 2
+    low, end = np.floor(corner).astype(np.int64), np.ceil(corner + side).astype(np.int64)
+    part = np.zeros((end[1] - low[1], end[0] - low[0], 3), np.uint8)
+    first, last = np.maximum(low, 0), np.minimum(end, [width, height])
+    if (last > first).all():
+        (left, top), (right, bottom) = (first - low).tolist(), (last - low).tolist()
+        part[top:bottom, left:right] = picture[first[1] : last[1], first[0] : last[0]]
+    x, y = (corner - low).tolist()
+    square = Image.fromarray(part).resize(
+        (SIDE_PX, SIDE_PX), Image.Resampling.BILINEAR, box=(x, y, x + side, y + side)
     )
     made = np.ascontiguousarray(np.asarray(square, dtype=np.float32).transpose(2, 0, 1))
     return made, corner.astype(np.float32), side / SIDE_PX
-
-
-def _shrunk(picture: Picture, x: float, y: float, side: float) -> Image.Image:
-    """A large square with all of its pixels in it: `transform` looks at four for each that it makes."""
-    low, end = np.floor([x, y]).astype(int), np.ceil([x + side, y + side]).astype(int)
-    part = Image.fromarray(picture).crop((*low.tolist(), *end.tolist()))
-    whole = (x - low[0], y - low[1], x - low[0] + side, y - low[1] + side)
-    return part.resize((SIDE_PX, SIDE_PX), Image.Resampling.BILINEAR, box=whole)
 
 
 def decoded(maps: dict[str, Floats]) -> Floats:
