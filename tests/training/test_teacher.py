@@ -143,12 +143,17 @@ def test_films_of_one_name_are_refused(made: Path) -> None:
         films_at([str(made / "films"), str(made / "films" / "film-0.mp4")])
 
 
-def test_the_loss_of_a_truth_between_is_the_mix_and_its_gradient_that_of_autograd() -> None:
+def test_a_truth_between_costs_least_where_the_answer_equals_it() -> None:
+    for truth in (0.1, 0.35, 0.8):
+        logits = torch.linspace(-5, 5, 2001, dtype=torch.float64)
+        best = focal(logits, torch.full_like(logits, truth), 0.25, 2.0).argmin()
+        assert logits[best].sigmoid().item() == pytest.approx(truth, abs=2e-3)
+
+
+def test_the_sum_of_mixed_truths_and_its_gradient_are_those_of_each() -> None:
     torch.manual_seed(0)
     logits = torch.randn(6, 3, dtype=torch.float64, requires_grad=True)
-    truth = torch.rand(2, 3, dtype=torch.float64)
-    one, zero = (focal(logits[:2], torch.full_like(truth, n), 0.25, 2.0) for n in (1.0, 0.0))
-    torch.testing.assert_close(focal(logits[:2], truth, 0.25, 2.0), truth * one + (1 - truth) * zero)
+    truth = torch.tensor([[0.3, 1, 0], [0.9, 0.5, 1]], dtype=torch.float64)
     whole = torch.cat([truth, torch.zeros(4, 3, dtype=torch.float64)])
     wanted = focal(logits, whole, 0.25, 2.0).sum()
     found = focal_sum(logits, torch.ones(6, dtype=torch.bool), torch.arange(2), truth, 0.25, 2.0)
