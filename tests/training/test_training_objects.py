@@ -148,6 +148,45 @@ def test_predict_and_union_open_the_folder(
     assert len(union.step(picture)) == 1
 
 
+def test_a_recipe_and_a_model_by_name_go_on_and_end_in_a_folder_that_opens(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ROADAWARE_HOME", str(tmp_path / "home"))
+    tables, films, run = made / "tables", made / "films", str(tmp_path / "run")
+    fields = [f"data.{name}={tables}" for name in ("roots", "validation_roots")]
+    fields += [
+        "data.reader=saved",
+        f"data.media={films}",
+        "schedule.steps=2",
+        "clips.batch=2",
+        "clips.stride=1",
+    ]
+    fields += ["validation.videos=1", "machine.threads=1", "machine.tensorboard=false"]
+    asked = ["train", "objects-simulator", "--weights", "rtdetr-r18", "--out", run, "--set", *fields]
+    assert main(asked) == 2
+    assert "roadaware models get rtdetr-r18" in capsys.readouterr().err
+    assert main(["train", "objects-simulato", "--weights", "rtdetr-r18"]) == 2
+    assert "did you mean 'objects-simulator'?" in capsys.readouterr().err
+    save_objects(
+        tmp_path / "coco", tiny_model("rt_detr", ["car", "person"]), ((64, 64), [0.0] * 3, [1.0] * 3), "any"
+    )
+    (tmp_path / "coco" / "roadaware.json").unlink()  # as folders of others are
+    assert main(["models", "get", "rtdetr-r18", "--from", str(tmp_path / "coco")]) == 0
+    assert main(asked) == 0
+    assert main(asked) == 2
+    assert main([*asked, "--resume"]) == 0
+    assert open_videos([tmp_path / "run" / "model"]).kinds == {"agent": ("Ped", "Car")}
+    assert json.loads((tmp_path / "run" / "recipe.json").read_text())["model"]["weights"] == "rtdetr-r18"
+
+
+def test_what_is_no_folder_of_transformers_is_not_trained_further(made: Path, tmp_path: Path) -> None:
+    (tmp_path / "graph.safetensors").write_bytes(b"none")
+    with pytest.raises(UsageError, match="is a file; trained further are RT-DETR"):
+        train(recipe_for(made, model={"weights": str(tmp_path / "graph.safetensors")}), tmp_path / "run")
+    with pytest.raises(UsageError, match="there is no file or folder"):
+        train(recipe_for(made, model={"weights": str(tmp_path / "nothing")}), tmp_path / "run")
+
+
 def test_a_tiny_model_learns_one_clip_by_heart(made: Path, tmp_path: Path) -> None:
     scenes = made_scenes(1)
     annotated = scenes.frames.with_columns(annotated=pl.col("frame") < 2)

@@ -34,6 +34,7 @@ from roadaware.cli.label import label
 from roadaware.cli.link import link
 from roadaware.cli.models import models
 from roadaware.cli.options import USUAL, Common, Outcome
+from roadaware.cli.poses import poses
 from roadaware.cli.predict import predict
 from roadaware.cli.prelabel import prelabel
 from roadaware.cli.propose import propose
@@ -81,6 +82,7 @@ _COMMANDS: tuple[Callable[..., Any] | App, ...] = (
     train,
     predict,
     watch,
+    poses,
     segment,
     propose,
     prelabel,

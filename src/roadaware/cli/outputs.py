@@ -123,6 +123,7 @@ SIMULATION = Output(folder=True, rule=_record("simulation.json", "roadaware-simu
 PROPOSALS = Output(folder=True, rule=_record("proposals.json", "roadaware-proposals"))
 ABLATION = Output(folder=True, rule=_record("ablation.json", "roadaware-ablation"))
 MASKS = Output(folder=True, rule=_record("masks.json", "roadaware-masks"))
+POSES = Output(folder=True, rule=_record("poses.json", "roadaware-poses"))
 PRELABELS = Output(folder=True, rule=_record("prelabels.json", "roadaware-prelabels"))
 PREDICTIONS = Output(folder=True, rule=_record("run.json", "roadaware-predictions"))
 WATCH = Output(

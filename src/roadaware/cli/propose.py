@@ -28,6 +28,10 @@ _SEMANTICS = (
     "VIDEO/000000.png, with classes.json (names by number; those of Cityscapes unless it is there)."
 )
 _DETECTIONS = "Common objects to suppress: `truth` or `erring` of made-up scenes, or saved predictions."
+_OBJECTS = (
+    "Instead of --detections: an object detector that looks for common objects first, a name of "
+    "`models list` or what `predict` takes; what it finds is kept in OUT-objects."
+)
 _KNOB = "A knob of the configuration, NAME=VALUE, such as theta_deg=4; several may follow."
 _STAGE = "After which step: initial (geometry alone), intermediate (background removed), final."
 _SPLIT = "Only the videos of this split."
@@ -46,6 +50,7 @@ def propose(
     split: Annotated[str | None, Parameter(help=_SPLIT)] = None,
     semantics: Annotated[str | None, Parameter(help=_SEMANTICS)] = None,
     detections: Annotated[str | None, Parameter(help=_DETECTIONS)] = None,
+    objects: Annotated[Path | None, Parameter(help=_OBJECTS)] = None,
     stage: Annotated[Literal["initial", "intermediate", "final"], Parameter(help=_STAGE)] = "final",
     knob: Annotated[tuple[str, ...], Parameter(help=_KNOB), Several] = (),
     draw: Annotated[int, Parameter(help=_DRAW, validator=between(0, 1000))] = 0,
@@ -66,10 +71,16 @@ def propose(
         roadaware propose runs/made-up --semantics truth --detections truth --out proposals
 
         roadaware propose KITTI --out proposals --draw 4 --knob theta_deg=10 max_distance_m=30
+
+        roadaware propose KITTI --objects street-small --out proposals
     """
     from roadaware.corner_cases.running import PROPOSALS, run
     from roadaware.scenes.store import save
 
+    if objects is not None:
+        if detections is not None:
+            raise UsageError("common objects come of --detections or of --objects, not of both")
+        detections = _found(objects, dataset, reader, split, out)
     order = ordered(dataset, reader, split, semantics, detections, stage, knob)
     try:
         with console.progress("proposing") as shown:
@@ -86,6 +97,17 @@ def propose(
     drawn = _draw(order, out, draw) if draw else 0
     failed = lost(tally.skipped, tally.refused) if strict else None
     return Outcome(_text(order, target, tally, drawn), _data(order, target, tally, drawn), failed)
+
+
+def _found(weights: Path, dataset: Path, reader: str | None, split: str | None, out: Path) -> str:
+    """Where the detections of the pictures lie, once all are made; the same command goes on with them."""
+    from roadaware.cli.predict import predict
+    from roadaware.tasks.prediction_runs import TABLES
+
+    folder = out.with_name(f"{out.name}-objects")
+    outputs.PREDICTIONS.check(folder)
+    predict((weights,), videos=[dataset], reader=reader, split=split, out=folder)
+    return str(folder / TABLES)
 
 
 def lost(skipped: Mapping[str, int], refused: int) -> str | None:

@@ -16,7 +16,14 @@ if TYPE_CHECKING:
     from roadaware.training.loop import Trained
     from roadaware.training.pedestrians.recipe import PedestrianRecipe
 
-_RECIPE = "The recipe: a YAML file, such as those in configs/; several where they are of predictors."
+_RECIPE = (
+    "The recipe: a YAML file, or the name of one that comes along (those of configs/), such as objects-road; "
+    "several where they are of predictors."
+)
+_WEIGHTS = (
+    "What a detector begins with, instead of what its recipe says: a name of `models list`, a checkpoint, or "
+    "the folder of an object detector."
+)
 _OUT = "Folder of the run, or of a folder for each of several; in runs/ unless told."
 _RESUME = "Go on from the folder's last checkpoint."
 _SET = "Fields of the recipe with other values, such as schedule.lr=0.001 data.roots=[a,b]."
@@ -31,6 +38,7 @@ def train(
     *,
     out: Annotated[Path | None, OutPlace, Parameter(help=_OUT), outputs.FOLDER] = None,
     resume: Annotated[bool, Parameter(help=_RESUME), Switch] = False,
+    weights: Annotated[str | None, Parameter(help=_WEIGHTS)] = None,
     on: Annotated[Path | None, Parameter(help=_ON)] = None,
     changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
     common: Common = USUAL,
@@ -50,21 +58,24 @@ def train(
 
     For example:
 
-        roadaware train configs/simulator.yaml --out runs/compact --set data.roots=made-up
+        roadaware train simulator --out runs/compact --set data.roots=made-up
 
-        roadaware train configs/simulator.yaml --out runs/compact --set data.roots=made-up --resume
+        roadaware train simulator --out runs/compact --set data.roots=made-up --resume
 
-        roadaware train configs/pedestrians/steady-jaad.yaml --set samples.root=JAAD-JAAD_2.0.zip
+        roadaware train objects-road --weights rtdetr-r18 --set data.roots=ROAD/road_trainval_v1.0.json \\
+            data.media=ROAD
+
+        roadaware train steady-jaad --set samples.root=JAAD-JAAD_2.0.zip
 
         roadaware train configs/pedestrians/*-jaad.yaml --out runs/jaad
 
-        roadaware train configs/pedestrians/crossing-jaad.yaml \\
+        roadaware train crossing-jaad \\
             --on configs/pedestrians/on/pie.yaml --set samples.root=PIE
     """
     from roadaware.training.pedestrians.recipe import PedestrianRecipe
-    from roadaware.training.recipe_files import read_recipe
+    from roadaware.training.recipe_files import find_recipe, read_recipe
 
-    read = [read_recipe(path, changes or (), on=on) for path in recipe]
+    read = [read_recipe(find_recipe(path), changes or (), on=on, weights=weights) for path in recipe]
     predictors = [each for each in read if isinstance(each, PedestrianRecipe)]
     if predictors:
         return _predictors(predictors, out, len(read))
@@ -76,6 +87,8 @@ def train(
     if (folder / _LAST).exists() and not resume:
         # Before the loop is loaded, which says the same and takes a while.
         raise UsageError(f"{folder} holds a run: go on with --resume, or name another folder with --out")
+    if chosen.model.weights:
+        chosen.model.weights_path()  # said at once, before the data are read
     from roadaware.training.loop import train as trained
 
     with console.progress("training") as progress:

@@ -23,6 +23,7 @@ from roadaware.models.retinanet3d.config import RetinaNetConfig
 from roadaware.models.retinanet3d.detector import StreamDetector, WindowDetector
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.retinanet3d.rule import DetectRule
+from roadaware.models.retinanet3d.video_names import described, trunk_names
 from roadaware.models.tensor_files import ARITHMETIC, facts_in, read_safetensors
 from roadaware.scenes.disk import atomic_write
 from roadaware.scenes.readers.source import shown
@@ -44,12 +45,14 @@ class KeyReport:
         missing: the network's names that the file does not have; they keep their values.
         unused: the file's names that the network has no place for.
         inflated: those of `matched` whose kernel was repeated over time and divided by how often.
+        shortened: those of `matched` whose kernel was longer in time, and was summed to what the network has.
     """
 
     matched: tuple[str, ...]
     missing: tuple[str, ...]
     unused: tuple[str, ...]
     inflated: tuple[str, ...]
+    shortened: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         counts = (
@@ -57,6 +60,7 @@ class KeyReport:
             f"{len(self.missing)} missing, {len(self.unused)} unused"
         )
         named = [("missing", self.missing), ("unused", self.unused), ("inflated", self.inflated)]
+        named += [("shortened", self.shortened)]
         return "\n".join([counts, *(f"{what}: {name}" for what, names in named for name in names)])
 
 
@@ -64,8 +68,9 @@ def load_published(network: RetinaNet3D, path: Path | str) -> KeyReport:
     """Fill a network from a released 3D-RetinaNet checkpoint, or its trunk from a Kinetics one.
 
     A file with heads must have all that the network uses, in its shapes; a file without is taken for a
-    trunk, whose names have no `backbone.` before them, and its kernels are inflated over time where the
-    network's are longer. Nothing is changed if the file does not fit.
+    trunk, whose names have no `backbone.` before them, or are those of PySlowFast, PyTorchVideo or MMAction2
+    (`video_names`). Its kernels are inflated over time where the network's are longer, and summed where they
+    are shorter: what stands still is answered as before. Nothing is changed if the file does not fit.
 
     Args:
         network: is changed in place.
@@ -77,25 +82,30 @@ def load_published(network: RetinaNet3D, path: Path | str) -> KeyReport:
     """
     path = Path(path)
     held = read_tensors(path)
+    spelt = trunk_names(held)
+    named = {spelt.get(name, name): name for name in held}
+    held = {ours: held[theirs] for ours, theirs in named.items()}
     own = network.state_dict()
     source = _sources(own, held)
     whole = any(name.startswith(_HEADS[:2]) for name in held)
     ready: dict[str, Tensor] = {}
-    inflated, differ = [], []
+    inflated, shortened, differ = [], [], []
     for name, theirs in source.items():
         tensor, grown = _fitting(held[theirs], own[name].shape, inflate=not whole)
         if tensor is None:
             differ.append(f"{name} {tuple(held[theirs].shape)} for {tuple(own[name].shape)}")
             continue
         ready[name] = tensor
-        inflated += [name] * grown
+        inflated += [name] * (grown > 0)
+        shortened += [name] * (grown < 0)
     missing = tuple(name for name in own if name not in source)
     lacking = [name for name in missing if _needed(name, whole, network)]
     if differ or lacking or not source:
         raise _unfit(path, held, network, differ, lacking)
     network.load_state_dict({**own, **ready})
     used = set(source.values())
-    return KeyReport(tuple(ready), missing, tuple(name for name in held if name not in used), tuple(inflated))
+    unused = tuple(named[name] for name in held if name not in used)
+    return KeyReport(tuple(ready), missing, unused, tuple(inflated), tuple(shortened))
 
 
 def save_detector(
@@ -273,16 +283,27 @@ def _sources(own: Mapping[str, Tensor], held: Mapping[str, Tensor]) -> dict[str,
     return found
 
 
-def _fitting(theirs: Tensor, shape: torch.Size, *, inflate: bool) -> tuple[Tensor | None, bool]:
-    """The tensor in our shape, and whether it was inflated over time; None if it does not fit."""
+def _fitting(theirs: Tensor, shape: torch.Size, *, inflate: bool) -> tuple[Tensor | None, int]:
+    """The tensor in our shape, and by how many frames it grew in time; None if it does not fit."""
     if theirs.shape == shape:
-        return theirs, False
+        return theirs, 0
     if len(shape) != 5 or not inflate:
-        return None, False
+        return None, 0
     flat = theirs.unsqueeze(2) if theirs.dim() == 4 else theirs
-    if flat.dim() != 5 or flat.shape[2] != 1 or flat.shape[:2] != shape[:2] or flat.shape[3:] != shape[3:]:
-        return None, False
-    return flat.repeat(1, 1, shape[2], 1, 1) / shape[2], shape[2] > 1
+    if flat.dim() != 5 or flat.shape[:2] != shape[:2] or flat.shape[3:] != shape[3:]:
+        return None, 0
+    held, wanted = flat.shape[2], shape[2]
+    if held == wanted:
+        return flat, 0
+    if held == 1:
+        return flat.repeat(1, 1, wanted, 1, 1) / wanted, wanted - held
+    if held < wanted or (held - wanted) % 2:
+        return None, 0
+    outer = (held - wanted) // 2
+    kept = flat[:, :, outer : held - outer].clone()
+    kept[:, :, 0] += flat[:, :, :outer].sum(dim=2)  # frames beyond the kernel count as those at its ends
+    kept[:, :, -1] += flat[:, :, held - outer :].sum(dim=2)
+    return kept, wanted - held
 
 
 def _needed(name: str, whole: bool, network: RetinaNet3D) -> bool:
@@ -304,7 +325,12 @@ def _unfit(
 ) -> UsageError:
     """What does not fit, and which network the file is for."""
     shown = [*differ, *(f"{name} is not in the file" for name in lacking)]
-    kind = _described(held)
+    kind, other = _described(held), described(held)
+    if other:
+        return UsageError(
+            f"{path} holds {other}, whose layers this trunk ({network.config.backbone}) does not have; it "
+            "can begin with those of a ResNet-50 of PySlowFast, PyTorchVideo or MMAction2: C2D, I3D or Slow"
+        )
     if not kind:
         return UsageError(
             f"{path} holds neither a 3D-RetinaNet nor a ResNet: "

@@ -30,6 +30,8 @@ Narrow = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
+Hot = Bools | Narrow
+"""Classes of boxes: which they have, or from 0 to 1 how likely."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,7 @@ class VideoTruth:
         starts: (n + 1) rows of `boxes` where each frame begins.
         av: (n) action of the own vehicle in each frame, -1 where nobody said.
         labelled: (n) whether somebody looked at the frame.
+        soft: (m, c) how likely each class is, in place of the bits, where a teacher says it; None elsewhere.
     """
 
     boxes: Narrow
@@ -111,11 +114,12 @@ class VideoTruth:
     starts: Ints
     av: Ints
     labelled: Bools
+    soft: npt.NDArray[np.float16] | None = None
 
     def __len__(self) -> int:
         return len(self.av)
 
-    def frame(self, frame: int) -> tuple[Narrow, Bools]:
+    def frame(self, frame: int) -> tuple[Narrow, Hot]:
         """(k, 4) boxes and (k, c) classes of a frame; none of one that nobody looked at.
 
         Args:
@@ -126,8 +130,10 @@ class VideoTruth:
             rows = slice(int(self.starts[frame]), int(self.starts[frame + 1]))
         return self.boxes[rows], self.hot(rows)
 
-    def hot(self, rows: slice) -> Bools:
-        """(k, c) which classes some of the boxes have."""
+    def hot(self, rows: slice) -> Hot:
+        """(k, c) which classes some of the boxes have, or how likely each is."""
+        if self.soft is not None:
+            return self.soft[rows].astype(np.float32)
         return np.unpackbits(self.packed[rows], axis=1, count=self.n_classes).astype(np.bool_)
 
 

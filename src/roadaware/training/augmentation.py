@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.tasks.road_events import Hot
 from roadaware.training.footage import Picture, resized
 from roadaware.training.mirroring import Mirror
 from roadaware.training.recipe import AugmentRecipe
 
-Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 Narrow = npt.NDArray[np.float32]
+_LIKELY = 0.5
 _LUMA = np.array([0.299, 0.587, 0.114])
 
 
@@ -25,14 +26,14 @@ class FramesOfClip:
     Args:
         pictures: T of (h, w, 3) uint8.
         boxes: T of (n, 4).
-        hot: T of (n, c).
+        hot: T of (n, c), which classes boxes have, or how likely.
         av: (T) action of the own vehicle, -1 for unknown.
         colour: (3, 4) what red, green and blue in [0, 1] and 1 are multiplied by; None for as they are.
     """
 
     pictures: list[Picture]
     boxes: list[Narrow]
-    hot: list[Bools]
+    hot: list[Hot]
     av: Ints
     colour: Narrow | None = None
 
@@ -48,7 +49,8 @@ def vary(clip: FramesOfClip, how: AugmentRecipe, mirror: Mirror, rng: np.random.
     """
     turn, tint, zoom, right, down = rng.random(5)
     shades = rng.uniform(-1, 1, 4)
-    if turn < how.flip and mirror.turns(np.concatenate(clip.hot), clip.av):
+    likely = np.concatenate([hot > _LIKELY for hot in clip.hot])
+    if turn < how.flip and mirror.turns(likely, clip.av):
         _flip(clip, mirror)
     if how.zoom != (1.0, 1.0) or how.shift:
         low, high = (math.log(factor) for factor in how.zoom)

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from roadaware.config import to_dict
 from roadaware.errors import UsageError
-from roadaware.models.catalogue.installed import resolve_weights
 from roadaware.models.detector import Detector
 from roadaware.models.retinanet3d import config as configs
 from roadaware.models.retinanet3d.config import PUBLISHED, RetinaNetConfig
@@ -159,10 +158,18 @@ def network_of(recipe: Recipe, config: RetinaNetConfig, classes: Classes) -> Ret
     if recipe.model.weights:
         from roadaware.models.weights import load_published
 
-        path = resolve_weights(Path(recipe.model.weights), ("training",))
+        path = recipe.model.weights_path()
         meant = [anchors.clone() for anchors in network.anchors.buffers()]
         report = load_published(network, path)
-        _log.info("%s: %d weights taken", path, len(report.matched))
+        _log.info(
+            "%s: %d weights taken (%d inflated over time, %d shortened); %d of the file not used: %s",
+            path,
+            len(report.matched),
+            len(report.inflated),
+            len(report.shortened),
+            len(report.unused),
+            ", ".join(report.unused[:8]) or "none",
+        )
         if not report.matched:
             raise UsageError(f"no weight of {path} fits {recipe.model.name}")
         _same_anchors(path, meant, list(network.anchors.buffers()))

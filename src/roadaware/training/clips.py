@@ -21,6 +21,7 @@ from roadaware.training.recipe import Recipe
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 _ORDER, _SAMPLE = 0, 1
+_LIKELY = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +96,7 @@ def _weights(
     for row, (film, start) in enumerate(zip(table.film.tolist(), table.start.tolist(), strict=True)):
         held = truth[film]
         ends = held.starts[[min(start, len(held)), min(start + span, len(held))]]
-        has[row] = held.hot(slice(*ends.tolist())).any(axis=0)
+        has[row] = (held.hot(slice(*ends.tolist())) > _LIKELY).any(axis=0)
     has = has if counted is None else has[:, list(counted)]
     share = has.mean(axis=0)
     with np.errstate(divide="ignore"):
@@ -128,7 +129,7 @@ class Sample:
     Args:
         pictures: (T, h, w, 3) uint8.
         boxes: T of (n, 4) in pixels of these pictures.
-        classes: T of (n, c) bool, agentness first.
+        classes: T of (n, c) bool, or from 0 to 1 of a teacher, agentness first.
         av: (T) action of the own vehicle, -1 for unknown.
         labelled: (T) whether the frame counts.
         colour: (3, 4) see `augmentation.colours`, or None.

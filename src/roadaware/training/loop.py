@@ -32,6 +32,7 @@ from roadaware.training.product import save_product
 from roadaware.training.recipe import Recipe
 from roadaware.training.schedule import Average, freeze, go_on, optimizer_of, rate, set_rate, steps_of
 from roadaware.training.stopping import Stop, stoppable
+from roadaware.training.teacher import with_teacher
 from roadaware.training.validation import judge
 
 Progress = Callable[[int, int, str], None]
@@ -143,7 +144,7 @@ class Run:
 
     def __init__(self, fabric: Fabric, recipe: Recipe, out: Path, progress: Progress | None) -> None:
         self.fabric, self.recipe, self.out, self.progress = fabric, recipe, out, progress
-        self.material: Material = material_of(recipe)
+        self.material: Material = with_teacher(material_of(recipe), recipe, out, fabric.device)
         self.learner: Learner = learner_of(recipe, self.material.classes)
         self.network = self.learner.network
         clips = recipe.clips

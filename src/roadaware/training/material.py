@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
@@ -36,6 +36,7 @@ class Material:
         judged: scenes to be judged on; None for none.
         judged_films: of these.
         refused: video to why it cannot be opened.
+        taught: video to what is true of it by a teacher, in place of the scenes.
     """
 
     scenes: Scenes
@@ -44,6 +45,7 @@ class Material:
     judged: Scenes | None
     judged_films: list[Film]
     refused: dict[str, str]
+    taught: Mapping[str, VideoTruth] = field(default_factory=dict)
 
     def clips(self, recipe: Recipe, fit: Fitting) -> ClipSet:
         """The clips to learn from.
@@ -55,7 +57,7 @@ class Material:
         Raises:
             UsageError: if there is no clip, or a kind to balance by is not learnt.
         """
-        truth = truth_of(self.scenes, self.classes)
+        truth = {**truth_of(self.scenes, self.classes), **self.taught}
         held: list[VideoTruth] = [truth[film.video] for film in self.films]
         machine = recipe.machine
         processes = max(1, machine.workers) * max(1, machine.devices)

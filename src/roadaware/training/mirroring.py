@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.scenes.compositions import Composition
-from roadaware.tasks.road_events import Classes
+from roadaware.tasks.road_events import Classes, Hot
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -56,11 +56,11 @@ class Mirror:
         """
         return not bool(hot[:, self.stuck].any()) and all(self.av[a] >= 0 for a in av.tolist() if a >= 0)
 
-    def classes(self, hot: Bools) -> Bools:
-        """(n, c) classes in the mirror."""
-        turned = hot[:, self.source.clip(min=0)] & (self.source >= 0)
+    def classes(self, hot: Hot) -> Hot:
+        """(n, c) classes in the mirror; a composite is as likely as the least likely of its parts."""
+        turned = hot[:, self.source.clip(min=0)] * (self.source >= 0)
         for first, parts in self.parts:
-            turned[:, first : first + len(parts)] = turned[:, parts].all(axis=2)
+            turned[:, first : first + len(parts)] = turned[:, parts].min(axis=2)
         return turned
 
     def actions(self, av: Ints) -> Ints:

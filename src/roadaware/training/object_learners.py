@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from roadaware.config import to_dict
 from roadaware.errors import UsageError
-from roadaware.models.catalogue.installed import resolve_weights
 from roadaware.models.detector import Detector
 from roadaware.models.object_detectors import ObjectDetector, targets_of
 from roadaware.models.object_folders import SIZE_PX, preparation_of, save_objects
@@ -191,7 +190,7 @@ def _fit(recipe: ModelRecipe) -> WholePicture:
     """
     size, mean, std = _PUBLISHED
     if recipe.weights:
-        size, mean, std = preparation_of(resolve_weights(Path(recipe.weights), ("objects",)))
+        size, mean, std = preparation_of(recipe.weights_path())
     given = recipe.fields.get(_SIZE, list(size))
     whole = isinstance(given, list | tuple) and all(type(side) is int and side >= 32 for side in given)
     if not whole or len(given) != 2 or any(side % 32 for side in given):
@@ -205,7 +204,7 @@ def _tuned(recipe: ModelRecipe, fields: Mapping[str, Any], labels: Sequence[str]
     Raises:
         UsageError: if the recipe names another type.
     """
-    folder = resolve_weights(Path(recipe.weights), ("objects",))
+    folder = recipe.weights_path()
     network, sources = tuned_model(folder, fields, labels)
     kind = network.config.model_type
     if recipe.fields.get(_TYPE, kind) != kind:

@@ -15,6 +15,7 @@ from roadaware.scenes.disk import atomic_write
 from roadaware.training.learners import Learner
 from roadaware.training.material import Material
 from roadaware.training.recipe import Recipe
+from roadaware.training.teacher import teacher_row
 from roadaware.training.validation import linking
 
 CARD = "model.md"
@@ -67,6 +68,7 @@ def _card(network: nn.Module, material: Material, recipe: Recipe, facts: Mapping
         ("model", f"{recipe.model.name}, {sum(p.numel() for p in network.parameters()):,} parameters"),
         ("labels", f"{labels}; {len(classes.av_labels)} actions of the own vehicle"),
         ("learnt from", f"{meta.dataset or 'scenes'}: {len(material.films)} videos, from {_roots(recipe)}"),
+        *teacher_row(recipe, material.taught),
         ("terms of the annotations", meta.licence or "unknown"),
         ("steps", f"{facts['step']:,} of {facts['steps']:,}"),
         ("recipe", f"recipe.json, digest {digest(recipe)}, seed {recipe.seed}"),

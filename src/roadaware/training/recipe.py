@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from roadaware.errors import UsageError
+from roadaware.models.catalogue.installed import resolve_weights
 
 OBJECTS = "objects"
 """Name of the model that is an object detector of transformers."""
@@ -22,7 +24,7 @@ class ModelRecipe:
         fields: of the config of the network; of an object detector also its `type`, unless `weights` has it,
             and `size_px`, the height and width of its pictures.
         weights: file with weights to begin with: published ones, or a model of ours; the folder of an object
-            detector; none unless told.
+            detector; or a name of the catalogue; none unless told.
         freeze_batch_norm: keep the statistics and factors that batch norms begin with.
         likeliest: classes are learnt at matched anchors and at so many others of each frame, those of most
             agentness, which on a small network is several times faster; 0 for everywhere, as published.
@@ -41,6 +43,24 @@ class ModelRecipe:
     def is_objects(self) -> bool:
         """Whether it is an object detector of transformers."""
         return self.name == OBJECTS
+
+    def weights_path(self) -> Path:
+        """Where the weights to begin with lie.
+
+        Raises:
+            UsageError: if they are those of a model that is not installed, or none that is trained further.
+        """
+        found = resolve_weights(Path(self.weights), ("objects",) if self.is_objects else ("training",))
+        if not found.exists():
+            raise UsageError(
+                f"model.weights: there is no file or folder {str(found)[:200]!r}, and no model of that name"
+            )
+        if self.is_objects and found.is_file():
+            raise UsageError(
+                f"{self.weights} is a file; trained further are RT-DETR, RT-DETRv2 and D-FINE, each a folder "
+                "of transformers or a name of `roadaware models list`, such as rtdetr-r18"
+            )
+        return found
 
 
 @dataclass(frozen=True)
@@ -204,6 +224,30 @@ class ValidationRecipe:
 
 
 @dataclass(frozen=True)
+class TeacherRecipe:
+    """A trained detector from which another one learns, where nobody labelled anything.
+
+    It looks once at `films`, and at frames of the data that nobody looked at; what it finds is kept in the
+    folder of the run. Labelled frames keep their labels, and teach alone what the own vehicle does.
+
+    Args:
+        weights: of the teacher: a name of the catalogue, or a file or folder that `predict` takes; none
+            unless told.
+        films: without labels: films, or folders of films.
+        min_score: agentness that its boxes need.
+        soft: learn its scores as they are; else 1 where they are at least .5, and 0 elsewhere.
+        size_px: the longer side that pictures are brought to, of a detector that takes any, such as
+            street-small; 640 unless told.
+    """
+
+    weights: str = ""
+    films: tuple[str, ...] = ()
+    min_score: float = 0.25
+    soft: bool = True
+    size_px: int = 0
+
+
+@dataclass(frozen=True)
 class MachineRecipe:
     """What it runs on; it changes rounding alone, but for devices and nodes, which multiply a step's clips.
 
@@ -245,7 +289,7 @@ class Recipe:
     Args:
         name: of what comes out.
         seed: of the first weights, the order of clips and all that is drawn by chance.
-        model, data, clips, schedule, augment, validation, machine: its parts.
+        model, data, clips, schedule, augment, validation, teacher, machine: its parts.
 
     Raises:
         UsageError: if a value is impossible.
@@ -261,6 +305,7 @@ class Recipe:
     schedule: ScheduleRecipe = field(default_factory=ScheduleRecipe)
     augment: AugmentRecipe = field(default_factory=AugmentRecipe)
     validation: ValidationRecipe = field(default_factory=ValidationRecipe)
+    teacher: TeacherRecipe = field(default_factory=TeacherRecipe)
     machine: MachineRecipe = field(default_factory=MachineRecipe)
 
     def __post_init__(self) -> None:
@@ -289,6 +334,9 @@ class Recipe:
             (0 <= judged.min_agentness <= 1 and 0 <= judged.nms_iou <= 1, _JUDGED),
             (min(judged.every_steps, judged.videos) >= 0 and judged.top >= 1, _COUNTS),
             (model.likeliest >= 0, "model.likeliest is 0 or more"),
+            (0 <= self.teacher.min_score <= 1, "teacher.min_score lies in [0, 1]"),
+            (bool(self.teacher.weights) or not self.teacher.films, _NO_TEACHER),
+            (not self.teacher.weights or (machine.devices, machine.nodes) == (1, 1), _ALONE),
             (not model.is_objects or bool(model.weights or model.fields.get("type")), _TYPE),
             (not model.is_objects or (model.base, model.likeliest) == ("default", 0), _NOT_OBJECTS),
             (not model.is_objects or len(self.data.kinds) <= 1, "an object detector tells one of data.kinds"),
@@ -302,5 +350,7 @@ _NOT_BELOW = "schedule.warmup_steps, weight_decay and clip_norm are 0 or more"
 _BALANCE = "clips.balance_share is above 0 and balance_most at least 1"
 _JUDGED = "validation.min_agentness and nms_iou lie in [0, 1]"
 _COUNTS = "validation.every_steps and videos are 0 or more, top at least 1"
+_NO_TEACHER = "teacher.films are looked at by teacher.weights, which names nothing"
+_ALONE = "a teacher is asked by one process: machine.devices and nodes are 1"
 _TYPE = "an object detector has model.weights, a folder, or model.fields.type, such as rt_detr"
 _NOT_OBJECTS = "model.base and model.likeliest are not for object detectors"

@@ -20,10 +20,34 @@ from roadaware.training.recipe import Recipe
 
 T = TypeVar("T")
 Given = Mapping[str, Any]
+RECIPES = Path(__file__).with_name("recipes")
+"""The recipes that come along: `configs/` of the repository."""
+
+
+def find_recipe(given: Path) -> Path:
+    """The file of a recipe: a path, or the name of a recipe that comes along, such as `objects-road`.
+
+    What exists under the path is meant first. A name is that of a file without its ending.
+
+    Args:
+        given: as it was typed.
+
+    Raises:
+        UsageError: if it is neither, and looks like a name; names the nearest.
+    """
+    name = str(given)
+    if given.suffix or given.is_absolute() or given.exists():
+        return given
+    names = {path.stem: path for where in ("*.yaml", "pedestrians/*.yaml") for path in RECIPES.glob(where)}
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1)
+        meant = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(sorted(names))}"
+        raise UsageError(f"there is no file {shown(name, 60)}, and no recipe of that name; {meant}")
+    return names[name]
 
 
 def read_recipe(
-    path: Path, changes: Sequence[str] = (), *, on: Path | None = None
+    path: Path, changes: Sequence[str] = (), *, on: Path | None = None, weights: str | None = None
 ) -> Recipe | PedestrianRecipe:
     """The recipe in a YAML file: of a predictor of pedestrians if it has a `task`, else of a detector.
 
@@ -32,6 +56,7 @@ def read_recipe(
         changes: such as `schedule.lr=0.01`, which replace what the file says; values are YAML.
         on: a file of samples for a recipe of a predictor to learn from instead of its own, before anything is
             changed; the name of what comes out ends with that of the file.
+        weights: that a detector begins with instead of those of the recipe, before anything is changed.
 
     Raises:
         InputError: if a file cannot be read.
@@ -40,6 +65,10 @@ def read_recipe(
     found = _yaml(path)
     if on is not None:
         found = _moved(found, path, on)
+    if weights is not None:
+        if "task" in found:
+            raise UsageError(f"--weights is for recipes of detectors; {path} is one of a predictor")
+        _put(found, ["model", "weights"], weights)
     _change(found, changes)
     return pedestrian_recipe_of(found) if "task" in found else recipe_of(found)
 

@@ -9,6 +9,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+_LEAST = 1e-6
+"""How wrong an answer is at least, where the truth lies between 0 and 1, so that powers have a slope."""
 _ON_CPU, _ELSEWHERE = 1 << 16, 1 << 26
 """Logits at a time: few enough that what is made of them stays in a core's cache."""
 
@@ -16,15 +18,19 @@ _ON_CPU, _ELSEWHERE = 1 << 16, 1 << 26
 def focal(logits: Tensor, truth: Tensor, alpha: float, gamma: float) -> Tensor:
     """The focal loss of each logit: -a (1 - p)^gamma log p of the probability p of what is true.
 
+    A truth between 0 and 1, as a teacher has it, costs least where the probability equals it.
+
     Args:
         logits: of any shape.
-        truth: of the same shape, 0 or 1.
+        truth: of the same shape, from 0 to 1.
         alpha, gamma: the weight of ones (1 - alpha that of zeros), and how much easy ones are discounted.
 
-    Source: Lin et al., ICCV 2017, eq. 5.
+    Source: Lin et al., ICCV 2017, eq. 5; between 0 and 1 Li et al., NeurIPS 2020, eq. 4 (quality focal loss).
     """
     crossed = functional.binary_cross_entropy_with_logits(logits, truth, reduction="none")
-    wrong = torch.sigmoid(logits * (1 - 2 * truth))
+    hard = (truth == 0) | (truth == 1)
+    p = torch.sigmoid(logits)
+    wrong = torch.where(hard, torch.sigmoid(logits * (1 - 2 * truth)), (truth - p).abs().clamp(min=_LEAST))
     return (alpha * truth + (1 - alpha) * (1 - truth)) * wrong**gamma * crossed
 
 
@@ -37,7 +43,7 @@ def focal_sum(
         logits: (M, C).
         counts: (M) whether a row is counted; those of `rows` always are.
         rows: (k) rows with a truth of their own, each once.
-        truth: (k, C) zeros and ones.
+        truth: (k, C) from 0 to 1.
         alpha, gamma: see `focal`.
     """
     total: Tensor = _FocalSum.apply(logits, counts, rows, truth.to(logits.dtype), alpha, gamma)  # type: ignore[no-untyped-call]
@@ -84,4 +90,13 @@ def _positive(logits: Tensor, truth: Tensor, alpha: float, gamma: float) -> tupl
     zero, one = (1 - alpha) * p**gamma, alpha * (1 - p) ** gamma
     value = (truth * one * other + (1 - truth) * zero * cost).sum()
     up, down = one * (p - 1 - gamma * p * other), zero * (p + gamma * cost * (1 - p))
-    return value, truth * up + (1 - truth) * down
+    slope = truth * up + (1 - truth) * down
+    soft = (truth > 0) & (truth < 1)
+    if not bool(soft.any()):
+        return value, slope
+    with torch.enable_grad():
+        between = logits[soft].detach().requires_grad_()
+        costs = focal(between, truth[soft], alpha, gamma)
+        (slope[soft],) = torch.autograd.grad(costs.sum(), between)
+    hard = truth * one * other + (1 - truth) * zero * cost
+    return hard[~soft].sum() + costs.detach().sum(), slope

@@ -14,7 +14,7 @@ class Targets:
 
     Args:
         boxes: [B][T] of (n, 4) corners in pixels of the network's picture.
-        classes: [B][T] of (n, C) zeros and ones, agentness first.
+        classes: [B][T] of (n, C) from 0 to 1, agentness first.
         av: (B, T) which action the own vehicle does, -1 where unknown.
         labelled: (B, T) whether a frame was labelled at all.
     """

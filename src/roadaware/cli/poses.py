@@ -1,0 +1,236 @@
+"""`roadaware poses`: the joints of people in boxes, as tables that predictors of pedestrians read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from roadaware.cli import console, datasets, outputs, text
+from roadaware.cli.interrupts import Terminated
+from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, between
+from roadaware.errors import InputError, UsageError
+from roadaware.models.catalogue.installed import resolve_weights
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import polars as pl
+
+    from roadaware.cli.predict_videos import Asked
+    from roadaware.models.graphs.movenet import PoseReader
+    from roadaware.tasks.poses import PoseRun
+    from roadaware.training.footage import Film
+
+_VIDEOS = "Where people are seen: a data set, or films and folders of films with --boxes."
+_BOXES = "Whose joints: saved predictions, best the tubes of `link`. Default: the people of the data set."
+_WEIGHTS = "A name of `models list`, or the file of such a model."
+_OUT = "Where joints go: a new or empty folder, or one of the same command, which is continued."
+_READER = "Which data set it is, such as jaad; seen from its files unless told."
+_MEDIA = "Folder that the films of the data set lie below; the data set's unless told."
+_FILMS = "Where films lie below it, such as JAAD_clips/{video}.mp4; as its tables say unless told."
+_THRESHOLD = "Joints of a lower score count as not seen."
+_DRAW = "Draw the joints into the first so many pictures with people, as PNG in the folder."
+_SHOWN = 10
+
+
+def poses(
+    weights: Annotated[Path, Parameter(help=_WEIGHTS)] = Path("pose-small"),
+    /,
+    *,
+    videos: Annotated[list[Path], Parameter(help=_VIDEOS), Several],
+    out: Annotated[Path, OutPlace, Parameter(help=_OUT), outputs.POSES],
+    boxes: Annotated[Path | None, Parameter(help=_BOXES)] = None,
+    reader: Annotated[str | None, Parameter(help=_READER)] = None,
+    split: Annotated[str | None, Parameter(help="Of the data set; all videos unless told.")] = None,
+    media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
+    films: Annotated[str, Parameter(help=_FILMS, show_default=False)] = "",
+    threshold: Annotated[float, Parameter(help=_THRESHOLD)] = 0.2,
+    draw: Annotated[int, Parameter(help=_DRAW, validator=between(0, 1000))] = 0,
+    overwrite: Overwrite = False,
+    strict: Annotated[bool, Parameter(help="Exit with 1 if a picture cannot be read."), Switch] = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Find the 17 joints of each person in a box: a table that predictors of pedestrians read.
+
+    A square around each box is looked at by itself. Joints are in pixels of the picture, in COCO's order,
+    each with a score; one that is hardly seen stands at 0. A video is kept as soon as it is whole; after
+    Ctrl-C or a crash the same command goes on with the next one.
+
+    For example:
+
+        roadaware poses --videos JAAD-JAAD_2.0.zip --reader jaad --media JAAD \\
+            --films "JAAD_clips/{video}.mp4" --out poses
+
+        roadaware train trouspi-net-jaad-poses --set samples.root=JAAD-JAAD_2.0.zip \\
+            samples.poses=poses/poses.parquet
+
+        roadaware poses --videos drive.mp4 --boxes runs/street/tubes --out poses --draw 8
+    """
+    from roadaware.cli.predict_videos import asked_videos
+    from roadaware.models.graphs.movenet import open_poses
+    from roadaware.models.opening import digest_of
+    from roadaware.tasks.poses import PoseRun, people_in
+
+    path = resolve_weights(weights, ("pose",))
+    with console.working("opening the model"):
+        looker = open_poses(path)
+    with console.working("opening the videos"):
+        asked = asked_videos(videos, reader, split, media, films)
+        people = people_in(_tables(boxes, asked))
+    settings = {"weights": digest_of(path), "people": _digest(people)}
+    run = PoseRun(out, settings, threshold, overwrite=overwrite)
+    table, gone = _looked(run, looker, asked, people)
+    drawn = _drawn(table, asked, out, draw) if draw else 0
+    data = _data(run, table, gone, drawn)
+    failed = f"--strict: {len(gone)} pictures or videos cannot be read" if strict and gone else None
+    return Outcome(_text(data), data, failed)
+
+
+def _tables(boxes: Path | None, asked: Asked) -> Any:
+    """The tables that say where people are.
+
+    Raises:
+        UsageError: if nothing says so.
+        InputError: if they cannot be read.
+    """
+    from roadaware.scenes.store import open_predictions
+
+    if boxes is None:
+        if asked.scenes is None:
+            raise UsageError(
+                "films do not say where people are: --boxes names tables that do, such as those of "
+                "`roadaware predict --videos FILM --out RUN` and `roadaware link RUN/predictions --out TUBES`"
+            )
+        return asked.scenes
+    if not datasets.is_saved(boxes):
+        hint = "name the folder `predictions` inside it" if (boxes / "predictions").is_dir() else None
+        raise InputError("expected saved predictions with meta.json", where=str(boxes), hint=hint)
+    return open_predictions(boxes)
+
+
+def _digest(people: pl.DataFrame) -> str:
+    import hashlib
+    import io
+
+    held = io.BytesIO()
+    people.write_ipc(held)
+    return hashlib.blake2b(held.getvalue(), digest_size=12).hexdigest()
+
+
+def _looked(
+    run: PoseRun, looker: PoseReader, asked: Asked, people: pl.DataFrame
+) -> tuple[pl.DataFrame, list[str]]:
+    """All joints, and what could not be read.
+
+    Raises:
+        InputError: if none of the videos has people.
+        KeyboardInterrupt, Terminated: if it was stopped; what is written is kept.
+    """
+    gone = [f"{video}: {reason}" for video, reason in asked.refused.items()]
+    of_video = {str(key[0]): part for key, part in people.group_by("video", maintain_order=True)}
+    films = [film for film in asked.films if film.video in of_video]
+    if not films:
+        first = text.cell(asked.films[0].video) if asked.films else "not there"
+        raise InputError(
+            f"the boxes are of {text.cell(str(next(iter(of_video))))}, and none of {len(asked.films)} videos "
+            f"is: the first is {first}"
+        )
+    total, done = sum(len(of_video[film.video]) for film in films), 0
+    kept = []
+    try:
+        with console.progress("joints") as progress:
+            for film in films:
+                rows = of_video[film.video]
+                lies_in = film.picture(film.frames[0]) if film.is_pictures else Path(film.path)
+                if not run.stands(film.video, lies_in):
+                    seen, joints = _of_film(looker, film, rows, gone)
+                    if not len(seen):
+                        continue
+                    run.keep(seen, joints)
+                kept.append(film.video)
+                done += len(rows)
+                progress(done, total, "people")
+    except (KeyboardInterrupt, Terminated):
+        console.note(f"{len(kept)} of {len(films)} videos are kept; the same command goes on")
+        raise
+    return run.finish(kept), gone
+
+
+def _of_film(
+    looker: PoseReader, film: Film, people: pl.DataFrame, gone: list[str]
+) -> tuple[pl.DataFrame, npt.NDArray[np.float32]]:
+    """The people in pictures that can be read, and their joints."""
+    import numpy as np
+    import polars as pl
+
+    from roadaware.scenes.schema import CORNERS
+    from roadaware.training.footage import shots_of
+
+    of_frame = {int(str(key[0])): part for key, part in people.group_by("frame", maintain_order=True)}
+    seen, joints = [people.clear()], [np.zeros((0, len(looker.joints), 3), np.float32)]
+    for shot in shots_of(film, sorted(of_frame)):
+        if shot.picture is None:
+            gone.append(shot.fault)
+            continue
+        rows = of_frame[shot.frame]
+        seen.append(rows)
+        joints.append(looker.read(shot.picture, rows.select(CORNERS).to_numpy().astype(np.float64)))
+    return pl.concat(seen), np.concatenate(joints)
+
+
+def _drawn(table: pl.DataFrame, asked: Asked, out: Path, count: int) -> int:
+    """Draw the first pictures; how many there were."""
+    import io
+
+    import numpy as np
+
+    from roadaware.reports.pose_pictures import draw_joints
+    from roadaware.scenes.disk import atomic_write
+    from roadaware.scenes.schema import CORNERS
+    from roadaware.training.footage import shots_of
+
+    films, done = {film.video: film for film in asked.films}, 0
+    for (video, frame), rows in table.group_by("video", "frame", maintain_order=True):
+        if done == count:
+            break
+        for shot in shots_of(films[str(video)], [int(str(frame))]):
+            if shot.picture is None:
+                continue
+            joints = np.array(rows["joints_px"].to_list(), np.float32).reshape(len(rows), -1, 3)
+            held = io.BytesIO()
+            draw_joints(shot.picture, list(joints), list(rows.select(CORNERS).to_numpy())).save(held, "PNG")
+            name = f"{done:04d}-{str(video).replace('/', '-')}-{int(str(frame)):06d}.png"
+            atomic_write(out / name, held.getvalue())
+            done += 1
+    return done
+
+
+def _data(run: PoseRun, table: pl.DataFrame, gone: list[str], drawn: int) -> dict[str, Any]:
+    from roadaware.tasks.poses import TABLE
+
+    n = len(table)
+    return {
+        "file": str(run.folder / TABLE),
+        "videos": table["video"].n_unique(),
+        "people": table.select("video", "name").n_unique(),
+        "boxes": n,
+        "joints_seen": float(table["seen"].mean()) if n else 0.0,  # type: ignore[arg-type]
+        "without": int((table["seen"] == 0).sum()),
+        "drawn": drawn,
+        "gone": gone,
+    }
+
+
+def _text(data: dict[str, Any]) -> str:
+    lines = [
+        f"{data['boxes']:,} boxes around {data['people']:,} people in {data['videos']:,} videos; "
+        f"{data['joints_seen']:.1f} of 17 joints seen on average, none of {data['without']:,}",
+        f"joints: {text.cell(data['file'])}",
+    ]
+    if data["gone"]:
+        lines.append(f"{len(data['gone']):,} pictures or videos cannot be read:")
+        lines.append(text.bullets([text.cell(reason) for reason in data["gone"][:_SHOWN]]))
+    lines.append(f"next: roadaware train RECIPE --set samples.poses={text.cell(data['file'])}")
+    return "\n".join(lines)

@@ -1,0 +1,180 @@
+"""Joints of people in a folder: a part per video, kept as soon as it is whole, and one table in the end."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.errors import InputError, UsageError
+from roadaware.scenes.dense import layout, matrix
+from roadaware.scenes.disk import atomic_write, sweep
+from roadaware.scenes.holding import Hold
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.readers.source import leads_out, shown
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Scenes
+from roadaware.tasks.kept_folders import begin
+
+FORMAT, RECORD, PARTS, TABLE = "roadaware-poses", "poses.json", "parts", "poses.parquet"
+PERSON = "Ped"
+AGENT = "agent"
+_SURE = 0.25
+_SCHEMA: dict[str, pl.DataType] = {
+    "video": pl.String(),
+    "name": pl.String(),
+    "frame": pl.Int64(),
+    "joints_px": pl.List(pl.Float32),
+    "seen": pl.Int64(),
+    "score": pl.Float32(),
+    **dict.fromkeys(CORNERS, pl.Float32()),
+}
+
+
+def people_in(tables: Scenes | Predictions) -> pl.DataFrame:
+    """Boxes of people: `video`, `frame`, `name` and corners, in the order of the videos and frames.
+
+    Of sets that tell agents apart they are those labelled as pedestrians, or whose best agent is one; sets
+    that do not, such as JAAD and PIE, hold people alone. Of what a detector claims, boxes without a tube are
+    left out where others have one, else those of a score below .25. The name is that of the tube, else its
+    number; a box without a tube is `box` and its number.
+
+    Args:
+        tables: truth, or what a detector claims.
+
+    Raises:
+        InputError: if nobody is there.
+    """
+    words = tables.meta.vocabularies.get(AGENT)
+    boxes = tables.boxes if words is None else _pedestrians(tables, tuple(words))
+    if isinstance(tables, Predictions):
+        boxes = _sure(tables.boxes, boxes)
+    if boxes.is_empty():
+        raise InputError(
+            f"none of {len(tables.boxes):,} boxes is around a person",
+            hint="`predict` with a detector of agents makes such boxes, `link` gives them names",
+        )
+    names = pl.format("box{}", pl.col("box"))
+    if "tube" in boxes.columns:
+        of_tube = pl.col("tube").cast(pl.String)
+        if "name" in tables.tubes.columns:
+            known = tables.tubes.select("tube", known=pl.col("name").cast(pl.String))
+            boxes = boxes.join(known, on="tube", how="left", maintain_order="left")
+            of_tube = pl.coalesce("known", of_tube)
+        names = pl.coalesce(of_tube, names)
+    found = boxes.select(pl.col("video").cast(pl.String), "frame", names.alias("name"), *CORNERS)
+    return found.sort("video", "frame", "name", maintain_order=True)
+
+
+def _sure(every: pl.DataFrame, boxes: pl.DataFrame) -> pl.DataFrame:
+    """Claimed boxes that are worth a look."""
+    if "tube" in every.columns and every["tube"].null_count() < len(every):
+        return boxes.filter(pl.col("tube").is_not_null())
+    return boxes.filter(pl.col("score") >= _SURE) if "score" in boxes.columns else boxes
+
+
+def _pedestrians(tables: Scenes | Predictions, words: tuple[str, ...]) -> pl.DataFrame:
+    """Boxes whose agent is a pedestrian: by label, else by the best score."""
+    if PERSON not in words:
+        raise InputError(f"agents are {', '.join(words)[:200]}; {PERSON} is not among them")
+    boxes = tables.boxes
+    if isinstance(tables, Predictions) and "scores" in boxes.columns:
+        columns = layout(tables.meta, "boxes")
+        if AGENT in columns.kinds and len(boxes):
+            scores = matrix(boxes["scores"], columns.width)[:, columns.columns(AGENT)]
+            best = scores.argmax(axis=1) == columns.kinds[AGENT].index(PERSON)
+            return boxes.filter(pl.Series(best))
+    labels = tables.labels.filter(
+        (pl.col("kind").cast(pl.String) == AGENT) & (pl.col("label") == words.index(PERSON))
+    )
+    return boxes.join(labels.select("box").unique(), on="box", how="semi", maintain_order="left")
+
+
+class PoseRun:
+    """The folder of a run: `poses.json`, `parts/` and, once it is over, `poses.parquet`.
+
+    A part that is there and not older than its film stands.
+
+    Args:
+        folder: new, empty, or of the same run.
+        settings: JSON-ready; what the joints depend on.
+        threshold: joints of a lower score count as not seen.
+        overwrite: begin anew where another run is.
+
+    Raises:
+        UsageError: if the folder holds other things, or a run with other settings.
+        DiskError: if it cannot be written to.
+    """
+
+    def __init__(
+        self, folder: Path, settings: Mapping[str, Any], threshold: float, *, overwrite: bool = False
+    ) -> None:
+        if not 0 <= threshold <= 1:
+            raise UsageError(f"--threshold lies from 0 to 1, not {threshold:g}")
+        self.folder, self.threshold = folder, threshold
+        goes_on = begin(folder, RECORD, FORMAT, {**settings, "threshold": threshold}, overwrite=overwrite)
+        self._hold = Hold(folder)
+        (folder / PARTS).mkdir(exist_ok=True)
+        sweep(folder / PARTS)
+        if not goes_on:
+            (folder / TABLE).unlink(missing_ok=True)
+            for path in (folder / PARTS).rglob("*.parquet"):
+                path.unlink()
+
+    def part(self, video: str) -> Path:
+        """Where the joints of a video lie.
+
+        Raises:
+            InputError: if its name leads out of the folder.
+        """
+        if leads_out(f"{video}.parquet"):
+            raise InputError("the name of the video leads out of the folder", where=shown(video))
+        return self.folder / PARTS / f"{video}.parquet"
+
+    def stands(self, video: str, film: Path) -> bool:
+        """Whether the joints of a video are there, and not older than its film."""
+        path = self.part(video)
+        return path.is_file() and path.stat().st_mtime_ns >= film.stat().st_mtime_ns
+
+    def keep(self, people: pl.DataFrame, joints: npt.NDArray[np.float32]) -> None:
+        """Write the part of a video.
+
+        Args:
+            people: its rows of `people_in`.
+            joints: (n, k, 3) of each, x and y in pixels and a score.
+
+        Raises:
+            DiskError: if the disk refuses.
+        """
+        seen = joints[..., 2] >= self.threshold
+        kept = np.where(seen[..., None], joints, np.float32(0)).astype(np.float32)
+        table = people.with_columns(
+            joints_px=pl.Series(kept.reshape(len(kept), -1).tolist(), dtype=pl.List(pl.Float32)),
+            seen=pl.Series(seen.sum(axis=1)),
+            score=pl.Series(joints[..., 2].mean(axis=1)),
+        ).select(pl.col(name).cast(kind) for name, kind in _SCHEMA.items())
+        path = self.part(str(people["video"][0]))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic_write(path, _bytes(table))
+
+    def finish(self, videos: list[str]) -> pl.DataFrame:
+        """All joints as one table, which is written, too.
+
+        Args:
+            videos: whose parts are there, in order.
+        """
+        parts = [pl.read_parquet(self.part(video)) for video in videos]
+        table = pl.concat(parts) if parts else pl.DataFrame(schema=_SCHEMA)
+        atomic_write(self.folder / TABLE, _bytes(table))
+        return table
+
+
+def _bytes(table: pl.DataFrame) -> bytes:
+    held = io.BytesIO()
+    table.write_parquet(held)
+    return held.getvalue()

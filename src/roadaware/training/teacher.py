@@ -1,0 +1,190 @@
+"""Teacher: what a trained detector says of films without labels, as truth that another one learns from."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import polars as pl
+import torch
+
+from roadaware.config import to_dict
+from roadaware.errors import InputError, UsageError
+from roadaware.models.catalogue.installed import resolve_weights
+from roadaware.models.detector import Detector
+from roadaware.models.graphs.views import Views
+from roadaware.models.opening import digest_of, open_videos
+from roadaware.models.retinanet3d.rule import DetectRule
+from roadaware.scenes.dense import layout, matrix
+from roadaware.scenes.media import VideoReader
+from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.store import open_predictions
+from roadaware.tasks.prediction_runs import TABLES, PredictionRun, VideoFacts
+from roadaware.tasks.road_events import Classes, VideoTruth, truth_of
+from roadaware.training.footage import Film, Footage
+from roadaware.training.material import Material
+from roadaware.training.recipe import Recipe, TeacherRecipe
+from roadaware.training.validation import detected
+
+FOLDER = "teacher"
+_FILMS = (".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v", ".mpg", ".mpeg", ".ts")
+_NAMED = "teacher/"
+_SURE = 0.5
+_log = logging.getLogger("roadaware")
+
+
+def with_teacher(material: Material, recipe: Recipe, out: Path, device: torch.device | str) -> Material:
+    """The material, with what a teacher says of its films; as it is where the recipe names no teacher.
+
+    What the teacher finds is kept film by film in `teacher/` of the run, and not looked for again.
+
+    Args:
+        material: with labels.
+        recipe: names the teacher.
+        out: folder of the run.
+        device: where the teacher runs.
+
+    Raises:
+        UsageError: if it does not tell what is to be learnt, or has nothing to look at.
+        InputError: if its weights or a film cannot be read.
+        DiskError: if what it finds cannot be kept.
+    """
+    asked = recipe.teacher
+    if not asked.weights:
+        return material
+    truth = truth_of(material.scenes, material.classes)
+    open_ends = [film for film in material.films if not truth[film.video].labelled.all()]
+    more = [replace(film, video=f"{_NAMED}{film.video}") for film in films_at(asked.films)]
+    films = [*open_ends, *more]
+    if not films:
+        raise UsageError("every frame of the data is labelled: name teacher.films for the teacher to look at")
+    told = _told(asked, films, material.classes, out / FOLDER, device)
+    _log.info("%s has looked at %d films: %d boxes", asked.weights, len(films), len(told.boxes))
+    of_video = {str(key[0]): part for key, part in told.boxes.group_by("video", maintain_order=True)}
+    lessons = {}
+    for film in films:
+        boxes = of_video.get(film.video, told.boxes.clear())
+        said = _truth(boxes, told, material.classes, film.n_frames, asked)
+        lessons[film.video] = _joined(truth[film.video], said) if film.video in truth else said
+    return replace(material, films=[*material.films, *more], taught=lessons)
+
+
+def films_at(paths: Sequence[str]) -> list[Film]:
+    """Films, and those in folders, in order.
+
+    Raises:
+        InputError: if one is not there, cannot be opened, or a folder holds none.
+        UsageError: if two have the same name.
+    """
+    found: dict[str, Film] = {}
+    for given in map(Path, paths):
+        if not given.exists():
+            raise InputError("teacher.films: there is no such file or folder", where=str(given))
+        held = [given]
+        if given.is_dir():
+            held = sorted(path for path in given.rglob("*") if path.suffix.lower() in _FILMS)
+        if not held:
+            raise InputError(f"no film is in this folder; they end in {', '.join(_FILMS)}", where=str(given))
+        for path in held:
+            name = str(path.relative_to(given).with_suffix("")) if given.is_dir() else path.stem
+            if name in found:
+                raise UsageError(f"teacher.films: {path} and {found[name].path} have the same name")
+            with VideoReader(path) as reader:
+                found[name] = Film(name, str(path), len(reader), reader.height_px, reader.width_px)
+    return list(found.values())
+
+
+def _told(
+    asked: TeacherRecipe, films: Sequence[Film], classes: Classes, folder: Path, device: torch.device | str
+) -> Predictions:
+    """What the teacher finds, from the folder as far as it is there."""
+    path = resolve_weights(Path(asked.weights), ("objects",))
+    rule = DetectRule(min_agentness=asked.min_score)
+    views = Views(asked.size_px) if asked.size_px else None
+    teacher = open_videos([path], rule, views=views, device=device)
+    lacking = [kind for kind in classes.kinds if kind not in teacher.kinds]
+    if lacking:
+        known = ",".join(kind for kind in classes.kinds if kind in teacher.kinds)
+        raise UsageError(
+            f"{asked.weights} tells {', '.join(teacher.kinds)}, and to be learnt is {', '.join(lacking)}, "
+            f"too: set data.kinds=[{known}]"
+        )
+    settings = {"weights": digest_of(path), "rule": to_dict(rule), "size_px": asked.size_px}
+    run = PredictionRun(folder, settings, Classes(teacher.kinds, teacher.av_labels))
+    facts = {film.video: VideoFacts(film.video, _stamp(film), {"video": film.video}) for film in films}
+    due = {each.video for each in run.wanted(list(facts.values()))}
+    footage = Footage(films, [(film.height, film.width) for film in films])
+    with torch.no_grad():
+        for place, film in enumerate(films):
+            if film.video in due:
+                run.keep(facts[film.video], detected(cast("Detector", teacher), footage, place, 1))
+                _log.info("teacher: %s, %d of %d films", film.video, place + 1, len(films))
+    footage.close()
+    run.finish(list(facts))
+    return open_predictions(folder / TABLES)
+
+
+def _stamp(film: Film) -> str:
+    """Changes when the film does, or its first picture."""
+    found = (film.picture(film.frames[0]) if film.is_pictures else Path(film.path)).stat()
+    return f"{film.n_frames}-{found.st_size}-{found.st_mtime_ns}"
+
+
+def _truth(
+    boxes: pl.DataFrame, told: Predictions, classes: Classes, n_frames: int, asked: TeacherRecipe
+) -> VideoTruth:
+    """What a teacher says of a video, in the classes that are learnt; of labels that it does not know, 0."""
+    columns = layout(told.meta, "boxes")
+    boxes = boxes.filter(pl.col("frame") < n_frames).sort("frame", maintain_order=True)
+    soft = np.zeros((len(boxes), classes.n_classes), np.float16)
+    if len(boxes):
+        scores = matrix(boxes["scores"], columns.width)
+        soft[:, 0] = boxes["score"].to_numpy()
+        for place, (kind, label) in enumerate(classes.names[1:], 1):
+            if label in columns.kinds[kind]:
+                soft[:, place] = scores[:, columns.columns(kind)][:, columns.kinds[kind].index(label)]
+        if not asked.soft:
+            soft = (soft >= _SURE).astype(np.float16)
+            soft[:, 0] = 1
+    starts = np.searchsorted(boxes["frame"].to_numpy(), np.arange(n_frames + 1))
+    corners = boxes.select(CORNERS).to_numpy().astype(np.float32).reshape(-1, 4)
+    nobody = np.full(n_frames, -1, np.int64)
+    seen = np.ones(n_frames, np.bool_)
+    packed = np.zeros((len(boxes), 0), np.uint8)
+    return VideoTruth(corners, packed, classes.n_classes, starts, nobody, seen, soft)
+
+
+def _joined(labels: VideoTruth, said: VideoTruth) -> VideoTruth:
+    """Labels where somebody looked, and what the teacher says elsewhere."""
+    parts: list[tuple[VideoTruth, slice]] = []
+    for frame in range(min(len(labels), len(said))):
+        source = labels if labels.labelled[frame] else said
+        parts.append((source, slice(int(source.starts[frame]), int(source.starts[frame + 1]))))
+    n = len(parts)
+    counts = [rows.stop - rows.start for _, rows in parts]
+    corners = np.concatenate([np.zeros((0, 4), np.float32), *(truth.boxes[rows] for truth, rows in parts)])
+    none = np.zeros((0, labels.n_classes), np.float16)
+    soft = np.concatenate([none, *(truth.hot(rows).astype(np.float16) for truth, rows in parts)])
+    starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    packed = np.zeros((len(corners), 0), np.uint8)
+    seen = np.ones(n, np.bool_)
+    return VideoTruth(corners, packed, labels.n_classes, starts, labels.av[:n], seen, soft)
+
+
+def teacher_row(recipe: Recipe, lessons: Mapping[str, VideoTruth]) -> list[tuple[str, str]]:
+    """What the card of a detector says of its teacher.
+
+    Args:
+        recipe: of the run.
+        lessons: video to what was learnt of it.
+    """
+    if not recipe.teacher.weights:
+        return []
+    boxes = sum(len(each.boxes) for each in lessons.values())
+    name = Path(recipe.teacher.weights).name
+    return [("teacher", f"{name}: {boxes:,} boxes in {len(lessons)} films without labels")]
