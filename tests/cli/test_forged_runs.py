@@ -73,6 +73,7 @@ ODD: dict[str, tuple[str, pl.Expr]] = {
     "a score that is none": ("matches_frame", pl.lit(float("nan")).alias("score")),
     "a score without end": ("matches_video_stiou", pl.lit(float("inf")).alias("score")),
     "a value without end": ("per_class", pl.lit(float("inf")).alias("value")),
+    "a gain out of all reason": ("faults", pl.lit(1e308).alias("gain")),
     "a level that is none": ("per_class", pl.lit("other").alias("level")),
     "a level of faults that is none": ("faults", pl.lit("other").alias("level")),
     "a fault that one kind alone has": (

@@ -8,6 +8,9 @@ from typing import Any
 
 import polars as pl
 
+_LARGEST = 1e9
+"""Far beyond any score, threshold or metric, and far from where arithmetic with them ends."""
+
 
 def read_table(
     data: bytes,
@@ -40,8 +43,8 @@ def read_table(
         column = table[name]
         if (name in filled or name in below or name in among) and column.null_count():
             raise ValueError(f"expected a value in each row of {name!r}, found {column.null_count()} without")
-        if column.dtype == pl.Float64 and not column.drop_nulls().is_finite().all():
-            raise ValueError(f"expected finite numbers in {name!r}, found others")
+        if column.dtype == pl.Float64 and not column.drop_nulls().is_between(-_LARGEST, _LARGEST).all():
+            raise ValueError(f"expected numbers within {_LARGEST:g} in {name!r}, found others")
         if name in below and not column.is_between(0, below[name], closed="left").all():
             raise ValueError(f"expected 0 to {below[name] - 1} in {name!r}, found {_ends(column)}")
         if name in among and (other := set(column) - set(among[name])):
