@@ -37,7 +37,8 @@ class NativeSet:
     for another after a change of it), `with_name(data, name)` (the JSON with a track called so),
     `hostile(content, text)` (puts the text where other things are due), `numbers()` (changes of the content
     to numbers that a careless reader would make room for), `with_video(root, name)` (adds a video of
-    that name) and `EXCUSED`: name of a law or case to the reason why this reader breaks it.
+    that name), `WARNS` (false where the reader warns of nothing: what is odd is refused) and `EXCUSED`:
+    name of a law or case to the reason why this reader breaks it.
     """
 
     name: str
@@ -74,6 +75,10 @@ class NativeSet:
     @property
     def sole(self) -> bool:
         return bool(getattr(self.maker, "SOLE", False))
+
+    @property
+    def warns(self) -> bool:
+        return bool(getattr(self.maker, "WARNS", True))
 
     @property
     def bad_row(self) -> str:

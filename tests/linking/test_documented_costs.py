@@ -22,6 +22,10 @@ from roadaware.scenes.tables import Scenes
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "road.md"
 KINDS = ("agent", "action", "location", "duplex", "event")
+SEVEN = (
+    *("clamped_iou", "gaps", "drop_weak", "class_score"),
+    *("motion", "edge_rule", "age_empty_frames"),
+)
 NUMBERS = r"((?: \d+\.\d \|){5})"
 
 
@@ -29,7 +33,14 @@ def documented() -> dict[str, list[float]]:
     rows = re.findall(
         rf"^\| `(\w+)(?:\(\))?` \|[^|]*\|[^|]*\|{NUMBERS}$", PAGE.read_text("utf-8"), re.MULTILINE
     )
+    rows += re.findall(rf"^\| (these seven) \| \| \|{NUMBERS}$", PAGE.read_text("utf-8"), re.MULTILINE)
     return {name: [float(cell) for cell in cells.split("|")[:-1]] for name, cells in rows}
+
+
+def mended(*names: str) -> LinkerConfig:
+    """The published linker with some fields as recommended."""
+    default = LinkerConfig.default("road")
+    return replace(LinkerConfig.reference("road"), **{name: getattr(default, name) for name in names})
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +60,8 @@ def video_map(scenes: Scenes, claims: Predictions, config: LinkerConfig) -> list
 @pytest.mark.slow
 @pytest.mark.parametrize("name", documented())
 def test_a_row_of_the_table_is_what_comes_out(name: str, made_up: tuple[Scenes, Predictions]) -> None:
-    reference, default = LinkerConfig.reference("road"), LinkerConfig.default("road")
-    whole = {"reference": reference, "default": default}
-    config = whole.get(name) or replace(reference, **{name: getattr(default, name)})
+    whole = {"reference": mended(), "default": LinkerConfig.default("road"), "these seven": mended(*SEVEN)}
+    config = whole.get(name) or mended(name)
     assert video_map(*made_up, config) == pytest.approx(documented()[name], abs=0.051)
 
 
@@ -64,15 +74,21 @@ def test_products_of_marginals_give_what_the_page_says(made_up: tuple[Scenes, Pr
     assert found[3:] == pytest.approx([float(said[1]), float(said[2])], abs=0.051)
 
 
+@pytest.mark.slow
+def test_what_the_page_says_of_motion(made_up: tuple[Scenes, Predictions]) -> None:
+    said = re.search(
+        r"other six give (\d+\.\d), (\d+\.\d), (\d+\.\d), (\d+\.\d) and (\d+\.\d)", PAGE.read_text("utf-8")
+    )
+    assert said is not None
+    found = video_map(*made_up, mended(*(name for name in SEVEN if name != "motion")))
+    assert found == pytest.approx([float(each) for each in said.groups()], abs=0.051)
+
+
 def test_the_table_is_found() -> None:
-    assert list(documented()) == [
-        "reference",
-        "clamped_iou",
-        "gaps",
-        "drop_weak",
-        "class_score",
-        "motion",
-        "edge_rule",
-        "age_empty_frames",
-        "default",
-    ]
+    assert list(documented()) == ["reference", *SEVEN, "default", "these seven"]
+
+
+def test_the_page_names_what_motion_is_mended_to() -> None:
+    row = re.search(r"^\| `motion` \|[^|]*\|([^|]*)\|", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert row is not None
+    assert LinkerConfig.default("road").motion in row[1].lower()

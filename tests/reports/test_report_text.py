@@ -90,6 +90,7 @@ def test_numbers_have_fixed_digits_and_true_signs() -> None:
     assert number(None) == number(float("nan")) == number(float("inf")) == "–"
     assert signed(0.0004) == "0.000"
     assert signed(0.25) == "+0.250"
+    assert [signed(odd) for odd in (None, float("nan"), float("inf"), -float("inf"))] == ["–"] * 4
     assert signed(-0.25) == "−0.250"
     assert interval(0.1, 0.25, 2) == "0.10 to 0.25"
     assert interval(None, 0.2) == "–"

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _CLASSES, _INDEX, _STRIPS, _PAGE = runs.EVENT_ROWS, "matches.json", "tubes.json", "report.html"
 _FAULTS = "faults.parquet"
+_MOST_TRUTH = 1 << 40
+"""More true boxes than any video has."""
 _FACTS = (
     *("split", "truth", "claims", "dropped", "findings", "linker", "config_name"),
     *("tracking", "tracked", "streaming", "calibration"),
@@ -133,8 +135,10 @@ def load(folder: Path) -> EventRun:
     import polars as pl
 
     from roadaware.analysis.worst_tubes import Strip
+    from roadaware.cli.run_tables import read_table
     from roadaware.config import from_dict
     from roadaware.metrics.detection.config import DetectionConfig
+    from roadaware.metrics.detection.summary import AV_ACTION, DETECTION_SUMMARY, FRAME, VIDEO
 
     results, held = runs.contents(folder)
     try:
@@ -143,14 +147,19 @@ def load(folder: Path) -> EventRun:
             str(results["name"]),
             str(results["dataset"]),
             from_dict(DetectionConfig, results["config"]),
-            pl.read_parquet(held[_CLASSES]),
+            read_table(
+                held[_CLASSES],
+                DETECTION_SUMMARY,
+                filled=("metric", "valid", "n", "kind"),
+                among={"level": (FRAME, VIDEO, AV_ACTION)},
+            ),
             _read_matches(held),
             strips,
             runs.draws_in(results),
             int(results["seed"]),
             {fact: results[fact] for fact in _FACTS if fact in results},
             tuple(map(str, results["notes"])),
-            pl.read_parquet(held[_FAULTS]) if _FAULTS in held else None,
+            _read_faults(held[_FAULTS]) if _FAULTS in held else None,
         )
     except (AttributeError, KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
         raise DamagedError(
@@ -182,6 +191,24 @@ def _match_files(matches: Mapping[str, Matches]) -> dict[str, bytes]:
     return {_INDEX: json_text(index).encode(), **files}
 
 
+def _read_faults(data: bytes) -> pl.DataFrame:
+    """What mending each kind of fault would gain."""
+    import polars as pl
+
+    from roadaware.cli.run_tables import read_table
+
+    words = dict.fromkeys(("level", "kind", "fault", "meaning"), pl.String)
+    numbers = dict.fromkeys(("map", "mended_map", "gain", "threshold"), pl.Float64)
+    columns = {**words, "claims": pl.Int64, **numbers}
+    filled = (*words, "claims", "threshold")
+    table = read_table(data, columns, filled=filled, among={"level": ("frame", "video")})
+    kinds, faults = (pl.col(name).n_unique() for name in ("kind", "fault"))
+    cells = table.group_by("level").agg(due=kinds * faults, held=pl.struct("kind", "fault").n_unique())
+    if len(table) != cells["due"].sum() or not cells["due"].equals(cells["held"]):
+        raise ValueError("expected each fault once for each kind of a level, found others")
+    return table
+
+
 def _read_matches(held: Mapping[str, bytes]) -> dict[str, Matches]:
     return dict(_each_match(held))
 
@@ -190,17 +217,27 @@ def _each_match(held: Mapping[str, bytes]) -> Iterator[tuple[str, Matches]]:
     import numpy as np
     import polars as pl
 
+    from roadaware.cli.run_tables import read_table
     from roadaware.metrics.detection.matches import Matches
 
     for level, named in json.loads(held[_INDEX]).items():
         name = level.replace(":", "_")
-        rows = pl.read_parquet(held[f"matches_{name}.parquet"])
-        truth = pl.read_parquet(held[f"truth_{name}.parquet"])
         classes = tuple((str(kind), str(label)) for kind, label in named["classes"])
         videos, thresholds = tuple(map(str, named["videos"])), tuple(map(float, named["thresholds"]))
+        sizes = {"cls": len(classes), "video": len(videos)}
+        data = held[f"matches_{name}.parquet"]
+        kinds = ("hit", "ignored") if "ignored_0" in pl.read_parquet_schema(data) else ("hit",)
+        marks = {f"{kind}_{k}": pl.Boolean for kind in kinds for k in range(len(thresholds))}
+        columns = {"cls": pl.Int32, "score": pl.Float64, "video": pl.Int32, **marks}
+        rows = read_table(data, columns, filled=columns, below=sizes)
+        truth = read_table(
+            held[f"truth_{name}.parquet"],
+            dict.fromkeys(("video", "cls", "n"), pl.Int64),
+            below={**sizes, "n": _MOST_TRUTH},
+        )
         n_truth = np.zeros((len(videos), len(classes)), dtype=np.int64)
         n_truth[truth["video"].to_numpy(), truth["cls"].to_numpy()] = truth["n"].to_numpy()
-        ignored = _marks(rows, "ignored", len(thresholds)) if "ignored_0" in rows.columns else None
+        ignored = _marks(rows, "ignored", len(thresholds)) if "ignored" in kinds else None
         yield (
             level,
             Matches(

@@ -71,7 +71,7 @@ def number(value: float | None, digits: int = 3) -> str:
 def signed(value: float | None, digits: int = 3) -> str:
     """A difference with its sign."""
     shown = number(value, digits)
-    return f"+{shown}" if value is not None and value > 0 and float(shown) > 0 else shown
+    return f"+{shown}" if value is not None and 0 < value < math.inf and float(shown) > 0 else shown
 
 
 def count(value: int | None) -> str:

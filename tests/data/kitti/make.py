@@ -10,6 +10,7 @@ import numpy as np
 from PIL import Image
 
 FORMAT = "text"
+WARNS = False
 MAIN = "training/label_2/000002.txt"
 VIDEO = "training/000002"
 OTHERS = ("training/calib/000002.txt",)

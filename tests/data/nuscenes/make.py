@@ -12,6 +12,7 @@ import numpy as np
 from PIL import Image
 
 FORMAT = "sensor json"
+WARNS = False
 MAIN = "keyframe_1.json"
 MOMENT = "ca9a282c9e77460f8360f564131a8af5"
 VIDEO = f"{MOMENT}/CAM_FRONT"

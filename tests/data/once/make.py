@@ -12,6 +12,7 @@ import numpy as np
 from PIL import Image
 
 FORMAT = "sensor json"
+WARNS = False
 MAIN = "data/000076/000076.json"
 VIDEO = "000076/cam01"
 OTHERS = ("ImageSets/train.txt",)

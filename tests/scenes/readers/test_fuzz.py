@@ -112,7 +112,8 @@ def test_two_thousand_mutants_of_files(
     fuzz(native, tmp_path, SLOW, ended)
     record_property(f"mutants of {native.name}", dict(ended))
     assert ended.total() >= 2000
-    assert set(ended) == ENDS or (native.sole and set(ended) <= ENDS)
+    due = ENDS if native.warns else ENDS - {"read with warnings"}
+    assert set(ended) == due or (native.sole and set(ended) <= due)
 
 
 def fuzz_archive(each: NativeSet, folder: Path, count: settings) -> None:

@@ -162,7 +162,7 @@ def _as_ava(table: pl.DataFrame, columns: Columns, besides: list[pl.DataFrame]) 
             "line",
             start=cell["start"].str.replace(r"\.0*$", "").cast(pl.Int64, strict=False),
             end=cell["end"].str.replace(r"\.0*$", "").cast(pl.Int64, strict=False),
-            time=pl.when(time.is_finite() & (time >= 0)).then(time),
+            time=pl.when(time.cast(pl.Float32).is_finite() & (time >= 0)).then(time),
         )
     )
     return table.select("line", "cells", **plain)

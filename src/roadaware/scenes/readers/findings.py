@@ -186,7 +186,7 @@ class Cells:
         return column.alias(name)
 
     def numbers(self, names: Sequence[str], *, within: tuple[float, float] | None = None) -> list[pl.Series]:
-        """Finite numbers; those outside the interval are null.
+        """Numbers that are finite in single precision, as tables hold them; others are null.
 
         Args:
             names: the raw columns.
@@ -194,7 +194,8 @@ class Cells:
         """
         told = "" if within is None else f" in [{within[0]}, {within[1]}]"
         values = self.rows.select(pl.col(*names).str.strip_chars().cast(pl.Float64, strict=False))
-        good = pl.all().is_finite() & (True if within is None else pl.all().is_between(*within))
+        finite = pl.all().cast(pl.Float32).is_finite()
+        good = finite & (True if within is None else pl.all().is_between(*within))
         columns = values.select(pl.when(good).then(pl.all())).get_columns()
         for column in columns:
             if column.null_count() != self.rows[column.name].null_count():

@@ -29,7 +29,7 @@ VERSION = 2
 LICENCE = "that of whoever drew the boxes"
 _WANTED = "Label Studio needs its annotations, a JSON export '*.json',"
 _HINT = "Point at the exported file, or at the folder or zip that holds it."
-_FASTEST = 1e5
+_SLOWEST, _FASTEST = 1e-6, 1e5
 
 
 def find(path: Path) -> Source:
@@ -138,8 +138,8 @@ def _units(clips: Sequence[Clip]) -> dict[str, bool]:
 def _rate(fps: Any) -> float | None:
     if fps is None:
         return None
-    if type(fps) not in (int, float) or not 0 < fps < _FASTEST:
-        raise UsageError(f"'fps' is a number of frames per second above 0, not {fps!r}")
+    if type(fps) not in (int, float) or not _SLOWEST <= fps < _FASTEST:
+        raise UsageError(f"'fps' is a number of frames per second, {_SLOWEST:g} to {_FASTEST:g}, not {fps!r}")
     return float(fps)
 
 

@@ -9,6 +9,7 @@ beside the tables and are not needed. An unfinished simulation gives the scenes 
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -95,6 +96,10 @@ def _head(source: Source) -> dict[str, Any]:
     """
     where = source.where(MAIN)
     head = an_object(parse(decode(source.read(MAIN), where), where), where, "the simulation")
+    try:
+        json.dumps(head, allow_nan=False)
+    except ValueError as error:
+        raise InputError("a number is beyond all that floats hold", where=where, hint=_HINT) from error
     if head.get("format") != FORMAT:
         message = f"expected the format '{FORMAT}', found {shown(repr(head.get('format')), 60)}"
         raise InputError(message, where=where, hint=_HINT)

@@ -27,6 +27,8 @@ from roadaware.scenes.readers.relation_tables import Packed, pack
 from roadaware.scenes.readers.source import shown
 
 MOST_PIXELS = 65_535
+_SLOWEST = 1e-6
+"""Frames per second; the times of slower videos are beyond what tables hold."""
 _TRACKS, _OBJECTS, _RELATIONS = "trajectories", "subject/objects", "relation_instances"
 _EDGES = ("xmin", "ymin", "xmax", "ymax")
 _NOTHING = (
@@ -352,7 +354,7 @@ def _size(top: Mapping[str, Any], reading: _Reading) -> tuple[int | None, int | 
 def _rate(top: Mapping[str, Any], reading: _Reading) -> float | None:
     """The frame rate; what is none is null."""
     rate: Any = top.get("fps")
-    if type(rate) in (int, float) and 0 < rate < LARGEST:
+    if type(rate) in (int, float) and _SLOWEST <= rate < LARGEST:
         return float(rate)
     reading.findings.warn("frame rates that are none, kept as null", f"{reading.video}: {quoted(rate)}")
     return None

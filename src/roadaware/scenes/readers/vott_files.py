@@ -17,6 +17,7 @@ MOST_PIXELS = 65_535
 _FOREIGN = "check that it is an export of VoTT"
 _NUMBER = re.compile(r"[0-9]{1,8}", re.ASCII)
 _LARGEST = 1e7
+_ASTRAY = "its frame is refused"
 _VISITED, _VIDEO_FRAME = 1, 3
 
 
@@ -93,6 +94,11 @@ class Reading:
         """Count a refused row and say why."""
         self.findings.reject(table, self.file, item, reason)
 
+    def refuse_regions(self, regions: Any, item: str, reason: str) -> None:
+        """Refuse each region of a frame that is not taken."""
+        for place in range(1, len(regions) + 1 if isinstance(regions, list) else 1):
+            self.refuse("boxes", f"{item}, region {place}", reason)
+
 
 def read_sheet(value: Any, video: str, reading: Reading) -> Sheet:
     """The shots of one file.
@@ -132,6 +138,7 @@ def _version_1(top: Mapping[str, Any], video: str, reading: Reading) -> Sheet:
         if number is not None and not 0 <= number < MOST_FRAMES:
             reason = f"the first frame is {reading.first_frame}: give another as 'first_frame'"
             reading.refuse("frames", item, reason)
+            reading.refuse_regions(regions, item, _ASTRAY)
         elif not isinstance(regions, list):
             reading.refuse("frames", item, f"should be a list and is {kind_of(regions)}")
         else:
@@ -158,6 +165,7 @@ def _version_2(
         shot = _shot(item, entry, sheet.fps, video, reading)
         if isinstance(shot, str):
             reading.refuse("frames", item, shot)
+            reading.refuse_regions(entry.get("regions") if isinstance(entry, dict) else None, item, _ASTRAY)
         elif shot is not None:
             sheet.shots.append(shot)
     reading.findings.read["frames"] += len(sheet.shots)
@@ -177,12 +185,13 @@ def _shot(item: str, entry: Any, rate: float | None, video: str, reading: Readin
         return f"'regions' should be a list and is {kind_of(regions)}"
     state = whole(asset.get("state"), 0, 9)
     annotated = None if state is None else state >= _VISITED
-    parent = asset.get("parent")
-    held = tuple(_regions(regions, shown(name, 60), _corners_2, reading))
-    size = _size(asset.get("size"))
-    if asset.get("type") != _VIDEO_FRAME and not isinstance(parent, dict):
-        if asset.get("type") == _VIDEO_FRAME - 1:
+    parent, kind = asset.get("parent"), asset.get("type")
+    size, told = _size(asset.get("size")), shown(name, 60)
+    if kind != _VIDEO_FRAME and not isinstance(parent, dict):
+        if kind == _VIDEO_FRAME - 1:
+            reading.refuse_regions(regions, told, "it is drawn on a video as a whole")
             return None
+        held = tuple(_regions(regions, told, _corners_2, reading))
         return Shot(video, None, None, shown(clean(name), 255), annotated, size, held)
     time = _finite(asset.get("timestamp"))
     if time is None or not 0 <= time < MOST_FRAMES:
@@ -190,6 +199,7 @@ def _shot(item: str, entry: Any, rate: float | None, video: str, reading: Readin
     owner = parent.get("name") if isinstance(parent, dict) else None
     owner = owner if isinstance(owner, str) else name.partition("#")[0]
     number = None if rate is None else round(time * rate)
+    held = tuple(_regions(regions, told, _corners_2, reading))
     return Shot(shown(clean(owner), 255), number, time, None, annotated, size, held)
 
 

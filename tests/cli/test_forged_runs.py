@@ -1,0 +1,115 @@
+"""Run folders whose tables were changed and listed anew: a damaged run in words, never an internal error."""
+
+from __future__ import annotations
+
+import functools
+import io
+import itertools
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+from event_files import Events
+from small_files import Command
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.fuzzing import _hostile
+
+from roadaware.cli.event_runs import load
+from roadaware.cli.run_tables import read_table
+from roadaware.cli.runs import opened
+from roadaware.errors import DamagedError
+
+Change = Callable[..., pl.DataFrame]
+CHANGES: dict[str, Change] = {
+    "dropped": lambda table, name: table.drop(name),
+    "renamed": lambda table, name: table.rename({name: "other"}),
+    "null": lambda table, name: table.with_columns(pl.lit(None).alias(name)),
+    "other type": lambda table, name: table.with_columns(
+        pl.lit(1.5 if table[name].dtype in (pl.String, pl.Boolean) else "x").alias(name)
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def run(events: Events, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from roadaware.cli import main
+
+    out = tmp_path_factory.mktemp("runs") / "road"
+    words = ["evaluate", "road", "--truth", str(events.truth), "--predictions", str(events.saved)]
+    assert main([*words, "--draws", "2", "-o", str(out)]) == 0
+    return out
+
+
+def forged(run: Path, folder: Path, file: str, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Path:
+    """A copy of the run with another table, which its marker lists."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(run, folder)
+    change(pl.read_parquet(folder / file)).write_parquet(folder / file)
+    _hostile.sign_again(folder)
+    return folder
+
+
+def test_every_column_of_every_table_is_looked_at(run: Path, tmp_path: Path) -> None:
+    tables = sorted(path.name for path in run.glob("*.parquet"))
+    columns = [(file, name) for file in tables for name in pl.read_parquet(run / file).columns]
+    assert len(columns) >= 60
+    for (file, name), change in zip(columns, itertools.cycle(CHANGES.values()), strict=False):
+        made = forged(run, tmp_path / "forged", file, functools.partial(change, name=name))
+        with pytest.raises(DamagedError, match=f"expected.*'{name}'"):
+            opened(load, made)
+
+
+ODD: dict[str, tuple[str, pl.Expr]] = {
+    "a class that is none": ("matches_frame", pl.lit(10**6, pl.Int32).alias("cls")),
+    "a class below the first": ("matches_frame", pl.lit(-1, pl.Int32).alias("cls")),
+    "a video that is none": ("truth_frame", pl.lit(10**6).alias("video")),
+    "truth below nothing": ("truth_frame", pl.lit(-1).alias("n")),
+    "more truth than any": ("truth_frame", pl.lit(1 << 62).alias("n")),
+    "a score that is none": ("matches_frame", pl.lit(float("nan")).alias("score")),
+    "a score without end": ("matches_video_stiou", pl.lit(float("inf")).alias("score")),
+    "a value without end": ("per_class", pl.lit(float("inf")).alias("value")),
+    "a gain out of all reason": ("faults", pl.lit(1e308).alias("gain")),
+    "a level that is none": ("per_class", pl.lit("other").alias("level")),
+    "a level of faults that is none": ("faults", pl.lit("other").alias("level")),
+    "a fault that one kind alone has": (
+        "faults",
+        pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("x")).otherwise("fault").alias("fault"),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_a_value_that_no_run_has_is_damage(run: Path, tmp_path: Path, what: str) -> None:
+    file, odd = ODD[what]
+    made = forged(run, tmp_path / "forged", f"{file}.parquet", lambda table: table.with_columns(odd))
+    with pytest.raises(DamagedError, match="expected"):
+        opened(load, made)
+
+
+@pytest.mark.parametrize("words", [("compare", "{run}", "{forged}", "--draws", "2"), ("report", "{forged}")])
+def test_a_command_says_so_in_words(
+    roadaware: Command, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    column = pl.col("score").cast(pl.String)
+    made = forged(run, tmp_path / "forged", "matches_video_stiou.parquet", lambda t: t.with_columns(column))
+    done = roadaware(*(word.format(run=run, forged=made) for word in words))
+    assert done.code == 3
+    assert "expected a column 'score' of Float64, found String" in done.err
+
+
+def test_a_run_that_nobody_changed_is_read(run: Path) -> None:
+    assert load(run).faults is not None
+
+
+def test_whole_numbers_stand_for_each_other() -> None:
+    stream = io.BytesIO()
+    pl.DataFrame({"n": pl.Series([0, 3], dtype=pl.Int32)}).write_parquet(stream)
+    assert read_table(stream.getvalue(), {"n": pl.Int64}, below={"n": 4})["n"].to_list() == [0, 3]
+    with pytest.raises(ValueError, match="expected 0 to 2 in 'n', found 0 to 3"):
+        read_table(stream.getvalue(), {"n": pl.Int64}, below={"n": 3})
