@@ -152,6 +152,43 @@ def test_a_preset_without_version_is_its_first_and_has_no_look() -> None:
     assert make_episode(replace(config_of("road"), seconds=0.5), 0, 0).look is None
 
 
+def test_scenes_that_tell_a_story_have_no_looks() -> None:
+    for name in ("chaos", "kerb"):
+        with pytest.raises(UsageError, match="give them no looks"):
+            replace(config_of(name), looks=Looks())
+
+
+FIRST: dict[str, tuple[int, int, float, tuple[float, ...]]] = {
+    "road@1": (34, 266, 107.125, (61.49, 56.69, 51.39)),
+    "crossing@1": (47, 246, 86.745, (95.69, 78.22, 64.1)),
+    "corner-cases@1": (59, 248, 75.18, (52.98, 46.35, 41.24)),
+    "chaos@1": (23, 193, 62.013, (75.28, 61.49, 49.6)),
+    "kerb@1": (5, 223, 1.777, (107.5, 105.8, 99.29)),
+}
+"""What scenes of the first versions held before there were looks: actors, things beside the road, how far
+everybody went together (metres), and the mean colour of the first picture."""
+
+
+def summary_of(name: str) -> tuple[int, int, float, tuple[float, ...]]:
+    config = config_of(name)
+    small = replace(config.camera, width_px=96, height_px=64, fps=4.0)
+    episode = make_episode(replace(config, seconds=2.0, camera=small), 4, 0)
+    went = sum(np.abs(np.diff(actor.position, axis=0)).sum() for actor in episode.actors)
+    soup = Stage(episode).soup(0)
+    camera = camera_of(episode.ego, episode.config, 0, 4)
+    seen = render(soup, camera, episode.conditions, seed=4, frame=0)
+    mean = tuple(np.round(seen.rgb.mean((0, 1)), 2).tolist())
+    return len(episode.actors), len(episode.layout.props), round(float(went), 3), mean
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_presets_of_a_first_version_are_what_they_were(name: str) -> None:
+    actors, props, went, mean = summary_of(name)
+    assert (actors, props) == FIRST[name][:2]
+    assert went == pytest.approx(FIRST[name][2], abs=0.01)
+    assert mean == pytest.approx(FIRST[name][3], abs=0.3)
+
+
 def test_older_folders_that_say_nothing_of_looks_go_on(tmp_path: Path) -> None:
     camera = replace(config_of("road").camera, width_px=64, height_px=48, fps=2.0)
     config = replace(config_of("road"), camera=camera, seconds=0.5, sound=False)

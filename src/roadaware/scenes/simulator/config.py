@@ -230,7 +230,7 @@ class SceneConfig:
         conditions: light and weather; None draws them for each scene.
         behaviour: of everybody.
         surroundings: the town.
-        looks: how far scenes differ in their looks, in scenes of roads and crossings; None for not at all.
+        looks: how far scenes differ in their looks, not of chaos or kerb; None for not at all.
     """
 
     preset: Preset = "road"
@@ -249,6 +249,8 @@ class SceneConfig:
         busy = self.behaviour
         if not (busy.vehicles or busy.pedestrians or busy.crowd):
             raise UsageError("nobody is about: vehicles, pedestrians and crowd are all 0")
+        if self.looks is not None and self.preset in ("chaos", "kerb"):
+            raise UsageError(f"scenes of {self.preset} are drawn for their story: give them no looks")
 
     @property
     def n_frames(self) -> int:
