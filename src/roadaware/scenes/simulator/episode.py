@@ -57,7 +57,7 @@ class Episode:
 
     Args:
         name: of the scene; its video has the same.
-        seed: it was made from, with the config.
+        seed: it was made from, with the config; of a scene with a look, that of the look.
         config: the same for all scenes of a set, unless its looks draw some of it for each.
         conditions: light and weather of this one.
         layout: roads and what stands beside them.

@@ -48,6 +48,7 @@ class Lens:
         self._bonnet = self._bonnet_mask(rng)
         self._mirror = self._mirror_mask(rng)
         self._clear, self._veil = self._glass(rng)
+        self._tones = _to_grey(look.contrast)
 
     def _bonnet_mask(self, rng: np.random.Generator) -> Bools:
         round_off = 1 - rng.uniform(0.2, 0.8) * (self._across - rng.uniform(-0.15, 0.15)) ** 2
@@ -116,12 +117,13 @@ class Lens:
         light = (grey + look.saturation * (light - grey)) * self._fall
         light *= look.exposure * np.array(look.tint, np.float32)
         place = np.clip(light, 0.0, 1.0) * (_STEPS - 1)
-        level = _to_grey(look.contrast)[place.astype(np.int32)]
+        level = self._tones[place.astype(np.int32)]
         if look.grain > 0:
             rng = np.random.default_rng([look.seed, frame, 2])
             level += look.grain * rng.standard_normal((*self._size, 1), np.float32)
             level += 0.3 * look.grain * rng.standard_normal(level.shape, np.float32)
-        return np.clip(level + 0.5, 0, 255).astype(np.uint8)
+        rgb: npt.NDArray[np.uint8] = np.clip(level + 0.5, 0, 255).astype(np.uint8)
+        return rgb
 
     def _uneven(self, picture: Picture, camera: Camera, frame: int) -> Singles:
         """(h, w) factor of the light of every pixel."""
@@ -153,7 +155,6 @@ def _to_light() -> Singles:
     return ((np.arange(256) / 255) ** _GAMMA).astype(np.float32)
 
 
-@cache
 def _to_grey(contrast: float) -> Singles:
     """(4096,) grey levels of light from 0 to 1, with a contrast."""
     light = np.linspace(0.0, 1.0, _STEPS)

@@ -122,9 +122,9 @@ def draw_config(config: SceneConfig, rng: np.random.Generator) -> SceneConfig:
     busy = replace(
         busy,
         parked=float(rng.uniform(0.1, 1.0)),
-        vehicles=float(busy.vehicles * rng.uniform(0.7, 2.5)),
-        pedestrians=float(busy.pedestrians * rng.uniform(0.5, 2.2)),
-        ego_speed_kmh=float(busy.ego_speed_kmh * rng.uniform(0.7, 1.6)),
+        vehicles=min(30.0, float(busy.vehicles * rng.uniform(0.7, 2.5))),
+        pedestrians=min(60.0, float(busy.pedestrians * rng.uniform(0.5, 2.2))),
+        ego_speed_kmh=min(130.0, float(busy.ego_speed_kmh * rng.uniform(0.7, 1.6))),
     )
     looks = config.looks or Looks()
     config = replace(config, camera=camera) if looks.camera else config
