@@ -1,9 +1,10 @@
 """Detectors on real pictures of streets: found, missed, false, and average precision, each with its interval.
 
-    python -m benchmarks.street [--weights FILE] [--draw FOLDER]
+    python -m benchmarks.street [--weights FILE] [--ours FILE ...] [--draw FOLDER]
 
 Pictures are found below ROADAWARE_DATA_DIR; none of them is part of the project. `street_labels.json` says
-what is in them and how that was found out. Weights default to `street-small`, where it is installed.
+what is in them and how that was found out. Weights default to `street-small`, where it is installed; with
+`--ours`, files of the project's own network are judged, and nothing else.
 """
 
 from __future__ import annotations
@@ -140,12 +141,19 @@ def detectors(weights: Path) -> dict[str, Any]:
     return found
 
 
-def run(weights: Path, root: Path, draw: Path | None = None) -> dict[str, dict[str, dict[str, Any]]]:
+def open_own(files: Sequence[Path]) -> dict[str, Any]:
+    """The project's own networks, by the name of their file."""
+    from roadaware.models.opening import open_stream
+
+    return {file.stem: open_stream([file]) for file in files}
+
+
+def run(judged: dict[str, Any], root: Path, draw: Path | None = None) -> dict[str, dict[str, dict[str, Any]]]:
     """Detector to group to what came out."""
     said = json.loads(LABELS.read_text(encoding="utf-8"))["pictures"]
     pictures = {name: read_picture(name, root) for name in said}
     result: dict[str, dict[str, dict[str, Any]]] = {}
-    for name, detector in detectors(weights).items():
+    for name, detector in judged.items():
         agents = np.array(detector.kinds["agent"])
         parts: dict[str, list[Judged]] = {group: [] for group in GROUPS}
         for picture, pixels in pictures.items():
@@ -187,13 +195,17 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weights", type=Path, default=None)
+    parser.add_argument("--ours", type=Path, nargs="+", default=None)
     parser.add_argument("--draw", type=Path, default=None)
     asked = parser.parse_args()
-    weights = asked.weights or installed_path(find_entry("street-small"))
     root = os.environ.get("ROADAWARE_DATA_DIR")
-    if weights is None or not root:
-        raise SystemExit("`roadaware models get street-small` first, and set ROADAWARE_DATA_DIR")
-    for name, groups in run(weights, Path(root), asked.draw).items():
+    if not root:
+        raise SystemExit("set ROADAWARE_DATA_DIR to the folder of the pictures")
+    weights = asked.weights or installed_path(find_entry("street-small"))
+    if weights is None and asked.ours is None:
+        raise SystemExit("`roadaware models get street-small` first, or name --weights or --ours")
+    judged = open_own(asked.ours) if asked.ours else detectors(weights)
+    for name, groups in run(judged, Path(root), asked.draw).items():
         for group, found in groups.items():
             print(
                 f"{name:16} {group:9} found {found['found']:3} of {found['truth']:3}, "

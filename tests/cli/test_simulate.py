@@ -144,7 +144,7 @@ def test_other_things_and_other_scenes_are_not_touched(made: Path, tmp_path: Pat
         (["--seconds=-1"], "seconds should lie in"),
         (["--seconds", "nan"], "seconds should lie in"),
         (["--fps", "0"], "fps should lie in"),
-        (["--preset", "road@2"], "did you mean road@1"),
+        (["--preset", "road@3"], "did you mean road@2"),
         (["--domain", "city-a@2"], "did you mean city-a@1"),
         (["--time", "night", "--weather", "low-sun"], "the sun is not low at night"),
         (["--scenes", "0"], "scenes"),

@@ -16,7 +16,10 @@ from roadaware.errors import UsageError
 if TYPE_CHECKING:
     from roadaware.scenes.simulator.config import SceneConfig
 
-_PRESET = "What is made up: road, crossing, corner-cases, chaos or kerb; a version may follow, as road@1."
+_PRESET = (
+    "What is made up: road, crossing, corner-cases, chaos or kerb; a version may follow, as road@2, and is "
+    "the first unless told."
+)
 _DOMAIN = "The town: city-a, city-b, night-rain, snow-suburb, low-sun; the preset's own unless told."
 _OUT = "Where the scenes go: a new or empty folder, or one of the same command, which is continued."
 _SIZE = "Width and height of the pictures, even; the preset's unless told."

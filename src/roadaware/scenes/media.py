@@ -31,7 +31,8 @@ from roadaware.scenes.unfinished import Growing, Unfinished
 
 Picture = npt.NDArray[np.uint8]
 Sound = npt.NDArray[np.float32]
-_CODEC = {"preset": "veryfast", "crf": "18"}
+_PACE = {"preset": "veryfast"}
+FINE_CRF = 18
 _BT601 = 6
 _MOST_RATE = 768_000
 _AHEAD = 8
@@ -50,9 +51,10 @@ class VideoWriter(Growing):
         fps: frames per second.
         sound_rate: samples per second of the sound track; None for a silent film.
         comment: what the file says of itself, in its metadata.
+        crf: how coarse the pictures may get, 0 for as they are to 51.
 
     Raises:
-        UsageError: if a size is not even and positive, or a rate not positive.
+        UsageError: if a size is not even and positive, or a rate not positive, or the coarseness unknown.
         DiskError: if the file cannot be written.
     """
 
@@ -65,7 +67,10 @@ class VideoWriter(Growing):
         *,
         sound_rate: int | None = None,
         comment: str = "",
+        crf: int = FINE_CRF,
     ) -> None:
+        if not 0 <= crf <= 51:
+            raise UsageError(f"crf is 0 to 51, not {crf!r}")
         if width_px % 2 or height_px % 2 or min(width_px, height_px) < 2:
             raise UsageError(f"videos have even sizes of at least 2, not {width_px}x{height_px}")
         if not 0.001 <= fps <= 1000 or (sound_rate is not None and not 8000 <= sound_rate <= 96000):
@@ -80,7 +85,7 @@ class VideoWriter(Growing):
             self._file: Any = new_film(self._sink)
             if comment:
                 self._file.metadata["comment"] = comment
-            self._video = self._video_stream()
+            self._video = self._video_stream(crf)
             self._sound: Any = None
             if sound_rate is not None:
                 self._sound = self._file.add_stream("aac", rate=sound_rate, layout="stereo")
@@ -88,8 +93,9 @@ class VideoWriter(Growing):
             self._target.abandon()
             raise
 
-    def _video_stream(self) -> Any:
-        stream = self._file.add_stream("libx264", rate=1 / self._tick, options=_CODEC)
+    def _video_stream(self, crf: int) -> Any:
+        options = {**_PACE, "crf": str(crf)}
+        stream = self._file.add_stream("libx264", rate=1 / self._tick, options=options)
         stream.height, stream.width = self.size
         stream.pix_fmt = "yuv420p"
         context = stream.codec_context

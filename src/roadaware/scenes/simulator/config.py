@@ -187,6 +187,36 @@ class Surroundings:
 
 
 @dataclass(frozen=True)
+class Looks:
+    """How far scenes of one set differ in their looks; what one of them has is drawn from its own seed.
+
+    Args:
+        picture: 0 to 1, how far exposure, contrast, saturation, tint, sharpness, grain, vignette and the
+            quality of the codec go.
+        windscreen: 0 to 1, share of scenes with a bonnet, and of those with dirt and reflections before the
+            camera, and with a mirror.
+        textures: 0 to 1, how uneven surfaces are, and how far their colours go.
+        wires: 0 to 1, share of scenes with wires above the road.
+        camera: whether height, pitch and field of view are drawn as well.
+        town: whether the town and who is about are drawn as well: side of the road, lanes, buildings,
+            foliage, hue, parked vehicles, traffic.
+        parked: whether parked vehicles have boxes, which those of ROAD do not.
+    """
+
+    picture: float = 1.0
+    windscreen: float = 0.4
+    textures: float = 1.0
+    wires: float = 0.4
+    camera: bool = True
+    town: bool = True
+    parked: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("picture", "windscreen", "textures", "wires"):
+            check_range(name, getattr(self, name), 0, 1)
+
+
+@dataclass(frozen=True)
 class SceneConfig:
     """What is made up; `presets` names the ones that are published.
 
@@ -200,6 +230,7 @@ class SceneConfig:
         conditions: light and weather; None draws them for each scene.
         behaviour: of everybody.
         surroundings: the town.
+        looks: how far scenes differ in their looks, not of chaos or kerb; None for not at all.
     """
 
     preset: Preset = "road"
@@ -211,12 +242,15 @@ class SceneConfig:
     conditions: Conditions | None = None
     behaviour: Behaviour = field(default_factory=Behaviour)
     surroundings: Surroundings = field(default_factory=Surroundings)
+    looks: Looks | None = None
 
     def __post_init__(self) -> None:
         check_range("seconds", self.seconds, 0.5, 3600)
         busy = self.behaviour
         if not (busy.vehicles or busy.pedestrians or busy.crowd):
             raise UsageError("nobody is about: vehicles, pedestrians and crowd are all 0")
+        if self.looks is not None and self.preset in ("chaos", "kerb"):
+            raise UsageError(f"scenes of {self.preset} are drawn for their story: give them no looks")
 
     @property
     def n_frames(self) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from roadaware.scenes.simulator.actors import Actor, Ego, Signal
 from roadaware.scenes.simulator.config import Conditions, SceneConfig
 from roadaware.scenes.simulator.layout import Layout
+from roadaware.scenes.simulator.looks import Look
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,8 @@ class Episode:
 
     Args:
         name: of the scene; its video has the same.
-        seed: it was made from, with the config.
-        config: the same for all scenes of a set.
+        seed: it was made from, with the config; of a scene with a look, that of the look.
+        config: the same for all scenes of a set, unless its looks draw some of it for each.
         conditions: light and weather of this one.
         layout: roads and what stands beside them.
         ego: the own vehicle.
@@ -67,6 +68,7 @@ class Episode:
         noises: that are heard.
         sentences: about people.
         category: what happens as a whole, in a scene of chaos.
+        look: of its pictures; None for the usual one.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Episode:
     noises: tuple[Noise, ...] = ()
     sentences: tuple[Sentence, ...] = ()
     category: str | None = None
+    look: Look | None = None
 
     @property
     def n_frames(self) -> int:

@@ -17,6 +17,7 @@ from roadaware.scenes.disk import atomic_write
 from roadaware.scenes.simulator.camera import camera_of
 from roadaware.scenes.simulator.config import LidarConfig
 from roadaware.scenes.simulator.episode import Episode
+from roadaware.scenes.simulator.lenses import Lens
 from roadaware.scenes.simulator.render import Picture, render
 from roadaware.scenes.simulator.stage import FAR_M, Stage
 from roadaware.scenes.simulator.truth import SeenCollector, blocks_seen, scene_tables
@@ -90,12 +91,14 @@ def shoot(
         _write_tables(episode, folder, blocks_seen(episode, joints=False), kept, ())
         return
     stage, collector = Stage(episode), SeenCollector(episode)
+    lens = None if episode.look is None else Lens(episode, episode.look)
     with ExitStack() as stack:
         reel = _opened(episode, folder, kept, stack)
         for frame in range(episode.n_frames):
             soup = stage.soup(frame)
             camera = camera_of(episode.ego, episode.config, frame, episode.seed)
             picture = render(soup, camera, episode.conditions, seed=episode.seed, frame=frame)
+            picture = picture if lens is None else lens.taken(picture, camera, frame)
             collector.add(frame, camera, picture, soup)
             _expose(reel, episode, picture, frame)
             if episode.config.lidar is not None:
@@ -109,20 +112,27 @@ def shoot(
 def _write_tables(episode: Episode, folder: Path, seen: Seen, kept: Kept, sweeps: Sequence[Sweep]) -> None:
     files = {"path": VIDEO} if kept.video else {}
     save(scene_tables(episode, seen, files=files, sweeps=sweeps), folder / TABLES)
-    about = {"name": episode.name, "conditions": to_dict(episode.conditions), "category": episode.category}
+    about: dict[str, Any] = {
+        "name": episode.name,
+        "conditions": to_dict(episode.conditions),
+        "category": episode.category,
+    }
+    if episode.look is not None:
+        about["look"] = to_dict(episode.look)
     atomic_write(folder / "scene.json", (json.dumps(about, indent=2, sort_keys=True) + "\n").encode())
 
 
 def _opened(episode: Episode, folder: Path, kept: Kept, stack: ExitStack) -> _Reel:
     from roadaware.scenes.mask_files import MaskWriter
-    from roadaware.scenes.media import VideoWriter
+    from roadaware.scenes.media import FINE_CRF, VideoWriter
     from roadaware.scenes.synthetic_films import MARK
 
     camera, reel = episode.config.camera, _Reel()
     if kept.video:
         rate = _SOUND_RATE if episode.config.sound else None
         size = (camera.width_px, camera.height_px)
-        writer = VideoWriter(folder / VIDEO, *size, camera.fps, sound_rate=rate, comment=MARK)
+        crf = FINE_CRF if episode.look is None else episode.look.crf
+        writer = VideoWriter(folder / VIDEO, *size, camera.fps, sound_rate=rate, comment=MARK, crf=crf)
         reel.video = stack.enter_context(writer)
         reel.blocks = _heard(episode) if episode.config.sound else None
     if kept.masks:

@@ -7,10 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from roadaware.errors import UsageError
-from roadaware.scenes.simulator.actors import Actor
+from roadaware.scenes.simulator.actors import VEHICLES, Actor
 from roadaware.scenes.simulator.config import Conditions, SceneConfig, TimeOfDay, Weather
 from roadaware.scenes.simulator.episode import Episode
+from roadaware.scenes.simulator.looks import draw_config, draw_look
 
+_LOOKS = 6
 _TIMES: tuple[tuple[TimeOfDay, float], ...] = (("day", 0.68), ("dusk", 0.14), ("night", 0.18))
 _WEATHERS: tuple[tuple[Weather, float], ...] = (
     ("clear", 0.38),
@@ -45,7 +47,19 @@ def make_episode(config: SceneConfig, seed: int, number: int) -> Episode:
         from roadaware.scenes.simulator.kerb import make_kerb
 
         return make_kerb(config, conditions, name, seed, streams[1])
-    return _street(config, conditions, name, seed, streams[1:])
+    if config.looks is None:
+        return _street(config, conditions, name, seed, streams[1:])
+    own = np.random.default_rng([seed, number, _LOOKS])
+    look = draw_look(config.looks, own)
+    # Its own seed, too: sun, drops and tremor of the scenes of a set would be the same.
+    episode = _street(draw_config(config, own), conditions, name, look.seed, streams[1:])
+    return replace(_awake(episode) if config.looks.parked else episode, look=look)
+
+
+def _awake(episode: Episode) -> Episode:
+    """The episode with parked vehicles that count; what is heard stays, since their engines are off."""
+    actors = tuple(replace(each, active=True) if each.kind in VEHICLES else each for each in episode.actors)
+    return replace(episode, actors=actors)
 
 
 def scene_name(config: SceneConfig, number: int) -> str:

@@ -12,12 +12,19 @@ from roadaware.scenes.simulator.config import (
     CameraConfig,
     Conditions,
     LidarConfig,
+    Looks,
     SceneConfig,
     Surroundings,
 )
 
 PRESETS: Mapping[str, SceneConfig] = {
     "road@1": SceneConfig(preset="road", name="road@1", camera=CameraConfig()),
+    "road@2": SceneConfig(
+        preset="road",
+        name="road@2",
+        camera=CameraConfig(grain=0.0),  # its own noise follows the blur of the lens
+        looks=Looks(),
+    ),
     "crossing@1": SceneConfig(
         preset="crossing",
         name="crossing@1",
@@ -98,9 +105,11 @@ def config_of(preset: str, domain: str | None = None) -> SceneConfig:
     """The configuration of a preset, in a domain.
 
     Args:
-        preset: road, crossing, corner-cases, chaos or kerb, with or without version; the newest unless told.
+        preset: road, crossing, corner-cases, chaos or kerb, with or without version; without, it is the
+            first, so that what a command makes stays what it was.
         domain: one of `DOMAINS`, with or without version: it gives camera (but for size and frame rate),
-            conditions, behaviour and surroundings; None for the preset's own.
+            conditions, behaviour and surroundings; None for the preset's own. Of the looks of `road@2` those
+            of the picture stay.
 
     Raises:
         UsageError: if there is none of that name.
@@ -117,6 +126,7 @@ def config_of(preset: str, domain: str | None = None) -> SceneConfig:
     if base.preset == "kerb":
         # Where the camera stands and how far it sees belongs to what is asked.
         camera = replace(base.camera, grain=camera.grain, shake_px=camera.shake_px)
+    looks = base.looks and replace(base.looks, camera=False, town=False)
     behaviour = replace(there.behaviour, crowd=base.behaviour.crowd, objects=base.behaviour.objects)
     return replace(
         base,
@@ -125,16 +135,17 @@ def config_of(preset: str, domain: str | None = None) -> SceneConfig:
         conditions=there.conditions,
         behaviour=behaviour,
         surroundings=there.surroundings,
+        looks=looks,
     )
 
 
 def _named(name: str, known: Mapping[str, SceneConfig], what: str) -> str:
-    """The full name, with its newest version where none is given."""
+    """The full name, with its first version where none is given."""
     if name in known:
         return name
     versions = [full for full in known if full.partition("@")[0] == name]
     if versions:
-        return max(versions, key=lambda full: int(full.partition("@")[2]))
+        return min(versions, key=lambda full: int(full.partition("@")[2]))
     near = difflib.get_close_matches(name, [*known, *(full.partition("@")[0] for full in known)], n=1)
     guess = f"; did you mean {near[0]}?" if near else ""
     raise UsageError(f"no {what} {name!r}: there are {', '.join(known)}{guess}")

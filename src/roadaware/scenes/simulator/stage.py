@@ -29,7 +29,7 @@ class Stage:
 
         self.episode, self.range_m = episode, range_m
         self._spread = float(np.tan(np.radians(episode.config.camera.fov_deg / 2)))
-        self.town = Town(episode.layout, episode.config, episode.conditions)
+        self.town = Town(episode.layout, episode.config, episode.conditions, episode.look)
         spans = np.array([(actor.first, actor.end) for actor in episode.actors], dtype=np.int64).reshape(
             -1, 2
         )

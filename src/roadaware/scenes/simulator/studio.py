@@ -163,7 +163,7 @@ def _claim(order: Order, folder: Path) -> None:
     head = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
-        "config": to_dict(order.config),
+        "config": _settings(order.config),
         "kept": _told(order.kept),
         "seed": order.seed,
         "scenes": order.scenes,
@@ -180,6 +180,12 @@ def _claim(order: Order, folder: Path) -> None:
         (folder / SCENES).mkdir(exist_ok=True)
     except OSError as error:
         raise disk_error(folder, 0, error) from error
+
+
+def _settings(config: SceneConfig) -> dict[str, object]:
+    """A config as folders say it; those that are older than looks say nothing of them."""
+    told = to_dict(config)
+    return told if config.looks else {key: value for key, value in told.items() if key != "looks"}
 
 
 def _told(kept: Kept) -> dict[str, object]:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from roadaware.scenes.simulator.config import Conditions, SceneConfig
 from roadaware.scenes.simulator.layout import Floats, Layout, Prop
+from roadaware.scenes.simulator.looks import Look
 from roadaware.scenes.simulator.mesh import Material, Soup, poured
 from roadaware.scenes.simulator.town.brush import Brush
 from roadaware.scenes.simulator.town.furniture import (
@@ -32,6 +33,7 @@ from roadaware.scenes.simulator.town.palette import palette_of
 from roadaware.scenes.simulator.town.plants import hedge, tree
 from roadaware.scenes.simulator.town.rules import rules_of
 from roadaware.scenes.simulator.town.tracks import track_of
+from roadaware.scenes.simulator.town.wires import wire_spans
 
 CHUNK_M = 40.0
 FINE_M = 52.0
@@ -68,10 +70,15 @@ class Town:
         layout: of the town.
         config: of the scene.
         conditions: at dusk and at night lamps are lit.
+        look: of the scene; None for the usual one.
     """
 
-    def __init__(self, layout: Layout, config: SceneConfig, conditions: Conditions) -> None:
+    def __init__(
+        self, layout: Layout, config: SceneConfig, conditions: Conditions, look: Look | None = None
+    ) -> None:
         self._layout = layout
+        self._coats = None if look is None else np.array(look.coats, dtype=np.float32)
+        self._wires = wire_spans(layout) if look is not None and look.wires else []
         self._hue = config.surroundings.hue
         self._palette = palette_of(layout, config, conditions)
         self._rules = rules_of(layout)
@@ -101,7 +108,8 @@ class Town:
         tile = (int(place[0] // GRID_M), int(place[1] // GRID_M))
         if self._last is None or self._last[:2] != (key, tile):
             parts = [self._soup(k // 2, bool(k % 2)) for k in key]
-            self._last = (key, tile, poured([self._terrain(tile, range_m), *parts]))
+            near = [soup for middle, soup in self._wires if np.hypot(*(middle - place)) < range_m]
+            self._last = (key, tile, poured([self._terrain(tile, range_m), *parts, *near]))
         return self._last[2]
 
     def _terrain(self, tile: tuple[int, int], range_m: float) -> Soup:
@@ -163,7 +171,9 @@ class Town:
         return makers[prop.kind](prop, fine)
 
     def _turned(self, soup: Soup) -> Soup:
-        """The soup with its hues turned; what shines keeps its own."""
+        """The soup with its hues turned and in the coats of its look; what shines keeps its own hue."""
+        if self._coats is not None and len(soup):
+            soup = replace(soup, colour=np.minimum(soup.colour * self._coats[soup.material], 0.95))
         if self._hue % 1.0 == 0.0 or not len(soup):
             return soup
         from roadaware.scenes.simulator.figures.colours import turned_colours
