@@ -54,4 +54,4 @@ def read_table(
 
 def _ends(column: pl.Series) -> str:
     """The least and the greatest value."""
-    return f"{column.min()} to {column.max()}"
+    return f"{column.min()!r} to {column.max()!r}"
