@@ -74,6 +74,7 @@ CASES: dict[tuple[str, ...], Case] = {
     ("watch",): _case(
         "IN/films/drive.mp4 --weights IN/tiny.safetensors --seconds 0.4 --out OUT", "--out:folder", torch=True
     ),
+    ("poses",): _case("IN/poses.safetensors --videos IN/kitti --out OUT", "--out:folder", torch=True),
     ("segment",): _case("IN/hub/segformer --videos IN/kitti --out OUT", "--out:folder", torch=True),
     ("propose",): _case("IN/kitti --out OUT", "--out:folder"),
     ("prelabel",): _case(
@@ -312,6 +313,7 @@ def _write_networks(root: Path) -> None:
     import torch
 
     import tiny_hub
+    import tiny_poses
     from roadaware.models import create
     from roadaware.models.retinanet3d.config import default
     from roadaware.models.weights import save_detector
@@ -322,6 +324,7 @@ def _write_networks(root: Path) -> None:
     small = {"stage_widths": (8, 8, 8, 8), "stage_blocks": (1, 1, 1, 1), "width": 8, "head_layers": 1}
     config = default(backbone="compact", causal=True, short_side_px=64, prior=0.1, **small)
     network = create("retinanet3d-compact", config=config, n_classes=5, n_av=2)
+    tiny_poses.save_tiny_poses(root / "poses.safetensors")
     save_detector(root / "tiny.safetensors", network, kinds, ("AV-Stop", "AV-Mov"))
     for name, write in (("segformer", tiny_hub.write_segformer), ("clip", tiny_hub.write_clip)):
         write(root / "hub" / name)
