@@ -11,8 +11,9 @@ import polars as pl
 import pytest
 
 from roadaware.analysis.compare_scenes import compare
+from roadaware.arrays import Bools, Ints32
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.judged import Bools, Counts, Judged, Measured, drawn
+from roadaware.metrics.judged import Judged, Measured, drawn
 from roadaware.statistics.intervals import Units
 
 
@@ -36,7 +37,7 @@ class Means(Judged):
     def only(self, kept: Bools) -> Self:
         return replace(self, items=self.items.filter(pl.Series(kept)), values=self.values[kept])
 
-    def measured(self, weights: Counts) -> Iterator[Measured]:
+    def measured(self, weights: Ints32) -> Iterator[Measured]:
         yield Measured("mean", weights @ self.values / weights.sum(axis=1), len(self.values))
         first = weights[:, 0] > 0
         yield Measured("mean", np.where(first, self.values[0], np.nan), 1, "first")

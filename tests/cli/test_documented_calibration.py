@@ -16,8 +16,8 @@ from roadaware.metrics.calibration import METRIC_NAMES, CalibrationConfig
 from roadaware.scenes.demo import DemoFacts
 from roadaware.scenes.readers import read
 from roadaware.scenes.sampling import protocol_named, sample
+from roadaware.scenes.sampling.sampler import split_samples
 from roadaware.scenes.scores import samples_text, scores_text
-from roadaware.tasks.pedestrians import split_samples
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "calibration.md").read_text(encoding="utf-8")
 

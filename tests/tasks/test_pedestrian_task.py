@@ -15,9 +15,10 @@ from roadaware.models.crossing.features import TRAFFIC_FEATURES, VEHICLE_ACTIONS
 from roadaware.scenes.predictions import sample_scores
 from roadaware.scenes.readers import jaad_terms
 from roadaware.scenes.sampling import Iv2024, sample
+from roadaware.scenes.sampling.sampler import split_samples
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.crossing_inputs import traffic
-from roadaware.tasks.pedestrians import baseline, examples, fit, predict, split_samples
+from roadaware.tasks.pedestrians import baseline, examples, fit, predict
 
 SMALL = {
     "logistic": {},

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats
 from roadaware.errors import InputError
 from roadaware.metrics.actions.inputs import Actions, Rows, read_actions
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
-
-Floats = npt.NDArray[np.float64]
 
 OTHERS, NOTHING = "other actions", "nothing"
 _SAME = 0.5

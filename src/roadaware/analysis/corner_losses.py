@@ -7,14 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Bools, Floats
 from roadaware.corner_cases.config import CopgConfig
 from roadaware.corner_cases.copg import Geometry, Proposals
 from roadaware.corner_cases.limits import FAR, FEW, KEPT
 from roadaware.geometry.boxes import iou
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer]
-Flags = npt.NDArray[np.bool_]
 
 MET_FROM = 0.5
 """The overlap from which on a box meets an object."""
@@ -69,7 +68,7 @@ def losses(
     return told
 
 
-def _without_box(geometry: Geometry, own: Flags, config: CopgConfig) -> str:
+def _without_box(geometry: Geometry, own: Bools, config: CopgConfig) -> str:
     """Why no initial box fits an object.
 
     Args:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from roadaware.analysis.worst_tubes import Strip
+from roadaware.arrays import Floats, Ints
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes, TableSet
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Span = tuple[int, int]
 
 _FRAMES, _FEWEST_SHARED = 7, 4

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats
 from roadaware.errors import InputError
 from roadaware.metrics.sound.config import SoundConfig
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
-
-Floats = npt.NDArray[np.float64]
 
 _MOST_CELLS = 32
 _CURVES = {"claims": "ciou", "whole image": "whole_image", "centre": "centre"}

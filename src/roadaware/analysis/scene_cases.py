@@ -12,8 +12,9 @@ from roadaware.analysis.action_confusion import action_confusion
 from roadaware.analysis.behaviour_graphs import behaviour_graph
 from roadaware.analysis.grounded_strips import grounded_strips
 from roadaware.analysis.heard_maps import heard_maps, success_curves
+from roadaware.arrays import Floats
 from roadaware.config import from_dict
-from roadaware.metrics.judged import Floats, Judged, SceneResult
+from roadaware.metrics.judged import Judged, SceneResult
 from roadaware.metrics.sound.config import SoundConfig
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes

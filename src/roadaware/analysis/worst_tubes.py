@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.video import tube_table
@@ -18,8 +18,6 @@ from roadaware.scenes.rescaling import image_sizes, rescaled
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes, TableSet
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Spans = tuple[tuple[int, int], ...]
 
 WORST_AT = 0.5

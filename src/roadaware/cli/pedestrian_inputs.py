@@ -124,8 +124,8 @@ def from_dataset(scores: Path, sampled: Scenes, task: Task, split: str, cut: str
     """
     from roadaware.metrics.pedestrians import state_of
     from roadaware.scenes.predictions import of_samples
+    from roadaware.scenes.sampling.sampler import split_samples
     from roadaware.scenes.scores import check_same_length, read_scores
-    from roadaware.tasks.pedestrians import split_samples
 
     claimed = read_scores(scores, COLUMNS[task])
     held = split_samples(sampled, split)

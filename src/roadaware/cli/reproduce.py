@@ -102,7 +102,7 @@ def against_released(found: Reproduction, *, draws: int, seed: int = 0) -> list[
     from roadaware.analysis.compare import compare
     from roadaware.config import from_dict
     from roadaware.metrics.pedestrians import PedestrianConfig, state_of
-    from roadaware.tasks.pedestrians import split_samples
+    from roadaware.scenes.sampling.sampler import split_samples
 
     pairs = []
     with console.working("comparing with the released scores"):

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats, Floats32
 from roadaware.corner_cases.captures import Camera, SemanticMap
 from roadaware.corner_cases.clusters import Clusters
-from roadaware.corner_cases.points import Singles
 from roadaware.corner_cases.projection import Boxes
 from roadaware.errors import InputError
-
-Floats = npt.NDArray[np.float64]
 
 
 def background_shares(
@@ -47,7 +45,7 @@ def background_shares(
 
 
 def returns_on_background(
-    points: Singles,
+    points: Floats32,
     clusters: Clusters,
     boxes: Boxes,
     camera: Camera,

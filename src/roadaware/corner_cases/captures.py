@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.errors import InputError
 from roadaware.geometry.poses import rigid_fault
-
-Floats = npt.NDArray[np.float64]
 
 CITYSCAPES = (
     "road",

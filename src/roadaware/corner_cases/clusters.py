@@ -14,11 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.corner_cases.points import Singles
-from roadaware.corner_cases.range_image import Grid, Ints
+from roadaware.arrays import Floats, Floats32, Ints32
+from roadaware.corner_cases.range_image import Grid
 from roadaware.errors import UsageError
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,14 +34,14 @@ class Clusters:
         rows: (k, 2) int32 its highest and lowest row.
     """
 
-    image: Ints
-    of_return: Ints
-    counts: Ints
-    nearest_m: Singles
-    feet_m: Singles
-    head_m: Singles
-    width_m: Singles
-    rows: Ints
+    image: Ints32
+    of_return: Ints32
+    counts: Ints32
+    nearest_m: Floats32
+    feet_m: Floats32
+    head_m: Floats32
+    width_m: Floats32
+    rows: Ints32
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -66,8 +64,13 @@ def least_shares(angles: npt.ArrayLike, theta_deg: float) -> Floats:
 
 
 def label(
-    image: Singles, elevations: Floats, *, theta_deg: float = 8.0, reach_rows: int = 1, reach_columns: int = 1
-) -> tuple[Ints, int]:
+    image: Floats32,
+    elevations: Floats,
+    *,
+    theta_deg: float = 8.0,
+    reach_rows: int = 1,
+    reach_columns: int = 1,
+) -> tuple[Ints32, int]:
     """(rows, columns) cluster of each pixel from 1, 0 for none, and how many there are.
 
     Args:
@@ -95,12 +98,12 @@ def label(
 
 
 def find_clusters(
-    points: Singles,
+    points: Floats32,
     grid: Grid,
-    image: Singles,
+    image: Floats32,
     solid: npt.NDArray[np.bool_],
     *,
-    heights: Singles | None = None,
+    heights: Floats32 | None = None,
     theta_deg: float = 8.0,
     reach_columns: int = 1,
 ) -> Clusters:
@@ -126,7 +129,13 @@ def find_clusters(
 
 
 def measured(
-    points: Singles, grid: Grid, labels: Ints, found: Ints, count: int, *, heights: Singles | None = None
+    points: Floats32,
+    grid: Grid,
+    labels: Ints32,
+    found: Ints32,
+    count: int,
+    *,
+    heights: Floats32 | None = None,
 ) -> Clusters:
     """Clusters of returns that are grouped already, by whatever method, with their extents.
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.corner_cases.captures import CommonObjects
 from roadaware.geometry.boxes import iou
-
-Floats = npt.NDArray[np.float64]
 
 
 def common_overlaps(edges: Floats, common: CommonObjects, *, min_score: float = 0.0) -> Floats:

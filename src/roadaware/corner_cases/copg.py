@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Bools, Floats, Floats32
 from roadaware.corner_cases.background import background_shares, returns_on_background
 from roadaware.corner_cases.captures import Capture
 from roadaware.corner_cases.clusters import Clusters, find_clusters
@@ -19,13 +20,10 @@ from roadaware.corner_cases.config import CopgConfig
 from roadaware.corner_cases.ground import Ground, find_ground
 from roadaware.corner_cases.layouts import layout_of
 from roadaware.corner_cases.limits import limit
-from roadaware.corner_cases.points import PointCheck, Singles, check, checked_points
+from roadaware.corner_cases.points import PointCheck, check, checked_points
 from roadaware.corner_cases.projection import Boxes, project
 from roadaware.corner_cases.range_image import Grid, fill, locate
 from roadaware.corner_cases.scoring import scores
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +40,11 @@ class Geometry:
         limited: (k,) what each cluster is, a place in `limits.REASONS`.
     """
 
-    points: Singles
+    points: Floats32
     checked: PointCheck
     ground: Ground
     grid: Grid
-    image: Singles
+    image: Floats32
     clusters: Clusters
     limited: npt.NDArray[np.uint8]
 
@@ -71,8 +69,8 @@ class Proposals:
     background: Floats | None
     overlap: Floats | None
     scores: Floats
-    intermediate: Flags
-    final: Flags
+    intermediate: Bools
+    final: Bools
     name: str = ""
 
     def __len__(self) -> int:
@@ -134,7 +132,7 @@ def judged(
     return Proposals(geometry, boxes, background, overlap, ranked, intermediate, final, name)
 
 
-def boxes_of(found: Geometry, capture: Capture, config: CopgConfig, kept: Flags) -> Boxes:
+def boxes_of(found: Geometry, capture: Capture, config: CopgConfig, kept: Bools) -> Boxes:
     """Boxes in the picture around some clusters; none depends on what else is kept.
 
     Args:
@@ -218,7 +216,7 @@ def geometry_of(capture: Capture, config: CopgConfig | None = None) -> Geometry:
     return Geometry(points, checked, ground, grid, image, clusters, limits_of(clusters, config))
 
 
-def ground_of(points: Singles, checked: PointCheck, capture: Capture, config: CopgConfig) -> Ground:
+def ground_of(points: Floats32, checked: PointCheck, capture: Capture, config: CopgConfig) -> Ground:
     """The plane of the ground.
 
     Args:
@@ -241,7 +239,7 @@ def ground_of(points: Singles, checked: PointCheck, capture: Capture, config: Co
     )
 
 
-def grid_of(points: Singles, checked: PointCheck, capture: Capture, config: CopgConfig) -> Grid:
+def grid_of(points: Floats32, checked: PointCheck, capture: Capture, config: CopgConfig) -> Grid:
     """Where returns lie in the range image.
 
     Args:
@@ -266,8 +264,8 @@ def grid_of(points: Singles, checked: PointCheck, capture: Capture, config: Copg
 
 
 def clusters_of(
-    points: Singles, checked: PointCheck, ground: Ground, grid: Grid, config: CopgConfig
-) -> tuple[Singles, Clusters]:
+    points: Floats32, checked: PointCheck, ground: Ground, grid: Grid, config: CopgConfig
+) -> tuple[Floats32, Clusters]:
     """The range image without ground, and what belongs together in it.
 
     Args:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats, Floats32
 from roadaware.errors import InputError
 
-Narrow = npt.NDArray[np.float32]
-Floats = npt.NDArray[np.float64]
 SIDE_PX = 64
 """Height and width of the crops."""
 _CELLS, _DIRECTIONS, _LEVELS = 4, 9, 4
@@ -16,7 +15,7 @@ WIDTH = _CELLS * _CELLS * _DIRECTIONS + _LEVELS**3 + _CELLS * _CELLS * 3
 """Numbers that describe a crop."""
 
 
-def plain_features(crops: npt.NDArray[np.uint8]) -> Narrow:
+def plain_features(crops: npt.NDArray[np.uint8]) -> Floats32:
     """(n, 256) three blocks of unit length: edges, colours, and where colours are.
 
     Edges: in each of 4 x 4 cells, how much gradient points in each of 9 directions, without its sign.

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.corner_cases.captures import CommonObjects, SemanticMap
 from roadaware.errors import UsageError
 
-Floats = npt.NDArray[np.float64]
 _CELL_PX, _AROUND_PX = 24, 6
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logsumexp
 
+from roadaware.arrays import Floats
 from roadaware.errors import InputError, UsageError
 from roadaware.statistics.weibull import PARAMETERS, Weibull, fit_weibull
 
-Floats = npt.NDArray[np.float64]
 Form = Literal["softplus", "logsumexp"]
 NEUTRAL = 0.5
 """The share of the unknown where nothing has been asked."""

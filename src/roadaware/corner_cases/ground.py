@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.corner_cases.points import PointCheck, Singles
+from roadaware.arrays import Floats, Floats32
+from roadaware.corner_cases.points import PointCheck
 from roadaware.errors import UsageError
 
-Floats = npt.NDArray[np.float64]
 STANDS_M = (0.2, 6.0)
 """How high a LiDAR on a vehicle stands above the road."""
 FIT_M, SHARE_M = 0.01, 0.1
@@ -33,7 +33,7 @@ class Ground:
     """
 
     plane: Floats | None
-    heights: Singles | None
+    heights: Floats32 | None
     removed: npt.NDArray[np.bool_]
     share: float
     reason: str = ""
@@ -47,7 +47,7 @@ class Ground:
 
 
 def find_ground(
-    points: Singles,
+    points: Floats32,
     checked: PointCheck,
     *,
     up: npt.ArrayLike = UP,
@@ -107,7 +107,7 @@ def find_ground(
 
 
 def _judges(
-    points: Singles,
+    points: Floats32,
     checked: PointCheck,
     up: Floats,
     range_m: float,

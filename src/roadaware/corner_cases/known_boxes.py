@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats, Ints
 from roadaware.corner_cases.energy import (
     NEUTRAL,
     EnergyConfig,
@@ -25,8 +25,6 @@ from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Key = tuple[str, int]
 LOGITS = "logits"
 """A column of boxes with raw logits, for heads whose scores are no sigmoids."""

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from roadaware.errors import UsageError
 
-Floats = npt.NDArray[np.float64]
 _COUNTED = re.compile(r"(\d{1,4}) rings x (\d{1,5}) columns")
 MOST_RINGS, MOST_COLUMNS = 512, 16384
 

@@ -8,11 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from roadaware.arrays import Floats, Floats32
 from roadaware.errors import InputError, UsageError
 from roadaware.statistics.coverage import checked_points, k_centers, nearest_distances
 
-Floats = npt.NDArray[np.float64]
-Narrow = npt.NDArray[np.float32]
 _HELD_OUT = 5
 """Every fifth group of crops says how far common things usually lie from the bank."""
 _LEAST_SPREAD = 0.02
@@ -70,7 +69,7 @@ class MemoryBank:
         neighbours: whose distances are averaged.
     """
 
-    features: Narrow
+    features: Floats32
     typical: float
     spread: float
     neighbours: int

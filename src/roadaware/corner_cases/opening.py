@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.corner_cases.captures import Camera, Capture, CommonObjects, SemanticMap
 from roadaware.corner_cases.oddities import require_middle
 from roadaware.errors import InputError, UsageError
@@ -19,7 +19,6 @@ from roadaware.scenes.readers.source import leads_out, shown
 from roadaware.scenes.sensors import open_frame, open_points_of
 from roadaware.scenes.tables import Scenes
 
-Floats = npt.NDArray[np.float64]
 Row = dict[str, Any]
 
 

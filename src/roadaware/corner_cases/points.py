@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats32
 from roadaware.errors import InputError
 
-Singles = npt.NDArray[np.float32]
 FARTHEST_M = 1e4
 _FEW = 100
 _MOST_MEDIAN_M, _LEAST_FAR_M = 150.0, 1.0
@@ -36,7 +36,7 @@ class PointCheck:
         return found
 
 
-def checked_points(points: npt.NDArray[np.floating]) -> Singles:
+def checked_points(points: npt.NDArray[np.floating]) -> Floats32:
     """(n, 3) float32 contiguous coordinates of what may hold more columns.
 
     Args:
@@ -53,7 +53,7 @@ def checked_points(points: npt.NDArray[np.floating]) -> Singles:
         return np.ascontiguousarray(found[:, :3], dtype=np.float32)
 
 
-def check(points: Singles, *, min_range_m: float = 0.0) -> PointCheck:
+def check(points: Floats32, *, min_range_m: float = 0.0) -> PointCheck:
     """Which returns can be used; the others are counted by what is wrong with them.
 
     Args:
@@ -73,7 +73,7 @@ def check(points: Singles, *, min_range_m: float = 0.0) -> PointCheck:
     return found
 
 
-def _refuse_other_units(points: Singles, found: PointCheck) -> None:
+def _refuse_other_units(points: Floats32, found: PointCheck) -> None:
     """A few hundred returns tell whether their coordinates are metres and whose third axis is up.
 
     Raises:

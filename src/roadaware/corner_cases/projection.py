@@ -7,13 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats, Floats32
 from roadaware.corner_cases.captures import Camera
 from roadaware.corner_cases.clusters import Clusters
 from roadaware.corner_cases.ground import Ground
-from roadaware.corner_cases.points import Singles
 from roadaware.corner_cases.range_image import Grid
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +35,7 @@ class Boxes:
 
 
 def project(
-    points: Singles,
+    points: Floats32,
     clusters: Clusters,
     kept: npt.NDArray[np.bool_],
     camera: Camera,
@@ -84,7 +82,7 @@ def project(
 
 
 def _seen(
-    points: Singles,
+    points: Floats32,
     clusters: Clusters,
     numbers: npt.NDArray[np.intp],
     camera: Camera,

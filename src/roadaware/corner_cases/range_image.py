@@ -12,12 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats, Floats32, Ints32
 from roadaware.corner_cases.layouts import MOST_COLUMNS, MOST_RINGS, Layout
-from roadaware.corner_cases.points import PointCheck, Singles
+from roadaware.corner_cases.points import PointCheck
 from roadaware.errors import InputError
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int32]
 GIVEN, RECOVERED, BEAMS, BINS = "rings given", "rings recovered", "beams by name", "bins of elevation"
 _FEWEST_RINGS, _IN_ORDER = 4, 0.9
 _LEAST_STEP = np.radians(0.05)
@@ -41,9 +40,9 @@ class Grid:
         reach: how many rows further a neighbour is looked for.
     """
 
-    ranges: Singles
-    row: Ints
-    column: Ints
+    ranges: Floats32
+    row: Ints32
+    column: Ints32
     elevations: Floats
     columns: int
     how: str
@@ -56,7 +55,7 @@ class Grid:
 
 
 def locate(
-    points: Singles,
+    points: Floats32,
     checked: PointCheck,
     *,
     ring: npt.NDArray[np.integer] | None = None,
@@ -105,7 +104,7 @@ def locate(
     return Grid(ranges, row, column, elevations, columns, how, max(reach_rows, repair_rows))
 
 
-def fill(grid: Grid, solid: npt.NDArray[np.bool_] | None = None) -> Singles:
+def fill(grid: Grid, solid: npt.NDArray[np.bool_] | None = None) -> Floats32:
     """(rows, columns) metres of the nearest solid return of each pixel; 0 where there is no return at all.
 
     Where a pixel has only returns that are not solid, it holds minus the nearest range: something is there,
@@ -123,7 +122,7 @@ def fill(grid: Grid, solid: npt.NDArray[np.bool_] | None = None) -> Singles:
     return image
 
 
-def _given(ring: npt.NDArray[np.integer], checked: PointCheck) -> Ints:
+def _given(ring: npt.NDArray[np.integer], checked: PointCheck) -> Ints32:
     """(n,) rings that the data says; -1 where a return is not usable.
 
     Raises:
@@ -138,7 +137,7 @@ def _given(ring: npt.NDArray[np.integer], checked: PointCheck) -> Ints:
     return wide.astype(np.int32)
 
 
-def _turns(azimuth: Singles, slopes: Singles, checked: PointCheck) -> Ints | None:
+def _turns(azimuth: Floats32, slopes: Floats32, checked: PointCheck) -> Ints32 | None:
     """(n,) rings as turns in the order of the returns, None where these make no turns as rings do.
 
     Rings end in one direction, and either the first ring begins or the last one ends there: the highest rings
@@ -151,7 +150,7 @@ def _turns(azimuth: Singles, slopes: Singles, checked: PointCheck) -> Ints | Non
         return None
     clockwise = lead(azimuth, checked.judged) < 0
     early = _EARLY if not clockwise else -_EARLY
-    best: Ints | None = None
+    best: Ints32 | None = None
     least = np.inf
     for seam in (float(azimuth[used[0]]) - early, float(azimuth[used[-1]]) + early):
         found = np.empty(len(azimuth), dtype=np.int32)
@@ -166,7 +165,7 @@ def _turns(azimuth: Singles, slopes: Singles, checked: PointCheck) -> Ints | Non
     return best
 
 
-def _rows_of(ring: Ints, slopes: Singles, *, strict: bool) -> tuple[Ints, Floats] | None:
+def _rows_of(ring: Ints32, slopes: Floats32, *, strict: bool) -> tuple[Ints32, Floats] | None:
     """(n,) row of each return, and the rows' elevations; None where turns are no rings.
 
     Rings that were recovered must lie in order of elevation: the turns of returns in any other order do not.
@@ -194,7 +193,7 @@ def _rows_of(ring: Ints, slopes: Singles, *, strict: bool) -> tuple[Ints, Floats
     return rows[ring], elevations[0] + _LEAST_STEP - np.cumsum(steps)
 
 
-def _columns(azimuth: Singles, layout: Layout | None, *, in_turns: bool) -> int:
+def _columns(azimuth: Floats32, layout: Layout | None, *, in_turns: bool) -> int:
     """How many columns make a turn: those of the layout, or as many as the returns' own steps.
 
     A LiDAR that turns faster, or of which every second return was kept, has fewer than its name says. That
@@ -213,7 +212,7 @@ def _columns(azimuth: Singles, layout: Layout | None, *, in_turns: bool) -> int:
     return own if sound and own * _MUCH_COARSER < layout.columns else layout.columns
 
 
-def _bins(slopes: Singles, checked: PointCheck, layout: Layout | None, rows: int) -> tuple[Floats, Floats]:
+def _bins(slopes: Floats32, checked: PointCheck, layout: Layout | None, rows: int) -> tuple[Floats, Floats]:
     """Falling edges of rows as slopes, and the rows' elevations in radians."""
     if layout is not None and layout.elevations_deg:
         elevations = np.radians(layout.elevations_deg)

@@ -7,13 +7,12 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.predictions import Predictions
 
-Floats = npt.NDArray[np.float64]
 Combine = Literal["product", "alone"]
 BEFORE, NOTE = "score_before", "rescored"
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Bools, Floats
 from roadaware.corner_cases.captures import Capture
 from roadaware.corner_cases.config import CopgConfig
 from roadaware.corner_cases.copg import (
@@ -26,9 +26,6 @@ from roadaware.corner_cases.copg import (
 )
 from roadaware.corner_cases.points import check, checked_points
 from roadaware.corner_cases.projection import Boxes
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 KNOBS: Mapping[str, tuple[str, ...]] = {
     "check": ("min_range_m",),
@@ -117,7 +114,7 @@ class Bench:
         self._sweep = sweep
         self._of_picture.clear()
         found = [self._geometry(capture, each.config) for each in self.variants]
-        kept: dict[Hashable, Flags] = {}
+        kept: dict[Hashable, Bools] = {}
         for each, geometry in zip(self.variants, found, strict=True):
             key = key_of("projection", each.config)
             kept[key] = (geometry.limited == 0) | kept.get(key, np.zeros(len(geometry.limited), np.bool_))
@@ -136,7 +133,7 @@ class Bench:
         image, clusters = once("clusters", lambda: clusters_of(points, checked, ground, grid, config))
         return Geometry(points, checked, ground, grid, image, clusters, limits_of(clusters, config))
 
-    def _proposals(self, capture: Capture, variant: Variant, geometry: Geometry, kept: Flags) -> Proposals:
+    def _proposals(self, capture: Capture, variant: Variant, geometry: Geometry, kept: Bools) -> Proposals:
         """Boxes of all clusters that any variant keeps are made and judged once; each takes its own."""
         config = variant.config
 

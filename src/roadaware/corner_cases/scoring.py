@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from roadaware.arrays import Floats
+
 HALF_RETURNS = 20.0
 """Returns of which a cluster is as likely a thing as not, as far as their number tells."""
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats
 from roadaware.corner_cases.captures import CommonObjects, SemanticMap
 from roadaware.corner_cases.degrading import ErrorModel, degraded_map, degraded_objects
 from roadaware.scenes.schema import CORNERS
@@ -15,7 +16,6 @@ from roadaware.scenes.sensors import open_masks
 from roadaware.scenes.simulator.mesh import Semantic
 from roadaware.scenes.tables import Scenes
 
-Floats = npt.NDArray[np.float64]
 _OTHER = {"PAVEMENT": "sidewalk", "MARKING": "road"}
 NAMES = tuple(_OTHER.get(each.name, each.name.lower().replace("_", " ")) for each in Semantic)
 """Names of the classes of the simulator's masks, as Cityscapes has them."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.geometry.compiled import kernel
 
-Floats = npt.NDArray[np.float64]
 _BLOCK, _DEPTH = 128, 200
 
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from roadaware.arrays import Floats
 from roadaware.geometry.arithmetic import rounded
 from roadaware.geometry.compiled import kernel
-
-Floats = npt.NDArray[np.float64]
 
 
 @kernel

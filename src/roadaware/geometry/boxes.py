@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from roadaware.arrays import Floats
 
 
 def areas(boxes: npt.ArrayLike, *, pixel_offset: float = 0.0) -> Floats:

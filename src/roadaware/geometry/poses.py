@@ -7,7 +7,8 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from roadaware.arrays import Floats
+
 _RIGID, _UNIT = 1e-3, 1e-2
 _SIGNS = np.array([[x, y, z] for x in (1, -1) for y in (1, -1) for z in (1, -1)], dtype=np.float64)
 _EDGES = np.array([(a, b) for a, b in combinations(range(8), 2) if (_SIGNS[a] != _SIGNS[b]).sum() == 1])

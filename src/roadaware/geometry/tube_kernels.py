@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats, Ints
 from roadaware.geometry.arithmetic import pairwise_mean
 from roadaware.geometry.box_kernels import box_iou, single_iou
 from roadaware.geometry.compiled import kernel
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _ENDPOINTS = 1
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from roadaware.arrays import Floats, Ints
+
 TubeTime = Literal["frames", "endpoints", "endpoints_always"]
 TUBE_TIMES: tuple[TubeTime, ...] = ("frames", "endpoints", "endpoints_always")
 

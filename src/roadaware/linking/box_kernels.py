@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats, Ints
 from roadaware.geometry.box_kernels import box_iou
 from roadaware.geometry.compiled import kernel
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @kernel

@@ -7,13 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats, Floats32, Ints
 from roadaware.geometry.arithmetic import block_sum, rounded
 from roadaware.geometry.compiled import inlined, kernel
 from roadaware.linking.assignment import assign
-
-Floats = npt.NDArray[np.float64]
-Narrow = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 
 COSTS = ("score", "iou", "scoreiou", "ioul2", "affinity")
 MOTIONS = ("none", "count", "time", "kalman")
@@ -75,8 +72,8 @@ class Pool(NamedTuple):
     box: Floats
     agentness: Floats
     time: Floats
-    scores: Narrow
-    looks: Narrow
+    scores: Floats32
+    looks: Floats32
     found: Ints
 
 
@@ -139,7 +136,7 @@ def overlap(at: Floats, box: Floats, place: int, clamped: bool, single: bool) ->
 
 
 @inlined
-def _closeness(a: int, b: int, agentness: Floats, scores: Narrow, columns: int, single: bool) -> float:
+def _closeness(a: int, b: int, agentness: Floats, scores: Floats32, columns: int, single: bool) -> float:
     """1 / L2 distance of agentness and the first class scores of two detections."""
     squares = np.empty(columns + 1)
     for c in range(columns + 1):
@@ -198,7 +195,7 @@ def _correct(slot: int, box: Floats, place: int, first: bool, at: Floats, motion
 
 
 @inlined
-def _mix(means: Floats, slot: int, rows: Narrow, place: int, first: bool) -> None:
+def _mix(means: Floats, slot: int, rows: Floats32, place: int, first: bool) -> None:
     """Bring a detection into a path's running mean of rows."""
     for c in range(means.shape[1]):
         now = np.float64(rows[place, c])
@@ -243,7 +240,7 @@ def move_camera(camera: Floats, live: Live, n_live: int) -> None:
 
 
 @inlined
-def _turned(a: Floats, b: Narrow, row_a: int, row_b: int) -> float:
+def _turned(a: Floats, b: Floats32, row_a: int, row_b: int) -> float:
     """1 - cosine between two rows; 0 where one of them says nothing."""
     dot, square_a, square_b = 0.0, 0.0, 0.0
     for c in range(a.shape[1]):
@@ -265,9 +262,9 @@ def _fill_affinities(
     least: float,
     box: Floats,
     kinds: Floats,
-    scores: Narrow,
+    scores: Floats32,
     own_looks: Floats,
-    looks: Narrow,
+    looks: Floats32,
     edges: Floats,
 ) -> None:
     """Write overlaps, less what speaks against them, into `edges` (n,); -1 below `least`.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats, Ints
 from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.linker import Path
@@ -15,8 +16,6 @@ from roadaware.linking.paths import Detections, Paths, fill_gaps, strong
 from roadaware.linking.trimming import Segments, label_and_trim
 from roadaware.scenes.dense import Layout
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 _UNLABELLED = "agentness"
 
 

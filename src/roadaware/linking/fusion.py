@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.frame_boxes import frame_boxes, frame_numbers, told
 from roadaware.scenes.advice import advice_in, merge_advice, with_advice
@@ -16,9 +17,6 @@ from roadaware.scenes.dense import Layout, layout, matrix
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.rescaling import Sizes, factors, image_sizes, with_sizes
 from roadaware.scenes.schema import CORNERS
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.frame_boxes import told, with_boxes
 from roadaware.scenes.dense import matrix
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
 
-Ints = npt.NDArray[np.int64]
 _SPANS = pl.List(pl.List(pl.Int64))
 
 

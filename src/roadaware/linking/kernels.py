@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats, Ints
 from roadaware.geometry.arithmetic import block_sum, rounded
 from roadaware.geometry.compiled import inlined, kernel
 from roadaware.linking.candidates import (
@@ -28,9 +29,6 @@ from roadaware.linking.candidates import (
     move_on,
     overlap,
 )
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 # What `steps` does with a frame.
 WHOLE, LINK, SETTLE = 0, 1, 2

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats, Floats32, Ints
 from roadaware.geometry.arithmetic import pairwise_mean, rounded
 from roadaware.geometry.compiled import inlined, kernel
-
-Floats = npt.NDArray[np.float64]
-Narrow = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 
 CLASS_SCORES = ("mean", "quarter_of_length", "quarter_of_classes")
 
@@ -40,7 +36,7 @@ def top_mean(values: Floats, n: int, m: int, single: bool) -> float:
 
 @kernel
 def class_scores(
-    scores: Narrow,
+    scores: Floats32,
     rows: Ints,
     ends: Ints,
     first: int,
@@ -157,7 +153,7 @@ def _run_end(labels: Ints, start: int) -> int:
 
 @kernel
 def trim_each(
-    scores: Narrow,
+    scores: Floats32,
     agentness: Floats,
     rows: Ints,
     ends: Ints,
@@ -250,7 +246,7 @@ def _take_segments(
 
 @kernel
 def trim_all(
-    scores: Narrow,
+    scores: Floats32,
     rows: Ints,
     ends: Ints,
     first: int,

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats, Floats32, Ints
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.state import Stream
 
-Floats = npt.NDArray[np.float64]
-Narrow = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
-
 
 def top_labels(
-    scores: Narrow, rows: Ints, ends: Ints, columns: range, config: LinkerConfig
+    scores: Floats32, rows: Ints, ends: Ints, columns: range, config: LinkerConfig
 ) -> tuple[Ints, Floats]:
     """The labels of each path and their scores, best first.
 

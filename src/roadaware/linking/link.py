@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats, Ints
 from roadaware.config import to_dict
 from roadaware.errors import InputError
 from roadaware.linking.closing import Closing, close
@@ -17,9 +18,6 @@ from roadaware.linking.paths import Detections, Paths, gather, link_video, usabl
 from roadaware.scenes.dense import Layout, layout, matrix
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 def link(

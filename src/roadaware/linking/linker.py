@@ -10,13 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats, Floats32, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.config import FRAME_S, LinkerConfig
 from roadaware.linking.state import ROUNDING_S, Stream
 
-Floats = npt.NDArray[np.float64]
-Narrow = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 _LOG = logging.getLogger("roadaware")
 _FAULTS = {
     1: "has a box with a number that is not finite",
@@ -44,7 +42,7 @@ class Path:
     rows: Ints
     boxes: Floats
     agentness: Floats
-    scores: Narrow
+    scores: Floats32
 
     def __len__(self) -> int:
         return len(self.frames)
@@ -280,7 +278,7 @@ class Linker:
 
     def _detections(
         self, frame: int, boxes: npt.ArrayLike, agentness: npt.ArrayLike, scores: npt.ArrayLike
-    ) -> tuple[Floats, Floats, Narrow]:
+    ) -> tuple[Floats, Floats, Floats32]:
         """The detections as arrays that fit each other, in the config's precision."""
         from roadaware.linking.tube_kernels import fault
 
@@ -307,12 +305,12 @@ class Linker:
             )
         return box, agent, score
 
-    def _looks(self, frame: int, embeddings: npt.ArrayLike | None, n: int) -> Narrow:
+    def _looks(self, frame: int, embeddings: npt.ArrayLike | None, n: int) -> Floats32:
         """The embeddings as an array that fits the detections; default: zeros, which say nothing."""
         if embeddings is None:
             return np.zeros((n, self._n_embedding), np.float32)
         try:
-            looks: Narrow = np.ascontiguousarray(embeddings, np.float32)
+            looks: Floats32 = np.ascontiguousarray(embeddings, np.float32)
         except (TypeError, ValueError) as error:
             raise InputError(f"frame {frame}: embeddings should be arrays of numbers: {error}") from error
         if not n and not looks.size:

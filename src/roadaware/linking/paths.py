@@ -5,15 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Bools, Floats, Floats32, Ints
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.state import ROUNDING_S, Engine
-
-Floats = npt.NDArray[np.float64]
-Narrow = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +27,7 @@ class Detections:
     frame: Ints
     boxes: Floats
     agentness: Floats
-    scores: Narrow
+    scores: Floats32
 
     def __len__(self) -> int:
         return len(self.frame)

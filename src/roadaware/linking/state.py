@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats, Floats32, Ints
 from roadaware.linking.config import LinkerConfig
 
 if TYPE_CHECKING:
     from roadaware.linking.candidates import Pool, Rules
 
-Floats = npt.NDArray[np.float64]
-Narrow = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 _NOTHING = np.empty(0, np.int64)
 ROUNDING_S = 1e-6
 """By how much a gap may seem longer than it is."""
@@ -225,8 +223,8 @@ class Stream(Engine):
         rows: Ints,
         boxes: Floats,
         agentness: Floats,
-        scores: Narrow,
-        looks: Narrow,
+        scores: Floats32,
+        looks: Floats32,
     ) -> tuple[Ints, list[tuple[int, Ints]]]:
         """One frame.
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats, Ints
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.labelling import top_labels
 from roadaware.linking.paths import Detections, Paths
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 _UCF24_CLASSES = 24
 
 

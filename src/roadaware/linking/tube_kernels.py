@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Bools, Floats, Floats32, Ints
 from roadaware.geometry.compiled import kernel
 from roadaware.linking.candidates import BEFORE
 
-Floats = npt.NDArray[np.float64]
-Narrow = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-
 
 @kernel
-def fault(boxes: Floats, agentness: Floats, scores: Narrow) -> tuple[int, int]:
+def fault(boxes: Floats, agentness: Floats, scores: Floats32) -> tuple[int, int]:
     """What is wrong with the first wrong detection, and which it is: (0, 0) if nothing is.
 
     1 stands for a box that is not finite, 2 for one with a negative side, 3 and 4 for an agentness and a

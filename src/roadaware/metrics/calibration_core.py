@@ -9,16 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats, Ints, Ints32
 from roadaware.metrics.calibration_config import CalibrationConfig
 from roadaware.metrics.pedestrian_core import UNITS
 from roadaware.metrics.scores import SampleScores, Texts, confidences
 from roadaware.statistics.adaptive_bins import NoBinningError
 from roadaware.statistics.calibration import Reliability, UniformBins, of_sorted, reliability
 from roadaware.statistics.intervals import Scale, Units
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Counts = npt.NDArray[np.int32]
 
 ADAPTIVE, UNIFORM = ("ece", "mce"), ("uniform_ece", "uniform_mce")
 MEANS = ("nll", "brier", "accuracy", "confidence")
@@ -195,7 +192,7 @@ class CalibrationCore:
         count = self.adaptive.count[::-1]
         return np.repeat(np.arange(len(count)), count), count
 
-    def _sums(self, multiplicity: Counts) -> dict[str, Floats]:
+    def _sums(self, multiplicity: Ints32) -> dict[str, Floats]:
         """Means, and the errors in uniform bins, of every resample."""
         times = multiplicity.astype(np.float64)
         if not len(self.state):
@@ -211,7 +208,7 @@ class CalibrationCore:
         found["uniform_mce"] = np.divide(gaps, held, out=np.zeros_like(gaps), where=held > 0).max(axis=1)
         return found
 
-    def _rebinned(self, multiplicity: Counts) -> dict[str, Floats]:
+    def _rebinned(self, multiplicity: Ints32) -> dict[str, Floats]:
         """The errors in the adaptive bins of every resample, NaN where these come to nothing."""
         errors = np.full((len(multiplicity), 2), np.nan)
         person = self.person[self.order]

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Bools, Floats, Ints32
 from roadaware.errors import InputError
-from roadaware.metrics.judged import Bools, Counts, Floats, Judged, Measured
+from roadaware.metrics.judged import Judged, Measured
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +56,7 @@ class ItemScores(Judged):
         """Some of the items; see `Judged.only`."""
         return replace(self, items=self.items.filter(pl.Series(kept)), values=self.values[kept])
 
-    def measured(self, weights: Counts) -> Iterator[Measured]:
+    def measured(self, weights: Ints32) -> Iterator[Measured]:
         """Every metric: the weighted mean over items, then the same over those of each class."""
         classes = self.items[self.class_column].cast(pl.String)
         names = sorted(classes.drop_nulls().unique().to_list())

@@ -13,14 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Bools, Floats, Ints32
 from roadaware.config import from_dict, to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.result import SUMMARY, MetricResult, interval_columns
 from roadaware.statistics.intervals import Scale, Units
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-Counts = npt.NDArray[np.int32]
 
 SCENE_SUMMARY: dict[str, Any] = {**SUMMARY, "label": pl.String}
 VARIANTS = ("_per_image", "_pooled")
@@ -89,7 +86,7 @@ class Judged(ABC):
         """
 
     @abstractmethod
-    def measured(self, weights: Counts) -> Iterator[Measured]:
+    def measured(self, weights: Ints32) -> Iterator[Measured]:
         """Every metric: first those of the whole, then those of each class.
 
         Args:

@@ -7,18 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats, Ints, Ints32
 from roadaware.metrics.pedestrian_config import PedestrianConfig, Task
 from roadaware.metrics.per_pedestrian import Pedestrians
 from roadaware.metrics.scores import SampleScores, decisions
 from roadaware.statistics import rates
 from roadaware.statistics.intervals import Units
 from roadaware.statistics.ranking import Ranking
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Counts = npt.NDArray[np.int32]
 
 RATES = ("accuracy", "balanced_accuracy", "precision", "recall", "f1")
 DELTAS = ("confidence_delta_max", "confidence_delta_mean")
@@ -159,7 +155,7 @@ class PedestrianCore:
         main = [m for m in METRIC_NAMES if self.config.task != "intention" or not m.startswith("weighted_")]
         return (*main, *(name for name in self.rankings if name != "average_precision"))
 
-    def values(self, multiplicity: Counts) -> dict[str, Floats]:
+    def values(self, multiplicity: Ints32) -> dict[str, Floats]:
         """Every metric of every resample, NaN where undefined.
 
         Args:
@@ -172,7 +168,7 @@ class PedestrianCore:
         nothing = np.full(len(multiplicity), np.nan)
         return {name: found.get(name, nothing) for name in self.names}
 
-    def once(self) -> Counts:
+    def once(self) -> Ints32:
         """(1, p) the multiplicities of the set itself."""
         return np.ones((1, len(self.people.name)), dtype=np.int32)
 
@@ -195,7 +191,7 @@ class PedestrianCore:
         parts = [self.values(multiplicity) for multiplicity in units.weights()]
         return {name: np.concatenate([part[name] for part in parts]) for name in self.names}
 
-    def _rates(self, multiplicity: Counts) -> dict[str, Floats]:
+    def _rates(self, multiplicity: Ints32) -> dict[str, Floats]:
         average: rates.Average = "binary" if self.state.scores.shape[1] == 1 else "macro"
         zero = self.config.zero_division
         times, found = multiplicity.astype(np.float64), {}
@@ -211,7 +207,7 @@ class PedestrianCore:
                 found["auc_thresholded"] = rates.balanced_accuracy(sums, zero_division=None)
         return found
 
-    def _areas(self, multiplicity: Counts) -> dict[str, Floats]:
+    def _areas(self, multiplicity: Ints32) -> dict[str, Floats]:
         areas = {
             name: ranking.areas(multiplicity, self.people.of_sample)
             for name, ranking in self.rankings.items()
@@ -223,7 +219,7 @@ class PedestrianCore:
             found["auc"] = np.mean([auc for _, auc in classes], axis=0)
         return found
 
-    def _deltas(self, multiplicity: Counts) -> dict[str, Floats]:
+    def _deltas(self, multiplicity: Ints32) -> dict[str, Floats]:
         counted = self.people.has_delta.astype(np.float64)
         times = multiplicity.astype(np.float64)
         total = times @ counted

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from roadaware.arrays import Floats
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.pedestrian_core import UNITS, Floats
+from roadaware.metrics.pedestrian_core import UNITS
 from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, core_of
 from roadaware.statistics.intervals import Units
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.metrics.pedestrian_config import PedestrianConfig
 from roadaware.metrics.scores import SampleScores, Texts, decisions
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError
 from roadaware.scenes.scores import TOLERANCE
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Texts = npt.NDArray[np.str_]
 
 _SHOWN = 5

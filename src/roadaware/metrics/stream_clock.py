@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.tables import Scenes
 
-Ints = npt.NDArray[np.int64]
 Latency = float | Mapping[str, Sequence[float]]
 Scheduler = Literal["recorded", "every", "latest", "queue"]
 

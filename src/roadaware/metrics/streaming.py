@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Ints
 from roadaware.config import to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.stream_clock import (
@@ -27,7 +28,6 @@ from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.stretches import run_spans
 from roadaware.scenes.tables import Scenes
 
-Ints = npt.NDArray[np.int64]
 _PLAN = {
     "video": pl.String,
     "frame": pl.Int64,

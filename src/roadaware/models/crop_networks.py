@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import transformers
 from torch import Tensor
 
+from roadaware.arrays import Bytes, Floats32
 from roadaware.errors import InputError, UsageError
 from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.networks.resnet import ResNet50Net
@@ -23,8 +23,6 @@ from roadaware.models.pretrained import family_of, model_in, placed, preparer_in
 from roadaware.models.tensor_files import ARITHMETIC
 from roadaware.scenes.readers.source import shown
 
-Bytes = npt.NDArray[np.uint8]
-Narrow = npt.NDArray[np.float32]
 Trunk = Literal["vgg16", "resnet50"]
 SIDE_PX = 224
 _BATCH = 16
@@ -45,7 +43,7 @@ class CropNetwork:
     def __init__(self, look: Callable[[Bytes], Tensor], name: str, digest: str) -> None:
         self.look, self.name, self.digest = look, name, digest
 
-    def features(self, crops: Bytes) -> Narrow:
+    def features(self, crops: Bytes) -> Floats32:
         """(n, d).
 
         Args:

@@ -6,11 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-import numpy as np
-import numpy.typing as npt
-
-Picture = npt.NDArray[np.uint8]
-Narrow = npt.NDArray[np.float32]
+from roadaware.arrays import Floats32, Pixels
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +22,10 @@ class FrameDetections:
     """
 
     frame: int
-    boxes: Narrow
-    agentness: Narrow
-    scores: Narrow
-    av: Narrow
+    boxes: Floats32
+    agentness: Floats32
+    scores: Floats32
+    av: Floats32
 
     def __len__(self) -> int:
         return len(self.boxes)
@@ -50,7 +46,7 @@ class Detector(Protocol):
     def reset(self) -> None:
         """Forget the stream: the next picture is frame 0 of another video."""
 
-    def step(self, picture: Picture) -> Sequence[FrameDetections]:
+    def step(self, picture: Pixels) -> Sequence[FrameDetections]:
         """The frames that became known by one more picture, oldest first; none while it must wait.
 
         Args:

@@ -8,8 +8,9 @@ from typing import Literal, cast
 import torch
 from torch import Tensor, nn
 
+from roadaware.arrays import Pixels
 from roadaware.errors import UsageError
-from roadaware.models.detector import FrameDetections, Picture
+from roadaware.models.detector import FrameDetections
 from roadaware.models.retinanet3d.coding import decode
 from roadaware.models.retinanet3d.decode import detect
 from roadaware.models.retinanet3d.network import Outputs, RetinaNet3D
@@ -112,16 +113,16 @@ class Ensemble(VideoDetector):
         if self.causal:
             forget(self.stream)
 
-    def follow(self, pictures: Sequence[Picture]) -> list[FrameDetections]:
+    def follow(self, pictures: Sequence[Pixels]) -> list[FrameDetections]:
         """As of `VideoDetector`."""
         return self._detected(self.stream, [pictures])[0]
 
-    def look(self, pictures: Sequence[Sequence[Picture]]) -> list[list[FrameDetections]]:
+    def look(self, pictures: Sequence[Sequence[Pixels]]) -> list[list[FrameDetections]]:
         """As of `VideoDetector`."""
         return self._detected(self.network, pictures)
 
     def _detected(
-        self, network: MeanNetwork, pictures: Sequence[Sequence[Picture]]
+        self, network: MeanNetwork, pictures: Sequence[Sequence[Pixels]]
     ) -> list[list[FrameDetections]]:
         plain = cast("RetinaNet3D", network)  # the plain way asks for nothing but what it says
         raw = detect(plain, fitted(self.fit, pictures, network), self.rule, lazy=False)

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from roadaware.arrays import Pixels
 from roadaware.errors import UsageError
-from roadaware.models.detector import FrameDetections, Picture
+from roadaware.models.detector import FrameDetections
 from roadaware.models.object_folders import SIZE_PX, facts_of, labels_of, model_of, preparation_of
 from roadaware.models.object_labels import COCO_AGENTS, ROAD_AGENTS, joined_riders
 from roadaware.models.pretrained import answering, refuse_odd
@@ -70,7 +71,7 @@ class ObjectDetector(VideoDetector):
         if not any(self.columns):
             raise UsageError(f"none of {len(names)} classes ({', '.join(list(names)[:4])}, ...) is an agent")
 
-    def follow(self, pictures: Sequence[Picture]) -> list[FrameDetections]:
+    def follow(self, pictures: Sequence[Pixels]) -> list[FrameDetections]:
         """As of `VideoDetector`."""
         for picture in pictures:
             checked(picture, pictures[0].shape)
@@ -92,7 +93,7 @@ class ObjectDetector(VideoDetector):
             for each, score in zip(boxes, told, strict=True)
         ]
 
-    def prepared(self, pictures: Sequence[Picture]) -> Tensor:
+    def prepared(self, pictures: Sequence[Pixels]) -> Tensor:
         """(B, 3, h, w) of pictures of one size, as the model wants them."""
         place = next(self.model.parameters())
         stacked = torch.from_numpy(np.stack(pictures)).to(place.device).permute(0, 3, 1, 2).float()

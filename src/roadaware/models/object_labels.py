@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
+
+from roadaware.arrays import Floats32
 
 COCO_AGENTS: Mapping[str, str] = {
     "person": "Ped",
@@ -27,10 +28,8 @@ ROAD_AGENTS = ("Ped", "Car", "Cyc", "Mobike", "MedVeh", "LarVeh", "Bus", "EmVeh"
 _RIDES = 0.3
 _INSIDE = 0.2
 
-Narrow = npt.NDArray[np.float32]
 
-
-def joined_riders(boxes: Narrow, scores: Narrow, agents: tuple[str, ...]) -> tuple[Narrow, Narrow]:
+def joined_riders(boxes: Floats32, scores: Floats32, agents: tuple[str, ...]) -> tuple[Floats32, Floats32]:
     """People on a bicycle or motorbike become one agent with it, as ROAD annotates them.
 
     A person rides what more than a fifth of the person's box lies in, and the middle of whose lower edge is
@@ -67,7 +66,7 @@ def joined_riders(boxes: Narrow, scores: Narrow, agents: tuple[str, ...]) -> tup
     return boxes[kept], scores[kept]
 
 
-def _ridden(boxes: Narrow, person: int, vehicles: list[int]) -> int | None:
+def _ridden(boxes: Floats32, person: int, vehicles: list[int]) -> int | None:
     """What somebody rides."""
     x1, y1, x2, y2 = boxes[person].tolist()
     area = max((x2 - x1) * (y2 - y1), 1e-9)

@@ -14,8 +14,8 @@ import torch
 import transformers
 from torch import nn
 
+from roadaware.arrays import Pixels
 from roadaware.errors import DamagedError, InputError
-from roadaware.models.detector import Picture
 from roadaware.models.folder_configs import CONFIG, check_config, config_of, inside, parsed, refuse_adapter
 from roadaware.models.folder_pictures import preparation_of_pictures
 from roadaware.models.limits import bounded_network, refuse_many
@@ -26,7 +26,7 @@ from roadaware.scenes.readers.source import shown
 _PREPARATIONS = ("preprocessor_config.json", "processor_config.json")
 _WEIGHTS, _INDEX = "model.safetensors", "model.safetensors.index.json"
 _MOST_FILES, _MOST_NAMED = 256, 20
-Preparer = Callable[[Sequence[Picture]], dict[str, torch.Tensor]]
+Preparer = Callable[[Sequence[Pixels]], dict[str, torch.Tensor]]
 """Pictures of one size to what a model takes: `pixel_values` (B, 3, h, w), perhaps `pixel_mask` (B, h, w)."""
 
 

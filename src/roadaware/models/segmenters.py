@@ -17,8 +17,8 @@ import transformers
 from torch import Tensor, nn
 from torch.nn import functional
 
+from roadaware.arrays import Pixels
 from roadaware.errors import InputError
-from roadaware.models.detector import Picture
 from roadaware.models.object_folders import labels_of
 from roadaware.models.pretrained import (
     Preparer,
@@ -61,7 +61,7 @@ class Segmenter:
             raise InputError(f"a mask tells up to {MOST_CLASSES} classes apart, not {len(labels)}")
         self.model, self.labels, self.prepare = model.eval(), tuple(labels), prepare
 
-    def segment(self, pictures: Sequence[Picture]) -> list[Classes]:
+    def segment(self, pictures: Sequence[Pixels]) -> list[Classes]:
         """(H, W) number of the class of each pixel, of each picture; uint8, or uint16 beyond 256 classes.
 
         Args:

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from roadaware.arrays import Pixels
 from roadaware.errors import UsageError
-from roadaware.models.detector import FrameDetections, Picture
+from roadaware.models.detector import FrameDetections
 from roadaware.models.retinanet3d.config import STRIDES_PX
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.retinanet3d.pictures import Fit
@@ -160,7 +161,7 @@ class Union(VideoDetector):
             forget(self.stream)
 
     @torch.inference_mode()
-    def follow(self, pictures: Sequence[Picture]) -> list[FrameDetections]:
+    def follow(self, pictures: Sequence[Pixels]) -> list[FrameDetections]:
         """As of `VideoDetector`."""
         network = self.stream
         if not isinstance(network, RetinaNet3D):
@@ -176,14 +177,14 @@ class Union(VideoDetector):
         return self._scored(pictures, maps, known - len(pictures), av)
 
     @torch.inference_mode()
-    def look(self, pictures: Sequence[Sequence[Picture]]) -> list[list[FrameDetections]]:
+    def look(self, pictures: Sequence[Sequence[Pixels]]) -> list[list[FrameDetections]]:
         """As of `VideoDetector`."""
         features = self.network.features(fitted(self.fit, pictures, self.network))
         av = self.network.av_logits(features.ego).sigmoid()
         return [self._scored(clip, features.maps, 0, av[place], place) for place, clip in enumerate(pictures)]
 
     def _scored(
-        self, pictures: Sequence[Picture], maps: Sequence[Tensor], begin: int, av: Tensor, clip: int = 0
+        self, pictures: Sequence[Pixels], maps: Sequence[Tensor], begin: int, av: Tensor, clip: int = 0
     ) -> list[FrameDetections]:
         """The boxes of the object detector with the scores of the network.
 

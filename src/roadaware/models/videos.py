@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from roadaware.arrays import Pixels
 from roadaware.errors import InputError, UsageError
-from roadaware.models.detector import Detector, FrameDetections, Picture
+from roadaware.models.detector import Detector, FrameDetections
 from roadaware.models.retinanet3d.rule import Clip, DetectRule, clips
 
 
@@ -51,10 +52,10 @@ class VideoDetector:
         if not causal:
             clips(0, window, self.rule)
         self.delay = 0 if causal else window - 1
-        self._held: list[Picture] = []
+        self._held: list[Pixels] = []
         self._given = self._answered = 0
 
-    def follow(self, pictures: Sequence[Picture]) -> Sequence[FrameDetections]:
+    def follow(self, pictures: Sequence[Pixels]) -> Sequence[FrameDetections]:
         """What is detected in the next pictures of a stream; `frame` is set by the caller.
 
         Args:
@@ -62,7 +63,7 @@ class VideoDetector:
         """
         raise NotImplementedError
 
-    def look(self, pictures: Sequence[Sequence[Picture]]) -> Sequence[Sequence[FrameDetections]]:
+    def look(self, pictures: Sequence[Sequence[Pixels]]) -> Sequence[Sequence[FrameDetections]]:
         """What is detected in every frame of some clips; `frame` is set by the caller.
 
         Args:
@@ -78,7 +79,7 @@ class VideoDetector:
         self.forget()
         self._held, self._given, self._answered = [], 0, 0
 
-    def step(self, picture: Picture) -> list[FrameDetections]:
+    def step(self, picture: Pixels) -> list[FrameDetections]:
         """The frames that became known by one more picture.
 
         Raises:
@@ -109,7 +110,7 @@ class VideoDetector:
         self.reset()
         return found
 
-    def detections(self, pictures: Iterable[Picture], n_frames: int) -> Iterator[FrameDetections]:
+    def detections(self, pictures: Iterable[Pixels], n_frames: int) -> Iterator[FrameDetections]:
         """What is detected in all frames of a video, in order.
 
         Args:
@@ -127,13 +128,13 @@ class VideoDetector:
             yield from self._in_clips(alike, clips(n_frames, self.window, self.rule))
         self.reset()
 
-    def _followed(self, pictures: Iterator[Picture], n_frames: int) -> Iterator[FrameDetections]:
+    def _followed(self, pictures: Iterator[Pixels], n_frames: int) -> Iterator[FrameDetections]:
         for start in range(0, n_frames, self.batch):
             yield from self._counted(self.follow(_taken(pictures, min(self.batch, n_frames - start))))
 
-    def _in_clips(self, pictures: Iterator[Picture], asked: Sequence[Clip]) -> Iterator[FrameDetections]:
+    def _in_clips(self, pictures: Iterator[Pixels], asked: Sequence[Clip]) -> Iterator[FrameDetections]:
         """The answers of clips that begin ever later; only frames that clips to come need are held."""
-        held: list[Picture] = []
+        held: list[Pixels] = []
         first = 0  # the frame that `held` begins with
         for place in range(0, len(asked), self.batch):
             together = asked[place : place + self.batch]
@@ -164,7 +165,7 @@ class Stepwise:
     def __init__(self, detector: Detector) -> None:
         self.detector, self.kinds, self.av_labels = detector, detector.kinds, detector.av_labels
 
-    def detections(self, pictures: Iterable[Picture], n_frames: int) -> Iterator[FrameDetections]:
+    def detections(self, pictures: Iterable[Pixels], n_frames: int) -> Iterator[FrameDetections]:
         """As of `VideoDetector`."""
         self.detector.reset()
         source = iter(pictures)
@@ -173,7 +174,7 @@ class Stepwise:
         yield from self.detector.finish()
 
 
-def _of_one_size(pictures: Iterable[Picture]) -> Iterator[Picture]:
+def _of_one_size(pictures: Iterable[Pixels]) -> Iterator[Pixels]:
     """The pictures, as long as they have the size of the first, whichever are looked at together.
 
     Raises:
@@ -191,7 +192,7 @@ def _of_one_size(pictures: Iterable[Picture]) -> Iterator[Picture]:
         yield picture
 
 
-def _taken(pictures: Iterator[Picture], count: int) -> list[Picture]:
+def _taken(pictures: Iterator[Pixels], count: int) -> list[Pixels]:
     """The next pictures.
 
     Raises:

@@ -8,11 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.online.frames import Picture
-
-Floats = npt.NDArray[np.float64]
-Narrow = npt.NDArray[np.float32]
-Flags = npt.NDArray[np.bool_]
+from roadaware.arrays import Bools, Floats, Floats32, Pixels
 
 _SIDE_PX = 192
 """The longer side of the small grey pictures that are compared."""
@@ -45,7 +41,7 @@ class CameraMotion:
 class MotionEstimator(Protocol):
     """Says how the camera moved, frame by frame, looking back only."""
 
-    def step(self, picture: Picture, boxes: Floats) -> CameraMotion:
+    def step(self, picture: Pixels, boxes: Floats) -> CameraMotion:
         """The motion since the picture before; none at the first.
 
         Args:
@@ -63,10 +59,10 @@ class PixelMotion:
     """
 
     def __init__(self) -> None:
-        self._before: Narrow | None = None
-        self._covered: Flags | None = None
+        self._before: Floats32 | None = None
+        self._covered: Bools | None = None
 
-    def step(self, picture: Picture, boxes: Floats) -> CameraMotion:
+    def step(self, picture: Pixels, boxes: Floats) -> CameraMotion:
         """The motion since the picture before; see `MotionEstimator`."""
         grey, factor = _small(picture)
         covered = _cover(boxes / factor, grey.shape)
@@ -81,7 +77,7 @@ class PixelMotion:
         return _compare(before, grey, was | covered, factor)
 
 
-def _small(picture: Picture) -> tuple[Narrow, int]:
+def _small(picture: Pixels) -> tuple[Floats32, int]:
     """A small grey picture, and by how much it is smaller."""
     from PIL import Image
 
@@ -91,7 +87,7 @@ def _small(picture: Picture) -> tuple[Narrow, int]:
     return np.asarray(image.convert("L"), np.float32), factor
 
 
-def _cover(boxes: Floats, shape: tuple[int, ...]) -> Flags:
+def _cover(boxes: Floats, shape: tuple[int, ...]) -> Bools:
     """(H, W) where boxes lie."""
     covered = np.zeros(shape, np.bool_)
     for x1, y1, x2, y2 in np.clip(np.nan_to_num(boxes), 0, max(shape)).round().astype(int).tolist():
@@ -99,7 +95,7 @@ def _cover(boxes: Floats, shape: tuple[int, ...]) -> Flags:
     return covered
 
 
-def _compare(before: Narrow, now: Narrow, covered: Flags, factor: int) -> CameraMotion:
+def _compare(before: Floats32, now: Floats32, covered: Bools, factor: int) -> CameraMotion:
     """The motion between two small grey pictures."""
     height, width = now.shape
     rows, columns = height // _TILE_PX, width // _TILE_PX
@@ -129,21 +125,21 @@ class _Slopes:
         xx, xy, yy, variance: (t,).
     """
 
-    gx: Narrow
-    gy: Narrow
-    xx: Narrow
-    xy: Narrow
-    yy: Narrow
-    variance: Narrow
+    gx: Floats32
+    gy: Floats32
+    xx: Floats32
+    xy: Floats32
+    yy: Floats32
+    variance: Floats32
 
     @property
-    def textured(self) -> Flags:
+    def textured(self) -> Bools:
         """(t,) tiles that can tell how far they moved, whatever the direction."""
         weaker = 0.5 * (self.xx + self.yy - np.sqrt((self.xx - self.yy) ** 2 + 4 * self.xy**2))
         return np.asarray(weaker >= _LEAST_TEXTURE)
 
 
-def _slopes(picture: Narrow, rows: int, columns: int) -> _Slopes:
+def _slopes(picture: Floats32, rows: int, columns: int) -> _Slopes:
     """The gradients of a picture, central differences."""
     gx, gy = np.zeros_like(picture), np.zeros_like(picture)
     gx[:, 1:-1] = 0.5 * (picture[:, 2:] - picture[:, :-2])
@@ -164,7 +160,7 @@ class _Found:
 
 
 def _refine(
-    before: Narrow, now: Narrow, slopes: _Slopes, free: Flags, centres: Floats, start: tuple[int, int]
+    before: Floats32, now: Floats32, slopes: _Slopes, free: Bools, centres: Floats, start: tuple[int, int]
 ) -> _Found:
     """The motion that tiles agree on.
 
@@ -199,7 +195,7 @@ def _refine(
     return _Found((float(motion[0]), float(motion[1]), float(motion[2])), agree, n)
 
 
-def _fit(steps: Floats, centres: Floats) -> tuple[Floats, Flags]:
+def _fit(steps: Floats, centres: Floats) -> tuple[Floats, Bools]:
     """A shift and a growth through the steps of tiles, and which agree; others are left out in rounds."""
     fitted = np.array([*np.median(steps, axis=0), 0.0])
     agrees = np.ones(len(steps), np.bool_)
@@ -216,7 +212,7 @@ def _fit(steps: Floats, centres: Floats) -> tuple[Floats, Flags]:
     return fitted, agrees
 
 
-def _moved(picture: Narrow, motion: Floats) -> tuple[Narrow, Narrow]:
+def _moved(picture: Floats32, motion: Floats) -> tuple[Floats32, Floats32]:
     """A picture moved by a shift and a growth, and 1 where that is known, else 0."""
     height, width = picture.shape
     dx, dy, growth = motion.tolist()
@@ -230,13 +226,13 @@ def _moved(picture: Narrow, motion: Floats) -> tuple[Narrow, Narrow]:
     return both.astype(np.float32), (in_y[:, None] & in_x[None]).astype(np.float32)
 
 
-def _linear(at: Floats, n: int) -> tuple[npt.NDArray[np.int64], Narrow, Flags]:
+def _linear(at: Floats, n: int) -> tuple[npt.NDArray[np.int64], Floats32, Bools]:
     """Left neighbour, share of the right one, and whether both are there."""
     left = np.clip(np.floor(at).astype(np.int64), 0, n - 2)
     return left, np.clip(at - left, 0, 1).astype(np.float32), np.asarray((at >= 0) & (at <= n - 1))
 
 
-def _means(picture: Narrow, rows: int, columns: int) -> Narrow:
+def _means(picture: Floats32, rows: int, columns: int) -> Floats32:
     """(rows columns,) mean of each tile."""
     cut = picture[: rows * _TILE_PX, : columns * _TILE_PX].reshape(rows, _TILE_PX, columns, _TILE_PX)
     return np.asarray(cut.mean(axis=(1, 3)).reshape(-1))
@@ -249,7 +245,7 @@ def _centres(rows: int, columns: int, shape: tuple[int, ...]) -> Floats:
     return np.asarray(middle - [(shape[1] - 1) / 2, (shape[0] - 1) / 2])
 
 
-def _phase_shift(before: Narrow, now: Narrow) -> tuple[int, int]:
+def _phase_shift(before: Floats32, now: Floats32) -> tuple[int, int]:
     """Whole pixels by which the picture moved, to the right and down."""
     height, width = now.shape
     window = (np.hanning(height)[:, None] * np.hanning(width)[None]).astype(np.float32)

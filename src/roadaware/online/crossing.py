@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.config import to_dict
 from roadaware.online.camera_motion import MotionEstimator, PixelMotion
 from roadaware.online.clock import Clock, SystemClock
@@ -32,7 +32,6 @@ from roadaware.online.tubes import LiveTube
 if TYPE_CHECKING:
     from roadaware.online.foresight import Foresight
 
-Floats = npt.NDArray[np.float64]
 _ROOM = 16
 
 

@@ -14,7 +14,7 @@ from roadaware.scenes.containers import NoSoundError
 from roadaware.scenes.media import VideoWriter, read_sound
 
 if TYPE_CHECKING:
-    from roadaware.online.frames import Picture
+    from roadaware.arrays import Pixels
 
 _BLOCK_S = 2.0
 _STILL_S = 10.0
@@ -48,12 +48,12 @@ class Film:
         self._sound, self._start_s = sound, start_s
         self._rate = self._rate_of(sound)
         self._writer: VideoWriter | None = None
-        self._last: Picture | None = None
+        self._last: Pixels | None = None
         self._t_s = 0.0
         self._owed = 0.0
         self._heard_s = 0.0
 
-    def write(self, picture: Picture, t_s: float) -> None:
+    def write(self, picture: Pixels, t_s: float) -> None:
         """Add a frame.
 
         Args:
@@ -150,7 +150,7 @@ class Film:
             self._silent(f"the film is silent, its sound cannot be read: {why}")
 
 
-def even(picture: Picture) -> Picture:
+def even(picture: Pixels) -> Pixels:
     """The picture with its last row and column doubled where its sides are odd, as films want it.
 
     >>> even(np.zeros((3, 4, 3), np.uint8)).shape

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import UsageError
 from roadaware.models.crossing.inputs import named
 from roadaware.models.crossing.predictor import Predictor
@@ -21,9 +21,6 @@ from roadaware.online.steadiness import strictest_limits
 from roadaware.statistics.disagreement import interval
 from roadaware.tasks.crossing_inputs.boxes import FORMS
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 Model = Predictor | EnsemblePredictor
 USUAL_FPS = 30.0
 """The rate of JAAD and PIE, taken where a predictor does not say what it learnt from."""
@@ -86,7 +83,7 @@ class Foresight:
         self.limits = strictest_limits(every)
         # The newest boxes of each, which a camera that turns moves: as many as an answer depends on.
         self._past: Floats = np.zeros((0, self.frames + 1, 4))
-        self._moved: Flags = np.zeros(0, np.bool_)
+        self._moved: Bools = np.zeros(0, np.bool_)
         self._count: Ints = np.zeros(0, np.int64)
 
     def __len__(self) -> int:
@@ -151,7 +148,7 @@ class Foresight:
         self._moved[rows] = True
 
     def _take(
-        self, rows: Ints, frames: Mapping[int, Floats], size: Floats, before: Floats, known: Flags
+        self, rows: Ints, frames: Mapping[int, Floats], size: Floats, before: Floats, known: Bools
     ) -> None:
         """Give the memories more frames.
 
@@ -179,7 +176,7 @@ class Foresight:
         }
         self._take(rows, past, size, self._past[rows, 0], known)
 
-    def ready(self, rows: Ints) -> Flags:
+    def ready(self, rows: Ints) -> Bools:
         """(n,) whether enough frames of a pedestrian were seen to be asked about.
 
         Args:

@@ -5,12 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from roadaware.arrays import Pixels
 from roadaware.online.outcomes import Ending, Outcomes
-
-Picture = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +22,7 @@ class SourceFrame:
 
     number: int
     t_s: float
-    picture: Picture
+    picture: Pixels
     arrived_s: float
 
 

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Bools, Floats32, Ints
 from roadaware.errors import UsageError
 from roadaware.scenes.dense import Layout
 
-Narrow = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Told = dict[str, dict[str, float]]
 """Kind to label to score."""
 
@@ -61,7 +59,7 @@ class LabelRule:
         return 1 if kind in self.single else self.most
 
 
-def choose_labels(scores: Narrow, before: Bools, most: int, rule: LabelRule) -> Bools:
+def choose_labels(scores: Floats32, before: Bools, most: int, rule: LabelRule) -> Bools:
     """Which labels of one kind are told now, of several things at once.
 
     Args:
@@ -97,7 +95,7 @@ class SmoothedTable:
 
     def __init__(self, kinds: Layout, rule: LabelRule, room: int = 16) -> None:
         self.kinds, self.rule = kinds, rule
-        self.scores: Narrow = np.zeros((room, kinds.width), np.float32)
+        self.scores: Floats32 = np.zeros((room, kinds.width), np.float32)
         self.told: Bools = np.zeros((room, kinds.width), np.bool_)
         self._t_s = np.full(room, np.nan)
         self._count = np.zeros(room, np.int64)
@@ -125,7 +123,7 @@ class SmoothedTable:
         self._free.append(row)
         return alone
 
-    def add(self, rows: Ints, scores: Narrow, t_s: float) -> Bools:
+    def add(self, rows: Ints, scores: Floats32, t_s: float) -> Bools:
         """Take the scores of a moment, all in one operation.
 
         Args:
@@ -154,7 +152,7 @@ class SmoothedTable:
         self._count[rows] += 1
         return np.asarray((told != before).any(axis=1))
 
-    def _vote(self, weight: Narrow, rows: Ints, known: Bools, past_s: npt.NDArray[np.float64]) -> None:
+    def _vote(self, weight: Floats32, rows: Ints, known: Bools, past_s: npt.NDArray[np.float64]) -> None:
         """Set the weights of kinds that last: the mean of all moments, which in the end fades slowly."""
         fading = 1.0 - np.exp(-past_s / self.rule.lasting_s) if self.rule.lasting_s else np.ones(len(past_s))
         share = np.maximum(1.0 / (self._count[rows[known]] + 1), fading)
@@ -179,12 +177,12 @@ class Smoothed:
         self.table, self.row = table or SmoothedTable(kinds, rule, 1), row
 
     @property
-    def scores(self) -> Narrow:
+    def scores(self) -> Floats32:
         """(width,) smoothed."""
-        scores: Narrow = self.table.scores[self.row]
+        scores: Floats32 = self.table.scores[self.row]
         return scores
 
-    def add(self, scores: Narrow, t_s: float) -> bool:
+    def add(self, scores: Floats32, t_s: float) -> bool:
         """Take the scores of a moment; whether other labels are told now.
 
         Args:

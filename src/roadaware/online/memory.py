@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Bools, Floats, Floats32, Ints
 from roadaware.models.crossing.inputs import Held, InputSet
 from roadaware.models.crossing.links import probabilities
 from roadaware.models.crossing.networks.steady import Steady
@@ -16,11 +16,6 @@ from roadaware.models.crossing.predictor import Predictor
 from roadaware.models.crossing.stepping import Stepper
 from roadaware.models.doubt.sampling import last_weights
 from roadaware.tasks.crossing_inputs.boxes import FORMS, GivenBoxes
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Narrow = npt.NDArray[np.float32]
-Flags = npt.NDArray[np.bool_]
 
 
 class Memory(Protocol):
@@ -34,7 +29,7 @@ class Memory(Protocol):
     def begin(self, rows: Ints) -> None:
         """Forget what was in some rows."""
 
-    def follow(self, rows: Ints, before: Floats, frames: Floats, known: Flags, size_px: Floats) -> None:
+    def follow(self, rows: Ints, before: Floats, frames: Floats, known: Bools, size_px: Floats) -> None:
         """Take some more frames of some pedestrians.
 
         Args:
@@ -84,7 +79,7 @@ class Stepping:
         """Forget."""
         self._state.forget(rows)
 
-    def follow(self, rows: Ints, before: Floats, frames: Floats, known: Flags, size_px: Floats) -> None:
+    def follow(self, rows: Ints, before: Floats, frames: Floats, known: Bools, size_px: Floats) -> None:
         """Go on."""
         corners = np.concatenate([before[:, None], frames], axis=1)
         steps = np.ones(corners.shape[:2])
@@ -124,7 +119,7 @@ class Windows:
     def begin(self, rows: Ints) -> None:
         """Frames before the first are never asked about."""
 
-    def follow(self, rows: Ints, before: Floats, frames: Floats, known: Flags, size_px: Floats) -> None:
+    def follow(self, rows: Ints, before: Floats, frames: Floats, known: Bools, size_px: Floats) -> None:
         """Keep the newest."""
         self._held[rows] = np.concatenate([self._held[rows], frames], axis=1)[:, -self._frames :]
 
@@ -188,10 +183,10 @@ class _Last:
         bias: (k,).
     """
 
-    weight: Narrow
+    weight: Floats32
     bias: Floats
 
-    def passes(self, seen: Narrow) -> Floats:
+    def passes(self, seen: Floats32) -> Floats:
         """(p, n, k) probabilities of (n, width) embeddings."""
         n, k = len(seen), len(self.bias)
         logits = (seen @ self.weight).reshape(-1, k) + self.bias

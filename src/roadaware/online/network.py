@@ -9,8 +9,8 @@ from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 from roadaware.addresses import Address, read_named_address
+from roadaware.arrays import Pixels
 from roadaware.errors import InputError, UsageError
-from roadaware.online.frames import Picture
 from roadaware.online.http_body import HttpBody
 from roadaware.online.rtsp_relay import RtspRelay
 from roadaware.online.video_files import upright
@@ -34,7 +34,7 @@ class Shot(NamedTuple):
     """
 
     stated_s: float | None
-    picture: Picture | None
+    picture: Pixels | None
     doubtful: bool = False
 
 

@@ -8,11 +8,10 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.errors import UsageError
 
-Floats = npt.NDArray[np.float64]
 SHORT, SMALL, SHAKING, TURNING = "short", "small", "shaking", "turning"
 UNKNOWN = MappingProxyType(
     {

@@ -6,11 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.errors import UsageError
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

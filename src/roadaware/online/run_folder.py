@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roadaware import __version__
+from roadaware.arrays import Pixels
 from roadaware.config import digest, to_dict
 from roadaware.errors import DiskError, UsageError
 from roadaware.models.detector import Detector
@@ -17,7 +18,7 @@ from roadaware.online.config import WatchConfig
 from roadaware.online.crossing_tables import OutlookTable
 from roadaware.online.events import Event, EventWriter
 from roadaware.online.film import Film
-from roadaware.online.frames import Picture, Source
+from roadaware.online.frames import Source
 from roadaware.online.outcomes import OUTCOMES
 from roadaware.online.tables import TableWriter
 from roadaware.online.times import FIGURES, TABLES, TIMES
@@ -36,7 +37,7 @@ FILM, SUMMARY, PAGE = "video.mp4", "summary.json", "report.html"
 RECORD = "watch.json"
 """What is watched, how and by whom: written first, so that a watch that was killed is known."""
 _OURS = (RECORD, EVENTS, TABLES, PARTS, TIMES, CROSSING, CROSSING_PARTS, FILM, FIGURES, SUMMARY, PAGE)
-Drawing = Callable[[Seen], Picture]
+Drawing = Callable[[Seen], Pixels]
 Models = Sequence[Mapping[str, str]]
 
 

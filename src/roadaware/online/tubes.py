@@ -7,16 +7,14 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.linking.linker import Update
 from roadaware.models.detector import FrameDetections
 from roadaware.online.frames import SourceFrame
 from roadaware.online.labels import LabelRule, Smoothed, SmoothedTable
 from roadaware.online.outlook import Outlook
 from roadaware.scenes.dense import Layout
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(eq=False)

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from roadaware.arrays import Ints, Pixels
 from roadaware.online.clock import Clock
-from roadaware.online.frames import Picture, SourceFrame
+from roadaware.online.frames import SourceFrame
 from roadaware.online.outcomes import Ending, Outcomes
 from roadaware.online.timeline import Thinning
 from roadaware.scenes.containers import (
     CUT,
     EmptyMediaError,
     MediaError,
-    Times,
     frame_times,
     opened,
     seconds_per_tick,
@@ -179,11 +179,11 @@ class _Picture:
     def __init__(self, frame: Any) -> None:
         self._frame = frame
 
-    def __call__(self) -> Picture:
+    def __call__(self) -> Pixels:
         return upright(self._frame)
 
 
-def upright(frame: Any) -> Picture:
+def upright(frame: Any) -> Pixels:
     """(H, W, 3) uint8 of a decoded frame, turned as its display wants it.
 
     Raises:
@@ -192,7 +192,7 @@ def upright(frame: Any) -> Picture:
     if frame.width * frame.height > MAX_PIXELS:
         raise MediaError(f"a picture of {frame.width}x{frame.height}; up to {MAX_PIXELS} pixels are read")
     try:
-        picture: Picture = frame.to_ndarray(format="rgb24")
+        picture: Pixels = frame.to_ndarray(format="rgb24")
         turns = round(getattr(frame, "rotation", 0) / 90) % 4
     except BROKEN as error:
         raise MediaError(f"no picture can be made of a frame: {reason(error)}") from error
@@ -209,7 +209,7 @@ def _opened(path: Path, where: str) -> tuple[Any, Any]:
         raise
 
 
-def _index(path: Path, where: str) -> tuple[Times, str]:
+def _index(path: Path, where: str) -> tuple[Ints, str]:
     """Times of all frames, from the packets alone, and what broke the file before its end, if anything."""
     file, stream = _opened(path, where)
     with file:

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from roadaware.arrays import Pixels
 from roadaware.errors import DiskError, InputError
 from roadaware.models.detector import Detector
 from roadaware.online.clock import Clock
 from roadaware.online.config import WatchConfig
 from roadaware.online.events import Event
-from roadaware.online.frames import Picture, Source, SourceFrame
+from roadaware.online.frames import Source, SourceFrame
 from roadaware.online.latency import Latency
 from roadaware.online.outcomes import Ending, Sparing
 from roadaware.online.tubes import Annotator
@@ -230,7 +231,7 @@ class _Run:
             self.output.add_events(self.watcher.told_of_source(news))
 
 
-def _resized(picture: Picture, size: tuple[int, int]) -> Picture:
+def _resized(picture: Pixels, size: tuple[int, int]) -> Pixels:
     import numpy as np
     from PIL import Image
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats
 from roadaware.metrics.corner_cases.config import CornerConfig, Group
 from roadaware.metrics.corner_cases.inputs import Claims, Objects, claims_of, objects_of
 from roadaware.metrics.corner_cases.matching import Met, matched
@@ -19,7 +18,6 @@ from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
 from roadaware.statistics.intervals import Scale, Units
 
-Floats = npt.NDArray[np.float64]
 METRICS = ("ap", "ar", "ar50", "ar30")
 """Of corner cases, over all sizes."""
 JUDGED_BY = CornerConfig(groups=("corner",), precision="always")

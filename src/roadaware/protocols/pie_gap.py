@@ -16,15 +16,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError
 from roadaware.metrics.pedestrians import PedestrianConfig, core_of
 from roadaware.metrics.scores import SampleScores
 from roadaware.protocols.printed_iv2024 import TABLE_I
 
 UNSURE = 1
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

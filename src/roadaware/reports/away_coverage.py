@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.protocols.away.covering import LEVEL, in_sets, kept, means_drawn
 from roadaware.protocols.away.results import SEEDS_JOINED, SETS, Cell
 from roadaware.reports.away_cells import DOUBT_NAMES, PLAIN, Study
@@ -17,7 +18,6 @@ from roadaware.reports.text import interval, number
 from roadaware.statistics.bootstrap import percentile_ends
 from roadaware.statistics.intervals import PercentileDraws
 
-Floats = npt.NDArray[np.float64]
 DRAWS = 1000
 WHERE = ("home", "away")
 _HEADS = {"coverage_90": "coverage", "set_size_90": "labels in a set", "empty_90": "empty"}

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.protocols.away.results import HIGHER
 from roadaware.reports.away_cells import NAMES, PLAIN, Found, Study, better, mean
 from roadaware.reports.page import MOST_CHOICES, Cell, Filter, Filterable, Mark, Table
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
 
-Floats = npt.NDArray[np.float64]
 MOST_COLUMNS = 16
 """Test sets beside each other in one row of maps."""
 IN_TABLE = ("auc", "average_precision", "f1", "ece", "mce")

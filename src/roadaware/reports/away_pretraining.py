@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.errors import InputError
 from roadaware.metrics.calibration import CalibrationConfig, CalibrationCore
 from roadaware.metrics.calibration_core import SCALES
@@ -20,7 +20,6 @@ from roadaware.reports.picture import Picture
 from roadaware.reports.text import sentence
 from roadaware.statistics.intervals import Units, difference_scale
 
-Floats = npt.NDArray[np.float64]
 Ends = tuple[float | None, float | None, float | None, float | None]
 DRAWS = 300
 _NO_ENDS: Ends = (None, None, None, None)

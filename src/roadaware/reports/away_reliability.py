@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.errors import InputError
 from roadaware.metrics.calibration import CalibrationConfig, CalibrationCore
 from roadaware.metrics.scores import SampleScores
@@ -37,7 +37,6 @@ from roadaware.reports.text import number, short, signed
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Floats = npt.NDArray[np.float64]
 ACROSS = 3
 DRAWS = 300
 HOME = "at home"

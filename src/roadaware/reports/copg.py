@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats, Pixels
 from roadaware.corner_cases.captures import Camera, Capture
 from roadaware.corner_cases.copg import Geometry, Proposals
 from roadaware.corner_cases.limits import REASONS
 from roadaware.reports.drawing import Marked, drawn
 
-Picture = npt.NDArray[np.uint8]
-Floats = npt.NDArray[np.float64]
 STEPS = (
     "range image",
     "clusters",
@@ -36,7 +35,7 @@ _TALL_PX, _GAP_PX, _DARK = 160, 4, 24
 _WIDE = ("range image", "clusters")
 
 
-def draw_steps(proposals: Proposals, capture: Capture, picture: Picture) -> dict[str, Picture]:
+def draw_steps(proposals: Proposals, capture: Capture, picture: Pixels) -> dict[str, Pixels]:
     """What each step did, in the order of `STEPS`.
 
     Args:
@@ -60,7 +59,7 @@ def draw_steps(proposals: Proposals, capture: Capture, picture: Picture) -> dict
     return found
 
 
-def draw_range_image(geometry: Geometry, camera: Camera | None = None) -> Picture:
+def draw_range_image(geometry: Geometry, camera: Camera | None = None) -> Pixels:
     """(rows * s, columns, 3) ranges from near (yellow) to far (violet), ground brown, nothing black.
 
     Args:
@@ -77,7 +76,7 @@ def draw_range_image(geometry: Geometry, camera: Camera | None = None) -> Pictur
     return _unrolled(colours.astype(np.uint8), camera)
 
 
-def draw_clusters(geometry: Geometry, camera: Camera | None = None) -> Picture:
+def draw_clusters(geometry: Geometry, camera: Camera | None = None) -> Pixels:
     """(rows * s, columns, 3) clusters in colours; those that a limit dropped grey, ground brown, else black.
 
     Args:
@@ -91,7 +90,7 @@ def draw_clusters(geometry: Geometry, camera: Camera | None = None) -> Picture:
     return _unrolled(colours, camera)
 
 
-def draw_returns(geometry: Geometry, camera: Camera, picture: Picture) -> Picture:
+def draw_returns(geometry: Geometry, camera: Camera, picture: Pixels) -> Pixels:
     """(H, W, 3) the picture with all returns in the colours of their clusters, ground brown.
 
     Args:
@@ -114,7 +113,7 @@ def draw_returns(geometry: Geometry, camera: Camera, picture: Picture) -> Pictur
     return found
 
 
-def draw_boxes(proposals: Proposals, picture: Picture, kept: npt.NDArray[np.bool_]) -> Picture:
+def draw_boxes(proposals: Proposals, picture: Pixels, kept: npt.NDArray[np.bool_]) -> Pixels:
     """(H, W, 3) the picture with some of the proposals, the likeliest on top, with scores where they are few.
 
     Args:
@@ -132,7 +131,7 @@ def draw_boxes(proposals: Proposals, picture: Picture, kept: npt.NDArray[np.bool
     return drawn(picture, marks, line_px=_line(picture))
 
 
-def draw_background(capture: Capture, picture: Picture, names: Sequence[str] | None = None) -> Picture:
+def draw_background(capture: Capture, picture: Pixels, names: Sequence[str] | None = None) -> Pixels:
     """(H, W, 3) the picture with background in violet.
 
     Args:
@@ -151,7 +150,7 @@ def draw_background(capture: Capture, picture: Picture, names: Sequence[str] | N
     return found.astype(np.uint8)
 
 
-def palette(geometry: Geometry) -> Picture:
+def palette(geometry: Geometry) -> Pixels:
     """(k + 1, 3) a colour for each cluster, grey for those that a limit dropped; the first is of none.
 
     Args:
@@ -165,7 +164,7 @@ def palette(geometry: Geometry) -> Picture:
     return found
 
 
-def sheet(steps: Mapping[str, Picture], *, width_px: int = 1240, columns: int = 1) -> Picture:
+def sheet(steps: Mapping[str, Pixels], *, width_px: int = 1240, columns: int = 1) -> Pixels:
     """(H, width, 3) the pictures of all steps below each other, each with its name.
 
     Args:
@@ -177,7 +176,7 @@ def sheet(steps: Mapping[str, Picture], *, width_px: int = 1240, columns: int = 
     rows = [[name] for name in wide]
     others = [name for name in steps if name not in wide]
     rows += [others[n : n + columns] for n in range(0, len(others), columns)]
-    found: list[Picture] = []
+    found: list[Pixels] = []
     for row in rows:
         count = 1 if row[0] in wide else columns
         room = (width_px - (count - 1) * _GAP_PX) // count
@@ -189,12 +188,12 @@ def sheet(steps: Mapping[str, Picture], *, width_px: int = 1240, columns: int = 
     return np.concatenate(found[:-1])
 
 
-def _line(picture: Picture) -> int:
+def _line(picture: Pixels) -> int:
     """Width of frames that are still seen where a sheet shows the picture at half its size."""
     return max(1, int(picture.shape[1]) // 420)
 
 
-def _scaled(name: str, picture: Picture, width_px: int) -> Picture:
+def _scaled(name: str, picture: Pixels, width_px: int) -> Pixels:
     from PIL import Image
 
     height = max(1, round(picture.shape[0] * width_px / picture.shape[1]))
@@ -205,7 +204,7 @@ def _scaled(name: str, picture: Picture, width_px: int) -> Picture:
     return drawn(scaled, [], title=name)
 
 
-def _unrolled(colours: Picture, camera: Camera | None) -> Picture:
+def _unrolled(colours: Pixels, camera: Camera | None) -> Pixels:
     """The image as one looks around, what lies to the left on the left, its rows tall enough to be seen."""
     columns = colours.shape[1]
     middle = 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.reports.picture import (
     DASHES,
     DOTTED,
@@ -27,7 +28,6 @@ from roadaware.reports.text import count, number, short
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Floats = npt.NDArray[np.float64]
 MOST_POINTS = 400
 SHORT_NAME = 26
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from roadaware.analysis.labelling.matching import groups_of
+from roadaware.arrays import Pixels
 from roadaware.reports.drawing import COLOURS, Marked, drawn
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 
-Pixels = npt.NDArray[np.uint8]
 _SMALL = 400
 
 

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Pixels
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
-
-Picture = npt.NDArray[np.uint8]
 
 _SHOWN_KINDS = ("agent", "action", "location", "corner")
 COLOURS = (
@@ -70,13 +68,13 @@ def marks_of(scenes: Scenes, video: str) -> dict[int, list[Marked]]:
 
 
 def drawn(
-    picture: Picture,
+    picture: Pixels,
     marks: Sequence[Marked],
     *,
     title: str = "",
     scale: int = 1,
     line_px: int | None = None,
-) -> Picture:
+) -> Pixels:
     """The picture with boxes and words on it.
 
     Args:
@@ -106,7 +104,7 @@ def drawn(
     return np.asarray(image)
 
 
-def contact_sheet(pictures: Sequence[Picture], columns: int) -> Picture:
+def contact_sheet(pictures: Sequence[Pixels], columns: int) -> Pixels:
     """Pictures of one size side by side, row by row.
 
     Args:

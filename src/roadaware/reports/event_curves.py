@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.reports.picture import BLUE, FULL, GREY, HALF, PALE, VERMILLION, Picture, canvas, styled
 from roadaware.reports.text import count, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Floats = npt.NDArray[np.float64]
 COLUMNS, MOST_PANELS, MOST_POINTS = 5, 20, 160
 _ROW_IN, _HEAD_IN, _STEP_X, _STEP_Y = 1.62, 0.4, 1.18, 1.32
 _STYLES: tuple[tuple[str, Any], ...] = ((BLUE, "-"), (VERMILLION, (0, (4, 1.5))))

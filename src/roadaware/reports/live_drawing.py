@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Pixels
 from roadaware.reports.drawing import COLOURS, font_of
 from roadaware.reports.outlook_drawing import colour_of, gauge, strip, words_of_outlook
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from roadaware.online.tubes import LiveTube
     from roadaware.online.watcher import Seen
 
-Picture = npt.NDArray[np.uint8]
 Area = tuple[float, float, float, float]
 _INK, _WHITE, _FAINT = (16, 16, 16), (255, 255, 255), (150, 150, 150)
 _NOTICE = (255, 200, 60)
@@ -60,7 +60,7 @@ class LiveDrawing:
         self._notice = notice
         self._colours = {name: COLOURS[k % len(COLOURS)] for k, name in enumerate(agents)}
 
-    def __call__(self, seen: Seen) -> Picture:
+    def __call__(self, seen: Seen) -> Pixels:
         """The frame with everything on it.
 
         Args:

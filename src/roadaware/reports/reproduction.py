@@ -15,7 +15,7 @@ from roadaware.reports.gallery import evaluation_pictures, story_picture
 from roadaware.reports.grid import STATUSES, coverage
 from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table
 from roadaware.reports.text import count, interval, number, words
-from roadaware.tasks.pedestrians import split_samples
+from roadaware.scenes.sampling.sampler import split_samples
 
 TONES = {
     "match": "good",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Numbers
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.compositions import (
     NOTE,
@@ -25,13 +25,11 @@ from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.stretches import stretches, with_stretches
 from roadaware.scenes.tables import Meta, Scenes
 
-Scores = npt.NDArray[Any]
-
 
 @overload
 def product_of_marginals(
-    claims: Scores, columns: Layout, children: Children, composites: Composites | None = None
-) -> Scores: ...
+    claims: Numbers, columns: Layout, children: Children, composites: Composites | None = None
+) -> Numbers: ...
 
 
 @overload
@@ -44,11 +42,11 @@ def product_of_marginals(
 
 
 def product_of_marginals(
-    claims: Scores | Predictions,
+    claims: Numbers | Predictions,
     columns: Layout | None = None,
     children: Children | None = None,
     composites: Composites | None = None,
-) -> Scores | Predictions:
+) -> Numbers | Predictions:
     """The claims with the score of each composite label replaced by the product of its children's scores.
 
     Products are taken from left to right in the numbers' own precision, as the published code does. A
@@ -82,7 +80,7 @@ def product_of_marginals(
     return _products(claims, columns, compositions(meta, children, composites))
 
 
-def _products(scores: Scores, columns: Layout, found: Iterable[Composition]) -> Scores:
+def _products(scores: Numbers, columns: Layout, found: Iterable[Composition]) -> Numbers:
     result = scores.copy()
     for each in found:
         into = result[:, columns.columns(each.kind)]

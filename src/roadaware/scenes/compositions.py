@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Ints
 from roadaware.errors import InputError
 from roadaware.scenes.tables import Meta
 
-Ints = npt.NDArray[np.int64]
 Children = Mapping[str, Sequence[Sequence[int]]]
 Composites = Mapping[str, Sequence[str]]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Ints
 from roadaware.errors import InputError
 from roadaware.scenes.decoders import BROKEN as BROKEN
 from roadaware.scenes.decoders import FILMS, MAX_PIXELS, decoder_fault, media_head, open_film, reason
@@ -36,7 +36,6 @@ _HEADS = {
 }
 _TS_PACKET = 188
 _MOST_FRAMES = 10_000_000
-Times = npt.NDArray[np.int64]
 
 
 class MediaError(InputError):
@@ -134,7 +133,7 @@ def sound_stream(file: Any, where: str) -> Any:
     return file.streams.audio[0]
 
 
-def frame_times(file: Any, stream: Any, where: str) -> tuple[Times, int, str]:
+def frame_times(file: Any, stream: Any, where: str) -> tuple[Ints, int, str]:
     """Times of all frames in order, how many have one, and what broke the file before its end, if anything.
 
     They are those of the packets; nothing is decoded.

@@ -7,18 +7,18 @@ import zipfile
 import zlib
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Numbers
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.decoders import open_picture
 from roadaware.scenes.readers.archive import ZIP_ERRORS, vet_members
 from roadaware.scenes.readers.source import shown, unreadable
 from roadaware.scenes.unfinished import Growing, Unfinished
 
-Mask = npt.NDArray[Any]
 MAX_PIXELS = 1 << 25
 """The largest mask that is decoded."""
 DEPTH_STEP_M = 0.01
@@ -47,7 +47,7 @@ class MaskWriter(Growing):
         self._target = Unfinished(path)
         self._archive = zipfile.ZipFile(self._target.file, "w")
 
-    def write(self, mask: Mask) -> None:
+    def write(self, mask: Numbers) -> None:
         """Add a frame.
 
         Args:
@@ -150,7 +150,7 @@ class MaskReader:
         """Let go of the file."""
         self._archive.close()
 
-    def frame(self, number: int) -> Mask:
+    def frame(self, number: int) -> Numbers:
         """(H, W) uint8 or uint16 mask of a frame.
 
         Args:
@@ -193,7 +193,7 @@ class MaskReader:
         return depth
 
 
-def png(mask: Mask, bits: int) -> bytes:
+def png(mask: Numbers, bits: int) -> bytes:
     """A grey PNG of 8 or 16 bits; rows are told by what differs from the row above.
 
     Args:
@@ -215,7 +215,7 @@ def png(mask: Mask, bits: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
 
 
-def mask_of(data: bytes, where: str) -> Mask:
+def mask_of(data: bytes, where: str) -> Numbers:
     """(H, W) uint8 or uint16 of a grey PNG.
 
     Args:

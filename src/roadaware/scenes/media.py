@@ -9,15 +9,14 @@ from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats32, Ints, Pixels
 from roadaware.errors import UsageError
 from roadaware.scenes.containers import (
     CUT,
     CutOffError,
     EmptyMediaError,
     MediaError,
-    Times,
     frame_times,
     opened,
     seconds_per_tick,
@@ -29,8 +28,6 @@ from roadaware.scenes.readers.source import shown
 from roadaware.scenes.sinks import Sink
 from roadaware.scenes.unfinished import Growing, Unfinished
 
-Picture = npt.NDArray[np.uint8]
-Sound = npt.NDArray[np.float32]
 _PACE = {"preset": "veryfast"}
 FINE_CRF = 18
 _BT601 = 6
@@ -105,7 +102,7 @@ class VideoWriter(Growing):
         context.colorspace = context.color_primaries = context.color_trc = _BT601
         return stream
 
-    def write(self, frame: Picture) -> None:
+    def write(self, frame: Pixels) -> None:
         """Add a frame.
 
         Args:
@@ -124,7 +121,7 @@ class VideoWriter(Growing):
         self._mux(self._video, picture)
         self.n_frames += 1
 
-    def write_sound(self, block: Sound) -> None:
+    def write_sound(self, block: Floats32) -> None:
         """Add samples.
 
         Args:
@@ -229,7 +226,7 @@ class VideoReader:
     ) -> None:
         self.close()
 
-    def __iter__(self) -> Iterator[Picture]:
+    def __iter__(self) -> Iterator[Pixels]:
         for number in range(len(self)):
             yield self.frame(number)
 
@@ -251,7 +248,7 @@ class VideoReader:
         """
         return float(self._times[self._checked(number)]) * self._scale
 
-    def frame(self, number: int) -> Picture:
+    def frame(self, number: int) -> Pixels:
         """(H, W, 3) uint8 picture of a frame.
 
         Args:
@@ -275,7 +272,7 @@ class VideoReader:
         self._next = number + 1
         return picture
 
-    def _after_seek(self, place: int, wanted: int) -> Picture | None:
+    def _after_seek(self, place: int, wanted: int) -> Pixels | None:
         try:
             self._file.seek(place, stream=self._stream, backward=True, any_frame=False)
             self._frames = self._file.decode(self._stream)
@@ -283,14 +280,14 @@ class VideoReader:
             return None
         return self._decoded(wanted)
 
-    def _decoded(self, wanted: int) -> Picture | None:
+    def _decoded(self, wanted: int) -> Pixels | None:
         """The picture of a time among those that come next; None if it is not, or of another size."""
         try:
             for found in self._frames:
                 if found.pts is not None and found.pts >= wanted:
                     if found.pts != wanted or (found.width, found.height) != (self.width_px, self.height_px):
                         return None
-                    picture: Picture = found.to_ndarray(format="rgb24")
+                    picture: Pixels = found.to_ndarray(format="rgb24")
                     return picture
         except BROKEN:
             pass
@@ -301,7 +298,7 @@ class VideoReader:
             raise UsageError(f"{self.where} has frames 0 to {len(self) - 1}, not {number}")
         return number
 
-    def _index(self) -> Times:
+    def _index(self) -> Ints:
         """Times of all frames, from the packets alone."""
         times, count, broken = frame_times(self._file, self._stream, self.where)
         if broken:
@@ -315,7 +312,7 @@ class VideoReader:
         return times
 
 
-def read_sound(path: Path, start_s: float, end_s: float) -> tuple[Sound, int]:
+def read_sound(path: Path, start_s: float, end_s: float) -> tuple[Floats32, int]:
     """(n, 2) float32 samples of the first sound track between two times, and how many make a second.
 
     Where the track ends earlier, so do the samples. One channel is heard on both sides.
@@ -348,7 +345,7 @@ def read_sound(path: Path, start_s: float, end_s: float) -> tuple[Sound, int]:
     return np.concatenate([np.zeros((0, 2), dtype=np.float32), *pieces]), rate
 
 
-def _pieces(file: Any, stream: Any, first: int, end: int) -> Iterator[Sound]:
+def _pieces(file: Any, stream: Any, first: int, end: int) -> Iterator[Floats32]:
     """Blocks of samples from `first` up to `end`, whole from the start."""
     import av
 

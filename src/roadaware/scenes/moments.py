@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats
 from roadaware.scenes.tables import Scenes
-
-Array = npt.NDArray[np.float64]
 
 
 def at_frames(
-    scenes: Scenes, column: str, video: pl.Series, frames: Array, names: Sequence[str] | None = None
-) -> Array:
+    scenes: Scenes, column: str, video: pl.Series, frames: Floats, names: Sequence[str] | None = None
+) -> Floats:
     """(n, t) a column of the frames table at the given frames, NaN where unknown.
 
     Args:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-IntArray = npt.NDArray[np.int64]
+from roadaware.arrays import Ints
 
 
 @dataclass(frozen=True)
@@ -22,26 +21,26 @@ class Positions:
         row: (m,) its row in the boxes table.
     """
 
-    tube: IntArray
-    first: IntArray
-    frame: IntArray
-    row: IntArray
+    tube: Ints
+    first: Ints
+    frame: Ints
+    row: Ints
 
-    def place(self, tube: IntArray) -> IntArray:
+    def place(self, tube: Ints) -> Ints:
         """(n,) index of each tube in `tube`, -1 for a tube without boxes."""
         if not len(self.tube):
             return np.full(len(tube), -1, dtype=np.int64)
         place = np.minimum(np.searchsorted(self.tube, tube), len(self.tube) - 1)
         return np.where(self.tube[place] == tube, place, -1)
 
-    def extent(self, tube: IntArray) -> tuple[IntArray, IntArray]:
+    def extent(self, tube: Ints) -> tuple[Ints, Ints]:
         """(n,) where each tube's boxes begin in `frame` and (n,) how many there are; 0, 0 without boxes."""
         place = self.place(tube)
         owns = place >= 0
         begin = np.where(owns, self.first[place], 0)
         return begin, np.where(owns, self.first[place + owns] - begin, 0)
 
-    def from_frame(self, tube: IntArray, frame: IntArray) -> IntArray:
+    def from_frame(self, tube: Ints, frame: Ints) -> Ints:
         """(n,) index in `frame` of each tube's first box at or behind a frame; the end of its boxes if none.
 
         Args:
@@ -52,7 +51,7 @@ class Positions:
         key = np.repeat(np.arange(len(self.tube)), np.diff(self.first)) * stride + self.frame
         return np.searchsorted(key, self.place(tube) * stride + np.minimum(frame, stride))
 
-    def locate(self, tube: IntArray, frame: IntArray) -> IntArray:
+    def locate(self, tube: Ints, frame: Ints) -> Ints:
         """(n,) index in `frame` of each tube's box at that frame, -1 where there is none.
 
         Args:
@@ -80,7 +79,7 @@ def positions(boxes: pl.DataFrame) -> Positions:
     return from_rows(tube, frame, row)
 
 
-def from_rows(tube: IntArray, frame: IntArray, row: IntArray) -> Positions:
+def from_rows(tube: Ints, frame: Ints, row: Ints) -> Positions:
     """Positions of boxes given as arrays.
 
     Args:

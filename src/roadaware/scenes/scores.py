@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError
 from roadaware.scenes.table_rows import rows
 
@@ -20,9 +21,6 @@ TOLERANCE = 1e-6
 _NUMBER_CHARACTERS = frozenset("0123456789+-.eE")
 _NO_NAMES = "A scores file has no header and no names: delete the line, or the column. "
 _REQUIRED = ("truth", "pedestrian", "tte_frames")
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Pixels
 from roadaware.errors import InputError
 from roadaware.scenes.decoders import MAX_PIXELS, STILLS, open_picture
 from roadaware.scenes.picture_parts import JPEG_HEAD, PNG_HEAD, PictureParts, jpeg_segments, picture_parts
 from roadaware.scenes.readers.source import read_file, shown
 
-Pixels = npt.NDArray[np.uint8]
 HEAD_BYTES = 1 << 16
 """How much of a file is enough to tell the size of its picture."""
 _START_OF_FRAME = {0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF}

@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Ints
 from roadaware.errors import InputError
 from roadaware.scenes.tables import Scenes
-
-Ints = npt.NDArray[np.int64]
 
 
 def with_stretches(scenes: Scenes, kinds: Sequence[str], *, max_hole: int | None = None) -> Scenes:

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Ints
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.positions import IntArray, Positions, positions
+from roadaware.scenes.positions import Positions, positions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 
@@ -50,7 +51,7 @@ def windows(
     return values
 
 
-def observed_rows(index: Positions, samples: pl.DataFrame, *, before: int = 0, after: int = 0) -> IntArray:
+def observed_rows(index: Positions, samples: pl.DataFrame, *, before: int = 0, after: int = 0) -> Ints:
     """(n, before + T + after) rows of the boxes table that each sample's observation covers.
 
     Args:

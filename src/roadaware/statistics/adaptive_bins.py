@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from roadaware.arrays import Floats
+
 _ALIKE = 12
 """Decimals up to which confidences are equal that stay together: 1 - 0.43 is not quite 0.57."""
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+from roadaware.arrays import Bools, Floats
 
 AP_RULES = ("trapezoid", "envelope", "interp101", "raw", "coco")
 """

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.int32]
+from roadaware.arrays import Floats, Ints32
 
 PERCENTILES = (2.5, 97.5)
 MIN_VALID_SHARE = 0.95
 
 
-def multiplicities(n_clusters: int, draws: int, seed: int, at_once: int) -> Iterator[Counts]:
+def multiplicities(n_clusters: int, draws: int, seed: int, at_once: int) -> Iterator[Ints32]:
     """How often each cluster occurs in each of `draws` resamples with replacement, some draws at a time.
 
     Args:

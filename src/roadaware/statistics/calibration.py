@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats, Ints
 from roadaware.statistics.adaptive_bins import AdaptiveBins
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 _MOST = int(np.iinfo(np.int64).max)
 
 

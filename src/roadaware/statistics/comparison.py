@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import chi2, norm, rankdata
 
-Floats = npt.NDArray[np.float64]
+from roadaware.arrays import Floats
+
 _MOST_EXACT = 200
 
 

@@ -9,10 +9,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Bools, Floats
 from roadaware.statistics.disagreement import of_all_labels
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 Rule = Literal["lac", "aps"]
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats, Floats32, Ints
 from roadaware.errors import InputError
 
-Floats = npt.NDArray[np.float64]
-Narrow = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 _BLOCK = 1 << 24
 """Distances that are held at once."""
 
@@ -75,7 +73,7 @@ def nearest_distances(points: npt.ArrayLike, others: npt.ArrayLike, *, neighbour
     return found
 
 
-def checked_points(points: npt.ArrayLike) -> Narrow:
+def checked_points(points: npt.ArrayLike) -> Floats32:
     """(n, d) points in single precision.
 
     Args:
@@ -93,9 +91,9 @@ def checked_points(points: npt.ArrayLike) -> Narrow:
     return held
 
 
-def _from_one(points: Narrow, squares: Narrow, place: int) -> Narrow:
+def _from_one(points: Floats32, squares: Floats32, place: int) -> Floats32:
     """(n,) squared distances to one of the points; exactly 0 to itself and its equals."""
-    far: Narrow = np.maximum(squares + squares[place] - 2 * (points @ points[place]), 0)
+    far: Floats32 = np.maximum(squares + squares[place] - 2 * (points @ points[place]), 0)
     # Rounding leaves a little between equal points, which would then be chosen as if they differed.
     far[far <= 1e-6 * (squares + squares[place])] = 0
     return far

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import xlogy
 
-Floats = npt.NDArray[np.float64]
+from roadaware.arrays import Floats
 
 
 def of_all_labels(probability: npt.ArrayLike) -> Floats:

@@ -9,7 +9,8 @@ from typing import Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.statistics.bootstrap import Counts, Floats, multiplicities, percentile_ends
+from roadaware.arrays import Floats, Ints32
+from roadaware.statistics.bootstrap import multiplicities, percentile_ends
 from roadaware.statistics.cautions import AT_END, ENOUGH, ENOUGH_SIGNED, FEW, LARGEST
 
 Method = Literal["jackknife", "percentile"]
@@ -121,7 +122,7 @@ class Units:
         names, which = np.unique(unit, return_inverse=True)
         return cls(len(names), draws, seed, which) if len(names) > 1 else None
 
-    def weights(self, at_once: int | None = None) -> Iterator[Counts]:
+    def weights(self, at_once: int | None = None) -> Iterator[Ints32]:
         """How often each item counts, some weightings at a time.
 
         Args:
@@ -177,7 +178,7 @@ class Units:
             return np.arange(self.n)
         return np.random.default_rng(self.seed).permutation(self.n) % max(2, self.draws)
 
-    def _of_units(self, at_once: int) -> Iterator[Counts]:
+    def _of_units(self, at_once: int) -> Iterator[Ints32]:
         """The weightings of units."""
         if method(self.draws) == "percentile":
             yield from multiplicities(self.n, self.draws, self.seed, at_once)

@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from roadaware.arrays import Floats, Ints
+
 Average = Literal["binary", "macro"]
 
 

@@ -7,8 +7,8 @@ import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from roadaware.arrays import Floats, Ints
+
 LOWEST, HIGHEST = 0.01, 100.0
 """Ends of what is searched; where every answer is right, the best temperature is 0."""
 _STEPS = 41

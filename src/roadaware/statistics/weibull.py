@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq, minimize_scalar
 
+from roadaware.arrays import Floats
 from roadaware.errors import InputError
 
-Floats = npt.NDArray[np.float64]
 PARAMETERS = 3
 _NEAREST, _FARTHEST, _STEPS = -6.0, 2.0, 49
 """Powers of ten: how far below the smallest value the location may lie, in ranges of the values."""

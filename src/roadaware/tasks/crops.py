@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Bytes, Floats, Floats32
 from roadaware.corner_cases.crop_features import SIDE_PX, plain_features
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.media import VideoReader
@@ -17,9 +18,6 @@ from roadaware.scenes.sensors import open_frame, video_path
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.crossing_inputs.cutting import squared
 
-Floats = npt.NDArray[np.float64]
-Narrow = npt.NDArray[np.float32]
-Bytes = npt.NDArray[np.uint8]
 PLAIN, TRUNKS = "plain", ("vgg16", "resnet50")
 
 
@@ -30,7 +28,7 @@ class Looker(Protocol):
     name: str
     digest: str
 
-    def features(self, crops: Bytes) -> Narrow:
+    def features(self, crops: Bytes) -> Floats32:
         """(n, d) of crops (n, side, side, 3)."""
 
 
@@ -39,7 +37,7 @@ class PlainLooker:
 
     side, name, digest = SIDE_PX, PLAIN, ""
 
-    def features(self, crops: Bytes) -> Narrow:
+    def features(self, crops: Bytes) -> Floats32:
         """(n, 256); see `plain_features`."""
         return plain_features(crops)
 

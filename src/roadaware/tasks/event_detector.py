@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from roadaware.arrays import Pixels
 from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig
-from roadaware.models.detector import Detector, FrameDetections, Picture
+from roadaware.models.detector import Detector, FrameDetections
 from roadaware.models.event_head.ego_motion import EgoMotion
 from roadaware.models.event_head.head import EventHead
 from roadaware.models.event_head.lamps import light_colours
@@ -26,7 +27,7 @@ class _Held:
 
     number: int
     t_s: float
-    picture: Picture
+    picture: Pixels
 
 
 class EventDetector:
@@ -91,7 +92,7 @@ class EventDetector:
         self.detector.reset()
         self._forget()
 
-    def step(self, picture: Picture) -> list[FrameDetections]:
+    def step(self, picture: Pixels) -> list[FrameDetections]:
         """The frames that became known by one more picture.
 
         Raises:
@@ -106,7 +107,7 @@ class EventDetector:
         self._forget()
         return found
 
-    def detections(self, pictures: Iterable[Picture], n_frames: int) -> Iterator[FrameDetections]:
+    def detections(self, pictures: Iterable[Pixels], n_frames: int) -> Iterator[FrameDetections]:
         """What is found in all frames of a video, in order.
 
         Args:
@@ -118,7 +119,7 @@ class EventDetector:
         """
         self._forget()
 
-        def passed() -> Iterator[Picture]:
+        def passed() -> Iterator[Pixels]:
             for picture in pictures:
                 self._hold(picture)
                 yield picture
@@ -136,7 +137,7 @@ class EventDetector:
         self._moment = None
         self._count = 0
 
-    def _hold(self, picture: Picture) -> None:
+    def _hold(self, picture: Pixels) -> None:
         number, t_s = self._moment or (self._count, self._count / self.fps)
         self._count, self._moment = number + 1, None
         self._held.append(_Held(number, t_s, picture))
@@ -150,7 +151,7 @@ class EventDetector:
         return self._labeller.step(found, Scene(held.number, held.t_s, (width, height), motion, lights))
 
     def _lights(
-        self, found: FrameDetections, picture: Picture
+        self, found: FrameDetections, picture: Pixels
     ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
         """(n, 4) colours of the boxes that may be traffic lights; zeros for all others."""
         agents: Sequence[str] = self.kinds["agent"]

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats32, Ints
 from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.linker import Linker
@@ -18,9 +18,6 @@ from roadaware.models.event_head.lamps import LIGHTS
 from roadaware.scenes.demo.road_terms import COMPOSITES, DUPLEXES, EVENTS
 from roadaware.scenes.dense import Layout
 
-Floats = npt.NDArray[np.float64]
-Narrow = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 Pair = tuple[Ints, Ints]
 _LAMPS = ("Red", "Amber", "Green", "Black", "Brake", "IncatLft", "IncatRht", "HazLit", "PushObj")
 """Actions that boxes do not show: a detector that tells them keeps its own scores."""
@@ -44,7 +41,7 @@ class Scene:
     t_s: float
     size_px: tuple[int, int]
     motion: Motion | None = None
-    colours: Narrow | None = None
+    colours: Floats32 | None = None
 
 
 class EventLabeller:
@@ -136,7 +133,7 @@ class EventLabeller:
         av = found.av if len(found.av) else self.head.av_scores(drive)
         return FrameDetections(found.frame, found.boxes, found.agentness, scores, av)
 
-    def _write(self, scores: Narrow, rows: Ints, kind: str, told: Narrow) -> None:
+    def _write(self, scores: Floats32, rows: Ints, kind: str, told: Floats32) -> None:
         """Scores of the head; where the detector tells a label too, the mean of both, of lamps its own."""
         new, shared = self._into[kind]
         scores[rows[:, None], new[1]] = told[:, new[0]]
@@ -156,7 +153,7 @@ class EventLabeller:
 
         return pair(alone), pair(both)
 
-    def _colour(self, scores: Narrow, colours: Narrow) -> None:
+    def _colour(self, scores: Floats32, colours: Floats32) -> None:
         """Scores of what traffic lights show, by the picture."""
         agents, actions = self.kinds["agent"], self.kinds["action"]
         first = self._layout.columns("agent").start

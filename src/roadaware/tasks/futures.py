@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import UsageError
 from roadaware.scenes.positions import positions
 from roadaware.scenes.schema import CORNERS
@@ -17,9 +17,6 @@ from roadaware.scenes.windows import observed_rows
 from roadaware.tasks.crossing_inputs.grid import cells
 from roadaware.tasks.crossing_inputs.observations import observe
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 UNKNOWN = -1
 """Number of the cell where the track ends before."""
 
@@ -34,9 +31,9 @@ class Futures:
         size_px: (n, 2) width and height of each sample's picture.
     """
 
-    observed_px: Array
-    ahead_px: Array
-    size_px: Array
+    observed_px: Floats
+    ahead_px: Floats
+    size_px: Floats
 
     def __len__(self) -> int:
         return len(self.ahead_px)
@@ -47,12 +44,12 @@ class Futures:
         return int(self.ahead_px.shape[1])
 
     @cached_property
-    def known(self) -> Flags:
+    def known(self) -> Bools:
         """(n, h) whether there is a box."""
         return np.asarray(np.isfinite(self.ahead_px).all(axis=-1))
 
     @cached_property
-    def moved(self) -> Array:
+    def moved(self) -> Floats:
         """(n, h, 4) shares of the picture less those of the last observed box; NaN where the track has ended.
 
         Source: Rasouli and Kotseruba, IV 2024 (`norm_bbox`).
@@ -69,7 +66,7 @@ class Futures:
         last = np.where(ends[:, None], self.ahead_px[:, -1], 0.0)
         return np.where(ends, cells(last, self.size_px), UNKNOWN).astype(np.int64)
 
-    def pixels(self, moved: Array) -> Array:
+    def pixels(self, moved: Floats) -> Floats:
         """(n, h, 4) boxes in pixels of the original picture.
 
         Args:
@@ -78,7 +75,7 @@ class Futures:
         return np.asarray(self.observed_px[:, -1:] + moved * self._sides_px)
 
     @property
-    def _sides_px(self) -> Array:
+    def _sides_px(self) -> Floats:
         return np.tile(self.size_px, 2)[:, None, :]
 
 
@@ -106,7 +103,7 @@ def futures(scenes: Scenes, split: str, horizon: int) -> Futures:
     return Futures(corners[:, :-horizon], ahead, seen.size_px)
 
 
-def straight_on(observed_px: Array, horizon: int, steps: int = 5) -> Array:
+def straight_on(observed_px: Floats, horizon: int, steps: int = 5) -> Floats:
     """(n, horizon, 4) boxes that go on from the last one with the velocity of the last few.
 
     Args:
@@ -121,7 +118,7 @@ def straight_on(observed_px: Array, horizon: int, steps: int = 5) -> Array:
     return np.asarray(last + velocity * np.arange(1, horizon + 1)[:, None])
 
 
-def path_errors(paths_px: Array, truth: Futures) -> dict[str, float | None]:
+def path_errors(paths_px: Floats, truth: Futures) -> dict[str, float | None]:
     """How far boxes ahead are off, in pixels of the original picture; None where nothing is known.
 
     ade_px is the distance of centres, the mean over the known frames of a sample and then over samples;
@@ -147,7 +144,7 @@ def path_errors(paths_px: Array, truth: Futures) -> dict[str, float | None]:
     }
 
 
-def cell_accuracy(said: Array, truth: Futures) -> float | None:
+def cell_accuracy(said: Floats, truth: Futures) -> float | None:
     """Share of samples whose likeliest cell is the true one; None where none is known.
 
     Args:
@@ -158,7 +155,7 @@ def cell_accuracy(said: Array, truth: Futures) -> float | None:
     return _mean((said.argmax(axis=1) == truth.cell)[known])
 
 
-def worth_ahead(said: Mapping[str, Array], truth: Futures) -> dict[str, float | None]:
+def worth_ahead(said: Mapping[str, Floats], truth: Futures) -> dict[str, float | None]:
     """What answers about the future are worth.
 
     Args:
@@ -185,7 +182,7 @@ def worth_straight_on(truth: Futures) -> dict[str, float | None]:
     return {**path_errors(paths, truth), "grid_accuracy": _mean(right[known])}
 
 
-def _mean(values: Array | Flags) -> float | None:
+def _mean(values: Floats | Bools) -> float | None:
     return float(np.mean(values)) if values.size else None
 
 

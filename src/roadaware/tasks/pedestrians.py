@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.pedestrians import PedestrianConfig, Task, evaluate
 from roadaware.metrics.result import MetricResult
@@ -19,13 +20,11 @@ from roadaware.models.crossing.features import VEHICLE_ACTIONS
 from roadaware.models.crossing.tabular import TabularModel
 from roadaware.scenes.moments import at_frames
 from roadaware.scenes.predictions import Predictions, of_samples
-from roadaware.scenes.sampling import left_out
+from roadaware.scenes.sampling.sampler import split_samples
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 from roadaware.scenes.windows import windows
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 _log = logging.getLogger("roadaware")
 
 
@@ -47,41 +46,19 @@ class Examples:
         traffic: (n, t, 10) state of the traffic as `crossing_inputs.traffic` gives it; None unless asked for.
     """
 
-    boxes: Array
-    vehicle_action: Array
-    width_px: Array
-    height_px: Array
+    boxes: Floats
+    vehicle_action: Floats
+    width_px: Floats
+    height_px: Floats
     truth: Ints
     pedestrian: npt.NDArray[np.str_]
     video: npt.NDArray[np.str_]
     sample: Ints
     tte_frames: Ints
-    traffic: Array | None = None
+    traffic: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.sample)
-
-
-def split_samples(scenes: Scenes, split: str) -> Scenes:
-    """The scenes with the samples of one split only.
-
-    Raises:
-        UsageError: if the samples were not cut for such a split.
-        InputError: if none could be cut from it.
-    """
-    if "split" not in scenes.samples.columns:
-        raise UsageError("these scenes have no samples; cut them by a protocol first (scenes.sampling)")
-    held = scenes.samples.filter(pl.col("split").cast(pl.String) == split)
-    if held.is_empty():
-        lost = scenes.meta.notes.get("sampling", {}).get(split)
-        if lost is not None:
-            raise InputError(
-                f"no pedestrian of split '{split}' can be sampled: {left_out(lost)}",
-                hint="`roadaware audit` shows every split; the annotations of its videos may be incomplete",
-            )
-        known = scenes.samples["split"].cast(pl.String).unique().sort().to_list()
-        raise UsageError(f"no sample is in split '{split}'; there are samples in {known}")
-    return scenes.with_tables(samples=held)
 
 
 def examples(scenes: Scenes, split: str, *, traffic: bool = False) -> Examples:
@@ -115,7 +92,7 @@ def examples(scenes: Scenes, split: str, *, traffic: bool = False) -> Examples:
     )
 
 
-def _traffic(scenes: Scenes, split: str) -> Array:
+def _traffic(scenes: Scenes, split: str) -> Floats:
     """(n, t, 10) the state of the traffic."""
     from roadaware.tasks.crossing_inputs import inputs  # it is made of what this module gives
 

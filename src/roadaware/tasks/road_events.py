@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Bools, Bytes, Floats32, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.models.detector import FrameDetections
 from roadaware.scenes.advice import Advice, with_advice
@@ -26,11 +27,7 @@ AGENTNESS = "agentness"
 ROAD_KINDS = ("agent", "action", "location", "duplex", "event")
 """The kinds of ROAD, in the order in which the published network scores them."""
 
-Narrow = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-Bytes = npt.NDArray[np.uint8]
-Hot = Bools | Narrow
+Hot = Bools | Floats32
 """Classes of boxes: which they have, or from 0 to 1 how likely."""
 
 
@@ -108,7 +105,7 @@ class VideoTruth:
         soft: (m, c) how likely each class is, in place of the bits, where a teacher says it; None elsewhere.
     """
 
-    boxes: Narrow
+    boxes: Floats32
     packed: Bytes
     n_classes: int
     starts: Ints
@@ -119,7 +116,7 @@ class VideoTruth:
     def __len__(self) -> int:
         return len(self.av)
 
-    def frame(self, frame: int) -> tuple[Narrow, Hot]:
+    def frame(self, frame: int) -> tuple[Floats32, Hot]:
         """(k, 4) boxes and (k, c) classes of a frame; none of one that nobody looked at.
 
         Args:
@@ -296,11 +293,11 @@ def labelled(claims: Predictions, kind: str) -> Predictions:
     return claims.with_tables(labels=pl.DataFrame(labels)) if len(scores) else claims
 
 
-def _stacked(parts: Sequence[npt.NDArray[Any]], width: int) -> Narrow:
+def _stacked(parts: Sequence[npt.NDArray[Any]], width: int) -> Floats32:
     return np.concatenate([np.zeros((0, width), np.float32), *parts]).astype(np.float32, copy=False)
 
 
-def _dense(scores: Narrow) -> pl.Series:
+def _dense(scores: Floats32) -> pl.Series:
     return pl.Series("scores", scores, dtype=pl.Array(pl.Float32, scores.shape[1]))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats, Ints
 from roadaware.corner_cases.captures import SemanticMap
 from roadaware.corner_cases.config import BACKGROUND
 from roadaware.corner_cases.energy import NEUTRAL
@@ -26,8 +27,6 @@ from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.crops import Looker, cut, pictures
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Progress = Callable[[int, int], None]
 _TRIES = 20
 _NONE = np.zeros((0, 4))

@@ -6,15 +6,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats32, Ints, Pixels
 from roadaware.tasks.road_events import Hot
-from roadaware.training.footage import Picture, resized
+from roadaware.training.footage import resized
 from roadaware.training.mirroring import Mirror
 from roadaware.training.recipe import AugmentRecipe
 
-Ints = npt.NDArray[np.int64]
-Narrow = npt.NDArray[np.float32]
 _LIKELY = 0.5
 _LUMA = np.array([0.299, 0.587, 0.114])
 
@@ -31,11 +29,11 @@ class FramesOfClip:
         colour: (3, 4) what red, green and blue in [0, 1] and 1 are multiplied by; None for as they are.
     """
 
-    pictures: list[Picture]
-    boxes: list[Narrow]
+    pictures: list[Pixels]
+    boxes: list[Floats32]
     hot: list[Hot]
     av: Ints
-    colour: Narrow | None = None
+    colour: Floats32 | None = None
 
 
 def vary(clip: FramesOfClip, how: AugmentRecipe, mirror: Mirror, rng: np.random.Generator) -> FramesOfClip:
@@ -89,12 +87,12 @@ def _move(clip: FramesOfClip, factor: float, right: float, down: float, min_visi
         clip.boxes[t], clip.hot[t] = inside[kept], clip.hot[t][kept]
 
 
-def _area(boxes: Narrow) -> Narrow:
-    area: Narrow = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+def _area(boxes: Floats32) -> Floats32:
+    area: Floats32 = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
     return area
 
 
-def _placed(picture: Picture, size: tuple[int, int], x: int, y: int) -> Picture:
+def _placed(picture: Pixels, size: tuple[int, int], x: int, y: int) -> Pixels:
     """The picture with its corner at (x, y) of a grey one."""
     canvas = np.full((*size, 3), 114, dtype=np.uint8)
     height, width = picture.shape[:2]
@@ -105,7 +103,7 @@ def _placed(picture: Picture, size: tuple[int, int], x: int, y: int) -> Picture:
     return canvas
 
 
-def colours(*, brightness: float, contrast: float, saturation: float, hue: float) -> Narrow:
+def colours(*, brightness: float, contrast: float, saturation: float, hue: float) -> Floats32:
     """(3, 4) matrix that changes colours (red, green, blue, 1) in [0, 1], before they are cut off there.
 
     Args:

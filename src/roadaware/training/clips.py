@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from roadaware.arrays import Floats, Ints
 from roadaware.errors import UsageError
 from roadaware.tasks.road_events import VideoTruth
 from roadaware.training.augmentation import FramesOfClip, vary
@@ -18,8 +19,6 @@ from roadaware.training.footage import Footage
 from roadaware.training.mirroring import Mirror
 from roadaware.training.recipe import Recipe
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 _ORDER, _SAMPLE = 0, 1
 _LIKELY = 0.5
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import torch
 from torch.nn import functional
 
+from roadaware.arrays import Pixels
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.media import VideoReader
 from roadaware.scenes.readers.source import confine, file_head, leads_out, shown
@@ -23,7 +23,6 @@ from roadaware.scenes.sensors import video_path
 from roadaware.scenes.still_files import HEAD_BYTES, read_still, size_of
 from roadaware.scenes.tables import Scenes
 
-Picture = npt.NDArray[np.uint8]
 _OPEN = 8
 """So many films stay open at a time."""
 _MOST_FRAMES = 10_000_000
@@ -78,7 +77,7 @@ class Shot:
     """
 
     frame: int
-    picture: Picture | None
+    picture: Pixels | None
     fault: str = ""
 
 
@@ -221,7 +220,7 @@ def _pictures(root: Path, pattern: str, video: str) -> Film:
     return Film(video, path, low + 1, height, width)
 
 
-def resized(picture: Picture, size: tuple[int, int]) -> Picture:
+def resized(picture: Pixels, size: tuple[int, int]) -> Pixels:
     """A picture of another size, as detectors resize it: bilinear, with antialiasing.
 
     Args:
@@ -249,10 +248,10 @@ class Footage:
 
     def __init__(self, films: Sequence[Film], sizes: Sequence[tuple[int, int]], cache_bytes: int = 0) -> None:
         self.films, self.sizes, self._room = list(films), list(sizes), cache_bytes
-        self._kept: dict[tuple[int, int], Picture] = {}
+        self._kept: dict[tuple[int, int], Pixels] = {}
         self._open: OrderedDict[int, VideoReader] = OrderedDict()
 
-    def pictures(self, film: int, frames: Sequence[int]) -> list[Picture]:
+    def pictures(self, film: int, frames: Sequence[int]) -> list[Pixels]:
         """(h, w, 3) uint8 of each frame.
 
         Args:
@@ -264,7 +263,7 @@ class Footage:
         """
         return [self._picture(film, frame) for frame in frames]
 
-    def _picture(self, film: int, frame: int) -> Picture:
+    def _picture(self, film: int, frame: int) -> Pixels:
         kept = self._kept.get((film, frame))
         if kept is not None:
             return kept
@@ -291,7 +290,7 @@ class Footage:
                 self._room -= held.nbytes
                 self._kept[number, frame] = held
 
-    def _decoded(self, number: int, frame: int) -> Picture:
+    def _decoded(self, number: int, frame: int) -> Pixels:
         film = self.films[number]
         if not film.is_pictures:
             return self._reader(number).frame(frame)

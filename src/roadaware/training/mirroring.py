@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Bools, Ints
 from roadaware.scenes.compositions import Composition
 from roadaware.tasks.road_events import Classes, Hot
 
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 _SIDES = {"Lft": "Rht", "Left": "Right", "left": "right", "LEFT": "RIGHT"}
 _OTHER = {**_SIDES, **{right: left for left, right in _SIDES.items()}}
 _SIDE = re.compile("|".join(sorted(_OTHER, key=len, reverse=True)))

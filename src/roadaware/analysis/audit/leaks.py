@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from roadaware.analysis.audit.context import Context, NotApplicableError, places
 from roadaware.analysis.audit.findings import Finding, Severity
+from roadaware.arrays import Bools
 from roadaware.scenes.windows import windows
 from roadaware.statistics import rates
 from roadaware.statistics.ranking import roc_auc
-
-Bools = npt.NDArray[np.bool_]
 
 _TELLING_AUC = 0.65
 _TAGS = ("action", "look", "cross")

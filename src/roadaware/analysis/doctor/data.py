@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-import numpy.typing as npt
-
 from roadaware.analysis.doctor.diagnosis import Diagnosis, note, suspicious, wrong
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from roadaware.arrays import Floats, Ints
 
 
 def frame_base(first: Ints, last: Ints, n_frames: Ints) -> list[Diagnosis]:

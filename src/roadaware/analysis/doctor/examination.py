@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from roadaware.analysis.doctor import data, samples, scores
 from roadaware.analysis.doctor.diagnosis import Diagnosis
+from roadaware.arrays import Floats
 from roadaware.scenes.tables import Scenes
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from roadaware.analysis.doctor.diagnosis import Diagnosis, named_rows, note, suspicious, wrong
 from roadaware.analysis.doctor.scores import COLUMNS
+from roadaware.arrays import Floats
 
-Floats = npt.NDArray[np.float64]
 Names = npt.NDArray[np.str_]
 
 CLASSES = {"action": 2, "intention": 3, "risk": 12}

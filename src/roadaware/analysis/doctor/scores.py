@@ -6,10 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.analysis.doctor.diagnosis import Diagnosis, named_rows, suspicious, wrong
+from roadaware.arrays import Floats, Ints
 from roadaware.statistics.ranking import Ranking
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 COLUMNS = {"action": 1, "intention": 3, "risk": 12}
 _ROUNDING = 1e-6

@@ -12,10 +12,9 @@ import polars as pl
 
 from roadaware.analysis.labelling.things import Things
 from roadaware.analysis.quality.kappa import alpha_of, disagreements
+from roadaware.arrays import Floats, Ints
 from roadaware.statistics.intervals import Interval, Scale, Units
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 MEASURES = {
     "found_by_all": "share of things that everybody who saw the picture drew",
     "found_by_one": "share of things that one alone drew",

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from roadaware.analysis.labelling.matching import LEAST_IOU, pairs_of
+from roadaware.arrays import Floats
 from roadaware.geometry.boxes import iou
 from roadaware.scenes.formats.coda import KIND
 from roadaware.scenes.formats.corrections import Answers
@@ -18,7 +18,6 @@ from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 
-Floats = npt.NDArray[np.float64]
 FATES = ("kept", "moved", "deleted", "refused", "added")
 FATE: dict[str, Any] = {
     "video": pl.String,

@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from roadaware.analysis.labelling.labour import Labour, Worth
+from roadaware.arrays import Floats, Ints
 from roadaware.statistics.bootstrap import percentile_ends
 from roadaware.statistics.cautions import ENOUGH, FEW
 from roadaware.statistics.intervals import PercentileDraws, Units
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Unit = Literal["objects", "pictures"]
 SHARES = (0.5, 0.8, 0.9, 0.95, 1.0)
 ORDERS = ("list", "random", "spread", "oracle")

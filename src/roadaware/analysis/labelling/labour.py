@@ -9,13 +9,12 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.analysis.labelling.matching import LEAST_IOU, pairs_of
+from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 _FEWEST, _DAY_S, _LEAST_LOOK_S = 20, 86_400, 1e-3
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.geometry.boxes import iou
 
-Floats = npt.NDArray[np.float64]
 LEAST_IOU = 0.5
 """Boxes that overlap less are of different things."""
 

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import UsageError
 from roadaware.scenes.predictions import Predictions
 
-Floats = npt.NDArray[np.float64]
 By = Literal["any", "best", "sum", "count"]
 LISTED: dict[str, Any] = {
     "rank": pl.Int64,

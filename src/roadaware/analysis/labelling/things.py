@@ -7,7 +7,6 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from roadaware.analysis.labelling.fates import REFUSED_NOTE
@@ -18,7 +17,6 @@ from roadaware.scenes.formats.coda import KIND
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 
-Floats = npt.NDArray[np.float64]
 THING: dict[str, Any] = {
     "thing": pl.Int64,
     "picture": pl.Int64,

@@ -10,8 +10,8 @@ import polars as pl
 
 from roadaware.analysis.quality.agreement import PAIRS
 from roadaware.analysis.quality.kappa import cohen_kappa, krippendorff_alpha
+from roadaware.arrays import Ints
 
-Ints = npt.NDArray[np.int64]
 _SCHEMA = {
     "level": pl.String,
     "kind": pl.String,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from roadaware.arrays import Bools, Ints
 from roadaware.metrics.actions.config import ActionConfig
-from roadaware.metrics.actions.inputs import Actions, Bools, Ints, Keyframes
+from roadaware.metrics.actions.inputs import Actions, Keyframes
 from roadaware.metrics.judged import crowd_density
 
 

@@ -8,16 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError
 from roadaware.metrics.detection.frame_inputs import class_places, dense_rows, found, video_index
 from roadaware.scenes.dense import layout
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes, TableSet
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 KIND = "action"
 _NO_PERSON = 1.0

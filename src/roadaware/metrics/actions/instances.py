@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from roadaware.metrics.actions.inputs import Ints, Rows
+from roadaware.arrays import Ints
+from roadaware.metrics.actions.inputs import Rows
 from roadaware.metrics.actions.judging import ABSORBED, Judgement, single_precision
 
 

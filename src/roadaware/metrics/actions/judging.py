@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.metrics.actions.config import ActionConfig
 from roadaware.metrics.actions.frames import counted_frames, frame_ranks, items_of, judged_frames
-from roadaware.metrics.actions.inputs import Actions, Bools, Floats, Ints, Rows
+from roadaware.metrics.actions.inputs import Actions, Rows
 from roadaware.metrics.actions.state import JudgedActions
 from roadaware.metrics.detection.frame import falling_order
 

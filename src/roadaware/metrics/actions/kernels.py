@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats, Ints
 from roadaware.geometry.compiled import kernel
 
 NOBODY, ABSORBED = -1, -2
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @kernel

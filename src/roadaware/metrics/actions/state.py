@@ -10,15 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Bools, Floats, Ints, Ints32
 from roadaware.errors import InputError
 from roadaware.metrics.actions.config import ActionConfig
 from roadaware.metrics.detection.frame import falling_order
-from roadaware.metrics.judged import Bools, Counts, Floats, Judged, Measured
+from roadaware.metrics.judged import Judged, Measured
 from roadaware.statistics.average_precision import drawn_precision
 from roadaware.statistics.tied_scores import tied_span
 
-Ints = npt.NDArray[np.int64]
-Places = npt.NDArray[np.int32]
 _TRUTHLESS = "there is no truth"
 _UNCLAIMED = "nothing is claimed of it on a judged frame"
 
@@ -44,13 +43,13 @@ class JudgedActions(Judged):
 
     config: ActionConfig
     classes: tuple[str, ...]
-    cls: Places
+    cls: Ints32
     score: Floats
-    item: Places
+    item: Ints32
     place: Ints
     hit: Bools
-    truth_item: Places
-    truth_cls: Places
+    truth_item: Ints32
+    truth_cls: Ints32
 
     def ranked(self) -> Self:
         """The same claims by class, falling score, and place as the configuration has it."""
@@ -107,7 +106,7 @@ class JudgedActions(Judged):
             truth_cls=self.truth_cls[truth],
         )
 
-    def measured(self, weights: Counts) -> Iterator[Measured]:
+    def measured(self, weights: Ints32) -> Iterator[Measured]:
         """The mean average precision, then the average precision of each class.
 
         Args:
@@ -161,7 +160,7 @@ class JudgedActions(Judged):
             span[f"ap{at}:{self.classes[c]}"] = [float(low[c]), float(high[c])]
         return {"claims": found.claims, "span": span} if len(span) > 1 else None
 
-    def _averaged(self, video: Places, weights: Counts) -> Bools:
+    def _averaged(self, video: Ints32, weights: Ints32) -> Bools:
         """(draws, C) which classes are averaged."""
         times = weights.astype(np.int64)
         averaged: Bools = times @ self._counts(video[self.truth_item], self.truth_cls) > 0
@@ -169,20 +168,20 @@ class JudgedActions(Judged):
             averaged &= times @ self._counts(video[self.item], self.cls) > 0
         return averaged
 
-    def _average_precision(self, video: Places, weights: Counts, n_truth: Ints) -> Floats:
+    def _average_precision(self, video: Ints32, weights: Ints32, n_truth: Ints) -> Floats:
         """(draws, C) 0 where there is no truth or no claim."""
         starts = np.searchsorted(self.cls, np.arange(len(self.classes) + 1))
         hit, times = self.hit[:, None], weights.astype(np.int32)
         areas = drawn_precision(starts, video[self.item], hit, n_truth, times, self.config.ap)
         return areas[:, :, 0]
 
-    def _counts(self, video: Places, cls: Places) -> Ints:
+    def _counts(self, video: Ints32, cls: Ints32) -> Ints:
         """(V, C) how many rows of each class each video has."""
         n_classes, n_videos = len(self.classes), len(self.videos)
         cells = video.astype(np.int64) * n_classes + cls
         return np.bincount(cells, minlength=n_videos * n_classes).reshape(n_videos, n_classes)
 
-    def _video_of_item(self) -> Places:
+    def _video_of_item(self) -> Ints32:
         names = self.items["video"].cast(pl.String)
         return names.cast(pl.Enum(list(self.videos))).to_physical().to_numpy().astype(np.int32)
 

@@ -6,18 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError
 from roadaware.metrics.judged import crowd_density
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes, TableSet
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 KIND, SUPER = "corner", "corner_super"
 """Kinds of label: what an object is, and its super-class."""

@@ -7,11 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Bytes, Floats, Ints
 from roadaware.geometry.compiled import kernel
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
 
 MISSED = -1
 

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.metrics.corner_cases.config import AREA_BOUNDS_PX2, CornerConfig, Group
 from roadaware.metrics.corner_cases.inputs import NONE, Claims, Objects
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,11 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.statistics.average_precision import drawn_precision
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 _HALF, _THREE_QUARTERS = 0, 5
 _SIZES = ("ap_small", "ap_medium", "ap_large")

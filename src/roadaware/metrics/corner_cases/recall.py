@@ -7,9 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from roadaware.arrays import Bools, Floats, Ints
 
 SIZES = ("", "_small", "_medium", "_large")
 _LOOSE, _HALF, _THREE_QUARTERS, _FROM_HALF = 0, 1, 6, slice(1, None)

@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Bools, Floats
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.corner_cases.inputs import BLOCKS
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 _ALONG = 9
 """Points of an object's foot that are looked at."""

@@ -11,14 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Bools, Floats, Ints, Ints32
 from roadaware.errors import InputError
 from roadaware.metrics.corner_cases.config import AREAS, CornerConfig, Group
 from roadaware.metrics.corner_cases.inputs import NONE, Claims, Objects
 from roadaware.metrics.corner_cases.matching import Met, classes_of
 from roadaware.metrics.corner_cases.recall import Recall, recalls
-from roadaware.metrics.judged import Bools, Counts, Floats, Judged, Measured
-
-Ints = npt.NDArray[np.int64]
+from roadaware.metrics.judged import Judged, Measured
 
 AP_COLUMNS = ("ap", "ap50", "ap75", "ap_small", "ap_medium", "ap_large")
 TOTAL = "total"
@@ -135,7 +134,7 @@ class JudgedCorners(Judged):
         cut: dict[str, Any] = {name: getattr(self, name)[:0] for name in names}
         return replace(self, **cut, config=replace(self.config, precision="never", total=False))
 
-    def measured(self, weights: Counts) -> Iterator[Measured]:
+    def measured(self, weights: Ints32) -> Iterator[Measured]:
         """Every metric: of each group, then of the classes and super-classes; see `Judged.measured`.
 
         Source: Li et al., ECCV 2022 (CODA), section 5.1 and Table 2.
@@ -160,7 +159,7 @@ class JudgedCorners(Judged):
         yield from classes
 
     def _group(
-        self, name: str, words: Sequence[str], place: int, found: Any, weights: Counts, reason: str | None
+        self, name: str, words: Sequence[str], place: int, found: Any, weights: Ints32, reason: str | None
     ) -> Iterator[Measured]:
         """The metrics of one group: of the whole, of its classes, of super-classes."""
         recall = self._recalls[place]
@@ -179,7 +178,7 @@ class JudgedCorners(Judged):
                 for column, values in found.above[above].items():
                     yield Measured(f"{name}_{column}", values, recall.of_super(above), word, NO_TRUTH)
 
-    def _precisions(self, name: str, place: int, weights: Counts, reason: str | None) -> Iterator[Measured]:
+    def _precisions(self, name: str, place: int, weights: Ints32, reason: str | None) -> Iterator[Measured]:
         """The average precision of a group, where it is wanted; undefined where it would say nothing."""
         how = self.config.precision
         if how == "never":
@@ -192,7 +191,7 @@ class JudgedCorners(Judged):
         for column, values in found.items():
             yield Measured(f"{name}_{column}", values, recall.counted(column), None, reason or NO_TRUTH)
 
-    def _areas_under(self, place: int, weights: Counts) -> dict[str, Floats]:
+    def _areas_under(self, place: int, weights: Ints32) -> dict[str, Floats]:
         from roadaware.metrics.corner_cases.precision import precisions
 
         rows = np.flatnonzero(self.claim_group == place)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.metrics.corner_cases.inputs import NONE, Claims, Objects
-
-Floats = npt.NDArray[np.float64]
 
 WHOLE, RANDOM = "whole image", "random boxes"
 

@@ -8,17 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats, Ints
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.frame import falling_order
-from roadaware.metrics.detection.frame_inputs import (
-    Floats,
-    Frames,
-    Ints,
-    class_places,
-    dense_rows,
-    found,
-    frames_of,
-)
+from roadaware.metrics.detection.frame_inputs import Frames, class_places, dense_rows, found, frames_of
 from roadaware.metrics.detection.matches import Matches
 from roadaware.metrics.detection.tube_rows import OF_FRAMES, Class, tube_classes
 from roadaware.scenes.dense import layout

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
+from roadaware.arrays import Bools
 from roadaware.errors import UsageError
-from roadaware.metrics.detection.matches import Bools, Matches
+from roadaware.metrics.detection.matches import Matches
 from roadaware.statistics.calibration import (
     Bins,
     Reliability,

@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats, Ints
 from roadaware.geometry.compiled import kernel
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 RIGHT, DUPLICATE, SPACE, TIME, SPACE_TIME, CLASS, CLASS_AND_PLACE, BACKGROUND = range(8)
 TEMPORAL, SPATIAL = 0, 1

@@ -7,15 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.matches import Matches, average_precision_table
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 FLOOR = 0.1
 """Smallest overlap of a claim that is meant for an object, as in TIDE."""

@@ -8,15 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats, Ints
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.errors import FLOOR, Diagnosis, Evidence, diagnose, mended
 from roadaware.metrics.detection.frame import JudgedFrames, judge_frames
 from roadaware.metrics.detection.video import JudgedTubes, judge_tubes
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 def error_table(

@@ -8,14 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.frame_inputs import (
-    Bools,
     ClaimedBoxes,
-    Floats,
     Frames,
-    Ints,
     TrueBoxes,
     claimed_boxes,
     frames_of,

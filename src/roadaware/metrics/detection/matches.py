@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Bools, Floats
 from roadaware.errors import UsageError
 from roadaware.metrics.detection.config import DetectionConfig, Rule
 from roadaware.statistics.average_precision import PrecisionRecall, drawn_precision, precision_recall
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats
 from roadaware.errors import InputError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.frame_inputs import video_index
@@ -18,7 +18,6 @@ from roadaware.scenes.rescaling import image_sizes
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes, TableSet
 
-Floats = npt.NDArray[np.float64]
 T = TypeVar("T", Scenes, Predictions)
 
 

@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Bools
 from roadaware.errors import UsageError
 from roadaware.metrics.detection.frame import JudgedFrames
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
-
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.matches import Matches, average_precision_table
 from roadaware.metrics.result import SUMMARY, interval_columns
 from roadaware.statistics.intervals import Interval, Units
-
-Floats = npt.NDArray[np.float64]
 
 FRAME, VIDEO, AV_ACTION = "frame", "video", "av_action"
 DETECTION_SUMMARY: dict[str, Any] = {

@@ -7,18 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.tubes import Tubes, from_runs
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes, TableSet
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Class = tuple[str, str]
 
 AGENTNESS = "agentness"

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import UsageError
 from roadaware.geometry.tubes import Pairs, overlaps
 from roadaware.metrics.detection.config import DetectionConfig
@@ -27,9 +28,6 @@ from roadaware.metrics.detection.tube_rows import (
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Overlap = Literal["stiou", "siou", "tiou"]
 
 _LOG = logging.getLogger("roadaware")

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats
 from roadaware.metrics.grounding.config import GroundingConfig
 from roadaware.metrics.grounding.judging import Overlaps, overlaps
 from roadaware.metrics.grounding.sentences import Sentences, sentences
@@ -18,8 +18,6 @@ from roadaware.metrics.item_scores import ItemScores
 from roadaware.metrics.judged import SceneResult, result
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
-
-Floats = npt.NDArray[np.float64]
 
 _ITEMS = ("video", "query", "name", "sentence_kind", "category", "density")
 

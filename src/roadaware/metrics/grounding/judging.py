@@ -5,17 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError
 from roadaware.metrics.grounding.config import GroundingConfig
 from roadaware.metrics.grounding.sampling import exact_rate, sampled_frames
 from roadaware.metrics.grounding.sentences import Sentences
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Ints
 from roadaware.metrics.grounding.config import GroundingConfig
-
-Ints = npt.NDArray[np.int64]
 
 
 def sampled_frames(start: int, end: int, fps: float, config: GroundingConfig) -> Ints:

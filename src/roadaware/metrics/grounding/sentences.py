@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError
 from roadaware.geometry.boxes import paired_iou
 from roadaware.metrics.grounding.config import GroundingConfig
@@ -17,10 +17,6 @@ from roadaware.metrics.judged import crowd_density
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 _TRUTH: dict[str, Any] = {
     "query": pl.Int64,

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from roadaware.arrays import Floats, Ints
 from roadaware.metrics.relations.config import RelationConfig
-from roadaware.metrics.relations.rows import Floats, Ints, Relations
+from roadaware.metrics.relations.rows import Relations
 from roadaware.scenes.tables import Scenes
 
 _ALL = 1 << 62

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from roadaware.arrays import Ints
 from roadaware.metrics.relations.frames import Triplets
-from roadaware.metrics.relations.rows import Ints, Names
+from roadaware.metrics.relations.rows import Names
 from roadaware.metrics.relations.tubelets import Tubelets
 
 

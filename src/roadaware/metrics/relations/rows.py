@@ -9,13 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import TableSet
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 CATEGORY, PREDICATE = "category", "predicate"
 

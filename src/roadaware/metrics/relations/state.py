@@ -10,11 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Bools, Floats, Ints, Ints32
 from roadaware.errors import InputError
-from roadaware.metrics.judged import Bools, Counts, Floats, Judged, Measured
+from roadaware.metrics.judged import Judged, Measured
 from roadaware.metrics.relations.config import RelationConfig
-
-Ints = npt.NDArray[np.int64]
 
 _NO_TRUTH = "there is no true relation"
 
@@ -75,7 +74,7 @@ class JudgedRelations(Judged):
         parts = {name: getattr(self, name)[kept] for name in _arrays(self)}
         return replace(self, items=self.items.filter(pl.Series(kept)), **parts)
 
-    def measured(self, weights: Counts) -> Iterator[Measured]:
+    def measured(self, weights: Ints32) -> Iterator[Measured]:
         """The metrics that the config judges: of the whole, then of each predicate with truth.
 
         Source: supplement of Chaotic World, ICCV 2023, section 3.2; VidVRD-helper (tubelets); TRACE (frames).

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.metrics.relations.config import RelationConfig
-from roadaware.metrics.relations.rows import Bools, Floats, Ints, Relations
+from roadaware.metrics.relations.rows import Relations
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Bools, Floats
 from roadaware.errors import InputError
 from roadaware.metrics.item_scores import ItemScores
 from roadaware.metrics.judged import SceneResult, result, values_of
@@ -19,9 +19,6 @@ from roadaware.metrics.sound.overlaps import SoundOverlaps, sound_overlaps
 from roadaware.metrics.sound.truth import SoundTruth, sound_truth
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 _SUCCESS = 0.5
 

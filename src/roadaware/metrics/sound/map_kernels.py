@@ -5,23 +5,20 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats32, Ints, Ints32
 from roadaware.geometry.compiled import kernel
-
-Singles = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
-Votes = npt.NDArray[np.int32]
 
 
 @kernel
 def scaled(
-    maps: Singles,
+    maps: Floats32,
     rows: Ints,
     row_next: Ints,
-    row_part: Singles,
+    row_part: Floats32,
     cols: Ints,
     col_next: Ints,
-    col_part: Singles,
-) -> Singles:
+    col_part: Floats32,
+) -> Floats32:
     """(n, size, size) maps resized between neighbouring cells and scaled to [0, 1]; NaN where constant.
 
     A sum is rounded once, as processors with fused multiplication and addition do.
@@ -60,7 +57,7 @@ def scaled(
 
 
 @kernel
-def painted(first: Ints, edges: Ints, owner: Ints, size: int) -> Votes:
+def painted(first: Ints, edges: Ints, owner: Ints, size: int) -> Ints32:
     """(n, size, size) how many owners have a box over each cell.
 
     Args:
@@ -83,7 +80,7 @@ def painted(first: Ints, edges: Ints, owner: Ints, size: int) -> Votes:
 
 
 @kernel
-def tallied(votes: Votes, claimed: npt.NDArray[np.bool_], most: int) -> Ints:
+def tallied(votes: Ints32, claimed: npt.NDArray[np.bool_], most: int) -> Ints:
     """(n, most + 1) claimed cells with 0, 1, ... votes.
 
     Args:

@@ -8,17 +8,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Bools, Floats32, Ints
 from roadaware.errors import InputError
 from roadaware.metrics.sound.config import SoundConfig
-
-Singles = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 _CELLS_AT_ONCE = 1 << 22
 
 
-def resize_weights(cells: int, size: int) -> tuple[Ints, Ints, Singles]:
+def resize_weights(cells: int, size: int) -> tuple[Ints, Ints, Floats32]:
     """For each of `size` new cells: (size,) the old cell before its centre, the one after it, and how far on.
 
     Centres lie in the middle of cells; beyond the first and last centre the edge goes on.
@@ -35,7 +32,7 @@ def resize_weights(cells: int, size: int) -> tuple[Ints, Ints, Singles]:
     return np.clip(place, 0, cells - 1), np.clip(place + 1, 0, cells - 1), part
 
 
-def scaled_maps(maps: npt.ArrayLike, size: int) -> Singles:
+def scaled_maps(maps: npt.ArrayLike, size: int) -> Floats32:
     """(n, size, size) maps resized to `size` and scaled to [0, 1], in single precision; NaN where constant.
 
     Args:
@@ -47,13 +44,13 @@ def scaled_maps(maps: npt.ArrayLike, size: int) -> Singles:
     from roadaware.metrics.sound.map_kernels import scaled
 
     cells = np.ascontiguousarray(maps, dtype=np.float32)
-    found: Singles = scaled(
+    found: Floats32 = scaled(
         cells, *resize_weights(cells.shape[1], size), *resize_weights(cells.shape[2], size)
     )
     return found
 
 
-def claimed_cells(maps: Singles, config: SoundConfig) -> Bools:
+def claimed_cells(maps: Floats32, config: SoundConfig) -> Bools:
     """(n, size, size) the cells that scaled maps claim.
 
     Args:
@@ -63,7 +60,7 @@ def claimed_cells(maps: Singles, config: SoundConfig) -> Bools:
     Source: Song et al., CVPR 2022, `test.py`.
     """
     n, cells = len(maps), maps.shape[1] * maps.shape[2]
-    threshold: Singles = np.full((n, 1, 1), np.float32(config.threshold or 0.0))
+    threshold: Floats32 = np.full((n, 1, 1), np.float32(config.threshold or 0.0))
     if config.threshold is None:
         middle = np.partition(maps.reshape(n, cells), cells // 2, axis=1)[:, cells // 2]
         threshold = middle.reshape(n, 1, 1)
@@ -73,7 +70,7 @@ def claimed_cells(maps: Singles, config: SoundConfig) -> Bools:
     return claimed
 
 
-def map_chunks(claims: pl.DataFrame, matched: pl.DataFrame, size: int) -> Iterator[tuple[Ints, Singles]]:
+def map_chunks(claims: pl.DataFrame, matched: pl.DataFrame, size: int) -> Iterator[tuple[Ints, Floats32]]:
     """Rows of the truth and (n, h, w) their claimed maps, maps of one shape at a time, as many as fit.
 
     Args:

@@ -5,16 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.metrics.sound.config import SoundConfig
 from roadaware.metrics.sound.maps import claimed_cells, map_chunks, scaled_maps
 from roadaware.metrics.sound.truth import SoundTruth
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 _SOUNDS_AT_ONCE = 64
 

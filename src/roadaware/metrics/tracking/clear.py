@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.metrics.tracking.config import TrackingConfig
 from roadaware.metrics.tracking.pairs import EPSILON, TrackPairs, crowded_frames, solved
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 _KEPT = 1000.0
 """What a pair that goes on from the frame before is worth more than any other, in overlaps."""

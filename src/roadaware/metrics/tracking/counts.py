@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.errors import UsageError
 from roadaware.metrics.tracking.clear import clear_counts
 from roadaware.metrics.tracking.config import TrackingConfig
@@ -17,7 +18,6 @@ from roadaware.metrics.tracking.pairs import TrackPairs, track_pairs
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
 
-Floats = npt.NDArray[np.float64]
 Sums = dict[str, Floats]
 
 

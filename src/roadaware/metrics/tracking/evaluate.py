@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats
 from roadaware.config import to_dict
 from roadaware.errors import UsageError
 from roadaware.metrics.detection.summary import weightings
@@ -23,8 +24,6 @@ from roadaware.metrics.tracking.pairs import TrackPairs, track_pairs
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.tables import Scenes
 from roadaware.statistics.intervals import Scale, Units
-
-Floats = npt.NDArray[np.float64]
 
 _COUNTS = ("frames", "truth", "claims", "tracks", "paths")
 TOTALS = ("switches", "fragmentations")

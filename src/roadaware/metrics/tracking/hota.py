@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.metrics.tracking.config import TrackingConfig
 from roadaware.metrics.tracking.pairs import EPSILON, TrackPairs, assigned
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 def hota_counts(pairs: TrackPairs, config: TrackingConfig) -> dict[str, Floats]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.metrics.tracking.config import TrackingConfig
 from roadaware.metrics.tracking.pairs import TrackPairs
-
-Floats = npt.NDArray[np.float64]
 
 
 def identity_counts(pairs: TrackPairs, config: TrackingConfig) -> dict[str, Floats]:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.frame_inputs import video_index
@@ -20,8 +21,6 @@ from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 EPSILON = float(np.finfo(np.float64).eps)
 """By how much an overlap may miss a threshold, as in the published code."""
 

@@ -8,12 +8,13 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.models.card import ModelCard
 from roadaware.models.crossing import choice, trees
 from roadaware.models.crossing.choice import Criterion, Trial
 from roadaware.models.crossing.features import Labelled, Observed, hand_features
 from roadaware.models.crossing.links import probabilities
-from roadaware.models.crossing.tabular import Array, Fitted, TabularModel
+from roadaware.models.crossing.tabular import Fitted, TabularModel
 from roadaware.models.crossing.trees import Arrays
 from roadaware.models.threads import one_thread
 
@@ -82,15 +83,15 @@ class Boosting(TabularModel):
         kept = grown[winner * len(grown) // len(trials)]
         return Fitted(trees.truncated(kept, chosen["rounds"]), chosen, tuple(trials))
 
-    def _predict(self, fitted: Fitted, examples: Observed) -> Array:
+    def _predict(self, fitted: Fitted, examples: Observed) -> Floats:
         return probabilities(trees.raw_scores(fitted.arrays, self._features(examples)), self.n_scores)
 
-    def _features(self, examples: Observed) -> Array:
+    def _features(self, examples: Observed) -> Floats:
         given = self.config
         return hand_features(examples, vehicle=given.vehicle, extrapolated=True, traffic=given.traffic)
 
     def _by_rounds(
-        self, grown: Arrays, features: Array, truth: npt.NDArray[np.int64]
+        self, grown: Arrays, features: Floats, truth: npt.NDArray[np.int64]
     ) -> list[tuple[int, float]]:
         """The validation score after each candidate number of rounds."""
         scored = []
@@ -100,7 +101,7 @@ class Boosting(TabularModel):
                 scored.append((done, value))
         return scored
 
-    def _grow(self, features: Array, truth: npt.NDArray[np.int64], leaves: int, balanced: bool) -> Arrays:
+    def _grow(self, features: Floats, truth: npt.NDArray[np.int64], leaves: int, balanced: bool) -> Arrays:
         """All rounds of trees; a label that does not occur in train gets probability 0."""
         from sklearn.ensemble import HistGradientBoostingClassifier
 

@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.statistics import rates
 
-Array = npt.NDArray[np.float64]
 Criterion = Literal["balanced_accuracy", "log_loss"]
 
 
@@ -23,7 +23,7 @@ class Trial:
     score: float
 
 
-def score(criterion: Criterion, probability: Array, truth: npt.NDArray[np.int64]) -> float:
+def score(criterion: Criterion, probability: Floats, truth: npt.NDArray[np.int64]) -> float:
     """How well probabilities fit the truth; more is better, so the log loss comes with a minus.
 
     Args:

@@ -8,12 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from roadaware.arrays import Floats
 from roadaware.geometry.regions import place_in_regions
 from roadaware.models.card import ModelCard
 from roadaware.models.crossing import choice
 from roadaware.models.crossing.choice import Criterion, Trial
 from roadaware.models.crossing.features import Labelled, Observed, Slope, extrapolated_centre_px
-from roadaware.models.crossing.tabular import Array, Fitted, TabularModel
+from roadaware.models.crossing.tabular import Fitted, TabularModel
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,13 @@ class ConstantVelocity(TabularModel):
         ]
         return Fitted({}, trials[choice.best(trials)].settings, tuple(trials))
 
-    def _predict(self, fitted: Fitted, examples: Observed) -> Array:
+    def _predict(self, fitted: Fitted, examples: Observed) -> Floats:
         return self._regions(examples, fitted.chosen["slope"], float(fitted.chosen["spread"]))
 
     def _score(self, validation: Labelled, slope: Slope, spread: float) -> float:
         return choice.score(self.config.criterion, self._regions(validation, slope, spread), validation.truth)
 
-    def _regions(self, examples: Observed, slope: Slope, spread: float) -> Array:
+    def _regions(self, examples: Observed, slope: Slope, spread: float) -> Floats:
         """(n, k) probabilities; the largest is that of the region the centre falls into."""
         labels = self.config.labels
         centre = extrapolated_centre_px(examples, self.config.horizon_frames, slope)

@@ -7,9 +7,9 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.errors import InputError
 
-Array = npt.NDArray[np.float64]
 Slope = Literal["least-squares", "ends"]
 
 VEHICLE_ACTIONS = ("stopped", "moving_slow", "moving_fast", "decelerating", "accelerating")
@@ -50,15 +50,15 @@ class Observed(Protocol):
     """
 
     @property
-    def boxes(self) -> Array: ...  # noqa: D102
+    def boxes(self) -> Floats: ...  # noqa: D102
     @property
-    def vehicle_action(self) -> Array: ...  # noqa: D102
+    def vehicle_action(self) -> Floats: ...  # noqa: D102
     @property
-    def width_px(self) -> Array: ...  # noqa: D102
+    def width_px(self) -> Floats: ...  # noqa: D102
     @property
-    def height_px(self) -> Array: ...  # noqa: D102
+    def height_px(self) -> Floats: ...  # noqa: D102
     @property
-    def traffic(self) -> Array | None: ...  # noqa: D102
+    def traffic(self) -> Floats | None: ...  # noqa: D102
 
 
 class Labelled(Observed, Protocol):
@@ -78,7 +78,7 @@ def feature_names(*, vehicle: bool, extrapolated: bool, traffic: bool = False) -
     )
 
 
-def hand_features(observed: Observed, *, vehicle: bool, extrapolated: bool, traffic: bool = False) -> Array:
+def hand_features(observed: Observed, *, vehicle: bool, extrapolated: bool, traffic: bool = False) -> Floats:
     """(n, f) features, lengths as shares of the image, columns as `feature_names` lists them.
 
     Args:
@@ -101,7 +101,7 @@ def hand_features(observed: Observed, *, vehicle: bool, extrapolated: bool, traf
     return np.asarray(np.stack(columns, axis=1), dtype=np.float64)
 
 
-def extrapolated_centre_px(observed: Observed, frames: int, slope: Slope = "least-squares") -> Array:
+def extrapolated_centre_px(observed: Observed, frames: int, slope: Slope = "least-squares") -> Floats:
     """(n,) horizontal centre of the box, in pixels, if it keeps the velocity of the observation.
 
     Args:
@@ -109,7 +109,7 @@ def extrapolated_centre_px(observed: Observed, frames: int, slope: Slope = "leas
         frames: how far behind the last observed frame.
         slope: velocity by a least-squares line through all centres, or by the first and the last.
     """
-    centre: Array = observed.boxes[..., [0, 2]].mean(axis=-1)
+    centre: Floats = observed.boxes[..., [0, 2]].mean(axis=-1)
     steps = centre.shape[1] - 1
     if steps == 0:
         return centre[:, 0]
@@ -120,7 +120,7 @@ def extrapolated_centre_px(observed: Observed, frames: int, slope: Slope = "leas
     return np.asarray(centre.mean(axis=1) + velocity * (steps / 2 + frames))
 
 
-def _box_columns(observed: Observed) -> list[Array]:
+def _box_columns(observed: Observed) -> list[Floats]:
     """One (n,) column for each of BOX_FEATURES; boxes thinner than a pixel count as one pixel."""
     x1, y1, x2, y2 = np.moveaxis(observed.boxes, -1, 0)
     image_width, image_height = observed.width_px[:, None], observed.height_px[:, None]
@@ -143,7 +143,7 @@ def _box_columns(observed: Observed) -> list[Array]:
     ]
 
 
-def _traffic_columns(observed: Observed) -> list[Array]:
+def _traffic_columns(observed: Observed) -> list[Floats]:
     """One (n,) column for each of TRAFFIC_FEATURES."""
     found, expected = observed.traffic, (*observed.boxes.shape[:2], len(TRAFFIC_FEATURES))
     if found is None or found.shape != expected:
@@ -151,7 +151,7 @@ def _traffic_columns(observed: Observed) -> list[Array]:
     return list(np.nan_to_num(found[:, -1]).T)
 
 
-def _vehicle_columns(action: npt.NDArray[Any]) -> list[Array]:
+def _vehicle_columns(action: npt.NDArray[Any]) -> list[Floats]:
     """One (n,) column for each of VEHICLE_FEATURES."""
     is_action = action[..., None] == np.arange(len(VEHICLE_ACTIONS))
     last, share = is_action[:, -1].astype(np.float64), is_action.mean(axis=1)

@@ -5,15 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from roadaware.arrays import Ints, Numbers
 from roadaware.errors import InputError, UsageError
-
-Ints = npt.NDArray[np.int64]
-Values = npt.NDArray[Any]
 
 _NAME = re.compile(r"(?P<kind>[a-z]+)(?::(?P<form>[a-z]+))?(?:@(?P<pixels>[0-9]{1,4}))?")
 
@@ -59,7 +54,7 @@ class Column(Protocol):
 
     def __len__(self) -> int: ...
 
-    def take(self, rows: Ints) -> Values:
+    def take(self, rows: Ints) -> Numbers:
         """(k, *shape) of some samples: float32, or uint8 for pictures (k, frames, height, width, 3)."""
 
 
@@ -71,7 +66,7 @@ class Held:
         values: (n, *shape).
     """
 
-    values: Values
+    values: Numbers
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -81,9 +76,9 @@ class Held:
     def __len__(self) -> int:
         return len(self.values)
 
-    def take(self, rows: Ints) -> Values:
+    def take(self, rows: Ints) -> Numbers:
         """(k, *shape) of some samples."""
-        taken: Values = self.values[rows]
+        taken: Numbers = self.values[rows]
         return taken
 
 
@@ -116,7 +111,7 @@ class InputSet:
         """Of one sample, by name."""
         return {name: column.shape for name, column in self.columns.items()}
 
-    def take(self, rows: Ints) -> dict[str, Values]:
+    def take(self, rows: Ints) -> dict[str, Numbers]:
         """Every column of some samples."""
         return {name: column.take(rows) for name, column in self.columns.items()}
 

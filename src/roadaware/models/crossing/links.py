@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
-Array = npt.NDArray[np.float64]
+from roadaware.arrays import Floats
 
 
-def probabilities(raw: Array, n_scores: int) -> Array:
+def probabilities(raw: Floats, n_scores: int) -> Floats:
     """(n, n_scores) probabilities: the sigmoid of the one raw score, or the softmax over all of them."""
     if n_scores == 1:
         return np.asarray(expit(raw), dtype=np.float64)

@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.models.card import ModelCard
 from roadaware.models.crossing import choice
 from roadaware.models.crossing.choice import Criterion, Trial
 from roadaware.models.crossing.features import Labelled, Observed, hand_features
 from roadaware.models.crossing.links import probabilities
-from roadaware.models.crossing.tabular import Array, Fitted, TabularModel
+from roadaware.models.crossing.tabular import Fitted, TabularModel
 from roadaware.models.threads import one_thread
 
 
@@ -76,22 +77,22 @@ class Logistic(TabularModel):
         winner = choice.best(trials)
         return Fitted(candidates[winner], trials[winner].settings, tuple(trials))
 
-    def _predict(self, fitted: Fitted, examples: Observed) -> Array:
+    def _predict(self, fitted: Fitted, examples: Observed) -> Floats:
         return _scores(fitted.arrays, self._features(examples), self.n_scores)
 
-    def _features(self, examples: Observed) -> Array:
+    def _features(self, examples: Observed) -> Floats:
         given = self.config
         return hand_features(examples, vehicle=given.vehicle, extrapolated=False, traffic=given.traffic)
 
 
-def _scores(arrays: dict[str, npt.NDArray[Any]], features: Array, n_scores: int) -> Array:
+def _scores(arrays: dict[str, npt.NDArray[Any]], features: Floats, n_scores: int) -> Floats:
     """(n, k) probabilities from (n, f) features."""
     standard = (features - arrays["mean"]) / arrays["scale"]
     return probabilities(standard @ arrays["weights"].T + arrays["bias"], n_scores)
 
 
 def _solve(
-    features: Array, truth: npt.NDArray[np.int64], penalty: float, balanced: bool, labels: int
+    features: Floats, truth: npt.NDArray[np.int64], penalty: float, balanced: bool, labels: int
 ) -> dict[str, npt.NDArray[Any]]:
     """Weights (k, f) and biases (k,); a label that does not occur in train gets probability 0."""
     from sklearn.linear_model import LogisticRegression

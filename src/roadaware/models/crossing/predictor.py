@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from safetensors.torch import save as bytes_of
 from torch import Tensor
 
 from roadaware import __version__
 from roadaware import config as configs
+from roadaware.arrays import Floats, Numbers
 from roadaware.errors import DamagedError, InputError, RoadawareError, UsageError
 from roadaware.models import create, entry_of
-from roadaware.models.crossing.inputs import InputSet, Values
+from roadaware.models.crossing.inputs import InputSet
 from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.doubt.config import DoubtConfig
 from roadaware.models.doubt.last_layer import with_doubt
@@ -30,7 +30,6 @@ from roadaware.models.tensor_files import ARITHMETIC, facts_in, read_about, read
 from roadaware.scenes.disk import atomic_write
 from roadaware.scenes.readers.source import shown
 
-Array = npt.NDArray[np.float64]
 _FORMAT = "roadaware-predictor-1"
 _FACTS = "roadaware"
 _LONGEST, _MOST_SIDES, _MOST_NUMBERS = 1 << 16, 5, 1 << 28
@@ -64,7 +63,7 @@ class Predictor:
         """The names of what it reads, in order."""
         return tuple(self.network.shapes)
 
-    def logits(self, given: InputSet, batch: int = 4096) -> Array:
+    def logits(self, given: InputSet, batch: int = 4096) -> Floats:
         """(n, k) answers before sigmoid or softmax, over the temperature; k = 1 with two labels.
 
         Nothing is dropped or drawn for it: they are the answers of the mean weights.
@@ -80,7 +79,7 @@ class Predictor:
         with self._asked():
             return np.asarray(answers(self.network, given, ("label",), batch)["label"] / self.temperature)
 
-    def also(self, given: InputSet, batch: int = 4096) -> dict[str, Array]:
+    def also(self, given: InputSet, batch: int = 4096) -> dict[str, Floats]:
         """Answers beside the label, of the tasks that the network was taught; none for most networks.
 
         `trajectory` (n, horizon, 4) holds boxes ahead in shares of the picture less those of the last
@@ -98,7 +97,7 @@ class Predictor:
             found["grid"] = squashed(found["grid"])
         return found
 
-    def probabilities(self, given: InputSet, batch: int = 4096) -> Array:
+    def probabilities(self, given: InputSet, batch: int = 4096) -> Floats:
         """(n, k) probabilities: of label 1 with two labels, else of each, rows summing to 1.
 
         Args:
@@ -109,7 +108,7 @@ class Predictor:
             return np.asarray(self.passes(given, self.doubt.passes, batch=batch).mean(axis=0))
         return squashed(self.logits(given, batch))
 
-    def passes(self, given: InputSet, n: int, seed: int = 0, batch: int = 4096) -> Array:
+    def passes(self, given: InputSet, n: int, seed: int = 0, batch: int = 4096) -> Floats:
         """(passes, n, k) probabilities of single passes, all the same unless `doubt` says what differs.
 
         Args:
@@ -125,7 +124,7 @@ class Predictor:
         found = self.pass_logits(given, n, seed, batch)
         return squashed(found.reshape(-1, found.shape[2])).reshape(found.shape)
 
-    def pass_logits(self, given: InputSet, n: int, seed: int = 0, batch: int = 4096) -> Array:
+    def pass_logits(self, given: InputSet, n: int, seed: int = 0, batch: int = 4096) -> Floats:
         """(passes, n, k) what `passes` makes probabilities of, over the temperature; arguments as there."""
         self.check(given)
         with self._asked():
@@ -240,7 +239,7 @@ def is_predictor(path: Path) -> bool:
 
 def answers(
     network: CrossingNet, given: InputSet, tasks: tuple[str, ...], batch: int = 4096
-) -> dict[str, Array]:
+) -> dict[str, Floats]:
     """What a network says in eval mode, before any sigmoid or softmax.
 
     Args:
@@ -281,7 +280,7 @@ def batches(given: InputSet, names: tuple[str, ...], size: int) -> Iterator[dict
         yield {name: as_tensor(given.columns[name].take(rows)) for name in names}
 
 
-def as_tensor(values: Values) -> Tensor:
+def as_tensor(values: Numbers) -> Tensor:
     """What a column gives as a network takes it: pictures (k, T, 3, H, W) in [0, 1], the rest as float32.
 
     Args:
@@ -293,7 +292,7 @@ def as_tensor(values: Values) -> Tensor:
     return tensor.float()
 
 
-def squashed(logits: Array) -> Array:
+def squashed(logits: Floats) -> Floats:
     """(n, k) probabilities of (n, k) logits: the sigmoid of one, the softmax of several.
 
     Args:

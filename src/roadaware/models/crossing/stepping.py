@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats32, Ints
+
 if TYPE_CHECKING:
     from roadaware.models.crossing.networks.steady import Steady
     from roadaware.models.crossing.stepping_kernels import Weights
 
-Narrow = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 Arrays = dict[str, npt.NDArray[Any]]
 
 
@@ -34,9 +34,9 @@ class State:
         place: (P,) where the centre of the newest box is, in widths of the picture; 0 where none is read.
     """
 
-    read: Narrow
-    seen: Narrow
-    place: Narrow
+    read: Floats32
+    seen: Floats32
+    place: Floats32
 
     def and_more(self, more: State) -> State:
         """Other pedestrians behind these."""
@@ -84,7 +84,7 @@ class Stepper:
         read = np.zeros((len(self), pedestrians, sum(self._frames), self._width), np.float32)
         return State(read, np.zeros_like(read[:, :, 0]), np.zeros(pedestrians, np.float32))
 
-    def follow(self, state: State, rows: Ints, frames: Narrow) -> None:
+    def follow(self, state: State, rows: Ints, frames: Floats32) -> None:
         """Bring what is remembered up to date.
 
         Args:
@@ -97,7 +97,7 @@ class Stepper:
         if self._place >= 0:
             state.place[rows] = frames[:, -1, self._place]
 
-    def embeddings(self, state: State, rows: Ints) -> list[Narrow]:
+    def embeddings(self, state: State, rows: Ints) -> list[Floats32]:
         """What the last layer of each network is given at the newest frame, (B, its inputs).
 
         Args:
@@ -132,11 +132,11 @@ def _weights(held: Sequence[Arrays], names: Sequence[str], dilations: Sequence[i
     def every(name: str) -> list[npt.NDArray[Any]]:
         return [each[name] for each in held]
 
-    def moment(what: str) -> Narrow:
+    def moment(what: str) -> Floats32:
         columns = [f"{what}_{name.replace(':', '_')}" for name in names]
         return _stacked([np.concatenate([each[column] for column in columns]) for each in held])
 
-    def norm(what: str) -> Narrow:
+    def norm(what: str) -> Floats32:
         return _stacked([np.stack([each[f"{name}.{what}"] for name in norms]) for each in held])
 
     mixes = [[_turned(each[f"back.{at}.mix.0.weight"]) for at in layers] for each in held]
@@ -160,10 +160,10 @@ def _arrays(network: Steady) -> Arrays:
     return {name: value.detach().cpu().float().numpy() for name, value in network.state_dict().items()}
 
 
-def _turned(weight: npt.NDArray[Any]) -> Narrow:
+def _turned(weight: npt.NDArray[Any]) -> Floats32:
     """(into, out) of (out, into)."""
     return np.ascontiguousarray(weight.T)
 
 
-def _stacked(arrays: Sequence[npt.NDArray[Any]]) -> Narrow:
+def _stacked(arrays: Sequence[npt.NDArray[Any]]) -> Floats32:
     return np.stack(arrays).astype(np.float32)

@@ -6,13 +6,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats32, Ints
 from roadaware.geometry.compiled import kernel
 from roadaware.models.crossing.entries.steady import LEAST, LOG_WIDTHS
-
-Narrow = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 
 _NARROWEST, _WIDEST = LOG_WIDTHS
 
@@ -29,21 +26,21 @@ class Weights(NamedTuple):
         dilations: (L,).
     """
 
-    mean: Narrow
-    spread: Narrow
-    into: Narrow
-    into_bias: Narrow
-    out: Narrow
-    out_bias: Narrow
-    gain: Narrow
-    shift: Narrow
-    mix: Narrow
-    mix_bias: Narrow
+    mean: Floats32
+    spread: Floats32
+    into: Floats32
+    into_bias: Floats32
+    out: Floats32
+    out_bias: Floats32
+    gain: Floats32
+    shift: Floats32
+    mix: Floats32
+    mix_bias: Floats32
     dilations: Ints
 
 
 @kernel
-def follow(held: Weights, state: Narrow, rows: Ints, frames: Narrow, seen: Narrow) -> None:
+def follow(held: Weights, state: Floats32, rows: Ints, frames: Floats32, seen: Floats32) -> None:
     """Bring what is remembered up to date, and write down the embeddings of the newest frame.
 
     Args:
@@ -90,7 +87,7 @@ def follow(held: Weights, state: Narrow, rows: Ints, frames: Narrow, seen: Narro
 
 
 @kernel
-def whereabouts(seen: Narrow, matrix: Narrow, bias: Narrow, place: Narrow, regions: int) -> Narrow:
+def whereabouts(seen: Floats32, matrix: Floats32, bias: Floats32, place: Floats32, regions: int) -> Floats32:
     """(B, regions) log shares of the regions, as `networks.whereabouts.Whereabouts` has them.
 
     Args:
@@ -125,7 +122,7 @@ def whereabouts(seen: Narrow, matrix: Narrow, bias: Narrow, place: Narrow, regio
 
 
 @kernel
-def _multiply(x: Narrow, matrix: Narrow, out: Narrow) -> None:
+def _multiply(x: Floats32, matrix: Floats32, out: Floats32) -> None:
     """Add the product of (n,) and (n, w) to (w,); four rows at a time, so that less is written."""
     at = 0
     while at + 4 <= len(x):
@@ -141,14 +138,14 @@ def _multiply(x: Narrow, matrix: Narrow, out: Narrow) -> None:
 
 
 @kernel
-def _gelu(x: Narrow) -> None:
+def _gelu(x: Floats32) -> None:
     """In place, with the error function."""
     for w in range(len(x)):
         x[w] = x[w] * np.float32(0.5) * np.float32(1.0 + math.erf(x[w] * 0.7071067811865476))
 
 
 @kernel
-def _normal(x: Narrow, gain: Narrow, shift: Narrow, out: Narrow) -> None:
+def _normal(x: Floats32, gain: Floats32, shift: Floats32, out: Floats32) -> None:
     """The layer norm of (w,)."""
     mean, square = np.float32(0), np.float32(0)
     for w in range(len(x)):

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware import config as configs
+from roadaware.arrays import Floats
 from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.models.card import ModelCard
 from roadaware.models.crossing.choice import Trial
@@ -18,7 +19,6 @@ from roadaware.models.crossing.features import Labelled, Observed
 from roadaware.scenes.arrays import open_arrays, save_arrays
 from roadaware.scenes.readers.source import shown
 
-Array = npt.NDArray[np.float64]
 _MOST_LABELS = 1000
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -87,7 +87,7 @@ class TabularModel(ABC):
             _check_truth(name, part, int(self.config.labels))
         return type(self)(self.config, self._fit(examples, validation))
 
-    def predict(self, examples: Observed) -> Array:
+    def predict(self, examples: Observed) -> Floats:
         """(n, k) probabilities: k = 1 with two labels, otherwise one column per label, rows summing to 1.
 
         Raises:
@@ -147,7 +147,7 @@ class TabularModel(ABC):
     def _fit(self, examples: Labelled, validation: Labelled) -> Fitted: ...
 
     @abstractmethod
-    def _predict(self, fitted: Fitted, examples: Observed) -> Array: ...
+    def _predict(self, fitted: Fitted, examples: Observed) -> Floats: ...
 
 
 def _check(name: str, part: Observed) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from roadaware.arrays import Floats
+
 Arrays = dict[str, npt.NDArray[Any]]
 
 
@@ -56,7 +57,7 @@ def truncated(trees: Arrays, rounds: int) -> Arrays:
     return {name: values[:rounds] if values.ndim == 3 else values for name, values in trees.items()}
 
 
-def staged(trees: Arrays, features: Array) -> Iterator[Array]:
+def staged(trees: Arrays, features: Floats) -> Iterator[Floats]:
     """The (n, k) raw scores after each round.
 
     Args:
@@ -71,7 +72,7 @@ def staged(trees: Arrays, features: Array) -> Iterator[Array]:
         yield raw.copy()
 
 
-def raw_scores(trees: Arrays, features: Array) -> Array:
+def raw_scores(trees: Arrays, features: Floats) -> Floats:
     """The (n, k) raw scores of all trees."""
     raw = np.broadcast_to(trees["start"], (len(features), trees["feature"].shape[1]))
     for stage in staged(trees, features):
@@ -79,7 +80,7 @@ def raw_scores(trees: Arrays, features: Array) -> Array:
     return np.asarray(raw)
 
 
-def _leaf_values(trees: Arrays, r: int, k: int, features: Array) -> Array:
+def _leaf_values(trees: Arrays, r: int, k: int, features: Floats) -> Floats:
     """(n,) the value of the leaf each sample falls into."""
     feature, threshold = trees["feature"][r, k], trees["threshold"][r, k]
     left, right, missing_left = trees["left"][r, k], trees["right"][r, k], trees["missing_left"][r, k]

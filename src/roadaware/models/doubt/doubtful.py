@@ -6,26 +6,24 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.models.crossing.inputs import InputSet
 from roadaware.statistics import disagreement
-
-Array = npt.NDArray[np.float64]
 
 
 @runtime_checkable
 class Doubtful(Protocol):
     """A predictor whose answer may differ from pass to pass."""
 
-    def probabilities(self, given: InputSet) -> Array:
+    def probabilities(self, given: InputSet) -> Floats:
         """(n, k) its one answer: k = 1 is that of label 1, else one of each label.
 
         Args:
             given: n samples.
         """
 
-    def passes(self, given: InputSet, n: int, seed: int = 0) -> Array:
+    def passes(self, given: InputSet, n: int, seed: int = 0) -> Floats:
         """(passes, n, k) answers of single passes; the same seed gives the same ones.
 
         Args:
@@ -46,10 +44,10 @@ class Doubt:
         mutual_information: (n) the part of it on which passes disagree; the rest all of them share.
     """
 
-    mean: Array
-    spread: Array
-    entropy: Array
-    mutual_information: Array
+    mean: Floats
+    spread: Floats
+    entropy: Floats
+    mutual_information: Floats
 
 
 def doubt_of(model: Doubtful, given: InputSet, passes: int, seed: int = 0) -> Doubt:

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.errors import InputError, UsageError
 from roadaware.models.crossing.inputs import InputSet
 from roadaware.models.crossing.predictor import Predictor
 
-Array = npt.NDArray[np.float64]
 _FILES = "seed-*/model.safetensors"
 
 
@@ -91,7 +90,7 @@ class EnsemblePredictor:
         """The fewest passes in which all members have equal shares."""
         return len(self.members) * math.lcm(*(one.smallest for one in self.members))
 
-    def of_members(self, given: InputSet) -> Array:
+    def of_members(self, given: InputSet) -> Floats:
         """(members, n, k) the answer of each, for how far they are apart.
 
         Args:
@@ -102,7 +101,7 @@ class EnsemblePredictor:
         """
         return np.stack([one.probabilities(given) for one in self.members])
 
-    def probabilities(self, given: InputSet) -> Array:
+    def probabilities(self, given: InputSet) -> Floats:
         """(n, k) mean over members.
 
         Args:
@@ -110,7 +109,7 @@ class EnsemblePredictor:
         """
         return np.asarray(self.of_members(given).mean(axis=0))
 
-    def passes(self, given: InputSet, n: int, seed: int = 0) -> Array:
+    def passes(self, given: InputSet, n: int, seed: int = 0) -> Floats:
         """(passes, n, k) those of the first member, then those of the next.
 
         Args:

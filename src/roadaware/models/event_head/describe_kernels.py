@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats, Ints
 from roadaware.geometry.compiled import inlined, kernel
 from roadaware.models.event_head import layout as at
 from roadaware.models.event_head.feature_kernels import (
@@ -16,8 +16,6 @@ from roadaware.models.event_head.feature_kernels import (
     survey,
 )
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 _HALF = at.BINS // 2
 _DEEP = 0.3
 """A metre along the way counts less than one across where neighbours are sought: depth is known worse."""

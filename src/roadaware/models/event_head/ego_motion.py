@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Bools, Floats, Floats32, Pixels
 from roadaware.models.event_head.features import FOCAL_SHARE, Motion
 
-Floats = npt.NDArray[np.float64]
-Narrow = npt.NDArray[np.float32]
-Picture = npt.NDArray[np.uint8]
-Bools = npt.NDArray[np.bool_]
 _WIDTH_PX = 400
 _CELL_PX = 20
 _LEAST_POINTS = 15
@@ -48,11 +45,11 @@ class EgoMotion:
 
     def reset(self) -> None:
         """Forget the stream."""
-        self._levels: tuple[Narrow, Narrow, Narrow] | None = None
+        self._levels: tuple[Floats32, Floats32, Floats32] | None = None
         self._boxes = np.zeros((0, 4))
         self._t_s = 0.0
 
-    def step(self, picture: Picture, t_s: float, horizon: float = 0.0) -> Motion | None:
+    def step(self, picture: Pixels, t_s: float, horizon: float = 0.0) -> Motion | None:
         """The motion since the picture before; None of the first one, and where too little agrees.
 
         Args:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats, Ints
 from roadaware.geometry.compiled import inlined, kernel
 from roadaware.models.event_head import layout as at
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _HEIGHTS = np.array(at.HEIGHTS_M)
 _STANDARD = np.array(at.STANDARD)

@@ -6,15 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats, Floats32, Ints
 from roadaware.errors import UsageError
 from roadaware.models.event_head import layout as at
 from roadaware.models.object_labels import ROAD_AGENTS
 
-Floats = npt.NDArray[np.float64]
-Narrow = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 FOCAL_SHARE = 0.85
 """Of a camera of which nothing is known: focal length by width, which is a view of 61 degrees."""
 
@@ -78,7 +75,7 @@ class TubeFeatures:
         t_s: float,
         numbers: Ints,
         boxes: Floats,
-        scores: Narrow,
+        scores: Floats32,
         size_px: tuple[int, int],
         motion: Motion | None = None,
         focal_px: float | None = None,
@@ -126,7 +123,7 @@ class TubeFeatures:
             if row is not None:
                 self._free.append(row)
 
-    def _classes(self, scores: Narrow) -> Floats:
+    def _classes(self, scores: Floats32) -> Floats:
         """(n, 10) probabilities of ROAD's agents: the scores by their sum."""
         found = np.zeros((len(scores), len(ROAD_AGENTS)))
         found[:, self._into] = scores[:, self._from]

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats, Floats32, Pixels
 from roadaware.geometry.compiled import inlined, kernel
 
-Narrow = npt.NDArray[np.float32]
-Floats = npt.NDArray[np.float64]
-Picture = npt.NDArray[np.uint8]
 HALF = 4
 """Half of the window, which has 9 x 9 pixels."""
 _ITERATIONS = 8
@@ -22,7 +20,7 @@ _WORST = 14.0
 
 
 @kernel
-def shrink(picture: Picture, factor: int) -> Narrow:
+def shrink(picture: Pixels, factor: int) -> Floats32:
     """(h, w) grey levels of a (H, W, 3) picture, each the mean of factor x factor pixels."""
     height, width = picture.shape[0] // factor, picture.shape[1] // factor
     found = np.empty((height, width), np.float32)
@@ -39,7 +37,7 @@ def shrink(picture: Picture, factor: int) -> Narrow:
 
 
 @kernel
-def halve(grey: Narrow) -> Narrow:
+def halve(grey: Floats32) -> Floats32:
     """Every second pixel of a picture smoothed by 1, 2, 1 in both directions."""
     height, width = grey.shape[0] // 2, grey.shape[1] // 2
     found = np.empty((height, width), np.float32)
@@ -56,7 +54,7 @@ def halve(grey: Narrow) -> Narrow:
 
 
 @kernel
-def corners(grey: Narrow, cell: int, taken: Floats) -> Floats:
+def corners(grey: Floats32, cell: int, taken: Floats) -> Floats:
     """(n, 2) x, y of the best corner of each cell that is one, none of them in the boxes.
 
     Args:
@@ -90,7 +88,7 @@ def _inside(boxes: Floats, x: float, y: float) -> bool:
 
 
 @kernel
-def _eigenvalue(grey: Narrow, x: int, y: int) -> float:
+def _eigenvalue(grey: Floats32, x: int, y: int) -> float:
     """The smaller eigenvalue of the mean matrix of the gradients in a window of 5 x 5."""
     xx, xy, yy = 0.0, 0.0, 0.0
     for b in range(y - 2, y + 3):
@@ -105,7 +103,7 @@ def _eigenvalue(grey: Narrow, x: int, y: int) -> float:
 
 
 @inlined
-def _at(grey: Narrow, x: float, y: float) -> float:
+def _at(grey: Floats32, x: float, y: float) -> float:
     """The grey level between pixels."""
     i, j = int(y), int(x)
     a, b = y - i, x - j
@@ -117,7 +115,7 @@ def _at(grey: Narrow, x: float, y: float) -> float:
 
 @kernel
 def follow_point(
-    before: Narrow, after: Narrow, x: float, y: float, dx: float, dy: float
+    before: Floats32, after: Floats32, x: float, y: float, dx: float, dy: float
 ) -> tuple[float, float, float]:
     """Where the window around a point went on one level, and the mean difference there; -1 where it is lost.
 
@@ -156,12 +154,12 @@ def follow_point(
 
 @kernel
 def follow_points(
-    before: Narrow,
-    after: Narrow,
-    before_2: Narrow,
-    after_2: Narrow,
-    before_4: Narrow,
-    after_4: Narrow,
+    before: Floats32,
+    after: Floats32,
+    before_2: Floats32,
+    after_2: Floats32,
+    before_4: Floats32,
+    after_4: Floats32,
     points: Floats,
 ) -> tuple[Floats, npt.NDArray[np.bool_]]:
     """(n, 2) flow of points in pixels over three levels, and (n,) which were followed well."""

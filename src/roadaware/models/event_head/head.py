@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats32
 from roadaware.errors import DamagedError
 from roadaware.models.event_head.layout import FEATURES, SCENE_FEATURES
 from roadaware.scenes.readers.source import read_file, shown
 
-Floats = npt.NDArray[np.float64]
-Narrow = npt.NDArray[np.float32]
 FORMAT = "roadaware-event-head-1"
 INSTALLED = "events-simulated.safetensors"
 _MOST_BYTES = 1 << 24
@@ -38,13 +37,13 @@ class SmallNetwork:
         slope, offset: (labels,) of the logits, which calibrate them.
     """
 
-    mean: Narrow
-    spread: Narrow
-    layers: tuple[tuple[tuple[Narrow, Narrow], ...], ...]
-    slope: Narrow
-    offset: Narrow
+    mean: Floats32
+    spread: Floats32
+    layers: tuple[tuple[tuple[Floats32, Floats32], ...], ...]
+    slope: Floats32
+    offset: Floats32
 
-    def logits(self, x: npt.ArrayLike) -> Narrow:
+    def logits(self, x: npt.ArrayLike) -> Floats32:
         """(n, labels) calibrated logits of (n, inputs) features."""
         standard = (np.asarray(x, np.float32) - self.mean) / self.spread
         standard = np.clip(standard, -_FARTHEST, _FARTHEST)
@@ -52,18 +51,18 @@ class SmallNetwork:
         for weight, bias in self._stacked[:-1]:
             held = np.maximum(held @ weight + bias, np.float32(0))
         total = (held @ self._stacked[-1][0] + self._stacked[-1][1]).sum(axis=0)
-        found: Narrow = np.maximum(total / len(self.layers) * self.slope + self.offset, _LEAST_LOGIT)
+        found: Floats32 = np.maximum(total / len(self.layers) * self.slope + self.offset, _LEAST_LOGIT)
         return found
 
     @cached_property
-    def _stacked(self) -> list[tuple[Narrow, Narrow]]:
+    def _stacked(self) -> list[tuple[Floats32, Floats32]]:
         """Each layer of all networks at once: a frame with few tubes costs calls rather than sums."""
         return [
             (np.stack([weight for weight, _ in layer]), np.stack([bias for _, bias in layer])[:, None])
             for layer in zip(*self.layers, strict=True)
         ]
 
-    def tensors(self, prefix: str) -> dict[str, Narrow]:
+    def tensors(self, prefix: str) -> dict[str, Floats32]:
         """Everything by name, as a file holds it."""
         found = {f"{prefix}.{name}": getattr(self, name) for name in ("mean", "spread", "slope", "offset")}
         for n, layers in enumerate(self.layers):
@@ -90,12 +89,12 @@ class EventHead:
     drive: SmallNetwork
     facts: Mapping[str, Any]
 
-    def scores(self, features: npt.ArrayLike) -> tuple[Narrow, Narrow]:
+    def scores(self, features: npt.ArrayLike) -> tuple[Floats32, Floats32]:
         """(n, actions) and (n, locations) probabilities of (n, features) of tubes."""
-        found: Narrow = np.reciprocal(np.float32(1.0) + np.exp(-self.tubes.logits(features)))
+        found: Floats32 = np.reciprocal(np.float32(1.0) + np.exp(-self.tubes.logits(features)))
         return found[:, : len(self.actions)], found[:, len(self.actions) :]
 
-    def av_scores(self, features: npt.ArrayLike) -> Narrow:
+    def av_scores(self, features: npt.ArrayLike) -> Floats32:
         """(av_actions,) probabilities, which sum to 1, of (columns,) features of the own vehicle."""
         logits = self.drive.logits(np.asarray(features)[None])[0]
         raised = np.exp(logits - logits.max())
@@ -161,7 +160,7 @@ def open_head(path: Path | None = None) -> EventHead:
     return head
 
 
-def _parsed(raw: bytes) -> tuple[dict[str, Any], dict[str, Narrow]]:
+def _parsed(raw: bytes) -> tuple[dict[str, Any], dict[str, Floats32]]:
     """What the file says of itself, and its tensors."""
     (length,) = struct.unpack("<Q", raw[:8])
     if length > len(raw) - 8:
@@ -181,11 +180,11 @@ def _parsed(raw: bytes) -> tuple[dict[str, Any], dict[str, Narrow]]:
     return about, tensors
 
 
-def _network(tensors: Mapping[str, Narrow], prefix: str) -> SmallNetwork:
-    networks: list[tuple[tuple[Narrow, Narrow], ...]] = []
+def _network(tensors: Mapping[str, Floats32], prefix: str) -> SmallNetwork:
+    networks: list[tuple[tuple[Floats32, Floats32], ...]] = []
     while f"{prefix}.{len(networks)}.0.weight" in tensors:
         n = len(networks)
-        layers: list[tuple[Narrow, Narrow]] = []
+        layers: list[tuple[Floats32, Floats32]] = []
         while f"{prefix}.{n}.{len(layers)}.weight" in tensors:
             at = f"{prefix}.{n}.{len(layers)}"
             layers.append((tensors[f"{at}.weight"], tensors[f"{at}.bias"]))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-Picture = npt.NDArray[np.uint8]
-Narrow = npt.NDArray[np.float32]
+from roadaware.arrays import Floats32, Pixels
+
 LIGHTS = ("Red", "Amber", "Green", "Black")
 _LEAST_PX = 6
 _GLOWS = 110.0
@@ -16,7 +16,7 @@ _HUES_DEG = ((0.0, 24.0), (40.0, 20.0), (150.0, 55.0))
 """Middle and width of red, amber and green; lamps of signals are bluish green, at 130 to 190 degrees."""
 
 
-def light_colours(picture: Picture, boxes: npt.ArrayLike) -> Narrow:
+def light_colours(picture: Pixels, boxes: npt.ArrayLike) -> Floats32:
     """(n, 4) shares of red, amber, green, and of nothing that glows; all 0 where a box is too small.
 
     Args:
@@ -34,7 +34,7 @@ def light_colours(picture: Picture, boxes: npt.ArrayLike) -> Narrow:
     return found
 
 
-def _shares(crop: Picture) -> Narrow:
+def _shares(crop: Pixels) -> Floats32:
     """(4,) of one crop, of whose width only the middle counts: sky stands beside the lamps."""
     wide = crop.shape[1]
     crop = crop[:, wide // 6 : wide - wide // 6] if wide > 5 else crop

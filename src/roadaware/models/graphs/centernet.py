@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float32]
+from roadaware.arrays import Floats32
 
 
-def peaks(heat: Floats, sides: Floats, floor: float, stride: int) -> tuple[Floats, Floats]:
+def peaks(heat: Floats32, sides: Floats32, floor: float, stride: int) -> tuple[Floats32, Floats32]:
     """Boxes and scores of all centres: places whose heat no neighbour of the same class exceeds.
 
     Args:

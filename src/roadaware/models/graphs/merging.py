@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from roadaware.arrays import Bools, Floats32
 from roadaware.models.nms import greedy
 from roadaware.models.object_labels import RIDDEN, ROAD_AGENTS
 from roadaware.models.retinanet3d.rule import DetectRule
 
-Floats = npt.NDArray[np.float32]
-Bools = npt.NDArray[np.bool_]
 Region = tuple[int, int, int, int]
 _CUT = 0.01
 """Share of a tile's width within which a box at its inner edge counts as cut off."""
@@ -27,8 +25,8 @@ _GROUP = np.array(
 
 
 def merged(
-    boxes: Sequence[Floats], scores: Sequence[Floats], regions: Sequence[Region], rule: DetectRule
-) -> tuple[Floats, Floats]:
+    boxes: Sequence[Floats32], scores: Sequence[Floats32], regions: Sequence[Region], rule: DetectRule
+) -> tuple[Floats32, Floats32]:
     """The boxes that stay of all views, by falling score.
 
     A box that the edge of a tile cuts off is left to the views that hold all of it.
@@ -56,7 +54,7 @@ def merged(
     return found[kept], values[kept]
 
 
-def _uncut(boxes: Floats, region: Region, whole: Region) -> Bools:
+def _uncut(boxes: Floats32, region: Region, whole: Region) -> Bools:
     """(n,) which boxes no inner edge of their view cuts off."""
     near = _CUT * (region[2] - region[0])
     cut = np.zeros(len(boxes), np.bool_)
@@ -67,7 +65,7 @@ def _uncut(boxes: Floats, region: Region, whole: Region) -> Bools:
     return ~cut
 
 
-def _are_parts(boxes: Floats, tiled: Bools) -> Bools:
+def _are_parts(boxes: Floats32, tiled: Bools) -> Bools:
     """(n,) which boxes of tiles lie for the most part in one before them, a better one."""
     if not tiled.any():
         return tiled

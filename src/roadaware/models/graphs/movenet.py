@@ -9,13 +9,12 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 
+from roadaware.arrays import Floats32, Pixels
 from roadaware.errors import DamagedError, InputError
-from roadaware.models.detector import Picture
 from roadaware.models.graphs.files import is_graph_file, open_graph
 from roadaware.models.graphs.graph import Graph, shapes
 from roadaware.models.graphs.runner import Backend, Runner
 
-Floats = npt.NDArray[np.float32]
 DECODER = "movenet"
 SIDE_PX, AROUND = 192, 1.25
 """Pixels of a crop, which the network learnt, and its side in longer sides of a box."""
@@ -42,7 +41,7 @@ class PoseReader:
     ) -> None:
         self.joints, self.runner = joints, Runner(graph, device, backend=backend)
 
-    def read(self, picture: Picture, boxes: npt.NDArray[np.floating]) -> Floats:
+    def read(self, picture: Pixels, boxes: npt.NDArray[np.floating]) -> Floats32:
         """(n, k, 3) x and y of each joint in pixels of the picture, and how sure it is, from 0 to 1.
 
         Args:
@@ -63,7 +62,7 @@ class PoseReader:
         return found
 
 
-def cropped(picture: Picture, box: npt.NDArray[np.floating]) -> tuple[Floats, Floats, float]:
+def cropped(picture: Pixels, box: npt.NDArray[np.floating]) -> tuple[Floats32, Floats32, float]:
     """(3, 192, 192) a square around a box, black beside the picture; its corner, and pixels for each of its.
 
     Args:
@@ -89,7 +88,7 @@ def cropped(picture: Picture, box: npt.NDArray[np.floating]) -> tuple[Floats, Fl
     return made, corner.astype(np.float32), side / SIDE_PX
 
 
-def decoded(maps: dict[str, Floats]) -> Floats:
+def decoded(maps: dict[str, Floats32]) -> Floats32:
     """(k, 3) x, y in pixels of the crop and score of each joint of the person in the middle.
 
     The likeliest centre near the middle says roughly where its joints are; each joint is the place of most

@@ -6,16 +6,14 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Literal
 
-import numpy as np
-import numpy.typing as npt
 import torch
 
+from roadaware.arrays import Floats32
 from roadaware.models.graphs.graph import INPUT, Graph
 from roadaware.models.graphs.network import GraphNetwork
 from roadaware.models.graphs.onnx_form import onnx_bytes
 
 Backend = Literal["onnx", "torch"]
-Floats = npt.NDArray[np.float32]
 _QUIET = 3
 
 
@@ -49,7 +47,7 @@ class Runner:
         self._session: Any = None
         self._network: GraphNetwork | None = None
 
-    def run(self, pictures: Floats) -> dict[str, Floats]:
+    def run(self, pictures: Floats32) -> dict[str, Floats32]:
         """The outputs of the graph by what they mean.
 
         Args:

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from roadaware.arrays import Pixels
 from roadaware.errors import DamagedError, InputError
-from roadaware.models.detector import FrameDetections, Picture
+from roadaware.models.detector import FrameDetections
 from roadaware.models.graphs.centernet import peaks
 from roadaware.models.graphs.files import open_graph
 from roadaware.models.graphs.graph import Graph, keep_channels, shapes
@@ -67,13 +68,13 @@ class StreetDetector(VideoDetector):
         self.views = views or Views()
         self.runner = Runner(keep_channels(graph, HEAT, rows), device, dtype, backend)
 
-    def follow(self, pictures: Sequence[Picture]) -> list[FrameDetections]:
+    def follow(self, pictures: Sequence[Pixels]) -> list[FrameDetections]:
         """As of `VideoDetector`."""
         for picture in pictures:
             checked(picture, pictures[0].shape)
         return [self._seen(picture) for picture in pictures]
 
-    def _seen(self, picture: Picture) -> FrameDetections:
+    def _seen(self, picture: Pixels) -> FrameDetections:
         height, width = picture.shape[:2]
         regions = self.views.regions(width, height)
         sizes = [self.views.shown_px(place) for place in range(len(regions))]
@@ -90,7 +91,7 @@ class StreetDetector(VideoDetector):
         return FrameDetections(0, boxes[order], agentness[order], scores[order], np.zeros(0, np.float32))
 
     def _in_region(
-        self, picture: Picture, region: tuple[int, int, int, int], size_px: int
+        self, picture: Pixels, region: tuple[int, int, int, int], size_px: int
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Boxes in pixels of the picture, and scores of all agents."""
         shown, scale = shrink(picture, region, size_px)

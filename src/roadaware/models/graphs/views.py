@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from roadaware.arrays import Pixels
 from roadaware.errors import UsageError
 
-Picture = npt.NDArray[np.uint8]
 MULTIPLE_PX = 32
 SMALLEST_PX, LARGEST_PX = 128, 4096
 TILE_PX, TILE_SHARE = 640, 0.45
@@ -73,7 +73,7 @@ def _tiles(width: int, height: int) -> list[tuple[int, int, int, int]]:
 
 
 def shrink(
-    picture: Picture, region: tuple[int, int, int, int], size_px: int
+    picture: Pixels, region: tuple[int, int, int, int], size_px: int
 ) -> tuple[npt.NDArray[np.float32], float]:
     """(3, h, w) of a part of a picture, padded right and below, and by how much it was scaled.
 

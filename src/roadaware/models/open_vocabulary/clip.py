@@ -14,8 +14,8 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional
 
+from roadaware.arrays import Pixels
 from roadaware.errors import UsageError
-from roadaware.models.detector import Picture
 from roadaware.models.folder_words import tokenizer_in
 from roadaware.models.open_vocabulary.texts import checked_texts
 from roadaware.models.open_vocabulary.tokens import padded_tokens
@@ -60,7 +60,7 @@ class CropNamer:
         self.model, self.prepare, self.batch = model.eval(), prepare, max(batch, 1)
         self.meant = self._meant(tokenizer, list(templates))
 
-    def scores(self, crops: Sequence[Picture]) -> npt.NDArray[np.float32]:
+    def scores(self, crops: Sequence[Pixels]) -> npt.NDArray[np.float32]:
         """(n, t) how probable each text is for each crop, given that one of them fits; rows sum to 1.
 
         Args:
@@ -69,7 +69,7 @@ class CropNamer:
         found = [self._some(crops[first : first + self.batch]) for first in range(0, len(crops), self.batch)]
         return np.concatenate([np.zeros((0, len(self.texts)), np.float32), *found])
 
-    def _some(self, crops: Sequence[Picture]) -> npt.NDArray[np.float32]:
+    def _some(self, crops: Sequence[Pixels]) -> npt.NDArray[np.float32]:
         with answering(self.model):
             given = placed({"pixel_values": self.prepare(crops)["pixel_values"]}, self.model)
             seen = functional.normalize(self.model.get_image_features(**given).pooler_output.float(), dim=-1)

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from roadaware.models.detector import FrameDetections, Picture
+from roadaware.arrays import Pixels
+from roadaware.models.detector import FrameDetections
 from roadaware.models.nms import greedy
 from roadaware.models.object_detectors import corners
 from roadaware.models.open_vocabulary.texts import checked_texts
@@ -71,7 +72,7 @@ class ZeroShotDetector(VideoDetector):
         """
         return height, width
 
-    def follow(self, pictures: Sequence[Picture]) -> list[FrameDetections]:
+    def follow(self, pictures: Sequence[Pixels]) -> list[FrameDetections]:
         """As of `VideoDetector`."""
         for picture in pictures:
             checked(picture, pictures[0].shape)

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from roadaware.arrays import Pixels
 from roadaware.errors import UsageError
-from roadaware.models.detector import FrameDetections, Picture
+from roadaware.models.detector import FrameDetections
 from roadaware.models.retinanet3d.decode import LazyNetwork, RawDetections, detect
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.retinanet3d.pictures import Fit, checked
@@ -40,7 +41,7 @@ class _NetworkDetector:
         self._shape: tuple[int, ...] | None = None
         self._frame = 0
 
-    def _fitted(self, picture: Picture) -> Tensor:
+    def _fitted(self, picture: Pixels) -> Tensor:
         """(3, 1, h, w), where and as the network wants it."""
         checked(picture, self._shape)
         self._shape = picture.shape
@@ -91,7 +92,7 @@ class StreamDetector(_NetworkDetector):
         self.network.forget()
         self._shape, self._frame = None, 0
 
-    def step(self, picture: Picture) -> list[FrameDetections]:
+    def step(self, picture: Pixels) -> list[FrameDetections]:
         """The frame of this picture.
 
         Raises:
@@ -148,7 +149,7 @@ class WindowDetector(_NetworkDetector):
         self._clip.clear()
         self._shape, self._frame, self._given = None, 0, 0
 
-    def step(self, picture: Picture) -> list[FrameDetections]:
+    def step(self, picture: Pixels) -> list[FrameDetections]:
         """The frames whose clip this picture completes.
 
         Raises:

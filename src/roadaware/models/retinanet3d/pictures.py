@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from roadaware.arrays import Pixels
 from roadaware.errors import InputError
 from roadaware.models.retinanet3d.config import RetinaNetConfig
 
-Picture = npt.NDArray[np.uint8]
 _WANTED = "pictures are (H, W, 3) arrays of uint8, red first"
 
 
@@ -47,7 +46,7 @@ class Fit:
             return int(short * height / width), short
         return short, int(short * width / height)
 
-    def fit(self, picture: Picture) -> tuple[Tensor, float, float]:
+    def fit(self, picture: Pixels) -> tuple[Tensor, float, float]:
         """One picture.
 
         Args:
@@ -62,7 +61,7 @@ class Fit:
         batch, scale_x, scale_y = self.fit_all([picture])
         return batch[:, 0], scale_x, scale_y
 
-    def fit_all(self, pictures: Sequence[Picture]) -> tuple[Tensor, float, float]:
+    def fit_all(self, pictures: Sequence[Pixels]) -> tuple[Tensor, float, float]:
         """Frames of one video.
 
         Args:
@@ -106,7 +105,7 @@ class Fit:
         return torch.minimum(scaled.clamp(min=0), limits)
 
 
-def checked(picture: Picture, like: tuple[int, ...] | None = None) -> Picture:
+def checked(picture: Pixels, like: tuple[int, ...] | None = None) -> Pixels:
     """The same picture, if it is one, and if it has the size of the others.
 
     Args:
@@ -127,7 +126,7 @@ def checked(picture: Picture, like: tuple[int, ...] | None = None) -> Picture:
     return picture
 
 
-def _resized(picture: Picture, size: tuple[int, int]) -> Tensor:
+def _resized(picture: Pixels, size: tuple[int, int]) -> Tensor:
     """(3, h, w) uint8."""
     owned = picture if picture.flags.writeable and picture.flags.c_contiguous else picture.copy()
     tensor = torch.from_numpy(owned).permute(2, 0, 1)

@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from roadaware.arrays import Pixels
 from roadaware.errors import UsageError
-from roadaware.models.detector import FrameDetections, Picture
+from roadaware.models.detector import FrameDetections
 from roadaware.models.retinanet3d.decode import LazyNetwork, RawDetections, detect
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.retinanet3d.pictures import Fit
@@ -49,14 +50,14 @@ class NetworkVideos(VideoDetector):
         if self.lazy is not None:
             self.lazy.forget()
 
-    def follow(self, pictures: Sequence[Picture]) -> list[FrameDetections]:
+    def follow(self, pictures: Sequence[Pixels]) -> list[FrameDetections]:
         """As of `VideoDetector`."""
         if self.lazy is None:
             raise UsageError("this network looks ahead: it is asked about clips")
         raw = self.lazy.detect(fitted(self.fit, [pictures], self.network), self.rule)[0]
         return [told(each, self.fit, pictures[0]) for each in raw]
 
-    def look(self, pictures: Sequence[Sequence[Picture]]) -> list[list[FrameDetections]]:
+    def look(self, pictures: Sequence[Sequence[Pixels]]) -> list[list[FrameDetections]]:
         """As of `VideoDetector`."""
         raw = detect(self.network, fitted(self.fit, pictures, self.network), self.rule)
         return [[told(each, self.fit, pictures[0][0]) for each in clip] for clip in raw]
@@ -78,12 +79,12 @@ def checked_labels(
         )
 
 
-def fitted(fit: Fit, clips: Sequence[Sequence[Picture]], network: torch.nn.Module) -> Tensor:
+def fitted(fit: Fit, clips: Sequence[Sequence[Pixels]], network: torch.nn.Module) -> Tensor:
     """(B, 3, T, h, w) of clips of pictures of one size, where and as the network wants them."""
     return torch.stack([fit.fit_all(clip)[0] for clip in clips]).to(next(network.parameters()))
 
 
-def told(raw: RawDetections, fit: Fit, picture: Picture) -> FrameDetections:
+def told(raw: RawDetections, fit: Fit, picture: Pixels) -> FrameDetections:
     """What is kept in a frame, in pixels of its picture; its number is not known here."""
     boxes = fit.back(raw.boxes, picture.shape[0], picture.shape[1])
     parts = (part.float().cpu().numpy() for part in (boxes, raw.agentness, raw.scores, raw.av))

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats, Ints
 from roadaware.models import CROSSING, model_class
 from roadaware.protocols.away.config import AwayStudy
 from roadaware.protocols.away.domains import material
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from roadaware.models.crossing.predictor import Predictor
     from roadaware.tasks.pedestrians import Examples
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Answers = Callable[[str, str], Floats]
 _NEAREST = 1e-7
 """Probabilities of tabular models are kept this far from 0 and 1 before they become logits."""

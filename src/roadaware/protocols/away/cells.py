@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats
 from roadaware.errors import DiskError, InputError
 from roadaware.metrics.scores import SampleScores
 from roadaware.protocols.away.config import AwayStudy
@@ -23,7 +23,6 @@ from roadaware.protocols.away.plan import Fit, Joined, Unit
 from roadaware.protocols.away.results import COVERED, RESULTS, SCORES, TABLE, TESTED, Cell, kept_json
 from roadaware.scenes.disk import atomic_write
 
-Floats = npt.NDArray[np.float64]
 METRICS = "metrics.json"
 _log = logging.getLogger("roadaware")
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.metrics.scores import SampleScores
 from roadaware.protocols.away.results import COVERED, SETS, Cell, kept_json
 from roadaware.protocols.away.scoring import Row
 from roadaware.statistics.conformal import Conformal, conformal
 from roadaware.statistics.intervals import Scale, Units
 
-Floats = npt.NDArray[np.float64]
 LEVEL = 0.9
 """Share of samples whose set is to hold the true label."""
 

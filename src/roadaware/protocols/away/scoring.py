@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.metrics.calibration_config import CalibrationConfig
 from roadaware.metrics.calibration_core import SCALES, CalibrationCore
 from roadaware.metrics.pedestrian_config import PedestrianConfig
@@ -15,7 +15,6 @@ from roadaware.metrics.scores import SampleScores
 from roadaware.protocols.away.results import HIGHER
 from roadaware.statistics.intervals import Scale, Units
 
-Floats = npt.NDArray[np.float64]
 Row = dict[str, Any]
 """`metric`, `config`, `value`, `low`, `high` and `caution`."""
 

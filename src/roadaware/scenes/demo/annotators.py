@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats
 from roadaware.errors import UsageError
 from roadaware.geometry.boxes import iou
 from roadaware.scenes.formats.coda import KIND
@@ -21,7 +21,6 @@ from roadaware.scenes.readers.label_studio_tasks import VIDEO_NAME
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 
-Floats = npt.NDArray[np.float64]
 _NEAR, _CLOSE = 0.5, 0.9
 _LOOK_S, _JUDGE_S, _CORRECT_S, _DRAW_S = 8.0, 2.0, 10.0, 30.0
 

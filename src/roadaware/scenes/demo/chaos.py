@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from roadaware.arrays import Floats
 from roadaware.scenes.demo import crowd_claims as claims
-from roadaware.scenes.demo.crowd import FPS, FRAMES, HEIGHT, WIDTH, Crowd, Floats, Person, crowds
+from roadaware.scenes.demo.crowd import FPS, FRAMES, HEIGHT, WIDTH, Crowd, Person, crowds
 from roadaware.scenes.demo.crowd_claims import Watcher
 from roadaware.scenes.disk import atomic_write, disk_error
 from roadaware.scenes.vocabularies import ACTIONS_OFFICIAL

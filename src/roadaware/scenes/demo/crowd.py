@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from roadaware.arrays import Floats
 
 WIDTH, HEIGHT, FPS, FRAMES = 640, 360, 10, 200
 CATEGORIES = ("fires", "fight", "flood", "protest_riot", "queue_chaos", "quarrel")

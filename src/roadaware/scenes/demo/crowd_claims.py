@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roadaware.scenes.demo.crowd import FRAMES, HEIGHT, WIDTH, Bond, Crowd, Floats, Person
+from roadaware.arrays import Floats
+from roadaware.scenes.demo.crowd import FRAMES, HEIGHT, WIDTH, Bond, Crowd, Person
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError
 from roadaware.scenes.dense import with_layout
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 _NOT_OF_BOXES = ("agentness", "av_action", "predicate", "sound")
 _LEAST_AGENTNESS, _MOST_PER_FRAME = 0.025, 100

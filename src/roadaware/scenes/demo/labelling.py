@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats
 from roadaware.scenes.demo.annotators import Annotator, label_studio_export
 from roadaware.scenes.disk import atomic_write, disk_error
 from roadaware.scenes.formats.coda import KIND
@@ -26,7 +26,6 @@ WIDTH, HEIGHT = 640, 360
 _VIDEOS, _FRAMES = 18, 4
 _COLOURS = ((235, 120, 20), (120, 80, 50), (90, 90, 100), (220, 220, 230))
 _SIDES = ((24, 40), (50, 34), (46, 22), (80, 38))
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import UsageError
 from roadaware.scenes.demo import road_terms as terms
-from roadaware.scenes.demo.road_tubes import Bools, Floats, Ints, Tracks, av_tables, labels_table, tube_tables
+from roadaware.scenes.demo.road_tubes import Tracks, av_tables, labels_table, tube_tables
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats
+
 WIDTH_PX, HEIGHT_PX = 1920, 1080
 FPS = 30.0
 N_FRAMES = 240
@@ -15,8 +17,6 @@ ACTIONS = ("stopped", "moving_slow", "moving_fast", "decelerating", "acceleratin
 _FOCAL_PX, _CAMERA_M, _BODY_M = 1250.0, 1.4, 1.72
 _CURB_M = 3.6
 _SPEEDS = {"yield": (6.5, 0.0), "cruise": (5.0, 5.5), "crawl": (1.5, 1.8)}
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

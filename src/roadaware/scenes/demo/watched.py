@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats
 from roadaware.errors import UsageError
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 
-Floats = npt.NDArray[np.float64]
 _CELLS = 56
 _MISSED, _MISTAKEN, _ASIDE, _LATE = 0.3, 0.4, 0.12, 0.3
 

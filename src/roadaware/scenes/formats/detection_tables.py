@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Bools, Numbers
 from roadaware.errors import InputError
 from roadaware.scenes.formats.kinds import Kinds
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.schema import CORNERS
 
-Numbers = npt.NDArray[Any]
-Bools = npt.NDArray[np.bool_]
 _AGENTNESS = 4
 
 

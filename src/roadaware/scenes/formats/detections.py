@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Numbers
 from roadaware.errors import DatasetNotFoundError, InputError
 from roadaware.scenes.disk import read_regular
 from roadaware.scenes.formats.detection_tables import Read, drop_other_widths, tables_of
@@ -23,7 +22,6 @@ from roadaware.scenes.readers.source import shown
 from roadaware.scenes.tables import Scenes
 
 Progress = Callable[[int, int, str], None]
-Numbers = npt.NDArray[Any]
 _LIMIT = 1 << 26
 _TOLD_EVERY = 500
 

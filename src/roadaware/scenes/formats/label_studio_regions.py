@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from roadaware.arrays import Floats, Ints
 from roadaware.errors import UsageError
 from roadaware.scenes.formats.label_studio_config import (
     BOX,
@@ -21,7 +22,7 @@ from roadaware.scenes.formats.label_studio_config import (
     categories_of,
 )
 from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.readers.label_studio_tracks import Floats, Ints, thinned
+from roadaware.scenes.readers.label_studio_tracks import thinned
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Numbers
 from roadaware.errors import InputError
 from roadaware.scenes.readers.corner_lists import LARGEST
 from roadaware.scenes.readers.json import clean, decode, kind_of, members, no_collection
 from roadaware.scenes.readers.source import FolderSource, confine, leads_out, read_file, shown
 
-Array = npt.NDArray[Any]
 MOST_CELLS = 1 << 24
 """Cells of one map."""
 _MOST_HEADER = 4096
@@ -59,7 +58,7 @@ class MapFiles:
         self.where = shown(str(path))
         self._folder: FolderSource | None = None
         self._archive: zipfile.ZipFile | None = None
-        self._arrays: dict[str, Array | str] = {}
+        self._arrays: dict[str, Numbers | str] = {}
         self._members: dict[str, Any] = {}
         if path.is_dir():
             self._folder = FolderSource(Path(os.path.realpath(path)))
@@ -83,7 +82,7 @@ class MapFiles:
         """The names of all maps, in the order of the file, or sorted in a folder."""
         return list(self._arrays or self._members)
 
-    def read(self, name: str) -> Array:
+    def read(self, name: str) -> Numbers:
         """The map of that name, (rows, cells in a row), of any type of number.
 
         Raises:
@@ -153,7 +152,7 @@ def _opened(path: Path, where: str) -> tuple[zipfile.ZipFile, dict[str, zipfile.
     return archive, found
 
 
-def _array(data: bytes) -> Array:
+def _array(data: bytes) -> Numbers:
     """The array of an .npy file; its header is checked before any room is made.
 
     Raises:
@@ -183,9 +182,9 @@ def _array(data: bytes) -> Array:
     return flat.reshape(sides, order="F" if by_columns else "C")
 
 
-def _json(path: Path, where: str) -> dict[str, Array | str]:
+def _json(path: Path, where: str) -> dict[str, Numbers | str]:
     """The maps of a JSON file, or why one is none."""
-    found: dict[str, Array | str] = {}
+    found: dict[str, Numbers | str] = {}
     with no_collection():
         for _, names, value in members(decode(read_file(path, where), where), where, lambda names: not names):
             if not names:
@@ -195,7 +194,7 @@ def _json(path: Path, where: str) -> dict[str, Array | str]:
     return found
 
 
-def _rows(value: Any) -> Array | str:
+def _rows(value: Any) -> Numbers | str:
     """A list of rows of numbers as an array."""
     if not isinstance(value, list) or not value or not all(isinstance(row, list) and row for row in value):
         return "a map should be a list of rows, each a list of numbers"

@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from roadaware.arrays import Numbers
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.disk import atomic_write
 from roadaware.scenes.formats.knowledge import refuse_findings
-from roadaware.scenes.formats.map_files import Array, MapError, MapFiles
+from roadaware.scenes.formats.map_files import MapError, MapFiles
 from roadaware.scenes.formats.writing import write_folder
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.readers.findings import NOTHING_CLAIMED, Findings, all_refused
@@ -118,7 +119,7 @@ def write_sound_maps(predictions: Predictions, scenes: Scenes, path: Path) -> in
     return len(claimed)
 
 
-def shaped(values: Array, width: int | None) -> Array:
+def shaped(values: Numbers, width: int | None) -> Numbers:
     """The rows of a map.
 
     Args:
@@ -176,10 +177,10 @@ class _Packed:
 
     def __init__(self) -> None:
         self._parts: list[pl.Series] = []
-        self._open: list[Array] = []
+        self._open: list[Numbers] = []
         self._size = self._total = 0
 
-    def add(self, values: Array, where: str) -> None:
+    def add(self, values: Numbers, where: str) -> None:
         """One more map.
 
         Raises:
@@ -210,7 +211,7 @@ class _Packed:
             self._open, self._size = [], 0
 
 
-def _listed(maps: list[Array]) -> pl.Series:
+def _listed(maps: list[Numbers]) -> pl.Series:
     """Maps as a column of lists, made of one array."""
     flat = np.concatenate(maps)
     if len({len(each) for each in maps}) == 1:
@@ -221,7 +222,7 @@ def _listed(maps: list[Array]) -> pl.Series:
     return table.group_by("owner", maintain_order=True).agg("map")["map"]
 
 
-def _sound(values: Array) -> Array:
+def _sound(values: Numbers) -> Numbers:
     """A map in single or double precision, all numbers finite.
 
     Raises:
@@ -229,7 +230,7 @@ def _sound(values: Array) -> Array:
     """
     double = values.dtype.itemsize == 8 or (values.dtype.kind in "iu" and values.dtype.itemsize > 2)
     with np.errstate(over="ignore"):
-        found: Array = np.ascontiguousarray(values, dtype=np.float64 if double else np.float32)
+        found: Numbers = np.ascontiguousarray(values, dtype=np.float64 if double else np.float32)
     if not np.isfinite(found).all():
         count = int((~np.isfinite(found)).sum())
         raise MapError(f"{count} of {found.size} cells hold NaN or an infinite number")
@@ -244,7 +245,7 @@ def _name(sounds: pl.DataFrame) -> pl.Expr:
     return pl.coalesce(pl.col("name").cast(pl.String), video).alias("name")
 
 
-def _npy(values: Array) -> bytes:
+def _npy(values: Numbers) -> bytes:
     stream = io.BytesIO()
     np.lib.format.write_array(stream, np.ascontiguousarray(values), version=(1, 0), allow_pickle=False)
     return stream.getvalue()

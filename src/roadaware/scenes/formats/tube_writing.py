@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Numbers
 from roadaware.errors import InputError
 from roadaware.scenes.dense import Layout, layout, matrix
 from roadaware.scenes.formats.kinds import AGENTNESS
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
 
-Numbers = npt.NDArray[Any]
 Lists = dict[str, dict[str, list[dict[str, Any]]]]
 _OPTIONAL = {
     "start_frame": pl.Int64(),

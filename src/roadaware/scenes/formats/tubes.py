@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Numbers
 from roadaware.errors import DatasetNotFoundError, InputError
 from roadaware.scenes.disk import atomic_write, read_regular
 from roadaware.scenes.formats.kinds import AGENTNESS, CLASS_KINDS, HOUSE_NAMES, NETWORK_SIZE, Kinds, kinds_of
@@ -26,7 +27,6 @@ from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 
 Progress = Callable[[int, int, str], None]
-Numbers = npt.NDArray[Any]
 _LIMIT = 1 << 31
 _MOST_LABELS, _MOST_FRAMES = 1 << 16, 1 << 31
 _HINT = "give the scenes that were detected in, and the number of the first frame in the file"

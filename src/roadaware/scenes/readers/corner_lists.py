@@ -7,11 +7,10 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.scenes.readers.json import kind_of, quoted
 
-Floats = npt.NDArray[np.float64]
 LARGEST = 1e9
 """Corners beyond this are no pixels of any picture."""
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats
 from roadaware.errors import InputError
 from roadaware.geometry.poses import inverse, rigid_fault
 from roadaware.scenes.readers.sensed import RowError
 
-Floats = npt.NDArray[np.float64]
 CLASSES = ("Car", "Van", "Truck", "Pedestrian", "Person_sitting", "Cyclist", "Tram", "Misc", "DontCare")
 OWN: dict[str, Any] = dict.fromkeys(
     (

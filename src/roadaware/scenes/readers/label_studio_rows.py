@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.label_studio_shapes import Drawn, corners_of
 from roadaware.scenes.readers.label_studio_tasks import Annotation, Link, Region, Task
-from roadaware.scenes.readers.label_studio_tracks import Floats, Ints, filled
+from roadaware.scenes.readers.label_studio_tracks import filled
 from roadaware.scenes.schema import CORNERS
 
 MOST_BOXES = 20_000_000

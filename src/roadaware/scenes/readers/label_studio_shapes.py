@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.json import kind_of, quoted, whole
-from roadaware.scenes.readers.label_studio_tracks import Bools, Floats, Ints
 from roadaware.scenes.readers.relation_instances import frame_of
 
 MOST_FRAMES = 200_000

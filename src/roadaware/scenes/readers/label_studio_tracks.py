@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from roadaware.arrays import Bools, Floats, Ints
 
 
 def filled(frames: Ints, enabled: Bools, values: Floats, last: int) -> tuple[Ints, Floats]:

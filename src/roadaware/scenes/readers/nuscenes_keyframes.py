@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.errors import InputError
 from roadaware.geometry.poses import inverse, rigid_fault
 from roadaware.scenes.readers.corner_lists import corners_of
@@ -18,7 +18,6 @@ from roadaware.scenes.readers.sensed import Sensed, flat
 from roadaware.scenes.readers.source import leads_out, shown
 from roadaware.scenes.schema import CORNERS
 
-Floats = npt.NDArray[np.float64]
 Sizes = Callable[[str], tuple[int, int] | None]
 LIDAR, LAYOUT = "LIDAR_TOP", "HDL-32E"
 _FIELDS = {4: "x y z intensity", 5: "x y z intensity ring"}

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats
 from roadaware.errors import InputError
 from roadaware.geometry.poses import from_quaternion, inverse, seen_bounds
 from roadaware.scenes.readers import Progress
@@ -19,7 +19,6 @@ from roadaware.scenes.readers.sensed import Sensed, flat
 from roadaware.scenes.readers.source import Source, leads_out
 from roadaware.scenes.schema import CORNERS
 
-Floats = npt.NDArray[np.float64]
 Row = dict[str, Any]
 TABLES = (
     "calibrated_sensor",

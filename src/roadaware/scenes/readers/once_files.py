@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats
 from roadaware.errors import InputError
 from roadaware.geometry.poses import from_quaternion, inverse, rigid_fault
 from roadaware.scenes.readers.corner_lists import corners_of
@@ -17,7 +17,6 @@ from roadaware.scenes.readers.sensed import DISTORTION, Sensed, flat
 from roadaware.scenes.readers.source import shown
 from roadaware.scenes.schema import CORNERS
 
-Floats = npt.NDArray[np.float64]
 Sizes = Callable[[str], tuple[int, int] | None]
 CLASSES = ("Car", "Bus", "Truck", "Pedestrian", "Cyclist")
 CAMERAS = ("cam01", "cam03", "cam05", "cam06", "cam07", "cam08", "cam09")

@@ -8,14 +8,10 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.scenes.readers.json import clean, kind_of, quoted
 from roadaware.scenes.readers.source import shown
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 LARGEST = 1e7
 MOST_FRAMES = 10_000_000

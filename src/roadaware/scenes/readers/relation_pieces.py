@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadaware.scenes.readers.relation_instances import Ints, Relation, Track, Tracks
+from roadaware.arrays import Ints
+from roadaware.scenes.readers.relation_instances import Relation, Track, Tracks
 
 
 def rejoined(held: Tracks) -> Tracks:

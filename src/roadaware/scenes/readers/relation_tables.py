@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from roadaware.scenes.readers.relation_instances import Bools, Floats, Ints, Relation, Track, Tracks
+from roadaware.arrays import Bools, Floats, Ints
+from roadaware.scenes.readers.relation_instances import Relation, Track, Tracks
 from roadaware.scenes.schema import CORNERS
 
 CATEGORY, PREDICATE = "category", "predicate"

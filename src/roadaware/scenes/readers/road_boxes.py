@@ -8,15 +8,11 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats, Ints
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.json import clean, kind_of, quoted
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 BEYOND = 0.01
 """How far outside the image a corner may lie, in shares of it, and still be cut off at its edge."""

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from roadaware.arrays import Ints
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.json import clean, kind_of
-from roadaware.scenes.readers.road_boxes import Boxes, Ints, id_lists, refuse
+from roadaware.scenes.readers.road_boxes import Boxes, id_lists, refuse
 
 _EMPTY = "has no frame that can be taken"
 _NUMBER = re.compile(r"[1-9][0-9]{0,7}", re.ASCII)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from roadaware.arrays import Ints
 from roadaware.scenes.readers.findings import Findings
-from roadaware.scenes.readers.road_boxes import IdLists, Ints, id_lists, refuse
+from roadaware.scenes.readers.road_boxes import IdLists, id_lists, refuse
 from roadaware.scenes.readers.road_raw import RawVideo
 from roadaware.scenes.readers.road_terms import AV_ACTION, Labels, Terms
 from roadaware.scenes.readers.road_tracks import Tracks, read_tracks

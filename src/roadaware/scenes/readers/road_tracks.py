@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roadaware.scenes.readers.road_boxes import Boxes, Ints
+from roadaware.arrays import Ints
+from roadaware.scenes.readers.road_boxes import Boxes
 from roadaware.scenes.readers.road_stretches import Stretches
 
 

@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats
 from roadaware.scenes.checks import empty_table
 from roadaware.scenes.readers.findings import Findings
 
-Floats = npt.NDArray[np.float64]
 KIND = "object"
 """The kind of label that says what a box is."""
 DISTORTION = "lens distortion of cameras, whose matrices hold for undistorted pictures"

@@ -8,17 +8,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError
-from roadaware.scenes.readers.corner_lists import Floats
 from roadaware.scenes.readers.file_by_file import none_read
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.json import quoted, whole
 from roadaware.scenes.schema import CORNERS
 
-Ints = npt.NDArray[np.int64]
 MOST_FRAMES = 10_000_000
 MOST_PIXELS = 65_535
 

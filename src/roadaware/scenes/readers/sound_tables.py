@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from roadaware.arrays import Floats
 from roadaware.errors import InputError
-from roadaware.scenes.readers.corner_lists import Floats
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.source import shown
 from roadaware.scenes.schema import CORNERS

@@ -7,15 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Numbers
 from roadaware.errors import InputError
 from roadaware.scenes.readers import Progress
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.source import shown
 
-Numbers = npt.NDArray[Any]
 MOST_FRAMES = 1_000_000
 _MOST_ALL_FRAMES = 50_000_000
 _TOLD_EVERY = 250

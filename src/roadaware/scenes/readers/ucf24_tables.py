@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats32, Ints
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.ucf24_raw import Raw, RawTube, refusals
 from roadaware.scenes.schema import CORNERS
@@ -16,8 +17,6 @@ WIDTH_PX, HEIGHT_PX = 320, 240
 BEYOND = 0.01
 """How far outside the image a corner may lie, in shares of it, and still be cut off at its edge."""
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float32]
 _NO_BOX = "not one box that can be taken"
 
 
@@ -61,7 +60,7 @@ def tables_of(raw: Raw, findings: Findings) -> dict[str, pl.DataFrame]:
     }
 
 
-def _boxes(raw: Raw, findings: Findings) -> tuple[Ints, Ints, Floats]:
+def _boxes(raw: Raw, findings: Findings) -> tuple[Ints, Ints, Floats32]:
     """(n,) tube and frame of each box that can be taken, and (n, 4) its corners inside the image.
 
     The published loader takes 1 from all four of x, y, w, h, in single precision: x1 = x - 1 and
@@ -91,7 +90,7 @@ def _boxes(raw: Raw, findings: Findings) -> tuple[Ints, Ints, Floats]:
     return tube[good], frame[good], inside[good]
 
 
-def _single(boxes: npt.NDArray[Any]) -> Floats:
+def _single(boxes: npt.NDArray[Any]) -> Floats32:
     """Single precision, in which whole numbers of pixels are exact."""
     with np.errstate(over="ignore"):
         return boxes.astype(np.float32)

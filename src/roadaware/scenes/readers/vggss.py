@@ -14,9 +14,10 @@ from typing import Any
 
 import polars as pl
 
+from roadaware.arrays import Floats
 from roadaware.errors import InputError
 from roadaware.scenes.readers import Progress
-from roadaware.scenes.readers.corner_lists import Floats, corners_of
+from roadaware.scenes.readers.corner_lists import corners_of
 from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.readers.json import clean, decode, kind_of, no_collection, parse, quoted
 from roadaware.scenes.readers.locate import locate

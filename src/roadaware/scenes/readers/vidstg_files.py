@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError
-from roadaware.scenes.readers.corner_lists import Floats, corners_of
+from roadaware.scenes.readers.corner_lists import corners_of
 from roadaware.scenes.readers.json import a_list, clean, kind_of, members, quoted, whole
 from roadaware.scenes.readers.sentences import (
     MOST_FRAMES,
     MOST_PIXELS,
     Clip,
     Grounded,
-    Ints,
     RowError,
     Sentence,
     Track,

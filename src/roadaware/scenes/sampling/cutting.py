@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roadaware.scenes.positions import IntArray
+from roadaware.arrays import Bools, Ints
 from roadaware.scenes.sampling.configs import EventProtocol, Iv2024, Wacv2021
-from roadaware.scenes.sampling.tracks import BoolArray, Tracks
+from roadaware.scenes.sampling.tracks import Tracks
 
 
 @dataclass(frozen=True)
@@ -23,19 +23,19 @@ class Cuts:
         lost: why pedestrians or samples were left out, and how many.
     """
 
-    track: IntArray
-    start: IntArray
-    tte: IntArray
-    event: IntArray
+    track: Ints
+    start: Ints
+    tte: Ints
+    event: Ints
     lost: dict[str, int]
 
-    def only(self, kept: BoolArray, reason: str) -> Cuts:
+    def only(self, kept: Bools, reason: str) -> Cuts:
         """The cuts that are kept; the others are counted under `reason`."""
         lost = {**self.lost, reason: int((~kept).sum())}
         return Cuts(self.track[kept], self.start[kept], self.tte[kept], self.event[kept], lost)
 
 
-def before_event(tracks: Tracks, event: IntArray, protocol: EventProtocol) -> Cuts:
+def before_event(tracks: Tracks, event: Ints, protocol: EventProtocol) -> Cuts:
     """Observations that end between the lowest and the highest time to event before the event.
 
     A track of L boxes up to its event is sampled from L - (observation + highest time), or from its first
@@ -65,7 +65,7 @@ def before_event(tracks: Tracks, event: IntArray, protocol: EventProtocol) -> Cu
     return Cuts(track, start, length[track] - (start + observed), event[track], lost)
 
 
-def before_critical_point(tracks: Tracks, event: IntArray, protocol: Iv2024) -> Cuts:
+def before_critical_point(tracks: Tracks, event: Ints, protocol: Iv2024) -> Cuts:
     """Observations of the clip that annotators saw, from the start of the experiment to the critical point.
 
     Args:
@@ -93,7 +93,7 @@ def before_critical_point(tracks: Tracks, event: IntArray, protocol: Iv2024) -> 
     return cuts
 
 
-def _runs(first: IntArray, count: IntArray, stride: int) -> tuple[IntArray, IntArray]:
+def _runs(first: Ints, count: Ints, stride: int) -> tuple[Ints, Ints]:
     """Every run's index repeated, and its starts first, first + stride, ..."""
     run = np.repeat(np.arange(len(count)), count)
     step = np.arange(len(run)) - np.repeat(np.cumsum(count) - count, count)

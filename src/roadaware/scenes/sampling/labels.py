@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from roadaware.arrays import Bools, Ints
 from roadaware.errors import InputError
 from roadaware.geometry.regions import place_in_regions
-from roadaware.scenes.positions import IntArray
 from roadaware.scenes.sampling.configs import EventProtocol, Iv2024, Task
 from roadaware.scenes.sampling.cutting import Cuts
-from roadaware.scenes.sampling.tracks import BoolArray, Tracks
+from roadaware.scenes.sampling.tracks import Tracks
 from roadaware.scenes.tables import Scenes
 
 # Coordinates are kept as 32-bit floats and were written with two decimals (JAAD: at most three);
@@ -28,7 +28,7 @@ def vocabulary(protocol: EventProtocol) -> tuple[str, ...]:
     return tuple(f"region_{region}" for region in range(regions))
 
 
-def labels(scenes: Scenes, tracks: Tracks, cuts: Cuts, protocol: EventProtocol) -> IntArray:
+def labels(scenes: Scenes, tracks: Tracks, cuts: Cuts, protocol: EventProtocol) -> Ints:
     """(n,) the answer to each sample, an index into `vocabulary`.
 
     Args:
@@ -48,7 +48,7 @@ def labels(scenes: Scenes, tracks: Tracks, cuts: Cuts, protocol: EventProtocol) 
     return _risk(scenes, tracks, cuts, protocol)
 
 
-def crossing_observed(scenes: Scenes, tracks: Tracks, cuts: Cuts, frames: int) -> BoolArray:
+def crossing_observed(scenes: Scenes, tracks: Tracks, cuts: Cuts, frames: int) -> Bools:
     """(n,) whether a box inside the observation is tagged as crossing; False where there are no tags.
 
     Args:
@@ -67,7 +67,7 @@ def crossing_observed(scenes: Scenes, tracks: Tracks, cuts: Cuts, frames: int) -
     return np.asarray(before[last] > before[first])
 
 
-def _intention(tracks: Tracks, protocol: Iv2024) -> IntArray:
+def _intention(tracks: Tracks, protocol: Iv2024) -> Ints:
     """(n,) class of each pedestrian's intention: below one third, between, from two thirds."""
     asked = tracks.frame["intention_prob"].cast(pl.Float32).fill_null(0.0).to_numpy()
     third, two_thirds = np.float32(1 / 3), np.float32(2 / 3)
@@ -75,7 +75,7 @@ def _intention(tracks: Tracks, protocol: Iv2024) -> IntArray:
     return above.astype(np.int64) + (asked >= two_thirds)
 
 
-def _risk(scenes: Scenes, tracks: Tracks, cuts: Cuts, protocol: Iv2024) -> IntArray:
+def _risk(scenes: Scenes, tracks: Tracks, cuts: Cuts, protocol: Iv2024) -> Ints:
     """(n,) the region that holds the centre of the box at the end of the risk horizon."""
     ahead = cuts.start + protocol.observation_frames + protocol.risk_horizon_frames - 1
     place = tracks.begin[cuts.track] + np.minimum(ahead, tracks.length[cuts.track] - 1)
@@ -89,7 +89,7 @@ def _risk(scenes: Scenes, tracks: Tracks, cuts: Cuts, protocol: Iv2024) -> IntAr
     return np.where(region < 0, off_left, region)
 
 
-def _widths(scenes: Scenes, tracks: Tracks, protocol: Iv2024) -> IntArray:
+def _widths(scenes: Scenes, tracks: Tracks, protocol: Iv2024) -> Ints:
     """(n,) the image width that counts for each pedestrian."""
     sizes = scenes.videos.select(pl.col("video").cast(pl.String), "width_px")
     held = tracks.frame.select(pl.col("video").cast(pl.String))

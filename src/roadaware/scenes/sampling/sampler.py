@@ -166,3 +166,25 @@ def _rows(
             "split": pl.repeat(split, len(owner), dtype=pl.String, eager=True),
         }
     )
+
+
+def split_samples(scenes: Scenes, split: str) -> Scenes:
+    """The scenes with the samples of one split only.
+
+    Raises:
+        UsageError: if the samples were not cut for such a split.
+        InputError: if none could be cut from it.
+    """
+    if "split" not in scenes.samples.columns:
+        raise UsageError("these scenes have no samples; cut them by a protocol first (scenes.sampling)")
+    held = scenes.samples.filter(pl.col("split").cast(pl.String) == split)
+    if held.is_empty():
+        lost = scenes.meta.notes.get("sampling", {}).get(split)
+        if lost is not None:
+            raise InputError(
+                f"no pedestrian of split '{split}' can be sampled: {left_out(lost)}",
+                hint="`roadaware audit` shows every split; the annotations of its videos may be incomplete",
+            )
+        known = scenes.samples["split"].cast(pl.String).unique().sort().to_list()
+        raise UsageError(f"no sample is in split '{split}'; there are samples in {known}")
+    return scenes.with_tables(samples=held)

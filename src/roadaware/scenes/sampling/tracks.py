@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Bools, Ints
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.positions import IntArray, Positions, from_rows
+from roadaware.scenes.positions import Positions, from_rows
 from roadaware.scenes.sampling.configs import EventProtocol
 from roadaware.scenes.sampling.splits import videos_of
 from roadaware.scenes.tables import Scenes
-
-BoolArray = npt.NDArray[np.bool_]
 
 SOURCES = ("annotated", "fallback", "none")
 _PEDESTRIANS = ("pedestrian", "ped")
@@ -37,20 +35,20 @@ class Tracks:
 
     frame: pl.DataFrame
     index: Positions
-    begin: IntArray
-    length: IntArray
-    crossing: BoolArray
-    annotated: IntArray
+    begin: Ints
+    length: Ints
+    crossing: Bools
+    annotated: Ints
     unlabelled: int = 0
 
     def __len__(self) -> int:
         return len(self.frame)
 
-    def column(self, name: str) -> IntArray:
+    def column(self, name: str) -> Ints:
         """(n,) an integer attribute, -1 where unknown."""
         return np.asarray(self.frame[name].fill_null(-1).to_numpy(), dtype=np.int64)
 
-    def position(self, frame: IntArray) -> IntArray:
+    def position(self, frame: Ints) -> Ints:
         """(n,) position in each track of the box at that frame, -1 where there is none."""
         found = self.index.locate(self.column("tube"), frame)
         return np.where(found >= 0, found - self.begin, -1)
@@ -141,7 +139,7 @@ def assumed_boxes(tubes: pl.DataFrame) -> Positions:
     return from_rows(owner, frame, np.full(len(frame), -1, dtype=np.int64))
 
 
-def event_positions(tracks_: Tracks, protocol: EventProtocol) -> IntArray:
+def event_positions(tracks_: Tracks, protocol: EventProtocol) -> Ints:
     """(n,) position of each pedestrian's event, -1 where the protocol gives none.
 
     Args:
@@ -160,7 +158,7 @@ def event_positions(tracks_: Tracks, protocol: EventProtocol) -> IntArray:
     return np.where(named, tracks_.annotated, other)
 
 
-def _annotated(tracks_: Tracks) -> IntArray:
+def _annotated(tracks_: Tracks) -> Ints:
     """(n,) position of the annotated event; -1 without one, or where the track has no box at its frame."""
     if "event_frame" not in tracks_.frame.columns:
         return np.full(len(tracks_), -1, dtype=np.int64)
@@ -168,7 +166,7 @@ def _annotated(tracks_: Tracks) -> IntArray:
     return np.where(_named(tracks_.frame), position, -1)
 
 
-def _named(tubes: pl.DataFrame) -> BoolArray:
+def _named(tubes: pl.DataFrame) -> Bools:
     """(n,) whether the event is annotated."""
     if "event_source" not in tubes.columns:
         return np.zeros(len(tubes), dtype=np.bool_)

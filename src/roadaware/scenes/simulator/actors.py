@@ -9,9 +9,7 @@ from enum import IntEnum, IntFlag
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from roadaware.arrays import Floats, Ints
 
 AGENTS = ("Ped", "Car", "Cyc", "Mobike", "MedVeh", "LarVeh", "Bus", "EmVeh", "TL", "OthTL")
 """The agent classes of ROAD; traffic lights are `Signal`s."""

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.actors import Ego
 from roadaware.scenes.simulator.config import CameraConfig, SceneConfig
-
-Floats = npt.NDArray[np.float64]
 
 MOUNT_M = 1.2
 """How far the camera stands before the rear axle."""

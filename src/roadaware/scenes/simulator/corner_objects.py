@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Actor, Bools, Ego, Floats
+from roadaware.arrays import Bools, Floats
+from roadaware.scenes.simulator.actors import Actor, Ego
 from roadaware.scenes.simulator.config import SceneConfig
 from roadaware.scenes.simulator.figures.models import MODELS
 from roadaware.scenes.simulator.layout import Layout, Line, Road

@@ -7,9 +7,9 @@ import math
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from roadaware.arrays import Floats
+
 Band = Literal["bandpass", "lowpass", "highpass"]
 RATE = 16_000
 """Samples per second."""

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from roadaware.arrays import Floats
 from roadaware.errors import UsageError
-from roadaware.scenes.simulator.actors import Actor, Ego, Floats, Mind, Pose
+from roadaware.scenes.simulator.actors import Actor, Ego, Mind, Pose
 from roadaware.scenes.simulator.camera import MOUNT_M
 from roadaware.scenes.simulator.config import Conditions, SceneConfig
 from roadaware.scenes.simulator.episode import Episode

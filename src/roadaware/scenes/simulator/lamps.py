@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.errors import UsageError
 from roadaware.scenes.simulator.mesh import Material, Semantic, Soup
-
-Floats = npt.NDArray[np.float64]
 
 _WARM = (1.0, 0.78, 0.5)
 _RANGE_M = 90.0

@@ -8,7 +8,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from roadaware.arrays import Floats
+
 LaneKind = Literal["vehicle", "bus", "cycle", "parking", "pavement"]
 CrossingKind = Literal["zebra", "signalled"]
 Turn = Literal["straight", "left", "right"]

@@ -7,14 +7,13 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Bools, Floats32
 from roadaware.scenes.simulator.camera import Camera
 from roadaware.scenes.simulator.episode import Episode
 from roadaware.scenes.simulator.looks import Look
 from roadaware.scenes.simulator.mesh import Semantic
 from roadaware.scenes.simulator.render import Picture, noise_field
 
-Singles = npt.NDArray[np.float32]
-Bools = npt.NDArray[np.bool_]
 _GAMMA, _STEPS = 2.2, 4096
 _MIDDLE = 0.2
 """Light that a change of contrast leaves as it is."""
@@ -61,7 +60,7 @@ class Lens:
         mask: Bools = reach < 1
         return mask & (half > 0)
 
-    def _glass(self, rng: np.random.Generator) -> tuple[Singles, Singles]:
+    def _glass(self, rng: np.random.Generator) -> tuple[Floats32, Floats32]:
         """(h, w, 1) share of light that comes through the windscreen, and what it throws back."""
         from scipy.ndimage import gaussian_filter
 
@@ -110,7 +109,7 @@ class Lens:
         rgb = self._sensed(light, frame)
         return Picture(rgb, instance.astype(np.int32), semantic.astype(np.uint8), depth.astype(np.float32))
 
-    def _sensed(self, light: Singles, frame: int) -> npt.NDArray[np.uint8]:
+    def _sensed(self, light: Floats32, frame: int) -> npt.NDArray[np.uint8]:
         """(h, w, 3) grey levels of light."""
         look = self._look
         grey = light.mean(axis=2, keepdims=True)
@@ -125,7 +124,7 @@ class Lens:
         rgb: npt.NDArray[np.uint8] = np.clip(level + 0.5, 0, 255).astype(np.uint8)
         return rgb
 
-    def _uneven(self, picture: Picture, camera: Camera, frame: int) -> Singles:
+    def _uneven(self, picture: Picture, camera: Camera, frame: int) -> Floats32:
         """(h, w) factor of the light of every pixel."""
         from roadaware.scenes.simulator.texture_kernels import unevenness
 
@@ -150,12 +149,12 @@ class Lens:
 
 
 @cache
-def _to_light() -> Singles:
+def _to_light() -> Floats32:
     """(256,) light of grey levels, 0 to 1."""
     return ((np.arange(256) / 255) ** _GAMMA).astype(np.float32)
 
 
-def _to_grey(contrast: float) -> Singles:
+def _to_grey(contrast: float) -> Floats32:
     """(4096,) grey levels of light from 0 to 1, with a contrast."""
     light = np.linspace(0.0, 1.0, _STEPS)
     bent = np.minimum(_MIDDLE * (light / _MIDDLE) ** contrast, 1.0)

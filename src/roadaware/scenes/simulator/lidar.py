@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.actors import Ego
 from roadaware.scenes.simulator.config import LidarConfig
 from roadaware.scenes.simulator.mesh import Material, Semantic, Soup
 from roadaware.scenes.sweep_files import Sweep
 
-Floats = npt.NDArray[np.float64]
 AHEAD_M = 1.2
 """How far the LiDAR stands before the rear axle."""
 _STREAM = 11

@@ -9,9 +9,10 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-Singles = npt.NDArray[np.float32]
-Bytes = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int32]
+from roadaware.arrays import Bytes, Floats32, Ints32
+
+CELL_M = 0.5
+"""Cells of the map of lamp light."""
 
 
 class Material(IntEnum):
@@ -71,13 +72,13 @@ class Mesh:
         uv: (t, 3, 2) metres along the surface at its corners, for patterns.
     """
 
-    vertices: Singles
-    triangles: Ints
-    colour: Singles
+    vertices: Floats32
+    triangles: Ints32
+    colour: Floats32
     material: Bytes
     semantic: Bytes
-    glow: Singles
-    uv: Singles
+    glow: Floats32
+    uv: Floats32
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,13 +95,13 @@ class Soup:
         instance: (t,) number of the actor + 1; signals follow the actors; 0 for what does not move.
     """
 
-    corners: Singles
-    colour: Singles
+    corners: Floats32
+    colour: Floats32
     material: Bytes
     semantic: Bytes
-    glow: Singles
-    uv: Singles
-    instance: Ints
+    glow: Floats32
+    uv: Floats32
+    instance: Ints32
 
     def __len__(self) -> int:
         return len(self.instance)

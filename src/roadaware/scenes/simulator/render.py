@@ -10,17 +10,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Bytes, Floats, Floats32, Ints32
 from roadaware.scenes.simulator.camera import Camera
 from roadaware.scenes.simulator.config import Conditions
 from roadaware.scenes.simulator.lamps import lamps_of
 from roadaware.scenes.simulator.mesh import Semantic, Soup
 from roadaware.scenes.simulator.shading import footprints, light_pools, outlined, surfaces_of
 from roadaware.scenes.simulator.weather import Air, air_of, packed
-
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Bytes = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int32]
 
 _CASTS = np.isin(
     np.arange(256),
@@ -42,18 +38,18 @@ class Picture:
     """
 
     rgb: Bytes
-    instance: Ints
+    instance: Ints32
     semantic: Bytes
-    depth_m: Singles
+    depth_m: Floats32
 
 
 class _Seen(NamedTuple):
-    inverse: Singles
-    face: Ints
-    which: Ints
+    inverse: Floats32
+    face: Ints32
+    which: Ints32
     planes: Floats
     shadow: Bytes
-    contact: Singles
+    contact: Floats32
 
 
 class _View(NamedTuple):
@@ -63,10 +59,10 @@ class _View(NamedTuple):
 
 
 class _Shown(NamedTuple):
-    light: Singles
-    instance: Ints
+    light: Floats32
+    instance: Ints32
     semantic: Bytes
-    depth: Singles
+    depth: Floats32
 
 
 def render(
@@ -175,7 +171,7 @@ class _Finder(NamedTuple):
     lens: Floats
     size: npt.NDArray[np.int64]
 
-    def edges(self, corners: Singles, *, backs: bool = False) -> tuple[Floats, Ints]:
+    def edges(self, corners: Floats32, *, backs: bool = False) -> tuple[Floats, Ints32]:
         """(k, 12) edges of the triangles in view, and (k,) which they are."""
         from roadaware.scenes.simulator.raster_kernels import WORK, edges_of
 
@@ -262,13 +258,13 @@ def _glare(seen: _Seen, camera: Camera, air: Air) -> tuple[float, float, float, 
 
 
 @cache
-def noise_field() -> Singles:
+def noise_field() -> Floats32:
     """(256, 256) that patterns are made of, the same in every scene."""
     return np.random.default_rng(20_23).random((256, 256), dtype=np.float32)
 
 
 @cache
-def _tones() -> Singles:
+def _tones() -> Floats32:
     """(16384,) grey levels over light from 0 to 4: a film's shoulder, then sRGB."""
     light = np.linspace(0.0, 4.0, 16_384)
     film = 1 - np.exp(-1.15 * light)

@@ -7,13 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.scenes.simulator.mesh import Soup
+from roadaware.arrays import Floats, Floats32
+from roadaware.scenes.simulator.mesh import CELL_M, Soup
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-
-CELL_M = 0.5
-"""Cells of the map of lamp light."""
 _CELLS = 288
 
 
@@ -27,7 +23,7 @@ class Surfaces(NamedTuple):
     """
 
     kinds: npt.NDArray[np.int32]
-    tints: Singles
+    tints: Floats32
 
 
 def surfaces_of(soup: Soup, which: npt.NDArray[np.int32], planes: Floats, air: np.record) -> Surfaces:
@@ -48,7 +44,7 @@ def surfaces_of(soup: Soup, which: npt.NDArray[np.int32], planes: Floats, air: n
     return Surfaces(kinds, tints)
 
 
-def light_pools(lamps: Floats, eye: Floats, ahead: Floats, gain: float) -> Singles:
+def light_pools(lamps: Floats, eye: Floats, ahead: Floats, gain: float) -> Floats32:
     """(m, m, 3) light of lamps on the ground around the eye, in cells of `CELL_M`, rows along y.
 
     Lamps that light only what lies behind the eye are left out.
@@ -75,7 +71,7 @@ def light_pools(lamps: Floats, eye: Floats, ahead: Floats, gain: float) -> Singl
     return pools
 
 
-def footprints(corners: Singles, instance: npt.NDArray[np.int32]) -> Floats:
+def footprints(corners: Floats32, instance: npt.NDArray[np.int32]) -> Floats:
     """(n, 7) rectangles around every instance, turned along its longer axis.
 
     x and y of the middle, the unit vector of the axis, half the length, half the width, all in metres, and
@@ -108,7 +104,7 @@ def footprints(corners: Singles, instance: npt.NDArray[np.int32]) -> Floats:
     return np.stack([middle_x, middle_y, c, s, 0.5 * (front - back), 0.5 * (left - right), low], axis=1)
 
 
-def outlined(found: Floats) -> Singles:
+def outlined(found: Floats) -> Floats32:
     """(2 n, 3, 3) corners of two triangles for each rectangle, which is made half a metre larger all round.
 
     Args:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from roadaware.geometry.compiled import inlined, kernel
+from roadaware.scenes.simulator.mesh import CELL_M
 from roadaware.scenes.simulator.pattern_kernels import (
     ASPHALT,
     GLASS,
@@ -21,7 +22,6 @@ from roadaware.scenes.simulator.pattern_kernels import (
     tone_of,
     waves_of,
 )
-from roadaware.scenes.simulator.shading import CELL_M
 
 _SKY = 11
 _CELLS_PER_M = 1.0 / CELL_M

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.actors import Actor
 from roadaware.scenes.simulator.episode import Episode, Noise
-from roadaware.scenes.simulator.filters import RATE, Floats
+from roadaware.scenes.simulator.filters import RATE
 from roadaware.scenes.simulator.voices import Voice, voice
 
 BLOCK = 3200

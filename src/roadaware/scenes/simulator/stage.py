@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.scenes.simulator.actors import Actor, Floats, Lamp
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.actors import Actor, Lamp
 from roadaware.scenes.simulator.episode import Episode
 from roadaware.scenes.simulator.mesh import Soup, placed, poured
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Floats
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.layout import Line
 from roadaware.scenes.simulator.traffic import OnFoot
 from roadaware.scenes.simulator.view import TrafficView

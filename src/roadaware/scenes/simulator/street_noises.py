@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import VEHICLES, Actor, Bools, Floats, Lamp
+from roadaware.arrays import Bools, Floats
+from roadaware.scenes.simulator.actors import VEHICLES, Actor, Lamp
 from roadaware.scenes.simulator.episode import Episode, Noise
 
 ENGINES = {

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.scenes.simulator.actors import Floats, Light
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.actors import Light
 
 
 @dataclass(frozen=True, eq=False)

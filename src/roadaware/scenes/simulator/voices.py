@@ -8,7 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
-from roadaware.scenes.simulator.filters import RATE, Fading, Filtered, Floats
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.filters import RATE, Fading, Filtered
 
 Chance = np.random.Generator
 

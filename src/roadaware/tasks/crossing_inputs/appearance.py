@@ -6,14 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 
+from roadaware.arrays import Floats
 from roadaware.errors import InputError
 from roadaware.scenes.readers.jaad_terms import APPEARANCE as FLAGS
-from roadaware.tasks.crossing_inputs.observations import Array, Observations
+from roadaware.tasks.crossing_inputs.observations import Observations
 
 NEEDS = "the 24 appearance flags of the boxes (JAAD, read with its option appearance)"
 
 
-def appearance(seen: Observations) -> Array:
+def appearance(seen: Observations) -> Floats:
     """(n, t, 24) 0 or 1 for each of `APPEARANCE` of JAAD's terms, NaN where unknown.
 
     Every pedestrian whom the protocols sample from JAAD has them, so that their presence tells nothing.
@@ -32,5 +33,5 @@ def appearance(seen: Observations) -> Array:
     return np.stack([seen.at_boxes(flag) for flag in FLAGS], axis=-1)
 
 
-FORMS: dict[str, tuple[Callable[[Observations], Array], str]] = {"appearance": (appearance, NEEDS)}
+FORMS: dict[str, tuple[Callable[[Observations], Floats], str]] = {"appearance": (appearance, NEEDS)}
 """Name to what makes it and the tables it reads."""

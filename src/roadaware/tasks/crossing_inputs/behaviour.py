@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from roadaware.arrays import Floats
 from roadaware.errors import InputError, UsageError
 from roadaware.statistics.ranking import roc_auc
-from roadaware.tasks.crossing_inputs.observations import Array, Observations
+from roadaware.tasks.crossing_inputs.observations import Observations
 
 NEEDS = "boxes.action and look (JAAD, PIE, the simulator), and leave to leak (samples.leaks, leaks=True)"
 ACTIONS, LOOKS = ("standing", "walking"), ("not-looking", "looking")
 COLUMNS = ("walking", "looking", "tagged")
 
 
-def behaviour(seen: Observations, *, leaks: bool) -> Array:
+def behaviour(seen: Observations, *, leaks: bool) -> Floats:
     """(n, t, 3) walking, looking, and 1 where a box has such tags; the first two are NaN without.
 
     The tag that says whether somebody is crossing is the answer itself and never given.
@@ -41,7 +42,7 @@ def behaviour(seen: Observations, *, leaks: bool) -> Array:
     return np.stack([walking, looking, tagged.astype(np.float64)], axis=-1)
 
 
-def _told_by(seen: Observations, share: Array) -> str:
+def _told_by(seen: Observations, share: Floats) -> str:
     """What having tags alone tells of the labels of these samples, in words.
 
     Args:

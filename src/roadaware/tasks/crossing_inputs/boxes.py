@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from roadaware.arrays import Floats
 
 NEEDS = "boxes with tubes, and width_px and height_px of the videos"
 PIXELS_NEED = "boxes with tubes"
@@ -24,15 +23,15 @@ class Boxes(Protocol):
     """Boxes of n pedestrians over t frames, of samples of tables or of a stream."""
 
     @property
-    def corners_px(self) -> Array:
+    def corners_px(self) -> Floats:
         """(n, t, 4) x1, y1, x2, y2 in pixels."""
 
     @property
-    def size_px(self) -> Array:
+    def size_px(self) -> Floats:
         """(n, 2) width and height of each picture; (1, 2) where all have the same."""
 
     @property
-    def steps_frames(self) -> Array:
+    def steps_frames(self) -> Floats:
         """(n, t) frames from the box before; NaN where there is none to look back to."""
 
 
@@ -46,12 +45,12 @@ class GivenBoxes:
         steps_frames: (n, t) frames from the box before; NaN where there is none to look back to.
     """
 
-    corners_px: Array
-    size_px: Array
-    steps_frames: Array
+    corners_px: Floats
+    size_px: Floats
+    steps_frames: Floats
 
 
-def shares(seen: Boxes) -> Array:
+def shares(seen: Boxes) -> Floats:
     """(n, t, 4) x1, y1, x2, y2 as shares of the picture's width and height.
 
     A box that leaves the picture has shares below 0 or above 1.
@@ -60,7 +59,7 @@ def shares(seen: Boxes) -> Array:
     return np.asarray((points / seen.size_px[:, None, None]).reshape(seen.corners_px.shape))
 
 
-def pixels(seen: Boxes) -> Array:
+def pixels(seen: Boxes) -> Floats:
     """(n, t, 4) x1, y1, x2, y2 in pixels of the original picture.
 
     Source: Kotseruba et al., WACV 2021; PCPA and C3D are given absolute boxes.
@@ -68,7 +67,7 @@ def pixels(seen: Boxes) -> Array:
     return seen.corners_px
 
 
-def from_first(seen: Boxes) -> Array:
+def from_first(seen: Boxes) -> Floats:
     """(n, t, 4) shares less those of the first observed box; the first step is 0.
 
     The published code drops that first step of every input; here it stays, so that all inputs have the
@@ -80,7 +79,7 @@ def from_first(seen: Boxes) -> Array:
     return np.asarray(held - held[:, :1])
 
 
-def from_last(seen: Boxes) -> Array:
+def from_last(seen: Boxes) -> Floats:
     """(n, t, 4) shares less those of the last observed box; the last step is 0.
 
     Source: Rasouli and Kotseruba, IV 2024 (`norm_bbox`).
@@ -89,7 +88,7 @@ def from_last(seen: Boxes) -> Array:
     return np.asarray(held - held[:, -1:])
 
 
-def scaled(seen: Boxes) -> Array:
+def scaled(seen: Boxes) -> Floats:
     """(n, t, 4) corners over the area of the box, in 1 / pixel of a picture 1080 high: a cue of depth.
 
     A box narrower than 0.34 of its height counts as that wide, and no box as smaller than a pixel.
@@ -102,7 +101,7 @@ def scaled(seen: Boxes) -> Array:
     return np.asarray(corners / (width * height)[..., None])
 
 
-def centre(seen: Boxes) -> Array:
+def centre(seen: Boxes) -> Floats:
     """(n, t, 8) centre in shares, log of width and height in shares, and what each changes by in a frame.
 
     Velocities look back to the box before, over as many frames as lie between. At the first observed box,
@@ -119,7 +118,7 @@ def centre(seen: Boxes) -> Array:
     return held
 
 
-def motion(seen: Boxes) -> Array:
+def motion(seen: Boxes) -> Floats:
     """(n, t, 3) velocity to the right, downwards and towards the middle, in own heights a frame.
 
     Somebody who walks at one speed has one velocity in own heights, near and far. It looks back as `centre`
@@ -134,7 +133,7 @@ def motion(seen: Boxes) -> Array:
     return np.concatenate([change, inwards[..., None]], axis=-1)
 
 
-FORMS: dict[str, tuple[Callable[[Boxes], Array], str]] = {
+FORMS: dict[str, tuple[Callable[[Boxes], Floats], str]] = {
     "boxes": (shares, NEEDS),
     "boxes:pixels": (pixels, PIXELS_NEED),
     "boxes:first": (from_first, NEEDS),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from roadaware.arrays import Floats
 from roadaware.errors import InputError, UsageError
 from roadaware.models.crossing.inputs import Column, Held, InputName, InputSet, named
 from roadaware.scenes.tables import Scenes
@@ -15,9 +16,9 @@ from roadaware.tasks.crossing_inputs.cutting import CategoryMap, Crop, Cutter
 from roadaware.tasks.crossing_inputs.cuttings import Cuttings, Pictures, Shares
 from roadaware.tasks.crossing_inputs.footage import Films, masks
 from roadaware.tasks.crossing_inputs.media import Media
-from roadaware.tasks.crossing_inputs.observations import Array, Observations, observe
+from roadaware.tasks.crossing_inputs.observations import Observations, observe
 
-_TABLES: dict[str, tuple[Callable[[Observations], Array], str]] = {
+_TABLES: dict[str, tuple[Callable[[Observations], Floats], str]] = {
     **boxes.FORMS,
     **ego.FORMS,
     **traffic.FORMS,
@@ -90,7 +91,7 @@ def inputs(
     return InputSet({name: columns[name] for name in names}, len(seen))
 
 
-def _values(seen: Observations, parts: InputName, leaks: bool, media: Media | None) -> Array:
+def _values(seen: Observations, parts: InputName, leaks: bool, media: Media | None) -> Floats:
     if parts.kind == "pose":
         return pose.pose(seen, media, parts.form)
     if parts.kind == "behaviour":
@@ -98,7 +99,7 @@ def _values(seen: Observations, parts: InputName, leaks: bool, media: Media | No
     return _TABLES[_plain(parts)][0](seen)
 
 
-def _held(values: Array, name: str) -> Column:
+def _held(values: Floats, name: str) -> Column:
     if np.isinf(values).any():
         raise InputError(f"the input {name} holds numbers that are not finite")
     return Held(np.ascontiguousarray(values, dtype=np.float32))

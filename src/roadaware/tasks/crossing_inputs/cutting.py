@@ -7,13 +7,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Bytes, Floats, Ints
 from roadaware.config import to_dict
 from roadaware.errors import InputError
 from roadaware.tasks.crossing_inputs.media import CropConfig
-from roadaware.tasks.crossing_inputs.observations import Array, Ints
 from roadaware.tasks.crossing_inputs.regions import context, own
 
-Bytes = npt.NDArray[np.uint8]
 CATEGORIES = ("pedestrians", "vehicles", "road", "pavement", "signals", "other")
 """What maps tell apart; vegetation, buildings, sky and what has no class are other."""
 _SIMULATOR = {
@@ -43,7 +42,7 @@ class Cutter(Protocol):
     def key(self) -> dict[str, Any]:
         """Plain data that changes whenever it would cut another thing."""
 
-    def regions(self, corners_px: Array, size_px: Array) -> Ints:
+    def regions(self, corners_px: Floats, size_px: Floats) -> Ints:
         """(m, 8) in whole pixels: what to cut out, and where the box is.
 
         Args:
@@ -82,7 +81,7 @@ class Crop:
         """What decides the pixels."""
         return {"crop": self.form, "side": self.side, **to_dict(self.config)}
 
-    def regions(self, corners_px: Array, size_px: Array) -> Ints:
+    def regions(self, corners_px: Floats, size_px: Floats) -> Ints:
         """(m, 8) in whole pixels: what to cut out, and where the box is."""
         box = own(corners_px, size_px)
         around = box if self.form == "box" else context(corners_px, size_px, self.config.enlarge)
@@ -127,7 +126,7 @@ class CategoryMap:
         """What decides the shares."""
         return {"maps": CATEGORIES, "side": self.side, "classes": self.classes, "enlarge": self.enlarge}
 
-    def regions(self, corners_px: Array, size_px: Array) -> Ints:
+    def regions(self, corners_px: Floats, size_px: Floats) -> Ints:
         """(m, 8) in whole pixels: what to cut out, and where the box is."""
         around = context(corners_px, size_px, self.enlarge)
         return np.concatenate([around, own(corners_px, size_px)], axis=1)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
+from roadaware.arrays import Bytes, Ints
 from roadaware.errors import DamagedError
 from roadaware.scenes.disk import disk_error
 from roadaware.scenes.unfinished import Unfinished
-from roadaware.tasks.crossing_inputs.cutting import Bytes, Cutter
-from roadaware.tasks.crossing_inputs.observations import Ints
+from roadaware.tasks.crossing_inputs.cutting import Cutter
 
 Blocks = dict[str, Bytes]
 Wanted = tuple[Cutter, bytes, Ints, Ints]

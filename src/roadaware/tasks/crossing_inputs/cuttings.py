@@ -13,12 +13,13 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Bytes, Ints
 from roadaware.errors import InputError, UsageError
-from roadaware.tasks.crossing_inputs.cutting import Bytes, Cutter
+from roadaware.tasks.crossing_inputs.cutting import Cutter
 from roadaware.tasks.crossing_inputs.cutting_files import CuttingFiles
 from roadaware.tasks.crossing_inputs.footage import Footage, Reel
 from roadaware.tasks.crossing_inputs.media import Media
-from roadaware.tasks.crossing_inputs.observations import Ints, Observations
+from roadaware.tasks.crossing_inputs.observations import Observations
 from roadaware.tasks.crossing_inputs.two_threads import StoppedError, halves, side_by_side
 
 _log = logging.getLogger("roadaware")

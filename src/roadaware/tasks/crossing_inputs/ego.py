@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from roadaware.arrays import Floats
 from roadaware.errors import InputError
 from roadaware.models.crossing.features import VEHICLE_ACTIONS
-from roadaware.tasks.crossing_inputs.observations import Array, Observations, one_hot, says
+from roadaware.tasks.crossing_inputs.observations import Observations, one_hot, says
 
 KMH_PER_MPS = 3.6
 DYNAMICS = ("speed_mps", "acceleration_mps2", "yaw_rate_radps", "known")
@@ -21,7 +22,7 @@ _SPEED = "frames.ego_speed_kmh (PIE, the simulator)"
 _RATE = "videos.fps"
 
 
-def action(seen: Observations) -> Array:
+def action(seen: Observations) -> Floats:
     """(n, t, 5) one-hot of what the vehicle does, in the order of `VEHICLE_ACTIONS`; zeros where unknown.
 
     Raises:
@@ -30,7 +31,7 @@ def action(seen: Observations) -> Array:
     return one_hot(code(seen)[..., 0], len(VEHICLE_ACTIONS))
 
 
-def code(seen: Observations) -> Array:
+def code(seen: Observations) -> Floats:
     """(n, t, 1) place of what the vehicle does in `VEHICLE_ACTIONS`, NaN where unknown.
 
     Raises:
@@ -42,7 +43,7 @@ def code(seen: Observations) -> Array:
     return seen.at_frames("vehicle_action", VEHICLE_ACTIONS)[..., None]
 
 
-def speed(seen: Observations) -> Array:
+def speed(seen: Observations) -> Floats:
     """(n, t, 1) speed in km/h as the table has it, NaN where unknown.
 
     Raises:
@@ -52,7 +53,7 @@ def speed(seen: Observations) -> Array:
     return seen.at_frames("ego_speed_kmh")[..., None]
 
 
-def dynamics(seen: Observations) -> Array:
+def dynamics(seen: Observations) -> Floats:
     """(n, t, 4) speed in m/s, acceleration in m/s^2, yaw rate in rad/s, and 1 where the speed is known.
 
     The acceleration is the table's; where that has none it is the change of speed since the observed frame
@@ -71,7 +72,7 @@ def dynamics(seen: Observations) -> Array:
     return np.stack([speed_mps, acceleration, seen.at_frames("ego_yaw_rate_radps"), known], axis=-1)
 
 
-def obd(seen: Observations) -> Array:
+def obd(seen: Observations) -> Floats:
     """(n, t, 7) speed in km/h, acceleration and angular velocity on three axes as PIE's sensor gives them.
 
     NaN where unknown.
@@ -84,7 +85,7 @@ def obd(seen: Observations) -> Array:
     return np.stack([seen.at_frames(column) for column in OBD], axis=-1)
 
 
-def filtered(seen: Observations) -> Array:
+def filtered(seen: Observations) -> Floats:
     """(n, t, 7) as `obd`, without what swings faster than 5 Hz: Butterworth of order 4, forth and back.
 
     The published code filters observation and prediction together, so that the future shines through; here
@@ -110,7 +111,7 @@ def filtered(seen: Observations) -> Array:
     return made
 
 
-FORMS: dict[str, tuple[Callable[[Observations], Array], str]] = {
+FORMS: dict[str, tuple[Callable[[Observations], Floats], str]] = {
     "ego:action": (action, _ACTIONS),
     "ego:code": (code, _ACTIONS),
     "ego:speed": (speed, _SPEED),
@@ -131,7 +132,7 @@ def _told(seen: Observations, column: str, name: str, needed: str) -> None:
         raise InputError(message, hint=f"of the own vehicle they know {', '.join(has) or 'nothing'}")
 
 
-def _rate(seen: Observations, told: Array) -> Array:
+def _rate(seen: Observations, told: Floats) -> Floats:
     """(n,) frames per second, where something is to be worked out from it.
 
     Args:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from roadaware.tasks.crossing_inputs.observations import Array, Observations
+from roadaware.arrays import Floats
+from roadaware.tasks.crossing_inputs.observations import Observations
 
 NEEDS = "boxes with tubes, and width_px and height_px of the videos"
 COLUMNS, ROWS = 32, 18
@@ -14,7 +15,7 @@ CELLS = COLUMNS * ROWS
 """Cells of 60 pixels in a picture of 1920 x 1080; other pictures have as many, of another size."""
 
 
-def cells(corners_px: Array, size_px: Array) -> Array:
+def cells(corners_px: Floats, size_px: Floats) -> Floats:
     """(...) number of the cell that holds the centre of a box, row by row from 0.
 
     A centre off the picture counts to the nearest cell.
@@ -29,12 +30,12 @@ def cells(corners_px: Array, size_px: Array) -> Array:
     return np.asarray(np.clip(row, 0, ROWS - 1) * COLUMNS + np.clip(column, 0, COLUMNS - 1))
 
 
-def grid(seen: Observations) -> Array:
+def grid(seen: Observations) -> Floats:
     """(n, t, 1) the cell of each box, 0 to 575."""
     return cells(seen.corners_px, seen.size_px[:, None])[..., None]
 
 
-def rounded(seen: Observations) -> Array:
+def rounded(seen: Observations) -> Floats:
     """(n, t, 1) the cell as the published code has it, 0 to 608: the centre is rounded, not cut off.
 
     Cells are shifted by half a cell, and the last column of a row is the first of the next.
@@ -43,13 +44,13 @@ def rounded(seen: Observations) -> Array:
     return np.asarray(np.clip(row, 0, ROWS) * COLUMNS + np.clip(column, 0, COLUMNS))[..., None]
 
 
-def _places(corners_px: Array, size_px: Array) -> Array:
+def _places(corners_px: Floats, size_px: Floats) -> Floats:
     """(..., 2) the centre in cells."""
     centre = (corners_px[..., :2] + corners_px[..., 2:]) / 2
     return np.asarray(centre / size_px * (COLUMNS, ROWS))
 
 
-FORMS: dict[str, tuple[Callable[[Observations], Array], str]] = {
+FORMS: dict[str, tuple[Callable[[Observations], Floats], str]] = {
     "grid": (grid, NEEDS),
     "grid:rounded": (rounded, NEEDS),
 }

@@ -7,19 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError
 from roadaware.scenes.positions import positions
+from roadaware.scenes.sampling.sampler import split_samples
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 from roadaware.scenes.windows import observed_rows
-from roadaware.tasks.pedestrians import split_samples
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,19 +43,19 @@ class Observations:
         return self._of_boxes("frame", pl.Int64).astype(np.int64)
 
     @cached_property
-    def corners_px(self) -> Array:
+    def corners_px(self) -> Floats:
         """(n, t, 4) x1, y1, x2, y2 in pixels."""
         return np.stack([self._of_boxes(c, pl.Float64) for c in CORNERS], axis=-1)
 
     @cached_property
-    def repeated(self) -> Flags:
+    def repeated(self) -> Bools:
         """(n, t) whether a box is the one before it again, since its tube has ended."""
         again = np.zeros(self.box_row.shape, dtype=np.bool_)
         again[:, 1:] = self.box_row[:, 1:] == self.box_row[:, :-1]
         return again
 
     @cached_property
-    def steps_frames(self) -> Array:
+    def steps_frames(self) -> Floats:
         """(n, t) frames from the box before; NaN at the first, and where a box is repeated."""
         steps = np.full(self.frame.shape, np.nan)
         steps[:, 1:] = np.diff(self.frame, axis=1)
@@ -73,7 +69,7 @@ class Observations:
         return found.join(self._videos, on="video", how="left", maintain_order="left")["owner"].to_numpy()
 
     @cached_property
-    def size_px(self) -> Array:
+    def size_px(self) -> Floats:
         """(n, 2) width and height of each sample's picture.
 
         Raises:
@@ -88,7 +84,7 @@ class Observations:
         return np.asarray(sizes, dtype=np.float64)
 
     @cached_property
-    def fps(self) -> Array:
+    def fps(self) -> Floats:
         """(n,) frames per second of each sample's video, NaN where unknown."""
         if "fps" not in self.scenes.videos.columns:
             return np.full(len(self), np.nan)
@@ -115,7 +111,7 @@ class Observations:
         names = self.scenes.videos.select(pl.col("video").cast(pl.String))
         return names.with_columns(owner=pl.int_range(pl.len(), dtype=pl.Int64))
 
-    def video_names(self, which: Flags, most: int = 5) -> list[str]:
+    def video_names(self, which: Bools, most: int = 5) -> list[str]:
         """Names of the videos of some samples, the first few.
 
         Args:
@@ -125,7 +121,7 @@ class Observations:
         rows = np.unique(self.video_row[which])[:most]
         return [str(self.scenes.videos["video"][int(row)]) for row in rows]
 
-    def at_boxes(self, column: str, words: Sequence[str] | None = None) -> Array:
+    def at_boxes(self, column: str, words: Sequence[str] | None = None) -> Floats:
         """(n, t) a column of the boxes table, NaN where null; a word is its place in `words`.
 
         Args:
@@ -134,7 +130,7 @@ class Observations:
         """
         return numbers(self.scenes.boxes[column], words)[self.box_row]
 
-    def at_frames(self, column: str, words: Sequence[str] | None = None) -> Array:
+    def at_frames(self, column: str, words: Sequence[str] | None = None) -> Floats:
         """(n, t) a column of the frames table, NaN where null or without a row.
 
         Args:
@@ -146,7 +142,7 @@ class Observations:
         values = np.append(numbers(self.scenes.frames[column], words), np.nan)
         return values[self.frame_row]
 
-    def at_videos(self, column: str, words: Sequence[str]) -> Array:
+    def at_videos(self, column: str, words: Sequence[str]) -> Floats:
         """(n,) a column of text of the videos table as places in `words`, NaN where unknown.
 
         Args:
@@ -157,8 +153,8 @@ class Observations:
             return np.full(len(self), np.nan)
         return numbers(self.scenes.videos[column], words)[self.video_row]
 
-    def _of_boxes(self, column: str, kind: pl.DataType | type[pl.DataType]) -> Array:
-        values: Array = self.scenes.boxes[column].cast(kind).to_numpy()[self.box_row]
+    def _of_boxes(self, column: str, kind: pl.DataType | type[pl.DataType]) -> Floats:
+        values: Floats = self.scenes.boxes[column].cast(kind).to_numpy()[self.box_row]
         return values
 
 
@@ -177,7 +173,7 @@ def observe(scenes: Scenes, split: str) -> Observations:
     return Observations(scenes, samples, observed_rows(positions(scenes.boxes), samples))
 
 
-def numbers(column: pl.Series, words: Sequence[str] | None = None) -> Array:
+def numbers(column: pl.Series, words: Sequence[str] | None = None) -> Floats:
     """(m,) a column as float64, NaN where null; text is its place in `words`, NaN for another word.
 
     Args:
@@ -187,7 +183,7 @@ def numbers(column: pl.Series, words: Sequence[str] | None = None) -> Array:
     if words is not None:
         place = {word: float(k) for k, word in enumerate(words)}
         column = column.cast(pl.String).replace_strict(place, default=None, return_dtype=pl.Float64)
-    values: Array = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    values: Floats = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
     return values
 
 
@@ -201,7 +197,7 @@ def says(table: pl.DataFrame, column: str) -> bool:
     return column in table.columns and table[column].null_count() < len(table)
 
 
-def one_hot(places: Array, n: int) -> Array:
+def one_hot(places: Floats, n: int) -> Floats:
     """(..., n) one in the place that is told, zeros alone where it is NaN.
 
     Args:

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError
 from roadaware.tasks.crossing_inputs.media import Media
-from roadaware.tasks.crossing_inputs.observations import Array, Ints, Observations
+from roadaware.tasks.crossing_inputs.observations import Observations
 from roadaware.tasks.crossing_inputs.pose_files import Poses, read_poses
 
 NEEDS = "boxes.joints (the simulator), or a file of poses (media.poses)"
@@ -41,7 +42,7 @@ _OF_COCO = (0, 0, 6, 8, 10, 5, 7, 9, 12, 14, 16, 11, 13, 15, 2, 1, 4, 3)
 _LAYOUTS = {51: (17, 3), 34: (17, 2), 54: (18, 3), 36: (18, 2)}
 
 
-def pose(seen: Observations, media: Media | None, form: str = "") -> Array:
+def pose(seen: Observations, media: Media | None, form: str = "") -> Floats:
     """(n, t, 36) x and y of `JOINTS`, as shares of the picture or of the box (`pose:box`).
 
     A joint that is not seen, or stands at (0, 0) as OpenPose writes what it did not find, is NaN; so are all
@@ -64,7 +65,7 @@ def pose(seen: Observations, media: Media | None, form: str = "") -> Array:
     return held.reshape(*seen.frame.shape, -1)
 
 
-def _of_tables(seen: Observations) -> Array:
+def _of_tables(seen: Observations) -> Floats:
     """(n, t, 18, 2) from the joints of the boxes."""
     boxes = seen.scenes.boxes
     if "joints" not in boxes.columns or boxes["joints"].null_count() == len(boxes):
@@ -88,7 +89,7 @@ def _first(place: Ints, n: int, seen: Observations) -> Ints:
     return sample
 
 
-def _flat(column: pl.Series) -> Array:
+def _flat(column: pl.Series) -> Floats:
     """(m, k) numbers of a column of lists, NaN rows where null."""
     lists = column.cast(pl.List(pl.Float64))
     lengths = lists.list.len().drop_nulls().unique().to_list()
@@ -101,7 +102,7 @@ def _flat(column: pl.Series) -> Array:
     return values
 
 
-def openpose(values: Array, where: str) -> Array:
+def openpose(values: Floats, where: str) -> Floats:
     """(m, 18, 2) joints in OpenPose's order, NaN where not seen.
 
     The neck of COCO's 17 joints is the middle of the shoulders.
@@ -136,7 +137,7 @@ def openpose(values: Array, where: str) -> Array:
     return np.asarray(ordered)
 
 
-def _of_file(seen: Observations, path: Path) -> Array:
+def _of_file(seen: Observations, path: Path) -> Floats:
     """(n, t, 18, 2) of the poses of a file, found by video, pedestrian and frame."""
     held = read_poses(path)
     joints = openpose(held.values, held.where)

@@ -11,15 +11,13 @@ from tokenize import TokenError
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError
 from roadaware.scenes.pickles import load
 from roadaware.scenes.readers.archive import ZIP_ERRORS, vet_members
 from roadaware.scenes.readers.source import read_file, shown
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 MAX_BYTES = 1 << 30
 _COLUMNS = ("name", "frame")
 _TABLE_HINT = "a table of poses has `name`, `frame`, `video` where names repeat, and `joints` or `joints_px`"
@@ -41,7 +39,7 @@ class Poses:
     video: list[str] | None
     name: list[str]
     frame: Ints
-    values: Array
+    values: Floats
     pixels: bool
     where: str
 
@@ -118,7 +116,7 @@ def _key(key: str, where: str) -> tuple[str, int]:
     return name, int(frame)
 
 
-def _values(rows: list[Any], where: str) -> Array:
+def _values(rows: list[Any], where: str) -> Floats:
     """(m, k) of lists of numbers of one length."""
     expected = "expected a list of finite numbers for each pose"
     others = {type(row).__name__ for row in rows if not isinstance(row, list | tuple | np.ndarray)}

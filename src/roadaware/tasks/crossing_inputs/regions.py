@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadaware.tasks.crossing_inputs.observations import Array, Ints
+from roadaware.arrays import Floats, Ints
 
 
-def own(corners_px: Array, size_px: Array) -> Ints:
+def own(corners_px: Floats, size_px: Floats) -> Ints:
     """(n, 4) the box itself, cut off to whole pixels and to the picture, at least one pixel of it.
 
     Args:
@@ -17,7 +17,7 @@ def own(corners_px: Array, size_px: Array) -> Ints:
     return _whole(corners_px, size_px)
 
 
-def context(corners_px: Array, size_px: Array, enlarge: float) -> Ints:
+def context(corners_px: Floats, size_px: Floats, enlarge: float) -> Ints:
     """(n, 4) the box and what is around it: grown, cut to the picture, and widened to a square.
 
     Every side moves out by half of `enlarge` times the shorter side of the box, whole pixels. The square
@@ -42,7 +42,7 @@ def context(corners_px: Array, size_px: Array, enlarge: float) -> Ints:
     return _whole(grown, size_px)
 
 
-def _whole(corners_px: Array, size_px: Array) -> Ints:
+def _whole(corners_px: Floats, size_px: Floats) -> Ints:
     """(n, 4) corners cut off to whole pixels inside the picture, with at least one pixel between them."""
     most = np.tile(size_px, 2)
     corners = np.clip(np.trunc(corners_px), 0, most)

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from roadaware.arrays import Floats
 from roadaware.errors import InputError
-from roadaware.tasks.crossing_inputs.observations import Array, Observations, one_hot, says
+from roadaware.tasks.crossing_inputs.observations import Observations, one_hot, says
 
 NEEDS = (
     "frames.ped_crossing, ped_sign, stop_sign (JAAD, PIE) and traffic_light (also the simulator), "
@@ -19,7 +20,7 @@ ROADS = ("street", "parking_lot", "garage")
 COLUMNS = (*SIGHTS, *(f"light_{light}" for light in LIGHTS), *(f"road_{road}" for road in ROADS))
 
 
-def traffic(seen: Observations) -> Array:
+def traffic(seen: Observations) -> Floats:
     """(n, t, 10) three flags, one-hot of the light and one-hot of the road, as `COLUMNS` lists them.
 
     A flag that is unknown is NaN; a one-hot is zeros alone where it is. `light_n/a` says that no light is in
@@ -40,5 +41,5 @@ def traffic(seen: Observations) -> Array:
     return np.concatenate([flags, light, roads], axis=-1)
 
 
-FORMS: dict[str, tuple[Callable[[Observations], Array], str]] = {"traffic": (traffic, NEEDS)}
+FORMS: dict[str, tuple[Callable[[Observations], Floats], str]] = {"traffic": (traffic, NEEDS)}
 """Name to what makes it and the tables it reads."""

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from roadaware.arrays import Numbers
 from roadaware.errors import InputError
-from roadaware.models.crossing.inputs import Held, InputSet, Values, named
+from roadaware.models.crossing.inputs import Held, InputSet, named
 from roadaware.tasks.crossing_inputs.traffic import LIGHTS, ROADS, SIGHTS
 
 TOLD_FROM = 0.01
@@ -55,7 +56,7 @@ def unknown_shares(given: InputSet) -> dict[str, float]:
     return {name: unknown_share(name, values) for name, values in held.items() if values.size}
 
 
-def unknown_share(name: str, values: Values) -> float:
+def unknown_share(name: str, values: Numbers) -> float:
     """How much of an input is unknown, from 0 to 1.
 
     Args:
@@ -70,22 +71,22 @@ def unknown_share(name: str, values: Values) -> float:
     return float(np.mean(_LACKS.get(name, np.isnan)(values)))
 
 
-def _no_word(values: Values) -> Values:
+def _no_word(values: Numbers) -> Numbers:
     """(n, t) whether a one-hot is zeros alone."""
     return np.asarray((values == 0).all(axis=-1))
 
 
-def _but_last(values: Values) -> Values:
+def _but_last(values: Numbers) -> Numbers:
     """Whether a number is unknown, of all columns but the last."""
     return np.isnan(values[..., :-1])
 
 
-def _traffic(values: Values) -> Values:
+def _traffic(values: Numbers) -> Numbers:
     """(n, t, 5) whether each of three flags, the light and the road are unknown."""
     return np.stack(list(traffic_unknown(values).values()), axis=-1)
 
 
-def traffic_unknown(values: Values) -> dict[str, Values]:
+def traffic_unknown(values: Numbers) -> dict[str, Numbers]:
     """(...) for each flag, the light and the road, whether it is unknown.
 
     Args:
@@ -100,7 +101,7 @@ def traffic_unknown(values: Values) -> dict[str, Values]:
 
 
 _ALWAYS = ("boxes", "centre", "motion", "crop", "maps")
-_LACKS: dict[str, Callable[[Values], Values]] = {
+_LACKS: dict[str, Callable[[Numbers], Numbers]] = {
     "ego:action": _no_word,
     "ego:dynamics": _but_last,
     "behaviour": _but_last,

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats, Floats32, Ints
 from roadaware.models.object_labels import ROAD_AGENTS
 from roadaware.training.events.scenes import SceneTruth
-
-Floats = npt.NDArray[np.float64]
-Narrow = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 
 _CONFUSED = {
     "Ped": ("Cyc",),
@@ -77,8 +74,8 @@ class Found:
 
     frame: Ints
     box: Floats
-    score: Narrow
-    scores: Narrow
+    score: Floats32
+    scores: Floats32
     source: Ints
 
 
@@ -112,7 +109,7 @@ def put_errors(truth: SceneTruth, errors: DetectorErrors, rng: np.random.Generat
     agentness = score.max(axis=1, initial=0)
     order = np.lexsort((-agentness, frame))
     order = order[whole[order]]
-    narrow: Narrow = score[order].astype(np.float32)
+    narrow: Floats32 = score[order].astype(np.float32)
     return Found(frame[order], box[order], narrow.max(axis=1, initial=0), narrow, source[order])
 
 

@@ -10,14 +10,12 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from roadaware.arrays import Bools, Floats, Floats32
 from roadaware.models.event_head.head import EventHead, SmallNetwork
 from roadaware.scenes.simulator.actors import AV_ACTIONS
 from roadaware.scenes.simulator.truth.terms import ACTIONS, LOCATIONS
 from roadaware.training.events.rows import Rows
 
-Narrow = npt.NDArray[np.float32]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 WIDTHS, DRIVE_WIDTHS = (160, 128), (48, 48)
 _PARKED = 0.3
 """Weight of a parked vehicle: there are many, and ROAD does not label them."""
@@ -63,9 +61,9 @@ def fit_head(
 
 
 def _fit(
-    x: Narrow,
-    target: Narrow,
-    weight: Narrow,
+    x: Floats32,
+    target: Floats32,
+    weight: Floats32,
     widths: tuple[int, ...],
     seeds: range,
     epochs: int,
@@ -99,7 +97,7 @@ def _train(
     seed: int,
     epochs: int,
     one: bool,
-) -> list[tuple[Narrow, Narrow]]:
+) -> list[tuple[Floats32, Floats32]]:
     generator = torch.Generator().manual_seed(seed)
     torch.manual_seed(seed)
     parts: list[nn.Module] = []
@@ -137,7 +135,7 @@ def _losses(logits: torch.Tensor, y: torch.Tensor, one: bool) -> torch.Tensor:
     return nn.functional.binary_cross_entropy_with_logits(logits, y, reduction="none").sum(dim=1)
 
 
-def calibrate(network: SmallNetwork, x: Narrow, truth: Bools) -> SmallNetwork:
+def calibrate(network: SmallNetwork, x: Floats32, truth: Bools) -> SmallNetwork:
     """The network with slope and offset of each label's logit, fitted by maximum likelihood (Platt, 1999).
 
     Args:
@@ -170,7 +168,7 @@ def _platt(logit: Floats, truth: Bools) -> tuple[float, float]:
     return max(float(held[0]), 0.05), float(held[1])
 
 
-def temper(network: SmallNetwork, x: Narrow, truth: npt.NDArray[np.int64]) -> SmallNetwork:
+def temper(network: SmallNetwork, x: Floats32, truth: npt.NDArray[np.int64]) -> SmallNetwork:
     """The network with one temperature for all labels, the likeliest of a fine row of them."""
     from dataclasses import replace
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from roadaware.arrays import Bools, Floats, Floats32, Ints
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.linker import Linker
 from roadaware.models.event_head.features import FOCAL_SHARE, Motion, TubeFeatures
@@ -17,11 +17,6 @@ from roadaware.scenes.simulator.actors import AV_ACTIONS
 from roadaware.scenes.simulator.truth.terms import ACTIONS, LOCATIONS
 from roadaware.training.events.errors import DetectorErrors, Found, draw_errors, put_errors
 from roadaware.training.events.scenes import SceneTruth
-
-Floats = npt.NDArray[np.float64]
-Narrow = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -67,15 +62,15 @@ class Rows:
         drive_scene: (f,) number of the scene.
     """
 
-    x: Narrow
+    x: Floats32
     action: Bools
     location: Bools
     agent: Ints
     told: Ints
     scene: Ints
     parked: Bools
-    height_px: Narrow
-    drive: Narrow
+    height_px: Floats32
+    drive: Floats32
     av: Ints
     drive_scene: Ints
 

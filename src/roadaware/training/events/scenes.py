@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError
 from roadaware.scenes.simulator.actors import VEHICLES
 from roadaware.scenes.simulator.camera import camera_of, intrinsics_of
@@ -21,9 +21,6 @@ from roadaware.scenes.simulator.truth import blocks_seen, scene_tables
 from roadaware.scenes.simulator.truth.terms import ROAD_VOCABULARIES
 from roadaware.scenes.tables import Scenes
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Cameras = Literal["usual", "unusual", "road"]
 KINDS = ("agent", "action", "location")
 _RATES = (8.0, 10.0, 12.0, 15.0, 20.0, 25.0, 30.0)

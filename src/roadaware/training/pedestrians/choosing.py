@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.models.crossing import choice
 from roadaware.statistics import ranking
 from roadaware.training.pedestrians.recipe import Criterion
 
-Array = npt.NDArray[np.float64]
 
-
-def worth(criterion: Criterion, probability: Array, truth: npt.NDArray[np.int64]) -> float:
+def worth(criterion: Criterion, probability: Floats, truth: npt.NDArray[np.int64]) -> float:
     """How well probabilities fit; rankings of several labels are means over the labels that occur.
 
     Args:

@@ -6,16 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from roadaware.arrays import Ints
 from roadaware.errors import InputError
 from roadaware.models.crossing.inputs import InputSet
 from roadaware.models.crossing.predictor import as_tensor
 from roadaware.tasks.futures import Futures
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,21 +15,22 @@ import torch
 
 from roadaware import __version__
 from roadaware import config as configs
+from roadaware.arrays import Floats
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate
 from roadaware.metrics.result import MetricResult
 from roadaware.models import create, entry_of
 from roadaware.models.crossing.inputs import InputSet
 from roadaware.models.crossing.networks.base import CrossingNet
-from roadaware.models.crossing.predictor import Array, Predictor
+from roadaware.models.crossing.predictor import Predictor
 from roadaware.models.doubt.last_layer import with_doubt
 from roadaware.scenes.disk import atomic_write
 from roadaware.scenes.holding import held
 from roadaware.scenes.predictions import Predictions, of_samples
+from roadaware.scenes.sampling.sampler import split_samples
 from roadaware.scenes.tables import Meta, Scenes
 from roadaware.tasks.crossing_limits import measure_limits
 from roadaware.tasks.futures import Futures, worth_ahead, worth_straight_on
-from roadaware.tasks.pedestrians import split_samples
 from roadaware.training.pedestrians.beginnings import begin_with
 from roadaware.training.pedestrians.checks import check_network
 from roadaware.training.pedestrians.choosing import worth
@@ -207,7 +208,7 @@ def judge(
     recipe, material = trained.recipe, trained.material
     held = split_samples(material.cut, split)
     fold = fold_of(material, split, next(iter(trained.predictors.values())).inputs, recipe)
-    said: dict[str, Array] = {
+    said: dict[str, Floats] = {
         f"seed {number}": predictor.probabilities(fold.inputs)
         for number, predictor in trained.predictors.items()
     }

@@ -13,8 +13,8 @@ from roadaware.config import digest
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.pedestrians import SampleScores, state_of
 from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.sampling.sampler import split_samples
 from roadaware.scenes.tables import Scenes
-from roadaware.tasks.pedestrians import split_samples
 from roadaware.training.pedestrians import results, tabular
 from roadaware.training.pedestrians.checks import check_network
 from roadaware.training.pedestrians.claiming import refuse_other_data

@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roadaware.scenes.simulator.layout import Crossing, Floats, Lane, Layout
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.layout import Crossing, Lane, Layout
 from roadaware.scenes.simulator.presets import PRESETS
 from roadaware.scenes.simulator.town import On, Regions, make_layout
 from roadaware.scenes.simulator.town.polygons import ear_clipped

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Floats
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.config import Behaviour, Conditions, SceneConfig, Surroundings
 from roadaware.scenes.simulator.layout import (
     Connector,

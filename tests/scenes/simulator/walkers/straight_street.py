@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Actor, Floats, Light
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.actors import Actor, Light
 from roadaware.scenes.simulator.config import SceneConfig
 from roadaware.scenes.simulator.layout import Crossing, CrossingKind, Lane, Layout, Line, Road, SignalSite
 from roadaware.scenes.simulator.view import TrafficView

@@ -6,14 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from roadaware.analysis.doctor.diagnosis import Diagnosis, wrong
 from roadaware.geometry.boxes import paired_iou
 from roadaware.scenes.schema import CORNERS
-
-Floats = npt.NDArray[np.float64]
 
 _MOST = 4000
 """Claimed boxes that are looked at: enough to tell a mistake that is made in every row."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from roadaware.analysis.doctor.diagnosis import Diagnosis, suspicious, wrong
+from roadaware.arrays import Floats
 from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
-
-Floats = npt.NDArray[np.float64]
 
 _MOST, _CLEARLY = 500, 0.1
 _TURNS: dict[str, tuple[str, Callable[[Floats], Floats]]] = {

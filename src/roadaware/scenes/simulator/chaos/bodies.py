@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Bools, Floats, Ints
+from roadaware.arrays import Bools, Floats, Ints
 
 APART_M = 0.5
 """Nobody comes nearer to anybody else, unless they touch each other on purpose."""

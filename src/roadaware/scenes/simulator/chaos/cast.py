@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Floats
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.chaos.play import Play, Player
 
 _SHARES = {"child": 0.04, "senior": 0.07}

@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Floats, Pose
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.actors import Pose
 from roadaware.scenes.simulator.chaos.moves import (
     WALK_MPS,
     fall_down,

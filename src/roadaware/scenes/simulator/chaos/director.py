@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Floats
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.chaos import crises, marches, quarrels, rescues
 from roadaware.scenes.simulator.chaos.bodies import APART_M, ROOM_M
 from roadaware.scenes.simulator.chaos.cast import free_place, in_column, in_line, line_up

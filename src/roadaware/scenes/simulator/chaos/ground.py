@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Ego, Floats
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.actors import Ego
 from roadaware.scenes.simulator.config import SceneConfig
 from roadaware.scenes.simulator.layout import Layout, Line
 

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Floats, Pose
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.actors import Pose
 from roadaware.scenes.simulator.chaos.play import Play, Player, Script, Thing
 
 WALK_MPS, RUN_MPS = 1.4, 3.6

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Floats, Pose
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.actors import Pose
 from roadaware.scenes.simulator.chaos.moves import WALK_MPS, reach
 from roadaware.scenes.simulator.chaos.play import Play, Player, Script
 

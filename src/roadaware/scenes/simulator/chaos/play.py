@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Floats, Pose
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.actors import Pose
 from roadaware.scenes.simulator.chaos.bodies import Bodies
 from roadaware.scenes.simulator.chaos.deeds import CODES
 from roadaware.scenes.simulator.chaos.ground import Ground

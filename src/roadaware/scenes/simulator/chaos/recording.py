@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.scenes.simulator.actors import Actor, Bools, Floats, Ints, Pose
+from roadaware.arrays import Bools, Floats, Ints
+from roadaware.scenes.simulator.actors import Actor, Pose
 from roadaware.scenes.simulator.chaos.deeds import (
     CODES,
     CONTACT,

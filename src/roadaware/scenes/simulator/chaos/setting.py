@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Floats, Pose
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.actors import Pose
 from roadaware.scenes.simulator.chaos.cast import free_place
 from roadaware.scenes.simulator.chaos.director import Programme
 from roadaware.scenes.simulator.chaos.moves import unit

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Floats, Lamp
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.actors import Lamp
 from roadaware.scenes.simulator.chaos.play import Play, Thing
 
 WATER_M = 0.3

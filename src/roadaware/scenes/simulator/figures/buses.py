@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.figures.bodies import block, hull, panes, row, screen, underside
 from roadaware.scenes.simulator.figures.colours import GLASS, INK, PLASTIC, SHADE, Colour, gloss, matt, shaded
 from roadaware.scenes.simulator.figures.form import Form, Paint, Size
@@ -20,7 +21,7 @@ from roadaware.scenes.simulator.figures.parts import (
     rollers,
     wheels,
 )
-from roadaware.scenes.simulator.figures.shapes import Floats, patch, window
+from roadaware.scenes.simulator.figures.shapes import patch, window
 from roadaware.scenes.simulator.mesh import Semantic
 
 RADIUS_M = 0.48

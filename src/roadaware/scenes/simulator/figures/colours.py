@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats32
 from roadaware.scenes.simulator.figures.form import Paint
-from roadaware.scenes.simulator.mesh import Material, Mesh, Singles
+from roadaware.scenes.simulator.mesh import Material, Mesh
 
 Colour = tuple[float, float, float]
 
@@ -40,7 +41,7 @@ CAR_COLOURS: tuple[Colour, ...] = (
 CAR_WEIGHTS = (0.24, 0.2, 0.16, 0.13, 0.09, 0.07, 0.03, 0.03, 0.03, 0.02)
 _MOST_TURNED = 1024
 # Colours by the identity of what they were turned from, which is held so that its identity stays its own.
-_TURNED: dict[tuple[int, float], tuple[Singles, Singles]] = {}
+_TURNED: dict[tuple[int, float], tuple[Floats32, Floats32]] = {}
 
 
 def car_paint(rng: np.random.Generator) -> Paint:
@@ -109,7 +110,7 @@ def turned(mesh: Mesh, hue: float) -> Mesh:
     return replace(mesh, colour=_TURNED[key][1])
 
 
-def turned_colours(colour: Singles, hue: float) -> Singles:
+def turned_colours(colour: Floats32, hue: float) -> Floats32:
     """(n, 3) colours with another hue, and the saturation and value they had.
 
     Args:
@@ -127,5 +128,5 @@ def turned_colours(colour: Singles, hue: float) -> Singles:
     # The hexagon of hues: channel k falls from the highest value to the lowest and back.
     k = (np.array([5.0, 3.0, 1.0]) + (sixth + 6.0 * hue)[:, None]) % 6.0
     fall = np.clip(np.minimum(k, 4.0 - k), 0.0, 1.0)
-    found: Singles = (high[:, None] - (high - low)[:, None] * fall).astype(np.float32)
+    found: Floats32 = (high[:, None] - (high - low)[:, None] * fall).astype(np.float32)
     return found

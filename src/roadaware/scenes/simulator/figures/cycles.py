@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.actors import Lamp
 from roadaware.scenes.simulator.figures.colours import (
     INK,
@@ -21,7 +22,6 @@ from roadaware.scenes.simulator.figures.cycle_sketches import far_bicycle, far_m
 from roadaware.scenes.simulator.figures.form import Bulb, Form, Joint, Paint, Size
 from roadaware.scenes.simulator.figures.parts import AMBER, BLINKERS, BRAKE_BULB, CLEAR, HEAD_BULB, RED
 from roadaware.scenes.simulator.figures.shapes import (
-    Floats,
     ball,
     box,
     cylinder,

@@ -9,9 +9,10 @@ from typing import TypeVar
 
 import numpy as np
 
+from roadaware.arrays import Floats, Floats32, Ints
 from roadaware.scenes.simulator.actors import Lamp
-from roadaware.scenes.simulator.figures.shapes import Floats, Ints, Solid, flat_uv
-from roadaware.scenes.simulator.mesh import Material, Mesh, Semantic, Singles
+from roadaware.scenes.simulator.figures.shapes import Solid, flat_uv
+from roadaware.scenes.simulator.mesh import Material, Mesh, Semantic
 
 Size = tuple[float, float, float]
 Kind = TypeVar("Kind")
@@ -112,7 +113,7 @@ class Figure:
         plain = self.mesh
         return Mesh(plain.vertices, plain.triangles, colour, plain.material, plain.semantic, glow, plain.uv)
 
-    def posed(self, way_m: float, steer: float, gait: float) -> Singles:
+    def posed(self, way_m: float, steer: float, gait: float) -> Floats32:
         """(v, 3) vertices with wheels turned, steered, and legs swung.
 
         Args:

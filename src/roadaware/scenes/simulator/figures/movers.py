@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.figures.colours import (
     INK,
     METAL,
@@ -17,7 +18,6 @@ from roadaware.scenes.simulator.figures.colours import (
 )
 from roadaware.scenes.simulator.figures.form import Form, Joint, Paint, Size
 from roadaware.scenes.simulator.figures.shapes import (
-    Floats,
     ball,
     box,
     cylinder,

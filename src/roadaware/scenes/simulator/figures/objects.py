@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.figures.colours import INK, PLASTIC, RUBBER, SHADE, STEEL, gloss, matt, shaded
 from roadaware.scenes.simulator.figures.form import Form, Size
 from roadaware.scenes.simulator.figures.shapes import (
-    Floats,
     Solid,
     ball,
     box,

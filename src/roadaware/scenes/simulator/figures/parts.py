@@ -7,20 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.actors import Lamp
 from roadaware.scenes.simulator.figures.colours import INK, PLASTIC, PLATE, RIM, RIM_DARK, RUBBER
 from roadaware.scenes.simulator.figures.form import Bulb, Form, Joint, Paint
-from roadaware.scenes.simulator.figures.shapes import (
-    Floats,
-    Solid,
-    box,
-    cylinder,
-    disc,
-    loft,
-    patch,
-    prism,
-    window,
-)
+from roadaware.scenes.simulator.figures.shapes import Solid, box, cylinder, disc, loft, patch, prism, window
 from roadaware.scenes.simulator.mesh import Material
 
 RED = Paint((0.13, 0.008, 0.006), Material.LAMP)

@@ -7,8 +7,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from roadaware.arrays import Floats
 from roadaware.errors import UsageError
-from roadaware.scenes.simulator.actors import Actor, Floats
+from roadaware.scenes.simulator.actors import Actor
 from roadaware.scenes.simulator.figures.form import Size
 from roadaware.scenes.simulator.figures.models import figure_of
 from roadaware.scenes.simulator.mesh import Mesh

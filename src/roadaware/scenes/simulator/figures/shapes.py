@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from roadaware.arrays import Floats, Ints
+
 Point = Sequence[float] | Floats
 
 

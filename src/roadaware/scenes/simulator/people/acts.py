@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Floats, Pose
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.actors import Pose
 from roadaware.scenes.simulator.people import skeleton as place
 from roadaware.scenes.simulator.people.statures import THIGH, Stature
 from roadaware.scenes.simulator.people.steps import LEFT, RIGHT, SIDES, grip, hand, legs_of, run, stand, walk

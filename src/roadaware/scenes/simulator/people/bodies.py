@@ -8,8 +8,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from roadaware.arrays import Floats
 from roadaware.errors import UsageError
-from roadaware.scenes.simulator.actors import Actor, Floats, Pose
+from roadaware.scenes.simulator.actors import Actor, Pose
 from roadaware.scenes.simulator.mesh import Mesh
 from roadaware.scenes.simulator.people import skeleton as place
 from roadaware.scenes.simulator.people.acts import act

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Floats, Ints
+from roadaware.arrays import Floats, Ints
 from roadaware.scenes.simulator.mesh import Material
 from roadaware.scenes.simulator.people.outfits import Colour
 from roadaware.scenes.simulator.people.statures import BONES

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Floats
-from roadaware.scenes.simulator.mesh import Bytes, Ints, Semantic, Singles
+from roadaware.arrays import Bytes, Floats, Floats32, Ints32
+from roadaware.scenes.simulator.mesh import Semantic
 from roadaware.scenes.simulator.people.carried import Item, carried
 from roadaware.scenes.simulator.people.clothes import dressed
 from roadaware.scenes.simulator.people.outfits import Outfit
@@ -42,13 +42,13 @@ class Rig:
         uv: (t, 3, 2).
     """
 
-    weights: Singles
-    triangles: Ints
-    colour: Singles
+    weights: Floats32
+    triangles: Ints32
+    colour: Floats32
     material: Bytes
     semantic: Bytes
-    glow: Singles
-    uv: Singles
+    glow: Floats32
+    uv: Floats32
 
 
 @lru_cache(maxsize=256)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Floats
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.people.statures import (
     BONES,
     CHEST,

@@ -8,7 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Actor, Floats
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.actors import Actor
 
 Age = Literal["child", "young", "adult", "senior"]
 Figure = Literal["broad", "slim"]

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Floats
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.people import skeleton as place
 from roadaware.scenes.simulator.people.machines import Saddle
 from roadaware.scenes.simulator.people.statures import RUNNING_STEP, THIGH, UPPER_ARM, Stature

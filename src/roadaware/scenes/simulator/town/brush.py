@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roadaware.scenes.simulator.layout import Floats, Layout, Road
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.layout import Layout, Road
 from roadaware.scenes.simulator.town.ground import MARKING_M
 from roadaware.scenes.simulator.town.masonry import Coat, Pile
 from roadaware.scenes.simulator.town.palette import Palette

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roadaware.scenes.simulator.layout import Floats, Junction, Layout
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.layout import Junction, Layout
 from roadaware.scenes.simulator.town.tracks import Track, arc, track_of
 
 STRAIGHT_ON = np.deg2rad(155.0)

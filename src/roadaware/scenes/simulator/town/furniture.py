@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadaware.scenes.simulator.layout import Floats, Prop
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.layout import Prop
 from roadaware.scenes.simulator.mesh import Material, Semantic
 from roadaware.scenes.simulator.town.kerbside import SIGNS
 from roadaware.scenes.simulator.town.letters import word

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.config import Surroundings
-from roadaware.scenes.simulator.layout import Floats, Layout, Prop, PropKind, Road
+from roadaware.scenes.simulator.layout import Layout, Prop, PropKind, Road
 from roadaware.scenes.simulator.town.regions import On, Regions
 
 SIGNS = ("give_way", "speed", "parking", "warning", "arrow")

@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from roadaware.scenes.simulator.layout import Floats, Turn
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.layout import Turn
 
 _FONT = {
     "0": ("###", "#.#", "#.#", "#.#", "###"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadaware.scenes.simulator.layout import Crossing, Floats, Lane
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.layout import Crossing, Lane
 from roadaware.scenes.simulator.town.brush import Brush
 from roadaware.scenes.simulator.town.ground import MARKING_M, TACTILE
 from roadaware.scenes.simulator.town.letters import arrow, bar, cycle, dashes_across, teeth_across, word

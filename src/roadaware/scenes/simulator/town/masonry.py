@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.scenes.simulator.layout import Floats
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.mesh import Material, Semantic, Soup
 from roadaware.scenes.simulator.town.polygons import halves
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.config import Surroundings
-from roadaware.scenes.simulator.layout import Floats, Layout, Line, Prop, PropKind, Road
+from roadaware.scenes.simulator.layout import Layout, Line, Prop, PropKind, Road
 from roadaware.scenes.simulator.town.corners import kerbs
 from roadaware.scenes.simulator.town.regions import On, Regions
 

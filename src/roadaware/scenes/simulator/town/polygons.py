@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadaware.scenes.simulator.layout import Floats
+from roadaware.arrays import Floats
 
 
 def ear_clipped(corners: Floats) -> Floats:

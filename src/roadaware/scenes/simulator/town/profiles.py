@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from roadaware.scenes.simulator.layout import CrossingKind, Floats, Lane, LaneKind, Line, Road
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.layout import CrossingKind, Lane, LaneKind, Line, Road
 from roadaware.scenes.simulator.town.tracks import Track
 
 BUS_M, CYCLE_M, PARKING_M = 3.3, 1.6, 2.2

@@ -8,7 +8,8 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.scenes.simulator.layout import Crossing, Floats, Lane, Layout, Road
+from roadaware.arrays import Floats, Ints
+from roadaware.scenes.simulator.layout import Crossing, Lane, Layout, Road
 from roadaware.scenes.simulator.town.corners import kerbs
 from roadaware.scenes.simulator.town.polygons import ear_clipped, halves
 from roadaware.scenes.simulator.town.profiles import BUILD_OUT_M
@@ -19,8 +20,6 @@ KERB_M = 0.12
 CELL_M = 8.0
 SHELTER_M = 3.5
 """How far the waiting area of a bus stop reaches to both sides of its middle."""
-
-Ints = npt.NDArray[np.int64]
 
 
 class On(IntEnum):

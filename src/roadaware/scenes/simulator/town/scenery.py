@@ -9,8 +9,9 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.config import Conditions, SceneConfig
-from roadaware.scenes.simulator.layout import Floats, Layout, Prop
+from roadaware.scenes.simulator.layout import Layout, Prop
 from roadaware.scenes.simulator.looks import Look
 from roadaware.scenes.simulator.mesh import Material, Soup, poured
 from roadaware.scenes.simulator.town.brush import Brush

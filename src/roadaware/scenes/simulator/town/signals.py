@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from roadaware.scenes.simulator.layout import Floats, SignalSite
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.layout import SignalSite
 
 HEAD_M, WALKER_M = 2.9, 2.3
 """Height of the middle of the heads."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadaware.scenes.simulator.layout import Floats
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.town.corners import Arm
 from roadaware.scenes.simulator.town.profiles import Spot, Street
 from roadaware.scenes.simulator.town.signals import BESIDE_M, Heads

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.config import SceneConfig
-from roadaware.scenes.simulator.layout import Floats, Turn
+from roadaware.scenes.simulator.layout import Turn
 from roadaware.scenes.simulator.town.tracks import Track, arc, chained, straight
 
 BEHIND_M = 60.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.config import SceneConfig
-from roadaware.scenes.simulator.layout import Floats
 from roadaware.scenes.simulator.town.profiles import Street
 from roadaware.scenes.simulator.town.tracks import Track, arc, chained, straight
 

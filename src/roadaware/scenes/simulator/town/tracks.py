@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roadaware.scenes.simulator.layout import Floats
+from roadaware.arrays import Floats
 
 TURN_STEP = 0.04
 """Radians between the points of an arc: 2 cm away from it at a radius of 100 m."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadaware.scenes.simulator.layout import Floats, Layout
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.layout import Layout
 from roadaware.scenes.simulator.mesh import Soup
 from roadaware.scenes.simulator.town.furniture import head_of
 from roadaware.scenes.simulator.town.masonry import Pile

@@ -8,7 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Actor, Ego, Floats, Signal
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.actors import Actor, Ego, Signal
 from roadaware.scenes.simulator.config import Conditions, SceneConfig
 from roadaware.scenes.simulator.layout import Layout
 from roadaware.scenes.simulator.view import TrafficView

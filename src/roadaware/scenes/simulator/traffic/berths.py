@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Floats
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.layout import Lane, Layout
 from roadaware.scenes.simulator.traffic.following import Bodies
 from roadaware.scenes.simulator.traffic.strips import strip_of

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Actor, Bools, Floats, Pose
+from roadaware.arrays import Bools, Floats
+from roadaware.scenes.simulator.actors import Actor, Pose
 from roadaware.scenes.simulator.config import SceneConfig
 from roadaware.scenes.simulator.layout import Lane
 from roadaware.scenes.simulator.traffic.berths import BAY_M, BESIDE_M, bays_beside, bays_of, berth_beside

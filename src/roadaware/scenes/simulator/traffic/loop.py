@@ -7,7 +7,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.scenes.simulator.actors import Actor, Floats
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.actors import Actor
 from roadaware.scenes.simulator.config import Conditions, SceneConfig
 from roadaware.scenes.simulator.layout import Layout
 from roadaware.scenes.simulator.traffic import Lived, OnFoot

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Floats, Light
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.actors import Light
 from roadaware.scenes.simulator.traffic.berths import back_in, clear_behind
 from roadaware.scenes.simulator.traffic.following import Bodies, Sight
 from roadaware.scenes.simulator.traffic.kinds import FASTEST

@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from roadaware.scenes.simulator.layout import Floats, Lane, Layout
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.layout import Lane, Layout
 from roadaware.scenes.simulator.traffic.paths import Event, Leg, Path, sampled
 
 TURN = {"straight": 0, "left": 1, "right": -1}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Floats
+from roadaware.arrays import Floats
 
 STEP_M = 0.5
 LEAD_M = 20.0

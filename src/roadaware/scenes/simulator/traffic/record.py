@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Actor, Ego, Floats, Lamp, Pose
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.actors import Actor, Ego, Lamp, Pose
 from roadaware.scenes.simulator.config import Conditions
 from roadaware.scenes.simulator.traffic.kinds import TWO_WHEELED
 from roadaware.scenes.simulator.traffic.net import Net

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Floats
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.config import SceneConfig
 from roadaware.scenes.simulator.layout import Lane
 from roadaware.scenes.simulator.traffic.following import BEHIND_OBSTACLE_M

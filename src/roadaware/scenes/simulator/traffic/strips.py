@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Bools, Floats
+from roadaware.arrays import Bools, Floats
 from roadaware.scenes.simulator.traffic.following import Bodies
 from roadaware.scenes.simulator.traffic.vehicle import Vehicle
 

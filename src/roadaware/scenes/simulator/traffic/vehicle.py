@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Floats
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.traffic.kinds import Make, Manners
 from roadaware.scenes.simulator.traffic.paths import Path
 

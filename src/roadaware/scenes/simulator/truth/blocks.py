@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats32, Ints32
 from roadaware.scenes.simulator.camera import Camera, camera_of
 from roadaware.scenes.simulator.episode import Episode
 from roadaware.scenes.simulator.mesh import Soup
-from roadaware.scenes.simulator.truth.seen import Masks, Seen, SeenCollector, pose_of
-
-Singles = npt.NDArray[np.float32]
+from roadaware.scenes.simulator.truth.seen import Seen, SeenCollector, pose_of
 
 _CORNERS = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (0.0, 1.0)])
 _SIDES = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
@@ -42,7 +41,7 @@ def block_soup(episode: Episode, frame: int) -> Soup:
         frame: of the scene.
     """
     eye = episode.ego.position[frame]
-    held: list[tuple[int, Singles]] = []
+    held: list[tuple[int, Floats32]] = []
     for actor in episode.actors:
         row = actor.at(frame)
         if row is not None and np.hypot(*(actor.position[row, :2] - eye[:2])) < RANGE_M:
@@ -55,15 +54,15 @@ def block_soup(episode: Episode, frame: int) -> Soup:
     return _soup(held)
 
 
-def _block(size: tuple[float, float, float], position: npt.ArrayLike, heading: float) -> Singles:
+def _block(size: tuple[float, float, float], position: npt.ArrayLike, heading: float) -> Floats32:
     """(12, 3, 3) its triangles in the world."""
     c, s = np.cos(heading), np.sin(heading)
     corners = (_CORNERS * size) @ np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]]) + position
-    triangles: Singles = corners[_FACES].astype(np.float32)
+    triangles: Floats32 = corners[_FACES].astype(np.float32)
     return triangles
 
 
-def _soup(held: list[tuple[int, Singles]]) -> Soup:
+def _soup(held: list[tuple[int, Floats32]]) -> Soup:
     n = len(_FACES) * len(held)
     corners = np.concatenate([np.zeros((0, 3, 3), np.float32), *(shape for _, shape in held)])
     marks = np.repeat(np.array([number for number, _ in held], dtype=np.int32), len(_FACES))
@@ -73,7 +72,7 @@ def _soup(held: list[tuple[int, Singles]]) -> Soup:
     )
 
 
-def drawn(camera: Camera, soup: Soup) -> Masks:
+def drawn(camera: Camera, soup: Soup) -> Ints32:
     """(h, w) int32 whose triangle is nearest in each pixel, 0 for none.
 
     Args:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.simulator.actors import AGENTS, OBJECTS, Actor, Pose, Signal
 from roadaware.scenes.simulator.camera import MOUNT_M
@@ -17,9 +17,6 @@ from roadaware.scenes.simulator.truth.deeds import STILL_MPS
 from roadaware.scenes.simulator.truth.seen import Seen
 from roadaware.scenes.simulator.truth.views import View, view_of
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 _PEOPLE = ("Ped", "Cyc", "Mobike")
 _LOOKS = np.radians(45.0)
 _FACING = np.cos(np.radians(75.0))

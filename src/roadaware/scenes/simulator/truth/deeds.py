@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Bools, Ints
 from roadaware.scenes.simulator.actors import Actor, Lamp, Pose
 from roadaware.scenes.simulator.town import On, Where
 from roadaware.scenes.simulator.truth.terms import ACTIONS
-from roadaware.scenes.simulator.truth.views import Bools, Ints, View, around, steady
+from roadaware.scenes.simulator.truth.views import View, around, steady
 
 STILL_MPS = 0.3
 _BRAKING_MPS2 = 0.3

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Ints
 from roadaware.scenes.simulator.actors import AGENTS, OBJECTS, Light, Signal
 from roadaware.scenes.simulator.episode import Episode
 from roadaware.scenes.simulator.truth import terms
@@ -15,7 +16,6 @@ from roadaware.scenes.simulator.truth.places import NOWHERE, Places
 from roadaware.scenes.simulator.truth.seen import Seen
 from roadaware.scenes.simulator.truth.views import steady
 
-Ints = npt.NDArray[np.int64]
 _STEADY_S = 0.25
 
 

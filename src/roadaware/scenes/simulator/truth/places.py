@@ -7,14 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats, Ints
 from roadaware.scenes.simulator.actors import Actor, Ego
 from roadaware.scenes.simulator.layout import Layout, Line
 from roadaware.scenes.simulator.town import On, Regions, Where
 from roadaware.scenes.simulator.truth.terms import LOCATIONS
 from roadaware.scenes.simulator.truth.views import View, wrapped
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 NOWHERE = -1
 _PARALLEL = np.cos(np.radians(60.0))

@@ -8,15 +8,11 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.arrays import Floats, Floats32, Ints, Ints32
 from roadaware.scenes.simulator.camera import Camera
 from roadaware.scenes.simulator.episode import Episode
 from roadaware.scenes.simulator.mesh import Soup
 from roadaware.scenes.simulator.render import Picture, instance_boxes
-
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
-Masks = npt.NDArray[np.int32]
 
 LEAST_PX = 12
 """Fewer pixels of somebody are not worth a box."""
@@ -47,10 +43,10 @@ class Seen:
     frame: Ints
     instance: Ints
     visible_px: Ints
-    visible: Singles
-    full: Singles
+    visible: Floats32
+    full: Floats32
     expected_px: Ints
-    joints: Singles
+    joints: Floats32
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -98,7 +94,9 @@ class SeenCollector:
     joints: bool = True
     _parts: list[Seen] = field(default_factory=list)
 
-    def add(self, frame: int, camera: Camera, picture: Picture | Masks, soups: Soup | Sequence[Soup]) -> Seen:
+    def add(
+        self, frame: int, camera: Camera, picture: Picture | Ints32, soups: Soup | Sequence[Soup]
+    ) -> Seen:
         """Take one frame; frames come in order.
 
         Args:
@@ -135,7 +133,7 @@ class SeenCollector:
             return _none()
         return Seen(*(np.concatenate([getattr(p, each.name) for p in self._parts]) for each in fields(Seen)))
 
-    def _joints(self, frame: int, camera: Camera, mask: Masks, kept: Ints, pixels: Ints) -> Singles:
+    def _joints(self, frame: int, camera: Camera, mask: Ints32, kept: Ints, pixels: Ints) -> Floats32:
         from roadaware.scenes.simulator.people import joints
 
         found = np.full((len(kept), _JOINTS, 3), np.nan, dtype=np.float32)
@@ -153,7 +151,7 @@ class SeenCollector:
         return found
 
 
-def _inside(shapes: Floats, shown: Ints, camera: Camera) -> Singles:
+def _inside(shapes: Floats, shown: Ints, camera: Camera) -> Floats32:
     """(k, 4) boxes of shapes as far as they are in the picture.
 
     Of a shape that reaches out of the picture, the part inside may be less wide and high than the whole.
@@ -173,7 +171,7 @@ def _none() -> Seen:
     return Seen(whole, whole, whole, four, four, whole, np.zeros((0, _JOINTS, 3), dtype=np.float32))
 
 
-def _shown(mask: Masks, at: Floats, value: int) -> npt.NDArray[np.bool_]:
+def _shown(mask: Ints32, at: Floats, value: int) -> npt.NDArray[np.bool_]:
     """(17,) whether a joint lies on, or right beside, pixels of its owner: joints lie inside of bodies."""
     height, width = mask.shape
     inside = (at >= 0).all(1) & (at[:, 0] < width) & (at[:, 1] < height)

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.actors import Ego
 from roadaware.scenes.simulator.camera import camera_of, intrinsics_of
 from roadaware.scenes.simulator.episode import Episode
 from roadaware.scenes.simulator.lidar import AHEAD_M
 
-Floats = npt.NDArray[np.float64]
 CAMERA, LIDAR = "camera", "lidar"
 
 

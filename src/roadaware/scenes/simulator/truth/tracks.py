@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Ints
 from roadaware.scenes.simulator.actors import OBJECTS, VEHICLES, Actor, Mind
 from roadaware.scenes.simulator.episode import Episode
 from roadaware.scenes.simulator.truth import terms
 from roadaware.scenes.simulator.truth.places import Way
 
-Ints = npt.NDArray[np.int64]
 _SCHEMA: dict[str, Any] = {
     "tube": pl.Int64,
     "video": pl.String,

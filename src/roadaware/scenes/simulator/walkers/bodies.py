@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.scenes.simulator.actors import Bools, Floats, Ints
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.scenes.simulator.walkers.ways import Ways
 
 EDGE_M = 0.25

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Actor, Floats
+from roadaware.arrays import Floats
+from roadaware.scenes.simulator.actors import Actor
 from roadaware.scenes.simulator.figures.models import MODELS
 from roadaware.scenes.simulator.town.regions import KERB_M
 from roadaware.scenes.simulator.walkers.persons import Person

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Actor, Bools, Floats, Ints, Pose
+from roadaware.arrays import Bools, Floats, Ints
+from roadaware.scenes.simulator.actors import Actor, Pose
 from roadaware.scenes.simulator.config import SceneConfig
 from roadaware.scenes.simulator.layout import Layout
 from roadaware.scenes.simulator.view import TrafficView

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Bools, Floats
+from roadaware.arrays import Bools, Floats
 from roadaware.scenes.simulator.layout import Layout
 from roadaware.scenes.simulator.view import TrafficView
 from roadaware.scenes.simulator.walkers.places import Place

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Bools, Floats, Mind
+from roadaware.arrays import Bools, Floats
+from roadaware.scenes.simulator.actors import Mind
 from roadaware.scenes.simulator.config import SceneConfig
 from roadaware.scenes.simulator.layout import Layout
 from roadaware.scenes.simulator.walkers.places import SIGNALIZED

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.scenes.simulator.actors import Actor, Floats, Ints, Pose
+from roadaware.arrays import Floats, Ints
+from roadaware.scenes.simulator.actors import Actor, Pose
 from roadaware.scenes.simulator.config import SceneConfig
 from roadaware.scenes.simulator.layout import Layout
 from roadaware.scenes.simulator.people import stride_m

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Floats
+from roadaware.arrays import Floats
 from roadaware.scenes.simulator.config import SceneConfig
 from roadaware.scenes.simulator.layout import Layout
 from roadaware.scenes.simulator.walkers.persons import Person, Start, draw_person

@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from roadaware.scenes.simulator.layout import Floats, Layout, Line
+from roadaware.arrays import Floats, Ints
+from roadaware.scenes.simulator.layout import Layout, Line
 from roadaware.scenes.simulator.town.corners import kerbs
 from roadaware.scenes.simulator.town.tracks import Track, track_of
 
 SPACING_M = 1.0
 LINK_M = 0.6
 """Ends of pavements that lie nearer than this to each other are joined."""
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
