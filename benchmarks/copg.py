@@ -17,12 +17,11 @@ from roadaware.corner_cases.clusters import label
 from roadaware.corner_cases.config import CopgConfig
 from roadaware.corner_cases.copg import geometry_of, propose
 from roadaware.corner_cases.ground import find_ground
-from roadaware.corner_cases.layouts import layout_of
-from roadaware.corner_cases.opening import Captures
+from roadaware.corner_cases.loader import Captures
 from roadaware.corner_cases.points import check, checked_points
-from roadaware.corner_cases.range_image import fill, locate
-from roadaware.corner_cases.running import Order, run
-from roadaware.scenes.readers import read
+from roadaware.corner_cases.range_image import fill, layout_of, locate
+from roadaware.corner_cases.runner import Order, run
+from roadaware.datasets import read
 
 _Row = tuple[str, str, str]
 _TIMES = 15
@@ -169,7 +168,7 @@ import tempfile
 from pathlib import Path
 import psutil
 from benchmarks.copg import made_up_set
-from roadaware.corner_cases.running import Order, run
+from roadaware.corner_cases.runner import Order, run
 held = {{}}
 def shown(done, total):
     held[10 * done // total] = psutil.Process().memory_info().rss / 1e6

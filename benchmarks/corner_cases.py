@@ -15,9 +15,8 @@ import polars as pl
 from benchmarks.measure import python
 from roadaware.metrics.corner_cases.config import CornerConfig
 from roadaware.metrics.corner_cases.evaluate import evaluate
-from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 _Row = tuple[str, str, str]
 _PICTURES, _OBJECTS, _CLAIMS = 9_768, 80_180, 100

@@ -92,14 +92,14 @@ def crossing_training(data: Path) -> _Row:
     """One seed of the recipe for JAAD, reading and cutting included, on two threads."""
     import torch
 
-    from roadaware.training.pedestrians.run import train
+    from roadaware.training.pedestrians.run import train_predictors
     from roadaware.training.recipe_files import read_recipe
 
     archive = next(iter(sorted((data / "jaad").glob("*.zip"))), data / "jaad")
     told = (f"samples.root={archive}", "seeds=[0]", "threads=2")
     before, started = torch.get_num_threads(), time.perf_counter()
     with tempfile.TemporaryDirectory() as scratch:
-        train(read_recipe(_RECIPE, told), Path(scratch) / "run")
+        train_predictors(read_recipe(_RECIPE, told), Path(scratch) / "run")
     torch.set_num_threads(before)
     return "training of steady on JAAD, one seed, two cores", "60 s", f"{time.perf_counter() - started:.0f} s"
 
@@ -114,7 +114,7 @@ def _shipped() -> list[Path]:
 def _per_pedestrian_us(n: int, fps: float, frames: int = 120) -> float:
     """CPU microseconds for one of n pedestrians in one frame, the median of frames."""
     from roadaware.online.crossing import Follower
-    from roadaware.online.foresight import open_foresight
+    from roadaware.online.crossing_forecaster import open_foresight
 
     follower = Follower(open_foresight(_shipped()))
     rng = np.random.default_rng(0)
@@ -131,7 +131,7 @@ def _per_pedestrian_us(n: int, fps: float, frames: int = 120) -> float:
 
 def _filmed(root: Path) -> tuple[Any, int]:
     """Films with pedestrians in them, and how many samples there are."""
-    from roadaware.scenes.media import VideoWriter
+    from roadaware.io.video import VideoWriter
     from roadaware.scenes.schema import CORNERS
     from roadaware.scenes.tables import Meta, Scenes
 

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from safetensors.numpy import load_file
 
-from roadaware.scenes.decoders import FILMS, STILLS, open_film, open_picture
+from roadaware.io.decoders import FILMS, STILLS, open_film, open_picture
 
 TEMPORARY = re.compile(r"\.roadaware-.*\.tmp|\..+\.unfinished-\d+|.*\.replaced-\d+-[0-9a-f]+")
 """Names of what is being written and does not stand yet."""

@@ -17,16 +17,15 @@ from pathlib import Path
 import polars as pl
 
 from benchmarks.trackers import FORMER
-from roadaware.analysis.compare_detection import compare
+from roadaware.analysis.compare import compare_detections
+from roadaware.datasets import read
+from roadaware.demo_data.detector import Detector, perturbed
+from roadaware.demo_data.road import road_world
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.video import video_matches
-from roadaware.scenes.demo.detector import Detector, perturbed
-from roadaware.scenes.demo.road_world import road_world
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.readers import read
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 LEVELS = (0.2, 0.5, 0.75)
 Set = tuple[str, Scenes, Predictions, LinkerConfig, LinkerConfig]
@@ -47,7 +46,7 @@ def main() -> int:
             {"video:stiou": video_matches(link(found, linker), scenes, config, LEVELS)}
             for linker in (default, former)
         )
-        table = compare(default_tubes, former_tubes, config, draws=200).table
+        table = compare_detections(default_tubes, former_tubes, config, draws=200).table
         for row in table.filter(pl.col("label").is_null()).iter_rows(named=True):
             if row["difference"] is not None:
                 a, b, apart, low, high = (

@@ -21,10 +21,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "online")
 from unsteady_camera import Unhurried, unsteady_camera
 
 from roadaware.models.detector import FrameDetections
-from roadaware.online.clock import SystemClock
 from roadaware.online.config import WatchConfig
+from roadaware.online.frame_queue import SystemClock
+from roadaware.online.frame_stats import Ending, Outcomes
 from roadaware.online.frames import Source, SourceFrame
-from roadaware.online.outcomes import Ending, Outcomes
 from roadaware.online.run_folder import RunFolder
 from roadaware.online.watch import Progress, watch
 from roadaware.scenes.store import open_predictions

@@ -11,22 +11,22 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import call, python
+from roadaware.datasets import read
 from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, evaluate_samples
-from roadaware.scenes.readers import read
 from roadaware.scenes.sampling import Iv2024, sample
 from roadaware.scenes.tables import Scenes
 
 _READ = """
 import sys
 from pathlib import Path
-from roadaware.scenes.readers import read
+from roadaware.datasets import read
 read('jaad', Path(sys.argv[1]), cache=sys.argv[2] == 'cache')
 """
 _READ_PLAINLY = """
 import sys
 from pathlib import Path
 import polars as pl
-from roadaware.scenes.readers import read, records, sheets
+from roadaware.datasets import read, records, sheets
 def plain(documents, record, *, root, walker=None):
     walked = records.walk_all(documents, record, root)
     rows = [table.with_columns(document=pl.lit(n, pl.UInt32)) for n, (_, table) in enumerate(walked)]

@@ -10,6 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import call, python
+from roadaware.datasets import read
+from roadaware.demo_data.detector import Detector, perturbed
+from roadaware.demo_data.road import ROAD_SHAPED, road_world
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.linking.linker import Linker
@@ -18,11 +21,7 @@ from roadaware.metrics.detection.evaluate import evaluate
 from roadaware.metrics.detection.frame import frame_matches
 from roadaware.metrics.detection.matches import average_precision_table
 from roadaware.metrics.detection.video import video_matches
-from roadaware.scenes.demo.detector import Detector, perturbed
-from roadaware.scenes.demo.road_world import ROAD_SHAPED, road_world
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.readers import read
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 _REFERENCE = DetectionConfig.reference()
 _TEN = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))

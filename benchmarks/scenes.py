@@ -18,9 +18,8 @@ from roadaware.metrics.relations.config import CONFIGS as RELATIONS
 from roadaware.metrics.relations.evaluate import evaluate as relations
 from roadaware.metrics.sound.config import CONFIGS as SOUND
 from roadaware.metrics.sound.evaluate import evaluate as sound
-from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 _Row = tuple[str, str, str]
 _DRAWS = 1000

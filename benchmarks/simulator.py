@@ -7,14 +7,12 @@ from dataclasses import replace
 from functools import cache
 
 from benchmarks.measure import call, python
-from roadaware.scenes.simulator.camera import camera_of
-from roadaware.scenes.simulator.config import Conditions, LidarConfig, SceneConfig
-from roadaware.scenes.simulator.episode import Episode
-from roadaware.scenes.simulator.lidar import lidar_pose, sweep
-from roadaware.scenes.simulator.make import make_episode
-from roadaware.scenes.simulator.presets import config_of
-from roadaware.scenes.simulator.render import render
-from roadaware.scenes.simulator.stage import Stage
+from roadaware.simulator.config import Conditions, LidarConfig, SceneConfig, config_of
+from roadaware.simulator.episode import Episode
+from roadaware.simulator.lidar import lidar_pose, sweep
+from roadaware.simulator.make import make_episode
+from roadaware.simulator.mesh import camera_of
+from roadaware.simulator.render import Stage, render
 
 _Row = tuple[str, str, str]
 _FRAMES = range(20, 140, 6)
@@ -53,8 +51,8 @@ def simulator_scene() -> _Row:
 import sys
 from dataclasses import replace
 from pathlib import Path
-from roadaware.scenes.simulator.presets import config_of
-from roadaware.scenes.simulator.studio import Order, produce
+from roadaware.simulator.config import config_of
+from roadaware.simulator.generate import Order, produce
 config = config_of("road")
 config = replace(config, camera=replace(config.camera, width_px=320, height_px=240))
 produce(Order(config), Path(sys.argv[1]) / "made")

@@ -48,8 +48,8 @@ class Judged:
 
 def read_picture(name: str, root: Path) -> npt.NDArray[np.uint8]:
     """(H, W, 3) of a picture, or of a frame of a film or GIF (`NAME#FRAME`)."""
+    from roadaware.io.images import read_still
     from roadaware.online.sources import open_source
-    from roadaware.scenes.still_files import read_still
 
     path, _, frame = name.partition("#")
     if not frame:
@@ -133,7 +133,7 @@ def detectors(weights: Path) -> dict[str, Any]:
     from roadaware.cli.street_choice import installed_weights
     from roadaware.models.graphs.street import open_street
     from roadaware.models.graphs.views import Views
-    from roadaware.models.opening import open_stream
+    from roadaware.models.loading import open_stream
 
     found: dict[str, Any] = {"bundled": open_stream([installed_weights()])}
     for size, tiles in ((640, False), (1024, False), (1280, False), (640, True), (1024, True)):
@@ -143,7 +143,7 @@ def detectors(weights: Path) -> dict[str, Any]:
 
 def open_own(files: Sequence[Path]) -> dict[str, Any]:
     """The project's own networks, by the name of their file."""
-    from roadaware.models.opening import open_stream
+    from roadaware.models.loading import open_stream
 
     return {file.stem: open_stream([file]) for file in files}
 
@@ -190,8 +190,7 @@ def _draw(folder: Path, name: str, pixels: Any, answer: Any, best: Any, truth: A
 
 def main() -> None:
     """Print the table."""
-    from roadaware.models.catalogue.entries import find_entry
-    from roadaware.models.catalogue.installed import installed_path
+    from roadaware.models.catalogue.entries import find_entry, installed_path
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weights", type=Path, default=None)

@@ -49,11 +49,10 @@ def chosen_threshold(weights: Path, predictions: Path, truth: Path) -> tuple[pl.
         truth: of the same scenes.
     """
     from roadaware.cli.event_inputs import open_truth
-    from roadaware.linking.advised import apply_advice
-    from roadaware.linking.config import LinkerConfig
+    from roadaware.linking.config import LinkerConfig, apply_advice
     from roadaware.linking.link import link
-    from roadaware.metrics.tracking.floors import best_floor, score_floors
-    from roadaware.models.detector_notes import read_advice
+    from roadaware.metrics.tracking.evaluate import best_floor, score_floors
+    from roadaware.models.detector import read_advice
     from roadaware.scenes.store import open_predictions
 
     found = open_predictions(predictions)
@@ -76,8 +75,8 @@ def rewrite_notes(weights: Path, target: Path, notes: dict[str, Any]) -> None:
     from safetensors import safe_open
     from safetensors.torch import load, save
 
-    from roadaware.models.detector_notes import FACTS
-    from roadaware.scenes.disk import atomic_write
+    from roadaware.io.files import atomic_write
+    from roadaware.models.detector import FACTS
 
     with safe_open(weights, framework="numpy") as file:
         facts = json.loads(file.metadata()[FACTS])

@@ -24,12 +24,10 @@ import polars as pl
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.interpolation import interpolated
 from roadaware.linking.link import link
-from roadaware.metrics.tracking.counts import TrackCounts, track_counts
-from roadaware.metrics.tracking.evaluate import track_rates
-from roadaware.scenes.dense import with_layout
-from roadaware.scenes.predictions import Predictions
+from roadaware.metrics.tracking.evaluate import TrackCounts, track_counts, track_rates
+from roadaware.scenes.dense_scores import with_layout
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -9,18 +9,18 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from roadaware.analysis.labelling.finding import Unit, curve
-from roadaware.analysis.labelling.labour import worth_of
-from roadaware.analysis.labelling.selection import By, SelectionConfig, ranked
+from roadaware.analysis.annotation.discovery_curve import Unit, curve
+from roadaware.analysis.annotation.cost import worth_of
+from roadaware.analysis.annotation.selection import By, SelectionConfig, ranked
 from roadaware.corner_cases.config import BACKGROUND, CopgConfig
-from roadaware.corner_cases.running import Order, run
-from roadaware.reports.labelling import finding_picture
-from roadaware.scenes.disk import atomic_write
-from roadaware.scenes.joining import concat
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.readers import read
-from roadaware.scenes.simulator import studio
-from roadaware.scenes.simulator.presets import config_of
+from roadaware.corner_cases.runner import Order, run
+from roadaware.reports.annotation import finding_picture
+from roadaware.io.files import atomic_write
+from roadaware.scenes.concatenation import concat
+from roadaware.scenes.tables import Predictions
+from roadaware.datasets import read
+from roadaware.simulator import generate
+from roadaware.simulator.config import config_of
 from roadaware.scenes.tables import Scenes
 
 SETS = {"with": (4, 71, 30), "without": (0, 72, 60)}
@@ -66,7 +66,7 @@ def _scenes(folder: Path, name: str) -> Scenes:
     config = config_of("corner-cases")
     camera, behaviour = replace(config.camera, fps=2.0), replace(config.behaviour, objects=things)
     config = replace(config, sound=False, camera=camera, behaviour=behaviour)
-    studio.produce(studio.Order(config, seed=seed, scenes=count), folder / name, processes=1)
+    generate.produce(generate.Order(config, seed=seed, scenes=count), folder / name, processes=1)
     scenes = read("simulator", folder / name)
     boxes = scenes.boxes.select(
         "box", "video", "frame", "tube", "x1_px", "y1_px", "x2_px", "y2_px", "corner_case"

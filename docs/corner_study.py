@@ -58,12 +58,12 @@ def town(root: Path, out: Path) -> Town:
         root: its scenes.
         out: where results of it go.
     """
-    from roadaware.corner_cases.reuse import Variant
-    from roadaware.corner_cases.running import Order, held_by
+    from roadaware.corner_cases.step_cache import Variant
+    from roadaware.corner_cases.runner import Order, held_by
     from roadaware.protocols.copg_ablation import GridOrder, run_grid
-    from roadaware.protocols.copg_grid import BASES as CONFIGS
-    from roadaware.protocols.copg_grid import INPUTS, cells, variants_of
-    from roadaware.protocols.copg_scores import states_of, trivial_states
+    from roadaware.protocols.copg_ablation import BASES as CONFIGS
+    from roadaware.protocols.copg_ablation import INPUTS, cells, variants_of
+    from roadaware.protocols.copg_ablation import states_of, trivial_states
 
     erring = Order("simulator", str(root.resolve()), semantics="erring", detections="erring", part=PART)
     rows, _ = cells(BASES)
@@ -96,11 +96,11 @@ def dbscan(order: Any, folder: Path) -> dict[str, Any]:
         order: set, masks and detections.
         folder: where they are kept.
     """
-    from roadaware.corner_cases.claims import claimed, rows_of
+    from roadaware.corner_cases.proposal_tables import claimed, rows_of
     from roadaware.corner_cases.config import CopgConfig
     from roadaware.corner_cases.copg import propose
     from roadaware.corner_cases.dbscan import dbscan_geometry
-    from roadaware.corner_cases.running import captures
+    from roadaware.corner_cases.runner import captures
     from roadaware.scenes.store import open_predictions, save
 
     names = {(eps, both): f"DBSCAN {eps:g} m: {STEPS[3 * both]}" for eps in EPS_M for both in (False, True)}
@@ -126,12 +126,12 @@ def faulty(order: Any, folder: Path) -> dict[str, Any]:
         order: set, masks and detections.
         folder: where the proposals are kept.
     """
-    from roadaware.corner_cases.claims import claimed, rows_of
+    from roadaware.corner_cases.proposal_tables import claimed, rows_of
     from roadaware.corner_cases.copg import geometry_of, propose
-    from roadaware.corner_cases.degrading import ErrorModel
-    from roadaware.corner_cases.running import captures, held_by
-    from roadaware.corner_cases.truth import erring_objects, erring_semantics
-    from roadaware.protocols.copg_scores import states_of
+    from roadaware.corner_cases.noise_model import ErrorModel
+    from roadaware.corner_cases.runner import captures, held_by
+    from roadaware.corner_cases.noise_model import erring_objects, erring_semantics
+    from roadaware.protocols.copg_ablation import states_of
     from roadaware.scenes.store import open_predictions, save
 
     videos = tuple(sorted(held_by(order).scenes.videos["video"])[:FAULTY])
@@ -174,13 +174,13 @@ def _lost(order: Any, given: str) -> Iterator[dict[str, Any]]:
 
     The limits that losses ask for are those of both configurations.
     """
-    from roadaware.analysis.corner_losses import losses
+    from roadaware.analysis.corner_tables import losses
     from roadaware.corner_cases.config import CopgConfig
     from roadaware.corner_cases.copg import propose
     from roadaware.corner_cases.dbscan import dbscan_geometry
-    from roadaware.corner_cases.reuse import Bench, Variant
-    from roadaware.corner_cases.running import captures, held_by
-    from roadaware.protocols.copg_grid import BASES as CONFIGS
+    from roadaware.corner_cases.step_cache import Bench, Variant
+    from roadaware.corner_cases.runner import captures, held_by
+    from roadaware.protocols.copg_ablation import BASES as CONFIGS
     from roadaware.scenes.schema import CORNERS
     from roadaware.scenes.sensors import open_sweep
 
@@ -216,9 +216,9 @@ def spurious(order: Any, path: Path) -> Counter[str]:
     """
     import numpy as np
 
-    from roadaware.analysis.corner_losses import MET_FROM
-    from roadaware.corner_cases.running import held_by, proposed
-    from roadaware.corner_cases.truth import NAMES
+    from roadaware.analysis.corner_tables import MET_FROM
+    from roadaware.corner_cases.runner import held_by, proposed
+    from roadaware.corner_cases.noise_model import NAMES
     from roadaware.geometry.boxes import iou
     from roadaware.scenes.schema import CORNERS
     from roadaware.scenes.sensors import open_sweep
@@ -261,9 +261,9 @@ def examples(made: Path, towns: Mapping[str, Town]) -> None:
     import numpy as np
     from PIL import Image
 
-    from roadaware.analysis.corner_losses import LOSSES
+    from roadaware.analysis.corner_tables import LOSSES
     from roadaware.reports.drawing import contact_sheet
-    from roadaware.scenes.disk import atomic_write
+    from roadaware.io.files import atomic_write
 
     name = TOWNS[0]
     lost = towns[name].lost["default, erring"].filter(pl.col("visible_share") > 0.5)
@@ -286,7 +286,7 @@ def _crop(root: Path, row: Mapping[str, Any], loss: str) -> Any:
 
     from roadaware.corner_cases.config import CopgConfig
     from roadaware.corner_cases.copg import propose
-    from roadaware.corner_cases.running import Order, captures, held_by
+    from roadaware.corner_cases.runner import Order, captures, held_by
     from roadaware.geometry.boxes import iou
     from roadaware.reports.drawing import font_of
     from roadaware.scenes.schema import CORNERS
@@ -314,7 +314,7 @@ def _crop(root: Path, row: Mapping[str, Any], loss: str) -> Any:
 def write(towns: Mapping[str, Town], out: Path) -> None:
     """Put all tables into the page, the picture beside it, and the numbers into the folder."""
     from roadaware.reports.ablation import knobs_picture
-    from roadaware.scenes.disk import atomic_write
+    from roadaware.io.files import atomic_write
 
     whole = together(towns)
     table, data = rows_table(whole)

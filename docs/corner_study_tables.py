@@ -56,7 +56,7 @@ class Town:
 
 def together(towns: Mapping[str, Town]) -> Town:
     """Both towns as one set."""
-    from roadaware.protocols.copg_scores import renamed
+    from roadaware.protocols.copg_ablation import renamed
 
     (first, one), (second, other) = towns.items()
 
@@ -84,7 +84,7 @@ def together(towns: Mapping[str, Town]) -> Town:
 
 def rows_table(held: Town) -> tuple[str, dict[str, Any]]:
     """Every answer with its numbers, as a table and as data."""
-    from roadaware.protocols.copg_scores import score_of
+    from roadaware.protocols.copg_ablation import score_of
 
     scores = {name: score_of(state, DRAWS) for name, state in held.states.items()}
     lines = [f"| proposals | {' | '.join(METRICS)} | a picture |", "|---|---|---|---|---|---|"]
@@ -102,7 +102,7 @@ def rows_table(held: Town) -> tuple[str, dict[str, Any]]:
 
 def fault_lines(faults: Mapping[str, Any]) -> str:
     """What single faults cost, against none."""
-    from roadaware.protocols.copg_scores import score_of
+    from roadaware.protocols.copg_ablation import score_of
 
     scores = {name: score_of(state, DRAWS) for name, state in faults.items()}
     lines = ["| faults | AP | AR | AR over none | AR50 |", "|---|---|---|---|---|"]
@@ -123,8 +123,8 @@ def kind_lines(kinds: Counter[str]) -> str:
 
 def knobs_of(held: Town) -> pl.DataFrame:
     """The grid of both configurations, with intervals and printed values."""
-    from roadaware.analysis.copg_tables import knob_table
-    from roadaware.protocols.copg_scores import score_of
+    from roadaware.analysis.corner_tables import knob_table
+    from roadaware.protocols.copg_ablation import score_of
 
     return knob_table(*held.cells, held.grid, [score_of(state, DRAWS) for state in held.knobs])
 
@@ -151,7 +151,7 @@ def knob_lines(table: pl.DataFrame) -> str:
 
 def loss_lines(lost: Mapping[str, pl.DataFrame]) -> str:
     """How many objects each step lost, by run."""
-    from roadaware.analysis.corner_losses import LOSSES
+    from roadaware.analysis.corner_tables import LOSSES
 
     lines = [f"| | {' | '.join(lost)} | what that means |", f"|{'---|' * (len(lost) + 2)}"]
     for loss, meaning in LOSSES.items():
@@ -164,7 +164,7 @@ def loss_lines(lost: Mapping[str, pl.DataFrame]) -> str:
 
 def group_lines(part: pl.DataFrame, groups: Sequence[tuple[str, pl.Series]]) -> str:
     """What became of the objects of each group."""
-    from roadaware.analysis.corner_losses import LOSSES
+    from roadaware.analysis.corner_tables import LOSSES
 
     known = [loss for loss in LOSSES if (part["loss"] == loss).any()]
     lines = [f"| | objects | {' | '.join(known)} |", f"|{'---|' * (len(known) + 2)}"]

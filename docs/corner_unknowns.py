@@ -18,17 +18,17 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from roadaware.corner_cases.known_boxes import best, rows_by_picture
+from roadaware.corner_cases.known_objects import best, rows_by_picture
 from roadaware.metrics.corner_cases.config import CornerConfig
 from roadaware.metrics.corner_cases.evaluate import evaluate
-from roadaware.metrics.judged import drawn, values_of
+from roadaware.metrics.metric_state import drawn, values_of
 from roadaware.protocols.coda import separated, without_classes
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.readers import read
+from roadaware.scenes.tables import Predictions
+from roadaware.datasets import read
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import open_predictions
 from roadaware.scenes.tables import Scenes
-from roadaware.statistics.bootstrap import multiplicities
+from roadaware.statistics.intervals import multiplicities
 from roadaware.statistics.intervals import PercentileDraws
 from roadaware.statistics.ranking import Ranking
 

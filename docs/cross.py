@@ -18,15 +18,15 @@ import polars as pl
 
 from roadaware.errors import InputError
 from roadaware.metrics.calibration import CalibrationConfig, CalibrationCore
-from roadaware.metrics.pedestrian_core import PedestrianCore
+from roadaware.metrics.pedestrians import PedestrianCore
 from roadaware.metrics.pedestrians import PedestrianConfig
 from roadaware.models import CROSSING
-from roadaware.protocols.away.results import SETS, CrossResults
-from roadaware.reports.away_cells import DOUBT_NAMES, PLAIN, Study
-from roadaware.reports.away_coverage import sets_of
-from roadaware.reports.away_pretraining import Resamples, effects
-from roadaware.scenes.disk import atomic_write
-from roadaware.statistics.bootstrap import percentile_ends
+from roadaware.protocols.cross_dataset.results import SETS, CrossResults
+from roadaware.reports.cross_dataset_cells import DOUBT_NAMES, PLAIN, Study
+from roadaware.reports.cross_dataset_sections import sets_of
+from roadaware.reports.cross_dataset_sections import Resamples, effects
+from roadaware.io.files import atomic_write
+from roadaware.statistics.intervals import percentile_ends
 from roadaware.statistics.intervals import PercentileDraws
 
 PAGE = Path(__file__).with_suffix(".md")

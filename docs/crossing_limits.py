@@ -17,7 +17,7 @@ def main(arguments: list[str]) -> None:
     """Measure the train split of each predictor's task."""
     from roadaware.models.crossing.predictor import Predictor
     from roadaware.online.steadiness import LIMITS
-    from roadaware.scenes.readers import read
+    from roadaware.datasets import read
     from roadaware.scenes.sampling import Iv2024, sample
     from roadaware.tasks.crossing_limits import measure_limits
     from roadaware.tasks.pedestrians import split_samples

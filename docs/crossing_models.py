@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from roadaware.models import CROSSING, entry_of
-from roadaware.models.crossing.entry import Entry
+from roadaware.models.crossing.entries import Entry
 from roadaware.models.crossing.inputs import named
-from roadaware.scenes.disk import atomic_write
+from roadaware.io.files import atomic_write
 
 PAGE = Path(__file__).with_suffix(".md")
 BEGIN, END = "<!-- of the cards: begin -->", "<!-- of the cards: end -->"

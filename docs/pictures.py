@@ -14,7 +14,7 @@ from roadaware.reports.calibration import calibration_pictures
 from roadaware.reports.gallery import evaluation_pictures, story_picture
 from roadaware.reports.picture import Picture
 from roadaware.reports.text import words
-from roadaware.scenes.disk import atomic_write
+from roadaware.io.files import atomic_write
 from roadaware.tasks.pedestrians import split_samples
 
 SHOWN = ("auc", "average_precision", "balanced_accuracy", "accuracy", "f1", "soft_f1", "hard_f1")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from roadaware.protocols.away.results import CrossResults
-from roadaware.reports.away_cells import Study
-from roadaware.reports.away_matrix import heat_maps
-from roadaware.reports.away_pictures import by_test_set, together
-from roadaware.reports.away_pretraining import Resamples, effects, pretraining_picture
-from roadaware.reports.away_ranks import rank_picture
-from roadaware.reports.away_reliability import reliability_by_test_set
+from roadaware.protocols.cross_dataset.results import CrossResults
+from roadaware.reports.cross_dataset_cells import Study
+from roadaware.reports.cross_dataset_figures import heat_maps
+from roadaware.reports.cross_dataset_figures import by_test_set, together
+from roadaware.reports.cross_dataset_sections import Resamples, effects, pretraining_picture
+from roadaware.reports.cross_dataset_figures import rank_picture
+from roadaware.reports.cross_dataset_figures import reliability_by_test_set
 from roadaware.reports.picture import Picture
-from roadaware.scenes.disk import atomic_write
+from roadaware.io.files import atomic_write
 
 
 def main(folder: Path, doubt: Path, model: str) -> None:

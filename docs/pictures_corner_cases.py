@@ -10,13 +10,13 @@ from pathlib import Path
 
 from PIL import Image
 
-from roadaware.corner_cases.running import Order, held_by, proposed
+from roadaware.corner_cases.runner import Order, held_by, proposed
 from roadaware.reports.copg import draw_steps, sheet
-from roadaware.scenes.disk import atomic_write
+from roadaware.io.files import atomic_write
 from roadaware.scenes.sensors import open_frame
-from roadaware.scenes.simulator.presets import config_of
-from roadaware.scenes.simulator.studio import Order as Scenes
-from roadaware.scenes.simulator.studio import produce
+from roadaware.simulator.config import config_of
+from roadaware.simulator.generate import Order as Scenes
+from roadaware.simulator.generate import produce
 
 SCENE, FRAME, WIDTH_PX = "corner-cases-0003", 9, 1100
 PART = (slice(180, 400), slice(120, 840))

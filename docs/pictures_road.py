@@ -15,9 +15,9 @@ from roadaware.linking.link import link
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.video import tube_table
 from roadaware.reports.picture import FULL, GREY, INK, MARKERS, PALE, SERIES, Picture, styled
-from roadaware.scenes.dense import with_layout
-from roadaware.scenes.disk import atomic_write
-from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.dense_scores import with_layout
+from roadaware.io.files import atomic_write
+from roadaware.scenes.tables import Predictions
 from roadaware.scenes.tables import Meta, Scenes
 
 FRAMES, SIDES = 40, ("x1_px", "y1_px", "x2_px", "y2_px")

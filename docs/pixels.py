@@ -82,7 +82,7 @@ def run(name: str, made: Path, out: Path) -> None:
         out: of all rows.
     """
     from roadaware.metrics.pedestrians import state_of
-    from roadaware.training.pedestrians.run import judge, train
+    from roadaware.training.pedestrians.run import judge, train_predictors
     from roadaware.training.recipe_files import read_recipe
 
     folder = _folder(out, name)
@@ -97,7 +97,7 @@ def run(name: str, made: Path, out: Path) -> None:
         "threads=1",
     ]
     recipe: Any = read_recipe(RECIPE, [*changes, "threads=1", *case.changes])
-    trained = train(recipe, folder)
+    trained = train_predictors(recipe, folder)
     spent = sum(json.loads(path.read_text())["cpu_s"] for path in folder.glob("seed-*/timing.json"))
     judged = judge(trained, "test")
     predictor = next(iter(trained.predictors.values()))
@@ -172,7 +172,7 @@ def _told(row: dict[str, Any], key: str, sign: str = "") -> str:
 
 def write(out: Path) -> None:
     """Put the table into the page."""
-    from roadaware.scenes.disk import atomic_write
+    from roadaware.io.files import atomic_write
 
     before, rest = PAGE.read_text("utf-8").split(BEGIN)
     page = f"{before}{BEGIN}\n\n{table(known(out))}\n\n{END}{rest.split(END)[1]}"

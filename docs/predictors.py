@@ -17,7 +17,7 @@ import polars as pl
 from roadaware.analysis.compare import compare
 from roadaware.cli.runs import load
 from roadaware.protocols.printed_iv2024 import printed_cells
-from roadaware.scenes.disk import atomic_write
+from roadaware.io.files import atomic_write
 from roadaware.training.pedestrians.results import open_results
 
 PAGE = Path(__file__).with_suffix(".md")

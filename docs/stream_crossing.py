@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> None:
     """Measure every case on JAAD's test split and write the table into the page."""
     import torch
 
-    from roadaware.scenes.readers import read
+    from roadaware.datasets import read
     from roadaware.scenes.sampling import Iv2024, sample
     from roadaware.tasks.pedestrians import split_samples
 
@@ -99,8 +99,8 @@ def streamed(held: Scenes, case: Case) -> pl.DataFrame:
     import polars as pl
 
     from roadaware.online.crossing_tables import outlooks_of
-    from roadaware.online.foresight import open_foresight
-    from roadaware.online.outlook import OutlookRule
+    from roadaware.online.crossing_forecaster import open_foresight
+    from roadaware.online.forecast_event import OutlookRule
 
     rule = OutlookRule() if case.steady else OutlookRule(steady_s=0.0)
     tubes = held.samples["tube"].unique().to_list()
@@ -139,7 +139,7 @@ def table(held: Scenes, told: dict[str, pl.DataFrame]) -> Iterator[str]:
     import numpy as np
 
     from roadaware.metrics import calibration, pedestrians
-    from roadaware.metrics.calibration_config import CalibrationConfig
+    from roadaware.metrics.calibration import CalibrationConfig
     from roadaware.tasks.pedestrians import examples
 
     answered = [set(frame.drop_nulls("crossing")["sample"].to_list()) for frame in told.values()]

@@ -203,9 +203,9 @@ def _write_tables(root: Path) -> None:
     from street import street
     from test_evaluate_events_command import write_ucf24
 
-    from roadaware.scenes.demo import write_demo
-    from roadaware.scenes.demo.chaos import write_chaos
-    from roadaware.scenes.demo.corner_files import write_corner_demo
+    from roadaware.demo_data import write_demo
+    from roadaware.demo_data.chaos import write_chaos
+    from roadaware.demo_data.corner_files import write_corner_demo
     from roadaware.scenes.store import save
 
     for name in ("ped", "events", "ucf", "runs", "recipes", "data", "films", "coda"):
@@ -275,7 +275,7 @@ def _recipe(root: Path) -> dict[str, Any]:
 def _write_film(path: Path) -> None:
     import numpy as np
 
-    from roadaware.scenes.media import VideoWriter
+    from roadaware.io.video import VideoWriter
 
     with VideoWriter(path, 64, 48, 12.0) as film:
         for number in range(8):
@@ -287,10 +287,9 @@ def _write_film(path: Path) -> None:
 def _write_proposals(root: Path) -> None:
     import polars as pl
 
-    from roadaware.scenes.predictions import Predictions
-    from roadaware.scenes.readers import read
+    from roadaware.datasets import read
     from roadaware.scenes.store import save
-    from roadaware.scenes.tables import Meta
+    from roadaware.scenes.tables import Meta, Predictions
 
     videos = read("kitti", root / "kitti", cache=False).videos["video"].to_list()
     boxes = pl.DataFrame(

@@ -6,7 +6,7 @@ import functools
 import os
 from pathlib import Path
 
-from roadaware.scenes.readers import read
+from roadaware.datasets import read
 from roadaware.scenes.tables import Scenes
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from roadaware.scenes.demo import write_demo
+from roadaware.demo_data import write_demo
 
 ROOT = Path(__file__).resolve().parents[1]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -192,5 +192,5 @@ def test_decoders_are_opened_in_one_module_alone() -> None:
         assert found(f"{folder}/anything.py", _GUESSING) >= set(lines[1:-1]) | {lines[0]}
     opener = ROOT / "src" / "roadaware" / "scenes" / "decoders.py"
     text = opener.read_text(encoding="utf-8")
-    assert not found("src/roadaware/scenes/decoders.py", text)
+    assert not found("src/roadaware/io/decoders.py", text)
     assert found("src/roadaware/scenes/elsewhere.py", text)

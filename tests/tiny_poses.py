@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from roadaware.models.catalogue.labels import LISTS
+from roadaware.models.catalogue.entries import LISTS
 
 JOINTS = LISTS["joints"]
 

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from benchmarks.coverage.world import Ints, Told, World, sigmoid
-from roadaware.analysis.labelling.agreement import MEASURES, box_agreement
-from roadaware.analysis.labelling.things import OVERLAP, PAIR, THING, Things
+from roadaware.analysis.annotation.agreement import MEASURES, box_agreement
+from roadaware.analysis.annotation.object_groups import OVERLAP, PAIR, THING, Things
 
 _WHO = ("ann", "bob", "cem")
 _WORDS = ("car", "cone", "dog", "pram")

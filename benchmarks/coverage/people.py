@@ -20,10 +20,8 @@ from benchmarks.coverage.world import (
     verdicts,
 )
 from roadaware.analysis.compare import compare
-from roadaware.metrics.calibration_config import CalibrationConfig
-from roadaware.metrics.calibration_core import SCALES, CalibrationCore
-from roadaware.metrics.pedestrian_config import PedestrianConfig
-from roadaware.metrics.pedestrian_core import PedestrianCore
+from roadaware.metrics.calibration import SCALES, CalibrationConfig, CalibrationCore
+from roadaware.metrics.pedestrians import PedestrianConfig, PedestrianCore
 from roadaware.metrics.scores import SampleScores
 from roadaware.statistics.intervals import Scale
 

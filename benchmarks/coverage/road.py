@@ -19,10 +19,10 @@ from benchmarks.coverage.world import (
     taken,
     verdicts,
 )
-from roadaware.analysis.compare_detection import compare
+from roadaware.analysis.compare import compare_detections
 from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.evaluate import FRAME, VIDEO, Asked, measured
 from roadaware.metrics.detection.matches import Matches
-from roadaware.metrics.detection.summary import FRAME, VIDEO, Asked, measured
 
 _CLASSES = 12
 _COLUMNS = {"0.5": (0,)}
@@ -142,9 +142,9 @@ class RoadPair(Pair):
         return cls(name, units, claims(ease, seed, units, 2, better))
 
     def compared(self, chosen: Ints, draws: int) -> dict[str, Verdict]:
-        """As `compare` says it."""
+        """As `compare_detections` says it."""
         a, b = ({FRAME: each.matches(chosen)} for each in self.held)
-        found = compare(a, b, DetectionConfig.default(), draws=max(1, draws))
+        found = compare_detections(a, b, DetectionConfig.default(), draws=max(1, draws))
         names = {"frame_map@0.5:agent": "mAP", "frame_ap@0.5:agent:00": "AP, class in 90 %"}
         told = verdicts(found.table, "video", tuple(names))
         return {names[name]: each for name, each in told.items()}

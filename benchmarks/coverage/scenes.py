@@ -9,20 +9,19 @@ import numpy as np
 import polars as pl
 
 from benchmarks.coverage.world import Floats, Ints, Pair, Told, Verdict, World, rows, sigmoid, verdicts
-from roadaware.analysis.compare_scenes import compare
+from roadaware.analysis.compare import compare_scenes
 from roadaware.metrics.corner_cases.config import AREAS, CornerConfig
 from roadaware.metrics.corner_cases.inputs import NONE
 from roadaware.metrics.corner_cases.state import JudgedCorners
 from roadaware.metrics.grounding.config import GroundingConfig
 from roadaware.metrics.grounding.evaluate import GroundedSentences
-from roadaware.metrics.judged import Judged, result
+from roadaware.metrics.metric_state import Judged, result
 from roadaware.metrics.relations.config import RelationConfig
 from roadaware.metrics.relations.state import JudgedRelations
 from roadaware.metrics.sound.config import SoundConfig
 from roadaware.metrics.sound.evaluate import LocalisedSounds
 from roadaware.metrics.tracking.config import TrackingConfig
-from roadaware.metrics.tracking.counts import TrackCounts
-from roadaware.metrics.tracking.evaluate import drawn_rates, scale, track_rates
+from roadaware.metrics.tracking.evaluate import TrackCounts, drawn_rates, scale, track_rates
 from roadaware.statistics.intervals import Units
 
 GROUNDED = ("m_tiou", "m_viou", "viou@0.3", "viou@0.5", "gt_viou", "gt_viou@0.5")
@@ -55,8 +54,8 @@ class ScenesPair(Pair):
     two: Scenes
 
     def compared(self, chosen: Ints, draws: int) -> dict[str, Verdict]:
-        """As `compare` says it."""
-        found = compare(self.one.part(chosen), self.two.part(chosen), {}, draws=max(1, draws))
+        """As `compare_scenes` says it."""
+        found = compare_scenes(self.one.part(chosen), self.two.part(chosen), {}, draws=max(1, draws))
         return verdicts(found.table, "video", self.one.metrics)
 
 

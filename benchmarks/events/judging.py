@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.scenes.simulator.actors import AV_ACTIONS
-from roadaware.scenes.simulator.truth.terms import ACTIONS, LOCATIONS
+from roadaware.simulator.actors import AV_ACTIONS
+from roadaware.simulator.truth.terms import ACTIONS, LOCATIONS
 from roadaware.statistics.calibration import EqualMassBins, expected_calibration_error
 from roadaware.statistics.intervals import Interval, Units
 from roadaware.training.events.rows import Rows

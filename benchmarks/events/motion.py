@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from roadaware.models.event_head.ego_motion import EgoMotion
-from roadaware.scenes.simulator.camera import camera_of
-from roadaware.scenes.simulator.make import make_episode
-from roadaware.scenes.simulator.render import render
-from roadaware.scenes.simulator.stage import Stage
+from roadaware.simulator.make import make_episode
+from roadaware.simulator.mesh import camera_of
+from roadaware.simulator.render import Stage, render
 from roadaware.training.events.scenes import draw_config, read_truth, scene_of
 
 _SCENES, _FRAMES, _SEED = 10, 36, 201

@@ -12,9 +12,9 @@ import pytest
 from defective import VIDEOS, Person, dataset, sound
 
 from roadaware.analysis.audit import Audit, Example, Finding, audit, render
+from roadaware.datasets import read
+from roadaware.demo_data import write_demo
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.demo import write_demo
-from roadaware.scenes.readers import read
 from roadaware.scenes.sampling import Iv2024
 from roadaware.scenes.tables import Scenes
 

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "corner_cases"))
 
 from planted import Thing, World, ahead, corners_in, sweep
 
-from roadaware.analysis.corner_losses import LOSSES, losses
+from roadaware.analysis.corner_tables import LOSSES, losses
 from roadaware.corner_cases.captures import Capture, CommonObjects, SemanticMap
 from roadaware.corner_cases.config import CopgConfig
 from roadaware.corner_cases.copg import propose

@@ -5,10 +5,10 @@ from __future__ import annotations
 import polars as pl
 
 from roadaware.analysis import event_results as events
+from roadaware.demo_data.detector import perturbed
+from roadaware.demo_data.road import road_world
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import evaluate
-from roadaware.scenes.demo.detector import perturbed
-from roadaware.scenes.demo.road_world import road_world
 
 SCENES = road_world(videos=3, frames=30, boxes_per_frame=3, seed=5)
 RESULT = evaluate(

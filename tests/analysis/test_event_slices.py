@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from roadaware.analysis.event_slices import HEIGHTS_PX, slices_by
+from roadaware.analysis.event_results import HEIGHTS_PX, slices_by
+from roadaware.demo_data.road import road_world
 from roadaware.errors import UsageError
-from roadaware.scenes.demo.road_world import road_world
 
 SCENES = road_world(videos=6, frames=30, boxes_per_frame=2, seed=2)
 

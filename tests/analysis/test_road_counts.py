@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from roadaware.analysis.road_counts import COUNTS, beside_print, count, table
+from roadaware.analysis.road_counts import COUNTS, beside_print, count, count_table
+from roadaware.demo_data.road import road_world
 from roadaware.protocols.printed_tpami22 import printed
-from roadaware.scenes.demo.road_world import road_world
 from roadaware.scenes.tables import Meta, Scenes
 
 
@@ -94,7 +94,7 @@ def test_a_set_without_splits_or_tubes_is_counted_too() -> None:
         ("rain", "yes", "all", None, 2, None),
         ("rain", None, "all", None, 3, None),
     ]
-    assert table(count(scenes), "rain")["all"].to_list() == ["1", "2", "3"]
+    assert count_table(count(scenes), "rain")["all"].to_list() == ["1", "2", "3"]
 
 
 def test_an_empty_set_has_no_counts() -> None:
@@ -102,7 +102,7 @@ def test_an_empty_set_has_no_counts() -> None:
 
 
 def test_the_table_of_a_kind_has_the_form_of_the_print(world: Scenes) -> None:
-    shown = table(count(world), "agent")
+    shown = count_table(count(world), "agent")
     assert shown.columns[:3] == ["label", "all", "test"]
     assert shown["label"].to_list()[-1] == "total"
     row = count(world).filter(pl.col("label") == "Ped", pl.col("split") == "val_1").row(0, named=True)

@@ -10,13 +10,11 @@ import pytest
 
 from roadaware.analysis.action_confusion import Confusion, action_confusion
 from roadaware.analysis.behaviour_graphs import Arc, BehaviourGraph, behaviour_graph
-from roadaware.analysis.grounded_strips import grounded_strips
-from roadaware.analysis.heard_maps import HeardMap, heard_maps, success_curves
+from roadaware.analysis.scene_cases import HeardMap, grounded_strips, heard_maps, success_curves
 from roadaware.errors import InputError
 from roadaware.metrics.sound.config import SoundConfig
-from roadaware.scenes.dense import with_layout
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.dense_scores import with_layout
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 VIDEOS = pl.DataFrame({"video": ["v"], "width_px": [100], "height_px": [50]})
 

@@ -11,8 +11,7 @@ import pytest
 from roadaware.analysis.worst_tubes import Strip, worst_tubes
 from roadaware.errors import InputError
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 META = Meta(dataset="x", vocabularies={"agentness": ("agentness",), "agent": ("Ped", "Car")})
 

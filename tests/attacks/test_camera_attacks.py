@@ -17,10 +17,10 @@ from camera_servers import Camera, Rtsp, answer, answering, stream
 
 from roadaware.addresses import Address, conceal, read_address
 from roadaware.errors import InputError
-from roadaware.online import wires
-from roadaware.online.network import NetworkStream, Shot
-from roadaware.online.wires import is_public
-from roadaware.scenes.decoders import open_stream
+from roadaware.io.decoders import open_stream
+from roadaware.online import connections
+from roadaware.online.cameras import NetworkStream, Shot
+from roadaware.online.connections import is_public
 
 GOOD = answer(body=stream())
 
@@ -224,8 +224,8 @@ def test_every_hop_to_another_machine_is_looked_up_once_and_must_be_of_the_open_
                 raise ConnectionRefusedError(111, "Connection refused")
             super().connect(place)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(wires.socket, "getaddrinfo", lookup)
-    monkeypatch.setattr(wires.socket, "socket", Wire)
+    monkeypatch.setattr(connections.socket, "getaddrinfo", lookup)
+    monkeypatch.setattr(connections.socket, "socket", Wire)
     to = f"http://rebound.example:{other.port}/"
     with Camera(answering(answer("302 Go", Location=to))) as camera:
         url = camera.url(info="me:pw@")

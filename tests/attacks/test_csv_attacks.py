@@ -10,9 +10,9 @@ import pytest
 from sets import SETS, NativeSet, copied, edit, rows_add_up, tree
 from test_hostile_text import PAYLOADS, UNPRINTABLE
 
+from roadaware.datasets import read
 from roadaware.errors import FindingsError, InputError
-from roadaware.scenes.formats.action_claims import read_action_claims
-from roadaware.scenes.readers import read
+from roadaware.formats.actions import read_action_claims
 from roadaware.scenes.store import open_scenes, save
 
 MEBIBYTE = 1 << 20

@@ -24,14 +24,12 @@ import watched_commands
 from PIL import EpsImagePlugin, Image
 
 from roadaware.errors import InputError
-from roadaware.online.clock import SystemClock
+from roadaware.io.decoders import MAX_DECODED_BYTES, PICTURES, media_head
+from roadaware.io.images import read_still, read_upright
+from roadaware.io.video import CodecError, EmptyMediaError, MediaError, VideoReader, read_sound
 from roadaware.online.film import Film
-from roadaware.online.picture_files import PictureFiles
-from roadaware.online.sources import open_source
-from roadaware.scenes.containers import CodecError, EmptyMediaError, MediaError
-from roadaware.scenes.decoders import MAX_DECODED_BYTES, PICTURES, media_head
-from roadaware.scenes.media import VideoReader, read_sound
-from roadaware.scenes.still_files import read_still, read_upright
+from roadaware.online.frame_queue import SystemClock
+from roadaware.online.sources import PictureFiles, open_source
 
 EPS = (
     b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 64 48\n%%HiResBoundingBox: 0 0 64 48\n%%EndComments\n"
@@ -489,7 +487,7 @@ def test_memory_of_the_largest_picture_is_bounded(tmp_path: Path) -> None:
     """A 16-bit PNG of 67 million pixels, most of which are not there: its room is taken in vain."""
     (tmp_path / "a.png").write_bytes(_huge_png(8192, 16, 0))
     code = (
-        "import sys\nfrom pathlib import Path\nfrom roadaware.scenes.still_files import read_still\n"
+        "import sys\nfrom pathlib import Path\nfrom roadaware.io.images import read_still\n"
         "peak = lambda: int([x for x in open('/proc/self/status') if 'VmHWM' in x][0].split()[1])\n"
         "from PIL import PngImagePlugin\nbefore = peak()\n"
         "try:\n    read_still(Path(sys.argv[1]))\n"

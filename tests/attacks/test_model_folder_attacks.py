@@ -17,15 +17,15 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-import tiny_hub  # noqa: E402, behind the checks
-import tiny_objects  # noqa: E402
-from roadaware.errors import InputError, UsageError  # noqa: E402
-from roadaware.models.folder_words import ends_soon, tokenizer_in  # noqa: E402
-from roadaware.models.object_folders import save_objects  # noqa: E402
-from roadaware.models.object_models import made_model  # noqa: E402
-from roadaware.models.offline import offline  # noqa: E402
-from roadaware.models.opening import open_videos  # noqa: E402
-from roadaware.models.segmenters import open_segmenter  # noqa: E402
+import tiny_hub
+import tiny_objects
+from roadaware.errors import InputError, UsageError
+from roadaware.models.folder_configs import ends_soon, tokenizer_in
+from roadaware.models.loading import open_videos
+from roadaware.models.object_detectors import made_model
+from roadaware.models.object_folders import save_objects
+from roadaware.models.offline import offline
+from roadaware.models.segmenters import open_segmenter
 
 torch.set_num_threads(1)
 PICTURE = np.zeros((48, 64, 3), np.uint8)

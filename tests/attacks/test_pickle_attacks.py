@@ -15,7 +15,7 @@ import pytest
 from sets import SETS, NativeSet
 
 from roadaware.errors import InputError
-from roadaware.scenes.pickles import load
+from roadaware.io.pickles import load
 
 NUMPY = b"cnumpy.core.multiarray\n"
 UINT8 = (

@@ -14,15 +14,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import model_originals  # noqa: E402, behind the checks
+import model_originals
 
-from roadaware.errors import DamagedError, InputError  # noqa: E402
-from roadaware.models import model_class  # noqa: E402
-from roadaware.models.crossing.predictor import Predictor, is_predictor  # noqa: E402
-from roadaware.models.foreign import read_tensors  # noqa: E402
-from roadaware.models.opening import digest_of, open_stream  # noqa: E402
-from roadaware.scenes.mask_files import MaskReader  # noqa: E402
-from roadaware.tasks.crossing_inputs.pose_files import read_poses  # noqa: E402
+from roadaware.errors import DamagedError, InputError
+from roadaware.io.images import MaskReader
+from roadaware.models import model_class
+from roadaware.models.crossing.predictor import Predictor, is_predictor
+from roadaware.models.loading import digest_of, open_stream
+from roadaware.models.tensor_files import read_tensors
+from roadaware.tasks.crossing_inputs.pose import read_poses
 
 torch.set_num_threads(1)
 
@@ -201,7 +201,7 @@ def test_members_in_another_packing_are_typed_errors(originals: Path, tmp_path: 
 
 
 def test_trees_that_lead_nowhere_end(originals: Path, tmp_path: Path) -> None:
-    from roadaware.scenes.arrays import open_arrays, save_arrays
+    from roadaware.io.npz import open_arrays, save_arrays
 
     arrays, facts = open_arrays(originals / "predictors" / "boosting.npz")
     samples = model_originals._samples(np.ones((4, 8, 4)), np.zeros(4, np.int64))

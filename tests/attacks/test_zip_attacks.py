@@ -12,8 +12,7 @@ import pytest
 from sets import NativeSet, tree
 
 from roadaware.errors import InputError
-from roadaware.scenes.readers.locate import open_source
-from roadaware.scenes.readers.source import confine
+from roadaware.io.sources import confine, open_source
 
 NAMES = [
     "../evil.xml",

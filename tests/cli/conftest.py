@@ -11,8 +11,8 @@ from small_files import Command, Done, Files, write_files
 
 import torchless
 from roadaware.cli import main
-from roadaware.scenes.demo import DemoFacts, write_demo
-from roadaware.scenes.demo.chaos import write_chaos
+from roadaware.demo_data import DemoFacts, write_demo
+from roadaware.demo_data.chaos import write_chaos
 
 
 @pytest.fixture

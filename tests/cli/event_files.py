@@ -6,13 +6,11 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from roadaware.scenes.demo.detector import perturbed
-from roadaware.scenes.demo.road_json import road_json
-from roadaware.scenes.demo.road_world import road_world
-from roadaware.scenes.formats import writing
-from roadaware.scenes.predictions import Predictions
+from roadaware.demo_data.detector import perturbed
+from roadaware.demo_data.road import road_json, road_world
+from roadaware.formats import road_detections
 from roadaware.scenes.store import save
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 
 @dataclass(frozen=True)
@@ -40,6 +38,6 @@ def write_events(root: Path) -> Events:
     claims = perturbed(scenes, seed=1)
     truth, folder, saved = root / "road.json", root / "detections", root / "claims"
     truth.write_text(json.dumps(road_json(scenes)), encoding="utf-8")
-    writing.write_folder(folder, writing.frame_pickles(claims))
+    road_detections.write_folder(folder, road_detections.frame_pickles(claims))
     save(claims, saved)
     return Events(truth, folder, saved, scenes, claims)

@@ -13,12 +13,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "corner_cases"))
 
 from planted_kitti import planted_kitti
 
-from roadaware.analysis.copg_tables import COLUMNS
+from roadaware.analysis.corner_tables import COLUMNS
 from roadaware.cli.ablate import asked
 from roadaware.cli.app import main
-from roadaware.corner_cases.running import Order, run
+from roadaware.corner_cases.runner import Order, run
+from roadaware.datasets import read
 from roadaware.errors import UsageError
-from roadaware.scenes.readers import read
 from roadaware.scenes.store import save
 
 
@@ -106,7 +106,7 @@ def test_values_are_numbers_names_and_nothing():
 def test_two_grids_in_one_folder_are_refused(root, tmp_path, capsys):
     from threading import Thread
 
-    from roadaware.scenes.holding import Hold
+    from roadaware.io.folder_lock import Hold
 
     (out := tmp_path / "out").mkdir()
     held = []

@@ -13,9 +13,9 @@ from event_files import Events
 from small_files import Command, Files, write_files
 
 from roadaware.cli import main, outputs
-from roadaware.cli.apart import check_paths
+from roadaware.cli.outputs import check_paths
+from roadaware.demo_data import DemoFacts
 from roadaware.errors import DiskError, InputError, UsageError
-from roadaware.scenes.demo import DemoFacts
 
 SCORED: list[object] = ["--samples", "action_samples.csv", "--task", "action"]
 

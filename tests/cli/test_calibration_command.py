@@ -14,10 +14,9 @@ import pytest
 from small_files import Command, Files, write_files
 
 from roadaware.cli.calibration import _times
-from roadaware.metrics.judged import Judged
+from roadaware.metrics.metric_state import Judged
 from roadaware.metrics.scores import SampleScores
-from roadaware.statistics.adaptive_bins import AdaptiveBins
-from roadaware.statistics.calibration import reliability
+from roadaware.statistics.calibration import AdaptiveBins, reliability
 
 
 def calibrate(roadaware: Command, files: Files, *more: object) -> Any:

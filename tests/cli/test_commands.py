@@ -9,7 +9,7 @@ import pytest
 from small_files import Command, write_files
 
 from roadaware import __version__
-from roadaware.scenes.demo import DemoFacts
+from roadaware.demo_data import DemoFacts
 from roadaware.scenes.store import open_scenes
 
 COMMANDS = (

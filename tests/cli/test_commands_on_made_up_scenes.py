@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from small_files import Command
 
+from roadaware.datasets import read
+from roadaware.demo_data.detector import Detector, perturbed
+from roadaware.demo_data.watched import watched
 from roadaware.errors import UsageError
-from roadaware.scenes.demo.detector import Detector, perturbed
-from roadaware.scenes.demo.watched import watched
-from roadaware.scenes.readers import read
 from roadaware.scenes.store import save
 
 PERFECT = Detector(0, 0, 0, 0, 0, 0, 0, sharpness=12.0, size=None)

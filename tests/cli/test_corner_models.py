@@ -23,17 +23,16 @@ from planted_kitti import planted_kitti
 
 from roadaware.cli.prelabel import labels_and_words
 from roadaware.corner_cases.sources import DetectionSource, SemanticSource
+from roadaware.datasets import read
+from roadaware.io.images import mask_of, png
+from roadaware.io.video import VideoWriter
 from roadaware.models.detector import FrameDetections
-from roadaware.scenes.mask_files import mask_of, png
-from roadaware.scenes.media import VideoWriter
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.readers import read
 from roadaware.scenes.sensors import open_frame
 from roadaware.scenes.store import open_predictions, save
-from roadaware.scenes.tables import Meta
+from roadaware.scenes.tables import Meta, Predictions
 from roadaware.tasks import prediction_runs
-from roadaware.tasks.mask_runs import MaskRun
 from roadaware.tasks.prediction_runs import PredictionRun, VideoFacts
+from roadaware.tasks.resumable_runs import MaskRun
 from roadaware.tasks.road_events import Classes
 
 TEXTS = "tyre,traffic cone,dog"
@@ -270,11 +269,11 @@ def test_traffic_lights_are_no_common_objects(tmp_path: Path) -> None:
 def test_networks_of_ours_need_films(
     roadaware: Command, kitti: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from roadaware.models import opening
+    from roadaware.models import loading
     from roadaware.models.videos import VideoDetector
 
     film = VideoDetector({"agent": ("Car",)}, causal=True)
-    monkeypatch.setattr(opening, "open_videos", lambda *_, **__: film)
+    monkeypatch.setattr(loading, "open_videos", lambda *_, **__: film)
     (tmp_path / "model.safetensors").write_bytes(b"weights")
     done = roadaware("predict", tmp_path / "model.safetensors", "--videos", kitti, "--out", tmp_path / "out")
     assert (done.code, "these are still pictures" in done.err) == (2, True)

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tasks"))
 
 from street import street
 
-from roadaware.protocols.away.results import CrossResults
+from roadaware.protocols.cross_dataset.results import CrossResults
 from roadaware.scenes.store import save
 
 
@@ -28,7 +28,9 @@ def domains(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_study_with_a_failure_keeps_the_rest_names_it_and_ends_with_one(
     roadaware: Command, domains: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("roadaware.reports.away.away_page", lambda found: f"<p>{len(found.cells)} cells</p>")
+    monkeypatch.setattr(
+        "roadaware.reports.cross_dataset.away_page", lambda found: f"<p>{len(found.cells)} cells</p>"
+    )
     file = tmp_path / "study.yaml"
     file.write_text("models: [logistic, steady]\nfields: {steady: {widht: 8}}\nseeds: 4\n")
     out, told = tmp_path / "out", tmp_path / "told.json"
@@ -46,7 +48,7 @@ def test_a_study_with_a_failure_keeps_the_rest_names_it_and_ends_with_one(
 def test_a_domain_that_cannot_be_used_ends_with_one_and_a_path_that_is_not_there_with_three(
     roadaware: Command, domains: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("roadaware.reports.away.away_page", lambda found: "<p></p>")
+    monkeypatch.setattr("roadaware.reports.cross_dataset.away_page", lambda found: "<p></p>")
     (tmp_path / "empty").mkdir()
     words = ("cross", "--models", "logistic", "--seeds", 1, "--draws", 0, "--out", tmp_path / "out")
     done = roadaware(*words, "--domains", f"{domains},pie={tmp_path / 'empty'}")

@@ -15,10 +15,10 @@ from small_demo import Demo
 from small_files import Command
 
 from roadaware.cli import demo_scenes, main
-from roadaware.cli.demo_folder import claim
+from roadaware.cli.demo import claim
+from roadaware.datasets import read
+from roadaware.demo_data import DemoFacts, write_demo
 from roadaware.errors import DiskError
-from roadaware.scenes.demo import DemoFacts, write_demo
-from roadaware.scenes.readers import read
 
 REAL = os.environ.get("ROADAWARE_DATA_DIR")
 

@@ -12,20 +12,19 @@ import pytest
 from event_files import Events
 from small_files import Command
 
-from roadaware.cli.event_tracking import tracking_floor
+from roadaware.cli.event_scoring import tracking_floor
+from roadaware.datasets import read
+from roadaware.demo_data.detector import perturbed
 from roadaware.errors import UsageError
+from roadaware.io.video import VideoWriter
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.metrics.tracking.config import TrackingConfig
-from roadaware.metrics.tracking.evaluate import evaluate_tracks
-from roadaware.metrics.tracking.floors import best_floor, score_floors
+from roadaware.metrics.tracking.evaluate import best_floor, evaluate_tracks, score_floors
 from roadaware.scenes.advice import Advice, advice_in, with_advice
-from roadaware.scenes.demo.detector import perturbed
-from roadaware.scenes.media import VideoWriter
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.readers import read
 from roadaware.scenes.store import open_predictions, save
-from roadaware.scenes.synthetic_films import MARK, is_synthetic_film
+from roadaware.scenes.tables import Predictions
+from roadaware.simulator.synthetic_films import MARK, is_synthetic_film
 
 ADVICE = Advice({"min_iou": 0.1, "jump_gap": 6}, 0.4)
 

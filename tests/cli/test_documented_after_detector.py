@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from small_files import Command
 
-from roadaware.scenes.demo.detector import Detector, perturbed
-from roadaware.scenes.demo.road_world import road_world
+from roadaware.demo_data.detector import Detector, perturbed
+from roadaware.demo_data.road import road_world
 from roadaware.scenes.store import save
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "road_after_detector.md"

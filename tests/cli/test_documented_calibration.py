@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from small_files import Command
 
+from roadaware.datasets import read
+from roadaware.demo_data import DemoFacts
+from roadaware.formats.score_tables import samples_text, scores_text
 from roadaware.metrics.calibration import METRIC_NAMES, CalibrationConfig
-from roadaware.scenes.demo import DemoFacts
-from roadaware.scenes.readers import read
 from roadaware.scenes.sampling import protocol_named, sample
 from roadaware.scenes.sampling.sampler import split_samples
-from roadaware.scenes.scores import samples_text, scores_text
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "calibration.md").read_text(encoding="utf-8")
 

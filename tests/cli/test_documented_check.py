@@ -12,7 +12,7 @@ import pytest
 from small_files import Command
 
 from roadaware.analysis.quality import RULES
-from roadaware.scenes.demo.annotations import annotation_rounds
+from roadaware.demo_data.annotations import annotation_rounds
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "check.md").read_text(encoding="utf-8")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from small_files import Command
 
-from roadaware.analysis.labelling.agreement import MEASURES
-from roadaware.analysis.labelling.fates import FATES
-from roadaware.cli.label_inputs import Seconds
+from roadaware.analysis.annotation.agreement import MEASURES
+from roadaware.analysis.annotation.proposal_outcomes import FATES
+from roadaware.cli.label import Seconds
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "corner_labelling.md").read_text(encoding="utf-8")
 

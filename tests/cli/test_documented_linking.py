@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from small_files import Command
 
-from roadaware.scenes.demo.road_files import write_road_demo
+from roadaware.demo_data.road import write_road_demo
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "linking.md"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from small_files import Command
 
-from roadaware.scenes.simulator.presets import DOMAINS, PRESETS
+from roadaware.simulator.config import DOMAINS, PRESETS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "simulator.md").read_text(encoding="utf-8")
 

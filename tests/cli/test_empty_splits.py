@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from small_files import Command
 
-from roadaware.scenes.demo import DemoFacts
+from roadaware.demo_data import DemoFacts
 
 
 @pytest.fixture

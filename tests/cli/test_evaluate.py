@@ -12,8 +12,8 @@ import pytest
 from sklearn import metrics as sk
 from small_files import Command, Files, write_files
 
+from roadaware.demo_data import DemoFacts
 from roadaware.metrics.pedestrians import METRIC_NAMES
-from roadaware.scenes.demo import DemoFacts
 
 WEIGHTED = [f"{prefix}_{name}" for prefix in ("weighted", "soft", "hard") for name in METRIC_NAMES[:5]]
 
@@ -184,7 +184,7 @@ def test_eval_is_evaluate(roadaware: Command, files: Files) -> None:
 
 
 def test_a_protocol_gives_the_samples(roadaware: Command, demo_set: Any, tmp_path: Path) -> None:
-    from roadaware.scenes.readers import read
+    from roadaware.datasets import read
     from roadaware.scenes.sampling import protocol_named, sample
     from roadaware.scenes.sampling.sampler import split_samples
 
@@ -203,7 +203,7 @@ def test_a_protocol_gives_the_samples(roadaware: Command, demo_set: Any, tmp_pat
 
 
 def test_scenarios_are_sets_of_their_own(roadaware: Command, demo_set: Any, tmp_path: Path) -> None:
-    from roadaware.scenes.readers import read
+    from roadaware.datasets import read
     from roadaware.scenes.sampling import protocol_named, sample
     from roadaware.scenes.sampling.sampler import split_samples
 

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 from small_files import Command
 
-from roadaware.scenes.demo.corner_files import CornerFacts, write_corner_demo
-from roadaware.scenes.formats.coda import read_corner_cases
+from roadaware.demo_data.corner_files import CornerFacts, write_corner_demo
+from roadaware.formats.coda import read_corner_cases
 from roadaware.scenes.store import save
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "corner_cases_evaluation.md"

@@ -13,16 +13,15 @@ import pytest
 from event_files import Events
 from small_files import Command
 
+from roadaware.datasets import read
+from roadaware.formats.road_tubes import write_tubes
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import as_json, evaluate
 from roadaware.scenes.composites import product_of_marginals
-from roadaware.scenes.formats.tubes import write_tubes
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.readers import read
 from roadaware.scenes.store import save
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 AT = (0.2, 0.5, 0.75, "0.5:0.95")
 

@@ -9,7 +9,7 @@ import pytest
 from small_files import Command
 
 from roadaware.cli.scene_tasks import TASKS, config_names, read_claims
-from roadaware.scenes.readers import read
+from roadaware.datasets import read
 from roadaware.scenes.store import save
 
 TASK_FILES = {

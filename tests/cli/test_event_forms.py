@@ -11,10 +11,9 @@ from event_files import Events
 from small_files import Command
 
 from roadaware.cli import event_inputs
-from roadaware.scenes.demo.detector import Detector, perturbed
-from roadaware.scenes.formats.coco import read_index
-from roadaware.scenes.formats.coco_writing import write_annotations, write_results
-from roadaware.scenes.readers import read
+from roadaware.datasets import read
+from roadaware.demo_data.detector import Detector, perturbed
+from roadaware.formats.coco import read_index, write_annotations, write_results
 from roadaware.scenes.store import save
 
 

@@ -48,9 +48,9 @@ def test_a_run_holds_settings_results_matches_and_report(folders: tuple[Path, Pa
 
 
 def test_a_run_comes_back_as_it_was(folders: tuple[Path, Path]) -> None:
-    loaded = event_runs.load(folders[0])
+    loaded = event_runs.load_event_run(folders[0])
     results = json.loads((folders[0] / "results.json").read_text())
-    facts = event_runs.facts_of(loaded)
+    facts = event_runs.event_run_facts(loaded)
     assert {name: results[name] for name in facts} == json.loads(json.dumps(facts))
     assert loaded.strips
     assert loaded.matches["frame"].ignored is None

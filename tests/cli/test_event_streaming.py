@@ -16,11 +16,9 @@ from roadaware.linking.link import link
 from roadaware.metrics.detection.calibration import calibration_table
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import as_json, evaluate
-from roadaware.metrics.stream_clock import StreamingConfig
-from roadaware.metrics.streaming import answers, retimed
-from roadaware.scenes.predictions import Predictions
+from roadaware.metrics.streaming import StreamingConfig, answers, retimed
 from roadaware.scenes.store import save
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 
 @pytest.fixture

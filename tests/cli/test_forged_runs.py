@@ -19,7 +19,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.fuzzing import _hostile
 
-from roadaware.cli.event_runs import load
+from roadaware.cli.event_runs import load_event_run
 from roadaware.cli.run_tables import read_table
 from roadaware.cli.runs import opened
 from roadaware.errors import DamagedError
@@ -61,7 +61,7 @@ def test_every_column_of_every_table_is_looked_at(run: Path, tmp_path: Path) -> 
     for (file, name), change in zip(columns, itertools.cycle(CHANGES.values()), strict=False):
         made = forged(run, tmp_path / "forged", file, functools.partial(change, name=name))
         with pytest.raises(DamagedError, match=f"expected.*'{name}'"):
-            opened(load, made)
+            opened(load_event_run, made)
 
 
 ODD: dict[str, tuple[str, pl.Expr]] = {
@@ -88,7 +88,7 @@ def test_a_value_that_no_run_has_is_damage(run: Path, tmp_path: Path, what: str)
     file, odd = ODD[what]
     made = forged(run, tmp_path / "forged", f"{file}.parquet", lambda table: table.with_columns(odd))
     with pytest.raises(DamagedError, match="expected"):
-        opened(load, made)
+        opened(load_event_run, made)
 
 
 @pytest.mark.parametrize("words", [("compare", "{run}", "{forged}", "--draws", "2"), ("report", "{forged}")])
@@ -104,7 +104,7 @@ def test_a_command_says_so_in_words(
 
 
 def test_a_run_that_nobody_changed_is_read(run: Path) -> None:
-    assert load(run).faults is not None
+    assert load_event_run(run).faults is not None
 
 
 def test_whole_numbers_stand_for_each_other() -> None:

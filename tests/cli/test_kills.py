@@ -14,8 +14,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.kill_commands import COMMANDS, make_inputs  # noqa: E402
-from benchmarks.kills import run  # noqa: E402
+from benchmarks.kill_commands import COMMANDS, make_inputs
+from benchmarks.kills import run
 
 QUICK_TO_MAKE = ("simulate tables",)
 
@@ -53,7 +53,7 @@ sys.exit(app.main())
 POOL = """
 import multiprocessing, os, sys, time
 from concurrent.futures import ProcessPoolExecutor
-from roadaware.scenes.processes import end_with_parent
+from roadaware.io.processes import end_with_parent
 if __name__ == "__main__":
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(1, mp_context=context, initializer=end_with_parent)

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from small_files import Command
 
-from roadaware.cli.label_inputs import listed
+from roadaware.cli.label import listed
 from roadaware.errors import InputError
 from roadaware.scenes.store import open_scenes
 

@@ -10,12 +10,12 @@ import pytest
 from event_files import Events
 from small_files import Command
 
+from roadaware.demo_data.detector import perturbed
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.fusion import FusionConfig, fused
 from roadaware.linking.interpolation import InterpolationConfig, interpolated
 from roadaware.linking.link import link
-from roadaware.linking.nms import NmsConfig, suppressed
-from roadaware.scenes.demo.detector import perturbed
+from roadaware.linking.suppression import NmsConfig, suppressed
 from roadaware.scenes.store import open_predictions, save
 
 

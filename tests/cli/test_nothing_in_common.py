@@ -12,13 +12,12 @@ import pytest
 from event_files import Events
 from small_files import Command
 
-from roadaware.analysis.doctor.overlap import check_overlap, explain_zero
+from roadaware.analysis.doctor.data import check_overlap, explain_zero
 from roadaware.errors import InputError
 from roadaware.geometry.boxes import paired_iou
-from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import save
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 TABLES = ("boxes", "tubes", "frames", "videos")
 

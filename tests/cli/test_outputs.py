@@ -12,7 +12,7 @@ from small_files import Command
 
 import torchless
 from command_cases import CASES, commands, words_for
-from roadaware.cli import apart, outputs
+from roadaware.cli import outputs
 from roadaware.cli.app import app
 from roadaware.errors import DiskError, UsageError
 
@@ -48,7 +48,7 @@ def _arguments(name: tuple[str, ...]) -> Any:
 def test_every_option_that_writes_says_so(name: tuple[str, ...]) -> None:
     command, arguments = _arguments(name)
     options = [option for each in arguments for option in each.names if option in WRITTEN]
-    marked = _marks(apart.get_type_hints(command.default_command, include_extras=True))
+    marked = _marks(outputs.get_type_hints(command.default_command, include_extras=True))
     assert marked >= {option.lstrip("-") for option in options if option in ("--json", "--html")}
     others = marked - {"json", "html"}
     assert len(others) == bool(set(options) - {"--json", "--html"} or name[-1] == "example")
@@ -57,11 +57,11 @@ def test_every_option_that_writes_says_so(name: tuple[str, ...]) -> None:
 def _marks(hints: dict[str, Any]) -> set[str]:
     found = set()
     for name, hint in hints.items():
-        if apart._mark(hint) is not None:
+        if outputs._mark(hint) is not None:
             found.add(name)
         inner = getattr(hint, "__origin__", hint)
-        if apart.is_dataclass(inner) and name != "return":
-            found |= _marks(apart.get_type_hints(inner, include_extras=True))
+        if outputs.is_dataclass(inner) and name != "return":
+            found |= _marks(outputs.get_type_hints(inner, include_extras=True))
     return found
 
 
@@ -148,21 +148,21 @@ def test_an_onnx_file_is_replaced_only_when_asked(roadaware: Command, tmp_path: 
 
 
 def test_folders_are_known_by_what_their_writers_put_there(tmp_path: Path) -> None:
-    from roadaware.cli import demo_folder, label_export
+    from roadaware.cli import demo, label
     from roadaware.cli.train import _LAST
-    from roadaware.corner_cases import running
+    from roadaware.corner_cases import runner
     from roadaware.online import run_folder
     from roadaware.protocols import copg_ablation
-    from roadaware.scenes.simulator import studio
-    from roadaware.tasks import mask_runs, prediction_runs, prelabels
+    from roadaware.simulator import generate
+    from roadaware.tasks import prediction_runs, prelabels, resumable_runs
     from roadaware.training.checkpoints import LAST
 
     for output, name, form in (
-        (outputs.DEMO, demo_folder.MARKER, demo_folder.FORMAT),
-        (outputs.SIMULATION, studio.MAIN, studio.FORMAT),
-        (outputs.PROPOSALS, running.MAIN, running.FORMAT),
+        (outputs.DEMO, demo.MARKER, demo.FORMAT),
+        (outputs.SIMULATION, generate.MAIN, generate.FORMAT),
+        (outputs.PROPOSALS, runner.MAIN, runner.FORMAT),
         (outputs.ABLATION, copg_ablation.MAIN, copg_ablation.FORMAT),
-        (outputs.MASKS, mask_runs.RECORD, mask_runs.FORMAT),
+        (outputs.MASKS, resumable_runs.RECORD, resumable_runs.FORMAT),
         (outputs.PRELABELS, prelabels.RECORD, prelabels.FORMAT),
         (outputs.PREDICTIONS, prediction_runs.RECORD, prediction_runs.FORMAT),
     ):
@@ -175,17 +175,17 @@ def test_folders_are_known_by_what_their_writers_put_there(tmp_path: Path) -> No
             output.check(folder)
     for output, names in (
         (outputs.WATCH, run_folder._OURS),
-        (outputs.TASKS, (label_export.SENT, label_export.TASKS, label_export.COCO, label_export.PARQUET)),
+        (outputs.TASKS, (label.SENT, label.TASKS, label.COCO, label.PARQUET)),
     ):
         folder = tmp_path / names[0]
         folder.mkdir()
         for name in names:
             (folder / name).touch()
-        if label_export.SENT in names:
+        if label.SENT in names:
             output.check(folder)  # an export that was interrupted goes on
-            (folder / label_export.SENT).unlink()
-            (folder / label_export.SENT).mkdir()
-            (folder / label_export.SENT / "meta.json").touch()
+            (folder / label.SENT).unlink()
+            (folder / label.SENT).mkdir()
+            (folder / label.SENT / "meta.json").touch()
         output.check(folder, overwrite=True)
         with pytest.raises(UsageError, match="--overwrite"):
             output.check(folder)

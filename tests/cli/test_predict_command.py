@@ -13,11 +13,11 @@ import pytest
 from small_files import Command
 
 from roadaware.cli import predict_videos
+from roadaware.datasets import read
 from roadaware.errors import DiskError
-from roadaware.scenes.dense import layout
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.readers import read
+from roadaware.scenes.dense_scores import layout
 from roadaware.scenes.store import open_predictions, save
+from roadaware.scenes.tables import Predictions
 from roadaware.tasks import prediction_runs
 from roadaware.tasks.road_events import classes_of
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from small_files import Command, Files
 
-from roadaware.scenes.demo import DemoFacts
+from roadaware.demo_data import DemoFacts
 from roadaware.scenes.store import open_scenes
 
 START = [sys.executable, "-W", "error", "-m", "roadaware"]

@@ -14,7 +14,7 @@ from planted_kitti import planted_kitti
 
 from roadaware.cli.app import main
 from roadaware.cli.propose import _counted, configured, kind_of
-from roadaware.corner_cases import running
+from roadaware.corner_cases import runner
 from roadaware.corner_cases.config import CopgConfig
 from roadaware.errors import DatasetNotFoundError, UsageError
 from roadaware.scenes.store import open_predictions
@@ -115,7 +115,7 @@ def test_an_interrupted_command_says_how_to_go_on(root, tmp_path, capsys, monkey
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(running, "run", stopped)
+    monkeypatch.setattr(runner, "run", stopped)
     assert main(["propose", str(root), "--out", str(tmp_path / "out")]) == 130
     assert "the same command goes on with it" in capsys.readouterr().err
 

@@ -14,8 +14,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "corner_cases"))
 from planted_unknowns import CORNERS, film_of, planted_detections, planted_pictures, planted_proposals
 
 from roadaware.cli.app import main
-from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.store import open_predictions, save
+from roadaware.scenes.tables import Predictions
 
 
 @pytest.fixture(scope="module")

@@ -157,7 +157,7 @@ def test_a_failing_disk_leaves_the_old_run(
                 raise OSError(28, "No space left on device")
             path.write_bytes(data)
 
-        monkeypatch.setattr("roadaware.scenes.disk.put", put)
+        monkeypatch.setattr("roadaware.io.files.put", put)
         with pytest.raises(DiskError, match="No space left"):
             folders.put_folder(folder, {str(k): b"x" for k in range(5)}, overwrite=True)
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from roadaware.cli import main
-from roadaware.scenes.demo.chaos import write_chaos
+from roadaware.demo_data.chaos import write_chaos
 
 
 @pytest.fixture(scope="module")

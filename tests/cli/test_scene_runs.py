@@ -76,9 +76,9 @@ def test_a_run_holds_settings_numbers_state_instances_and_report(folders: Path, 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_run_comes_back_as_it_was(folders: Path, task: str) -> None:
-    loaded = scene_runs.load(folders / task)
+    loaded = scene_runs.load_scene_run(folders / task)
     results = json.loads((folders / task / "results.json").read_text())
-    facts = scene_runs.facts_of(loaded)
+    facts = scene_runs.scene_run_facts(loaded)
     assert {name: results[name] for name in facts} == json.loads(json.dumps(facts))
     assert set(loaded.result.levels) == LEVELS[task]
     assert loaded.result.state is not None

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from roadaware.cli import main
+from roadaware.datasets import read
 from roadaware.errors import DiskError, UsageError
-from roadaware.scenes.mask_files import MaskReader
-from roadaware.scenes.media import VideoReader
-from roadaware.scenes.readers import read
-from roadaware.scenes.simulator.make import make_episode
-from roadaware.scenes.simulator.presets import DOMAINS, PRESETS, config_of
-from roadaware.scenes.simulator.studio import Order, produce
+from roadaware.io.images import MaskReader
+from roadaware.io.video import VideoReader
+from roadaware.simulator.config import DOMAINS, PRESETS, config_of
+from roadaware.simulator.generate import Order, produce
+from roadaware.simulator.make import make_episode
 
 TINY = ["--size", "64x48", "--fps", "4", "--seconds", "1.5", "--processes", "1"]
 SHORT = replace(config_of("road"), seconds=0.5)
@@ -69,7 +69,7 @@ def test_a_stopped_run_goes_on_and_leaves_nothing_behind(
         shots.append(episode.name)
         (room / "done").write_text(episode.name)
 
-    monkeypatch.setattr("roadaware.scenes.simulator.studio.shoot", shoot)
+    monkeypatch.setattr("roadaware.simulator.generate.shoot", shoot)
     with pytest.raises(KeyboardInterrupt):
         produce(order, folder)
     unfinished = folder / "scenes" / ".road-0001.unfinished-999999999"
@@ -88,7 +88,7 @@ def test_no_half_scene_is_left_however_it_ends(
         (room / "half").write_text("")
         raise ending
 
-    monkeypatch.setattr("roadaware.scenes.simulator.studio.shoot", shoot)
+    monkeypatch.setattr("roadaware.simulator.generate.shoot", shoot)
     with pytest.raises(ending):
         produce(Order(SHORT, 0, 1), tmp_path / "made")
     assert list((tmp_path / "made" / "scenes").iterdir()) == []
@@ -101,7 +101,7 @@ def test_what_another_run_finished_first_stays(tmp_path: Path, monkeypatch: pyte
         (theirs / "theirs").write_text("")
         (room / "ours").write_text("")
 
-    monkeypatch.setattr("roadaware.scenes.simulator.studio.shoot", shoot)
+    monkeypatch.setattr("roadaware.simulator.generate.shoot", shoot)
     assert produce(Order(SHORT, 0, 1), tmp_path / "made") == 1
     assert [p.name for p in (tmp_path / "made" / "scenes").rglob("*")] == ["road-0000", "theirs"]
 
@@ -112,7 +112,7 @@ def test_a_full_disk_keeps_the_finished_scenes(tmp_path: Path, monkeypatch: pyte
             raise OSError(28, "No space left on device")
         (room / "done").write_text("")
 
-    monkeypatch.setattr("roadaware.scenes.simulator.studio.shoot", shoot)
+    monkeypatch.setattr("roadaware.simulator.generate.shoot", shoot)
     with pytest.raises(DiskError, match="1 of 2 scenes are finished and stay; the same command"):
         produce(Order(SHORT, 0, 2), tmp_path / "made")
     assert [p.name for p in (tmp_path / "made" / "scenes").iterdir()] == ["road-0000"]

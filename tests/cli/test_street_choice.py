@@ -13,19 +13,23 @@ import pytest
 torch = pytest.importorskip("torch")
 sys.path.append(str(Path(__file__).parent.parent / "models"))
 
-from plain_graph_model import HEAT, PICTURE, SIDES, tiny_centernet  # noqa: E402
-from small_files import Command  # noqa: E402
+from plain_graph_model import HEAT, PICTURE, SIDES, tiny_centernet
+from small_files import Command
 
-from roadaware.cli import street_choice  # noqa: E402
-from roadaware.cli.street_choice import AS_IT_SUITS, Looks, chosen, installed_weights  # noqa: E402
-from roadaware.errors import InputError, UsageError  # noqa: E402
-from roadaware.models.catalogue.entries import Entry, find_entry  # noqa: E402
-from roadaware.models.catalogue.installed import RECORD, models_folder  # noqa: E402
-from roadaware.models.catalogue.labels import COCO  # noqa: E402
-from roadaware.models.graphs.files import save_graph  # noqa: E402
-from roadaware.models.graphs.tfjs import convert  # noqa: E402
-from roadaware.models.graphs.views import Views  # noqa: E402
-from roadaware.scenes.media import VideoWriter  # noqa: E402
+from roadaware.cli import street_choice
+from roadaware.cli.street_choice import AS_IT_SUITS, Looks, chosen, installed_weights
+from roadaware.errors import InputError, UsageError
+from roadaware.io.video import VideoWriter
+from roadaware.models.catalogue.entries import (
+    COCO,
+    RECORD,
+    Entry,
+    find_entry,
+    models_folder,
+)
+from roadaware.models.graphs.files import save_graph
+from roadaware.models.graphs.tfjs import convert
+from roadaware.models.graphs.views import Views
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from small_files import Command, Done
 
-from roadaware.cli import main, train_several
+from roadaware.cli import main, train
 from roadaware.config import digest
 from roadaware.scenes.store import save
 from roadaware.training.pedestrians import several
@@ -46,7 +46,7 @@ NETWORKS = {
 @pytest.fixture(autouse=True, scope="module")
 def _few_draws() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train_several, "_DRAWS", 40)
+        patch.setattr(train, "_DRAWS", 40)
         yield
 
 
@@ -140,7 +140,7 @@ JAAD = SamplesRecipe(root="jaad", config="reference")
 def test_printed_rows_stand_beside_the_published_samples_alone(
     samples: SamplesRecipe, judged: int, shown: bool
 ) -> None:
-    rows = dict(train_several.printed(samples, judged))
+    rows = dict(train.printed(samples, judged))
     assert set(rows) == ({"SFGRU", "PCPA", "BiPed", "PedFormer"} if shown else set())
 
 

@@ -18,12 +18,12 @@ from small_files import Command
 
 from roadaware.cli import street_choice
 from roadaware.cli import watch as command
-from roadaware.cli.watch_advice import follow_advice
+from roadaware.cli.watch import follow_advice
 from roadaware.errors import DamagedError
+from roadaware.io.video import VideoReader, VideoWriter
 from roadaware.models.detector import FrameDetections
 from roadaware.online.config import WatchConfig
 from roadaware.online.events import read_events
-from roadaware.scenes.media import VideoReader, VideoWriter
 from roadaware.scenes.store import open_predictions
 
 STUB = """
@@ -166,7 +166,7 @@ def test_pedestrians_are_asked_about_where_predictors_are_named(
 
     from roadaware.cli import watch_crossing
     from roadaware.models import create
-    from roadaware.models.crossing.entries.steady import SteadyConfig
+    from roadaware.models.crossing.entries import SteadyConfig
     from roadaware.models.crossing.predictor import Predictor
     from roadaware.online.camera_motion import CameraMotion, PixelMotion
 
@@ -232,7 +232,7 @@ def test_tubes_are_linked_as_the_detector_says_unless_told_otherwise(
 ) -> None:
     linking: dict[str, object] = {"min_iou": 0.1}
     notes = {"net": {"linking": linking, "min_score": 0.3}, "other": {"linking": {"min_iou": 0.4}}}
-    monkeypatch.setattr("roadaware.models.detector_notes.read_notes", lambda path: notes[Path(path).name])
+    monkeypatch.setattr("roadaware.models.detector.read_notes", lambda path: notes[Path(path).name])
     net, other = Path("net"), Path("other")
     for given, iou, score, words in (
         (([net],), 0.1, 0.3, ["linking overlap 0.1, as the detector advises; --iou to change", "above 0.3"]),
@@ -261,7 +261,7 @@ def test_tubes_are_linked_as_the_detector_says_unless_told_otherwise(
 def test_what_a_detector_was_trained_on_is_said_where_the_film_is_not_of_that_kind(
     roadaware: Command, film: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from roadaware.scenes.synthetic_films import MARK
+    from roadaware.simulator.synthetic_films import MARK
 
     synthetic = tmp_path / "synthetic.mp4"
     with VideoReader(film) as frames, VideoWriter(synthetic, 96, 64, 12.0, comment=MARK) as writer:
@@ -269,7 +269,7 @@ def test_what_a_detector_was_trained_on_is_said_where_the_film_is_not_of_that_ki
             writer.write(picture)
     notes = {"data": "simulator", "trained_on": "synthetic scenes alone; not validated on real roads"}
     notice = f"detector trained on {notes['trained_on']}"
-    monkeypatch.setattr("roadaware.models.detector_notes.read_notes", lambda path: notes)
+    monkeypatch.setattr("roadaware.models.detector.read_notes", lambda path: notes)
     for source, said in ((film, notice), (synthetic, "")):
         out = tmp_path / source.stem
         done = roadaware("watch", source, "--weights", "x", "--quiet", "--crossing", "none", "--out", out)
@@ -387,7 +387,7 @@ def test_events_of_a_killed_watch_can_be_read(film: Path, tmp_path: Path) -> Non
 
 
 def test_the_detector_that_comes_along_says_how_it_is_used_and_what_it_saw() -> None:
-    from roadaware.models.detector_notes import read_advice, read_notes, read_training_data
+    from roadaware.models.detector import read_advice, read_notes, read_training_data
 
     weights = street_choice.installed_weights()
     advice = read_advice([weights])

@@ -12,12 +12,12 @@ import pytest
 
 from conftest import Command
 from roadaware.analysis.watched import summarise_events
+from roadaware.cli import watch
 from roadaware.cli import watch as command
-from roadaware.cli import watch_line
-from roadaware.cli.watch_line import LiveLine, line_of
+from roadaware.cli.watch import LiveLine, line_of
+from roadaware.io.video import VideoReader, VideoWriter
 from roadaware.models.detector import FrameDetections
 from roadaware.online.watch import Progress
-from roadaware.scenes.media import VideoReader, VideoWriter
 
 
 class Stub:
@@ -145,19 +145,19 @@ def test_nothing_is_shown_on_a_pipe(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Source:
-        from roadaware.online.outcomes import Outcomes
+        from roadaware.online.frame_stats import Outcomes
 
         n_frames, fps, outcomes = 100, 10.0, Outcomes()
 
     now = iter(float(10 * n) for n in range(100))
-    monkeypatch.setattr(watch_line.time, "monotonic", lambda: next(now))
+    monkeypatch.setattr(watch.time, "monotonic", lambda: next(now))
     with LiveLine(Source()) as line:  # type: ignore[arg-type]
         for n in range(5):
             line.show(Progress(frames=n, last_number=n - 1))
     assert capsys.readouterr().err == ""
     terminal = io.StringIO()
-    monkeypatch.setattr(watch_line.console, "on_terminal", lambda: True)
-    monkeypatch.setattr(watch_line.sys, "stderr", terminal)
+    monkeypatch.setattr(watch.console, "on_terminal", lambda: True)
+    monkeypatch.setattr(watch.sys, "stderr", terminal)
     with LiveLine(Source(), seconds=2.0) as line:  # type: ignore[arg-type]
         for n in range(5):
             line.show(Progress(frames=n, last_number=n - 1))

@@ -9,9 +9,8 @@ import numpy as np
 import polars as pl
 from PIL import Image
 
-from roadaware.scenes.dense import with_layout
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.dense_scores import with_layout
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 WIDTH, HEIGHT = 96, 64
 CORNERS = ("x1_px", "y1_px", "x2_px", "y2_px")

@@ -16,7 +16,8 @@ from sets import SETS
 
 from roadaware.corner_cases.captures import SemanticMap
 from roadaware.corner_cases.copg import geometry_of
-from roadaware.corner_cases.oddities import (
+from roadaware.corner_cases.runner import Order, run
+from roadaware.corner_cases.warnings import (
     LEFT_OUT,
     NO_GROUND,
     NO_NAMES,
@@ -26,9 +27,8 @@ from roadaware.corner_cases.oddities import (
     oddities,
     stands,
 )
-from roadaware.corner_cases.running import Order, run
+from roadaware.datasets.sensor_tables import DISTORTION
 from roadaware.errors import DatasetNotFoundError
-from roadaware.scenes.readers.sensed import DISTORTION
 
 POINTS, RING, _ = sweep(World((Thing(9, 0, width=1.5, height=1.4),), columns=600))
 WALL = np.stack(np.meshgrid([6.0], np.linspace(-8, 8, 80), np.linspace(-1.5, 1, 30)), -1).reshape(-1, 3)

@@ -14,11 +14,10 @@ from planted import HEIGHT_M, Thing, World, ahead, capture, corners_in, sweep
 from example_counts import tried
 from roadaware.config import digest, from_dict, to_dict
 from roadaware.corner_cases.captures import Camera, Capture, CommonObjects, SemanticMap
-from roadaware.corner_cases.claims import claimed, rows_of
 from roadaware.corner_cases.config import BACKGROUND, CopgConfig
-from roadaware.corner_cases.copg import geometry_of, propose
-from roadaware.corner_cases.limits import REASONS, limit
+from roadaware.corner_cases.copg import REASONS, geometry_of, limit, propose
 from roadaware.corner_cases.points import check, checked_points
+from roadaware.corner_cases.proposal_tables import claimed, rows_of
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.boxes import iou
 

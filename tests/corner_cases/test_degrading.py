@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from roadaware.corner_cases.captures import CommonObjects, SemanticMap
-from roadaware.corner_cases.degrading import ErrorModel, degraded_map, degraded_objects
+from roadaware.corner_cases.noise_model import ErrorModel, degraded_map, degraded_objects
 from roadaware.errors import UsageError
 
 NAMES = tuple(f"class {n}" for n in range(30))

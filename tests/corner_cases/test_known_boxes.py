@@ -11,21 +11,20 @@ import pytest
 from planted_unknowns import film_of, planted_detections, planted_pictures, planted_proposals
 
 from roadaware.corner_cases.energy import EnergyConfig, EnergyModel
-from roadaware.corner_cases.fitted import (
+from roadaware.corner_cases.known_objects import Matching, ask_known, detected, fit_known
+from roadaware.corner_cases.scorer_file import (
     check_apart,
     check_held_out,
     open_fitted,
     prints_of,
+    rescored,
     save_fitted,
     video_prints,
 )
-from roadaware.corner_cases.known_boxes import Matching, ask_known, detected, fit_known
-from roadaware.corner_cases.rescoring import rescored
 from roadaware.errors import DamagedError, InputError, UsageError
+from roadaware.io.npz import open_arrays, save_arrays
 from roadaware.protocols.coda import separated
-from roadaware.scenes.arrays import open_arrays, save_arrays
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 CONFIG = EnergyConfig()
 

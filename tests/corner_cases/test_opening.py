@@ -16,12 +16,12 @@ from planted import Thing, World, ahead, corners_in, sweep
 from sets import SETS, maker
 
 from roadaware.corner_cases.copg import propose
-from roadaware.corner_cases.opening import Captures, Moment
-from roadaware.corner_cases.truth import NAMES, true_objects, true_semantics
+from roadaware.corner_cases.loader import Captures, Moment
+from roadaware.corner_cases.noise_model import NAMES, true_objects, true_semantics
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.boxes import iou
 from roadaware.geometry.poses import inverse
-from roadaware.scenes.mask_files import MaskWriter
+from roadaware.io.images import MaskWriter
 from roadaware.scenes.sensors import MEDIA
 from roadaware.scenes.tables import Scenes
 

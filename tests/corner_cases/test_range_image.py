@@ -7,9 +7,18 @@ import pytest
 from planted import Thing, World, sweep
 
 from roadaware.corner_cases.clusters import label
-from roadaware.corner_cases.layouts import LAYOUTS, Layout, layout_of
 from roadaware.corner_cases.points import check
-from roadaware.corner_cases.range_image import BEAMS, BINS, GIVEN, RECOVERED, fill, locate
+from roadaware.corner_cases.range_image import (
+    BEAMS,
+    BINS,
+    GIVEN,
+    LAYOUTS,
+    RECOVERED,
+    Layout,
+    fill,
+    layout_of,
+    locate,
+)
 from roadaware.errors import InputError, UsageError
 
 WORLD = World((Thing(9, 1), Thing(-14, 5, height=2.0)), noise_m=0.01)

@@ -12,16 +12,15 @@ import pytest
 from PIL import Image
 from planted_kitti import planted_kitti
 
+from roadaware.corner_cases.checkpointed_parts import claim
 from roadaware.corner_cases.config import CopgConfig
-from roadaware.corner_cases.oddities import NOT_TOLD
-from roadaware.corner_cases.parts import claim
-from roadaware.corner_cases.running import FORMAT, MAIN, Order, proposed, run
+from roadaware.corner_cases.runner import FORMAT, MAIN, Order, proposed, run
 from roadaware.corner_cases.sources import DetectionSource, SemanticSource
+from roadaware.corner_cases.warnings import NOT_TOLD
+from roadaware.datasets import read
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.readers import read
 from roadaware.scenes.store import save
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 
 @pytest.fixture(scope="module")

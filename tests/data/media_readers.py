@@ -9,13 +9,11 @@ import media_files
 import numpy as np
 
 from roadaware.errors import InputError
-from roadaware.online.clock import SystemClock
+from roadaware.io.images import mask_of, read_still, size_of, turned
+from roadaware.io.video import VideoReader, read_sound
+from roadaware.online.frame_queue import SystemClock
 from roadaware.online.frames import Source
-from roadaware.online.picture_files import PictureFiles
-from roadaware.online.sources import open_source
-from roadaware.scenes.mask_files import mask_of
-from roadaware.scenes.media import VideoReader, read_sound
-from roadaware.scenes.still_files import read_still, size_of, turned
+from roadaware.online.sources import PictureFiles, open_source
 
 _MOST = 300
 

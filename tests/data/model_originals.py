@@ -55,8 +55,8 @@ def _predictors(folder: Path) -> None:
     import torch
 
     from roadaware.corner_cases.energy import EnergyConfig, EnergyModel
-    from roadaware.corner_cases.fitted import Fitted, prints_of, save_fitted
     from roadaware.corner_cases.memory import MemoryBank
+    from roadaware.corner_cases.scorer_file import Fitted, prints_of, save_fitted
     from roadaware.models import create, entry_of, model_class
     from roadaware.models.crossing.predictor import Predictor
     from roadaware.statistics.weibull import Weibull
@@ -136,8 +136,7 @@ def open_and_ask(path: Path) -> str:
 
 def _ask_recipe(path: Path) -> str:
     from roadaware.models import MODELS
-    from roadaware.training.pedestrians.checks import check_network
-    from roadaware.training.pedestrians.recipe import PedestrianRecipe
+    from roadaware.training.pedestrians.recipe import PedestrianRecipe, check_network
     from roadaware.training.recipe_files import read_fields, read_recipe
 
     if "task" not in (fields := read_fields(path)) and "model" not in fields and "data" not in fields:
@@ -156,12 +155,12 @@ def _ask_recipe(path: Path) -> str:
 
 def _ask_file(path: Path) -> str:
     from roadaware.corner_cases.energy import EnergyModel
-    from roadaware.corner_cases.fitted import open_fitted
+    from roadaware.corner_cases.scorer_file import open_fitted
     from roadaware.models import model_class
     from roadaware.models.crossing.inputs import Held, InputSet
     from roadaware.models.crossing.predictor import Predictor, is_predictor
-    from roadaware.models.detector_notes import read_advice, read_training_data
-    from roadaware.models.opening import open_stream
+    from roadaware.models.detector import read_advice, read_training_data
+    from roadaware.models.loading import open_stream
 
     if path.stem in ("compact", "clip"):
         read_advice([path]), read_training_data([path])
@@ -190,8 +189,8 @@ def _ask_file(path: Path) -> str:
 
 
 def _ask_folder(path: Path) -> str:
+    from roadaware.models.loading import open_videos
     from roadaware.models.open_vocabulary.clip import open_namer
-    from roadaware.models.opening import open_videos
     from roadaware.models.segmenters import open_segmenter
 
     if path.name in ("segformer", "mask2former", "sharded"):

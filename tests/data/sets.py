@@ -17,8 +17,8 @@ import damage
 import polars as pl
 import pytest
 
+from roadaware.datasets import READERS, read
 from roadaware.errors import InputError
-from roadaware.scenes.readers import READERS, read
 from roadaware.scenes.tables import Scenes
 
 _HERE = Path(__file__).parent

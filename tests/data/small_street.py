@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import AV_ACTIONS, Actor, Ego, Mind, Signal
-from roadaware.scenes.simulator.camera import camera_of
-from roadaware.scenes.simulator.config import CameraConfig, Conditions, Preset, SceneConfig, Surroundings
-from roadaware.scenes.simulator.episode import Episode
-from roadaware.scenes.simulator.layout import Connector, Crossing, Junction, Lane, Layout, Line
-from roadaware.scenes.simulator.town.profiles import Profile, Street, lanes_of
-from roadaware.scenes.simulator.town.tracks import straight
-from roadaware.scenes.simulator.truth import Seen
+from roadaware.simulator.actors import AV_ACTIONS, Actor, Ego, Mind, Signal
+from roadaware.simulator.config import CameraConfig, Conditions, Preset, SceneConfig, Surroundings
+from roadaware.simulator.episode import Episode
+from roadaware.simulator.layout import Connector, Crossing, Junction, Lane, Layout, Line
+from roadaware.simulator.mesh import camera_of
+from roadaware.simulator.town.roads import Profile, Street, lanes_of
+from roadaware.simulator.town.tracks import straight
+from roadaware.simulator.truth import Seen
 
 FRAMES = 24
 FPS = 12.0

@@ -220,7 +220,7 @@ def _serve(steps: tuple[bytes, ...], scheme: str) -> Any:
 
 def main() -> None:
     """Read the mutants of some numbers."""
-    from roadaware.scenes.decoders import BROKEN
+    from roadaware.io.decoders import BROKEN
 
     assert BROKEN
     seed, first, end = (int(word) for word in sys.argv[1:])
@@ -271,7 +271,7 @@ def _told(given: tuple[str, tuple[bytes, ...], bool], allowed: set[int], seen: l
 
 def _read(given: tuple[str, tuple[bytes, ...], bool], allowed: set[int] | None = None) -> str:
     from roadaware.addresses import read_address
-    from roadaware.online.network import NetworkStream
+    from roadaware.online.cameras import NetworkStream
 
     scheme, steps, follow = given
     before = threading.active_count()

@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from roadaware.datasets import read
 from roadaware.errors import RoadawareError
-from roadaware.scenes.readers import read
 
 FORBIDDEN = ("subprocess", "socket", "ctypes", "shutil", "urllib", "ftplib", "http", "webbrowser")
 ALSO = (

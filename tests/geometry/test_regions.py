@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from roadaware.geometry.regions import place_in_regions
+from roadaware.geometry.boxes import place_in_regions
 
 
 @pytest.mark.parametrize(("width", "edge"), [(1920, 160), (1280, 106), (13, 1)])

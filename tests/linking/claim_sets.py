@@ -4,9 +4,8 @@ import numpy as np
 import polars as pl
 from hypothesis import strategies as st
 
-from roadaware.scenes.dense import with_layout
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Meta
+from roadaware.scenes.dense_scores import with_layout
+from roadaware.scenes.tables import Meta, Predictions
 
 KINDS = {"agent": ("Ped", "Car"), "action": ("Stop",)}
 SIDES = ("x1_px", "y1_px", "x2_px", "y2_px")

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from roadaware.scenes.dense import with_layout
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Meta
+from roadaware.scenes.dense_scores import with_layout
+from roadaware.scenes.tables import Meta, Predictions
 
 Array = np.ndarray[Any, Any]
 Frame = tuple[int, Array, Array, Array]

@@ -15,8 +15,7 @@ from roadaware.linking.link import link
 from roadaware.linking.linker import Linker
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.video import tube_table
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 Edges = tuple[float, float, float, float]
 Measure = Callable[[LinkerConfig], float]

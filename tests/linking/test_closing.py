@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from example_counts import tried
 from roadaware.errors import UsageError
-from roadaware.linking.closing import ClosedPath, closed
 from roadaware.linking.config import LinkerConfig
+from roadaware.linking.finalize import ClosedPath, closed
 from roadaware.linking.link import link
 from roadaware.linking.linker import Linker, Path
-from roadaware.scenes.dense import Layout
-from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.dense_scores import Layout
+from roadaware.scenes.tables import Predictions
 
 ROAD = {"agentness": 1, "agent": 3, "action": 4}
 UCF24 = {"action": 24}

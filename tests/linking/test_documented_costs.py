@@ -9,16 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from roadaware.demo_data.detector import perturbed
+from roadaware.demo_data.road import ROAD_SHAPED, road_world
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.matches import average_precision_table
 from roadaware.metrics.detection.video import video_matches
 from roadaware.scenes.composites import product_of_marginals
-from roadaware.scenes.demo.detector import perturbed
-from roadaware.scenes.demo.road_world import ROAD_SHAPED, road_world
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "road.md"
 KINDS = ("agent", "action", "location", "duplex", "event")

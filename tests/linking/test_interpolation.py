@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from example_counts import tried
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.interpolation import InterpolationConfig, interpolated
-from roadaware.scenes.dense import matrix
+from roadaware.scenes.dense_scores import matrix
 
 
 def path(number, frames, video="v"):

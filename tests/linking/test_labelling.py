@@ -17,10 +17,9 @@ from roadaware.errors import UsageError
 from roadaware.geometry.arithmetic import pairwise_mean, pairwise_sum
 from roadaware.linking.config import UCF24_ALPHAS, LinkerConfig
 from roadaware.linking.label_kernels import filtered_peak, presence, sort_falling, viterbi
-from roadaware.linking.labelling import top_labels
+from roadaware.linking.labelling import label_and_trim, top_labels
 from roadaware.linking.linker import Linker
 from roadaware.linking.paths import Detections, Paths
-from roadaware.linking.trimming import label_and_trim
 
 REFERENCE = LinkerConfig.reference("ucf24")
 

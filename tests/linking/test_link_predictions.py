@@ -17,7 +17,7 @@ from roadaware.errors import InputError
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.linking.linker import Linker
-from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.tables import Predictions
 
 REFERENCE, DEFAULT = LinkerConfig.reference(), LinkerConfig.default()
 KINDS = {"agent": 3, "action": 4}

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from example_counts import tried
 from roadaware.errors import InputError, UsageError
-from roadaware.linking.nms import NmsConfig, suppressed
-from roadaware.scenes.dense import matrix
+from roadaware.linking.suppression import NmsConfig, suppressed
+from roadaware.scenes.dense_scores import matrix
 
 A, NEAR_A, FAR = (0, 0, 10, 10), (0, 0, 10, 8), (50, 50, 60, 60)
 

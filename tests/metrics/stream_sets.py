@@ -5,9 +5,8 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 
-from roadaware.scenes.dense import with_layout
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.dense_scores import with_layout
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 SIDES = ("x1_px", "y1_px", "x2_px", "y2_px")
 WORDS = {"agent": ("Car", "Bus"), "av_action": ("Go", "Halt")}

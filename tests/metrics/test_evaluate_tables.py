@@ -6,9 +6,8 @@ import pytest
 
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, evaluate, evaluate_samples
-from roadaware.scenes.predictions import Predictions, of_samples
 from roadaware.scenes.store import open_predictions, save
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes, of_samples
 
 ACTION = PedestrianConfig.default("action")
 

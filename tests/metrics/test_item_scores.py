@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from roadaware.errors import InputError
-from roadaware.metrics.item_scores import ItemScores
+from roadaware.metrics.metric_state import ItemScores
 
 NAN = float("nan")
 

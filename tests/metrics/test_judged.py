@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.judged import (
+from roadaware.metrics.metric_state import (
     Judged,
     Measured,
     as_json,

@@ -11,8 +11,7 @@ from roadaware.config import from_dict, to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.calibration import METRIC_NAMES, CalibrationConfig, evaluate
 from roadaware.metrics.scores import SampleScores
-from roadaware.statistics.adaptive_bins import AdaptiveBins
-from roadaware.statistics.calibration import UniformBins, expected_calibration_error
+from roadaware.statistics.calibration import AdaptiveBins, UniformBins, expected_calibration_error
 from roadaware.statistics.intervals import PercentileDraws
 
 REFERENCE, DEFAULT = CalibrationConfig.reference(), CalibrationConfig.default()

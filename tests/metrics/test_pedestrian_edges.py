@@ -8,13 +8,13 @@ import pytest
 from sample_sets import TASKS, random_set
 
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.pedestrian_core import sample_weights
 from roadaware.metrics.pedestrians import (
     METRIC_NAMES,
     PedestrianConfig,
     SampleScores,
     core_of,
     evaluate_samples,
+    sample_weights,
 )
 from roadaware.statistics.intervals import PercentileDraws
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.pedestrian_fits import evaluate_fits
+from roadaware.metrics.multi_seed import evaluate_fits
 from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, evaluate_samples
 from roadaware.statistics.intervals import PercentileDraws
 

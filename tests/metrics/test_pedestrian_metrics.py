@@ -10,12 +10,7 @@ from plain_metrics import plain_metrics
 from sample_sets import TASKS, random_set, sample_sets
 
 from example_counts import tried
-from roadaware.metrics.pedestrians import (
-    PedestrianConfig,
-    SampleScores,
-    core_of,
-    evaluate_samples,
-)
+from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, core_of, evaluate_samples
 from roadaware.statistics.intervals import PercentileDraws, Units
 
 CONFIGS = {

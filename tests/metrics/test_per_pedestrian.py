@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, evaluate_samples
-from roadaware.metrics.per_pedestrian import means
+from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, evaluate_samples, means
 
 
 @pytest.mark.parametrize("classes", [1, 3, 12])

@@ -8,8 +8,8 @@ import pytest
 
 import real_sets
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate
-from roadaware.scenes.predictions import of_samples
 from roadaware.scenes.sampling import protocol_named, sample
+from roadaware.scenes.tables import of_samples
 
 DATA = os.environ.get("ROADAWARE_DATA_DIR")
 pytestmark = pytest.mark.skipif(

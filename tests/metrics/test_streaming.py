@@ -10,15 +10,14 @@ from hypothesis import strategies as st
 from stream_sets import SIDES, moving, plain_holding, plain_schedule
 
 from example_counts import tried
+from roadaware.demo_data.detector import perturbed
+from roadaware.demo_data.road import road_world
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import evaluate
-from roadaware.metrics.stream_clock import StreamingConfig
-from roadaware.metrics.streaming import answers, retimed, timetable
-from roadaware.scenes.demo.detector import perturbed
-from roadaware.scenes.demo.road_world import road_world
+from roadaware.metrics.streaming import StreamingConfig, answers, retimed, timetable
 
 EVERY = StreamingConfig("every")
 LATEST = StreamingConfig("latest")

@@ -8,9 +8,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from roadaware.linking.box_kernels import suppress  # noqa: E402, behind the check for torch
-from roadaware.models.nms import nms, overlaps  # noqa: E402
-from roadaware.models.roi import roi_align  # noqa: E402
+from roadaware.linking.box_kernels import suppress
+from roadaware.models.roi import (
+    nms,
+    overlaps,
+    roi_align,
+)
 
 torch.set_num_threads(1)
 

@@ -11,9 +11,9 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from roadaware.errors import InputError, UsageError  # noqa: E402, behind the checks
-from roadaware.models.crop_networks import CropNetwork, open_image_model, open_trunk  # noqa: E402
-from roadaware.tasks.crops import looker_of  # noqa: E402
+from roadaware.errors import InputError, UsageError
+from roadaware.models.crop_networks import CropNetwork, open_image_model, open_trunk
+from roadaware.tasks.crops import looker_of
 
 torch.set_num_threads(1)
 CROPS = np.random.default_rng(0).integers(0, 256, (2, 224, 224, 3)).astype(np.uint8)
@@ -47,7 +47,7 @@ def test_a_trunk_with_drawn_weights_is_told_by_its_seed() -> None:
 def test_weights_of_a_trunk_are_read_from_a_file(tmp_path: Path) -> None:
     from safetensors.torch import save_file
 
-    from roadaware.models.crossing.networks.vgg import VGG16Trunk
+    from roadaware.models.crossing.networks.stills import VGG16Trunk
 
     torch.manual_seed(3)
     trunk = VGG16Trunk((64, 128, 256, 512, 512))

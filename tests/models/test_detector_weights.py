@@ -13,16 +13,11 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from roadaware.errors import DamagedError, InputError, RoadawareError, UsageError
-from roadaware.models.detector_notes import read_advice, read_training_data
+from roadaware.models.detector import read_advice, read_training_data
 from roadaware.models.retinanet3d import default, reference
 from roadaware.models.retinanet3d.detector import StreamDetector, WindowDetector
 from roadaware.models.retinanet3d.network import RetinaNet3D
-from roadaware.models.weights import (
-    load_published,
-    open_detector,
-    open_network,
-    save_detector,
-)
+from roadaware.models.weights import load_published, open_detector, open_network, save_detector
 from roadaware.scenes.advice import Advice
 
 torch.set_num_threads(1)

@@ -12,16 +12,18 @@ import pytest
 torch = pytest.importorskip("torch")
 onnxruntime = pytest.importorskip("onnxruntime")
 
-from roadaware.cli import main  # noqa: E402, behind the checks
-from roadaware.errors import FindingsError, UsageError  # noqa: E402
-from roadaware.models import exporting  # noqa: E402
-from roadaware.models.exporting import export, why_no_stream  # noqa: E402
-from roadaware.models.retinanet3d import default  # noqa: E402
-from roadaware.models.retinanet3d.detector import StreamDetector  # noqa: E402
-from roadaware.models.retinanet3d.network import RetinaNet3D  # noqa: E402
-from roadaware.models.retinanet3d.pictures import Fit  # noqa: E402
-from roadaware.models.retinanet3d.rule import DetectRule  # noqa: E402
-from roadaware.models.weights import save_detector  # noqa: E402
+from roadaware.cli import main
+from roadaware.errors import FindingsError, UsageError
+from roadaware.models import exporting
+from roadaware.models.exporting import export, why_no_stream
+from roadaware.models.retinanet3d import default
+from roadaware.models.retinanet3d.detection_config import DetectRule
+from roadaware.models.retinanet3d.detector import (
+    Fit,
+    StreamDetector,
+)
+from roadaware.models.retinanet3d.network import RetinaNet3D
+from roadaware.models.weights import save_detector
 
 torch.set_num_threads(1)
 KINDS = {"agent": ("car", "bus"), "action": ("stop",)}

@@ -12,21 +12,27 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from plain_graph_model import HEAT, PICTURE, SIDES, Maker, run_plain, tiny_centernet  # noqa: E402
+from plain_graph_model import HEAT, PICTURE, SIDES, Maker, run_plain, tiny_centernet
 
-from roadaware.errors import DamagedError, InputError, UsageError  # noqa: E402
-from roadaware.models.catalogue.labels import COCO  # noqa: E402
-from roadaware.models.graphs.centernet import peaks  # noqa: E402
-from roadaware.models.graphs.files import is_graph_file, open_graph, save_graph  # noqa: E402
-from roadaware.models.graphs.graph import Graph, Step, keep_channels, parse_graph  # noqa: E402
-from roadaware.models.graphs.merging import merged  # noqa: E402
-from roadaware.models.graphs.runner import Backend, Runner, has_onnx  # noqa: E402
-from roadaware.models.graphs.street import StreetDetector, open_street  # noqa: E402
-from roadaware.models.graphs.tfjs import convert  # noqa: E402
-from roadaware.models.graphs.views import Views, shrink  # noqa: E402
-from roadaware.models.object_labels import ROAD_AGENTS  # noqa: E402
-from roadaware.models.opening import open_stream, open_videos  # noqa: E402
-from roadaware.models.retinanet3d.rule import DetectRule  # noqa: E402
+from roadaware.errors import DamagedError, InputError, UsageError
+from roadaware.models.catalogue.entries import COCO
+from roadaware.models.graphs.files import is_graph_file, open_graph, save_graph
+from roadaware.models.graphs.graph import Graph, Step, keep_channels, parse_graph
+from roadaware.models.graphs.runner import Backend, Runner, has_onnx
+from roadaware.models.graphs.street import (
+    StreetDetector,
+    merged,
+    open_street,
+)
+from roadaware.models.graphs.tfjs import convert
+from roadaware.models.graphs.views import (
+    Views,
+    peaks,
+    shrink,
+)
+from roadaware.models.loading import open_stream, open_videos
+from roadaware.models.object_labels import ROAD_AGENTS
+from roadaware.models.retinanet3d.detection_config import DetectRule
 
 torch.set_num_threads(1)
 OUTPUTS = {"heat": HEAT, "sides": SIDES}

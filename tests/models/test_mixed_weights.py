@@ -15,7 +15,7 @@ def test_a_mean_lies_between_and_ends_are_the_detectors(tmp_path: Path) -> None:
     from benchmarks.mixed_weights import mix
 
     from roadaware.cli.street_choice import installed_weights
-    from roadaware.models.detector_notes import read_notes
+    from roadaware.models.detector import read_notes
     from roadaware.models.weights import open_network, save_detector
 
     former = installed_weights()

@@ -9,10 +9,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from roadaware.errors import DamagedError, InputError  # noqa: E402
-from roadaware.models.graphs.files import save_graph  # noqa: E402
-from roadaware.models.graphs.movenet import SIDE_PX, cropped, decoded, open_poses  # noqa: E402
-from tiny_poses import JOINTS, save_tiny_poses, tiny_pose_graph  # noqa: E402
+from roadaware.errors import DamagedError, InputError
+from roadaware.models.graphs.files import save_graph
+from roadaware.models.graphs.movenet import SIDE_PX, cropped, decoded, open_poses
+from tiny_poses import JOINTS, save_tiny_poses, tiny_pose_graph
 
 CELLS, STRIDE = 48, 4
 

@@ -16,25 +16,28 @@ from tiny_objects import FIELDS, tiny_model
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from roadaware.errors import DamagedError, InputError, UsageError  # noqa: E402, behind the checks
-from roadaware.models.detector import FrameDetections  # noqa: E402
-from roadaware.models.object_detectors import (  # noqa: E402
+from roadaware.errors import DamagedError, InputError, UsageError
+from roadaware.models.detector import FrameDetections
+from roadaware.models.detector_fusion import BoxScores, Union
+from roadaware.models.loading import open_videos
+from roadaware.models.object_detectors import (
     ObjectDetector,
+    made_model,
     open_objects,
     targets_of,
+    tuned_model,
 )
-from roadaware.models.object_folders import FACTS, FAMILIES, save_objects  # noqa: E402
-from roadaware.models.object_labels import COCO_AGENTS, ROAD_AGENTS, joined_riders  # noqa: E402
-from roadaware.models.object_models import made_model, tuned_model  # noqa: E402
-from roadaware.models.opening import open_videos  # noqa: E402
-from roadaware.models.retinanet3d import default  # noqa: E402
-from roadaware.models.retinanet3d.network import RetinaNet3D  # noqa: E402
-from roadaware.models.retinanet3d.pictures import Fit  # noqa: E402
-from roadaware.models.retinanet3d.rule import DetectRule  # noqa: E402
-from roadaware.models.retinanet3d.videos import NetworkVideos  # noqa: E402
-from roadaware.models.union import BoxScores, Union  # noqa: E402
-from roadaware.models.videos import Stepwise, VideoDetector  # noqa: E402
-from roadaware.models.weights import save_detector  # noqa: E402
+from roadaware.models.object_folders import FACTS, FAMILIES, save_objects
+from roadaware.models.object_labels import COCO_AGENTS, ROAD_AGENTS, joined_riders
+from roadaware.models.retinanet3d import default
+from roadaware.models.retinanet3d.detection_config import DetectRule
+from roadaware.models.retinanet3d.detector import (
+    Fit,
+    NetworkVideos,
+)
+from roadaware.models.retinanet3d.network import RetinaNet3D
+from roadaware.models.videos import Stepwise, VideoDetector
+from roadaware.models.weights import save_detector
 
 torch.set_num_threads(1)
 AGENTS = ("Ped", "Car", "Cyc")

@@ -14,22 +14,31 @@ import tiny_hub
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from open_folders import noise  # noqa: E402, behind the checks
-from torch.nn import functional  # noqa: E402
+from open_folders import noise
+from torch.nn import functional
 
-from roadaware.errors import InputError, UsageError  # noqa: E402
-from roadaware.models.folder_words import tokenizer_in  # noqa: E402
-from roadaware.models.open_vocabulary.clip import CropNamer, open_namer  # noqa: E402
-from roadaware.models.open_vocabulary.crops import CropRule, crop  # noqa: E402
-from roadaware.models.open_vocabulary.grounding import GroundingDetector, prompts_of  # noqa: E402
-from roadaware.models.open_vocabulary.opening import open_zero_shot  # noqa: E402
-from roadaware.models.open_vocabulary.owl import OwlDetector  # noqa: E402
-from roadaware.models.open_vocabulary.texts import checked_texts  # noqa: E402
-from roadaware.models.open_vocabulary.tokens import padded_tokens  # noqa: E402
-from roadaware.models.opening import open_videos  # noqa: E402
-from roadaware.models.pretrained import preparer_in  # noqa: E402
-from roadaware.models.retinanet3d.rule import DetectRule  # noqa: E402
-from roadaware.models.segmenters import Segmenter, largest, open_segmenter  # noqa: E402
+from roadaware.errors import InputError, UsageError
+from roadaware.models.folder_configs import tokenizer_in
+from roadaware.models.loading import open_videos
+from roadaware.models.open_vocabulary.clip import (
+    CropNamer,
+    open_namer,
+    padded_tokens,
+)
+from roadaware.models.open_vocabulary.crops import (
+    CropRule,
+    checked_texts,
+    crop,
+)
+from roadaware.models.open_vocabulary.zero_shot import (
+    GroundingDetector,
+    OwlDetector,
+    open_zero_shot,
+    prompts_of,
+)
+from roadaware.models.pretrained import preparer_in
+from roadaware.models.retinanet3d.detection_config import DetectRule
+from roadaware.models.segmenters import Segmenter, largest, open_segmenter
 
 torch.set_num_threads(1)
 TEXTS = ("tyre", "traffic cone", "dog")

@@ -13,15 +13,15 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from open_folders import WRITERS, noise  # noqa: E402, behind the checks
+from open_folders import WRITERS, noise
 
-from roadaware.errors import DamagedError, InputError  # noqa: E402
-from roadaware.models import FOLDERS, folder_cards  # noqa: E402
-from roadaware.models.folder_words import tokenizer_in  # noqa: E402
-from roadaware.models.open_vocabulary.clip import open_namer  # noqa: E402
-from roadaware.models.open_vocabulary.opening import open_zero_shot  # noqa: E402
-from roadaware.models.pretrained import preparer_in  # noqa: E402
-from roadaware.models.segmenters import open_segmenter  # noqa: E402
+from roadaware.errors import DamagedError, InputError
+from roadaware.models import FOLDERS, folder_cards
+from roadaware.models.folder_configs import tokenizer_in
+from roadaware.models.open_vocabulary.clip import open_namer
+from roadaware.models.open_vocabulary.zero_shot import open_zero_shot
+from roadaware.models.pretrained import preparer_in
+from roadaware.models.segmenters import open_segmenter
 
 torch.set_num_threads(1)
 TEXTS = ("tyre", "traffic cone", "dog")
@@ -129,10 +129,10 @@ def test_descriptions_of_preparation_as_older_versions_wrote_them(copied: Any) -
 
 def test_every_type_of_folder_has_a_whole_card() -> None:
     from roadaware.models.object_folders import FAMILIES
-    from roadaware.models.open_vocabulary import clip, opening
+    from roadaware.models.open_vocabulary import clip, zero_shot
     from roadaware.models.segmenters import FAMILIES as SEGMENTERS
 
-    assert set(FOLDERS) == {*FAMILIES, *opening.FAMILIES, *clip.FAMILIES, *SEGMENTERS}
+    assert set(FOLDERS) == {*FAMILIES, *zero_shot.FAMILIES, *clip.FAMILIES, *SEGMENTERS}
     for name, card in folder_cards().items():
         assert card.name == name
         assert [f.name for f in fields(card) if not getattr(card, f.name) and f.name != "published"] == []

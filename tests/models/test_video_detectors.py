@@ -11,17 +11,20 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from roadaware.errors import InputError, UsageError  # noqa: E402, behind the check for torch
-from roadaware.models.detector import FrameDetections  # noqa: E402
-from roadaware.models.ensemble import Ensemble, MeanNetwork  # noqa: E402
-from roadaware.models.opening import digest_of, open_stream, open_videos  # noqa: E402
-from roadaware.models.retinanet3d import default  # noqa: E402
-from roadaware.models.retinanet3d.detector import StreamDetector, WindowDetector  # noqa: E402
-from roadaware.models.retinanet3d.network import RetinaNet3D  # noqa: E402
-from roadaware.models.retinanet3d.rule import DetectRule  # noqa: E402
-from roadaware.models.retinanet3d.videos import NetworkVideos  # noqa: E402
-from roadaware.models.videos import Stepwise, VideoDetector  # noqa: E402
-from roadaware.models.weights import save_detector  # noqa: E402
+from roadaware.errors import InputError, UsageError
+from roadaware.models.detector import FrameDetections
+from roadaware.models.detector_fusion import Ensemble, MeanNetwork
+from roadaware.models.loading import digest_of, open_stream, open_videos
+from roadaware.models.retinanet3d import default
+from roadaware.models.retinanet3d.detection_config import DetectRule
+from roadaware.models.retinanet3d.detector import (
+    NetworkVideos,
+    StreamDetector,
+    WindowDetector,
+)
+from roadaware.models.retinanet3d.network import RetinaNet3D
+from roadaware.models.videos import Stepwise, VideoDetector
+from roadaware.models.weights import save_detector
 
 torch.set_num_threads(1)
 KINDS = {"agent": ("car", "bus"), "action": ("stop", "go", "turn")}

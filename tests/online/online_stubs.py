@@ -8,17 +8,17 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from roadaware.io.video import VideoWriter
 from roadaware.models.detector import FrameDetections
 from roadaware.online.camera_motion import CameraMotion
+from roadaware.online.cameras import Shot
 from roadaware.online.config import WatchConfig
 from roadaware.online.events import Event
+from roadaware.online.frame_stats import Ending, Outcomes
 from roadaware.online.frames import Source, SourceFrame
-from roadaware.online.network import Shot
-from roadaware.online.outcomes import Ending, Outcomes
 from roadaware.online.run_folder import RunFolder, prepare
 from roadaware.online.watch import Progress, watch
 from roadaware.online.watcher import Last, Seen
-from roadaware.scenes.media import VideoWriter
 
 KINDS = {"agent": ("Ped", "Car"), "action": ("Stop", "Mov", "Turn")}
 AV = ("AV-Stop", "AV-Mov")

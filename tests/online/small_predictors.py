@@ -8,10 +8,10 @@ from typing import Any
 import torch
 
 from roadaware.models import create
-from roadaware.models.crossing.entries.steady import SteadyConfig
+from roadaware.models.crossing.entries import SteadyConfig
 from roadaware.models.crossing.predictor import Predictor
-from roadaware.models.doubt.config import DoubtConfig
-from roadaware.models.doubt.last_layer import with_doubt
+from roadaware.models.uncertainty.config import DoubtConfig
+from roadaware.models.uncertainty.passes import with_doubt
 
 REGIONS = ("left", "middle", "right")
 _SIZES = {"boxes": 4, "centre": 8, "boxes:last": 4, "ego:speed": 1}

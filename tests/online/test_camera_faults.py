@@ -29,14 +29,13 @@ from online_stubs import Connection, FakeClock, Kept, Scripted, one_car, picture
 from roadaware.addresses import read_address
 from roadaware.errors import InputError
 from roadaware.online import cameras
-from roadaware.online.cameras import Backoff
-from roadaware.online.clock import SystemClock
+from roadaware.online.cameras import Backoff, NetworkStream, Shot
 from roadaware.online.config import WatchConfig
-from roadaware.online.network import NetworkStream, Shot
-from roadaware.online.outcomes import Ending, Outcomes
+from roadaware.online.connections import fault_of
+from roadaware.online.frame_queue import SystemClock
+from roadaware.online.frame_stats import Ending, Outcomes
 from roadaware.online.timeline import Timeline
 from roadaware.online.watch import watch
-from roadaware.online.wires import fault_of
 
 HASTE = Backoff(first_s=0.01, longest_s=0.01, attempts=3)
 GOOD = answer(body=stream())

@@ -18,9 +18,9 @@ from roadaware.models.detector import FrameDetections
 from roadaware.online.camera_motion import CameraMotion, MotionEstimator, PixelMotion
 from roadaware.online.config import WatchConfig
 from roadaware.online.crossing import CrossingAnnotator
-from roadaware.online.foresight import Foresight, open_foresight
+from roadaware.online.crossing_forecaster import Foresight, open_foresight
+from roadaware.online.forecast_event import Outlook, OutlookRule
 from roadaware.online.frames import SourceFrame
-from roadaware.online.outlook import Outlook, OutlookRule
 from roadaware.online.steadiness import Steadiness
 from roadaware.online.watcher import Watcher
 

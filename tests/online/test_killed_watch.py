@@ -14,11 +14,11 @@ import pytest
 from online_stubs import FakeClock, Scripted, crowd, write_film
 
 from roadaware.errors import UsageError
+from roadaware.io.files import is_temporary
 from roadaware.online.config import WatchConfig
 from roadaware.online.run_folder import RECORD, SUMMARY, RunFolder, begin_record, prepare
 from roadaware.online.video_files import VideoFile
 from roadaware.online.watch import watch
-from roadaware.scenes.disk import is_temporary
 
 MODELS = [{"name": "scripted"}]
 

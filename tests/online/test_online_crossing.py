@@ -16,22 +16,22 @@ from online_stubs import FakeClock, Listed, Scripted, StillCamera, answer
 from small_predictors import REGIONS, predictor
 
 from roadaware.errors import InputError, UsageError
-from roadaware.models.crossing.stepping import Stepper
+from roadaware.models.crossing.streaming_inference import Stepper
 from roadaware.models.detector import FrameDetections
-from roadaware.models.doubt.config import DoubtConfig
-from roadaware.models.doubt.ensemble import EnsemblePredictor
+from roadaware.models.uncertainty.config import DoubtConfig
+from roadaware.models.uncertainty.ensemble import EnsemblePredictor
 from roadaware.online.config import WatchConfig
 from roadaware.online.crossing import CrossingAnnotator, Follower
+from roadaware.online.crossing_forecaster import Foresight, open_foresight
 from roadaware.online.crossing_tables import outlooks_of
 from roadaware.online.events import read_events
-from roadaware.online.foresight import Foresight, open_foresight
-from roadaware.online.labels import LabelRule
-from roadaware.online.memory import inputs_of
-from roadaware.online.outlook import Outlook, OutlookRule
+from roadaware.online.forecast_event import Outlook, OutlookRule
+from roadaware.online.recurrent_state import inputs_of
 from roadaware.online.run_folder import RunFolder, prepare
-from roadaware.online.warming import warm_up_linker
+from roadaware.online.tubes import LabelRule
 from roadaware.online.watch import watch
-from roadaware.scenes.dense import Layout
+from roadaware.online.watcher import warm_up_linker
+from roadaware.scenes.dense_scores import Layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 
@@ -222,11 +222,12 @@ def _watched(
 
 def test_no_frame_compiles_anything_after_the_warm_up(tmp_path: Path) -> None:
     """Types of kernels that were compiled, or loaded, before the first frame are all that frames ask for."""
-    from roadaware.linking import kernels, label_kernels, tube_kernels
-    from roadaware.models.crossing import stepping_kernels
+    from roadaware.linking import kernels, label_kernels
+    from roadaware.linking import kernels as tube_kernels
+    from roadaware.models.crossing import streaming_kernels
 
     def known() -> dict[str, int]:
-        modules = (stepping_kernels, kernels, label_kernels, tube_kernels)
+        modules = (streaming_kernels, kernels, label_kernels, tube_kernels)
         held = {f"{each.__name__}.{name}": value for each in modules for name, value in vars(each).items()}
         return {name: len(value.signatures) for name, value in held.items() if hasattr(value, "signatures")}
 
@@ -237,7 +238,7 @@ def test_no_frame_compiles_anything_after_the_warm_up(tmp_path: Path) -> None:
     annotator = CrossingAnnotator(foresight, motion=StillCamera())
     warm_up_linker(config.linker_at(30.0), Layout(dict(detector.kinds)))
     before = known()
-    assert before["roadaware.models.crossing.stepping_kernels.follow"] > 0
+    assert before["roadaware.models.crossing.streaming_kernels.follow"] > 0
     prepare(tmp_path / "run")
     kept = RunFolder(tmp_path / "run", source, detector, config, clock, crossing=annotator)
     watch(source, detector, config, kept, clock=clock, annotators=[annotator])

@@ -24,6 +24,7 @@ from online_stubs import (
 )
 
 from roadaware.errors import DamagedError, DiskError, InputError, UsageError
+from roadaware.io.video import VideoReader, read_sound
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.models.detector import FrameDetections
@@ -35,9 +36,8 @@ from roadaware.online.sources import open_source
 from roadaware.online.tables import TableWriter, recovered
 from roadaware.online.times import open_timed, read_times
 from roadaware.online.watch import watch
-from roadaware.scenes.media import VideoReader, read_sound
-from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.store import open_predictions, save
+from roadaware.scenes.tables import Predictions
 from roadaware.tasks.road_events import claims_of
 
 

@@ -13,15 +13,12 @@ from online_stubs import Connection, FakeClock, Listed, picture, write_film
 from PIL import Image
 
 from roadaware.errors import InputError, UsageError
-from roadaware.online.cameras import Backoff, Camera
-from roadaware.online.clock import SystemClock
+from roadaware.io.video import MediaError, VideoReader
+from roadaware.online.cameras import Backoff, Camera, Shot
+from roadaware.online.frame_queue import SystemClock
 from roadaware.online.frames import Source, SourceFrame
-from roadaware.online.network import Shot
-from roadaware.online.realtime import Realtime
-from roadaware.online.sources import open_source
+from roadaware.online.sources import Realtime, open_source
 from roadaware.online.timeline import Timeline
-from roadaware.scenes.containers import MediaError
-from roadaware.scenes.media import VideoReader
 
 
 def drained(source: Source) -> list[SourceFrame]:
@@ -175,7 +172,7 @@ def _placed(
     steps: list[tuple[float | None, float]],
 ) -> tuple[list[tuple[int, float] | None], dict[str, int]]:
     """Where frames with (stated, arrived) are placed behind ten regular ones, and what was counted."""
-    from roadaware.online.outcomes import Outcomes
+    from roadaware.online.frame_stats import Outcomes
 
     timeline = Timeline(outcomes := Outcomes())
     for number in range(10):

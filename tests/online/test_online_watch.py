@@ -16,11 +16,10 @@ from roadaware.models.detector import FrameDetections
 from roadaware.online.config import WatchConfig
 from roadaware.online.events import read_events
 from roadaware.online.frames import Source, SourceFrame
-from roadaware.online.labels import LabelRule, Smoothed, SmoothedTable
-from roadaware.online.realtime import Realtime
-from roadaware.online.tubes import LiveTube
+from roadaware.online.sources import Realtime
+from roadaware.online.tubes import LabelRule, LiveTube, Smoothed, SmoothedTable
 from roadaware.online.watch import Progress, watch
-from roadaware.scenes.dense import Layout
+from roadaware.scenes.dense_scores import Layout
 from roadaware.scenes.store import open_predictions
 
 QUICK = LabelRule(on=0.5, off=0.3, margin=0.1, smooth_s=0.0)

@@ -95,7 +95,7 @@ class Unhurried:
     def __init__(self, url: str) -> None:
         from roadaware.addresses import read_address
         from roadaware.online.cameras import Backoff, Camera
-        from roadaware.online.clock import SystemClock
+        from roadaware.online.frame_queue import SystemClock
 
         self._taken = threading.Semaphore(1)
         address = read_address(url)
@@ -122,7 +122,7 @@ class Unhurried:
 
 class _Waiting:
     def __init__(self, address, taken: threading.Semaphore) -> None:  # type: ignore[no-untyped-def]
-        from roadaware.online.network import NetworkStream
+        from roadaware.online.cameras import NetworkStream
 
         self._stream, self._taken = NetworkStream(address, wait_s=WAIT_S), taken
         self.fps, self.endless = self._stream.fps, self._stream.endless

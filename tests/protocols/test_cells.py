@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadaware.protocols.cells import STATUSES, Cell, counts, matches, rounded_twice, tolerance
+from roadaware.protocols.comparison import STATUSES, Cell, counts, matches, rounded_twice, tolerance
 
 
 @pytest.mark.parametrize(

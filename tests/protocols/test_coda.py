@@ -18,8 +18,7 @@ from roadaware.protocols.coda import (
     training_set,
     without_classes,
 )
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 ROUTES = {
     "soda10m": {

@@ -17,12 +17,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "corner_cases"))
 from planted_kitti import planted_kitti
 
 from roadaware.corner_cases.config import CopgConfig
-from roadaware.corner_cases.reuse import Variant
-from roadaware.corner_cases.running import Order, held_by, run
+from roadaware.corner_cases.runner import Order, held_by, run
+from roadaware.corner_cases.step_cache import Variant
 from roadaware.errors import UsageError
 from roadaware.protocols.copg_ablation import GridOrder, run_grid
-from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.store import save
+from roadaware.scenes.tables import Predictions
 
 VARIANTS = (
     Variant(CopgConfig()),

@@ -8,7 +8,7 @@ import pytest
 
 from roadaware.corner_cases.config import CopgConfig
 from roadaware.errors import UsageError
-from roadaware.protocols.copg_grid import GRID, INPUTS, cells, variants_of
+from roadaware.protocols.copg_ablation import GRID, INPUTS, cells, variants_of
 
 
 def test_the_usual_grid_turns_one_knob_at_a_time() -> None:

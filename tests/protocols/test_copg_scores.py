@@ -8,9 +8,8 @@ import pytest
 
 from roadaware.errors import InputError
 from roadaware.metrics.corner_cases.evaluate import evaluate
-from roadaware.protocols.copg_scores import JUDGED_BY, renamed, score_of, states_of, trivial_states
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.protocols.copg_ablation import JUDGED_BY, renamed, score_of, states_of, trivial_states
+from roadaware.scenes.tables import Predictions, Scenes
 
 N = 12
 

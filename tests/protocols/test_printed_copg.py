@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from roadaware.protocols.copg_grid import GRID
-from roadaware.protocols.printed_copg import printed_knobs
+from roadaware.protocols.copg_ablation import GRID
+from roadaware.protocols.printed_coda import printed_knobs
 
 
 @pytest.mark.parametrize(

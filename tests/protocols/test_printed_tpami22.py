@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from roadaware.demo_data import road as terms
 from roadaware.errors import UsageError
 from roadaware.protocols.printed_tpami22 import AVERAGED, COLUMNS, printed, tables
-from roadaware.scenes.demo import road_terms as terms
 
 SPLITS = ("val_1", "val_2", "val_3", "test")
 COUNTED = {"15": "agent", "16": "action", "17": "location", "18": "av_action", "19": "duplex", "20": "event"}

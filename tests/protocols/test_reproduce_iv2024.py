@@ -11,12 +11,12 @@ import numpy as np
 import polars as pl
 import pytest
 
+from roadaware.datasets import read
 from roadaware.errors import DatasetNotFoundError, InputError
 from roadaware.protocols import iv2024
 from roadaware.protocols.iv2024 import reproduce
 from roadaware.protocols.printed_iv2024 import TABLE_I
-from roadaware.protocols.questions import answer
-from roadaware.scenes.readers import read
+from roadaware.protocols.released_predictions import answer
 from roadaware.scenes.sampling import Iv2024, sample
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scenes" / "sampling"))

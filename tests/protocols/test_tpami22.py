@@ -5,11 +5,11 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from roadaware.demo_data import road as terms
 from roadaware.errors import UsageError
 from roadaware.metrics.result import MetricResult
 from roadaware.protocols.printed_tpami22 import AVERAGED, printed
 from roadaware.protocols.tpami22 import BESIDE, beside, plain_name
-from roadaware.scenes.demo import road_terms as terms
 
 ROWS = [
     ("frame", "", "0.5", "agent", None, 0.5),

@@ -7,16 +7,24 @@ from collections.abc import Callable
 import numpy as np
 from event_examples import beside, counts, faults, held, panel, strip
 
-from roadaware.reports.bars import Difference, Estimate, Share, estimates, forest, scenario_bars, shares
-from roadaware.reports.critical_difference import critical_difference
-from roadaware.reports.curves import curve, precision_recall, reliability, score_over_time
-from roadaware.reports.event_curves import class_curves
-from roadaware.reports.faults import fault_grid
-from roadaware.reports.film import film
-from roadaware.reports.grid import STATUSES, coverage
+from roadaware.reports.audit import count_bars
+from roadaware.reports.bars import (
+    STATUSES,
+    Difference,
+    Estimate,
+    Share,
+    coverage,
+    estimates,
+    forest,
+    scenario_bars,
+    shares,
+)
+from roadaware.reports.cross_dataset_figures import critical_difference
+from roadaware.reports.curves import class_curves, curve, precision_recall, reliability, score_over_time
+from roadaware.reports.drawing import film
+from roadaware.reports.events import fault_grid
 from roadaware.reports.picture import Picture
 from roadaware.reports.scene import Story, pedestrian_over_time, risk_regions
-from roadaware.reports.stats import count_bars
 from roadaware.statistics.comparison import compare
 
 SCORES = np.array([0.9, 0.8, 0.7, 0.2, 0.4, 0.1])

@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 
 from roadaware.analysis.worst_tubes import Strip
-from roadaware.metrics.detection.summary import DETECTION_SUMMARY
-from roadaware.reports.event_curves import ClassCurve, Panel
+from roadaware.metrics.detection.evaluate import DETECTION_SUMMARY
+from roadaware.reports.curves import ClassCurve, Panel
 
 
 def panel(name: str) -> Panel:

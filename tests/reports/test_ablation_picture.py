@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from roadaware.analysis.copg_tables import COLUMNS
+from roadaware.analysis.corner_tables import COLUMNS
 from roadaware.reports.ablation import knobs_picture
 
 

@@ -5,11 +5,19 @@ from __future__ import annotations
 import pytest
 from away_examples import MODELS, grid, results, value
 
-from roadaware.reports.away_cells import Study, mean
-from roadaware.reports.away_matrix import ALL, OTHERS, in_row, row_name, rows_of
-from roadaware.reports.away_pictures import means, spreads
-from roadaware.reports.away_printed import least, table_1, table_2
-from roadaware.reports.away_ranks import rank_picture, ranked
+from roadaware.reports.cross_dataset import least, table_1, table_2
+from roadaware.reports.cross_dataset_cells import Study, mean
+from roadaware.reports.cross_dataset_figures import (
+    ALL,
+    OTHERS,
+    in_row,
+    means,
+    rank_picture,
+    ranked,
+    row_name,
+    rows_of,
+    spreads,
+)
 from roadaware.reports.page import Mark
 
 CITY = "crossing@1+city-b"

@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 from roadaware.metrics.scores import SampleScores
-from roadaware.protocols.away.covering import in_sets, kept, means_drawn, promised, rows_of, written
-from roadaware.protocols.away.results import COVERED, RESULTS, Cell, CrossResults
-from roadaware.reports.away_cells import Study
-from roadaware.reports.away_coverage import coverage_table, said, sets_of
+from roadaware.protocols.cross_dataset.cells import in_sets, kept, means_drawn, promised, rows_of, written
+from roadaware.protocols.cross_dataset.results import COVERED, RESULTS, Cell, CrossResults
+from roadaware.reports.cross_dataset_cells import Study
+from roadaware.reports.cross_dataset_sections import coverage_table, said, sets_of
 from roadaware.reports.page import Mark
 from roadaware.statistics.conformal import Conformal
 from roadaware.statistics.intervals import PercentileDraws

@@ -10,14 +10,21 @@ import pytest
 from away_examples import DOMAINS, grid, results, study, value
 from lxml import html
 
-from roadaware.cli.away_text import away_text
-from roadaware.protocols.away.results import Cell, CrossResults
-from roadaware.reports.away import away_page
-from roadaware.reports.away_cells import Study
-from roadaware.reports.away_matrix import _luminance, heat_maps, matrix_table
-from roadaware.reports.away_pictures import by_test_set, distributions, together
-from roadaware.reports.away_pretraining import Resamples, _verdict, effects
-from roadaware.reports.away_reliability import lines, reliability_by_test_set
+from roadaware.cli.cross import away_text
+from roadaware.protocols.cross_dataset.results import Cell, CrossResults
+from roadaware.reports.cross_dataset import away_page
+from roadaware.reports.cross_dataset_cells import Study
+from roadaware.reports.cross_dataset_figures import (
+    _luminance,
+    by_test_set,
+    distributions,
+    heat_maps,
+    lines,
+    matrix_table,
+    reliability_by_test_set,
+    together,
+)
+from roadaware.reports.cross_dataset_sections import Resamples, _verdict, effects
 from roadaware.reports.page import Filterable, Mark
 from roadaware.reports.picture import Picture
 

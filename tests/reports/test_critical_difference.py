@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadaware.reports.critical_difference import _levels, critical_difference
+from roadaware.reports.cross_dataset_figures import _levels, critical_difference
 from roadaware.statistics.comparison import Comparison, compare
 
 

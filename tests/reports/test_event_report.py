@@ -13,12 +13,11 @@ from report_examples import PAYLOADS
 from roadaware.config import to_dict
 from roadaware.linking.config import LinkerConfig
 from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.reports.audit import stats_section
 from roadaware.reports.configs import config_name
 from roadaware.reports.event_tables import calibration_block, class_table, printed_table
-from roadaware.reports.events import event_comparison_section, event_section
-from roadaware.reports.faults import fault_blocks
+from roadaware.reports.events import event_comparison_section, event_section, fault_blocks
 from roadaware.reports.page import Mark, Section, report
-from roadaware.reports.stats import stats_section
 
 CONFIG = to_dict(DetectionConfig.reference())
 

@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from roadaware.online.forecast_event import Outlook
 from roadaware.online.frames import SourceFrame
-from roadaware.online.labels import LabelRule, Smoothed
-from roadaware.online.outlook import Outlook
-from roadaware.online.tubes import LiveTube
+from roadaware.online.tubes import LabelRule, LiveTube, Smoothed
 from roadaware.reports.drawing import COLOURS
-from roadaware.reports.live_drawing import LiveDrawing, words_of
-from roadaware.reports.outlook_drawing import colour_of, gauge, strip, words_of_outlook
-from roadaware.scenes.dense import Layout
+from roadaware.reports.live_drawing import LiveDrawing, colour_of, gauge, strip, words_of, words_of_outlook
+from roadaware.scenes.dense_scores import Layout
 
 KINDS = Layout(
     {"agent": ("Ped", "Car"), "action": ("Stop", "Mov"), "location": ("VehLane",), "event": ("Car-Mov",)}

@@ -8,10 +8,9 @@ import polars as pl
 import pytest
 
 from roadaware.analysis.quality import Quality, check
+from roadaware.demo_data.annotations import annotation_rounds
 from roadaware.reports.page import MOST_CHOICES, Filter, Filterable, Table, report
-from roadaware.reports.quality import quality_sections
-from roadaware.reports.quality_pictures import box_picture, name_of
-from roadaware.scenes.demo.annotations import annotation_rounds
+from roadaware.reports.quality import box_picture, name_of, quality_sections
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)>\u202e$\\frac{1}{2}$'
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from report_examples import audit, result, scenes, state
 
-from roadaware.reports.audit import audit_section
-from roadaware.reports.data import data_section
+from roadaware.reports.audit import audit_section, data_section
 from roadaware.reports.evaluation import evaluation_section
 from roadaware.reports.gallery import evaluation_pictures, story_picture
 from roadaware.reports.page import POLICY, report

@@ -17,9 +17,8 @@ from lxml import etree
 from report_examples import PAYLOADS, SURROGATE
 from sklearn.metrics import average_precision_score, precision_recall_curve
 
-from roadaware.reports.bars import Difference, Estimate, forest, scenario_bars, shares
+from roadaware.reports.bars import Difference, Estimate, coverage, forest, scenario_bars, shares
 from roadaware.reports.curves import MOST_POINTS, curve, precision_recall, reliability, score_over_time
-from roadaware.reports.grid import coverage
 from roadaware.reports.picture import Picture
 from roadaware.reports.scene import risk_regions
 

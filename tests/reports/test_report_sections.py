@@ -15,10 +15,9 @@ from roadaware.config import digest, to_dict
 from roadaware.errors import UsageError
 from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, evaluate_samples
 from roadaware.protocols.iv2024 import Reproduction
-from roadaware.protocols.questions import Question
-from roadaware.reports.audit import audit_section
+from roadaware.protocols.released_predictions import Question
+from roadaware.reports.audit import audit_section, data_section
 from roadaware.reports.configs import config_digest, config_line, config_name, config_table
-from roadaware.reports.data import data_section
 from roadaware.reports.evaluation import (
     comparison_section,
     evaluation_section,
@@ -31,9 +30,8 @@ from roadaware.reports.evaluation import (
 from roadaware.reports.gallery import evaluation_pictures, story_picture
 from roadaware.reports.page import Block, Facts, Mark, Note, Pictures, Section, Table, report
 from roadaware.reports.reproduction import question_sections, reproduction_section
-from roadaware.scenes.predictions import of_samples
 from roadaware.scenes.sampling import PROTOCOLS, Iv2024
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Scenes, of_samples
 
 
 def _plain(table: Table) -> dict[str, tuple[str, ...]]:

@@ -10,18 +10,16 @@ from report_examples import PAYLOADS
 
 from roadaware.analysis.action_confusion import Confusion
 from roadaware.analysis.behaviour_graphs import Arc, BehaviourGraph, Lane
-from roadaware.analysis.compare_scenes import SceneComparison
-from roadaware.analysis.heard_maps import HeardMap
+from roadaware.analysis.compare import SceneComparison
+from roadaware.analysis.scene_cases import HeardMap
 from roadaware.config import to_dict
 from roadaware.metrics.actions.config import CONFIGS
-from roadaware.metrics.judged import SCENE_SUMMARY, SceneResult
-from roadaware.reports.behaviour_graph import behaviour_picture
+from roadaware.metrics.metric_state import SCENE_SUMMARY, SceneResult
+from roadaware.reports.behaviour_graph import behaviour_picture, confusion_picture, map_gallery, success_curve
 from roadaware.reports.configs import config_name
-from roadaware.reports.confusion import confusion_picture
 from roadaware.reports.page import Facts, Section, report
 from roadaware.reports.picture import Picture
 from roadaware.reports.scene_section import scene_comparison_section, scene_section
-from roadaware.reports.sound_maps import map_gallery, success_curve
 
 
 def result(name: str = "walking", *, baselines: bool = True) -> SceneResult:

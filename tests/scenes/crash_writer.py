@@ -24,7 +24,7 @@ def contents(folder):
 
 
 def write(kind, target, content):
-    from roadaware.scenes.disk import atomic_write
+    from roadaware.io.files import atomic_write
     from roadaware.scenes.store import commit
 
     files, meta = content

@@ -4,8 +4,7 @@ import numpy as np
 import polars as pl
 from hypothesis import strategies as st
 
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 LOOK = pl.Enum(["not-looking", "looking"])
 

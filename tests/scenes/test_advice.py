@@ -8,13 +8,11 @@ import polars as pl
 import pytest
 
 from roadaware.errors import DamagedError
-from roadaware.linking.advised import apply_advice
-from roadaware.linking.config import LinkerConfig
+from roadaware.linking.config import LinkerConfig, apply_advice
 from roadaware.scenes.advice import Advice, advice_in, merge_advice, parse_advice, with_advice
-from roadaware.scenes.joining import concat
-from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.concatenation import concat
 from roadaware.scenes.store import open_predictions, save
-from roadaware.scenes.tables import Meta
+from roadaware.scenes.tables import Meta, Predictions
 
 SAID = Advice({"min_iou": 0.1, "trim_alphas": [1, 2]}, 0.3)
 

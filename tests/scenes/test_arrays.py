@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from roadaware.errors import DamagedError, InputError
-from roadaware.scenes.arrays import open_arrays, save_arrays
+from roadaware.io.npz import open_arrays, save_arrays
 
 
 class _Canary:

@@ -9,18 +9,16 @@ import pytest
 from table_sets import LOOK, small_scenes
 
 from roadaware.errors import InputError
-from roadaware.scenes import checks
-from roadaware.scenes.checks import checked, empty_table, is_blank
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.schema import TABLES
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes import schema
+from roadaware.scenes.schema import TABLES, checked, empty_table, is_blank
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 
 @pytest.fixture(autouse=True, params=["few rows", "many rows"])
 def _size(request, monkeypatch):
     """Tables of few rows are checked on a way of their own, to the same end."""
     if request.param == "many rows":
-        monkeypatch.setattr(checks, "_FEW", 0)
+        monkeypatch.setattr(schema, "_FEW", 0)
 
 
 def with_box(**changes):

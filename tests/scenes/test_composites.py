@@ -11,14 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from example_counts import tried
+from roadaware.demo_data.detector import perturbed
+from roadaware.demo_data.road import road_world
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes import composites, stretches
+from roadaware.scenes import composites, segments
 from roadaware.scenes.composites import derive_composites, product_of_marginals
-from roadaware.scenes.demo.detector import perturbed
-from roadaware.scenes.demo.road_world import road_world
-from roadaware.scenes.dense import Layout, layout, matrix
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Meta
+from roadaware.scenes.dense_scores import Layout, layout, matrix
+from roadaware.scenes.tables import Meta, Predictions
 
 COLUMNS = Layout(
     {
@@ -283,7 +282,7 @@ def test_words_of_children_make_names() -> None:
         assert name == "-".join(WORDS[kind][i] for kind, i in zip(COMPOSITES["event"], row, strict=True))
 
 
-@pytest.mark.parametrize("module", [composites, stretches])
+@pytest.mark.parametrize("module", [composites, segments])
 def test_the_examples_of_the_docstrings_run(module) -> None:
     found = doctest.testmod(module)
     assert found.attempted > 0

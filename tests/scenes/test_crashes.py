@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from table_sets import small_predictions, small_scenes
 
-from roadaware.scenes.disk import atomic_write
+from roadaware.io.files import atomic_write
 from roadaware.scenes.store import encode, open_predictions, open_scenes, save
 
 WRITER = Path(__file__).with_name("crash_writer.py")

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadaware.cli.label_inputs import listed
-from roadaware.scenes.csv_text import csv_text, for_sheets, from_sheets
+from roadaware.cli.label import listed
+from roadaware.io.csv import csv_text, for_sheets, from_sheets
 
 FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\r=1", "'=1"]
 PLAIN = ["-5KQ66BBWC4", "a=b", "it's", "", "v/000001", "1e-3"]

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from roadaware.errors import DamagedError, DiskError, InputError
-from roadaware.scenes import disk
-from roadaware.scenes.disk import atomic_write, is_temporary, read_regular
+from roadaware.io import files
+from roadaware.io.files import atomic_write, is_temporary, read_regular
 
 OLD, NEW = b"old" * 1000, b"newer" * 2000
 STEPS = ("open", "write", "fsync", "replace")
@@ -109,7 +109,7 @@ def test_an_anonymous_pipe_is_written_to_by_its_descriptors_name(tmp_path):
     link.symlink_to(f"/dev/fd/{writer}")
     with os.fdopen(reader, "rb") as pipe:
         for path in (Path(f"/dev/fd/{writer}"), Path(f"/proc/self/fd/{writer}"), link):
-            assert disk.is_stream(path)
+            assert files.is_stream(path)
             atomic_write(path, b"some")
         os.close(writer)
         assert pipe.read() == b"some" * 3
@@ -136,7 +136,7 @@ def test_a_name_that_only_looks_like_a_descriptor_is_none(tmp_path):
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
     for path in (tmp_path / "1", Path("/dev/fd/999"), loop, tmp_path / "a\0b"):
-        assert not disk.is_stream(path)
+        assert not files.is_stream(path)
 
 
 def test_a_device_is_never_replaced_by_a_file():
@@ -224,18 +224,18 @@ def test_free_space_that_cannot_be_asked_for_is_said_to_be_unknown(tmp_path, mon
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(disk.shutil, "disk_usage", refused)
-    monkeypatch.setattr(disk, "put", full)
+    monkeypatch.setattr(files.shutil, "disk_usage", refused)
+    monkeypatch.setattr(files, "put", full)
     with pytest.raises(DiskError, match=r"free space at .* is unknown"):
         atomic_write(tmp_path / "out", NEW)
 
 
 @pytest.mark.parametrize("needed", [0, 1, 7])
 def test_room_is_counted_only_where_there_was_none(tmp_path, needed):
-    full = disk.disk_error(tmp_path / "out", needed, OSError(errno.ENOSPC, "No space left on device"))
+    full = files.disk_error(tmp_path / "out", needed, OSError(errno.ENOSPC, "No space left on device"))
     assert ("7 bytes are needed" in str(full)) == (needed == 7)
     assert "bytes are free at" in str(full)
-    other = disk.disk_error(tmp_path / "out", needed, OSError(errno.ENOTDIR, "Not a directory"))
+    other = files.disk_error(tmp_path / "out", needed, OSError(errno.ENOTDIR, "Not a directory"))
     assert "needed" not in str(other)
     assert "free" not in str(other)
     assert "what stood there before still stands" in str(other)
@@ -250,8 +250,8 @@ def test_a_place_where_nothing_can_be_made_is_found_before_anything_is_written(t
     before = sorted(tmp_path.rglob("*"))
     for is_folder in (False, True):
         with pytest.raises(DiskError, match="cannot be made"):
-            disk.check_room(tmp_path / name, is_folder=is_folder)
-    disk.check_room(tmp_path / "new" / "below")
+            files.check_room(tmp_path / name, is_folder=is_folder)
+    files.check_room(tmp_path / "new" / "below")
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -260,7 +260,7 @@ def test_a_disk_without_room_is_found_before_anything_is_written(tmp_path, monke
     none = os.statvfs_result([*real[:4], 0, *real[5:]])
     monkeypatch.setattr(os, "statvfs", lambda _: none)
     with pytest.raises(DiskError, match="No space left"):
-        disk.check_room(tmp_path / "out")
+        files.check_room(tmp_path / "out")
 
 
 def test_a_write_that_is_interrupted_leaves_nothing_behind(tmp_path, monkeypatch):
@@ -293,7 +293,7 @@ def test_a_living_writer_that_only_seems_dead_keeps_its_file(tmp_path):
     left = tmp_path / f".roadaware-{dead_process()}-0123abcd.tmp"
     left.write_bytes(OLD)
     with left.open("rb") as held:
-        disk.fcntl.flock(held, disk.fcntl.LOCK_EX)
+        files.fcntl.flock(held, files.fcntl.LOCK_EX)
         atomic_write(tmp_path / "out", NEW)
         assert left.exists()
     atomic_write(tmp_path / "out", NEW)
@@ -380,7 +380,7 @@ def test_a_file_that_shrinks_while_it_is_read_is_reported(tmp_path, monkeypatch)
         os.truncate(path, 10)
         return found
 
-    monkeypatch.setattr(disk.os, "fstat", shrunk)
+    monkeypatch.setattr(files.os, "fstat", shrunk)
     with pytest.raises(DamagedError, match="3,000 bytes became 10 while reading"):
         read_regular(path, limit=len(OLD))
 

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from roadaware.errors import UsageError
-from roadaware.scenes.holding import Hold, held
+from roadaware.io.folder_lock import Hold, held
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from roadaware.scenes.holding import held
+from roadaware.io.folder_lock import held
 with held(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

@@ -8,11 +8,10 @@ from table_sets import LOOK, scenes_sets, small_scenes
 
 from example_counts import tried
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.dense import layout, with_layout
-from roadaware.scenes.joining import concat
-from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.concatenation import concat
+from roadaware.scenes.dense_scores import layout, with_layout
 from roadaware.scenes.schema import TABLES
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 
 def other_scenes(**changes):

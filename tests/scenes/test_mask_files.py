@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from roadaware.errors import DiskError, InputError, UsageError
-from roadaware.scenes import mask_files
-from roadaware.scenes.mask_files import MaskReader, MaskWriter, mask_of, png
+from roadaware.io import images
+from roadaware.io.images import MaskReader, MaskWriter, mask_of, png
 
 RNG = np.random.default_rng(0)
 MASKS = [RNG.integers(0, 60_000, (48, 65)) // 997 * (k + 1) % 60_000 for k in range(5)]
@@ -145,7 +145,7 @@ def zipped(path: Path, data: bytes, name: str = "000000.png") -> Path:
 
 
 def test_a_zip_bomb_is_refused_in_little_memory(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(mask_files, "MAX_PIXELS", 1 << 16)
+    monkeypatch.setattr(images, "MAX_MASK_PIXELS", 1 << 16)
     bombs = [zipped(tmp_path / "zeros.zip", bytes(20_000_000))]
     rows = zlib.compress(bytes(5_000 * 5_001))
     bombs.append(zipped(tmp_path / "wide.zip", _png(5_000, 5_000, rows)))

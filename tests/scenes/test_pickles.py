@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from roadaware.errors import InputError
-from roadaware.scenes.pickles import load
+from roadaware.io.pickles import load
 
 _QUIET = settings(deadline=None, max_examples=80, derandomize=True, database=None)
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

@@ -15,11 +15,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data"))
 
 import media_files
 
-from roadaware.online.clock import SystemClock
-from roadaware.online.picture_files import PictureFiles
-from roadaware.scenes.decoders import PICTURES
-from roadaware.scenes.picture_parts import picture_parts
-from roadaware.scenes.still_files import read_still, read_upright, size_of, turned
+from roadaware.io.decoders import PICTURES, picture_parts
+from roadaware.io.images import read_still, read_upright, size_of, turned
+from roadaware.online.frame_queue import SystemClock
+from roadaware.online.sources import PictureFiles
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])

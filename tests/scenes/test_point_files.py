@@ -12,9 +12,9 @@ import pytest
 from PIL import Image
 
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.point_files import MAX_POINTS, read_points
+from roadaware.io.images import read_still, size_of
+from roadaware.io.point_clouds import MAX_POINTS, read_points
 from roadaware.scenes.sensors import open_frame, open_points
-from roadaware.scenes.still_files import read_still, size_of
 from roadaware.scenes.tables import Scenes
 
 POINTS = np.arange(20, dtype="<f4").reshape(4, 5)

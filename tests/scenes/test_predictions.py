@@ -9,8 +9,7 @@ from hypothesis.extra.numpy import arrays
 from table_sets import small_predictions
 
 from roadaware.errors import InputError
-from roadaware.scenes.predictions import Predictions, of_samples, sample_scores
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes, of_samples, sample_scores
 
 UNIT = st.floats(0, 1, width=32)
 

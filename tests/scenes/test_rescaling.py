@@ -4,9 +4,8 @@ import polars as pl
 import pytest
 
 from roadaware.errors import InputError
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.rescaling import factors, image_sizes, rescaled, with_sizes
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.concatenation import factors, image_sizes, rescaled, with_sizes
+from roadaware.scenes.tables import Predictions, Scenes
 
 
 def sizes(*rows):

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from roadaware.scenes.checks import empty_table
-from roadaware.scenes.schema import TABLES
+from roadaware.scenes.schema import TABLES, empty_table
 from roadaware.scenes.tables import Scenes
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tables.md"

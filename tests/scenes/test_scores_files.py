@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 
 from example_counts import tried
 from roadaware.errors import InputError
-from roadaware.scenes import csvfiles
-from roadaware.scenes.csvfiles import MAX_LINE
-from roadaware.scenes.scores import (
+from roadaware.formats.score_tables import (
     check_same_length,
     read_numbers,
     read_raw_samples,
@@ -25,6 +23,8 @@ from roadaware.scenes.scores import (
     samples_text,
     scores_text,
 )
+from roadaware.io import text_rows
+from roadaware.io.text_rows import MAX_LINE
 
 HEAD = "truth,pedestrian,tte_frames\n"
 
@@ -39,7 +39,7 @@ def file(tmp_path: Path, content: str | bytes) -> Path:
 def test_files_without_end_are_refused_at_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, size: int
 ) -> None:
-    monkeypatch.setattr(csvfiles, limit, size)
+    monkeypatch.setattr(text_rows, limit, size)
     assert len(read_numbers(file(tmp_path, "0.5\n" * 10))[0]) == 10
     with pytest.raises(InputError, match=r"file\.csv:11: .*found more"):
         read_numbers(file(tmp_path, "0.5\n" * 11))

@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.mask_files import MaskWriter
-from roadaware.scenes.media import VideoWriter
+from roadaware.io.images import MaskWriter
+from roadaware.io.point_clouds import Sweep, read_calibration, read_sweep, write_calibration, write_sweep
+from roadaware.io.video import VideoWriter
 from roadaware.scenes.sensors import MEDIA, open_depth, open_frame, open_masks, open_sound, open_sweep
-from roadaware.scenes.sweep_files import Sweep, read_calibration, read_sweep, write_calibration, write_sweep
 from roadaware.scenes.tables import Scenes
 
 FRAMES = 4

@@ -11,9 +11,8 @@ from table_sets import scenes_sets, small_predictions, small_scenes
 
 from example_counts import tried
 from roadaware.errors import DamagedError, DatasetNotFoundError, InputError, UsageError
-from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.store import encode, open_predictions, open_scenes, save
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from example_counts import tried
+from roadaware.demo_data.road import road_world
 from roadaware.errors import InputError
-from roadaware.scenes.demo.road_world import road_world
-from roadaware.scenes.stretches import with_stretches
+from roadaware.scenes.segments import with_stretches
 
 
 def moving(*labels, start=0):

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from roadaware.errors import DamagedError, InputError
-from roadaware.scenes.scores import read_labels, read_samples, read_scores, scores_text
-from roadaware.scenes.table_rows import rows
+from roadaware.formats.score_tables import read_labels, read_samples, read_scores, scores_text
+from roadaware.io.csv import read_cells
 
 VALUES = np.random.default_rng(0).dirichlet(np.ones(3), 8)
 
@@ -79,9 +79,9 @@ def test_other_files_are_no_parquet_and_empty_tables_hold_no_rows(tmp_path: Path
     path = tmp_path / "s.parquet"
     path.write_text("0.5\n")
     with pytest.raises(DamagedError, match="expected a Parquet table"):
-        list(rows(path, header=False))
+        list(read_cells(path, header=False))
     with pytest.raises(InputError, match="no such file"):
-        list(rows(tmp_path / "absent.parquet", header=False))
+        list(read_cells(tmp_path / "absent.parquet", header=False))
     pl.DataFrame({"x": []}, schema={"x": pl.Float64}).write_parquet(path)
     with pytest.raises(InputError, match="the file holds no row"):
         read_scores(path, 1)

@@ -13,9 +13,8 @@ from table_sets import scenes_sets, small_predictions, small_scenes
 
 from example_counts import tried
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import TABLES
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 
 def test_an_empty_set_has_every_table_and_says_so():

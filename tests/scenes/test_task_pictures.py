@@ -8,9 +8,9 @@ import pytest
 from PIL import Image
 
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.media import VideoWriter
+from roadaware.formats.task_images import task_pictures
+from roadaware.io.video import VideoWriter
 from roadaware.scenes.tables import Scenes
-from roadaware.scenes.task_pictures import task_pictures
 
 
 @pytest.fixture

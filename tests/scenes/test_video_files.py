@@ -11,15 +11,17 @@ import numpy as np
 import pytest
 
 from roadaware.errors import DiskError, InputError, UsageError
-from roadaware.scenes.containers import (
+from roadaware.io.video import (
     CutOffError,
     EmptyMediaError,
     MediaError,
     NoSoundError,
     NoVideoError,
     OnlySoundError,
+    VideoReader,
+    VideoWriter,
+    read_sound,
 )
-from roadaware.scenes.media import VideoReader, VideoWriter, read_sound
 
 H, W, FPS, RATE = 96, 128, 12.5, 16000
 Y, X = np.mgrid[:H, :W]

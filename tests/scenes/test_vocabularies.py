@@ -6,8 +6,7 @@ from collections import Counter
 
 import pytest
 
-from roadaware.errors import UsageError
-from roadaware.scenes.vocabularies import (
+from roadaware.datasets.chaotic_vocabulary import (
     ACTION_SYNONYMS,
     ACTIONS_OFFICIAL,
     ACTIONS_PAPER,
@@ -24,6 +23,7 @@ from roadaware.scenes.vocabularies import (
     canonical_action,
     group_of,
 )
+from roadaware.errors import UsageError
 
 RELATIONS = """
 aiming weapon | - | only official

@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.positions import positions
-from roadaware.scenes.windows import windows
+from roadaware.scenes.tracks import positions, windows
 
 sys.path.insert(0, str(Path(__file__).parent / "sampling"))
 from made import Pedestrian, scenes

@@ -7,8 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roadaware.statistics.adaptive_bins import AdaptiveBins, NoBinningError
-from roadaware.statistics.calibration import expected_calibration_error, reliability
+from roadaware.statistics.calibration import (
+    AdaptiveBins,
+    NoBinningError,
+    expected_calibration_error,
+    reliability,
+)
 
 REFERENCE, DEFAULT = AdaptiveBins.reference(), AdaptiveBins.default()
 

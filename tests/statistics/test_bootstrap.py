@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from roadaware.statistics import bootstrap
-from roadaware.statistics.bootstrap import percentile_ends
+from roadaware.statistics import intervals
+from roadaware.statistics.intervals import percentile_ends
 
 
 def multiplicities(n_clusters, draws, seed, at_once=10_000):
-    return np.concatenate(list(bootstrap.multiplicities(n_clusters, draws, seed, at_once)))
+    return np.concatenate(list(intervals.multiplicities(n_clusters, draws, seed, at_once)))
 
 
 def test_each_draw_takes_as_many_clusters_as_there_are():
@@ -62,5 +62,5 @@ def test_undefined_draws_are_dropped_up_to_one_in_twenty():
 
 
 def test_no_draws_come_as_one_empty_block():
-    assert [len(block) for block in bootstrap.multiplicities(5, 0, 0, at_once=1)] == [0]
-    assert [len(block) for block in bootstrap.multiplicities(5, 3, 0, at_once=2)] == [2, 1]
+    assert [len(block) for block in intervals.multiplicities(5, 0, 0, at_once=1)] == [0]
+    assert [len(block) for block in intervals.multiplicities(5, 3, 0, at_once=2)] == [2, 1]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, softmax
 
-from roadaware.statistics.temperature import best_temperature, log_loss
+from roadaware.statistics.calibration import best_temperature, log_loss
 
 
 def honest(n: int, labels: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -7,8 +7,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from roadaware.statistics.average_precision import AP_RULES, average_precision
-from roadaware.statistics.tied_scores import tied_span
+from roadaware.statistics.average_precision import AP_RULES, average_precision, tied_span
 
 
 def every_order(score: np.ndarray, hit: np.ndarray, n_truth: int, rule: str) -> list[float]:

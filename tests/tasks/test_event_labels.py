@@ -15,10 +15,8 @@ from roadaware.linking.config import LinkerConfig
 from roadaware.models.detector import FrameDetections
 from roadaware.models.event_head.head import open_head
 from roadaware.models.videos import VideoDetector
-from roadaware.scenes.dense import Layout
-from roadaware.tasks.event_detector import EventDetector
-from roadaware.tasks.event_labels import EventLabeller, Scene, widened_kinds
-from roadaware.tasks.event_tables import add_events
+from roadaware.scenes.dense_scores import Layout
+from roadaware.tasks.events import EventDetector, EventLabeller, Scene, add_events, widened_kinds
 from roadaware.tasks.road_events import Classes, claims_of
 
 AGENTS = ("Ped", "Car", "TL", "kite")

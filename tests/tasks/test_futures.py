@@ -11,7 +11,7 @@ from roadaware.errors import UsageError
 from roadaware.scenes.sampling import Iv2024, sample
 from roadaware.scenes.schema import CORNERS
 from roadaware.tasks.crossing_inputs import inputs
-from roadaware.tasks.futures import (
+from roadaware.tasks.targets import (
     Futures,
     cell_accuracy,
     futures,

@@ -14,8 +14,8 @@ from sklearn.metrics import roc_auc_score
 from real_sets import jaad
 from roadaware.analysis.compare import Comparison, compare
 from roadaware.metrics.pedestrians import PedestrianConfig, Task, evaluate, state_of
-from roadaware.scenes.predictions import of_samples, sample_scores
 from roadaware.scenes.sampling import Iv2024, sample
+from roadaware.scenes.tables import of_samples, sample_scores
 from roadaware.tasks.pedestrians import Baseline, baseline
 
 ROOT = os.environ.get("ROADAWARE_DATA_DIR")

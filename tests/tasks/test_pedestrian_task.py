@@ -9,14 +9,13 @@ import polars as pl
 import pytest
 from street import ACTIONS, street
 
+from roadaware.datasets import jaad
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate
 from roadaware.models.crossing.features import TRAFFIC_FEATURES, VEHICLE_ACTIONS
-from roadaware.scenes.predictions import sample_scores
-from roadaware.scenes.readers import jaad_terms
 from roadaware.scenes.sampling import Iv2024, sample
 from roadaware.scenes.sampling.sampler import split_samples
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Scenes, sample_scores
 from roadaware.tasks.crossing_inputs import traffic
 from roadaware.tasks.pedestrians import baseline, examples, fit, predict
 
@@ -82,7 +81,7 @@ def test_vehicle_actions_are_known_by_name_however_a_dataset_numbers_them(dtype:
 
 
 def test_models_number_vehicle_actions_as_jaad_does() -> None:
-    assert VEHICLE_ACTIONS == jaad_terms.VEHICLE_ACTION
+    assert VEHICLE_ACTIONS == jaad.VEHICLE_ACTION
 
 
 def test_models_number_the_traffic_as_the_inputs_do_and_take_it_where_asked() -> None:

@@ -9,7 +9,7 @@ import pytest
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.config import LinkerConfig
 from roadaware.models.detector import FrameDetections
-from roadaware.scenes.dense import layout
+from roadaware.scenes.dense_scores import layout
 from roadaware.scenes.tables import Meta, Scenes
 from roadaware.tasks.road_events import Classes, VideoTruth, claims_of, classes_of, figures, truth_of
 

@@ -22,13 +22,13 @@ from planted_unknowns import (
 
 from roadaware.corner_cases.captures import SemanticMap
 from roadaware.corner_cases.energy import EnergyConfig
-from roadaware.corner_cases.fitted import open_fitted, save_fitted, video_prints
-from roadaware.corner_cases.known_boxes import fit_known
+from roadaware.corner_cases.known_objects import fit_known
 from roadaware.corner_cases.memory import MemoryBank, MemoryConfig
+from roadaware.corner_cases.scorer_file import open_fitted, save_fitted, video_prints
 from roadaware.errors import InputError, UsageError
 from roadaware.protocols.coda import separated
 from roadaware.tasks.crops import PlainLooker, cut, looker_of
-from roadaware.tasks.unknown_memory import Common, ask_crops, background_shares, fit_crops
+from roadaware.tasks.unknown_memory import CommonMemory, ask_crops, background_shares, fit_crops
 
 PLAIN, CONFIG = PlainLooker(), MemoryConfig(size=30, background=2)
 
@@ -36,13 +36,13 @@ PLAIN, CONFIG = PlainLooker(), MemoryConfig(size=30, background=2)
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     root = tmp_path_factory.mktemp("home")
-    return Common(planted_pictures(root, 10), root)
+    return CommonMemory(planted_pictures(root, 10), root)
 
 
 @pytest.fixture(scope="module")
 def away(tmp_path_factory):
     root = tmp_path_factory.mktemp("away")
-    return Common(planted_pictures(root, 4, seed=1), root)
+    return CommonMemory(planted_pictures(root, 4, seed=1), root)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_what_is_not_in_the_bank_looks_strange(fitted, away, tmp_path):
 
 
 def test_a_second_set_and_proposals_on_nothing_are_kept_too(home, away):
-    more = Common(away.scenes, away.root, proposals=planted_proposals(away.scenes))
+    more = CommonMemory(away.scenes, away.root, proposals=planted_proposals(away.scenes))
     fitted = fit_crops([home, more], PLAIN, MemoryConfig(background=0))
     assert (fitted.about["common"], fitted.about["proposals"], fitted.about["background"]) == (14, 4, 0)
     assert isinstance(fitted.model, MemoryBank)
@@ -89,7 +89,7 @@ def test_pictures_of_the_bank_are_refused_unless_asked_for(fitted, home, tmp_pat
 
 def test_a_bank_keeps_which_videos_it_was_made_of(fitted, home):
     source = replace(home.scenes.meta, source_digest="0f")
-    told = Common(home.scenes.with_tables(meta=source), home.root)
+    told = CommonMemory(home.scenes.with_tables(meta=source), home.root)
     names = home.scenes.videos["video"].to_list()
     kept = fit_crops([told, home], PLAIN, CONFIG).videos
     assert kept.tolist() == video_prints(told.scenes, names).tolist()
@@ -118,7 +118,7 @@ def test_background_is_drawn_where_a_map_says_so(home):
             classes[:, :60] = 8
             return SemanticMap(classes)
 
-    fitted = fit_crops([Common(home.scenes, home.root, Left())], PLAIN, CONFIG)
+    fitted = fit_crops([CommonMemory(home.scenes, home.root, Left())], PLAIN, CONFIG)
     assert fitted.about["background"] == 20
 
 
@@ -143,9 +143,9 @@ def test_crops_are_cut_to_the_picture_and_padded_to_squares():
 def test_what_cannot_be_kept_or_asked_says_why(home, away, fitted, tmp_path):
     strange = home.scenes.with_tables(boxes=home.scenes.boxes.with_columns(corner_case=pl.lit(value=True)))
     with pytest.raises(InputError, match="nothing to keep in the memory bank"):
-        fit_crops([Common(strange, home.root)], PLAIN, MemoryConfig(background=0))
+        fit_crops([CommonMemory(strange, home.root)], PLAIN, MemoryConfig(background=0))
     with pytest.raises(InputError, match="none of 10 pictures can be opened"):
-        fit_crops([Common(home.scenes, tmp_path)], PLAIN, CONFIG)
+        fit_crops([CommonMemory(home.scenes, tmp_path)], PLAIN, CONFIG)
     with pytest.raises(InputError, match="none of the videos"):
         ask_crops(planted_proposals(home.scenes), away.scenes, away.root, PLAIN, fitted)
     energy = fit_known([(separated(home.scenes), planted_detections(home.scenes))], EnergyConfig())

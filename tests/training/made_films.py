@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from roadaware.scenes.media import VideoWriter
+from roadaware.io.video import VideoWriter
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Meta, Scenes
 from roadaware.training.recipe import Recipe

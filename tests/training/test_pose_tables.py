@@ -12,9 +12,9 @@ from made_films import FRAMES, made_folder, made_scenes
 from roadaware.cli import main
 from roadaware.errors import InputError
 from roadaware.models.graphs.movenet import PoseReader
-from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.store import save
-from roadaware.tasks.crossing_inputs.pose_files import read_poses
+from roadaware.scenes.tables import Predictions
+from roadaware.tasks.crossing_inputs.pose import read_poses
 from roadaware.tasks.poses import people_in
 from tiny_poses import JOINTS, save_tiny_poses
 

@@ -12,14 +12,14 @@ import torch
 from made_films import FRAMES, made_folder, made_recipe, made_scenes
 
 from roadaware.errors import InputError, UsageError
-from roadaware.models.retinanet3d.focal import focal, focal_sum
+from roadaware.models.retinanet3d.loss import focal, focal_sum
 from roadaware.scenes.store import open_predictions
 from roadaware.tasks.road_events import Classes, truth_of
 from roadaware.training import teacher as module
 from roadaware.training.checkpoints import LAST
-from roadaware.training.journal import logged
+from roadaware.training.data import Material, material_of
+from roadaware.training.logger import logged
 from roadaware.training.loop import train
-from roadaware.training.material import Material, material_of
 from roadaware.training.mirroring import mirror_of
 from roadaware.training.recipe import Recipe
 from roadaware.training.teacher import films_at, with_teacher

@@ -12,16 +12,15 @@ import torch
 from made_films import FRAMES, WORDS, made_folder, made_recipe, made_scenes
 
 from roadaware.errors import InputError, UsageError
-from roadaware.models.retinanet3d.pictures import Fit
-from roadaware.scenes.compositions import compositions
-from roadaware.scenes.media import VideoReader
+from roadaware.io.video import VideoReader
+from roadaware.models.retinanet3d.detector import Fit
+from roadaware.scenes.composites import compositions
 from roadaware.scenes.store import save
 from roadaware.tasks.road_events import classes_of, truth_of
 from roadaware.training.augmentation import FramesOfClip, colours, vary
-from roadaware.training.batches import Batch, prepared
-from roadaware.training.clips import ClipSet, ClipTable, Draws, Share, drawn
+from roadaware.training.batches import Batch, ClipSet, ClipTable, Draws, Share, drawn, prepared
+from roadaware.training.data import material_of
 from roadaware.training.footage import Film, Footage, films_of, resized
-from roadaware.training.material import material_of
 from roadaware.training.mirroring import Mirror, mirror_of, mirrored_name
 from roadaware.training.recipe import AugmentRecipe, Recipe
 

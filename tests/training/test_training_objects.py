@@ -16,19 +16,17 @@ from made_films import FRAMES, made_folder, made_recipe, made_scenes
 
 from roadaware.cli import main
 from roadaware.errors import DamagedError, InputError, UsageError
+from roadaware.models.loading import open_videos
+from roadaware.models.object_detectors import made_model
 from roadaware.models.object_folders import save_objects
-from roadaware.models.object_models import made_model
-from roadaware.models.opening import open_videos
 from roadaware.scenes.store import open_predictions, save
 from roadaware.tasks.road_events import Classes
-from roadaware.training.batches import Batch
+from roadaware.training.batches import Batch, Sample
 from roadaware.training.checkpoints import LAST
-from roadaware.training.clips import Sample
-from roadaware.training.journal import logged
-from roadaware.training.loop import DivergedError, Run, Trained, train
+from roadaware.training.logger import logged
+from roadaware.training.loop import DivergedError, Run, TrainedDetector, optimizer_of, set_rate, train
 from roadaware.training.object_learners import ObjectLearner
 from roadaware.training.recipe import Recipe
-from roadaware.training.schedule import optimizer_of, set_rate
 from tiny_objects import FIELDS, tiny_model
 
 STILL = {"flip": 0.0, "colour": 0.0, "zoom": [1.0, 1.0], "shift": 0.0}
@@ -54,7 +52,7 @@ def recipe_for(made: Path, kind: str = "rt_detr", **changes: dict[str, Any]) -> 
 
 
 @pytest.fixture(scope="module")
-def whole(made: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Recipe, Path, Trained]:
+def whole(made: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Recipe, Path, TrainedDetector]:
     """A run that nothing interrupted, judged on a film that it learnt from."""
     recipe = recipe_for(
         made,
@@ -79,7 +77,7 @@ class Killed(BaseException):
 
 
 def test_a_killed_run_goes_on_to_the_same_losses_and_weights(
-    whole: tuple[Recipe, Path, Trained], tmp_path: Path
+    whole: tuple[Recipe, Path, TrainedDetector], tmp_path: Path
 ) -> None:
     recipe, out, _ = whole
     often = replace(recipe, machine=replace(recipe.machine, checkpoint_minutes=0))
@@ -97,7 +95,7 @@ def test_a_killed_run_goes_on_to_the_same_losses_and_weights(
     assert first["config"]["model_type"] == "rt_detr"
 
 
-def test_what_comes_out_is_a_folder_that_says_what_it_is(whole: tuple[Recipe, Path, Trained]) -> None:
+def test_what_comes_out_is_a_folder_that_says_what_it_is(whole: tuple[Recipe, Path, TrainedDetector]) -> None:
     _, out, trained = whole
     assert trained.model == out / "model"
     assert set(trained.metrics) == {
@@ -115,7 +113,9 @@ def test_what_comes_out_is_a_folder_that_says_what_it_is(whole: tuple[Recipe, Pa
     assert detector.kinds == {"agent": ("Ped", "Car")}
 
 
-def test_the_folder_holds_the_running_mean_that_was_judged(whole: tuple[Recipe, Path, Trained]) -> None:
+def test_the_folder_holds_the_running_mean_that_was_judged(
+    whole: tuple[Recipe, Path, TrainedDetector],
+) -> None:
     _, out, _ = whole
     average = torch.load(out / LAST, weights_only=True)["average"]
     held: Any = open_videos([out / "model"])
@@ -123,7 +123,7 @@ def test_the_folder_holds_the_running_mean_that_was_judged(whole: tuple[Recipe, 
 
 
 def test_predict_and_union_open_the_folder(
-    whole: tuple[Recipe, Path, Trained], made: Path, tmp_path: Path
+    whole: tuple[Recipe, Path, TrainedDetector], made: Path, tmp_path: Path
 ) -> None:
     film = str(made / "films" / "film-0.mp4")
     command = [
@@ -266,7 +266,7 @@ def test_folders_to_begin_with_that_are_none_are_refused(made: Path, tmp_path: P
     ],
 )
 def test_a_checkpoint_of_another_detector_is_refused(
-    whole: tuple[Recipe, Path, Trained], made: Path, changes: dict[str, Any], says: str
+    whole: tuple[Recipe, Path, TrainedDetector], made: Path, changes: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
         train(recipe_for(made, **changes), whole[1], resume=True)

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
+from roadaware.training.loop import Average, optimizer_of, rate, set_rate, steps_of
 from roadaware.training.recipe import ScheduleRecipe
-from roadaware.training.schedule import Average, optimizer_of, rate, set_rate, steps_of
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -15,9 +15,8 @@ from roadaware.tasks.road_events import AV_ACTION, Classes
 from roadaware.training import loop
 from roadaware.training.build import learner_of
 from roadaware.training.checkpoints import LAST
-from roadaware.training.loop import DivergedError, train
+from roadaware.training.loop import DivergedError, go_on, optimizer_of, set_rate, train
 from roadaware.training.recipe import ScheduleRecipe
-from roadaware.training.schedule import go_on, optimizer_of, set_rate
 
 KINDS = {kind: words for kind, words in WORDS.items() if kind != AV_ACTION}
 CLASSES = Classes(KINDS, WORDS[AV_ACTION])

@@ -18,15 +18,14 @@ from torch import nn
 
 from roadaware.cli import main
 from roadaware.errors import DamagedError, DiskError, InputError, UsageError
+from roadaware.io.video import VideoReader
 from roadaware.models.weights import open_detector, open_network
-from roadaware.scenes.media import VideoReader
 from roadaware.tasks.road_events import Classes
 from roadaware.training import checkpoints, loop
 from roadaware.training.checkpoints import LAST, open_checkpoint
-from roadaware.training.journal import LOG, logged
-from roadaware.training.loop import DivergedError, Trained, train
+from roadaware.training.logger import LOG, logged
+from roadaware.training.loop import DivergedError, TrainedDetector, freeze, train
 from roadaware.training.recipe import Recipe
-from roadaware.training.schedule import freeze
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -40,7 +39,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(made: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Recipe, Path, Trained]:
+def whole(made: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Recipe, Path, TrainedDetector]:
     """A run that nothing interrupted, judged twice on the films that it learnt from."""
     recipe = made_recipe(
         made,
@@ -73,7 +72,7 @@ def killed_at(step: int) -> Callable[[int, int, str], None]:
 
 
 def test_a_killed_run_goes_on_to_the_same_losses_and_weights(
-    whole: tuple[Recipe, Path, Trained], tmp_path: Path, made: Path
+    whole: tuple[Recipe, Path, TrainedDetector], tmp_path: Path, made: Path
 ) -> None:
     out = whole[1]
     often = made_recipe(
@@ -93,7 +92,7 @@ def test_a_killed_run_goes_on_to_the_same_losses_and_weights(
     assert (out / "model.safetensors").stat().st_size == (tmp_path / "model.safetensors").stat().st_size
 
 
-def test_a_run_says_every_step_and_every_judgement(whole: tuple[Recipe, Path, Trained]) -> None:
+def test_a_run_says_every_step_and_every_judgement(whole: tuple[Recipe, Path, TrainedDetector]) -> None:
     _, out, trained = whole
     told = lines(out)
     assert [line["step"] for line in told] == [1, 2, 3, 4, 4, 5, 6, 6]
@@ -105,7 +104,9 @@ def test_a_run_says_every_step_and_every_judgement(whole: tuple[Recipe, Path, Tr
     assert (trained.step, trained.steps, trained.stopped) == (6, 6, None)
 
 
-def test_what_comes_out_is_a_detector_with_a_card(whole: tuple[Recipe, Path, Trained], made: Path) -> None:
+def test_what_comes_out_is_a_detector_with_a_card(
+    whole: tuple[Recipe, Path, TrainedDetector], made: Path
+) -> None:
     _, out, trained = whole
     assert trained.model == out / "model.safetensors"
     detector = open_detector(out / "model.safetensors")
@@ -119,14 +120,14 @@ def test_what_comes_out_is_a_detector_with_a_card(whole: tuple[Recipe, Path, Tra
     assert json.loads((out / "recipe.json").read_text())["clips"]["batch"] == 2
 
 
-def test_a_folder_with_a_run_is_not_begun_anew(whole: tuple[Recipe, Path, Trained]) -> None:
+def test_a_folder_with_a_run_is_not_begun_anew(whole: tuple[Recipe, Path, TrainedDetector]) -> None:
     recipe, out, _ = whole
     with pytest.raises(UsageError, match="--resume"):
         train(recipe, out)
 
 
 def test_ctrl_c_saves_and_the_command_goes_on(
-    made: Path, tmp_path: Path, whole: tuple[Recipe, Path, Trained], monkeypatch: pytest.MonkeyPatch
+    made: Path, tmp_path: Path, whole: tuple[Recipe, Path, TrainedDetector], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import yaml
 
@@ -202,7 +203,7 @@ def test_a_full_disk_is_told_and_the_run_goes_on(
     ],
 )
 def test_a_checkpoint_of_another_detector_is_refused(
-    whole: tuple[Recipe, Path, Trained], made: Path, changes: dict[str, Any], says: str
+    whole: tuple[Recipe, Path, TrainedDetector], made: Path, changes: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
         train(made_recipe(made, **changes), whole[1], resume=True)
@@ -211,7 +212,7 @@ def test_a_checkpoint_of_another_detector_is_refused(
 
 
 def test_a_run_can_go_on_with_another_schedule_and_says_so(
-    whole: tuple[Recipe, Path, Trained], made: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    whole: tuple[Recipe, Path, TrainedDetector], made: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / LAST).write_bytes((whole[1] / LAST).read_bytes())
     assert train(made_recipe(made, schedule={"steps": 7}), tmp_path, resume=True).step == 7
@@ -224,7 +225,7 @@ def test_a_run_can_go_on_with_another_schedule_and_says_so(
 
 
 def test_files_that_are_no_checkpoint_are_refused(
-    whole: tuple[Recipe, Path, Trained], tmp_path: Path, made: Path
+    whole: tuple[Recipe, Path, TrainedDetector], tmp_path: Path, made: Path
 ) -> None:
     recipe, out, _ = whole
     content = (out / LAST).read_bytes()
@@ -243,7 +244,7 @@ def test_files_that_are_no_checkpoint_are_refused(
 
 
 def test_a_run_begins_with_the_weights_of_another(
-    whole: tuple[Recipe, Path, Trained], made: Path, tmp_path: Path
+    whole: tuple[Recipe, Path, TrainedDetector], made: Path, tmp_path: Path
 ) -> None:
     model = whole[1] / "model.safetensors"
     recipe = made_recipe(made, model={"weights": str(model)}, schedule={"steps": 1, "lr": 1e-12, "ema": 0})

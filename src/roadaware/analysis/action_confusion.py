@@ -12,9 +12,8 @@ import polars as pl
 from roadaware.arrays import Floats
 from roadaware.errors import InputError
 from roadaware.metrics.actions.inputs import Actions, Rows, read_actions
-from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 OTHERS, NOTHING = "other actions", "nothing"
 _SAME = 0.5

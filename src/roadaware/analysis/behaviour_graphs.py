@@ -12,9 +12,8 @@ import polars as pl
 from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError
 from roadaware.geometry.boxes import paired_iou
-from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Scenes, TableSet
+from roadaware.scenes.tables import Predictions, Scenes, TableSet
 
 ELSEWHERE = "elsewhere"
 _SAME = 0.5

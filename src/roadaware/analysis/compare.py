@@ -1,19 +1,125 @@
-"""Which of two models is better on the same samples, metric by metric, and whether it may be chance."""
+"""Which of two models is better on the same samples, videos or scenes, metric by metric, and whether it is
+more than chance.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
-from roadaware.analysis.verdicts import Paired, Verdict, check_draws, verdict_of
 from roadaware.config import to_dict
-from roadaware.errors import InputError
-from roadaware.metrics.pedestrian_core import UNITS, PedestrianCore
-from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, core_of, lower_is_better
-from roadaware.statistics.intervals import Interval
+from roadaware.errors import InputError, UsageError
+from roadaware.metrics.detection.config import RANGE, DetectionConfig, thresholds
+from roadaware.metrics.detection.evaluate import AV_ACTION, Asked, DetectionValues, measured
+from roadaware.metrics.detection.matches import Matches
+from roadaware.metrics.metric_state import Judged, Measured, drawn_over
+from roadaware.metrics.pedestrians import (
+    UNITS,
+    PedestrianConfig,
+    PedestrianCore,
+    SampleScores,
+    core_of,
+    lower_is_better,
+)
+from roadaware.statistics.intervals import Interval, Units, difference_scale
+
+Verdict = Literal["better", "worse", "not different", "undefined", "no interval"]
+BY_VIDEO: dict[str, Any] = {
+    "a": pl.Float64,
+    "b": pl.Float64,
+    "difference": pl.Float64,
+    "low_video": pl.Float64,
+    "high_video": pl.Float64,
+    "verdict": pl.String,
+    "caution_video": pl.String,
+}
+"""The columns that `row_by_video` fills."""
+_NAMED = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Paired:
+    """The paired difference of two models in every metric.
+
+    Args:
+        table: one row per metric, among its columns `metric` and `verdict`.
+        names: what A and B are called.
+        config: the configuration that both were judged with, as plain data.
+        draws: resamples made.
+        seed: of the resamples.
+    """
+
+    table: pl.DataFrame
+    names: tuple[str, str]
+    config: dict[str, Any]
+    draws: int
+    seed: int
+
+    def verdict(self, metric: str) -> Verdict:
+        """What all intervals together say of A in this metric.
+
+        Raises:
+            UsageError: if there is no such metric.
+        """
+        found = self.table.filter(pl.col("metric") == metric)
+        if found.is_empty():
+            known = [*self.table["metric"].head(_NAMED), *(["..."] if len(self.table) > _NAMED else [])]
+            raise UsageError(f"no metric '{metric}'; there are {', '.join(known)}")
+        verdict: Verdict = found["verdict"][0]
+        return verdict
+
+
+def check_draws(draws: int) -> None:
+    """Refuse to compare without resamples.
+
+    Raises:
+        UsageError: if there are none.
+    """
+    if draws < 1:
+        raise UsageError(f"a comparison needs at least 1 draw, not {draws}")
+
+
+def row_by_video(a: float, b: float, interval: Interval | None) -> dict[str, Any]:
+    """The columns of `BY_VIDEO` for a metric in which higher is better.
+
+    Args:
+        a: the metric of the first model, NaN where it is undefined.
+        b: that of the second.
+        interval: of a - b over videos; unused where a value is undefined.
+    """
+    difference = a - b
+    defined = not np.isnan(difference)
+    held = interval if defined else None
+    return {
+        "a": None if np.isnan(a) else a,
+        "b": None if np.isnan(b) else b,
+        "difference": difference if defined else None,
+        "low_video": held.low if held else None,
+        "high_video": held.high if held else None,
+        "verdict": verdict_of(held) if defined else "undefined",
+        "caution_video": held.caution if held else None,
+    }
+
+
+def verdict_of(interval: Interval | None, *, lower_is_better: bool = False) -> Verdict:
+    """What one interval of A - B says of A.
+
+    Args:
+        interval: None, or one without ends, where there was nothing to resample.
+        lower_is_better: whether less of the metric is better.
+    """
+    if interval is None or interval.low is None:
+        return "no interval"
+    if not interval.excludes_zero:
+        return "not different"
+    return "better" if (interval.low > 0) != lower_is_better else "worse"
+
+
+# Which of two models is better on the same samples, metric by metric, and whether it may be chance.
 
 _COLUMNS: dict[str, Any] = {
     "metric": pl.String,
@@ -193,3 +299,269 @@ def _sentence(row: dict[str, Any], names: tuple[str, str]) -> str:
 
 def _defined(value: float) -> float | None:
     return None if np.isnan(value) else value
+
+
+# Which of two models of road events is better on the same videos, metric by metric.
+
+_DETECTION_COLUMNS: dict[str, Any] = {
+    "metric": pl.String,
+    "level": pl.String,
+    "overlap": pl.String,
+    "threshold": pl.String,
+    "kind": pl.String,
+    "label": pl.String,
+    **BY_VIDEO,
+}
+_KEPT_OF_RANGE = (0.5, 0.75)
+"""Of the ten thresholds of the range, those that are looked at by themselves as well."""
+
+
+@dataclass(frozen=True, eq=False)
+class DetectionComparison(Paired):
+    """The paired difference of two models in every metric of road events.
+
+    Args:
+        table: one row per metric: `metric`, `level`, `overlap`, `threshold`, `kind`, `label` (null for
+            means), the values `a` and `b`, `difference` (a - b), the ends of its 95 % interval over videos,
+            and what that says of A (`verdict`): `better`, `worse`, `not different` (0 is inside),
+            `undefined` (a value is missing), `no interval`.
+        names, draws, seed: see `Paired`.
+        config: the configuration that A was judged with, as plain data; B was judged with the same but for
+            `differs`.
+        differs: field of the configuration to its values for A and B, where they differ.
+    """
+
+    differs: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+
+
+def compare_detections(
+    a: Mapping[str, Matches],
+    b: Mapping[str, Matches],
+    config: DetectionConfig,
+    *,
+    draws: int = 1000,
+    seed: int = 0,
+    names: tuple[str, str] = ("A", "B"),
+    config_b: DetectionConfig | None = None,
+) -> DetectionComparison:
+    """The difference A - B in every metric that both have, with intervals from draws that they share.
+
+    Each weighting of videos is applied to both models, so what is hard for both cancels. Intervals are not
+    widened for the number of metrics that are looked at.
+
+    Args:
+        a: level (`frame`, `video:stiou`, `av_action`) to the matches of the first model.
+        b: those of the second, on the same truth.
+        config: how both are judged.
+        draws: most weightings of videos, at least 1.
+        seed: of the weightings.
+        names: what A and B are called.
+        config_b: how the second was judged, where that differs: in `composite_scores` alone, so that joint
+            scores can be held against products.
+
+    Raises:
+        InputError: if the two were not judged on the same truth, or share no level and threshold.
+        UsageError: if `draws` is below 1, or the configs differ in more than composite scores.
+    """
+    check_draws(draws)
+    differs = _differing(config, config_b or config, names)
+    rows = [
+        row for level in a if level in b for row in _level(level, a[level], b[level], config, draws, seed)
+    ]
+    if not rows:
+        raise InputError(
+            f"{names[0]} was judged at {', '.join(a) or 'no level'}, {names[1]} at {', '.join(b) or 'none'}; "
+            "they share no threshold",
+            hint="evaluate both with the same thresholds and kinds",
+        )
+    table = pl.DataFrame(rows, schema=_DETECTION_COLUMNS)
+    return DetectionComparison(table, names, to_dict(config), draws, seed, differs)
+
+
+def _differing(a: DetectionConfig, b: DetectionConfig, names: tuple[str, str]) -> dict[str, tuple[Any, Any]]:
+    """The fields in which two configs differ.
+
+    Raises:
+        UsageError: if one is another than `composite_scores`, which only tells which scores were claimed.
+    """
+    one, two = to_dict(a), to_dict(b)
+    differs = {name: (one[name], two[name]) for name in one if one[name] != two[name]}
+    others = [f"{name} ({x} and {y})" for name, (x, y) in differs.items() if name != "composite_scores"]
+    if others:
+        raise UsageError(
+            f"{names[0]} and {names[1]} were judged by different configs, {', '.join(others)}; evaluate both "
+            "with the same"
+        )
+    return differs
+
+
+def _level(
+    level: str, a: Matches, b: Matches, config: DetectionConfig, draws: int, seed: int
+) -> Iterator[dict[str, Any]]:
+    """The rows of one level."""
+    _check_same_truth(level, a, b)
+    name, _, overlap = level.partition(":")
+    shared = [value for value in a.thresholds if value in b.thresholds]
+    columns = {"": shared} if name == AV_ACTION else _columns(shared)
+    pairs = zip(
+        *(
+            measured(held, _asked(held, name, overlap, columns), config, draws=draws, seed=seed)
+            for held in (a, b)
+        ),
+        strict=True,
+    )
+    for one, two in pairs:
+        yield {**_detection_row(one, two), "level": name, "overlap": overlap or None}
+
+
+def _asked(held: Matches, name: str, overlap: str, columns: Mapping[str, list[float]]) -> Asked:
+    at = {column: tuple(map(held.thresholds.index, values)) for column, values in columns.items()}
+    return Asked(name, at, overlap or None)
+
+
+def _columns(shared: list[float]) -> dict[str, list[float]]:
+    """Names of thresholds to those whose mean they are; the ten of the range stand together."""
+    ten = thresholds([RANGE]).values
+    if not set(ten) <= set(shared):
+        return {f"{value:g}": [value] for value in shared}
+    single = [value for value in shared if value not in ten or value in _KEPT_OF_RANGE]
+    return {**{f"{value:g}": [value] for value in single}, RANGE: list(ten)}
+
+
+def _check_same_truth(level: str, a: Matches, b: Matches) -> None:
+    for what in ("videos", "classes"):
+        if getattr(a, what) != getattr(b, what):
+            differ = set(getattr(a, what)) ^ set(getattr(b, what))
+            shown = ", ".join(sorted(map(str, differ))[:5]) or "their order"
+            raise InputError(f"A and B were judged on different {what} at level {level}: {shown}")
+    if not np.array_equal(a.n_truth, b.n_truth):
+        raise InputError(
+            f"A and B were judged on different truth at level {level}: {int(a.n_truth.sum()):,} and "
+            f"{int(b.n_truth.sum()):,} true items",
+            hint="evaluate both on the same annotations and split",
+        )
+
+
+def _detection_row(one: DetectionValues, two: DetectionValues) -> dict[str, Any]:
+    interval = None
+    apart = one.value - two.value
+    if one.drawn is not None and two.drawn is not None and one.units is not None and not np.isnan(apart):
+        interval = one.units.interval(apart, one.drawn - two.drawn, "difference")
+    return {
+        "metric": one.metric,
+        "threshold": one.threshold or None,
+        "kind": one.kind,
+        "label": one.label,
+        **row_by_video(one.value, two.value, interval),
+    }
+
+
+# Which of two models is better on the same scenes, metric by metric, for any of the four tasks.
+
+_BESIDE = ("per_frame_capacity",)
+_SCENE_COLUMNS: dict[str, Any] = {
+    "metric": pl.String,
+    "label": pl.String,
+    **BY_VIDEO,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class SceneComparison(Paired):
+    """The paired difference of two models in every metric of a task.
+
+    Args:
+        table: one row per metric: `metric` (`metric:label` for those of a class), `label` (null for the
+            whole), the values `a` and `b`, `difference` (a - b), the ends of its 95 % interval over videos,
+            and what that says of A (`verdict`): `better`, `worse`, `not different` (0 is inside),
+            `undefined` (a value is missing), `no interval`.
+        names, config, draws, seed: see `Paired`.
+        baselines: name of a trivial answer to its metrics; the same for both, whose truth is one.
+    """
+
+    baselines: dict[str, dict[str, float | None]] = field(default_factory=dict)
+
+    @property
+    def beside(self) -> dict[str, Any]:
+        """What of the configuration belongs beside every number: the capacity of a frame."""
+        return {name: self.config[name] for name in _BESIDE if name in self.config}
+
+
+def compare_scenes(
+    a: Judged,
+    b: Judged,
+    config: dict[str, Any],
+    *,
+    draws: int = 1000,
+    seed: int = 0,
+    names: tuple[str, str] = ("A", "B"),
+    baselines: Mapping[str, Mapping[str, float | None]] | None = None,
+) -> SceneComparison:
+    """The difference A - B in every metric that both have, with intervals from draws that they share.
+
+    Each weighting of videos is applied to both models, so what is hard for both cancels. Intervals are not
+    widened for the number of metrics that are looked at.
+
+    Args:
+        a: what was judged of the first model.
+        b: the same of the second, on the same truth.
+        config: how both were judged, as plain data.
+        draws: most weightings of videos, at least 1.
+        seed: of the weightings.
+        names: what A and B are called.
+        baselines: name of a trivial answer to its metrics.
+
+    Raises:
+        InputError: if the two were judged on different videos.
+        UsageError: if `draws` is below 1, or the two are of different tasks.
+    """
+    check_draws(draws)
+    if type(a) is not type(b):
+        raise UsageError(f"{names[0]} and {names[1]} are runs of different tasks; compare two of a kind")
+    videos = _together(a, b, names)
+    table = pl.DataFrame(list(_rows(a, b, videos, draws, seed)), schema=_SCENE_COLUMNS)
+    trivial = {name: dict(values) for name, values in (baselines or {}).items()}
+    return SceneComparison(table, names, dict(config), draws, seed, trivial)
+
+
+def _together(a: Judged, b: Judged, names: tuple[str, str]) -> tuple[str, ...]:
+    """The videos of either; one that only claims name is in the state of who claimed there.
+
+    Raises:
+        InputError: if they share none.
+    """
+    shared = set(a.videos) & set(b.videos)
+    if not shared:
+        raise InputError(
+            f"{names[0]} and {names[1]} were judged on different videos: {len(a.videos):,} and "
+            f"{len(b.videos):,}, none in both",
+            hint="evaluate both on the same truth",
+        )
+    return tuple(dict.fromkeys((*a.videos, *b.videos)))
+
+
+def _rows(a: Judged, b: Judged, videos: tuple[str, ...], draws: int, seed: int) -> Iterator[dict[str, Any]]:
+    """One row per metric that both have, in the order of the first."""
+    theirs = {
+        (each.metric, each.label): each for each in b.measured(np.ones((1, len(b.videos)), dtype=np.int32))
+    }
+    units = Units(len(videos), draws, seed)
+    drawn_a, drawn_b = (drawn_over(state, videos, units) if units.n > 1 else {} for state in (a, b))
+    for one in a.measured(np.ones((1, len(a.videos)), dtype=np.int32)):
+        key = (one.metric, one.label)
+        if key not in theirs:
+            continue
+        interval = None
+        if key in drawn_a and key in drawn_b:
+            apart = float(one.values[0] - theirs[key].values[0])
+            scale = difference_scale(one.scale)
+            interval = units.interval(apart, drawn_a[key] - drawn_b[key], scale)
+        yield _scene_row(one, theirs[key], interval)
+
+
+def _scene_row(one: Measured, two: Measured, interval: Interval | None) -> dict[str, Any]:
+    return {
+        "metric": one.metric if one.label is None else f"{one.metric}:{one.label}",
+        "label": one.label,
+        **row_by_video(float(one.values[0]), float(two.values[0]), interval),
+    }

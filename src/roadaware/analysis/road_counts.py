@@ -124,7 +124,7 @@ def _printed_counts() -> pl.DataFrame:
     return rows.group_by("kind", "split", "name").agg(*values, note)
 
 
-def table(counts: pl.DataFrame, kind: str) -> pl.DataFrame:
+def count_table(counts: pl.DataFrame, kind: str) -> pl.DataFrame:
     """One kind as in print: a row for each class and `total`, a column for each split, cells `boxes/tubes`.
 
     Kinds that label frames have their number in place of boxes; without tubes it stands alone.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,222 @@ import polars as pl
 
 from roadaware.analysis.action_confusion import action_confusion
 from roadaware.analysis.behaviour_graphs import behaviour_graph
-from roadaware.analysis.grounded_strips import grounded_strips
-from roadaware.analysis.heard_maps import heard_maps, success_curves
-from roadaware.arrays import Floats
+from roadaware.analysis.worst_tubes import Strip
+from roadaware.arrays import Floats, Ints
 from roadaware.config import from_dict
-from roadaware.metrics.judged import Judged, SceneResult
+from roadaware.errors import InputError
+from roadaware.metrics.metric_state import Judged, SceneResult
 from roadaware.metrics.sound.config import SoundConfig
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Predictions, Scenes, TableSet
+
+# Grounded sentences at a few of their frames: true and claimed boxes and spans, as data for a picture.
+
+Span = tuple[int, int]
+
+_FRAMES, _FEWEST_SHARED = 7, 4
+
+
+def grounded_strips(
+    predictions: Predictions, scenes: Scenes, queries: Sequence[int], says: Sequence[str]
+) -> tuple[Strip, ...]:
+    """A strip for each sentence that has a true or a claimed box.
+
+    The frames that are shown lie evenly over those where both sides have a box in one of the spans, or,
+    where these are few, over those where either has.
+
+    Args:
+        predictions: what is claimed.
+        scenes: what is true.
+        queries: numbers of sentences, in the order of the strips.
+        says: what is said of each, in words.
+    """
+    strips = (_strip(predictions, scenes, query, words) for query, words in zip(queries, says, strict=True))
+    return tuple(strip for strip in strips if strip is not None)
+
+
+def _strip(predictions: Predictions, scenes: Scenes, query: int, says: str) -> Strip | None:
+    true, claimed = _row(scenes, query), _row(predictions, query)
+    spans = [_span(true), _span(claimed)]
+    low, high = min((s[0] for s in spans if s), default=0), max((s[1] for s in spans if s), default=0)
+    boxes = [_boxes(scenes, true, spans[0]), _boxes(predictions, claimed, (low, high))]
+    frames = _shown(*(held for held, _ in boxes))
+    if not len(frames):
+        return None
+    size = _size(scenes, str(true["video"]), [corners for _, corners in boxes])
+    shown = [_at(frames, held, corners) for held, corners in boxes]
+    true_spans, claimed_spans = ((span,) if span else () for span in spans)
+    return Strip(says, size, frames, shown[0], shown[1], true_spans, claimed_spans)
+
+
+def _row(tables: TableSet, query: int) -> dict[str, object]:
+    """The first row of a sentence; empty where there is none."""
+    rows = tables.queries.filter(pl.col("query") == query)
+    return rows.row(0, named=True) if len(rows) else {}
+
+
+def _span(row: dict[str, object]) -> Span | None:
+    start, end = row.get("start_frame"), row.get("end_frame")
+    return (start, end) if isinstance(start, int) and isinstance(end, int) and end > start else None
+
+
+def _boxes(tables: TableSet, row: dict[str, object], span: Span | None) -> tuple[Ints, Floats]:
+    """(n,) frames of the sentence's boxes within a span, rising, and (n, 4) the boxes."""
+    tube = row.get("tube")
+    rows = tables.boxes
+    if tube is None or span is None or "tube" not in rows.columns:
+        return np.zeros(0, dtype=np.int64), np.zeros((0, 4))
+    rows = rows.filter(pl.col("tube") == tube, pl.col("frame") >= span[0], pl.col("frame") < span[1])
+    rows = rows.unique("frame", keep="first", maintain_order=True).sort("frame")
+    return rows["frame"].to_numpy().astype(np.int64), rows.select(CORNERS).to_numpy().astype(np.float64)
+
+
+def _shown(true: Ints, claimed: Ints) -> Ints:
+    both = np.intersect1d(true, claimed)
+    frames = both if len(both) >= _FEWEST_SHARED else np.union1d(true, claimed)
+    if len(frames) > _FRAMES:
+        frames = frames[np.linspace(0, len(frames) - 1, _FRAMES).round().astype(np.int64)]
+    return frames
+
+
+def _at(frames: Ints, held: Ints, corners: Floats) -> Floats:
+    """(k, 4) the box in each frame, NaN where there is none."""
+    found = np.full((len(frames), 4), np.nan)
+    _, here, there = np.intersect1d(frames, held, return_indices=True)
+    found[here] = corners[there]
+    return found
+
+
+def _size(scenes: Scenes, video: str, boxes: Sequence[Floats]) -> tuple[float, float]:
+    """Width and height of the picture; as far as boxes reach where that is unknown."""
+    rows = scenes.videos.filter(pl.col("video").cast(pl.String) == video)
+    if len(rows) and {"width_px", "height_px"} <= set(rows.columns):
+        wide, high = rows["width_px"][0], rows["height_px"][0]
+        if wide and high:
+            return float(wide), float(high)
+    reach = np.concatenate(boxes)[:, 2:].max(axis=0)
+    return max(float(reach[0]), 1.0), max(float(reach[1]), 1.0)
+
+
+# Localisation maps of sounds beside the true boxes, and the success curve, as data for pictures.
+
+_MOST_CELLS = 32
+_CURVES = {"claims": "ciou", "whole image": "whole_image", "centre": "centre"}
+_UNIT = 1.5
+"""Pictures no larger than this have boxes that are shares; their shape is unknown."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeardMap:
+    """One sound.
+
+    Args:
+        says: what it is and how well it was found, in words.
+        size: (width, height) of the picture, in the unit of the boxes.
+        map: (rows, columns) scaled to [0, 1]; no row where nothing was claimed.
+        boxes: (n, 4) x1, y1, x2, y2 of where it comes from.
+    """
+
+    says: str
+    size: tuple[float, float]
+    map: Floats
+    boxes: Floats
+
+    @property
+    def shaped(self) -> bool:
+        """Whether the shape of the picture is known."""
+        return max(self.size) > _UNIT
+
+    def as_dict(self) -> dict[str, Any]:
+        """The sound, JSON-ready."""
+        return {
+            "says": self.says,
+            "size": list(self.size),
+            "map": np.round(self.map, 3).tolist(),
+            "boxes": np.round(self.boxes, 5).tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> HeardMap:
+        """The sound that `as_dict` gave.
+
+        Raises:
+            InputError: if something is missing or of a wrong kind.
+        """
+        try:
+            wide, high = (float(side) for side in data["size"])
+            held = np.array(data["map"], dtype=np.float64)
+            rows = held.reshape(len(held), -1) if len(held) else np.zeros((0, 0))
+            boxes = np.array(data["boxes"], dtype=np.float64).reshape(-1, 4)
+            return cls(str(data["says"]), (wide, high), rows, boxes)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"a map of a sound is incomplete: {error}") from error
+
+
+def heard_maps(
+    predictions: Predictions, scenes: Scenes, sounds: Sequence[int], says: Sequence[str]
+) -> tuple[HeardMap, ...]:
+    """The maps of some sounds with their true boxes.
+
+    Args:
+        predictions: maps.
+        scenes: boxes that point to sounds.
+        sounds: their numbers, in the order of what is returned.
+        says: what is said of each, in words.
+    """
+    columns = set(scenes.videos.columns)
+    found = []
+    for sound, words in zip(sounds, says, strict=True):
+        video = str(scenes.sounds.filter(pl.col("sound") == sound)["video"][0])
+        rows = scenes.videos.filter(pl.col("video").cast(pl.String) == video)
+        known = len(rows) and {"width_px", "height_px"} <= columns and rows["width_px"][0] is not None
+        size = (float(rows["width_px"][0]), float(rows["height_px"][0])) if known else (1.0, 1.0)
+        boxes = scenes.boxes.filter(pl.col("sound") == sound).select(CORNERS).to_numpy().astype(np.float64)
+        found.append(HeardMap(words, size, _map(predictions, sound), boxes))
+    return tuple(found)
+
+
+def success_curves(rows: pl.DataFrame, config: SoundConfig) -> dict[str, list[float]]:
+    """The share of sounds that reach each threshold, as claimed and by the trivial answers.
+
+    Args:
+        rows: instances of sounds: `ciou`, `whole_image`, `centre`, `claimed`, `true_cells`.
+        config: how they were judged.
+
+    Returns:
+        `thresholds`, `claims`, `whole image` and `centre`, (t,) each; empty where no sound is judged.
+    """
+    if config.empty_truth == "left_out":
+        rows = rows.filter(pl.col("true_cells") > 0)
+    if rows.is_empty():
+        return {}
+    steps = config.success_thresholds
+    silent = ~rows["claimed"].to_numpy()
+    held = {name: rows[column].fill_null(-1.0).to_numpy() for name, column in _CURVES.items()}
+    held["claims"] = np.where(silent, -1.0, held["claims"])
+    shares = {name: [float((values >= step).mean()) for step in steps] for name, values in held.items()}
+    return {"thresholds": list(steps), **shares}
+
+
+def _map(predictions: Predictions, sound: int) -> Floats:
+    """(rows, columns) a claimed map, thinned, scaled to [0, 1]; a constant one is 0."""
+    rows = predictions.sounds.filter(pl.col("sound") == sound)
+    if rows.is_empty() or rows["map"][0] is None:
+        return np.zeros((0, 0))
+    values = rows["map"][0].to_numpy().astype(np.float64)
+    width = rows["map_width"][0] if "map_width" in rows.columns else None
+    wide = int(width) if width else max(1, round(float(np.sqrt(len(values)))))
+    if not len(values) or len(values) % wide:
+        return np.zeros((0, 0))
+    held = values.reshape(-1, wide)
+    for axis in (0, 1):
+        n = held.shape[axis]
+        kept = (np.arange(min(n, _MOST_CELLS)) + 0.5) * n / min(n, _MOST_CELLS)
+        held = held.take(kept.astype(np.int64), axis=axis)
+    low, reach = float(held.min()), float(np.ptp(held))
+    scaled: Floats = (held - low) / reach if reach > 0 else np.zeros_like(held)
+    return scaled
+
 
 _GRAPHS = 2
 _SOUNDS = 4

@@ -13,10 +13,9 @@ from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.video import tube_table
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.rescaling import image_sizes, rescaled
+from roadaware.scenes.concatenation import image_sizes, rescaled
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Scenes, TableSet
+from roadaware.scenes.tables import Predictions, Scenes, TableSet
 
 Spans = tuple[tuple[int, int], ...]
 

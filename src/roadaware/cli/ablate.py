@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, output, outputs
+from roadaware.cli import console, folders, outputs
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -22,13 +23,14 @@ from roadaware.cli.options import (
     between,
 )
 from roadaware.cli.propose import STRICT, DatasetKind, lost, ordered
+from roadaware.cli.text import interval, number, table
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
-    from roadaware.corner_cases.running import Order
-    from roadaware.protocols.copg_ablation import GridFound
-    from roadaware.protocols.copg_grid import Cell
-    from roadaware.protocols.copg_scores import Score
+    import polars as pl
+
+    from roadaware.corner_cases.runner import Order
+    from roadaware.protocols.copg_ablation import Cell, GridFound, Score
     from roadaware.scenes.tables import Scenes
 
 _DIR = "A dataset with sweeps and calibration: made-up scenes, or KITTI, nuScenes, ONCE."
@@ -84,10 +86,9 @@ def ablate(
         roadaware ablate made-up --config default --grid theta_deg=4,8 standing_m=0,1 \\
             --out few
     """
-    from roadaware.analysis.copg_tables import knob_table
-    from roadaware.corner_cases.running import held_by
-    from roadaware.protocols.copg_ablation import GridOrder, run_grid
-    from roadaware.protocols.copg_grid import GRID, cells, variants_of
+    from roadaware.analysis.corner_tables import knob_table
+    from roadaware.corner_cases.runner import held_by
+    from roadaware.protocols.copg_ablation import GRID, GridOrder, cells, run_grid, variants_of
 
     rows, left_out = cells(
         tuple(dict.fromkeys(config)),
@@ -144,8 +145,8 @@ def _value(name: str, value: str) -> Any:
 
 def _truth(order: Order, path: Path | None) -> Scenes | None:
     """What proposals are judged against; None where nothing says which objects are corner cases."""
-    from roadaware.cli.corner_inputs import open_truth
-    from roadaware.corner_cases.running import held_by
+    from roadaware.cli.corner_cases import open_truth
+    from roadaware.corner_cases.runner import held_by
 
     if path is not None:
         return open_truth(path, None)
@@ -156,7 +157,7 @@ def _truth(order: Order, path: Path | None) -> Scenes | None:
 
 
 def _scores(found: GridFound, truth: Scenes | None, draws: int, seed: int) -> list[Score] | None:
-    from roadaware.protocols.copg_scores import score_of, states_of
+    from roadaware.protocols.copg_ablation import score_of, states_of
 
     if truth is None:
         return None
@@ -187,21 +188,20 @@ def _data(
 
 
 def _write(out: Path, table: Any, data: dict[str, Any]) -> None:
+    from roadaware.io.csv import csv_text
+    from roadaware.io.files import atomic_write
     from roadaware.reports.ablation import knobs_picture
-    from roadaware.scenes.csv_text import csv_text
-    from roadaware.scenes.disk import atomic_write
 
     picture = knobs_picture(table)
-    output.write_text(out / CSV, csv_text(table))
-    output.write_text(out / JSON, output.json_text(data))
-    output.write_text(out / SVG, picture.svg() + "\n")
+    folders.write_text(out / CSV, csv_text(table))
+    folders.write_text(out / JSON, folders.json_text(data))
+    folders.write_text(out / SVG, picture.svg() + "\n")
     atomic_write(out / PNG, picture.png())
     console.note(f"wrote {out / CSV}, {JSON}, {SVG} and {PNG}")
 
 
 def _text(table: Any, found: GridFound, left_out: list[str], truth: Scenes | None, rows: list[Cell]) -> str:
     from roadaware.cli import text
-    from roadaware.cli.ablate_text import knob_tables
 
     lines = [
         f"{found.pictures:,} pictures with a sweep; AP, AR in fractions, * is the configuration as it is"
@@ -225,3 +225,53 @@ def _text(table: Any, found: GridFound, left_out: list[str], truth: Scenes | Non
 def _runs(found: GridFound) -> str:
     """How many times each step was run, all parts together."""
     return "runs of steps: " + ", ".join(f"{step} {count:,}" for step, count in found.runs.items())
+
+
+# The tables of `roadaware ablate`, one for each configuration and knob.
+
+_DOUBTFUL = "?"
+
+
+def knob_tables(rows: pl.DataFrame) -> list[str]:
+    """One table for each configuration and knob, in their order; doubtful printed numbers are marked.
+
+    Args:
+        rows: of `analysis.copg_tables.knob_table`.
+    """
+    judged = bool(rows["ar"].count())
+    found = []
+    for (config, knob), part in rows.group_by("config", "knob", maintain_order=True):
+        printed = bool(part["printed_ar"].count())
+        header = [f"{config}: {knob}"]
+        header += ["AP", "95 %", "AR", "95 %", "AR over *", "95 %", "AR50", "AR30"] if judged else []
+        header += ["proposals", "pictures"]
+        header += ["printed AP", "AR", "proposals", "scenes"] if printed else []
+        lines = [_line(row, judged=judged, printed=printed) for row in part.iter_rows(named=True)]
+        found.append(table(header, lines))
+    doubts = rows.drop_nulls("doubt").unique("doubt", maintain_order=True)
+    found += [f"{_DOUBTFUL} {row['knob']} {row['value']}: {row['doubt']}" for row in doubts.to_dicts()]
+    return found
+
+
+def _line(row: Mapping[str, Any], *, judged: bool, printed: bool) -> list[str]:
+    cells = [f"{row['value']}{' *' if row['unchanged'] else ''}"]
+    if judged:
+        for name in ("ap", "ar"):
+            cells += [
+                number(row[name]),
+                interval(row[f"{name}_low"], row[f"{name}_high"], 3, row[f"{name}_caution"]),
+            ]
+        gain = row["ar_gain"]
+        cells.append("-" if gain is None else f"{gain:+.3f}")
+        cells.append(interval(row["ar_gain_low"], row["ar_gain_high"], 3, row["ar_gain_caution"], sign="+"))
+        cells += [number(row["ar50"]), number(row["ar30"])]
+    cells += [f"{row['proposals']:,}", f"{row['pictures']:,}"]
+    if printed:
+        doubt = _DOUBTFUL if row["doubt"] else ""
+        cells += [number(row["printed_ap"]), number(row["printed_ar"])]
+        cells += [_count(row["printed_proposals"]) + doubt, _count(row["printed_scenes"])]
+    return cells
+
+
+def _count(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"

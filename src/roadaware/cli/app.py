@@ -15,9 +15,8 @@ from cyclopts import App, CycloptsError
 
 from roadaware import __version__
 from roadaware.addresses import forget_secrets, keep_secret, looks_like_address
-from roadaware.cli import console, output
+from roadaware.cli import console, folders
 from roadaware.cli.ablate import ablate
-from roadaware.cli.apart import check_paths
 from roadaware.cli.audit import audit
 from roadaware.cli.baseline import baseline
 from roadaware.cli.calibration import calibration
@@ -34,6 +33,7 @@ from roadaware.cli.label import label
 from roadaware.cli.link import link
 from roadaware.cli.models import models
 from roadaware.cli.options import USUAL, Common, Outcome
+from roadaware.cli.outputs import check_paths
 from roadaware.cli.poses import poses
 from roadaware.cli.predict import predict
 from roadaware.cli.prelabel import prelabel
@@ -225,9 +225,9 @@ def _deliver(outcome: Outcome, common: Common) -> int:
     if common.json is None and outcome.text:
         console.result(outcome.text)
     elif str(common.json) in ("-", "/dev/stdout"):
-        console.result(output.json_text(outcome.data), concealed=True)
+        console.result(folders.json_text(outcome.data), concealed=True)
     elif common.json is not None:
-        output.write_text(common.json, output.json_text(outcome.data))
+        folders.write_text(common.json, folders.json_text(outcome.data))
         console.result(outcome.text)
     if outcome.failed is None:
         return 0

@@ -51,7 +51,7 @@ def audit(
 
         roadaware audit jaad JAAD --task risk --html audit.html --strict
     """
-    from roadaware.cli.output import write_text
+    from roadaware.cli.folders import write_text
 
     asked: TaskName = task or ("intention" if dataset == "pie" else "action")
     found = audited(datasets.opened(dataset, path), f"{dataset}-{asked}@iv2024", config)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from roadaware import __version__
 from roadaware.cli import console, folders, outputs, runs
-from roadaware.cli.evaluate_pedestrians import SplitName
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -24,13 +24,18 @@ from roadaware.cli.options import (
     TaskName,
     between,
 )
+from roadaware.cli.pedestrians import SplitName
+from roadaware.cli.text import bullets, cell, interval, number, table
 from roadaware.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from roadaware.cli.pedestrian_inputs import Judged
+    from roadaware.cli.pedestrians import Judged
+    from roadaware.metrics.calibration import CalibrationConfig
+    from roadaware.metrics.result import MetricResult
+    from roadaware.metrics.scores import SampleScores
 
 _BY = "Also by these: columns of SAMPLES, or scenarios of the protocol (scale, state, speed, signal ...)."
 _CONFIG = "Adaptive bins as published (`reference`), or with their faults mended (`default`)."
@@ -88,7 +93,7 @@ def calibration(
         roadaware calibration pf_action_jaad.csv --protocol jaad-action@iv2024 \\
             --data JAAD-JAAD_2.0.zip --config reference --by scale state
     """
-    from roadaware.cli.pedestrian_inputs import judged
+    from roadaware.cli.pedestrians import judged
 
     held, asked = judged(scores, samples, task, protocol, data, split, config, any_task=True)
     groupings = _groupings(held, samples, by or [], config)
@@ -126,7 +131,6 @@ def _calibrated(
     """What was found, written to the folder where there is one."""
     from dataclasses import replace
 
-    from roadaware.cli.calibration_results import as_json, as_text, files_of
     from roadaware.metrics.calibration import CalibrationConfig, evaluate
 
     published = facts["config_name"] == "reference"
@@ -158,7 +162,7 @@ def _sets(held: Judged, level: float, seed: int) -> dict[str, Any]:
 
 def _task_of(held: Judged) -> str | None:
     """What was most likely asked, by the number of scores a sample."""
-    from roadaware.cli.pedestrian_inputs import COLUMNS
+    from roadaware.cli.pedestrians import COLUMNS
 
     return {columns: task for task, columns in COLUMNS.items()}.get(held.state.scores.shape[1])
 
@@ -187,8 +191,8 @@ def _groupings(
     """The scenario of each sample, factor by factor."""
     import numpy as np
 
-    from roadaware.cli.pedestrian_inputs import scenarios
-    from roadaware.scenes.scores import read_labels
+    from roadaware.cli.pedestrians import scenarios
+    from roadaware.formats.score_tables import read_labels
 
     if held.scenes is not None:
         return [np.array(scenarios(held.scenes, [factor], config), dtype=object) for factor in by]
@@ -197,3 +201,196 @@ def _groupings(
         values = read_labels(Path(samples or ""), column, MOST_LABELS)
         found.append(np.array([f"{column}={value}" for value in values], dtype=object))
     return found
+
+
+# What `roadaware calibration` found, as JSON, as text and as the files of a folder.
+
+SCHEMA = 1
+_UNITS = ("pedestrian", "video")
+
+
+def as_json(
+    state: SampleScores, result: MetricResult, config: CalibrationConfig, facts: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Errors, bins and slices, JSON-ready; what is undefined is None.
+
+    Args:
+        state: the samples.
+        result: what was found.
+        config: how.
+        facts: what else belongs to it.
+    """
+    from roadaware.cli.runs import data_digest
+    from roadaware.config import digest
+
+    return {
+        "schema": SCHEMA,
+        **facts,
+        **_of_group(result, None),
+        "undefined": {
+            row["metric"]: row["reason"]
+            for row in result.of_group(None).iter_rows(named=True)
+            if not row["valid"]
+        },
+        "pedestrians": len(set(state.pedestrian.tolist())),
+        "classes": [
+            {"class": row["class"], "samples": row["samples"], "pedestrians": row["pedestrians"]}
+            for row in result.counts.iter_rows(named=True)
+            if row["group"] is None
+        ],
+        "groups": {group: _of_group(result, group) for group in result.groups},
+        "config": result.config,
+        "config_digest": digest(config),
+        "data_digest": data_digest(state),
+        "version": __version__,
+        "notes": list(result.notes),
+    }
+
+
+def _of_group(result: MetricResult, group: str | None) -> dict[str, Any]:
+    """Metrics, intervals and bins of one group."""
+    rows = list(result.of_group(group).iter_rows(named=True))
+    bins: dict[str, list[dict[str, Any]]] = {"adaptive": [], "uniform": []}
+    for row in result.instances("bin").iter_rows(named=True):
+        if row["group"] == group:
+            bins[row["binning"]].append(_bin(row))
+    return {
+        "samples": rows[0]["n"],
+        **{row["metric"]: row["value"] for row in rows},
+        "bins": bins["adaptive"],
+        "uniform_bins": bins["uniform"],
+        "intervals": {row["metric"]: {unit: _ends(row, unit) for unit in _UNITS} for row in rows},
+        "cautions": {row["metric"]: {u: row[f"caution_{u}"] for u in _UNITS} for row in rows},
+    }
+
+
+def _bin(row: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("n", "pedestrians", "confidence", "accuracy", "low", "high")
+    return {
+        **{name: row[name] for name in kept},
+        "gap": row["accuracy"] - row["confidence"],
+        "interval": _ends(row, "pedestrian"),
+        "interval_video": _ends(row, "video"),
+        "cautions": {unit: row[f"caution_{unit}"] for unit in _UNITS},
+    }
+
+
+def _ends(row: Mapping[str, Any], unit: str) -> list[float] | None:
+    return None if row[f"low_{unit}"] is None else [row[f"low_{unit}"], row[f"high_{unit}"]]
+
+
+def as_text(found: Mapping[str, Any]) -> str:
+    """Errors with intervals, adaptive bins and slices as tables."""
+    head = (
+        f"{cell(found['name'])}: {found['task'] or 'classes'}, {found['samples']} samples of "
+        f"{found['pedestrians']} pedestrians, config {found['config_name']}"
+    )
+    notes = [f"note: {cell(note)}" for note in found["notes"]]
+    names = list(found["intervals"])
+    rows = [[name, number(found[name], 4), *(_told(found, name, u) for u in _UNITS)] for name in names]
+    parts = [
+        "\n".join([head, *notes]),
+        table(["metric", "value", "95 % by pedestrian", "95 % by video"], rows),
+    ]
+    if found["undefined"]:
+        parts.append("undefined:\n" + bullets(f"{name}: {why}" for name, why in found["undefined"].items()))
+    if found["bins"]:
+        parts.append(_bins(found))
+    if found["conformal"]:
+        parts.append(_results_sets(found["conformal"]))
+    if found["groups"]:
+        parts.append(_slices(found["groups"]))
+    return "\n\n".join(parts)
+
+
+def _bins(found: Mapping[str, Any]) -> str:
+    ends = [one["interval"] or (None, None) for one in found["bins"]]
+    rows = [
+        [
+            f"{one['low']:.3f} to {one['high']:.3f}",
+            one["n"],
+            number(one["confidence"]),
+            number(one["accuracy"]),
+            f"{one['gap']:+.3f}",
+            interval(low, high, caution=one["cautions"]["pedestrian"]),
+        ]
+        for one, (low, high) in zip(found["bins"], ends, strict=True)
+    ]
+    return table(["adaptive bin", "samples", "confidence", "accuracy", "gap", "95 % of accuracy"], rows)
+
+
+def _results_sets(found: Mapping[str, Any]) -> str:
+    head = (
+        f"conformal sets that promise {found['level']:g}, thresholds from one half of the pedestrians "
+        f"and sets of the other, {found['halvings']} times"
+    )
+    rows = [
+        [
+            rule,
+            number(one["coverage"]),
+            f"[{one['low']:.3f}, {one['high']:.3f}]",
+            number(one["size"]),
+            number(one["empty"]),
+            number(one["single"]),
+        ]
+        for rule, one in found["rules"].items()
+    ]
+    return head + "\n" + table(["rule", "coverage", "95 % of halves", "labels", "empty", "single"], rows)
+
+
+def _slices(groups: Mapping[str, Any]) -> str:
+    from roadaware.cli.tables import by_number
+
+    rows = [
+        [
+            group,
+            held["samples"],
+            number(held["ece"]),
+            _told(held, "ece", "pedestrian"),
+            number(held["ece_if_calibrated"]),
+            number(held["overconfidence"]),
+            _told(held, "overconfidence", "pedestrian"),
+        ]
+        for group, held in sorted(groups.items(), key=lambda item: by_number(item[0]))
+    ]
+    head = ["slice", "samples", "ece", "95 % by pedestrian", "if calibrated", "overconfidence"]
+    return table([*head, "95 % by pedestrian"], rows)
+
+
+def _told(held: Mapping[str, Any], metric: str, unit: str) -> str:
+    low, high = held["intervals"][metric][unit] or (None, None)
+    return interval(low, high, 3, held["cautions"][metric][unit])
+
+
+def files_of(
+    found: Mapping[str, Any], result: MetricResult, seconds: Mapping[str, float]
+) -> dict[str, bytes]:
+    """The files of a folder by name: results, bins as csv, report.
+
+    Args:
+        found: what `as_json` gave.
+        result: what was found.
+        seconds: group to its mean time to event, for the groups of time.
+    """
+    from roadaware.cli.folders import with_marker
+    from roadaware.io.csv import csv_text
+    from roadaware.reports.calibration import calibration_section
+    from roadaware.reports.page import report
+    from roadaware.reports.text import sentence
+
+    about = {
+        "samples": f"{found['samples']:,} of {found['pedestrians']:,} pedestrians",
+        "data digest": found["data_digest"],
+        "draws": str(found["draws"]),
+        "seed": str(found["seed"]),
+    }
+    title = sentence(f"{found['name']}: calibration, config {found['config_name']}")
+    section = calibration_section(result, title=title, model=found["name"], about=about, seconds=seconds)
+    page = report([section], title=f"Calibration of {found['name']}", subtitle="pedestrians")
+    return with_marker(
+        {
+            "bins.csv": csv_text(result.instances("bin")).encode(),
+            "report.html": page.encode("utf-8", errors="backslashreplace"),
+        },
+        found,
+    )

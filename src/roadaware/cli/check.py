@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from roadaware.cli import console, folders, outputs, text
-from roadaware.cli.check_inputs import (
-    USUAL_LIMITS,
-    USUAL_NATIVE,
-    Limits,
-    Native,
-    dictionary_of,
-    opened,
-    words_of,
-)
-from roadaware.cli.check_text import told
+from roadaware.cli import console, datasets, folders, outputs, text
 from roadaware.cli.options import (
     USUAL,
     WHOLE_SEED,
@@ -26,12 +19,269 @@ from roadaware.cli.options import (
     Outcome,
     OutputFolder,
     Overwrite,
+    Several,
     Switch,
 )
 from roadaware.cli.text import paragraphs
+from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from roadaware.analysis.quality import Quality
+    from roadaware.analysis.quality import Dictionary, ForbiddenWords, Quality, QualityConfig
+    from roadaware.scenes.tables import Scenes
+
+# What `roadaware check` is given: annotations in any form, limits, dictionaries and lists of words.
+
+_LIMIT = 1 << 24
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Limits:
+    """How far versions may differ, and what is looked up."""
+
+    edge_px: float = 8.0
+    """Largest difference of an edge that passes, in pixels at --resolution."""
+    resolution: str = "1280x720"
+    """Resolution at which --edge-px counts; boxes of other sizes are brought to it."""
+    frames: float = 2.0
+    """Largest difference of a start or an end that passes, in frames at --frame-rate."""
+    frame_rate: str = "5"
+    """Frames per second of --frames; `file` for frames of the file."""
+    dictionary: str | None = None
+    """JSON of allowed labels by kind, {"action": [...], "predicate": [...]}; `none` to look nothing up."""
+    any_reviewer: Annotated[bool, Switch] = False
+    """Do not ask that a round was checked by somebody else."""
+
+    def config(self) -> QualityConfig:
+        """The limits of the check.
+
+        Raises:
+            UsageError: if one of them makes no sense.
+        """
+        from roadaware.analysis.quality import QualityConfig
+
+        sides = self.resolution.lower().split("x")
+        if len(sides) != 2 or not all(
+            side.isascii() and side.isdecimal() and len(side) < 7 for side in sides
+        ):
+            raise UsageError(
+                f"--resolution needs WIDTHxHEIGHT, such as 1280x720; got {self.resolution[:40]!r}"
+            )
+        try:
+            rate = None if self.frame_rate.strip().lower() == "file" else float(self.frame_rate)
+        except ValueError as error:
+            raise UsageError(
+                f"--frame-rate needs a number or `file`; got {self.frame_rate[:40]!r}"
+            ) from error
+        return QualityConfig(
+            edge_px=self.edge_px,
+            resolution=(int(sides[0]), int(sides[1])),
+            frames=self.frames,
+            frame_rate=rate,
+            reviewers_differ=not self.any_reviewer,
+        )
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Native:
+    """How native files are read."""
+
+    reader: str | None = None
+    """Name of the reader of native files, such as label_studio; told from their content if left away."""
+    kinds: Annotated[list[str] | None, Several] = None
+    """For Label Studio: what a control labels, such as videolabel=action."""
+    fps: float | None = None
+    """For Label Studio: frames per second, where the export does not say."""
+
+    def options(self, labels: Path | None) -> dict[str, Any]:
+        """The options of the reader, None where not given.
+
+        Args:
+            labels: a label map.
+
+        Raises:
+            UsageError: if --kinds is not made of pairs.
+        """
+        return {"labels": labels, "kinds": _kinds(self.kinds), "fps": self.fps}
+
+
+USUAL_LIMITS, USUAL_NATIVE = Limits(), Native()
+
+
+def opened(path: Path, reader: str | None = None, options: Mapping[str, Any] | None = None) -> Scenes:
+    """Annotations in any form: tables that were saved, or native files.
+
+    Args:
+        path: where they lie.
+        reader: of native files; told from their content where None.
+        options: of the reader, by name; None where not given.
+
+    Raises:
+        InputError: if they cannot be read, or nothing tells what they are.
+        UsageError: if the reader takes no such option.
+    """
+    given = {name: value for name, value in (options or {}).items() if value is not None}
+    if datasets.is_saved(path):
+        from roadaware.scenes.store import open_scenes
+
+        with console.working(f"opening {path}"):
+            return open_scenes(path)
+    if not path.exists():
+        raise InputError("there is no such file or folder", where=str(path), hint="Check the path.")
+    from roadaware.datasets import read, reader_named
+    from roadaware.datasets.detect_format import sniff
+
+    name = reader or sniff(path)
+    lacking = [f"--{option}" for option in given if option not in reader_named(name).options]
+    if lacking:
+        raise UsageError(f"{', '.join(lacking)}: annotations of {name} take none; leave it away")
+    with console.progress(f"reading {path.name}") as progress:
+        # A label map lies outside of what the cache watches.
+        return read(name, path, cache="labels" not in given, progress=progress, **given)
+
+
+def dictionary_of(given: str | None) -> Dictionary | None:
+    """The user's dictionary; an empty one for `none`; None for the usual one.
+
+    Raises:
+        InputError: if it is not lists of labels by kind.
+    """
+    from roadaware.analysis.quality import Dictionary
+    from roadaware.io.files import read_regular
+
+    if given is None:
+        return None
+    if given.lower() == "none":
+        return Dictionary({}, title="none")
+    path = Path(given)
+    wanted = 'Write {"action": ["running", ...], "predicate": [...], "sound": [...], "event": [...]}.'
+    try:
+        found = json.loads(read_regular(path, limit=_LIMIT).decode("utf-8-sig"))
+    except OSError as error:
+        raise InputError(f"the dictionary cannot be read: {error.strerror}", where=given) from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"expected JSON in UTF-8: {error}", where=given, hint=wanted) from error
+    lists = isinstance(found, dict) and all(isinstance(names, list) for names in found.values())
+    if not lists or not all(isinstance(name, str) for names in found.values() for name in names):
+        raise InputError("expected lists of labels by kind", where=given, hint=wanted)
+    return Dictionary(found, title=path.name)
+
+
+def words_of(path: Path | None) -> ForbiddenWords | None:
+    """The user's list of forbidden words; None where none is given.
+
+    Raises:
+        InputError: if it cannot be read, or holds no word.
+    """
+    from roadaware.analysis.quality import ForbiddenWords
+    from roadaware.io.files import read_regular
+
+    if path is None:
+        return None
+    try:
+        lines = read_regular(path, limit=_LIMIT).decode("utf-8-sig").splitlines()
+    except OSError as error:
+        raise InputError(f"the list of words cannot be read: {error.strerror}", where=str(path)) from error
+    except UnicodeDecodeError as error:
+        raise InputError("expected text in UTF-8", where=str(path), hint="Save the list as UTF-8.") from error
+    try:
+        return ForbiddenWords([line for line in lines if not line.lstrip().startswith("#")])
+    except InputError as error:
+        raise InputError(error.message, where=str(path), hint=error.hint) from error
+
+
+def _kinds(pairs: Sequence[str] | None) -> dict[str, str] | None:
+    """Control to kind of label, out of CONTROL=KIND.
+
+    Raises:
+        UsageError: if one is not such a pair.
+    """
+    split = [pair.partition("=") for pair in pairs or ()]
+    if not all(control and kind for control, _, kind in split):
+        raise UsageError(
+            f"--kinds needs CONTROL=KIND, such as videolabel=action; got {' '.join(pairs or ())}"
+        )
+    return {control: kind for control, _, kind in split} or None
+
+
+# The result of a check of annotations as the text that the command prints.
+
+_SHOWN = 20
+
+
+def told(found: Quality) -> str:
+    """The result for a terminal: items by status, findings by rule, the first of them, agreement."""
+    import polars as pl
+
+    summary = found.summary()
+    columns = ("items", "pass", "fail", "disputed")
+    rows = [["all", *(summary[name] for name in columns)]]
+    rows += [[what, *(held[name] for name in columns)] for what, held in summary["by_kind"].items()]
+    parts = [text.table(["what", "in all", "pass", "fail", "disputed"], rows)]
+    if summary["by_rule"]:
+        parts.append(text.table(["rule", "items"], summary["by_rule"].items()))
+    wrong = found.items.filter(pl.col("status") != "pass")
+    parts.append(_first(wrong.head(_SHOWN).to_dicts(), len(wrong)))
+    parts += [_agreement(found), *_notes(found)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _first(rows: list[dict[str, Any]], count: int) -> str:
+    from roadaware.reports.quality import name_of
+
+    lines = []
+    for row in rows:
+        mark = "bad" if row["status"] == "fail" else "odd"
+        lines.append(text.styled(f"{row['status']}: {text.cell(name_of(row))}", mark))
+        lines += [f"    {text.cell(reason)}" for reason in row["reasons"]]
+    if count > len(rows):
+        lines.append(f"... and {count - len(rows):,} more; --html, -o and --json show them")
+    return "\n".join(lines)
+
+
+def _agreement(found: Quality) -> str:
+    import polars as pl
+
+    whole = found.agreement.filter(pl.col("level") == "all")
+    names = ("mean_iou", "share_edges", "share_times", "mean_start", "mean_end")
+    rows = [[row["pair"], *(text.number(row[name]) for name in names)] for row in whole.iter_rows(named=True)]
+    header = ["agreement", "mean IoU", "edges within", "times within", "mean start", "mean end"]
+    parts = [text.table(header, rows)]
+    labels = found.labels.filter(pl.col("level") == "all")
+    if len(labels):
+        rows = [
+            [
+                row["kind"],
+                row["pair"],
+                row["units"],
+                *(text.number(row[n]) for n in ("equal", "kappa", "alpha")),
+            ]
+            for row in labels.iter_rows(named=True)
+        ]
+        parts.append(text.table(["labels", "pair", "items", "equal", "kappa", "alpha"], rows, left=2))
+    return "\n\n".join(parts)
+
+
+def _notes(found: Quality) -> list[str]:
+    """What could not be checked, in words."""
+    facts = found.facts
+    notes = list(facts["hints"])
+    if facts["kinds_not_looked_up"]:
+        notes.append(f"no dictionary for labels of {', '.join(facts['kinds_not_looked_up'])}")
+    if facts["forbidden_words"] is None:
+        notes.append("descriptions were not searched: give --forbidden-words")
+    if not facts["annotators_known"]:
+        notes.append("the files do not say who annotated, so whether reviewers differ is unknown")
+    if facts["videos_of_unknown_size"]:
+        size = "x".join(map(str, found.config.resolution))
+        notes.append(f"{facts['videos_of_unknown_size']} videos of unknown size, taken for {size}")
+    if facts["videos_of_unknown_rate"] and found.config.frame_rate is not None:
+        notes.append(
+            f"{facts['videos_of_unknown_rate']} videos of unknown rate: a frame counts as one of --frames"
+        )
+    return [text.bullets(notes)] if notes else []
+
 
 check = App(
     name="check",
@@ -90,7 +340,7 @@ def check_annotations(
         roadaware check annotations ava1.csv ava2.csv --labels list.pbtxt \\
             --dictionary none --frames 10 --frame-rate file
     """
-    from roadaware.cli.output import write_text
+    from roadaware.cli.folders import write_text
 
     config, allowed, words = limits.config(), dictionary_of(limits.dictionary), words_of(forbidden_words)
     options = native.options(labels)
@@ -131,8 +381,8 @@ def example(
     """
     from dataclasses import asdict
 
-    from roadaware.cli.output import json_text, make_folder, write_text
-    from roadaware.scenes.demo.annotations import FORBIDDEN, annotation_rounds
+    from roadaware.cli.folders import json_text, make_folder, write_text
+    from roadaware.demo_data.annotations import FORBIDDEN, annotation_rounds
     from roadaware.scenes.store import save
 
     rounds = annotation_rounds(seed=seed)
@@ -174,7 +424,7 @@ def _save(found: Quality, folder: Path, *, overwrite: bool) -> None:
     import polars as pl
 
     from roadaware.cli.runs import parquet
-    from roadaware.scenes.csv_text import csv_text
+    from roadaware.io.csv import csv_text
 
     flat = found.items.with_columns(
         pl.col(name).list.join("; ")

@@ -24,7 +24,7 @@ from roadaware.cli.options import (
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from roadaware.analysis.verdicts import Paired
+    from roadaware.analysis.compare import Paired
     from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores
 
 Compared = TypeVar("Compared", bound="Paired")
@@ -88,12 +88,12 @@ def compare(
 
 def _events(a: Path, b: Path, draws: int, seed: int, html: Path | None) -> Outcome:
     """Two runs of road events, from the matches in their folders."""
-    from roadaware.analysis.compare_detection import compare as paired
+    from roadaware.analysis.compare import compare_detections as paired
     from roadaware.cli import event_runs
-    from roadaware.cli.event_pages import comparison_page
-    from roadaware.cli.event_tables import comparison_text
+    from roadaware.cli.event_pages import event_comparison_page
+    from roadaware.cli.event_tables import event_comparison_text
 
-    first, second = runs.opened(event_runs.load, a, b)
+    first, second = runs.opened(event_runs.load_event_run, a, b)
     with console.working("resampling"):
         found = paired(
             first.matches,
@@ -106,26 +106,26 @@ def _events(a: Path, b: Path, draws: int, seed: int, html: Path | None) -> Outco
         )
     for name, (one, two) in found.differs.items():
         console.note(f"{name}: {found.names[0]} {one}, {found.names[1]} {two}")
-    return _told(found, html, comparison_page, comparison_text)
+    return _told(found, html, event_comparison_page, event_comparison_text)
 
 
 def _scenes(a: Path, b: Path, draws: int, seed: int, html: Path | None) -> Outcome:
     """Two runs of one task on scenes, from the states in their folders."""
     from roadaware.cli import scene_runs
-    from roadaware.cli.scene_pages import comparison_page
-    from roadaware.cli.scene_tables import comparison_text
+    from roadaware.cli.scene_runs import scene_comparison_page
+    from roadaware.cli.scene_tables import scene_comparison_text
 
-    first, second = runs.opened(scene_runs.load, a, b)
+    first, second = runs.opened(scene_runs.load_scene_run, a, b)
     with console.working("resampling"):
         found = scene_runs.compared(first, second, draws=draws, seed=seed, names=_names(a, b))
-    return _told(found, html, comparison_page, comparison_text)
+    return _told(found, html, scene_comparison_page, scene_comparison_text)
 
 
 def _told(
     found: Compared, html: Path | None, page: Callable[[Compared], str], text: Callable[[Compared], str]
 ) -> Outcome:
     """The comparison, written as a page if one was asked for."""
-    from roadaware.cli.output import write_text
+    from roadaware.cli.folders import write_text
 
     if html is not None:
         write_text(html, page(found))
@@ -189,7 +189,7 @@ def _runs(a: Path, b: Path) -> tuple[SampleScores, SampleScores, PedestrianConfi
 def _files(
     a: Path, b: Path, samples: Path | None, task: TaskName | None, config: ConfigName
 ) -> tuple[SampleScores, SampleScores, PedestrianConfig]:
-    from roadaware.cli.pedestrian_inputs import from_files
+    from roadaware.cli.pedestrians import from_files
     from roadaware.metrics.pedestrians import PedestrianConfig
 
     if samples is None or task is None:

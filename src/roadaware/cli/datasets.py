@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
+import json
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +14,8 @@ from roadaware.cli import console
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from roadaware.cli.options import ConfigName
+    from roadaware.analysis.doctor import Extraction
+    from roadaware.cli.options import ConfigName, TaskName
     from roadaware.scenes.tables import Scenes
 
 MADE_UP = "simulator"
@@ -31,7 +35,7 @@ def opened(dataset: str, path: Path, **options: Any) -> Scenes:
         UsageError: if there is no such reader.
         InputError: if it is not the dataset.
     """
-    from roadaware.scenes.readers import read, reader_named
+    from roadaware.datasets import read, reader_named
     from roadaware.scenes.store import open_scenes
 
     if is_saved(path):
@@ -100,3 +104,117 @@ def data_folder(given: Path | None) -> Path:
             "no data: say --data DIR, or set ROADAWARE_DATA_DIR to the folder that holds jaad/ and pie/"
         )
     return Path(stated)
+
+
+# Options of readers as commands take them, OPTION=VALUE each.
+
+OPTION = "OPTION=VALUE: an option of the reader, such as first_frame=0 or fps=25."
+_PATHS = ("labels", "excluded")
+
+
+def parsed(reader: str, texts: Sequence[str]) -> dict[str, Any]:
+    """Option to its value, as a reader takes it: JSON, or the bare word.
+
+    Args:
+        reader: its name.
+        texts: as they were given.
+
+    Raises:
+        UsageError: if something is not OPTION=VALUE, or the reader has no such option.
+    """
+    from roadaware.datasets import reader_named
+
+    known = reader_named(reader).options
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not value:
+            raise UsageError(f"--option needs OPTION=VALUE, such as first_frame=0; got {text!r}")
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+            guess = f"did you mean {near[0]}?" if near else f"it has {', '.join(known) or 'none'}"
+            raise UsageError(f"--option: the reader of {reader} has no option {name!r}; {guess}")
+        found[name] = Path(value) if name in _PATHS else _value(value)
+    return found
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+# What a dataset says the rows of somebody's samples file should be.
+
+_DATASETS = ("jaad", "pie")
+
+
+def extraction_of(stated: str, task: TaskName, rows: int) -> Extraction:
+    """Names, counts and, of the split with as many rows, the rows themselves.
+
+    Args:
+        stated: DATASET=PATH.
+        task: what was asked.
+        rows: rows in the samples file.
+
+    Raises:
+        UsageError: if the dataset is unknown, or has no protocol for the task.
+        InputError: if it cannot be read.
+    """
+    from roadaware.analysis.doctor import Extraction
+    from roadaware.scenes.sampling import PROTOCOLS, filled_splits, protocol_named, sample
+
+    dataset, path = _parsed(stated)
+    scenes = opened(dataset, path)
+    counts: dict[str, int] = {}
+    found: tuple[tuple[str, ...], tuple[int, ...]] = ((), ())
+    for name in PROTOCOLS:
+        chosen = protocol_named(name)
+        if (chosen.dataset, chosen.task) != (dataset, task):
+            continue
+        for config in ("reference", "default"):
+            asked = protocol_named(name, config)
+            splits = filled_splits(scenes, asked)
+            sampled = sample(scenes, replace(asked, splits=splits)) if splits else scenes
+            for split in reversed(splits):
+                names, truth = _rows(sampled, split)
+                counts[f"{name} {config} {split}"] = len(names)
+                if len(names) == rows and not found[0]:
+                    found = (names, truth)
+    if not counts:
+        raise UsageError(f"there is no protocol for {task} on {dataset}")
+    counts |= _published()
+    return Extraction(dataset.upper(), tuple(scenes.tubes["name"].cast(str).to_list()), counts, *found)
+
+
+def _published() -> dict[str, int]:
+    """Samples of the test splits that were published, whichever dataset is at hand."""
+    from roadaware.protocols.printed_iv2024 import TABLE_I
+
+    return {
+        f"{dataset}-{task}@iv2024 {split} as published": sum(labels)
+        for (dataset, task), splits in TABLE_I.items()
+        for split, labels in splits.items()
+        if split != "pedestrians"
+    }
+
+
+def _rows(sampled: Scenes, split: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    import polars as pl
+
+    held = sampled.samples.filter(pl.col("split").cast(pl.String) == split)
+    names = held.select("tube").join(
+        sampled.tubes.select("tube", "name"), on="tube", how="left", maintain_order="left"
+    )
+    labels: Any = held["label"].to_list()
+    return tuple(names["name"].cast(pl.String).to_list()), tuple(labels)
+
+
+def _parsed(stated: str) -> tuple[str, Path]:
+    dataset, equals, path = stated.partition("=")
+    if equals and path and dataset in _DATASETS:
+        return dataset, Path(path)
+    near = difflib.get_close_matches(dataset, _DATASETS, n=1, cutoff=0.5)
+    guess = f" Did you mean {near[0]}={path}?" if near and equals else ""
+    raise UsageError(f"--data needs DATASET=PATH, such as jaad=JAAD-JAAD_2.0.zip; got {stated!r}.{guess}")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, outputs, text
+from roadaware.cli.folders import json_text, marked, vacant, write_text
 from roadaware.cli.options import (
     USUAL,
     WHOLE_SEED,
@@ -21,9 +25,12 @@ from roadaware.cli.options import (
     TaskName,
 )
 from roadaware.errors import InputError, UsageError
+from roadaware.io.files import disk_error
 
 if TYPE_CHECKING:
+    from roadaware.analysis.audit import Audit
     from roadaware.cli.runs import Run
+    from roadaware.demo_data import DemoFacts
     from roadaware.reports.page import Section
     from roadaware.scenes.tables import Scenes
     from roadaware.tasks.pedestrians import Baseline
@@ -64,7 +71,6 @@ def demo(
 
         roadaware demo --data DATA -o runs/real
     """
-    from roadaware.cli.demo_folder import claim
 
     made = (_DATA, _EVENTS, _CHAOS, _MADE_UP, _WATCHED, _SCORES, _SAMPLES)
     claim(folder, (*made, _PAGE) if data is None else (_PAGE,))
@@ -101,10 +107,7 @@ class _Show:
 
 def _made_up(output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]:
     """The demo on scenes and a data set of our own."""
-    from roadaware.cli.demo_chaos import chaos
-    from roadaware.cli.demo_events import events
-    from roadaware.cli.demo_folder import clear
-    from roadaware.cli.demo_scenes import FOLDER, make_up, scenes_section
+    from roadaware.cli.demo_scenes import FOLDER, chaos, events, make_up, scenes_section
     from roadaware.cli.demo_watch import watched_scenes
     from roadaware.cli.pages import data_section_of
 
@@ -143,9 +146,9 @@ def _wishes(
 
 def _planted(output: Path, show: _Show, draws: int, seed: int) -> tuple[dict[str, Any], list[Section]]:
     """A data set in the form of JAAD with known defects: are they found, and what do baselines make of it?"""
-    from roadaware.cli.demo_findings import findings_text, planted_and_found
+
     from roadaware.cli.pages import data_section_of
-    from roadaware.scenes.demo import write_demo
+    from roadaware.demo_data import write_demo
 
     root = output / _DATA
     with console.progress("writing a data set") as progress:
@@ -261,10 +264,10 @@ def _runs(trained: _Trained, draws: int, seed: int, config: ConfigName = "refere
 
 def _own_scores(output: Path, run: Run, show: _Show) -> None:
     """A model's scores as csv files, and the command that judges them."""
-    from roadaware.cli.output import write_text
-    from roadaware.cli.pedestrian_inputs import from_files
+    from roadaware.cli.folders import write_text
+    from roadaware.cli.pedestrians import from_files
+    from roadaware.formats.score_tables import samples_text, scores_text
     from roadaware.metrics.pedestrians import evaluate_samples
-    from roadaware.scenes.scores import samples_text, scores_text
 
     scores, samples = output / _SCORES, output / _SAMPLES
     state = run.state
@@ -297,7 +300,7 @@ def _sections(trained: _Trained, draws: int, seed: int, config: ConfigName = "re
 
 
 def _write_report(output: Path, sections: list[Section], title: str) -> None:
-    from roadaware.cli.output import write_text
+    from roadaware.cli.folders import write_text
     from roadaware.reports.page import report
 
     with console.working("report"):
@@ -306,3 +309,121 @@ def _write_report(output: Path, sections: list[Section], title: str) -> None:
 
 def _values(found: list[Run]) -> dict[str, dict[str, float | None]]:
     return {f"{run.config.task} {run.name}": run.result.values() for run in found}
+
+
+# What was planted into the demo's data set, beside what reader and audit found.
+
+_FOUND_BY = {
+    "crossing_without_event": "crosser-without-event",
+    "late_event": "event-far-from-tags",
+    "attribute_contradiction": "tags-against-attribute",
+    "track_gap": "track-gaps",
+}
+_REFUSED_FOR = {
+    "duplicated_box": "second box",
+    "inverted_box": "upside down",
+    "truncated_file": "not well-formed",
+}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One kind of defect.
+
+    Args:
+        defect: what was planted.
+        planted: how often.
+        found: how often it was found.
+        by: the audit's check, or the reader.
+    """
+
+    defect: str
+    planted: int
+    found: int
+    by: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """The check, JSON-ready."""
+        return asdict(self)
+
+
+def planted_and_found(facts: DemoFacts, audit: Audit, scenes: Scenes) -> list[Check]:
+    """Each kind of defect with both counts.
+
+    Args:
+        facts: what was planted.
+        audit: of the same data set.
+        scenes: as read, with what was refused.
+    """
+    planted = facts.counts()
+    checks = []
+    for defect, name in _FOUND_BY.items():
+        finding = audit.finding(name)
+        checks.append(Check(defect, planted[defect], finding.count if finding else 0, f"audit: {name}"))
+    reasons = scenes.rejected["reason"].to_list()
+    for defect, words in _REFUSED_FOR.items():
+        found = sum(words in reason for reason in reasons)
+        checks.append(Check(defect, planted[defect], found, "reader: refused, with the reason"))
+    return checks
+
+
+def findings_text(checks: Sequence[Check]) -> str:
+    """The checks as a table."""
+    rows = [
+        (item.defect, item.by, item.planted, item.found, "ok" if item.planted == item.found else "MISSED")
+        for item in checks
+    ]
+    header = ["planted defect", "found by", "planted", "found", ""]
+    return text.table(header, rows, left=2, colour=lambda row: "bad" if row[-1].strip() == "MISSED" else None)
+
+
+# The demo's folder: what in it is the demo's, so that the next one may start over.
+
+FORMAT = "roadaware-demo"
+MARKER = "demo.json"
+
+
+def claim(folder: Path, names: Sequence[str]) -> None:
+    """Say in a marker what the demo is about to write, before anything of it is written.
+
+    However the demo ends, the next one finds the marker and knows that these names are its own.
+
+    Args:
+        folder: where the demo goes: new, empty, or that of an earlier demo.
+        names: the files and folders right in it that will be written.
+
+    Raises:
+        DiskError: if it cannot be written there.
+        UsageError: if something stands there that is not a demo's.
+    """
+    found = marked(folder / MARKER, FORMAT)
+    if found is None and folder.is_dir() and not vacant(folder):
+        raise UsageError(
+            f"{folder} holds other things (no {MARKER} of a demo); name a new or empty folder with -o"
+        )
+    listed = found.get("files") if found else None
+    ours = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
+    for name in names:
+        if name not in ours and (folder / name).exists():
+            raise UsageError(
+                f"{folder / name} was not written by a demo; move it, or name another folder with -o"
+            )
+    write_text(folder / MARKER, json_text({"format": FORMAT, "files": sorted({*ours, *names})}))
+
+
+def clear(folder: Path, names: Sequence[str]) -> None:
+    """Remove folders of an earlier demo, which `claim` has found to be its own.
+
+    Args:
+        folder: of the demo.
+        names: folders right in it.
+
+    Raises:
+        DiskError: if the disk refuses.
+    """
+    for name in names:
+        try:
+            if (folder / name).exists():
+                shutil.rmtree(folder / name)
+        except OSError as error:
+            raise disk_error(folder / name, 1, error) from error

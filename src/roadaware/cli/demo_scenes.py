@@ -1,23 +1,41 @@
-"""The demo's made-up scenes: rendered on the spot, read like any data set, and shown."""
+"""What the parts of the demo tell of their steps to."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from roadaware.cli import console, datasets
-from roadaware.cli.demo_show import Shows
+from roadaware.cli import console, datasets, text
+from roadaware.cli.options import ConfigName
+from roadaware.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from roadaware.analysis.compare import DetectionComparison
+    from roadaware.cli.event_runs import EventRun
+    from roadaware.cli.scene_runs import SceneRun
+    from roadaware.cli.scene_tasks import SceneTask
     from roadaware.reports.page import Section
     from roadaware.reports.picture import Picture
-    from roadaware.scenes.simulator.studio import Order
     from roadaware.scenes.tables import Scenes
+    from roadaware.simulator.generate import Order
+
+
+class Shows(Protocol):
+    """What prints the steps of the demo."""
+
+    def step(self, title: str, command: str) -> None:
+        """A new step, and the command that would do it alone."""
+
+    def say(self, words: str) -> None:
+        """A part of the result."""
+
+
+# The demo's made-up scenes: rendered on the spot, read like any data set, and shown.
 
 FOLDER = "made-up"
 _SHOWN, _COLUMNS, _PICTURE_PX = 6, 3, 400
@@ -64,7 +82,7 @@ def make_up(output: Path, show: Shows, seed: int) -> dict[str, Scenes]:
     Raises:
         DiskError: if they cannot be written.
     """
-    from roadaware.scenes.simulator.studio import produce
+    from roadaware.simulator.generate import produce
 
     seed = seed_of(seed)
     commands = [_command(output, preset, seed) for preset in SHOOTINGS]
@@ -108,7 +126,7 @@ def scenes_section(output: Path, made: dict[str, Scenes]) -> Section:
 
 
 def _picture(root: Path, preset: str, scenes: Scenes) -> Picture:
-    from roadaware.reports.sheet import sheet_picture
+    from roadaware.reports.copg import sheet_picture
 
     frames: list[npt.NDArray[np.uint8]] = []
     names = [str(name) for name in scenes.videos["video"].to_list()]
@@ -123,8 +141,8 @@ def _frames(root: Path, scenes: Scenes, video: str, count: int) -> list[npt.NDAr
     """Some frames of a film, evenly over its length."""
     import numpy as np
 
+    from roadaware.io.video import VideoReader
     from roadaware.reports.drawing import drawn, marks_of, title_of
-    from roadaware.scenes.media import VideoReader
     from roadaware.scenes.sensors import video_path
 
     marks, titles = marks_of(scenes, video), list(title_of(scenes, video))
@@ -135,9 +153,8 @@ def _frames(root: Path, scenes: Scenes, video: str, count: int) -> list[npt.NDAr
 
 
 def _order(preset: str, shooting: Shooting, seed: int) -> Order:
-    from roadaware.scenes.simulator.film import Kept
-    from roadaware.scenes.simulator.presets import config_of
-    from roadaware.scenes.simulator.studio import Order
+    from roadaware.simulator.config import config_of
+    from roadaware.simulator.generate import Kept, Order
 
     config = config_of(preset)
     width, height = shooting.size
@@ -165,3 +182,181 @@ def _sizes(scenes: Scenes) -> str:
 
 def _processes() -> int:
     return len(os.sched_getaffinity(0))
+
+
+# The demo on a made-up crowd: four tasks, each judged under all of its configurations.
+
+CHAOS_FOLDER = "chaos"
+_BLUR = 0.5
+_UNFIT = {"hcstvg-official": "it counts every true box, and made-up people are boxed beyond their sentence"}
+_TITLES = {
+    "actions": "Who does what in a crowd",
+    "relations": "Who does what to whom",
+    "grounding": "When and where a sentence happens",
+    "sound": "Where a sound comes from",
+}
+
+
+def chaos(
+    output: Path, truth: Path, scenes: Scenes, show: Shows, draws: int, seed: int
+) -> tuple[dict[str, Any], list[Section]]:
+    """Make up a model that watches the crowd badly; judge four tasks, each in every way.
+
+    Args:
+        output: the demo's folder.
+        truth: where the films of the crowd lie.
+        scenes: what is true of them.
+        show: prints the steps.
+        draws: resamples of videos.
+        seed: of the model and of the resamples.
+
+    Returns:
+        What was found, JSON-ready, and its sections of the report.
+    """
+    from roadaware.cli.scene_runs import scene_run_section
+    from roadaware.cli.scene_tables import scene_runs_text
+    from roadaware.cli.scene_tasks import TASKS
+    from roadaware.demo_data.watched import watched
+    from roadaware.scenes.store import save
+
+    values: dict[str, Any] = {}
+    sections = []
+    for name, task in TASKS.items():
+        claims = output / CHAOS_FOLDER / name
+        save(watched(scenes, name, seed=seed, blur=_BLUR), claims, overwrite=True)
+        show.step(
+            f"{_TITLES[name]}, judged as published and as we recommend",
+            f"evaluate {name} --truth {truth} --predictions {claims} --draws {draws}",
+        )
+        runs, lacking = _judged(task, truth, claims, draws, seed)
+        show.say("\n".join([scene_runs_text(runs), *lacking]))
+        sections.append(scene_run_section(runs[0]))
+        values[name] = {run.config_name: run.result.values() for run in runs}
+    return {"tasks": values}, sections
+
+
+def _judged(
+    task: SceneTask, truth: Path, claims: Path, draws: int, seed: int
+) -> tuple[list[SceneRun], list[str]]:
+    """The same claims under each named configuration, the first with pictures; and which do not apply."""
+    from roadaware.cli.scene_tasks import config_named, config_names
+    from roadaware.cli.scenes import Judging, Reading, opened, scene_run
+
+    given = opened(task, truth, claims, Reading())
+    runs: list[SceneRun] = []
+    lacking: list[str] = []
+    for place, name in enumerate(config_names(task)):
+        if name in _UNFIT:
+            lacking.append(f"   {name} does not apply: {_UNFIT[name]}")
+            continue
+        judging = Judging(config=name, draws=0 if place else draws, seed=seed)
+        config = config_named(task, name)
+        try:
+            runs.append(scene_run(task, given, config, judging, claims, details=not place))
+        except InputError as error:
+            lacking.append(f"   {name} does not apply: {error.message}")
+    return runs, lacking
+
+
+# The demo on road events: detections in made-up films linked to tubes by both builders, and judged.
+
+EVENTS_FOLDER, DETECTIONS = "events", "detections"
+_CONFIGS: tuple[ConfigName, ...] = ("reference", "default")
+_NAMES: dict[ConfigName, str] = {"reference": "published builder", "default": "mended builder"}
+_THRESHOLDS: dict[str, Any] = {"frame_thresholds": ("0.5",), "video_thresholds": ("0.2", "0.5")}
+_SIZE = (682, 512)
+"""Of images in detection files; tables have pixels of the films."""
+
+
+def events(
+    output: Path, truth: Path, scenes: Scenes, show: Shows, draws: int, seed: int
+) -> tuple[dict[str, Any], list[Section]]:
+    """Make up a detector that sees the films badly; link, judge, compare.
+
+    Args:
+        output: the demo's folder.
+        truth: where the films lie.
+        scenes: what is true of them.
+        show: prints the steps.
+        draws: resamples of videos.
+        seed: of the detector and of the resamples.
+
+    Returns:
+        What was found, JSON-ready, and its sections of the report.
+    """
+    from roadaware.analysis.compare import compare_detections
+    from roadaware.cli.event_pages import event_run_section
+    from roadaware.cli.event_tables import event_runs_text
+    from roadaware.demo_data.detector import Detector, perturbed
+    from roadaware.reports.events import event_comparison_section
+    from roadaware.scenes.store import save
+
+    root = output / EVENTS_FOLDER
+    detections = root / DETECTIONS
+    with console.working("a detector"):
+        claims = perturbed(scenes, seed=seed, detector=Detector(size=None))
+        save(claims, detections, overwrite=True)
+    facts = {
+        "videos": len(scenes.videos),
+        "boxes": len(scenes.boxes),
+        "tracks": scenes.boxes["tube"].n_unique(),
+        "detections": len(claims.boxes),
+    }
+    show.step("Link detections to tubes", f"link {detections} --truth {truth} --config default --out TUBES")
+    show.say("   {detections:,} detections of {boxes:,} boxes of {tracks:,} road users".format(**facts))
+    runs = [_linked_and_judged(root, truth, detections, config, draws, seed) for config in _CONFIGS]
+    command = f"evaluate road --truth {truth} --predictions {root / 'default'} --draws {draws}"
+    show.step("Score road events: the published tube builder beside the mended one", command)
+    show.say(event_runs_text(runs))
+    first, second = reversed(runs)
+    matches = (first.matches, second.matches)
+    names = (first.name, second.name)
+    found = compare_detections(*matches, first.config, draws=max(draws, 1), seed=seed, names=names)
+    show.say("\n" + _gains(found))
+    values = {run.name: means_of(run) for run in runs}
+    return {"facts": facts, "runs": values}, [event_run_section(first), event_comparison_section(found)]
+
+
+def _linked_and_judged(
+    root: Path, truth: Path, detections: Path, config: ConfigName, draws: int, seed: int
+) -> EventRun:
+    """Tubes built under one config, saved, and judged as we recommend."""
+    from roadaware.cli.event_inputs import of_split, open_claims, open_truth
+    from roadaware.cli.event_scoring import Asked, event_run, scored
+    from roadaware.cli.linker_choice import linker_config
+    from roadaware.linking.link import link
+    from roadaware.scenes.store import save
+
+    whole = open_truth(truth, "road")
+    tubes = link(open_claims(detections, whole, _SIZE).tables, linker_config(config, "road"))
+    save(tubes, root / config, overwrite=True)
+    claims = open_claims(root / config, whole, _SIZE)
+    asked = Asked("road", draws=draws, seed=seed, details=config == "default", **_THRESHOLDS)
+    came = scored(whole, of_split(whole, None), [claims], asked)
+    return event_run(came, asked, name=_NAMES[config], split=None, claims=[config])
+
+
+def _gains(found: DetectionComparison) -> str:
+    """How far the tubes of the two builders are apart, kind by kind."""
+    import polars as pl
+
+    rows = found.table.filter(
+        pl.col("level") == "video", pl.col("threshold") == "0.2", pl.col("label").is_null()
+    )
+    told = [
+        f"{row['kind']}: {100 * row['difference']:+.1f} points "
+        f"{text.interval(100 * row['low_video'], 100 * row['high_video'], 1, row['caution_video'])}"
+        for row in rows.drop_nulls(["difference", "low_video"]).iter_rows(named=True)
+    ]
+    lines = text.bullets(told)
+    return "\n".join([f"What mending gains in video-mAP at 0.2:\n{lines}", *text.cautions(lines)])
+
+
+def means_of(run: EventRun) -> dict[str, float | None]:
+    """The means of the run in per cent."""
+    from roadaware.analysis.event_results import means
+
+    return {
+        f"{kind}, {column.words}": None if value.value is None else 100 * value.value
+        for (kind, column), value in means(run.summary).cells.items()
+    }

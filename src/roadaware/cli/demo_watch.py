@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roadaware.cli import text
-from roadaware.cli.demo_scenes import LEARNT_SEEDS, seed_of
-from roadaware.cli.demo_show import Shows
+from roadaware.cli.demo_scenes import LEARNT_SEEDS, Shows, seed_of
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     from roadaware.cli.event_runs import EventRun
     from roadaware.reports.page import Films, Section
     from roadaware.reports.picture import Picture
-    from roadaware.scenes.predictions import Predictions
-    from roadaware.scenes.tables import Scenes
+    from roadaware.scenes.tables import Predictions, Scenes
 
 FOLDER, TABLES = "watched", "predictions"
 _THRESHOLDS: dict[str, Any] = {"frame_thresholds": ("0.5",), "video_thresholds": ("0.2",)}
@@ -50,7 +48,7 @@ def watched_scenes(
     Returns:
         What was found, JSON-ready, and its sections of the report; where nothing can watch, why.
     """
-    from roadaware.cli.event_tables import runs_text
+    from roadaware.cli.event_tables import event_runs_text
 
     root = output / FOLDER
     names = [str(name) for name in scenes.videos["video"].to_list()]
@@ -68,8 +66,8 @@ def watched_scenes(
     command = f"evaluate road --truth {truth} --predictions {root / TABLES} {options} --draws {draws}"
     show.step("Score what was watched", command)
     run = _judged(root, truth, weights, draws, seed)
-    show.say(runs_text([run]))
-    from roadaware.cli.demo_events import means_of
+    show.say(event_runs_text([run]))
+    from roadaware.cli.demo_scenes import means_of
 
     data = {"weights": weights.name, "films": told, "values": means_of(run)}
     return data, [_section(run, output, truth, scenes, told, seed)]
@@ -93,14 +91,13 @@ def _watched(
     root: Path, truth: Path, scenes: Scenes, weights: Path, names: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
     """Video to the summary of its watch; the tables of all of them are saved as one set."""
-    from roadaware.cli.watch import detector_of, drawing_of, watched
-    from roadaware.cli.watch_advice import follow_advice
+    from roadaware.cli.watch import detector_of, drawing_of, follow_advice, watched
     from roadaware.cli.watch_crossing import annotator_of
-    from roadaware.online.clock import SystemClock
     from roadaware.online.config import WatchConfig
+    from roadaware.online.frame_queue import SystemClock
     from roadaware.online.run_folder import prepare
     from roadaware.online.sources import open_source
-    from roadaware.scenes.joining import concat
+    from roadaware.scenes.concatenation import concat
     from roadaware.scenes.sensors import video_path
     from roadaware.scenes.store import open_predictions, save
 
@@ -135,10 +132,10 @@ def _section(
     run: EventRun, output: Path, truth: Path, scenes: Scenes, told: dict[str, dict[str, Any]], seed: int
 ) -> Section:
     """Pictures, films and honest words before the numbers."""
-    from roadaware.cli.event_pages import run_section
+    from roadaware.cli.event_pages import event_run_section
     from roadaware.reports.page import Note, Pictures
 
-    section = run_section(run, _CURVES)
+    section = event_run_section(run, _CURVES)
     pictures = Pictures((_picture(output, truth, scenes, list(told)[:_SHOWN]),))
     doubts = _doubts(scenes, seed)
     return replace(
@@ -167,7 +164,7 @@ def _doubts(scenes: Scenes, seed: int) -> str:
 
 def _picture(output: Path, truth: Path, scenes: Scenes, names: Sequence[str]) -> Picture:
     """A moment of each film: what was told on the left, what is true on the right."""
-    from roadaware.reports.sheet import sheet_picture
+    from roadaware.reports.copg import sheet_picture
 
     frames = [frame for name in names for frame in _pair(output / FOLDER / name, truth, scenes, name)]
     told = (
@@ -180,9 +177,9 @@ def _picture(output: Path, truth: Path, scenes: Scenes, names: Sequence[str]) ->
 
 def _pair(folder: Path, truth: Path, scenes: Scenes, name: str) -> list[npt.NDArray[np.uint8]]:
     """The same frame of the film that was drawn, and of the film with the truth on it."""
+    from roadaware.io.video import VideoReader
     from roadaware.online.run_folder import FILM
     from roadaware.reports.drawing import drawn, marks_of, title_of
-    from roadaware.scenes.media import VideoReader
     from roadaware.scenes.sensors import video_path
 
     with VideoReader(folder / FILM) as ours, VideoReader(video_path(scenes, truth, name)) as film:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from roadaware.cli import console
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
@@ -62,3 +65,22 @@ def use_threads(files: Sequence[Path], threads: int = 0) -> None:
         threads = 1
     if threads:
         torch.set_num_threads(threads)
+
+
+# Telling of a warm-up, which may take long enough for somebody to wonder why nothing happens.
+
+_LONG_S = 1.0
+
+
+@contextmanager
+def warming(what: str) -> Iterator[None]:
+    """Say how long a warm-up took where that was more than a second, and always under -v.
+
+    Args:
+        what: is warmed up, in words.
+    """
+    begin_s = time.monotonic()
+    yield
+    spent_s = time.monotonic() - begin_s
+    if spent_s > _LONG_S or console.verbosity():
+        console.note(f"warming up {what} before the first frame: {spent_s:.2f} s")

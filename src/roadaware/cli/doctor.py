@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import difflib
+import os
+import platform
+import shutil
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
+from importlib import import_module, metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from roadaware import __version__
 from roadaware.cli import datasets, text
 from roadaware.cli.options import USUAL, Common, Outcome, Switch, TaskName
 from roadaware.errors import InputError, UsageError
@@ -66,14 +73,12 @@ def doctor(
             --predictions pred.csv
     """
     if subject == "environment":
-        from roadaware.cli.environment import environment_outcome
-
         return environment_outcome()
     if subject == "pedestrians":
         found = _pedestrians(scores, samples, task, data)
         return _outcome(found, f"{_name(scores)} against {_name(samples)}", strict=strict)
     from roadaware.cli.scene_tasks import TASKS
-    from roadaware.scenes.readers import READERS
+    from roadaware.datasets import READERS
 
     if subject in TASKS:
         return _outcome(_claims(subject, truth, predictions, labels), _name(predictions), strict=strict)
@@ -93,7 +98,7 @@ def _pedestrians(
     scores: Path | None, samples: Path | None, task: TaskName, data: str | None
 ) -> Sequence[Diagnosis]:
     from roadaware.analysis.doctor import examine_pedestrians
-    from roadaware.scenes.scores import read_numbers, read_raw_samples
+    from roadaware.formats.score_tables import read_numbers, read_raw_samples
 
     if scores is None or samples is None:
         raise UsageError("doctor pedestrians needs --scores SCORES.csv and --samples SAMPLES.csv")
@@ -101,7 +106,7 @@ def _pedestrians(
     raw = read_raw_samples(samples)
     extraction = None
     if data is not None:
-        from roadaware.cli.extraction import extraction_of
+        from roadaware.cli.datasets import extraction_of
 
         extraction = extraction_of(data, task, len(raw.truth))
     return examine_pedestrians(values, raw.truth, raw.tte_frames, raw.pedestrian, task, extraction)
@@ -112,9 +117,9 @@ def _claims(
 ) -> Sequence[Diagnosis]:
     """What is the matter with claims about scenes; claims that cannot be read at all are a finding too."""
     from roadaware.analysis.doctor import Diagnosis
-    from roadaware.analysis.doctor.claims import examine_claims
-    from roadaware.cli.scene_inputs import Reading, open_claims, open_truth
+    from roadaware.analysis.doctor.predictions import examine_claims
     from roadaware.cli.scene_tasks import TASKS
+    from roadaware.cli.scenes import Reading, open_claims, open_truth
 
     if truth is None or predictions is None:
         raise UsageError(f"doctor {subject} needs --truth TRUTH and --predictions CLAIMS")
@@ -145,3 +150,144 @@ def _block(item: Diagnosis) -> str:
 
 def _name(path: Path | None) -> str:
     return path.name if path is not None else ""
+
+
+# What `roadaware doctor` says of the machine.
+
+_PACKAGES = ("polars", "numpy", "scipy", "scikit-learn", "lxml", "matplotlib", "jinja2", "cyclopts", "rich")
+_LIBRARIES = ("torch", "transformers", "onnxruntime", "onnx", "av", "huggingface_hub")
+"""What models need; they are imported, since an installed library may still not work."""
+_VARIABLES = ("ROADAWARE_HOME", "ROADAWARE_DATA_DIR", "XDG_CACHE_HOME", "NO_COLOR", "CI", "SOURCE_DATE_EPOCH")
+_LOW_BYTES = 500_000_000
+
+
+def environment_outcome() -> Outcome:
+    """Versions, folders, disk and the environment variables that count."""
+    facts = _facts()
+    rows = [(name.replace("_", " "), value) for name, value in _shown(facts)]
+    lines = [text.table(["what", "found"], rows, left=2)]
+    if facts["remarks"]:
+        lines += ["", text.bullets(facts["remarks"])]
+    return Outcome("\n".join(lines), facts)
+
+
+def _facts() -> dict[str, Any]:
+    folder = _cache_folder()
+    remarks = []
+    if folder is None:
+        remarks.append("no place for a cache: set ROADAWARE_HOME to a folder you can write to")
+    elif not _writable(folder):
+        remarks.append(f"the cache folder {folder} cannot be written: every reading starts anew")
+    data = os.environ.get("ROADAWARE_DATA_DIR")
+    if data and not Path(data).is_dir():
+        remarks.append(f"ROADAWARE_DATA_DIR is {data}, and there is no such folder")
+    here = Path.cwd()
+    free = shutil.disk_usage(here).free
+    if free < _LOW_BYTES:
+        remarks.append(f"only {text.size(free)} are free in {here}")
+    libraries = {name: _state(name) for name in _LIBRARIES}
+    remarks += [f"{name} does not work: {state}" for name, state in libraries.items() if "Error" in state]
+    return {
+        "roadaware": __version__,
+        "python": f"{platform.python_version()} ({sys.executable})",
+        "platform": platform.platform(),
+        "processors": os.cpu_count(),
+        "packages": {name: _version(name) for name in _PACKAGES},
+        "libraries": libraries,
+        "cuda": _cuda(),
+        "models": _models(),
+        "cache_folder": str(folder) if folder else None,
+        "cache_bytes": _bytes_in(folder) if folder else 0,
+        "data_folder": data,
+        "data_found": _datasets(Path(data)) if data else [],
+        "free_bytes_here": free,
+        "variables": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
+        "remarks": remarks,
+    }
+
+
+def _shown(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    packages = ", ".join(f"{name} {version}" for name, version in facts["packages"].items())
+    variables = ", ".join(f"{name}={value}" for name, value in facts["variables"].items())
+    return [
+        ("roadaware", facts["roadaware"]),
+        ("python", facts["python"]),
+        ("platform", facts["platform"]),
+        ("processors", str(facts["processors"])),
+        ("packages", packages),
+        ("libraries", ", ".join(f"{name} {state}" for name, state in facts["libraries"].items())),
+        ("CUDA", facts["cuda"]),
+        ("models", ", ".join(facts["models"]) or "none is installed (`roadaware models list`)"),
+        ("cache folder", f"{facts['cache_folder'] or 'none'} ({text.size(facts['cache_bytes'])})"),
+        ("data folder", facts["data_folder"] or "not set (ROADAWARE_DATA_DIR)"),
+        ("data found", ", ".join(facts["data_found"]) or "nothing"),
+        ("free disk here", text.size(facts["free_bytes_here"])),
+        ("variables", variables or "none that count"),
+    ]
+
+
+def _cache_folder() -> Path | None:
+    from roadaware.places import cache_folder
+
+    try:
+        return cache_folder()
+    except (OSError, RuntimeError):
+        return None
+
+
+def _writable(folder: Path) -> bool:
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+
+
+def _bytes_in(folder: Path) -> int:
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                total += (Path(place) / name).lstat().st_size
+    return total
+
+
+def _datasets(folder: Path) -> list[str]:
+    with suppress(OSError):
+        return sorted(entry.name for entry in folder.iterdir() if entry.is_dir())
+    return []
+
+
+def _state(name: str) -> str:
+    """The version of a library that could be imported, `missing`, or the error that it raised."""
+    try:
+        found = import_module(name)
+    except ModuleNotFoundError as error:
+        return "missing" if error.name == name else f"ModuleNotFoundError: {error}"
+    except Exception as error:  # a broken library raises whatever it does
+        return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:100]}"
+    return str(getattr(found, "__version__", "?"))
+
+
+def _cuda() -> str:
+    """The devices of CUDA that torch can use, in words."""
+    try:
+        torch = import_module("torch")
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        return ", ".join(torch.cuda.get_device_name(n) for n in range(count)) or "none"
+    except Exception as error:  # as above
+        return "none" if isinstance(error, ModuleNotFoundError) else f"{type(error).__name__}: {error}"[:100]
+
+
+def _models() -> list[str]:
+    """The names of the models of the catalogue that are installed."""
+    from roadaware.models.catalogue.entries import installed_folder, read_catalogue
+
+    with suppress(OSError, RuntimeError):
+        return [entry.name for entry in read_catalogue().values() if installed_folder(entry) is not None]
+    return []
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "missing"

@@ -37,8 +37,8 @@ def draw(
 
         roadaware draw made-up --videos road-0000 --frames 24 --sheet-only --out pictures
     """
-    from roadaware.cli.output import make_folder
-    from roadaware.scenes.readers import read
+    from roadaware.cli.folders import make_folder
+    from roadaware.datasets import read
 
     target = out or folder / "drawn"
     outputs.FOLDER.check(target)
@@ -66,9 +66,9 @@ def _drawn(scenes: Scenes, root: Path, video: str, target: Path, frames: int, *,
     import numpy as np
     from PIL import Image
 
+    from roadaware.io.files import atomic_write
+    from roadaware.io.video import VideoReader, VideoWriter
     from roadaware.reports.drawing import contact_sheet, drawn, marks_of, title_of
-    from roadaware.scenes.disk import atomic_write
-    from roadaware.scenes.media import VideoReader, VideoWriter
     from roadaware.scenes.sensors import video_path
 
     marks, titles = marks_of(scenes, video), list(title_of(scenes, video))

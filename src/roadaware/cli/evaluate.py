@@ -7,10 +7,10 @@ from typing import Any
 
 from cyclopts import App
 
-from roadaware.cli.evaluate_corner_cases import corner_cases
-from roadaware.cli.evaluate_events import road, ucf24
-from roadaware.cli.evaluate_pedestrians import pedestrians
-from roadaware.cli.evaluate_scenes import actions, grounding, relations, sound
+from roadaware.cli.corner_cases import corner_cases
+from roadaware.cli.events import road, ucf24
+from roadaware.cli.pedestrians import pedestrians
+from roadaware.cli.scenes import actions, grounding, relations, sound
 from roadaware.cli.text import paragraphs
 
 evaluate = App(

@@ -12,8 +12,7 @@ from roadaware.errors import InputError
 if TYPE_CHECKING:
     import polars as pl
 
-    from roadaware.scenes.predictions import Predictions
-    from roadaware.scenes.tables import Scenes, TableSet
+    from roadaware.scenes.tables import Predictions, Scenes, TableSet
 
 NO_SCORE = "no number in [0, 1]"
 PER_CENT = "If the scores are per cent, divide them by 100."
@@ -143,8 +142,8 @@ def unread(path: Path, videos: Sequence[str], known: Iterable[str]) -> LeftOut:
     Raises:
         InputError: if there are videos, and none of them is to be read.
     """
-    from roadaware.scenes.formats.folders import detection_folder, frame_files
-    from roadaware.scenes.readers.findings import Findings
+    from roadaware.datasets.issues import Findings
+    from roadaware.formats.detection_folders import detection_folder, frame_files
 
     held = set(frame_files(detection_folder(path), first_frame=1, findings=Findings()))
     elsewhere = sorted(held - set(videos))

@@ -22,8 +22,7 @@ from roadaware.cli.event_findings import (
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from roadaware.scenes.predictions import Predictions
-    from roadaware.scenes.tables import Scenes
+    from roadaware.scenes.tables import Predictions, Scenes
 
 Form = Literal["saved", "detections", "tubes", "coco", "mot"]
 EventSet = Literal["road", "ucf24"]
@@ -76,7 +75,7 @@ class Claims:
     @property
     def _detected(self) -> bool:
         """Whether there are detections: a saved tube file has boxes, and all of them belong to tubes."""
-        from roadaware.scenes.dense import layout
+        from roadaware.scenes.dense_scores import layout
 
         boxes = self.tables.boxes
         loose = self.tables.tubes.is_empty() or layout(self.tables.meta, "boxes").width > 0
@@ -227,7 +226,7 @@ def size_of(text: str) -> tuple[int, int]:
 
 def dataset_of_columns(claims: Predictions) -> EventSet:
     """Whose published parameters fit: those of UCF101-24 for 24 classes and no others, else those of ROAD."""
-    from roadaware.scenes.dense import layout
+    from roadaware.scenes.dense_scores import layout
 
     classes = [
         len(labels) for kind, labels in layout(claims.meta, "boxes").kinds.items() if kind != "agentness"
@@ -243,7 +242,7 @@ def native_kinds(scenes: Scenes) -> dict[str, str]:
 
 def house_kinds(kinds: Sequence[str], scenes: Scenes) -> tuple[str, ...]:
     """Kinds of labels under our names, whether they were given so or as the dataset's files call them."""
-    from roadaware.scenes.formats.kinds import HOUSE_NAMES
+    from roadaware.formats.road_detections import HOUSE_NAMES
 
     ours = {**HOUSE_NAMES, **{theirs: ours for ours, theirs in native_kinds(scenes).items()}}
     known = scenes.meta.vocabularies
@@ -277,7 +276,7 @@ def with_dense(claims: Predictions) -> Predictions:
     import numpy as np
     import polars as pl
 
-    from roadaware.scenes.dense import layout, with_layout
+    from roadaware.scenes.dense_scores import layout, with_layout
 
     labels = claims.labels.with_columns(pl.col("kind").cast(pl.String))
     if layout(claims.meta, "boxes").width or labels.is_empty() or "score" not in labels.columns:
@@ -304,18 +303,18 @@ def _read(
     progress: console.Progress,
 ) -> Predictions:
     if form == "detections":
-        from roadaware.scenes.formats.detections import read_detections
+        from roadaware.formats.road_detections import read_detections
 
         return read_detections(path, scenes, size=size_px, videos=videos, progress=progress)
     if scenes is None:
         raise UsageError(f"{path} does not name its labels: say --truth TRUTH, the annotations it is about")
     if form == "tubes":
-        from roadaware.scenes.formats.tubes import read_tubes
+        from roadaware.formats.road_tubes import read_tubes
 
         return read_tubes(path, scenes, size=size_px, progress=progress)
     if form == "coco":
         return _coco(path, images, scenes)
-    from roadaware.scenes.formats.mot import read_tracks
+    from roadaware.formats.mot import read_tracks
 
     files = {file.stem: file for file in sorted(path.glob("*.txt"))} if path.is_dir() else {path.stem: path}
     if len(files) == len(scenes.videos) == 1:
@@ -325,7 +324,7 @@ def _read(
 
 def _coco(path: Path, images: Path | None, scenes: Scenes) -> Predictions:
     """COCO results; images are frames as the annotation file says, or by folder where that fits the truth."""
-    from roadaware.scenes.formats.coco import read_index, read_results
+    from roadaware.formats.coco import read_index, read_results
 
     if images is None:
         raise UsageError(

@@ -7,22 +7,101 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from roadaware.cli import console
-from roadaware.cli.event_beside import beside_blocks, calibration_blocks
-from roadaware.cli.event_runs import EventRun, facts_of
+from roadaware.cli.event_runs import EventRun, event_run_facts
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from roadaware.cli.event_scoring import Scored
     from roadaware.metrics.detection.evaluate import DetectionResult
     from roadaware.metrics.detection.matches import Matches
-    from roadaware.reports.event_curves import Panel
+    from roadaware.reports.curves import Panel
     from roadaware.reports.page import Block, Section
+
+# What stands beside the average precision of road events: tracks, streaming, scores by slice.
+
+CALIBRATED_AT = (("frame", "boxes", 0.5), ("video:stiou", "tubes", 0.2))
+_BESIDE = ("tracking", "streaming", "calibration")
+_COUNTS = ("switches", "fragmentations")
+
+
+def json_of(facts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The facts of a run as they stand in the JSON: those beside the metrics, in per cent, and the others."""
+    beside = {name: facts[name] for name in _BESIDE if facts.get(name) is not None}
+    if "tracking" in beside:
+        beside["tracking"] = {
+            metric: row if metric in _COUNTS else {key: _times(value) for key, value in row.items()}
+            for metric, row in beside["tracking"].items()
+        }
+    return beside, {name: value for name, value in facts.items() if name not in _BESIDE}
+
+
+def calibration_by_slice(came: Scored, by: Sequence[str]) -> list[dict[str, Any]] | None:
+    """How far scores can be believed in each slice of videos, kind by kind; None without such slices.
+
+    Slices that tell boxes of one frame apart, such as by height, are left out: a box that nobody asks about
+    there is neither right nor wrong.
+
+    Args:
+        came: what was judged.
+        by: names of slices, as `--by` has them.
+
+    Returns:
+        rows with `of` (boxes or tubes), `group`, `kind`, `claims`, `mean_score`, `precision` and `ece`.
+    """
+    import polars as pl
+
+    from roadaware.analysis.event_results import slices_by
+    from roadaware.metrics.detection.calibration import calibration_table
+
+    rows: list[dict[str, Any]] = []
+    for name, part in slices_by(came.scenes, by).items():
+        if part.of_boxes or part.videos is None:
+            continue
+        groups = dict.fromkeys(part.videos, name)
+        for level, of, threshold in CALIBRATED_AT:
+            held = came.matches.get(level)
+            if held is None or threshold not in held.thresholds:
+                continue
+            table = calibration_table(held, threshold, groups=groups)
+            table = table.filter(pl.col("group") == name, pl.col("label").is_null())
+            rows += table.drop("label", "valid").with_columns(of=pl.lit(of)).to_dicts()
+    return rows or None
+
+
+def beside_blocks(run: EventRun) -> list[Block]:
+    """Tracking and streaming, where they were asked for, as blocks of a report."""
+    from roadaware.cli.event_scoring import clock_words, streaming_rows
+    from roadaware.reports.event_tables import streaming_table, tracking_table
+
+    blocks: list[Block] = []
+    if run.facts.get("tracking"):
+        blocks.append(tracking_table(run.facts["tracking"], str(run.facts.get("tracked", ""))))
+    found = run.facts.get("streaming")
+    if found:
+        names, rows = streaming_rows(run.summary, found)
+        blocks.append(streaming_table(names, rows, clock_words(found)))
+    return blocks
+
+
+def calibration_blocks(run: EventRun) -> list[Block]:
+    """How far scores can be believed in each slice, where slices were asked for, as blocks of a report."""
+    from roadaware.reports.event_tables import slice_calibration
+
+    rows = run.facts.get("calibration") or []
+    parts = {of: [row for row in rows if row["of"] == of] for _, of, _ in CALIBRATED_AT}
+    return [slice_calibration(of, held) for of, held in parts.items() if held]
+
+
+def _times(value: float | None) -> float | None:
+    return None if value is None else 100 * value
+
 
 _CURVES = (("frame", "frame", 0.5), ("video:stiou", "video", 0.2))
 _RELIABLE = ("agentness", "agent", "action")
 
 
-def run_page(runs: Sequence[EventRun], comparisons: Sequence[Any] = (), title: str = "") -> str:
+def event_run_page(runs: Sequence[EventRun], comparisons: Sequence[Any] = (), title: str = "") -> str:
     """One page for one or several runs, and how they compare.
 
     Args:
@@ -34,14 +113,14 @@ def run_page(runs: Sequence[EventRun], comparisons: Sequence[Any] = (), title: s
     from roadaware.reports.page import report
 
     with console.working("report"):
-        sections = [run_section(run) for run in runs]
+        sections = [event_run_section(run) for run in runs]
         sections += [event_comparison_section(found) for found in comparisons]
         heading = title or ", ".join(run.name for run in runs)
         about = sorted({f"{run.dataset} {run.facts.get('split') or ''}".strip() for run in runs})
         return report(sections, title=heading, subtitle=", ".join(["road events", *about]))
 
 
-def run_section(run: EventRun, curves: Sequence[str] | None = None) -> Section:
+def event_run_section(run: EventRun, curves: Sequence[str] | None = None) -> Section:
     """One run as a section.
 
     Args:
@@ -69,7 +148,7 @@ def run_section(run: EventRun, curves: Sequence[str] | None = None) -> Section:
     )
 
 
-def comparison_page(found: Any) -> str:
+def event_comparison_page(found: Any) -> str:
     """A page for two runs of road events."""
     from roadaware.reports.events import event_comparison_section
     from roadaware.reports.page import report
@@ -117,7 +196,7 @@ def _about(run: EventRun) -> dict[str, str]:
         "claims": ", ".join(facts.get("claims", [])),
         "truth": f"{truth.get('dataset', run.dataset)}, split {facts.get('split') or 'all'}",
         "judged": f"{truth.get('videos', 0):,} videos, {truth.get('boxes', 0):,} true boxes",
-        "data digest": facts_of(run)["data_digest"],
+        "data digest": event_run_facts(run)["data_digest"],
         "draws": str(run.draws),
         "seed": str(run.seed),
     }
@@ -137,7 +216,7 @@ def _panels(matches: Mapping[str, Matches], summary: pl.DataFrame, kind: str) ->
     """The curves of each class of a kind, boxes and tubes together."""
     from roadaware.analysis.event_results import Column, classes
     from roadaware.metrics.detection.matches import curves
-    from roadaware.reports.event_curves import ClassCurve, Panel
+    from roadaware.reports.curves import ClassCurve, Panel
 
     values = classes(summary, kind).cells
     levels = [(level, matches[name], at) for name, level, at in _CURVES if name in matches]
@@ -171,7 +250,7 @@ def _printed_blocks(run: EventRun) -> list[Block]:
 
 def _faults(run: EventRun) -> list[Block]:
     """Why claims fail, where that was looked at."""
-    from roadaware.reports.faults import fault_blocks
+    from roadaware.reports.events import fault_blocks
 
     return [] if run.faults is None else fault_blocks(run.faults)
 

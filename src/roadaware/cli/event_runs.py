@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from roadaware import __version__
 from roadaware.cli import runs
-from roadaware.cli.folders import MARKER, with_marker
-from roadaware.cli.output import json_text
+from roadaware.cli.folders import MARKER, json_text, with_marker
 from roadaware.errors import DamagedError
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class EventRun:
     faults: pl.DataFrame | None = None
 
 
-def facts_of(run: EventRun) -> dict[str, Any]:
+def event_run_facts(run: EventRun) -> dict[str, Any]:
     """What a machine wants to know of a run besides its numbers."""
     from roadaware.config import digest, to_dict
 
@@ -112,7 +111,7 @@ def files_of(run: EventRun, page: str, numbers: Mapping[str, Any]) -> dict[str, 
         page: the report, as HTML.
         numbers: the JSON of the metrics, in per cent.
     """
-    facts = facts_of(run)
+    facts = event_run_facts(run)
     config = {"metric": facts["config"], "linker": run.facts.get("linker")}
     files = {
         "config.json": json_text(config).encode(),
@@ -125,7 +124,7 @@ def files_of(run: EventRun, page: str, numbers: Mapping[str, Any]) -> dict[str, 
     return with_marker(files, {**facts, "metrics": numbers})
 
 
-def load(folder: Path) -> EventRun:
+def load_event_run(folder: Path) -> EventRun:
     """The run in a folder.
 
     Raises:
@@ -138,7 +137,7 @@ def load(folder: Path) -> EventRun:
     from roadaware.cli.run_tables import read_table
     from roadaware.config import from_dict
     from roadaware.metrics.detection.config import DetectionConfig
-    from roadaware.metrics.detection.summary import AV_ACTION, DETECTION_SUMMARY, FRAME, VIDEO
+    from roadaware.metrics.detection.evaluate import AV_ACTION, DETECTION_SUMMARY, FRAME, VIDEO
 
     results, held = runs.contents(folder)
     try:

@@ -60,7 +60,7 @@ def grid_text(grid: Grid, name: str, *, intervals: bool, columns: Sequence[Colum
     return table([name, *(column.words for column in shown)], rows)
 
 
-def runs_text(runs: Sequence[EventRun]) -> str:
+def event_runs_text(runs: Sequence[EventRun]) -> str:
     """Several runs beside each other: their means at the headline thresholds, one column each."""
     from roadaware.analysis import event_results as events
 
@@ -102,7 +102,7 @@ def dropped_text(dropped: dict[str, int]) -> str:
     return "\n".join(f"{count:,} {cell(what)}" for what, count in dropped.items() if count)
 
 
-def comparison_text(found: Any) -> str:
+def event_comparison_text(found: Any) -> str:
     """Two runs of road events: every mean, and the classes whose difference is more than chance."""
     first, second = found.names
     rows = [_compared(row) for row in found.table.iter_rows(named=True) if row["label"] is None]

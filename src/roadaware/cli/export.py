@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs, text
+from roadaware.cli.folders import make_folder
 from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Switch
-from roadaware.cli.output import make_folder
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:

@@ -14,8 +14,55 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from roadaware.cli.output import json_text, make_folder
+from roadaware.addresses import conceal
 from roadaware.errors import DiskError, RoadawareError, UsageError
+
+# Files and folders that a command writes: whole or absent afterwards.
+
+
+def json_text(data: Any) -> str:
+    """Strict JSON: a value that is not finite is an error, not `NaN`; no text holds a secret of an address.
+
+    Raises:
+        ValueError: if a number is not finite.
+    """
+    return json.dumps(_concealed(data), allow_nan=False, ensure_ascii=True, indent=2) + "\n"
+
+
+def _concealed(data: Any) -> Any:
+    if isinstance(data, str):
+        return conceal(data)
+    if isinstance(data, dict):
+        return {name: _concealed(value) for name, value in data.items()}
+    return [_concealed(value) for value in data] if isinstance(data, list | tuple) else data
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a whole file at once, with the folders above it; a device (`/dev/stderr`) is written to as it is.
+
+    Raises:
+        DiskError: if it cannot be written.
+    """
+    from roadaware.io.files import atomic_write
+
+    if not path.parent.is_dir():
+        make_folder(path.absolute().parent)
+    atomic_write(path, text.encode("utf-8", errors="backslashreplace"))
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it.
+
+    Raises:
+        DiskError: if that is not possible.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DiskError(
+            f"{path} could not be made: {error.strerror or error}; choose a folder you can write to"
+        ) from error
+
 
 FORMAT = "roadaware-run"
 MARKER = "results.json"
@@ -46,7 +93,7 @@ def marked(path: Path, form: str) -> dict[str, Any] | None:
         path: of the marker.
         form: its format.
     """
-    from roadaware.scenes.disk import read_regular
+    from roadaware.io.files import read_regular
 
     with suppress(RoadawareError, OSError, ValueError, RecursionError):
         found = json.loads(read_regular(path, limit=_LIMIT))
@@ -69,7 +116,7 @@ def vacant(folder: Path) -> bool:
     Raises:
         DiskError: if it cannot be looked into.
     """
-    from roadaware.scenes.disk import is_temporary
+    from roadaware.io.files import is_temporary
 
     try:
         return all(is_temporary(path.name) is not None for path in folder.iterdir())
@@ -108,7 +155,7 @@ def put_folder(folder: Path, files: Mapping[str, bytes], *, overwrite: bool) -> 
         DiskError: if it cannot be written; what stood there still stands.
         UsageError: if something stands there that may not be replaced.
     """
-    from roadaware.scenes.disk import disk_error, put, sync_folder
+    from roadaware.io.files import disk_error, put, sync_folder
 
     check_result(folder, overwrite=overwrite)
     target = Path(os.path.realpath(folder))
@@ -136,7 +183,7 @@ def put_folder(folder: Path, files: Mapping[str, bytes], *, overwrite: bool) -> 
 
 def _others(folder: Path, ours: frozenset[str], inside: str = "") -> Iterator[str]:
     """The names of what is not ours: files, links, and folders that hold nothing."""
-    from roadaware.scenes.disk import is_temporary
+    from roadaware.io.files import is_temporary
 
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         name = f"{inside}{entry.name}"

@@ -14,6 +14,8 @@ from functools import partial
 from types import FrameType
 from typing import Any
 
+from roadaware.training.stopping import signals_to
+
 _GRACE_S = 1.2
 _AGAIN_S = 0.02
 
@@ -88,3 +90,51 @@ def _watch(heard: socket.socket, finished: threading.Event) -> None:
     if received and not finished.wait(_GRACE_S):
         end_children()
         os._exit(128 + received[0])
+
+
+# A command that keeps what it has when it is asked to stop: signals are noted instead of ending it.
+
+
+class Asked:
+    """Whether a signal has asked the command to stop.
+
+    Args:
+        number: of the signal; None while it may go on.
+    """
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+
+    def __call__(self) -> bool:
+        """Whether one has."""
+        return self.number is not None
+
+    def end(self) -> None:
+        """End as the signal wants it, once all is saved; nothing where there was none.
+
+        Raises:
+            KeyboardInterrupt: after SIGINT.
+            Terminated: after SIGTERM.
+        """
+        if self.number == signal.SIGTERM:
+            raise Terminated
+        if self.number is not None:
+            raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def patient() -> Iterator[Asked]:
+    """Within: the first SIGINT or SIGTERM is noted, a second one ends the command at once.
+
+    What watches the process for signals, and ends it when it does not follow quickly, is told nothing of the
+    first, for saving may take longer. Outside the main thread signals stay as they are.
+    """
+    asked = Asked()
+
+    def note(number: int) -> None:
+        if asked():
+            raise KeyboardInterrupt
+        asked.number = number
+
+    with signals_to(note):
+        yield asked

@@ -3,18 +3,865 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from roadaware.cli import outputs, text
-from roadaware.cli.label_agree import agree
-from roadaware.cli.label_export import export
-from roadaware.cli.label_import import import_labels
-from roadaware.cli.label_select import select
-from roadaware.cli.options import USUAL, WHOLE_SEED, Common, Outcome
+from roadaware.cli import console, datasets, folders, outputs, text
+from roadaware.cli.event_findings import oddities, refused
+from roadaware.cli.options import (
+    USUAL,
+    WHOLE_SEED,
+    Common,
+    Draws,
+    Outcome,
+    OutPlace,
+    OutputFolder,
+    Overwrite,
+    Seed,
+    Several,
+    Switch,
+    between,
+)
 from roadaware.cli.text import paragraphs
+from roadaware.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from roadaware.analysis.annotation.agreement import BoxAgreement, Consensus
+    from roadaware.analysis.annotation.cost import Labour
+    from roadaware.analysis.annotation.discovery_curve import Curve
+    from roadaware.scenes.tables import Predictions, Scenes
+
+# What the commands of `label` take: proposals, the pictures they are on, lists, labels of several people.
+
+SENT, LABELS = "sent", "labels"
+"""Folders inside results: what was sent out, and what came back."""
+_LIMIT = 1 << 28
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Seconds:
+    """What work costs: one person's seconds, assumptions to be replaced by what you measure."""
+
+    look: Annotated[float, Parameter(name="--look-s")] = 10.0
+    """Seconds to look a picture over."""
+    judge: Annotated[float, Parameter(name="--judge-s")] = 2.0
+    """Seconds to keep or delete a proposal."""
+    correct: Annotated[float, Parameter(name="--correct-s")] = 10.0
+    """Seconds to bring a proposal's edges to the object."""
+    draw: Annotated[float, Parameter(name="--draw-s")] = 35.0
+    """Seconds to draw and name a box; 35 is what a box of ILSVRC took."""
+
+    def labour(self) -> Labour:
+        """The model of labour.
+
+        Raises:
+            UsageError: if a number makes no sense.
+        """
+        from roadaware.analysis.annotation.cost import Labour
+
+        return Labour(self.look, self.judge, self.correct, self.draw)
+
+
+USUAL_SECONDS = Seconds()
+
+
+def proposals(path: Path) -> Predictions:
+    """Saved proposals: the folder that `propose` wrote, or the one in it.
+
+    Raises:
+        InputError: if there are none.
+    """
+    from roadaware.scenes.store import open_predictions
+
+    inner = path / "proposals"
+    with console.working(f"opening {path}"):
+        return open_predictions(inner if datasets.is_saved(inner) and not datasets.is_saved(path) else path)
+
+
+def dataset(path: Path, root: Path | None) -> tuple[Scenes, Path]:
+    """A set with its pictures: a dataset, or saved tables beside them; and the folder its paths start at.
+
+    Args:
+        path: of the set.
+        root: the folder that paths start at; the dataset's own, or that above saved tables, unless told.
+
+    Raises:
+        DatasetNotFoundError: if it is no dataset that is known.
+        UsageError: if it is an archive.
+    """
+    from roadaware.cli.propose import kind_of, root_of
+    from roadaware.datasets import read
+    from roadaware.scenes.store import open_scenes
+
+    if datasets.is_saved(path):
+        with console.working(f"opening {path}"):
+            return open_scenes(path), root or path.absolute().parent
+    name = kind_of(path)
+    base = root_of(name, path)
+    with console.progress(f"reading {name}") as shown:
+        return read(name, base, progress=shown), root or base
+
+
+def pictures_of(scenes: Scenes) -> pl.DataFrame:
+    """video and frame of all pictures of a set.
+
+    Raises:
+        InputError: if its tables do not say.
+    """
+    import polars as pl
+
+    frames = scenes.frames.select(pl.col("video").cast(pl.String), "frame")
+    rest = scenes.videos.with_columns(pl.col("video").cast(pl.String)).join(frames, on="video", how="anti")
+    if "n_frames" in rest.columns and len(rest):
+        counted = rest.drop_nulls("n_frames").select(
+            "video", frame=pl.int_ranges(pl.col("n_frames"), dtype=pl.Int64)
+        )
+        frames = pl.concat([frames, counted.explode("frame").drop_nulls()])
+    if frames.is_empty():
+        raise InputError("the tables name no pictures", where=scenes.meta.dataset or None)
+    return frames
+
+
+def listed(path: Path) -> list[tuple[str, int]]:
+    """The pictures of a list that `label select` wrote, in its order: csv or JSON, or the folder with both.
+
+    Raises:
+        InputError: if it cannot be read, or is none.
+    """
+    import polars as pl
+
+    from roadaware.io.csv import from_sheets
+    from roadaware.io.files import read_regular
+    from roadaware.io.json import decode, parse
+
+    where = path / "list.csv" if path.is_dir() else path
+    try:
+        data = read_regular(where, limit=_LIMIT)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise InputError("there is no such list", where=str(where), hint="Check the path.") from error
+    try:
+        if where.suffix == ".json":
+            content = parse(decode(data, str(where)), str(where))
+            table = pl.DataFrame(content["pictures"] if isinstance(content, dict) else content)
+        else:
+            table = pl.read_csv(
+                data, infer_schema_length=None, schema_overrides={"video": pl.String}
+            ).with_columns(from_sheets(pl.col("video")))
+        rows = table.select(pl.col("video").cast(pl.String), pl.col("frame").cast(pl.Int64)).rows()
+    except (pl.exceptions.PolarsError, KeyError, TypeError, ValueError) as error:
+        message = f"expected a list with the columns video and frame: {str(error).splitlines()[0]}"
+        raise InputError(message, where=str(where), hint="`roadaware label select` writes one.") from error
+    if not rows:
+        raise InputError("the list is empty", where=str(where))
+    return rows
+
+
+def labels(path: Path) -> Scenes:
+    """What several annotators left: a folder that `label import` wrote, or saved tables.
+
+    Raises:
+        InputError: if there is none.
+    """
+    from roadaware.scenes.store import open_scenes
+
+    inner = path / LABELS
+    with console.working(f"opening {path}"):
+        return open_scenes(inner if datasets.is_saved(inner) else path)
+
+
+def sent_from(path: Path) -> Predictions:
+    """What an export sent out.
+
+    Raises:
+        UsageError: if the folder is no export.
+    """
+    from roadaware.formats.proposal_tasks import PICTURES
+    from roadaware.scenes.store import open_predictions
+
+    if not datasets.is_saved(path / SENT):
+        raise UsageError(
+            f"{path} is no folder that `roadaware label export` wrote: there is no "
+            f"{SENT} in it; give an export that was interrupted again"
+        )
+    sent = open_predictions(path / SENT)
+    missing = [name for name in ("task", *PICTURES) if name not in sent.frames.columns]
+    if missing:
+        raise InputError(
+            f"expected pictures with the columns of an export, which lacks {', '.join(missing)}",
+            where=str(path / SENT),
+            hint="Export again, into a new folder.",
+        )
+    return sent
+
+
+def saved_files(tables: Any, folder: str) -> dict[str, bytes]:
+    """A saved set as files of a result folder.
+
+    Args:
+        tables: Scenes or Predictions.
+        folder: inside the result.
+    """
+    from roadaware.scenes.store import encode
+
+    files, meta = encode(tables)
+    return {f"{folder}/{name}": data for name, data in {**files, "meta.json": meta}.items()}
+
+
+# `roadaware label agree`: how far annotators agree on boxes, what most drew, and what is disputed.
+
+CONSENSUS, DISPUTES = "consensus", "disputed"
+_LABELS = "What `label import` wrote, or saved tables with `boxes.annotator`."
+_IOU = "Boxes of two annotators that overlap less are of different things."
+_KIND = "The kind of label that is compared."
+_VIDEOS = "The dataset, for --draw: one of `propose`, or saved tables beside their pictures."
+_DRAW = "Also draw the first so many disputed pictures, with the boxes of every annotator."
+_FOLDER = "Write the consensus as tables, the disputes, the agreement and a page into this folder."
+_STRICT = "Exit with 1 if anything is disputed."
+_PAGE = "report.html"
+
+
+def agree(
+    path: Annotated[Path, Parameter(help=_LABELS)],
+    /,
+    *,
+    iou: Annotated[float, Parameter(help=_IOU)] = 0.5,
+    kind: Annotated[str, Parameter(help=_KIND)] = "corner",
+    draws: Draws = 1000,
+    seed: Seed = 0,
+    draw: Annotated[int, Parameter(help=_DRAW, validator=between(0, 1000))] = 0,
+    videos: Annotated[Path | None, Parameter(help=_VIDEOS)] = None,
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder, outputs.RESULT] = None,
+    overwrite: Overwrite = False,
+    strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Compare the boxes of several annotators, and make truth of what most of them drew.
+
+    Boxes are paired one to one by overlap. Agreement is told on what is there (drawn by all, by one), where
+    it is (overlap) and what it is (Krippendorff's alpha), for all, for every two annotators and by class,
+    with intervals over pictures and over videos. What half or fewer drew, classes without a majority, and
+    pictures that one alone saw are disputes, for a further look.
+
+    For example:
+
+        roadaware label agree runs/labels -o runs/consensus
+
+        roadaware label agree runs/labels -o runs/consensus --draw 20 --videos runs/streets/scenes
+    """
+    from roadaware.analysis.annotation.agreement import box_agreement, consensus
+    from roadaware.analysis.annotation.object_groups import things_of
+
+    if not 0 < iou <= 1:
+        raise UsageError(f"--iou lies above 0 and up to 1, not {iou}")
+    if draw and (videos is None or folder is None):
+        raise UsageError("--draw needs --videos, where the pictures are, and --output, where they go")
+    scenes = labels(path)
+    with console.working("comparing"):
+        things = things_of(scenes, kind=kind, least=iou)
+        found, agreed = box_agreement(things, draws=draws, seed=seed), consensus(things, scenes)
+    data = {
+        "annotators": list(things.annotators),
+        "pictures": len(things.pictures),
+        "pictures_one_alone_saw": len(things.alone),
+        "agreement": found.table.to_dicts(),
+        "found_by": found.counts.to_dicts(),
+        "boxes_agreed": len(agreed.scenes.boxes),
+        "disputes": len(agreed.disputes),
+    }
+    if folder is not None:
+        pictures = _drawn(scenes, agreed, videos, draw) if draw and videos is not None else {}
+        _save(folder, found, agreed, data, pictures, overwrite=overwrite)
+    failed = f"--strict: {len(agreed.disputes)} disputes" if strict and len(agreed.disputes) else None
+    return Outcome(_text(found, agreed, data), data, failed)
+
+
+def _drawn(scenes: Scenes, agreed: Consensus, videos: Path, most: int) -> dict[str, bytes]:
+    """Disputed pictures as PNG files."""
+    import io
+
+    from PIL import Image
+
+    from roadaware.reports.annotation import disputed_places, draw_dispute
+    from roadaware.scenes.sensors import open_frame
+
+    source, root = dataset(videos, None)
+    found: dict[str, bytes] = {}
+    with console.working("drawing"):
+        for number, (video, frame, reasons) in enumerate(disputed_places(agreed.disputes, most)):
+            picture = open_frame(source, root, video, frame)
+            title = f"{video}  {frame}  {reasons}"
+            stream = io.BytesIO()
+            Image.fromarray(draw_dispute(scenes, picture, video, frame, title=title)).save(stream, "PNG")
+            name = f"{DISPUTES}/{number:04d}-{video.replace('/', '-')}-{frame:06d}.png"
+            found[name] = stream.getvalue()
+    return found
+
+
+def _save(
+    folder: Path,
+    found: BoxAgreement,
+    agreed: Consensus,
+    data: dict[str, Any],
+    pictures: dict[str, bytes],
+    *,
+    overwrite: bool,
+) -> None:
+    from roadaware.io.csv import csv_text
+    from roadaware.reports.annotation import agreement_section
+    from roadaware.reports.page import report
+
+    page = report([agreement_section(found, agreed.disputes)], title="Agreement of annotators")
+    files = {
+        **saved_files(agreed.scenes, CONSENSUS),
+        "agreement.csv": csv_text(found.table).encode(),
+        "found_by.csv": csv_text(found.counts).encode(),
+        "disputes.csv": csv_text(agreed.disputes).encode(),
+        **pictures,
+        _PAGE: page.encode("utf-8", errors="backslashreplace"),
+    }
+    folders.put_folder(folder, folders.with_marker(files, data), overwrite=overwrite)
+    console.note(f"wrote {folder} (truth: {folder / CONSENSUS}, report: {folder / _PAGE})")
+
+
+def _text(found: BoxAgreement, agreed: Consensus, data: dict[str, Any]) -> str:
+    rows = [
+        (
+            row["group"] or "all",
+            row["measure"].replace("_", " "),
+            text.number(row["value"]),
+            text.row_interval(row, "picture", 2),
+            text.row_interval(row, "video", 2),
+            f"{row['n']:,}",
+        )
+        for row in found.table.iter_rows(named=True)
+    ]
+    counts = [f"{row['things']:,} by {row['n_found']} of {row['n_saw']}" for row in data["found_by"]]
+    lines = [
+        f"{data['pictures']:,} pictures that two or more of {len(data['annotators'])} annotators saw; "
+        f"{data['pictures_one_alone_saw']:,} that one alone saw",
+        f"things drawn: {'; '.join(counts) or 'none'}",
+        text.table(["of", "measure", "value", "over pictures", "over videos", "rests on"], rows, left=2),
+        "",
+        f"{data['boxes_agreed']:,} boxes that most drew; {data['disputes']:,} disputes for a further look:",
+    ]
+    reasons = agreed.disputes["reason"].value_counts().sort("count", descending=True)
+    lines += [f"  {count:,} {text.cell(reason)}" for reason, count in reasons.iter_rows()]
+    return "\n".join(lines)
+
+
+# `roadaware label export`: proposals as tasks of Label Studio, COCO or Parquet, with their pictures.
+
+Form = Literal["labelstudio", "coco", "parquet"]
+TASKS, CONFIG, COCO, PARQUET = "tasks.json", "labelling.xml", "tasks.coco.json", "tasks.parquet"
+_PROPOSALS = "What `propose` wrote, or saved predictions with boxes."
+_EXPORT_VIDEOS = "The dataset that they are of: one of `propose`, or saved tables beside their pictures."
+_ROOT = "The folder that paths in saved tables start at; the one above them unless told."
+_OUT = "A new or empty folder; it is what `label import` asks for later."
+_AS = "What people work with; several may follow."
+_LIST = "Only the pictures of this list, in its order: list.csv of `label select`, or its folder."
+_MOST = "The first so many pictures."
+_ALL = "Also pictures without a proposal, where something may have been missed."
+_SERVED = (
+    "The folder that Label Studio serves (LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT); paths start there. "
+    "That of the dataset unless told, or --out where pictures are written there."
+)
+_COPY = "Copy stills into --out, so that it holds all that is needed."
+_CLASSES = "Classes that people choose from; those of CODA unless told. Those of pre-labels are added."
+_EXPORT_KIND = "The kind of label that pre-labels are."
+
+
+def export(
+    path: Annotated[Path, Parameter(help=_PROPOSALS)],
+    /,
+    *,
+    videos: Annotated[Path, Parameter(help=_EXPORT_VIDEOS)],
+    out: Annotated[Path, OutPlace, Parameter(help=_OUT), outputs.TASKS],
+    as_: Annotated[tuple[Form, ...], Parameter(name="--as", help=_AS), Several] = ("labelstudio",),
+    pictures: Annotated[Path | None, Parameter(name="--list", help=_LIST)] = None,
+    most: Annotated[int | None, Parameter(help=_MOST)] = None,
+    all_pictures: Annotated[bool, Parameter(name="--all", help=_ALL), Switch] = False,
+    root: Annotated[Path | None, Parameter(help=_ROOT)] = None,
+    served: Annotated[Path | None, Parameter(help=_SERVED)] = None,
+    copy: Annotated[bool, Parameter(help=_COPY), Switch] = False,
+    classes: Annotated[tuple[str, ...], Parameter(help=_CLASSES), Several] = (),
+    kind: Annotated[str, Parameter(help=_EXPORT_KIND)] = "corner",
+    overwrite: Overwrite = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Write proposals as tasks for people who keep, correct, delete and add boxes.
+
+    Pictures with a proposal are written, those with the best proposal first, each proposal with its score and
+    its pre-label as class. Frames of films become pictures in --out; interrupted, the same command goes on
+    with them. --out keeps what was sent, so that `label import` can say what became of each proposal.
+
+    For example:
+
+        roadaware label export runs/streets/proposals --videos runs/streets/scenes --out runs/tasks \\
+            --as labelstudio coco parquet --classes traffic_cone dog debris barrier
+
+        roadaware label export proposals --videos KITTI --list runs/list --most 500 --served KITTI --out tasks
+    """
+    from roadaware.formats.proposal_tasks import sent_out
+
+    if not as_:
+        raise UsageError("--as names at least one of labelstudio, coco and parquet")
+    if most is not None and most < 1:
+        raise UsageError(f"--most is a number of pictures from 1 on, not {most}")
+    claims = proposals(path)
+    scenes, base = dataset(videos, root)
+    places = _places(claims, scenes, pictures, all_pictures=all_pictures)[:most]
+    frames, bad = _framed(scenes, base, places, out, served, copy=copy)
+    sent, left_out = sent_out(claims, frames, classes or _coda(), kind=kind)
+    left_out |= bad
+    written = _write(sent, out, as_)
+    console.note(f"wrote {out}")
+    return Outcome(_export_text(sent, out, written, left_out), _data(sent, out, written, left_out))
+
+
+def _places(
+    claims: Predictions, scenes: Scenes, listing: Path | None, *, all_pictures: bool
+) -> list[tuple[str, int]]:
+    """The pictures that are sent out, in the order of the work.
+
+    Raises:
+        UsageError: if a listed picture is not of the set, or no picture is left.
+    """
+    import polars as pl
+
+    known = set(pictures_of(scenes).rows())
+    score = pl.col("score").max() if "score" in claims.boxes.columns else pl.len()
+    ranked = claims.boxes.group_by(pl.col("video").cast(pl.String), "frame").agg(best=score)
+    ranked = ranked.sort(["best", "video", "frame"], descending=[True, False, False])
+    own = ranked.select("video", "frame").rows()
+    held = set(own)
+    if listing is not None:
+        wanted = list(dict.fromkeys(listed(listing)))
+    else:
+        wanted = own + (sorted(known - held) if all_pictures else [])
+    lost = [place for place in wanted if place not in known]
+    chosen = [place for place in wanted if all_pictures or place in held]
+    if lost:
+        video, frame = lost[0]
+        raise UsageError(
+            f"{len(lost)} pictures are not of the set that --videos names, first {video}, frame {frame}"
+        )
+    if not chosen:
+        raise UsageError("no picture has a proposal; --all sends pictures without one, too")
+    return chosen
+
+
+def _framed(
+    scenes: Scenes, base: Path, places: list[tuple[str, int]], out: Path, served: Path | None, *, copy: bool
+) -> tuple[pl.DataFrame, dict[str, int]]:
+    """The files of the pictures, and how many have none, by reason.
+
+    Raises:
+        InputError: if none can be read.
+    """
+    from roadaware.formats.task_images import task_pictures
+
+    bad: dict[str, int] = {}
+
+    def refused(_: tuple[str, int], error: InputError) -> None:
+        what = f"pictures: {error.message}"
+        bad[what] = bad.get(what, 0) + 1
+
+    with console.progress("pictures") as shown:
+        frames = task_pictures(
+            scenes, base, places, out, served=served, copy=copy, refused=refused, progress=shown
+        )
+    if frames.is_empty():
+        raise InputError(f"none of {len(places)} pictures can be read; {next(iter(bad))}", where=str(base))
+    return frames, bad
+
+
+def _coda() -> tuple[str, ...]:
+    from roadaware.protocols.coda import object_classes
+
+    return tuple(each.label for each in object_classes())
+
+
+def _write(sent: Predictions, out: Path, forms: tuple[Form, ...]) -> list[str]:
+    """Write the tasks, then what was sent, with which an export is whole; the names of the tasks' files.
+
+    An earlier export goes first, so that no task ever stands beside what was not sent with it; one that was
+    interrupted holds nothing that was sent, so that the same command goes on.
+    """
+    import shutil
+
+    from roadaware.cli.folders import make_folder
+    from roadaware.formats import proposal_tasks as tasks
+    from roadaware.io.files import atomic_write
+    from roadaware.scenes.store import save
+
+    files: dict[str, bytes] = {}
+    if "labelstudio" in forms:
+        files |= {TASKS: tasks.label_studio_tasks(sent), CONFIG: tasks.label_studio_config(sent)}
+    if "coco" in forms:
+        files[COCO] = tasks.coco_annotations(sent)
+    if "parquet" in forms:
+        files[PARQUET] = tasks.parquet_rows(sent)
+    make_folder(out)
+    shutil.rmtree(out / SENT, ignore_errors=True)
+    for name in (TASKS, CONFIG, COCO, PARQUET):
+        (out / name).unlink(missing_ok=True)
+    for name, data in files.items():
+        atomic_write(out / name, data)
+    save(sent, out / SENT, overwrite=True)
+    return list(files)
+
+
+def _export_text(sent: Predictions, out: Path, written: list[str], left_out: dict[str, int]) -> str:
+    words = sent.meta.vocabularies["corner"]
+    shown = text.cell(str(out))
+    lines = [
+        f"{len(sent.frames):,} pictures with {len(sent.boxes):,} proposals, {len(sent.labels):,} of them "
+        f"with a class, {len(words)} classes to choose from",
+        *(f"left out: {count:,} {text.cell(what)}" for what, count in left_out.items()),
+        *(f"  {shown}/{name}" for name in written),
+    ]
+    if TASKS in written:
+        lines += [
+            f"Label Studio: paste {CONFIG} into the labelling interface, import {TASKS}, and serve the "
+            "pictures with LABEL_STUDIO_LOCAL_FILES_SERVING_ENABLED=true; export as JSON"
+        ]
+    lines.append(f"next: roadaware label import {shown} CORRECTED.json -o LABELS")
+    return "\n".join(lines)
+
+
+def _data(sent: Predictions, out: Path, written: list[str], left_out: dict[str, int]) -> dict[str, Any]:
+    return {
+        "folder": str(out),
+        "pictures": len(sent.frames),
+        "proposals": len(sent.boxes),
+        "classes": list(sent.meta.vocabularies["corner"]),
+        "files": written,
+        "left_out": left_out,
+    }
+
+
+# `roadaware label import`: what people made of proposals, read back as tables.
+
+_TASKS = "The folder that `label export` wrote."
+_CORRECTED = "What people left: a Label Studio export (JSON), or COCO or Parquet, a file per annotator."
+_STILL = "An edge that moved by no more counts as kept, in pixels."
+_IMPORT_FOLDER = "Write the labels, what became of each proposal, and a page into this folder."
+_IMPORT_STRICT = "Exit with 1 if anything was refused."
+
+
+def import_labels(
+    tasks: Annotated[Path, Parameter(help=_TASKS)],
+    corrected: Annotated[tuple[Path, ...], Parameter(help=_CORRECTED)],
+    /,
+    *,
+    still_px: Annotated[float, Parameter(help=_STILL)] = 0.5,
+    folder: Annotated[Path | None, Parameter(help=_IMPORT_FOLDER), OutputFolder, outputs.RESULT] = None,
+    overwrite: Overwrite = False,
+    strict: Annotated[bool, Parameter(help=_IMPORT_STRICT), Switch] = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Read corrected proposals back, and say which were kept, moved, renamed or deleted, and what was added.
+
+    Boxes that keep the number of their proposal are compared with it; where a file has lost all numbers,
+    with the proposal that they overlap most. Several annotators stand side by side, told apart by name.
+    Turned boxes, boxes outside their picture, and pictures that were not sent out are refused and counted.
+
+    For example:
+
+        roadaware label import runs/tasks runs/streets/corrected.json -o runs/labels
+
+        roadaware label import tasks ann.coco.json ben.coco.json -o labels --strict
+    """
+    from roadaware.analysis.annotation.proposal_outcomes import by_annotator, fates, labelled_scenes, summary
+    from roadaware.formats.corrections import joined, read_corrections
+
+    if not corrected:
+        raise UsageError("name at least one file that people corrected, behind the folder of the tasks")
+    if not 0 <= still_px <= 1000:
+        raise UsageError(f"--still-px is a number of pixels from 0 to 1000, not {still_px}")
+    sent = sent_from(tasks)
+    with console.working("reading"):
+        answers = joined([read_corrections(path, sent) for path in corrected])
+    table = fates(sent, answers, still_px=still_px)
+    classes, people = summary(table), by_annotator(table, answers.looked)
+    scenes = labelled_scenes(sent, answers, table)
+    found = refused(scenes, "the corrections")
+    data = {
+        "classes": classes.to_dicts(),
+        "annotators": people.to_dicts(),
+        "labour": _labour(table, answers.looked),
+        "pictures": {"sent": len(sent.frames), "done": int(scenes.frames["annotated"].sum())},
+        "refused": found,
+        "notes": list(oddities(scenes)),
+    }
+    if folder is not None:
+        _import_save(folder, scenes, table, classes, people, data, overwrite=overwrite)
+    failed = f"--strict: {sum(found.values())} items were refused" if strict and found else None
+    return Outcome(_import_text(scenes, classes, people, data, folder), data, failed)
+
+
+def _labour(table: pl.DataFrame, looked: pl.DataFrame) -> dict[str, float] | None:
+    """What work took, where times tell."""
+    from dataclasses import asdict
+
+    from roadaware.analysis.annotation.cost import fitted_labour
+
+    found = fitted_labour(table, looked)
+    return None if found is None else {**asdict(found[0]), "pictures": found[1]}
+
+
+def _import_save(
+    folder: Path,
+    scenes: Scenes,
+    table: pl.DataFrame,
+    classes: pl.DataFrame,
+    people: pl.DataFrame,
+    data: dict[str, Any],
+    *,
+    overwrite: bool,
+) -> None:
+    from roadaware.cli.runs import parquet
+    from roadaware.io.csv import csv_text
+    from roadaware.reports.annotation import corrections_section
+    from roadaware.reports.page import report
+
+    page = report([corrections_section(classes, people)], title="Corrected proposals")
+    files = {
+        **saved_files(scenes, LABELS),
+        "fates.parquet": parquet(table),
+        "fates.csv": csv_text(table).encode(),
+        "classes.csv": csv_text(classes).encode(),
+        "annotators.csv": csv_text(people).encode(),
+        _PAGE: page.encode("utf-8", errors="backslashreplace"),
+    }
+    folders.put_folder(folder, folders.with_marker(files, data), overwrite=overwrite)
+    console.note(f"wrote {folder} (labels: {folder / LABELS}, report: {folder / _PAGE})")
+
+
+def _import_text(
+    scenes: Scenes, classes: pl.DataFrame, people: pl.DataFrame, data: dict[str, Any], folder: Path | None
+) -> str:
+    pictures = data["pictures"]
+    lines = [
+        f"{pictures['done']:,} of {pictures['sent']:,} pictures done, {len(scenes.boxes):,} boxes by "
+        f"{len(people)} annotators",
+        _table(classes, digits=2),
+        "",
+        _table(people, digits=1),
+    ]
+    labour = data["labour"]
+    if labour is not None:
+        names = {"look_s": "look", "judge_s": "judge", "correct_s": "correct", "draw_s": "draw"}
+        told = " ".join(f"--{name}-s {labour[key]:.1f}" for key, name in names.items())
+        lines += ["", f"fitted to the times of {labour['pictures']:,} pictures, for `label select`: {told}"]
+    lines += [f"refused: {count:,} {text.cell(what)}" for what, count in data["refused"].items()]
+    lines += [f"note: {text.cell(note)}" for note in data["notes"]]
+    if folder is not None and len(people) > 1:
+        lines.append(f"next: roadaware label agree {text.cell(str(folder))} -o CONSENSUS")
+    return "\n".join(lines)
+
+
+def _table(held: pl.DataFrame, digits: int) -> str:
+    rows = [
+        [text.number(value, digits) if isinstance(value, float) or value is None else value for value in row]
+        for row in held.iter_rows()
+    ]
+    return text.table([name.replace("_", " ") for name in held.columns], rows)
+
+
+# `roadaware label select`: which pictures are worth a look, and what that saves.
+
+_SELECT_VIDEOS = (
+    "The dataset that they are of, for pictures without a proposal; else only those with one are ranked."
+)
+_TRUTH = "The same with `boxes.corner_case`, such as made-up scenes: measures what the list finds."
+_BY = (
+    "What makes a picture worth a look: the count of proposals, the chance of any (as if scores were "
+    "chances), the best score, or the sum of scores."
+)
+_REPEAT = "Each higher picture of the same video multiplies the worth by this; 1 for no heed."
+_SCORE = "The column of the boxes that ranks them, from 0 to 1, such as one that `rescore` wrote."
+_LEAST = "Proposals with a lower score do not count."
+_UNIT = "What is to be found: objects, each once, or pictures with a corner case."
+_SELECT_FOLDER = "Write list.csv, list.json and a page with the curve into this folder."
+_MOST_SHOWN = 10
+
+
+def select(
+    path: Annotated[Path, Parameter(help=_PROPOSALS)],
+    /,
+    *,
+    videos: Annotated[Path | None, Parameter(help=_SELECT_VIDEOS)] = None,
+    truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
+    by: Annotated[Literal["count", "any", "best", "sum"], Parameter(help=_BY)] = "count",
+    repeat: Annotated[float, Parameter(help=_REPEAT)] = 0.5,
+    score: Annotated[str, Parameter(help=_SCORE)] = "score",
+    least_score: Annotated[float, Parameter(help=_LEAST)] = 0.0,
+    unit: Annotated[Literal["objects", "pictures"], Parameter(help=_UNIT)] = "objects",
+    seconds: Seconds = USUAL_SECONDS,
+    draws: Draws = 1000,
+    seed: Seed = 0,
+    folder: Annotated[Path | None, Parameter(help=_SELECT_FOLDER), OutputFolder, outputs.RESULT] = None,
+    overwrite: Overwrite = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Rank pictures by their proposals, and say what looking at the list costs against looking at all.
+
+    Pictures of scenes that stand higher already are worth less. With truth, the share of corner cases found
+    is measured over the share of pictures looked at, beside chance, chance that takes each video in turn,
+    and the best order there could be, with intervals over videos.
+
+    For example:
+
+        roadaware label select runs/streets/proposals --videos runs/streets/scenes -o runs/list
+
+        roadaware label select proposals --truth runs/made-up --by any -o runs/list
+    """
+    from roadaware.analysis.annotation.cost import planned, worth_of
+    from roadaware.analysis.annotation.discovery_curve import curve
+    from roadaware.analysis.annotation.selection import SelectionConfig, ranked
+
+    labour, config = seconds.labour(), SelectionConfig(by, repeat, least_score, score)
+    claims = proposals(path)
+    set_path = truth or videos
+    scenes = None if set_path is None else dataset(set_path, None)[0]
+    pictures = _with_one(claims) if scenes is None else pictures_of(scenes)
+    with console.working("ranking"):
+        table = ranked(claims, pictures, config, seed=seed)
+    found = None
+    if truth is not None and scenes is not None:
+        with console.working("measuring"):
+            found = curve(worth_of(table, claims, scenes), labour, unit=unit, draws=draws, seed=seed)
+    costs = planned(table, labour)
+    data = _select_data(table, costs, found, config, labour, all_known=scenes is not None)
+    if folder is not None:
+        _select_save(folder, table, data, costs, found, overwrite=overwrite)
+    return Outcome(_select_text(table, costs, found, all_known=scenes is not None), data)
+
+
+def _with_one(claims: Predictions) -> pl.DataFrame:
+    """The pictures that have a proposal."""
+    import polars as pl
+
+    return claims.boxes.select(pl.col("video").cast(pl.String), "frame").unique().sort("video", "frame")
+
+
+def _select_data(
+    table: pl.DataFrame,
+    costs: dict[str, float],
+    found: Curve | None,
+    config: Any,
+    labour: Any,
+    *,
+    all_known: bool,
+) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    measured = None
+    if found is not None:
+        measured = {"unit": found.unit, "totals": found.totals, "table": found.table.to_dicts()}
+    return {
+        "config": asdict(config),
+        "labour": asdict(labour),
+        "all_pictures_known": all_known,
+        "planned": costs,
+        "measured": measured,
+        "pictures": table.to_dicts(),
+    }
+
+
+def _select_save(
+    folder: Path,
+    table: pl.DataFrame,
+    data: dict[str, Any],
+    costs: dict[str, float],
+    found: Curve | None,
+    *,
+    overwrite: bool,
+) -> None:
+    from roadaware.cli.folders import json_text
+    from roadaware.io.csv import csv_text
+    from roadaware.reports.annotation import finding_picture, selection_section
+    from roadaware.reports.page import report
+
+    with console.working("report"):
+        page = report([selection_section(costs, found)], title="Pictures worth a look")
+    files = {
+        "list.csv": csv_text(table).encode(),
+        "list.json": json_text({"pictures": data["pictures"]}).encode(),
+        _PAGE: page.encode("utf-8", errors="backslashreplace"),
+    }
+    if found is not None:
+        files["curve.csv"] = _points(found).encode()
+        files["curve.png"] = finding_picture(found).png()
+    facts = {name: value for name, value in data.items() if name != "pictures"}
+    folders.put_folder(folder, folders.with_marker(files, facts), overwrite=overwrite)
+    console.note(f"wrote {folder} (list: {folder / 'list.csv'}, report: {folder / _PAGE})")
+
+
+def _points(found: Curve) -> str:
+    import polars as pl
+
+    from roadaware.io.csv import csv_text
+
+    columns = {"looked": found.looked, **found.found}
+    columns |= {f"{order}_low": values for order, values in found.low.items()}
+    columns |= {f"{order}_high": values for order, values in found.high.items()}
+    return csv_text(pl.DataFrame(columns))
+
+
+def _select_text(
+    table: pl.DataFrame, costs: dict[str, float], found: Curve | None, *, all_known: bool
+) -> str:
+    rows = [
+        (row["rank"], row["video"], row["frame"], f"{row['priority']:.3f}", row["reason"])
+        for row in table.head(_MOST_SHOWN).iter_rows(named=True)
+    ]
+    saved = f", {100 * costs['saved']:.0f} % less" if all_known else ""
+    lines = [
+        text.table(["rank", "video", "frame", "priority", "why"], rows, left=2),
+        "",
+        f"{costs['listed']:,} of {costs['pictures']:,} pictures have a proposal: looking at them and judging "
+        f"{costs['proposals']:,} proposals takes {text.seconds(costs['seconds'])}, looking at all "
+        f"{text.seconds(costs['seconds_of_all'])}{saved}",
+    ]
+    if not all_known:
+        lines.append("pictures without a proposal are not known: say --videos")
+    if found is None:
+        return "\n".join([*lines, "what the list misses is not known without --truth"])
+    return "\n".join([*lines, "", *_measured(found)])
+
+
+def _measured(found: Curve) -> list[str]:
+    rows = [
+        (
+            f"{100 * row['found']:.0f} %",
+            row["order"],
+            f"{100 * row['looked_share']:.1f} %",
+            text.interval(row["looked_low"], row["looked_high"], 3, row["caution"]),
+            text.seconds(row["seconds"]),
+            f"{100 * row['saved']:.0f} %",
+            text.interval(row["saved_low"], row["saved_high"], 2, row["caution"]),
+        )
+        for row in found.table.iter_rows(named=True)
+    ]
+    header = ["found", "order", "looked at", "interval", "time", "saved", "interval"]
+    totals = found.totals
+    return [
+        f"measured on {totals['objects']:,.0f} objects in {totals['with_a_case']:,.0f} of "
+        f"{totals['pictures']:,.0f} pictures; {totals['hits']:,.0f} of {totals['proposals']:,.0f} proposals "
+        "meet one",
+        text.table(header, rows, left=2),
+        "saved: against looking at all pictures without proposals and drawing every box; intervals are over "
+        "videos",
+    ]
+
 
 label = App(
     name="label",
@@ -58,7 +905,7 @@ def example(
     """
     from dataclasses import asdict
 
-    from roadaware.scenes.demo.labelling import EXPORT, PROPOSALS, SCENES, write_labelling_demo
+    from roadaware.demo_data.labelling import EXPORT, PROPOSALS, SCENES, write_labelling_demo
 
     facts = write_labelling_demo(folder, seed=seed)
     shown = text.cell(str(folder))

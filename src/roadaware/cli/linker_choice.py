@@ -56,7 +56,7 @@ def choose_linker(
         UsageError: if a field that was asked for has no meaning.
         DamagedError: if one that is advised has none.
     """
-    from roadaware.linking.advised import apply_advice
+    from roadaware.linking.config import apply_advice
 
     named = linker_config(config, dataset)
     advised = named if config == "reference" else apply_advice(named, advice)

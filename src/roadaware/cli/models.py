@@ -112,7 +112,7 @@ def remove(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = U
 
         roadaware models remove street-small
     """
-    from roadaware.models.catalogue.installed import remove_model
+    from roadaware.models.catalogue.entries import remove_model
 
     size = remove_model(name)
     told = f"removed {name}: {text.size(size)}" if size else f"{name} was not installed"
@@ -123,7 +123,7 @@ def _facts(entry: Entry) -> dict[str, Any]:
     """What is known of an entry, JSON-ready."""
     from dataclasses import asdict
 
-    from roadaware.models.catalogue.installed import installed_folder, read_record
+    from roadaware.models.catalogue.entries import installed_folder, read_record
 
     folder = installed_folder(entry)
     plain = asdict(entry)

@@ -131,6 +131,6 @@ def data_section_of(scenes: Scenes) -> Section:
     Args:
         scenes: as read.
     """
-    from roadaware.reports.data import data_section
+    from roadaware.reports.audit import data_section
 
     return data_section(scenes)

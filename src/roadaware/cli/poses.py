@@ -11,7 +11,7 @@ from roadaware.cli import console, datasets, outputs, text
 from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, between
 from roadaware.errors import InputError, UsageError
-from roadaware.models.catalogue.installed import resolve_weights
+from roadaware.models.catalogue.entries import resolve_weights
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,7 +70,7 @@ def poses(
     """
     from roadaware.cli.predict_videos import asked_videos
     from roadaware.models.graphs.movenet import open_poses
-    from roadaware.models.opening import digest_of
+    from roadaware.models.loading import digest_of
     from roadaware.tasks.poses import PoseRun, people_in
 
     path = resolve_weights(weights, ("pose",))
@@ -186,8 +186,8 @@ def _drawn(table: pl.DataFrame, asked: Asked, out: Path, count: int) -> int:
 
     import numpy as np
 
+    from roadaware.io.files import atomic_write
     from roadaware.reports.pose_pictures import draw_joints
-    from roadaware.scenes.disk import atomic_write
     from roadaware.scenes.schema import CORNERS
     from roadaware.training.footage import shots_of
 

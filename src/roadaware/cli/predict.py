@@ -11,7 +11,6 @@ from cyclopts import Parameter
 
 from roadaware.cli import console, outputs, text
 from roadaware.cli.devices import Device, Precision, place_of, use_threads
-from roadaware.cli.events_head import EventsOption, with_events
 from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import (
     USUAL,
@@ -24,16 +23,16 @@ from roadaware.cli.options import (
     Switch,
     between,
 )
-from roadaware.cli.street_choice import AS_IT_SUITS, Choice, Looks, chosen
+from roadaware.cli.street_choice import AS_IT_SUITS, Choice, EventsOption, Looks, chosen, with_events
 from roadaware.errors import InputError, UsageError
-from roadaware.models.catalogue.installed import resolve_weights
+from roadaware.models.catalogue.entries import resolve_weights
 
 if TYPE_CHECKING:
     import torch
 
     from roadaware.cli.predict_videos import Asked
     from roadaware.models.detector import FrameDetections
-    from roadaware.models.retinanet3d.rule import DetectRule
+    from roadaware.models.retinanet3d.detection_config import DetectRule
     from roadaware.models.videos import VideoDetector
     from roadaware.scenes.advice import Advice
     from roadaware.tasks.prediction_runs import PredictionRun, VideoFacts
@@ -136,7 +135,7 @@ def predict(
 def _rule(config: ConfigName, threshold: float, nms: float, top: int) -> DetectRule:
     from dataclasses import replace
 
-    from roadaware.models.retinanet3d.rule import DetectRule
+    from roadaware.models.retinanet3d.detection_config import DetectRule
 
     for name, value in (("--threshold", threshold), ("--nms", nms)):
         if not 0 <= value <= 1:
@@ -154,7 +153,7 @@ def split_texts(given: Sequence[str]) -> tuple[str, ...]:
     Raises:
         UsageError: if one is empty, or two are the same.
     """
-    from roadaware.models.open_vocabulary.texts import checked_texts
+    from roadaware.models.open_vocabulary.crops import checked_texts
 
     return checked_texts([text for each in given for text in each.split(",")]) if given else ()
 
@@ -166,7 +165,7 @@ def _opened(
     place: tuple[torch.device, torch.dtype],
     more: dict[str, Any],
 ) -> VideoDetector:
-    from roadaware.models.opening import open_videos
+    from roadaware.models.loading import open_videos
 
     if clip is not None and not 1 <= clip <= 1024:
         raise UsageError(f"--clip is a number of frames, 8 or 32 as published, not {clip}")
@@ -183,7 +182,7 @@ def _settings(
 ) -> dict[str, Any]:
     """What the detections depend on; where and how many at a time they are made is not among it."""
     from roadaware.config import to_dict
-    from roadaware.models.opening import digest_of
+    from roadaware.models.loading import digest_of
 
     weights, objects, mean = choice.files, more["objects"], more["mean"]
     found: dict[str, Any] = {"weights": [digest_of(path) for path in weights], "rule": to_dict(rule)}
@@ -210,7 +209,7 @@ def _classes(detector: VideoDetector, weights: Sequence[Path], objects: Path | N
 
 
 def _advice(weights: Sequence[Path], objects: Path | None) -> Advice:
-    from roadaware.models.detector_notes import read_advice
+    from roadaware.models.detector import read_advice
     from roadaware.scenes.advice import Advice
 
     # Boxes of another detector have scores of their own: a network's advice is not on them.

@@ -46,7 +46,7 @@ class Asked:
     @property
     def synthetic(self) -> bool:
         """Whether all of them are films of the simulator."""
-        from roadaware.scenes.synthetic_films import is_synthetic_film
+        from roadaware.simulator.synthetic_films import is_synthetic_film
 
         return bool(self.films) and all(is_synthetic_film(film.path) for film in self.films)
 
@@ -189,7 +189,7 @@ def _root(reader: str, path: Path) -> Path:
 
 
 def _of_films(paths: dict[str, Path]) -> Asked:
-    from roadaware.scenes.media import VideoReader
+    from roadaware.io.video import VideoReader
     from roadaware.tasks.prediction_runs import VideoFacts
     from roadaware.training.footage import Film
 

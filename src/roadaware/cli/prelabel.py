@@ -13,14 +13,14 @@ from roadaware.cli.devices import Device, Precision, place_of
 from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, between
 from roadaware.errors import InputError
-from roadaware.models.catalogue.installed import resolve_weights
+from roadaware.models.catalogue.entries import resolve_weights
 
 if TYPE_CHECKING:
     import polars as pl
 
     from roadaware.models.open_vocabulary.clip import CropNamer
     from roadaware.models.open_vocabulary.crops import CropRule
-    from roadaware.scenes.predictions import Predictions
+    from roadaware.scenes.tables import Predictions
     from roadaware.tasks.prelabels import PrelabelRun
     from roadaware.training.footage import Film
 
@@ -126,7 +126,7 @@ def _opened(path: Path) -> Predictions:
 
 
 def _digest(path: Path) -> str:
-    from roadaware.scenes.readers.source import digest, read_file
+    from roadaware.io.sources import digest, read_file
 
     return digest(read_file(path / "meta.json"))
 
@@ -134,8 +134,8 @@ def _digest(path: Path) -> str:
 def _namer(
     folder: Path, words: Sequence[str], templates: Sequence[str], batch: int, place: tuple[Any, Any]
 ) -> tuple[CropNamer, str]:
+    from roadaware.models.loading import digest_of
     from roadaware.models.open_vocabulary.clip import open_namer
-    from roadaware.models.opening import digest_of
 
     folder = resolve_weights(folder, ("image-text",))
     with console.working("opening CLIP"):

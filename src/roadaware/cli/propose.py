@@ -15,8 +15,8 @@ from roadaware.errors import DatasetNotFoundError, InputError, UsageError
 
 if TYPE_CHECKING:
     from roadaware.corner_cases.config import CopgConfig
-    from roadaware.corner_cases.running import Order
-    from roadaware.corner_cases.tally import Tally
+    from roadaware.corner_cases.run_stats import Tally
+    from roadaware.corner_cases.runner import Order
 
 DatasetKind = Literal["kitti", "nuscenes", "once", "simulator"]
 _DIR = "A dataset with sweeps and calibration: KITTI, nuScenes, ONCE, or made-up scenes."
@@ -74,7 +74,7 @@ def propose(
 
         roadaware propose KITTI --objects street-small --out proposals
     """
-    from roadaware.corner_cases.running import PROPOSALS, run
+    from roadaware.corner_cases.runner import PROPOSALS, run
     from roadaware.scenes.store import save
 
     if objects is not None:
@@ -163,8 +163,8 @@ def ordered(
         UsageError: if an option does not fit.
         InputError: if the set cannot be read.
     """
-    from roadaware.corner_cases.running import Order
-    from roadaware.scenes.readers import read
+    from roadaware.corner_cases.runner import Order
+    from roadaware.datasets import read
 
     name = reader or kind_of(dataset)
     root = root_of(name, dataset)
@@ -205,7 +205,7 @@ def kind_of(path: Path) -> str:
 def _opens(name: str, path: Path) -> bool:
     import importlib
 
-    from roadaware.scenes.readers import reader_named
+    from roadaware.datasets import reader_named
 
     try:
         importlib.import_module(reader_named(name).module).find(path).close()
@@ -226,7 +226,7 @@ def root_of(name: str, path: Path) -> Path:
     """
     import importlib
 
-    from roadaware.scenes.readers import reader_named
+    from roadaware.datasets import reader_named
 
     with importlib.import_module(reader_named(name).module).find(path) as source:
         found: Path = source.path / source.prefix if source.prefix else source.path
@@ -276,9 +276,9 @@ def _draw(order: Order, out: Path, count: int) -> int:
 
     from PIL import Image
 
-    from roadaware.corner_cases.running import proposed
+    from roadaware.corner_cases.runner import proposed
+    from roadaware.io.files import atomic_write
     from roadaware.reports.copg import draw_steps, sheet
-    from roadaware.scenes.disk import atomic_write
     from roadaware.scenes.sensors import open_frame
 
     folder, done = out / "steps", 0

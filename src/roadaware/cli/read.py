@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, datasets, outputs, reader_options, text
+from roadaware.cli import console, datasets, outputs, text
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -19,7 +19,7 @@ from roadaware.cli.options import (
     Several,
     Switch,
 )
-from roadaware.scenes.readers import READERS
+from roadaware.datasets import READERS
 
 if TYPE_CHECKING:
     from roadaware.scenes.tables import Scenes
@@ -41,7 +41,7 @@ def read(
     verify: Annotated[bool, Parameter(help=_VERIFY), Switch] = False,
     cache: Annotated[bool, Parameter(help="Use and fill the cache.", negative="--no-cache")] = True,
     appearance: Annotated[bool, Parameter(help="Read the appearance tags too (JAAD)."), Switch] = False,
-    option: Annotated[tuple[str, ...], Parameter(help=reader_options.OPTION), Several] = (),
+    option: Annotated[tuple[str, ...], Parameter(help=datasets.OPTION), Several] = (),
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:
@@ -58,7 +58,7 @@ def read(
     """
     options: dict[str, Any] = {"cache": cache, "verify": verify}
     if option and not datasets.is_saved(path):
-        options |= {**reader_options.parsed(dataset, option), "cache": False}
+        options |= {**datasets.parsed(dataset, option), "cache": False}
     if appearance:
         options["appearance"] = True
     started_s = time.monotonic()

@@ -36,7 +36,7 @@ def report(
 
         roadaware report runs/mine runs/theirs -o report.html
     """
-    from roadaware.cli.output import write_text
+    from roadaware.cli.folders import write_text
 
     if not folders:
         raise UsageError("name at least one run folder, as `evaluate -o RUN` or `watch --out RUN` writes it")
@@ -54,7 +54,7 @@ def report(
 
 def _watch_page(folders: Sequence[Path], page: Path) -> Outcome:
     """The page of a watch; beside its film, unless another place is named."""
-    from roadaware.cli.output import write_text
+    from roadaware.cli.folders import write_text
     from roadaware.cli.watch_page import page_of, summary_of
 
     if len(folders) > 1:
@@ -87,22 +87,23 @@ def _of_pedestrians(found: Sequence[Path]) -> _Made:
 
 
 def _of_events(found: Sequence[Path]) -> _Made:
-    from roadaware.analysis.compare_detection import compare
-    from roadaware.cli.event_pages import run_page
-    from roadaware.cli.event_runs import facts_of, load
-    from roadaware.cli.event_tables import runs_text
+    from roadaware.analysis.compare import compare_detections
+    from roadaware.cli.event_pages import event_run_page
+    from roadaware.cli.event_runs import event_run_facts, load_event_run
+    from roadaware.cli.event_tables import event_runs_text
 
-    loaded = runs.opened(load, *found)
-    compared = _pairs(loaded, lambda a, b, **how: compare(a.matches, b.matches, a.config, **how))
-    return _Made(run_page(loaded, compared), runs_text(loaded), [facts_of(run) for run in loaded])
+    loaded = runs.opened(load_event_run, *found)
+    compared = _pairs(loaded, lambda a, b, **how: compare_detections(a.matches, b.matches, a.config, **how))
+    return _Made(
+        event_run_page(loaded, compared), event_runs_text(loaded), [event_run_facts(run) for run in loaded]
+    )
 
 
 def _of_scenes(found: Sequence[Path]) -> _Made:
-    from roadaware.cli.scene_pages import run_page
-    from roadaware.cli.scene_runs import compared, facts_of, load
-    from roadaware.cli.scene_tables import runs_text
+    from roadaware.cli.scene_runs import compared, load_scene_run, scene_run_facts, scene_run_page
+    from roadaware.cli.scene_tables import scene_runs_text
 
-    loaded = runs.opened(load, *found)
+    loaded = runs.opened(load_scene_run, *found)
     called = Counter((run.task.name, run.name) for run in loaded)
     loaded = [
         replace(run, name=member.name) if called[run.task.name, run.name] > 1 else run
@@ -110,8 +111,8 @@ def _of_scenes(found: Sequence[Path]) -> _Made:
     ]
     by_task = [[run for run in loaded if run.task is task] for task in dict.fromkeys(r.task for r in loaded)]
     pairs = [pair for held in by_task for pair in _pairs(held, compared)]
-    shown = "\n\n".join(runs_text(held) for held in by_task)
-    return _Made(run_page(loaded, pairs), shown, [facts_of(run) for run in loaded])
+    shown = "\n\n".join(scene_runs_text(held) for held in by_task)
+    return _Made(scene_run_page(loaded, pairs), shown, [scene_run_facts(run) for run in loaded])
 
 
 def _pairs(loaded: Sequence[Any], compare: Callable[..., Any]) -> list[Any]:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, text
-from roadaware.cli.apart import check_paths
 from roadaware.cli.options import USUAL, Common, Draws, Html, Outcome
+from roadaware.cli.outputs import check_paths
 
 if TYPE_CHECKING:
     from roadaware.analysis.compare import Comparison
-    from roadaware.protocols.cells import Cell
+    from roadaware.protocols.comparison import Cell
     from roadaware.protocols.iv2024 import Reproduction
     from roadaware.tasks.pedestrians import Baseline
 
@@ -58,7 +58,7 @@ def reproduce(
 
         ROADAWARE_DATA_DIR=DATA roadaware reproduce iv2024 --json cells.json
     """
-    from roadaware.cli.output import write_text
+    from roadaware.cli.folders import write_text
 
     source = datasets.data_folder(data)
     check_paths(reproduce, {"data": source, "html": html, "common": common})

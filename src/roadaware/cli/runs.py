@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from roadaware import __version__
-from roadaware.cli.folders import FORMAT, MARKER, digest, listed, with_marker
-from roadaware.cli.output import json_text
+from roadaware.cli.folders import FORMAT, MARKER, digest, json_text, listed, with_marker
 from roadaware.errors import DamagedError, InputError
 
 if TYPE_CHECKING:
-    from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores
+    from roadaware.metrics.pedestrians import PedestrianConfig
     from roadaware.metrics.result import MetricResult
+    from roadaware.metrics.scores import SampleScores
 
 T = TypeVar("T")
 SCHEMA = 1
@@ -316,7 +316,7 @@ def _state(path: Path, data: bytes) -> tuple[SampleScores, list[str | None] | No
 
 
 def _bytes(path: Path) -> bytes:
-    from roadaware.scenes.disk import read_regular
+    from roadaware.io.files import read_regular
 
     try:
         return read_regular(path, limit=_LIMIT)

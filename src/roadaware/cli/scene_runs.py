@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
 
 from roadaware import __version__
-from roadaware.cli import runs
-from roadaware.cli.folders import MARKER, with_marker
-from roadaware.cli.output import json_text
+from roadaware.cli import console, folders, outputs, pedestrians, runs
+from roadaware.cli.folders import MARKER, json_text, with_marker, write_text
+from roadaware.cli.options import Html, Outcome, OutputFolder, Overwrite
 from roadaware.cli.scene_tasks import SceneTask, config_class, state_class, task_named
 from roadaware.errors import DamagedError, InputError, UsageError
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from roadaware.analysis.compare_scenes import SceneComparison
-    from roadaware.metrics.judged import SceneResult
+    from roadaware.analysis.compare import SceneComparison
+    from roadaware.cli.scenes import Given
+    from roadaware.metrics.metric_state import SceneResult
+    from roadaware.reports.page import Section
+    from roadaware.reports.picture import Picture
     from roadaware.scenes.tables import Scenes
 
 _SUMMARY, _COUNTS, _PICTURES, _PAGE = "summary.parquet", "counts.parquet", "pictures.json", "report.html"
@@ -61,7 +66,7 @@ class SceneRun:
         return self.result.config
 
 
-def facts_of(run: SceneRun) -> dict[str, Any]:
+def scene_run_facts(run: SceneRun) -> dict[str, Any]:
     """What a machine wants to know of a run besides its numbers."""
     from roadaware.config import digest, from_dict
 
@@ -110,9 +115,9 @@ def files_of(run: SceneRun, page: str) -> dict[str, bytes]:
         run: what to write.
         page: the report, as HTML.
     """
-    from roadaware.metrics.judged import as_json
-    from roadaware.scenes.arrays import encode
-    from roadaware.scenes.csv_text import csv_text
+    from roadaware.io.csv import csv_text
+    from roadaware.io.npz import encode
+    from roadaware.metrics.metric_state import as_json
 
     result = run.result
     if result.state is None:
@@ -129,7 +134,7 @@ def files_of(run: SceneRun, page: str) -> dict[str, bytes]:
         **levels,
         _PAGE: page.encode("utf-8", errors="backslashreplace"),
     }
-    return with_marker(files, {**facts_of(run), "metrics": as_json(result)})
+    return with_marker(files, {**scene_run_facts(run), "metrics": as_json(result)})
 
 
 def classes_of(result: SceneResult) -> pl.DataFrame:
@@ -148,7 +153,7 @@ def classes_of(result: SceneResult) -> pl.DataFrame:
     return pl.DataFrame(list(found.values()), schema=columns)
 
 
-def load(folder: Path) -> SceneRun:
+def load_scene_run(folder: Path) -> SceneRun:
     """The run in a folder.
 
     Raises:
@@ -193,7 +198,7 @@ def compared(a: SceneRun, b: SceneRun, *, draws: int, seed: int, names: tuple[st
         InputError: if they were judged on different truths.
         UsageError: if they are of different tasks, or were judged by different configs.
     """
-    from roadaware.analysis.compare_scenes import compare
+    from roadaware.analysis.compare import compare_scenes
 
     if a.task is not b.task:
         raise UsageError(
@@ -217,7 +222,7 @@ def compared(a: SceneRun, b: SceneRun, *, draws: int, seed: int, names: tuple[st
         )
     if a.result.state is None or b.result.state is None:
         raise TypeError("a run needs the state behind its numbers")
-    return compare(
+    return compare_scenes(
         *(a.result.state, b.result.state, a.config),
         draws=draws,
         seed=seed,
@@ -231,8 +236,8 @@ def _result(
 ) -> SceneResult:
     import polars as pl
 
-    from roadaware.metrics.judged import SceneResult
-    from roadaware.scenes.arrays import decode
+    from roadaware.io.npz import decode
+    from roadaware.metrics.metric_state import SceneResult
 
     arrays, facts = decode(
         held[runs.SCENE_STATE], f"{where}/{runs.SCENE_STATE}", "the state of a run", runs.AGAIN
@@ -262,3 +267,194 @@ def _reading(data: bytes) -> Callable[[], pl.DataFrame]:
     import polars as pl
 
     return lambda: pl.read_parquet(data)
+
+
+# Pages of the tasks on scenes out of what a run holds, and what their pictures show out of the data.
+
+
+def pictures_of(task: SceneTask, given: Given, result: SceneResult) -> dict[str, Any]:
+    """What the pictures of a task show, JSON-ready, so that a page can be made again without the data."""
+    from roadaware.analysis import scene_cases
+
+    makers = {
+        "actions": scene_cases.confused,
+        "relations": scene_cases.graphs,
+        "grounding": scene_cases.sentences,
+        "sound": scene_cases.heard,
+    }
+    if task.name not in makers:
+        return {}
+    return makers[task.name](given.predictions, given.scenes, result)
+
+
+def scene_run_page(runs: Sequence[SceneRun], comparisons: Sequence[Any] = (), title: str = "") -> str:
+    """One page for one or several runs, and how they compare.
+
+    Args:
+        runs: in reading order.
+        comparisons: pairs of them.
+        title: heading; the names of the runs where empty.
+    """
+    from roadaware.reports.page import report
+    from roadaware.reports.scene_section import scene_comparison_section
+
+    with console.working("report"):
+        sections = [scene_run_section(run) for run in runs]
+        sections += [scene_comparison_section(found) for found in comparisons]
+        heading = title or ", ".join(dict.fromkeys(run.name for run in runs))
+        about = dict.fromkeys(run.task.title for run in runs)
+        return report(sections, title=heading, subtitle=", ".join(about))
+
+
+def scene_run_section(run: SceneRun) -> Section:
+    """One run as a section."""
+    from roadaware.cli.scene_tasks import CORNER_CASES
+    from roadaware.reports.corner_section import corner_section
+    from roadaware.reports.scene_section import scene_section
+    from roadaware.reports.text import sentence
+
+    if run.task is CORNER_CASES:
+        title = sentence(f"{run.name}: corner cases, config {run.config_name}")
+        about = {**_about(run), **run.facts.get("routing", {})}
+        printed = run.facts.get("printed", [])
+        return corner_section(run.result, title=title, model=run.name, about=about, printed=printed)
+    return scene_section(
+        run.result,
+        title=sentence(f"{run.name}: {run.task.name}, config {run.config_name}"),
+        model=run.name,
+        items=run.task.items,
+        labelled=run.task.labelled,
+        about=_about(run),
+        pictures=list(_pictures(run.pictures, run.name)),
+    )
+
+
+def scene_comparison_page(found: Any) -> str:
+    """A page for two runs of one task."""
+    from roadaware.reports.page import report
+    from roadaware.reports.scene_section import scene_comparison_section
+
+    return report([scene_comparison_section(found)], title=" against ".join(found.names))
+
+
+def _pictures(held: Mapping[str, Any], name: str) -> Iterator[Picture]:
+    """The pictures of a run, whichever of them its task has."""
+    from roadaware.analysis.action_confusion import Confusion
+    from roadaware.analysis.behaviour_graphs import BehaviourGraph
+    from roadaware.analysis.scene_cases import HeardMap
+    from roadaware.analysis.worst_tubes import Strip
+    from roadaware.reports.behaviour_graph import (
+        behaviour_picture,
+        confusion_picture,
+        map_gallery,
+        success_curve,
+    )
+    from roadaware.reports.drawing import film
+
+    if held.get("confusion", {}).get("labels"):
+        yield confusion_picture(Confusion.from_dict(held["confusion"]))
+    for graph in held.get("graphs", []):
+        yield behaviour_picture(BehaviourGraph.from_dict(graph))
+    strips = [Strip.from_dict(strip) for strip in held.get("strips", [])]
+    if strips:
+        yield film(strips, title="Sentences, the worst and the best")
+    if held.get("success"):
+        curves = dict(held["success"])
+        yield success_curve(curves.pop("thresholds"), {name: curves.pop("claims"), **curves}, name)
+    for kind in ("worst", "best"):
+        maps = [HeardMap.from_dict(each) for each in held.get(f"{kind}_maps", [])]
+        if maps:
+            title = f"Sounds that were localised {kind}"
+            yield map_gallery(maps, title=title, threshold=held.get("threshold"))
+
+
+def _about(run: SceneRun) -> dict[str, str]:
+    row = run.result.counts.row(0, named=True)
+    truth = run.facts.get("truth", {})
+    about = {
+        "claims": ", ".join(run.facts.get("claims", [])),
+        "truth": f"{truth.get('dataset') or 'unnamed'} ({truth.get('digest', '')})",
+        "judged": f"{row['videos']:,} videos, {row['items']:,} {run.task.items}",
+        "draws": f"{run.draws:,}, seed {run.seed}",
+    }
+    found = {**run.facts.get("findings", {}), **{f"truth: {note}": 0 for note in truth.get("notes", [])}}
+    found |= dict.fromkeys(run.facts.get("lacking", []), 0)
+    if found:
+        about["findings"] = "; ".join(f"{n:,} {what}" if n else what for what, n in found.items())
+    return about
+
+
+# Where a run on scenes goes: a folder, a page, the terminal, and what makes it fail.
+
+_FOLDER = "Write the run here: settings, results, state, instances, report."
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Kept:
+    """Where a run is kept."""
+
+    html: Html = None
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder, outputs.RESULT] = None
+    overwrite: Overwrite = False
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the run is kept at all, and so needs a page."""
+        return self.html is not None or self.folder is not None
+
+    def write(self, run: SceneRun) -> None:
+        """Write the run to its folder and its page, those of them that were asked for."""
+
+        if not self.wanted:
+            return
+        page = scene_run_page([run])
+        if self.folder is not None:
+            folders.put_folder(self.folder, files_of(run, page), overwrite=self.overwrite)
+            console.note(f"wrote {self.folder} (report: {self.folder / 'report.html'})")
+        if self.html is not None:
+            write_text(self.html, page)
+            console.note(f"wrote {self.html}")
+
+
+NOWHERE = Kept()
+
+
+def told(
+    run: SceneRun,
+    kept: Kept,
+    lowest: Mapping[str, float],
+    *,
+    strict: bool,
+    text: Callable[[SceneRun], str],
+    odd: Sequence[str] = (),
+) -> Outcome:
+    """Write a run where it is kept, and tell of it.
+
+    Args:
+        run: what was judged.
+        kept: where it is written.
+        lowest: metric to the lowest value that passes.
+        strict: whether what was refused is a failure.
+        text: the run for people.
+        odd: what else is a failure then, in words.
+
+    Raises:
+        UsageError: if a metric with a bar is unknown.
+        DiskError: if a file cannot be written.
+    """
+    from roadaware.metrics.metric_state import as_json
+
+    metrics = run.result.values()
+    pedestrians.check(lowest, metrics)
+    kept.write(run)
+    failed = pedestrians.failure(metrics, lowest)
+    if failed is None and strict:
+        failed = _findings(run.facts["findings"], odd)
+    return Outcome(text(run), {**as_json(run.result), "run": scene_run_facts(run)}, failed)
+
+
+def _findings(found: Mapping[str, int], odd: Sequence[str]) -> str | None:
+    """What `--strict` turns into exit code 1, in words."""
+    told = [*(f"{count:,} {what}" for what, count in found.items()), *odd]
+    return f"--strict: {'; '.join(told)}" if told else None

@@ -10,7 +10,7 @@ from roadaware.reports.text import said, words
 
 if TYPE_CHECKING:
     from roadaware.cli.scene_runs import SceneRun
-    from roadaware.metrics.judged import SceneResult
+    from roadaware.metrics.metric_state import SceneResult
 
 _MOST_CLASSES = 80
 _DIGITS = 4
@@ -60,7 +60,7 @@ def summary_text(result: SceneResult, *, intervals: bool) -> str:
     return table(header, rows)
 
 
-def runs_text(runs: Sequence[SceneRun]) -> str:
+def scene_runs_text(runs: Sequence[SceneRun]) -> str:
     """Several runs beside each other, one column each, with their capacities and trivial answers below."""
     values = [run.result.values() for run in runs]
     names = dict.fromkeys(row["metric"] for run in runs for row in run.result.whole())
@@ -77,7 +77,7 @@ def runs_text(runs: Sequence[SceneRun]) -> str:
     return table(["metric", *header], rows)
 
 
-def comparison_text(found: Any) -> str:
+def scene_comparison_text(found: Any) -> str:
     """Two runs: every metric, and the classes whose difference is more than chance."""
     first, second = found.names
     rows = list(found.table.iter_rows(named=True))
@@ -102,7 +102,7 @@ def _size(run: SceneRun) -> str:
 
 def _slices(result: SceneResult, items: str, intervals: bool) -> str:
     """The metrics of each slice, with how much is in it."""
-    from roadaware.metrics.judged import VARIANTS
+    from roadaware.metrics.metric_state import VARIANTS
 
     if not result.groups:
         return ""

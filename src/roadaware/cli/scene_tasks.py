@@ -15,9 +15,8 @@ from roadaware.errors import InputError, UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from roadaware.metrics.judged import SceneResult
-    from roadaware.scenes.predictions import Predictions
-    from roadaware.scenes.tables import Scenes
+    from roadaware.metrics.metric_state import SceneResult
+    from roadaware.scenes.tables import Predictions, Scenes
 
 _KINDS = {
     NoneType: "null",
@@ -64,7 +63,7 @@ TASKS: dict[str, SceneTask] = {
             "actions",
             "actions of persons",
             ("ava", "chaotic_world", "label_studio", "simulator"),
-            ("roadaware.scenes.formats.action_claims", "read_action_claims"),
+            ("roadaware.formats.actions", "read_action_claims"),
             ("roadaware.metrics.actions.state", "JudgedActions"),
             "csv with video, time, corners, action and score",
             ("boxes", "labels"),
@@ -75,7 +74,7 @@ TASKS: dict[str, SceneTask] = {
             "relations",
             "behaviour graphs",
             ("vidvrd", "label_studio", "simulator"),
-            ("roadaware.scenes.formats.relation_claims", "read_relation_claims"),
+            ("roadaware.formats.relations", "read_relation_claims"),
             ("roadaware.metrics.relations.state", "JudgedRelations"),
             "JSON with the triplets of each video",
             ("relations",),
@@ -86,7 +85,7 @@ TASKS: dict[str, SceneTask] = {
             "grounding",
             "events found by sentences",
             ("hcstvg", "vidstg", "label_studio", "simulator"),
-            ("roadaware.scenes.formats.grounding_claims", "read_grounding_claims"),
+            ("roadaware.formats.grounding", "read_grounding_claims"),
             ("roadaware.metrics.grounding.evaluate", "GroundedSentences"),
             "JSON with the span and the boxes of each sentence",
             ("queries",),
@@ -97,7 +96,7 @@ TASKS: dict[str, SceneTask] = {
             "sound",
             "sounds found in pictures",
             ("vggss", "flickr_soundnet", "chaotic_world", "label_studio", "simulator"),
-            ("roadaware.scenes.formats.sound_maps", "read_sound_maps"),
+            ("roadaware.formats.sound_maps", "read_sound_maps"),
             ("roadaware.metrics.sound.evaluate", "LocalisedSounds"),
             "a folder of .npy maps, an .npz archive, or JSON with a map for each name",
             ("sounds",),
@@ -110,7 +109,7 @@ CORNER_CASES = SceneTask(
     "corner_cases",
     "corner cases",
     ("simulator",),
-    ("roadaware.scenes.formats.coco", "read_results"),
+    ("roadaware.formats.coco", "read_results"),
     ("roadaware.metrics.corner_cases.state", "JudgedCorners"),
     "COCO results, or tables of Predictions",
     ("boxes",),

@@ -13,7 +13,7 @@ from roadaware.cli import console, outputs, text
 from roadaware.cli.devices import Device, Precision, place_of
 from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, between
-from roadaware.models.catalogue.installed import resolve_weights
+from roadaware.models.catalogue.entries import resolve_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from roadaware.cli.predict_videos import Asked
     from roadaware.models.segmenters import Segmenter
-    from roadaware.tasks.mask_runs import MaskRun
+    from roadaware.tasks.resumable_runs import MaskRun
     from roadaware.training.footage import Film, Shot
 
 _FOLDER = (
@@ -89,9 +89,9 @@ def segment(
         roadaware propose KITTI --semantics masks --out proposals
     """
     from roadaware.cli.predict_videos import asked_videos
-    from roadaware.models.opening import digest_of
+    from roadaware.models.loading import digest_of
     from roadaware.models.segmenters import open_segmenter
-    from roadaware.tasks.mask_runs import MaskRun
+    from roadaware.tasks.resumable_runs import MaskRun
 
     place, folder = place_of(device, precision), resolve_weights(folder, ("segmentation",))
     with console.working("opening the segmenter"):

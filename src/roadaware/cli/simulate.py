@@ -14,7 +14,7 @@ from roadaware.cli.options import USUAL, WHOLE_SEED, Common, Outcome, OutPlace, 
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
-    from roadaware.scenes.simulator.config import SceneConfig
+    from roadaware.simulator.config import SceneConfig
 
 _PRESET = (
     "What is made up: road, crossing, corner-cases, chaos or kerb; a version may follow, as road@2, and is "
@@ -65,9 +65,8 @@ def simulate(
         roadaware simulate --preset crossing --domain night-rain --scenes 20 \\
             --size 320x240 --fps 12 --out night
     """
-    from roadaware.scenes.simulator.film import Kept
-    from roadaware.scenes.simulator.presets import config_of
-    from roadaware.scenes.simulator.studio import Order, produce
+    from roadaware.simulator.config import config_of
+    from roadaware.simulator.generate import Kept, Order, produce
 
     config = _changed(config_of(preset, domain), seconds, size, fps, time, weather)
     config = _with_sensors(config, lidar=False if tables_only else lidar, sound=not (no_sound or tables_only))
@@ -107,7 +106,7 @@ def _changed(
 def _conditions(config: SceneConfig, time: str | None, weather: str | None) -> Any:
     from typing import get_args
 
-    from roadaware.scenes.simulator.config import Conditions, TimeOfDay, Weather
+    from roadaware.simulator.config import Conditions, TimeOfDay, Weather
 
     for said, known, name in ((time, TimeOfDay, "--time"), (weather, Weather, "--weather")):
         if said is not None and said not in get_args(known):
@@ -121,7 +120,7 @@ def _conditions(config: SceneConfig, time: str | None, weather: str | None) -> A
 
 
 def _with_sensors(config: SceneConfig, *, lidar: bool | None, sound: bool) -> SceneConfig:
-    from roadaware.scenes.simulator.config import LidarConfig
+    from roadaware.simulator.config import LidarConfig
 
     swept = (config.lidar or LidarConfig()) if lidar else config.lidar if lidar is None else None
     return replace(config, lidar=swept, sound=sound and config.sound)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, folders, outputs, text
+from roadaware.cli.corner_cases import open_truth, version_of
 from roadaware.cli.event_findings import oddities, refused
 from roadaware.cli.options import (
     USUAL,
@@ -19,10 +20,12 @@ from roadaware.cli.options import (
     Several,
     Switch,
 )
+from roadaware.cli.text import cell, number, table
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from roadaware.analysis.corner_tables import Composition
     from roadaware.scenes.tables import Scenes
 
 _DATASET = "Which dataset it is: road, ucf24, vott, jaad or pie; coda for COCO files about corner cases."
@@ -64,8 +67,6 @@ def stats(
     from roadaware.errors import UsageError
 
     if dataset == _CODA:
-        from roadaware.cli.corner_stats import corner_stats
-
         return corner_stats(path, corner, folder, overwrite=overwrite, strict=strict)
     if corner is not None:
         raise UsageError(f"--corner goes with {_CODA}")
@@ -111,9 +112,9 @@ def _kind_text(counts: pl.DataFrame, kind: str) -> str:
     """One kind in the form of print, with a bar of its boxes on a logarithmic scale."""
     import polars as pl
 
-    from roadaware.analysis.road_counts import table
+    from roadaware.analysis.road_counts import count_table
 
-    held = table(counts, kind)
+    held = count_table(counts, kind)
     whole = counts.filter(pl.col("kind") == kind, pl.col("split") == "all")
     sizes = whole.select(pl.coalesce("boxes", "frames")).to_series().fill_null(0).to_list()
     classes = [n for n, label in zip(sizes, whole["label"].to_list(), strict=True) if label is not None]
@@ -173,8 +174,8 @@ def _save(
     scenes: Scenes, counts: pl.DataFrame, printed: pl.DataFrame | None, folder: Path, *, overwrite: bool
 ) -> None:
     from roadaware.cli.runs import parquet
+    from roadaware.reports.audit import stats_section
     from roadaware.reports.page import report
-    from roadaware.reports.stats import stats_section
 
     title = f"Counts of {scenes.meta.dataset or 'a data set'}"
     page = report([stats_section(counts, printed)], title=title, subtitle="; ".join(_refused(scenes)))
@@ -186,3 +187,117 @@ def _save(
         folder, folders.with_marker(files, _data(scenes, counts, printed)), overwrite=overwrite
     )
     console.note(f"wrote {folder} (report: {folder / _PAGE})")
+
+
+# `roadaware stats coda`: what a set of corner cases is made of, beside what the paper prints of CODA.
+
+_TABLES = ("parts", "classes", "top", "tags")
+_STATS_PAGE = "report.html"
+
+
+def corner_stats(
+    path: Path, corner: Path | None, folder: Path | None, *, overwrite: bool, strict: bool
+) -> Outcome:
+    """The composition of a set of corner cases.
+
+    Args:
+        path: COCO annotations, saved tables or made-up scenes.
+        corner: those of the corner cases, where they are in a file of their own.
+        folder: where tables and a page go; None for nowhere.
+        overwrite: replace an earlier result there.
+        strict: whether refused rows are a failure.
+
+    Raises:
+        InputError: if the annotations cannot be read.
+    """
+    from roadaware.analysis.corner_tables import composition
+
+    scenes = open_truth(path, corner)
+    version = version_of(scenes, corner)
+    with console.working("counting"):
+        held = composition(scenes, version)
+    found = {**refused(scenes, "the truth")}
+    data = {
+        "dataset": scenes.meta.dataset,
+        "common_classes_as_in": version,
+        **{name: getattr(held, name).to_dicts() for name in _TABLES},
+        "facts": held.facts,
+        "dropped": found,
+        "notes": list(oddities(scenes)),
+    }
+    if folder is not None:
+        _stats_save(scenes, held, data, folder, overwrite=overwrite)
+    told = [f"{n:,} {cell(what)}" for what, n in found.items()]
+    failed = f"--strict: {'; '.join(told)}" if strict and found else None
+    return Outcome("\n\n".join([*_head(scenes, version, told), *_stats_text(held)]), data, failed)
+
+
+def _head(scenes: Scenes, version: str, told: list[str]) -> list[str]:
+    name = cell(scenes.meta.dataset or "a set")
+    return [f"{name}: corner cases; common classes as in {version}", *told, *map(cell, oddities(scenes))]
+
+
+def _stats_text(held: Composition) -> list[str]:
+    """The tables as in print, with a bar for each class on a logarithmic scale."""
+
+    from roadaware.protocols.coda import TRAINING_SETS
+
+    parts = [
+        [
+            row["part"],
+            *(_beside(row[n], row[f"printed_{n}"]) for n in ("scenes", "classes", "instances")),
+            row["weather"],
+            row["period"],
+        ]
+        for row in held.parts.iter_rows(named=True)
+    ]
+    found = [table(["part", "scenes", "classes", "instances", "weather", "period"], parts)]
+    most = max(held.classes["objects"].to_list(), default=0)
+    rows = [
+        [
+            row["label"],
+            row["super_class"] or "-",
+            row["common"] or "novel",
+            row["objects"],
+            row["corner_cases"],
+            *("yes" if row[name] else "-" for name in TRAINING_SETS),
+            bar(row["objects"], most),
+        ]
+        for row in held.classes.iter_rows(named=True)
+    ]
+    header = ["class", "super-class", "common", "objects", "corner cases", *TRAINING_SETS, "log scale"]
+    if rows:
+        found.append(table(header, rows, left=3))
+        top = [
+            [r["part"], r["rank"], r["label"], r["objects"], number(r["share"])] for r in held.top.to_dicts()
+        ]
+        found.append(table(["part", "rank", "class", "corner cases", "share"], top))
+    tags = [
+        [r["tag"], r["value"], r["scenes"], number(r["share"]), number(r["printed_share"], 2)]
+        for r in held.tags.to_dicts()
+    ]
+    if tags:
+        found.append(table(["", "value", "scenes", "share", "printed of CODA"], tags, left=2))
+    found.append(
+        "\n".join(f"{name.replace('_', ' ')}: {number(value)}" for name, value in held.facts.items())
+    )
+    return found
+
+
+def _beside(value: int, printed: int | None) -> str:
+    return f"{value:,}" if printed is None else f"{value:,} ({printed:,})"
+
+
+def _stats_save(
+    scenes: Scenes, held: Composition, data: dict[str, Any], folder: Path, *, overwrite: bool
+) -> None:
+    from roadaware.cli.runs import parquet
+    from roadaware.reports.corner_section import composition_section
+    from roadaware.reports.page import report
+
+    title = f"Corner cases of {scenes.meta.dataset or 'a set'}"
+    page = report([composition_section(held, title=title, notes=oddities(scenes))], title=title)
+    files = {f"{name}.parquet": parquet(getattr(held, name)) for name in _TABLES}
+    files[_STATS_PAGE] = page.encode("utf-8", errors="backslashreplace")
+    folders.put_folder(folder, folders.with_marker(files, data), overwrite=overwrite)
+    console.note(f"wrote {folder} (report: {folder / _STATS_PAGE})")

@@ -3,22 +3,88 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from roadaware.cli import console
-from roadaware.cli.events_head import HEAD
+from roadaware.cli.devices import warming
 from roadaware.cli.options import Switch
 from roadaware.cli.watch_crossing import INSTALLED
 from roadaware.errors import RoadawareError, UsageError
 
 if TYPE_CHECKING:
+    from roadaware.linking.config import LinkerConfig
     from roadaware.models.catalogue.entries import Entry
+    from roadaware.models.event_head.head import EventHead
     from roadaware.models.graphs.views import Views
+
+# What commands know of the event head: whether it is asked for, and how a detector gets it.
+
+HEAD = "events-simulated.safetensors"
+"""The file among the weights that came with roadaware which is no detector but the event head."""
+_EVENTS = (
+    "Give tubes actions, locations, duplexes and events by the event head, from how boxes move. Default: "
+    "with detectors that tell agents alone."
+)
+EventsOption = Annotated[bool | None, Parameter(help=_EVENTS, negative="--no-events", show_default=False)]
+
+
+def wants_events(asked: bool | None, kinds: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether a detector gets the event head.
+
+    Args:
+        asked: as of `--events`; None where nothing is said.
+        kinds: that the detector tells.
+
+    Raises:
+        UsageError: if it is asked for and the detector tells no agents of ROAD.
+    """
+    from roadaware.models.event_head.head import installed_head
+    from roadaware.models.object_labels import ROAD_AGENTS
+
+    fits = bool(set(kinds.get("agent", ())) & set(ROAD_AGENTS))
+    if asked and not fits:
+        told = ", ".join(f"{len(names)} of {kind}" for kind, names in kinds.items())
+        raise UsageError(
+            f"--events needs a detector that tells agents of ROAD; this one tells {told or 'nothing'}"
+        )
+    if asked is None:
+        return fits and not {"action", "location"} & set(kinds) and installed_head()
+    return asked
+
+
+def open_installed_head() -> EventHead:
+    """The event head that came with roadaware."""
+    from roadaware.models.event_head.head import open_head
+
+    return open_head()
+
+
+def with_events(asked: bool | None, detector: Any, linker: LinkerConfig, fps: float | None = None) -> Any:
+    """A detector with the event head behind it where that is wanted.
+
+    Args:
+        asked: as of `--events`.
+        detector: any.
+        linker: what its detections will be linked with.
+        fps: of the source; None where it is not known.
+    """
+    if not wants_events(asked, detector.kinds):
+        return detector
+    from roadaware.tasks.events import EventDetector, warm_up_events
+
+    wrapped = EventDetector(detector, open_installed_head(), linker, fps=fps)
+    with warming("the event head"):
+        warm_up_events(linker)
+    console.note(
+        "actions, locations and events by the event head, learnt from simulated tubes; --no-events for none"
+    )
+    return wrapped
+
 
 FIRST = "street-small"
 """What is offered where no real detector is installed."""
@@ -88,7 +154,7 @@ def chosen(named: Sequence[Path], *, synthetic: bool, live: bool, looks: Looks) 
     Raises:
         UsageError: if a name is not installed, or a size was asked of a detector that has its own.
     """
-    from roadaware.models.catalogue.installed import resolve_weights
+    from roadaware.models.catalogue.entries import resolve_weights
     from roadaware.models.graphs.files import is_graph_file
     from roadaware.models.graphs.views import Views
 
@@ -104,8 +170,7 @@ def chosen(named: Sequence[Path], *, synthetic: bool, live: bool, looks: Looks) 
 
 def _real_detector() -> Path | None:
     """The cheapest detector that is installed; else what is fetched now, where somebody says so."""
-    from roadaware.models.catalogue.entries import find_entry, read_catalogue
-    from roadaware.models.catalogue.installed import installed_path
+    from roadaware.models.catalogue.entries import find_entry, installed_path, read_catalogue
 
     there = [
         (entry, path)
@@ -135,8 +200,8 @@ def _asks(entry: Entry) -> bool:
 
 def _fetched(entry: Entry) -> Path | None:
     """The detector, once it is there; without it the work goes on."""
+    from roadaware.models.catalogue.entries import installed_path
     from roadaware.models.catalogue.get import get_model
-    from roadaware.models.catalogue.installed import installed_path
 
     try:
         get_model(entry, tell=console.note)

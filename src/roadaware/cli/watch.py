@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import math
+import shutil
+import sys
+import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from cyclopts import Parameter
 
 from roadaware.addresses import conceal
 from roadaware.cli import console, outputs, text
-from roadaware.cli.devices import Device, Precision, place_of, use_threads
-from roadaware.cli.events_head import EventsOption, with_events
+from roadaware.cli.devices import Device, Precision, place_of, use_threads, warming
+from roadaware.cli.interrupts import patient
+from roadaware.cli.linker_choice import choose_linker
 from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Switch
-from roadaware.cli.patience import patient
-from roadaware.cli.street_choice import AS_IT_SUITS, Choice, Looks, chosen
-from roadaware.cli.warming import warming
-from roadaware.cli.watch_advice import follow_advice, notice_of_training
+from roadaware.cli.street_choice import AS_IT_SUITS, Choice, EventsOption, Looks, chosen, with_events
 from roadaware.cli.watch_crossing import CrossingOption, annotator_of
-from roadaware.cli.watch_line import LiveLine
 from roadaware.cli.watch_models import describe_models
 from roadaware.cli.watch_page import NOTHING, write_page
 from roadaware.errors import DiskError, InputError, UsageError
@@ -30,12 +35,189 @@ if TYPE_CHECKING:
     from roadaware.linking.config import LinkerConfig
     from roadaware.models.detector import Detector
     from roadaware.models.graphs.views import Views
-    from roadaware.online.clock import Clock
     from roadaware.online.config import WatchConfig
     from roadaware.online.crossing import CrossingAnnotator
+    from roadaware.online.frame_queue import Clock
+    from roadaware.online.frame_stats import Ending
     from roadaware.online.frames import Source
-    from roadaware.online.outcomes import Ending
     from roadaware.online.run_folder import Drawing
+    from roadaware.online.watch import Progress
+
+# What a detector says of itself to whoever watches with it: its advice, and what it was trained on.
+
+
+def follow_advice(
+    config: WatchConfig, files: Sequence[Path], iou: float | None = None, threshold: float | None = None
+) -> tuple[WatchConfig, list[str]]:
+    """How a stream is watched with a detector, and what to say of its advice.
+
+    Args:
+        config: where neither the detector nor anybody else says anything.
+        files: of the detector, as of `--weights`.
+        iou: overlap that a link needs, whatever the detector advises.
+        threshold: agentness that proves a tube, whatever the detector advises.
+
+    Raises:
+        DamagedError: if a file's advice is none.
+    """
+    from roadaware.models.detector import read_advice
+
+    advice = read_advice(files)
+    linker, said = choose_linker("default", "road", advice, {"min_iou": iou})
+    score = config.begin_score
+    if threshold is not None:
+        score = threshold
+    elif advice.min_score is not None:
+        score = advice.min_score
+        said.append(
+            f"boxes at or above {score:g} prove a tube, the detector's threshold; --threshold to change"
+        )
+    elif "min_score" in advice.disputed:
+        said.append(f"the detectors' thresholds differ: {score:g} is taken; --threshold to change")
+    return replace(config, linker=linker, begin_score=score, advice=advice), said
+
+
+def notice_of_training(files: Sequence[Path], source: str | None) -> str:
+    """What to tell whoever watches something real with a detector that saw nothing real; empty otherwise.
+
+    Args:
+        files: of the detector.
+        source: the file that is watched; None for a camera.
+
+    Raises:
+        DamagedError: if a file says what it was trained on in no words.
+    """
+    from roadaware.models.detector import read_training_data
+    from roadaware.simulator.synthetic_films import is_synthetic_film
+
+    words = read_training_data(files)
+    return f"detector trained on {words}" if words and not is_synthetic_film(source) else ""
+
+
+# The line that a watch shows while it runs: a bar on a terminal, and elsewhere nothing but under -v.
+
+_TERMINAL_S, _ELSEWHERE_S = 0.2, 5.0
+_MARKS, _CELLS = 50, 16
+
+
+class LiveLine:
+    """Shows how a watch goes.
+
+    Args:
+        source: that is watched.
+        seconds: of the stream, after which the watch ends; None for all of it.
+    """
+
+    def __init__(self, source: Source, seconds: float | None = None) -> None:
+        self._source, self._shown, self._seconds = source, False, seconds
+        self._terminal = console.on_terminal()
+        self._last_s = time.monotonic()
+        # Rate and time left are those of the newest marks: a first frame may be slow, and a scene may fill.
+        self._marks: deque[tuple[float, int, int]] = deque([(self._last_s, 0, -1)], maxlen=_MARKS)
+
+    def __enter__(self) -> Self:
+        logging.getLogger("roadaware").addFilter(self._clear)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        logging.getLogger("roadaware").removeFilter(self._clear)
+        self.close()
+
+    def show(self, progress: Progress) -> None:
+        """Say how far it is, if it is time to.
+
+        Args:
+            progress: of the watch.
+        """
+        now_s = time.monotonic()
+        if not (self._terminal or console.verbosity()):
+            return
+        if console.is_quiet() or now_s - self._last_s < (_TERMINAL_S if self._terminal else _ELSEWHERE_S):
+            return
+        self._last_s = now_s
+        self._marks.append((now_s, progress.frames, progress.last_number))
+        since_s, frames, number = self._marks[0]
+        past_s = max(1e-3, now_s - since_s)
+        fps, pace = (progress.frames - frames) / past_s, (progress.last_number - number) / past_s
+        dropped = self._source.outcomes.counts().get("dropped", 0)
+        words = line_of(progress, fps, dropped, self._total(), pace)
+        if not self._terminal:
+            console.note(words)
+            return
+        width = max(20, shutil.get_terminal_size().columns - 1)
+        self._write("\r\x1b[K" + words[:width])
+        self._shown = True
+
+    def _total(self) -> int | None:
+        """Frames that will be gone through; None where nobody knows."""
+        n_frames, fps = self._source.n_frames, self._source.fps
+        if self._seconds is None or not fps:
+            return n_frames
+        asked = math.floor(self._seconds * fps) + 1
+        return asked if n_frames is None else min(asked, n_frames)
+
+    def close(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            self._write("\r\x1b[K")
+            self._shown = False
+
+    def _clear(self, record: logging.LogRecord) -> bool:
+        """Make room for what is logged."""
+        self.close()
+        return True
+
+    @staticmethod
+    def _write(words: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(conceal(words))
+            sys.stderr.flush()
+
+
+def line_of(
+    progress: Progress, fps: float, dropped: int, n_frames: int | None, pace: float | None = None
+) -> str:
+    """How a watch goes, in a line: how much of it is done, and the tubes that its summary will count.
+
+    Args:
+        progress: of the watch.
+        fps: frames per second lately.
+        dropped: frames passed over.
+        n_frames: to go through; None where nobody knows.
+        pace: numbers of frames per second, counting those that are not looked at; as `fps` where None.
+    """
+    minutes, seconds = divmod(progress.t_s, 60)
+    of, done = (f" of {n_frames:,}" if n_frames else ""), progress.last_number + 1
+    pace = fps if pace is None else pace
+    parts = [
+        *([_bar(done / n_frames)] if n_frames else []),
+        f"frame {progress.last_number + 1:,}{of}",
+        f"{minutes:02.0f}:{seconds:04.1f}",
+        f"{fps:.1f} fps",
+        *([f"{_clock((n_frames - done) / pace)} left"] if n_frames and pace > 0 else []),
+        f"latency {1e3 * (progress.latency.percentile_s(50) or 0):.0f} ms "
+        f"(p99 {1e3 * (progress.latency.percentile_s(99) or 0):.0f})",
+        f"{progress.begun:,} tubes ({progress.tubes} in the picture)",
+        *([f"{progress.probable} probably crossing"] if progress.probable else []),
+    ]
+    return "  ".join([*parts, *([f"{dropped:,} dropped"] if dropped else [])])
+
+
+def _bar(share: float) -> str:
+    """How much is done, as a bar and in per cent."""
+    share = min(max(share, 0.0), 1.0)
+    full = int(share * _CELLS)
+    return f"[{'#' * full}{'.' * (_CELLS - full)}] {100 * share:3.0f} %"
+
+
+def _clock(seconds: float) -> str:
+    """Minutes and seconds, with hours where there are any."""
+    minutes, rest = divmod(math.ceil(max(0.0, seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
 
 _SOURCE = (
     "A video or GIF, a folder of pictures, a glob in quotes, the number of a camera (0), or an address "
@@ -113,7 +295,7 @@ def watch(
 
         roadaware watch rtsp://camera/1 --budget-ms 200 --seconds 600 --no-video --out runs/camera
     """
-    from roadaware.online.clock import SystemClock
+    from roadaware.online.frame_queue import SystemClock
     from roadaware.online.sources import open_source
 
     config = replace(_config(budget_ms, seconds, threshold, label_threshold, rescale=rescale), fps=fps)
@@ -160,7 +342,7 @@ def _advised(
 
 def _chosen(weights: Sequence[Path], opened: Source, looks: Looks) -> Choice:
     """The detector that was named, or that suits the source."""
-    from roadaware.scenes.synthetic_films import is_synthetic_film
+    from roadaware.simulator.synthetic_films import is_synthetic_film
 
     synthetic = not weights and is_synthetic_film(opened.path)
     return chosen(weights, synthetic=synthetic, live=opened.live, looks=looks)
@@ -172,7 +354,7 @@ def _paced(opened: Source, clock: Clock, *, realtime: bool) -> Source:
     What nobody read of it while everything warmed up is stale, or it has hung up.
     """
     from roadaware.online.cameras import Camera
-    from roadaware.online.realtime import Realtime
+    from roadaware.online.sources import Realtime
 
     if isinstance(opened, Camera):
         opened.refresh()
@@ -201,7 +383,7 @@ def _config(
     rescale: bool,
 ) -> WatchConfig:
     from roadaware.online.config import WatchConfig
-    from roadaware.online.labels import LabelRule
+    from roadaware.online.tubes import LabelRule
 
     for name, value in (("--threshold", threshold), ("--label-threshold", label)):
         if value is not None and not 0 <= value <= 1:
@@ -238,7 +420,7 @@ def detector_of(
         UsageError: if they do not go together, or the device cannot be used.
         InputError: if one cannot be read, or is none of ours.
     """
-    from roadaware.models.opening import open_stream
+    from roadaware.models.loading import open_stream
 
     with console.working("opening the detector"):
         place, dtype = place_of(device, precision)
@@ -248,8 +430,8 @@ def detector_of(
 
 
 def _warm_up(detector: Detector, linker: LinkerConfig) -> None:
-    from roadaware.online.warming import warm_up_detector, warm_up_linker
-    from roadaware.scenes.dense import Layout
+    from roadaware.online.watcher import warm_up_detector, warm_up_linker
+    from roadaware.scenes.dense_scores import Layout
 
     with warming("detector and linker"):
         warm_up_detector(detector)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from roadaware.cli import console
-from roadaware.cli.warming import warming
+from roadaware.cli.devices import warming
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
     from roadaware.models.detector import Detector
-    from roadaware.online.clock import Clock
     from roadaware.online.crossing import CrossingAnnotator
+    from roadaware.online.frame_queue import Clock
 
 INSTALLED = ("crossing-jaad.safetensors", "risk-jaad.safetensors")
 """The predictors that came with roadaware, where they did."""
@@ -67,7 +67,7 @@ def annotator_of(
     files = predictors_of(asked)
     if not files:
         return None
-    from roadaware.online.outlook import OutlookRule
+    from roadaware.online.forecast_event import OutlookRule
 
     rule, agents = OutlookRule(), detector.kinds.get("agent", ())
     if not set(rule.agents) & set(agents):
@@ -78,7 +78,7 @@ def annotator_of(
             f"{', '.join(agents) or 'no agents'}; leave --crossing out"
         )
     from roadaware.online.crossing import CrossingAnnotator
-    from roadaware.online.foresight import open_foresight
+    from roadaware.online.crossing_forecaster import open_foresight
 
     with console.working("opening the predictors"):
         foresight = open_foresight(files)

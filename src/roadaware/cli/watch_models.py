@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roadaware.cli.events_head import HEAD
+from roadaware.cli.street_choice import HEAD
 
 if TYPE_CHECKING:
     from roadaware.online.crossing import CrossingAnnotator
@@ -30,8 +30,8 @@ def describe_models(
         views: how pictures are shown to the detector; None where it has its own way.
         detector: as it is asked, with the event head or without.
     """
-    from roadaware.models.detector_notes import read_notes
-    from roadaware.tasks.event_detector import EventDetector
+    from roadaware.models.detector import read_notes
+    from roadaware.tasks.events import EventDetector
 
     rows = []
     for path in files:
@@ -47,8 +47,7 @@ def describe_models(
 
 def _in_catalogue(path: Path) -> dict[str, str]:
     """What the catalogue says of a model that it installed; nothing of others."""
-    from roadaware.models.catalogue.entries import read_catalogue
-    from roadaware.models.catalogue.installed import installed_path, read_record
+    from roadaware.models.catalogue.entries import installed_path, read_catalogue, read_record
 
     for entry in read_catalogue().values():
         if installed_path(entry) == path:
@@ -59,7 +58,7 @@ def _in_catalogue(path: Path) -> dict[str, str]:
 
 
 def _row(task: str, path: Path | None, facts: dict[str, Any], trained_on: str) -> dict[str, str]:
-    from roadaware.models.opening import digest_of
+    from roadaware.models.loading import digest_of
 
     bundled = path is not None and path.resolve().parent == _WEIGHTS
     licence = f"{_OURS}, comes with roadaware" if bundled else str(facts.get("licence") or _UNSTATED)

@@ -42,8 +42,8 @@ def summary_of(folder: Path) -> dict[str, Any]:
         InputError: if there is none, or it is of something else.
         DamagedError: if it is no JSON.
     """
+    from roadaware.io.files import read_regular
     from roadaware.online.run_folder import SUMMARY
-    from roadaware.scenes.disk import read_regular
 
     path = folder / SUMMARY
     try:
@@ -207,9 +207,9 @@ def _film(folder: Path, beside: Path) -> list[Any]:
 
 def _thumbnails(folder: Path, moments: Sequence[Moment], summary: Mapping[str, Any]) -> tuple[Any, ...]:
     """A frame of the film for each moment; none where there is no film."""
+    from roadaware.io.video import VideoReader
     from roadaware.online.run_folder import FILM
     from roadaware.reports.watched import thumbnail
-    from roadaware.scenes.media import VideoReader
 
     path = folder / FILM
     if not moments or not path.is_file():

@@ -4,8 +4,7 @@ Source: Bogoslavskyi and Stachniss, "Fast range image-based segmentation of spar
 online operation", IROS 2016, eq. 1 and algorithm 1. Two neighbours at ranges d1 >= d2, seen under the
 angle a, belong together where beta = atan2(d2 sin a, d1 - d2 cos a) > theta. That is the same as
 d2 / d1 > tan theta / (sin a + tan theta cos a), a number for each pair of rows and each step along them,
-so that one comparison is left for each pair of pixels.
-"""
+so that one comparison is left for each pair of pixels."""
 
 from __future__ import annotations
 

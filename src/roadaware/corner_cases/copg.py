@@ -1,8 +1,7 @@
 """COPG: proposals of corner cases from one LiDAR sweep and one picture, every step's result kept.
 
 Source: Li et al., "CODA: a real-world road corner case dataset for object detection in autonomous driving",
-ECCV 2022, section 4.2 and Figure 5.
-"""
+ECCV 2022, section 4.2 and Figure 5."""
 
 from __future__ import annotations
 
@@ -12,18 +11,95 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Bools, Floats, Floats32
-from roadaware.corner_cases.background import background_shares, returns_on_background
+from roadaware.corner_cases.background import background_shares, common_overlaps, returns_on_background
 from roadaware.corner_cases.captures import Capture
 from roadaware.corner_cases.clusters import Clusters, find_clusters
-from roadaware.corner_cases.common import common_overlaps
 from roadaware.corner_cases.config import CopgConfig
 from roadaware.corner_cases.ground import Ground, find_ground
-from roadaware.corner_cases.layouts import layout_of
-from roadaware.corner_cases.limits import limit
 from roadaware.corner_cases.points import PointCheck, check, checked_points
 from roadaware.corner_cases.projection import Boxes, project
-from roadaware.corner_cases.range_image import Grid, fill, locate
-from roadaware.corner_cases.scoring import scores
+from roadaware.corner_cases.range_image import Grid, fill, layout_of, locate
+
+# Limits: which clusters are neither too small nor too far to be an object in the way.
+
+KEPT, FEW, FAR, WIDE, TALL, LOW = range(6)
+REASONS = ("kept", "few returns", "too far", "too wide", "too tall", "too low")
+
+
+def limit(
+    clusters: Clusters,
+    *,
+    min_points: int = 10,
+    max_distance_m: float = 50.0,
+    max_width_m: float | None = None,
+    max_height_m: float | None = None,
+    min_height_m: float = 0.0,
+) -> npt.NDArray[np.uint8]:
+    """(k,) uint8 what each cluster is, a place in `REASONS`: 0 where it is kept.
+
+    Where the ground is not known, heights drop nothing.
+
+    Args:
+        clusters: (k) of `clusters.find_clusters`.
+        min_points: fewer returns are no object.
+        max_distance_m: to the nearest return.
+        max_width_m: widest cluster; None for any.
+        max_height_m: of the highest return above the ground; None for any.
+        min_height_m: at least so high must the highest return be.
+
+    Source: CODA (ECCV 2022), section 4.2 and Table 5, for the first two.
+    """
+    found = np.full(len(clusters), KEPT, dtype=np.uint8)
+    head = clusters.head_m
+    if max_width_m is not None:
+        found[clusters.width_m > max_width_m] = WIDE
+    if max_height_m is not None:
+        found[head > max_height_m] = TALL
+    found[head < min_height_m] = LOW
+    found[clusters.nearest_m > max_distance_m] = FAR
+    found[clusters.counts < min_points] = FEW
+    return found
+
+
+# Scores: which proposals come first, since a set of boxes alone cannot be ranked.
+
+HALF_RETURNS = 20.0
+"""Returns of which a cluster is as likely a thing as not, as far as their number tells."""
+
+
+def scores(
+    counts: npt.ArrayLike,
+    nearest_m: npt.ArrayLike,
+    *,
+    max_distance_m: float,
+    background: Floats | None = None,
+    overlap: Floats | None = None,
+) -> Floats:
+    """(m,) a score in [0, 1] for each proposal: the product of what speaks for it.
+
+    - the returns that it is made of, n / (n + 20): more returns are a more certain thing;
+    - its nearness, 1 - distance / (2 max_distance_m): from 1 at the LiDAR to 1/2 at the limit;
+    - where a semantic map is given, the share that is no background: of its returns, or, with
+      `background_by="box"`, of the pixels of its box;
+    - where detections are given, 1 less its greatest overlap with a common object.
+
+    The published method gives no score; this order is ours, and no probability.
+
+    Args:
+        counts: (m,) returns of each.
+        nearest_m: (m,) to its nearest return.
+        max_distance_m: farthest proposal.
+        background: (m,) share that is background, as `copg.background_of` gives it.
+        overlap: (m,) greatest with a common object.
+    """
+    returns = np.asarray(counts, dtype=np.float64)
+    far = np.asarray(nearest_m, dtype=np.float64)
+    found: Floats = returns / (returns + HALF_RETURNS) * np.clip(1 - far / (2 * max_distance_m), 0, 1)
+    if background is not None:
+        found = found * (1 - background)
+    if overlap is not None:
+        found = found * (1 - overlap)
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,21 +11,20 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.corner_cases.captures import CITYSCAPES, CommonObjects, SemanticMap
-from roadaware.corner_cases.degrading import ErrorModel
-from roadaware.corner_cases.truth import (
+from roadaware.corner_cases.noise_model import (
+    ErrorModel,
     erring_objects,
     erring_semantics,
     true_objects,
     true_semantics,
 )
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.dense import layout, matrix
-from roadaware.scenes.mask_files import mask_of
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.readers.source import confine, digest, leads_out, read_file, shown
+from roadaware.io.images import mask_of
+from roadaware.io.sources import confine, digest, leads_out, read_file, shown
+from roadaware.scenes.dense_scores import layout, matrix
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import open_predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 TRUTH, ERRING = "truth", "erring"
 TRAFFIC_LIGHTS = ("TL", "OthTL")

@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args, get_type_hints
 
-from roadaware.config import check_flags, check_words
-from roadaware.errors import UsageError
+from roadaware.config import check_flags, check_words, from_dict, to_dict
+from roadaware.errors import DamagedError, UsageError
+from roadaware.scenes.advice import Advice
 
 Dataset = Literal["road", "ucf24"]
 Cost = Literal["score", "iou", "scoreiou", "ioul2", "affinity"]
@@ -223,3 +224,28 @@ _NUMBERS: tuple[tuple[str, float, float], ...] = (
 def _known(dataset: str) -> None:
     if dataset not in get_args(Dataset):
         raise UsageError(f"there are linker parameters for {', '.join(get_args(Dataset))}; got '{dataset}'")
+
+
+# A linker's config with what a detector advises in its place.
+
+_LONGEST = 500
+
+
+def apply_advice(config: LinkerConfig, advice: Advice) -> LinkerConfig:
+    """A copy of a config with the fields that a detector advises.
+
+    Args:
+        config: where the detector says nothing.
+        advice: of the detector; what several dispute is left as it is.
+
+    Raises:
+        DamagedError: if a field is unknown to the linker or its value has no meaning.
+
+    >>> apply_advice(LinkerConfig.default(), Advice({"min_iou": 0.1})).min_iou
+    0.1
+    """
+    try:
+        return from_dict(LinkerConfig, {**to_dict(config), **advice.linking})
+    except UsageError as error:
+        why = str(error)[:_LONGEST]  # names and values come from a file
+        raise DamagedError(f"what the detector advises on linking fits no linker: {why}") from error

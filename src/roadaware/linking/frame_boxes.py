@@ -11,9 +11,8 @@ import polars as pl
 from roadaware.arrays import Floats, Ints
 from roadaware.config import to_dict
 from roadaware.errors import InputError
-from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Meta
+from roadaware.scenes.tables import Meta, Predictions
 
 _NOTE = "after_detector"
 

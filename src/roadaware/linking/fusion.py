@@ -13,10 +13,10 @@ from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.frame_boxes import frame_boxes, frame_numbers, told
 from roadaware.scenes.advice import advice_in, merge_advice, with_advice
-from roadaware.scenes.dense import Layout, layout, matrix
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.rescaling import Sizes, factors, image_sizes, with_sizes
+from roadaware.scenes.concatenation import Sizes, factors, image_sizes, with_sizes
+from roadaware.scenes.dense_scores import Layout, layout, matrix
 from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Predictions
 
 
 @dataclass(frozen=True)

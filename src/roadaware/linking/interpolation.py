@@ -11,9 +11,9 @@ import polars as pl
 from roadaware.arrays import Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.frame_boxes import told, with_boxes
-from roadaware.scenes.dense import matrix
-from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.dense_scores import matrix
 from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Predictions
 
 _SPANS = pl.List(pl.List(pl.Int64))
 

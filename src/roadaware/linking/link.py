@@ -12,12 +12,12 @@ import polars as pl
 from roadaware.arrays import Floats, Ints
 from roadaware.config import to_dict
 from roadaware.errors import InputError
-from roadaware.linking.closing import Closing, close
 from roadaware.linking.config import FRAME_S, LinkerConfig
+from roadaware.linking.finalize import Closing, close
 from roadaware.linking.paths import Detections, Paths, gather, link_video, usable_rows
-from roadaware.scenes.dense import Layout, layout, matrix
-from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.dense_scores import Layout, layout, matrix
 from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Predictions
 
 
 def link(

@@ -280,7 +280,7 @@ class Linker:
         self, frame: int, boxes: npt.ArrayLike, agentness: npt.ArrayLike, scores: npt.ArrayLike
     ) -> tuple[Floats, Floats, Floats32]:
         """The detections as arrays that fit each other, in the config's precision."""
-        from roadaware.linking.tube_kernels import fault
+        from roadaware.linking.kernels import fault
 
         kept = np.float32 if self.config.single_precision else np.float64
         try:

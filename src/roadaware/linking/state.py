@@ -277,7 +277,7 @@ class Stream(Engine):
         self._n_free += len(places)
 
     def _traced(self, last: int) -> Ints:
-        from roadaware.linking.tube_kernels import trace
+        from roadaware.linking.kernels import trace
 
         return trace(last, self.pool.found)
 

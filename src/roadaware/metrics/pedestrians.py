@@ -3,36 +3,638 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from roadaware.config import to_dict
+from roadaware.arrays import Bools, Floats, Ints, Ints32
+from roadaware.config import check_words, to_dict
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.pedestrian_config import PedestrianConfig, Task
-from roadaware.metrics.pedestrian_core import METRIC_NAMES, UNITS, PedestrianCore, lower_is_better
-from roadaware.metrics.pedestrian_rows import class_counts, pedestrian_rows, sample_rows, why_undefined
 from roadaware.metrics.result import SUMMARY, MetricResult, interval_columns
-from roadaware.metrics.scores import SampleScores, clipped, decisions, group_labels
-from roadaware.scenes.predictions import Predictions, sample_scores
-from roadaware.scenes.tables import Scenes
+from roadaware.metrics.scores import SampleScores, Texts, clipped, confidences, decisions, group_labels
+from roadaware.scenes.tables import Predictions, Scenes, sample_scores
+from roadaware.statistics import rates
+from roadaware.statistics.intervals import Units
+from roadaware.statistics.ranking import Ranking
 
-__all__ = [
-    "METRIC_NAMES",
-    "PedestrianConfig",
-    "SampleScores",
-    "Task",
-    "clipped",
-    "core_of",
-    "decisions",
-    "evaluate",
-    "evaluate_samples",
-    "lower_is_better",
-    "state_of",
-]
+# PedestrianConfig: which of the published evaluator's choices hold, each a named field.
+
+Task = Literal["action", "intention", "risk"]
+
+
+@dataclass(frozen=True)
+class PedestrianConfig:
+    """How pedestrian scores are judged; the defaults are what `default` gives.
+
+    Args:
+        task: `action` (one probability of crossing), `intention` or `risk` (one score per class).
+        zero_division: value of a rate that is 0 / 0, with means over the classes that occur; None
+            leaves it undefined, and with it the mean over all classes.
+        hard_vote: a pedestrian's samples agree when all decide alike (`unanimous`), or when the mean of
+            the decided indices equals the first (`mean`, so that 1, 0, 2 agree).
+        hard_wrong: where they do not agree, the pedestrian counts as the class other than the truth
+            with the most votes (`most_voted_other`), or as class 0, or 1 if the truth is 0
+            (`first_other`).
+        instance_truth: a pedestrian's class is the most frequent of its samples, the latest of equals
+            (`mode`), or that of the first sample (`first`).
+        single_sample_delta: a pedestrian with one sample has no confidence delta and is left out
+            (`skip`), or has a delta of 0 (`zero`).
+        delta_over_classes: the mean delta is a mean over classes too (`mean`), or half the sum over
+            classes (`total_variation`, the same for one probability).
+        auc_needs_normalised_rows: with several classes, AUC is undefined unless rows sum to 1.
+        max_tte: the largest time to event is that of the whole set (`set`) or of each group (`subset`).
+        tte_sigma: width of the weight over relative time to event.
+        risk_sigma: width of the weight over relative distance from the image's centre.
+    """
+
+    task: Task = "action"
+    zero_division: float | None = None
+    hard_vote: Literal["unanimous", "mean"] = "unanimous"
+    hard_wrong: Literal["most_voted_other", "first_other"] = "most_voted_other"
+    instance_truth: Literal["mode", "first"] = "mode"
+    single_sample_delta: Literal["skip", "zero"] = "skip"
+    delta_over_classes: Literal["mean", "total_variation"] = "mean"
+    auc_needs_normalised_rows: bool = False
+    max_tte: Literal["set", "subset"] = "set"
+    tte_sigma: float = 0.3
+    risk_sigma: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_words(self)
+        if not (self.tte_sigma > 0 and self.risk_sigma > 0):
+            raise UsageError("tte_sigma and risk_sigma should be positive")
+
+    @classmethod
+    def reference(cls, task: Task) -> PedestrianConfig:
+        """The published evaluator's choices, except that what it marks -1 is undefined here too.
+
+        Source: Rasouli and Kotseruba, IV 2024, sections III.C-E, and the evaluator released with it.
+        """
+        return cls(
+            task=task,
+            zero_division=0.0,
+            hard_vote="mean",
+            hard_wrong="first_other",
+            instance_truth="first",
+            single_sample_delta="zero",
+            delta_over_classes="mean",
+            auc_needs_normalised_rows=True,
+            max_tte="subset",
+        )
+
+    @classmethod
+    def default(cls, task: Task) -> PedestrianConfig:
+        """The choices we recommend: what is undefined stays so, and agreement means agreement."""
+        return cls(task=task)
+
+
+# From samples to pedestrians: soft and hard decisions, truth and confidence deltas of each.
+
+
+@dataclass(frozen=True)
+class Pedestrians:
+    """One entry per pedestrian, by name.
+
+    Args:
+        name: (p,) who, sorted.
+        video: (p,) the video of each, or None.
+        of_sample: (n,) pedestrian of each sample.
+        n_samples: (p,) samples of each.
+        truth: (p,) class of each.
+        soft: (p,) decision of the mean scores.
+        hard: (p,) decision of the samples' vote.
+        agreed: (p,) whether the samples' decisions agree.
+        delta_max: (p,) largest change of a score between consecutive samples, 0 for one sample.
+        delta_mean: (p,) mean change, 0 for one sample.
+        has_delta: (p,) whether the pedestrian counts in the means of the deltas.
+    """
+
+    name: Texts
+    video: Texts | None
+    of_sample: Ints
+    n_samples: Ints
+    truth: Ints
+    soft: Ints
+    hard: Ints
+    agreed: Bools
+    delta_max: Floats
+    delta_mean: Floats
+    has_delta: Bools
+
+    @classmethod
+    def of(cls, state: SampleScores, config: PedestrianConfig) -> Pedestrians:
+        """Group samples by pedestrian.
+
+        Args:
+            state: samples in the order of extraction.
+            config: how votes, truths and deltas are taken.
+
+        Source: Rasouli and Kotseruba, IV 2024, section III.E.
+        """
+        name, of_sample = np.unique(state.pedestrian, return_inverse=True)
+        rows = np.argsort(of_sample, kind="stable")
+        person = of_sample[rows]
+        n_samples = np.bincount(person, minlength=len(name))
+        starts = np.cumsum(n_samples) - n_samples
+        scores, votes = state.scores[rows], decisions(state.scores[rows])
+        truth = instance_truth(state.truth[rows], person, starts, state.n_classes, config)
+        agreed = agreement(votes, person, starts, config)
+        mean_scores = means(scores, starts, n_samples)
+        other = other_class(votes, scores, person, truth, state.n_classes, config)
+        delta_max, delta_mean = confidence_deltas(scores, person, len(name), config)
+        return cls(
+            name=name,
+            video=None if state.video is None else state.video[rows][starts],
+            of_sample=of_sample.astype(np.int64),
+            n_samples=n_samples,
+            truth=truth,
+            soft=decisions(mean_scores),
+            hard=np.where(agreed, votes[starts], other),
+            agreed=agreed,
+            delta_max=delta_max,
+            delta_mean=delta_mean,
+            has_delta=(n_samples > 1) | (config.single_sample_delta == "zero"),
+        )
+
+
+def means(scores: Floats, starts: Ints, n_samples: Ints) -> Floats:
+    """(p, k) the mean score of each pedestrian, to the last bit that of `scores.mean(axis=0)`.
+
+    Where the mean is one half, or equal for two classes, the last bit decides, and it depends on the order
+    of addition; so pedestrians with equally many samples are averaged together by `mean` itself.
+
+    Args:
+        scores: (n, k) scores, pedestrian by pedestrian.
+        starts: (p,) first sample of each pedestrian.
+        n_samples: (p,) samples of each.
+
+    Source: Rasouli and Kotseruba, IV 2024, section III.E.1.
+    """
+    result = np.zeros((len(starts), scores.shape[1]))
+    for size in np.unique(n_samples):
+        of_size = np.flatnonzero(n_samples == size)
+        rows = starts[of_size, None] + np.arange(size)
+        result[of_size] = scores[rows].mean(axis=1)
+    return result
+
+
+def instance_truth(truth: Ints, person: Ints, starts: Ints, n_classes: int, config: PedestrianConfig) -> Ints:
+    """(p,) the class of each pedestrian.
+
+    Args:
+        truth: (n,) class of each sample, pedestrian by pedestrian, in order of extraction.
+        person: (n,) pedestrian of each sample, rising.
+        starts: (p,) first sample of each pedestrian.
+        n_classes: number of classes.
+        config: `instance_truth` decides.
+    """
+    if config.instance_truth == "first":
+        return truth[starts]
+    counts, last = np.zeros((2, len(starts), n_classes), dtype=np.int64)
+    np.add.at(counts, (person, truth), 1)
+    np.maximum.at(last, (person, truth), np.arange(len(truth)))
+    most = counts == counts.max(axis=1, initial=0, keepdims=True)
+    latest: Ints = np.where(most, last, -1).argmax(axis=1)
+    return latest
+
+
+def agreement(votes: Ints, person: Ints, starts: Ints, config: PedestrianConfig) -> Bools:
+    """(p,) whether the samples of each pedestrian decide alike, as `hard_vote` understands it.
+
+    Args:
+        votes: (n,) decision of each sample, pedestrian by pedestrian.
+        person: (n,) pedestrian of each sample, rising.
+        starts: (p,) first sample of each pedestrian.
+        config: `hard_vote` decides.
+
+    Source: Rasouli and Kotseruba, IV 2024, section III.E.2.
+    """
+    gap = votes - votes[starts][person]
+    strays = gap if config.hard_vote == "mean" else np.abs(gap)
+    agreed: Bools = np.bincount(person, strays, minlength=len(starts)) == 0
+    return agreed
+
+
+def other_class(
+    votes: Ints, scores: Floats, person: Ints, truth: Ints, n_classes: int, config: PedestrianConfig
+) -> Ints:
+    """(p,) the wrong class that a pedestrian without agreement counts as.
+
+    Args:
+        votes: (n,) decision of each sample, pedestrian by pedestrian.
+        scores: (n, k) their scores.
+        person: (n,) pedestrian of each sample, rising.
+        truth: (p,) class of each pedestrian.
+        n_classes: number of classes.
+        config: `hard_wrong` decides; of classes with equal votes the one with the larger sum of scores.
+
+    Source: Rasouli and Kotseruba, IV 2024, section III.E.2; which of several classes, its code says.
+    """
+    if config.hard_wrong == "first_other" or n_classes == 2:
+        return np.where(truth == 0, 1, 0)
+    tally = np.zeros((len(truth), n_classes))
+    np.add.at(tally, (person, votes), 1.0)
+    sums = np.zeros((len(truth), n_classes))
+    np.add.at(sums, person, scores)
+    tally[np.arange(len(truth)), truth] = -1.0
+    most = tally == tally.max(axis=1, initial=-1.0, keepdims=True)
+    other: Ints = np.where(most, sums, -1.0).argmax(axis=1)
+    return other
+
+
+def confidence_deltas(
+    scores: Floats, person: Ints, n_people: int, config: PedestrianConfig
+) -> tuple[Floats, Floats]:
+    """Largest and mean change of the scores between consecutive samples of each pedestrian.
+
+    max = max over i and c of |s[i, c] - s[i + 1, c]|; mean = the mean over i, and over c as
+    `delta_over_classes` says. In [0, 1], lower is steadier.
+
+    Args:
+        scores: (n, k) scores, pedestrian by pedestrian, in order of extraction.
+        person: (n,) pedestrian of each sample, rising.
+        n_people: p, number of pedestrians.
+        config: `delta_over_classes` decides.
+
+    Returns:
+        (p,) largest and (p,) mean change, 0 for pedestrians with one sample.
+
+    Source: Rasouli and Kotseruba, IV 2024, section III.E.3.
+    """
+    steps = np.abs(np.diff(scores, axis=0))
+    inside = person[1:] == person[:-1]
+    steps, owner = steps[inside], person[1:][inside]
+    largest = np.zeros(n_people)
+    np.maximum.at(largest, owner, steps.max(axis=1, initial=0.0))
+    per_step = steps.mean(axis=1)
+    if config.delta_over_classes == "total_variation" and scores.shape[1] > 1:
+        per_step = steps.sum(axis=1) / 2
+    total = np.bincount(owner, per_step, minlength=n_people)
+    return largest, total / np.maximum(np.bincount(owner, minlength=n_people), 1)
+
+
+# The pedestrian metrics as functions of how often each pedestrian occurs: a resample is a product.
+
+RATES = ("accuracy", "balanced_accuracy", "precision", "recall", "f1")
+DELTAS = ("confidence_delta_max", "confidence_delta_mean")
+METRIC_NAMES = (
+    *RATES,
+    "average_precision",
+    "auc",
+    "auc_thresholded",
+    *(f"{prefix}_{rate}" for prefix in ("weighted", "soft", "hard") for rate in RATES),
+    *DELTAS,
+)
+UNITS = ("pedestrian", "video")
+
+
+def lower_is_better(metric: str) -> bool:
+    """Whether smaller values of the metric are the better ones.
+
+    >>> lower_is_better("confidence_delta_max"), lower_is_better("soft_f1")
+    (True, False)
+    """
+    return metric in DELTAS
+
+
+def risk_ranks(n_regions: int) -> Ints:
+    """(n_regions,) rank of each image region from the centre, which has rank 0.
+
+    With an even number two regions share each rank; with an odd number the middle one is alone.
+
+    Source: Rasouli and Kotseruba, IV 2024, section III.D.2.
+
+    >>> risk_ranks(6), risk_ranks(5)
+    (array([2, 1, 0, 0, 1, 2]), array([2, 1, 0, 1, 2]))
+    """
+    regions = np.arange(n_regions)
+    return np.abs(2 * regions - (n_regions - 1)) // 2
+
+
+def risk_weights(n_regions: int, sigma: float) -> Floats:
+    """(n_regions,) weight of each region: exp(-1/2 (rank / ceil(n / 2) / sigma)^2), 1 at the centre.
+
+    Source: Rasouli and Kotseruba, IV 2024, section III.D.2.
+
+    >>> risk_weights(4, 0.5).round(3)
+    array([0.607, 1.   , 1.   , 0.607])
+    """
+    relative = risk_ranks(n_regions) / -(-n_regions // 2)
+    weights: Floats = np.exp(-0.5 * (relative / sigma) ** 2)
+    return weights
+
+
+def tte_weights(tte_frames: Ints, max_tte_frames: float, sigma: float) -> Floats:
+    """(n,) weight of each sample: exp(-1/2 (d / sigma)^2), d = (max - tte) / max; early warnings count most.
+
+    Args:
+        tte_frames: (n,) frames to the event.
+        max_tte_frames: the largest time to event, above 0.
+        sigma: width of the weight.
+
+    Source: Rasouli and Kotseruba, IV 2024, section III.D.1.
+
+    >>> tte_weights(np.array([90, 63]), 90, 0.3).round(3)
+    array([1.   , 0.607])
+    """
+    weights: Floats = np.exp(-0.5 * ((max_tte_frames - tte_frames) / max_tte_frames / sigma) ** 2)
+    return weights
+
+
+def sample_weights(
+    state: SampleScores, config: PedestrianConfig, max_tte_frames: float | None
+) -> Floats | None:
+    """(n,) weight of each sample for the task, None where it has none.
+
+    Args:
+        state: the samples.
+        config: task and widths.
+        max_tte_frames: the largest time to event, None where not known.
+
+    Source: Rasouli and Kotseruba, IV 2024, section III.D.
+    """
+    if config.task == "risk":
+        return risk_weights(state.n_classes, config.risk_sigma)[state.truth]
+    times = state.tte_frames if config.task == "action" else None
+    if times is not None and max_tte_frames is not None and max_tte_frames > 0:
+        return tte_weights(times, max_tte_frames, config.tte_sigma)
+    return None
+
+
+@dataclass(frozen=True)
+class PedestrianCore:
+    """Sums and sorts made once for a set of samples; `values` gives every metric of any resample.
+
+    Args:
+        config: how scores are judged.
+        state: the samples, in the order of extraction.
+        people: the pedestrians.
+        weights: (n,) weight of each sample, or None.
+        counts: prefix to (p, k, k) confusion counts of each pedestrian.
+        rankings: name to the sorted scores of one class against the others.
+    """
+
+    config: PedestrianConfig
+    state: SampleScores
+    people: Pedestrians
+    weights: Floats | None
+    counts: dict[str, Floats]
+    rankings: dict[str, Ranking]
+
+    @classmethod
+    def of(
+        cls, state: SampleScores, config: PedestrianConfig, max_tte_frames: float | None = None
+    ) -> PedestrianCore:
+        """Count and sort once.
+
+        Args:
+            state: samples in the order of extraction.
+            config: how scores are judged.
+            max_tte_frames: the largest time to event; that of these samples where not given.
+        """
+        if max_tte_frames is None and state.tte_frames is not None and len(state):
+            max_tte_frames = float(state.tte_frames.max())
+        people = Pedestrians.of(state, config)
+        weights = sample_weights(state, config, max_tte_frames)
+        size, n_people = state.n_classes, len(people.name)
+        decided, each = decisions(state.scores), np.arange(n_people)
+        count = partial(
+            rates.confusion, state.truth, decided, size, cluster=people.of_sample, n_clusters=n_people
+        )
+        counts = {"": count()}
+        if weights is not None:
+            counts["weighted_"] = count(weight=weights)
+        for prefix, decision in (("soft_", people.soft), ("hard_", people.hard)):
+            counts[prefix] = rates.confusion(people.truth, decision, size, cluster=each, n_clusters=n_people)
+        return cls(config, state, people, weights, counts, dict(_rankings(state, config.task)))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The metrics, in order; weighted ones only where the task has weights."""
+        main = [m for m in METRIC_NAMES if self.config.task != "intention" or not m.startswith("weighted_")]
+        return (*main, *(name for name in self.rankings if name != "average_precision"))
+
+    def values(self, multiplicity: Ints32) -> dict[str, Floats]:
+        """Every metric of every resample, NaN where undefined.
+
+        Args:
+            multiplicity: (draws, p) how often each pedestrian occurs in each resample.
+
+        Returns:
+            (draws,) per metric.
+        """
+        found = self._rates(multiplicity) | self._areas(multiplicity) | self._deltas(multiplicity)
+        nothing = np.full(len(multiplicity), np.nan)
+        return {name: found.get(name, nothing) for name in self.names}
+
+    def once(self) -> Ints32:
+        """(1, p) the multiplicities of the set itself."""
+        return np.ones((1, len(self.people.name)), dtype=np.int32)
+
+    def units(self, unit: str, draws: int, seed: int) -> Units | None:
+        """The units of the pedestrians; None below two, and where they are not known.
+
+        Args:
+            unit: `pedestrian`, or `video` (all its pedestrians come and go together).
+            draws: most weightings.
+            seed: equal seeds and pedestrians give equal weightings.
+        """
+        names = self.people.name if unit == "pedestrian" else self.people.video
+        return None if names is None else Units.of(names, draws, seed)
+
+    def drawn(self, unit: str, draws: int, seed: int) -> dict[str, Floats] | None:
+        """(draws,) every metric under the weightings of `units`; None where there are none."""
+        units = self.units(unit, draws, seed)
+        if units is None:
+            return None
+        parts = [self.values(multiplicity) for multiplicity in units.weights()]
+        return {name: np.concatenate([part[name] for part in parts]) for name in self.names}
+
+    def _rates(self, multiplicity: Ints32) -> dict[str, Floats]:
+        average: rates.Average = "binary" if self.state.scores.shape[1] == 1 else "macro"
+        zero = self.config.zero_division
+        times, found = multiplicity.astype(np.float64), {}
+        for prefix, counts in self.counts.items():
+            size = counts.shape[1]
+            sums = (times @ counts.reshape(-1, size * size)).reshape(-1, size, size)
+            found[f"{prefix}accuracy"] = rates.accuracy(sums)
+            found[f"{prefix}balanced_accuracy"] = rates.balanced_accuracy(sums, zero_division=zero)
+            found[f"{prefix}precision"] = rates.precision(sums, average, zero_division=zero)
+            found[f"{prefix}recall"] = rates.recall(sums, average, zero_division=zero)
+            found[f"{prefix}f1"] = rates.f1(sums, average, zero_division=zero)
+            if prefix == "" and average == "binary":
+                found["auc_thresholded"] = rates.balanced_accuracy(sums, zero_division=None)
+        return found
+
+    def _areas(self, multiplicity: Ints32) -> dict[str, Floats]:
+        areas = {
+            name: ranking.areas(multiplicity, self.people.of_sample)
+            for name, ranking in self.rankings.items()
+        }
+        found = {name: ap for name, (ap, _) in areas.items()}
+        classes = [both for name, both in areas.items() if not name.startswith("average_precision_risk")]
+        found["average_precision"] = np.mean([ap for ap, _ in classes], axis=0)
+        if not (self.config.auc_needs_normalised_rows and self.unnormalised_rows()):
+            found["auc"] = np.mean([auc for _, auc in classes], axis=0)
+        return found
+
+    def _deltas(self, multiplicity: Ints32) -> dict[str, Floats]:
+        counted = self.people.has_delta.astype(np.float64)
+        times = multiplicity.astype(np.float64)
+        total = times @ counted
+        undefined = np.full(len(times), np.nan)
+        return {
+            name: np.divide(times @ (delta * counted), total, out=undefined.copy(), where=total > 0)
+            for name, delta in zip(DELTAS, (self.people.delta_max, self.people.delta_mean), strict=True)
+        }
+
+    def unnormalised_rows(self) -> int:
+        """How many rows of several scores do not sum to 1, within 1e-5."""
+        if self.state.scores.shape[1] == 1:
+            return 0
+        return int((~np.isclose(1.0, self.state.scores.sum(axis=1))).sum())
+
+
+def _rankings(state: SampleScores, task: Task) -> Iterator[tuple[str, Ranking]]:
+    """One ranking for a single probability; else one per class, and one per folded class of risk."""
+    if state.scores.shape[1] == 1:
+        yield "average_precision", Ranking.of(state.truth == 1, state.scores[:, 0])
+        return
+    word = "region" if task == "risk" else "class"
+    for k in range(state.n_classes):
+        yield f"average_precision_{word}_{k}", Ranking.of(state.truth == k, state.scores[:, k])
+    if task == "risk":
+        ranks = risk_ranks(state.n_classes)
+        for rank in range(int(ranks.max()) + 1):
+            score = state.scores[:, ranks == rank].sum(axis=1)
+            yield f"average_precision_risk_{rank}", Ranking.of(ranks[state.truth] == rank, score)
+
+
+# What stands behind the pedestrian metrics: rows per pedestrian and sample, class counts, and reasons.
+
+
+def pedestrian_rows(state: SampleScores, config: PedestrianConfig) -> pl.DataFrame:
+    """One row per pedestrian, by name.
+
+    Returns:
+        `pedestrian`, `video`, `samples`, `truth`, `soft` and `hard` decision with `soft_correct` and
+        `hard_correct`, `agreed` (whether its samples decide alike), `share_correct` of its samples,
+        `confidence_delta_max` and `confidence_delta_mean` (null where it has none).
+    """
+    people = Pedestrians.of(state, config)
+    right = decisions(state.scores) == state.truth
+    share = np.bincount(people.of_sample, right, len(people.name)) / people.n_samples
+    frame = pl.DataFrame(
+        {
+            "pedestrian": _text(people.name),
+            "video": _text(people.video, len(people.name)),
+            "samples": people.n_samples,
+            "truth": people.truth,
+            "soft": people.soft,
+            "soft_correct": people.soft == people.truth,
+            "hard": people.hard,
+            "hard_correct": people.hard == people.truth,
+            "agreed": people.agreed,
+            "share_correct": share,
+            "confidence_delta_max": people.delta_max,
+            "confidence_delta_mean": people.delta_mean,
+            "has_delta": people.has_delta,
+        }
+    )
+    deltas = ["confidence_delta_max", "confidence_delta_mean"]
+    return frame.with_columns(pl.when("has_delta").then(pl.col(name)).alias(name) for name in deltas).drop(
+        "has_delta"
+    )
+
+
+def sample_rows(state: SampleScores, config: PedestrianConfig) -> pl.DataFrame:
+    """One row per sample, in the order of extraction.
+
+    Returns:
+        `order`, `pedestrian`, `video`, `tte_frames`, `truth`, `decision`, `correct`, `confidence` (of the
+        decision), `truth_score` (score of the true class) and `weight` (null where the task has none).
+    """
+    both = np.hstack([1 - state.scores, state.scores]) if state.scores.shape[1] == 1 else state.scores
+    each = np.arange(len(state))
+    confidence, correct = confidences(state)
+    longest = float(state.tte_frames.max()) if state.tte_frames is not None and len(state) else None
+    weights = sample_weights(state, config, longest)
+    return pl.DataFrame(
+        {
+            "order": state.places,
+            "pedestrian": _text(state.pedestrian),
+            "video": _text(state.video, len(state)),
+            "tte_frames": _column(state.tte_frames, len(state), pl.Int64),
+            "truth": state.truth,
+            "decision": decisions(state.scores),
+            "correct": correct,
+            "confidence": confidence,
+            "truth_score": both[each, state.truth],
+            "weight": _column(weights, len(state), pl.Float64),
+        }
+    )
+
+
+def class_counts(group: str | None, core: PedestrianCore) -> pl.DataFrame:
+    """Samples and pedestrians of each true class in one group."""
+    size = core.state.n_classes
+    return pl.DataFrame(
+        {
+            "group": pl.Series([group] * size, dtype=pl.String),
+            "class": np.arange(size),
+            "samples": np.bincount(core.state.truth, minlength=size),
+            "pedestrians": np.bincount(core.people.truth, minlength=size),
+        }
+    )
+
+
+def why_undefined(metric: str, core: PedestrianCore) -> str:
+    """In words, why a metric of this set has no value."""
+    if not len(core.state):
+        return "no samples"
+    if metric.startswith("weighted_") and core.weights is None:
+        given = core.state.tte_frames is not None
+        return "no time to event is above 0" if given else "no time to event is given"
+    if metric.startswith("confidence_delta"):
+        return "no pedestrian has two samples"
+    if metric.startswith("average_precision_"):
+        return f"no sample of {metric.removeprefix('average_precision_').replace('_', ' ')}"
+    if metric == "auc_thresholded" and core.state.scores.shape[1] > 1:
+        return "defined for one probability per sample only"
+    if metric == "auc" and core.config.auc_needs_normalised_rows and core.unnormalised_rows():
+        return f"{core.unnormalised_rows()} rows of scores do not sum to 1"
+    return _missing_class(metric, core)
+
+
+def _missing_class(metric: str, core: PedestrianCore) -> str:
+    """The classes whose absence from truth or decisions leaves the metric undefined."""
+    prefix = metric.split("_", 1)[0] + "_"
+    prefix = prefix if prefix in core.counts else ""
+    counts = core.counts[prefix].sum(axis=0)
+    true, decided = counts.sum(axis=1), counts.sum(axis=0)
+    unit = "pedestrian" if prefix in ("soft_", "hard_") else "sample"
+    rate = metric.removeprefix(prefix)
+    if rate == "precision":
+        return f"no {unit} is decided to be of class {_those(decided == 0)}"
+    if rate == "f1":
+        return f"class {_those((true == 0) & (decided == 0))} occurs in neither truth nor decisions"
+    return f"no {unit} of class {_those(true == 0)} in the truth"
+
+
+def _those(missing: npt.NDArray[np.bool_]) -> str:
+    return ", ".join(str(k) for k in np.flatnonzero(missing))
+
+
+def _text(values: Texts | None, n: int = 0) -> pl.Series:
+    return pl.Series([None] * n if values is None else values.tolist(), dtype=pl.String)
+
+
+def _column(values: npt.NDArray[Any] | None, n: int, dtype: type[pl.DataType]) -> pl.Series:
+    return pl.Series([None] * n if values is None else values, dtype=dtype)
 
 
 def evaluate(

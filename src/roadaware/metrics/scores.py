@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError
-from roadaware.scenes.scores import TOLERANCE
+from roadaware.formats.score_tables import TOLERANCE
 
 Texts = npt.NDArray[np.str_]
 

@@ -10,7 +10,7 @@ from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
     from roadaware.models.card import ModelCard
-    from roadaware.models.crossing.entry import Entry
+    from roadaware.models.crossing.entries import Entry
     from roadaware.models.crossing.tabular import TabularModel
 
 MODELS: dict[str, str] = {
@@ -20,37 +20,37 @@ MODELS: dict[str, str] = {
 }
 """Models on hand features: a class that is created with the fields of its config."""
 NETWORKS: dict[str, str] = {
-    "retinanet3d-c2d": "roadaware.models.retinanet3d.cards:C2D",
-    "retinanet3d-i3d": "roadaware.models.retinanet3d.cards:I3D",
-    "retinanet3d-slowfast": "roadaware.models.retinanet3d.cards:SLOWFAST",
-    "retinanet3d-rcn": "roadaware.models.retinanet3d.cards:RCN",
-    "retinanet3d-rclstm": "roadaware.models.retinanet3d.cards:RCLSTM",
-    "retinanet3d-rcgru": "roadaware.models.retinanet3d.cards:RCGRU",
-    "retinanet3d-compact": "roadaware.models.retinanet3d.cards:COMPACT",
-    "retinanet3d-transformers": "roadaware.models.retinanet3d.cards:TRANSFORMERS",
+    "retinanet3d-c2d": "roadaware.models.retinanet3d.config:C2D",
+    "retinanet3d-i3d": "roadaware.models.retinanet3d.config:I3D",
+    "retinanet3d-slowfast": "roadaware.models.retinanet3d.config:SLOWFAST",
+    "retinanet3d-rcn": "roadaware.models.retinanet3d.config:RCN",
+    "retinanet3d-rclstm": "roadaware.models.retinanet3d.config:RCLSTM",
+    "retinanet3d-rcgru": "roadaware.models.retinanet3d.config:RCGRU",
+    "retinanet3d-compact": "roadaware.models.retinanet3d.config:COMPACT",
+    "retinanet3d-transformers": "roadaware.models.retinanet3d.config:TRANSFORMERS",
 }
 """Networks: the card of each; the last part of the name is the backbone."""
 CROSSING: dict[str, str] = {
-    "single-rnn": "roadaware.models.crossing.entries.recurrent:SINGLE_RNN",
-    "multi-rnn": "roadaware.models.crossing.entries.recurrent:MULTI_RNN",
-    "stacked-rnn": "roadaware.models.crossing.entries.recurrent:STACKED_RNN",
-    "hierarchical-rnn": "roadaware.models.crossing.entries.recurrent:HIERARCHICAL_RNN",
-    "sfrnn": "roadaware.models.crossing.entries.recurrent:SFRNN",
-    "sfgru": "roadaware.models.crossing.entries.recurrent:SFGRU",
-    "pcpa": "roadaware.models.crossing.entries.pcpa:PCPA",
-    "transformer-encoder": "roadaware.models.crossing.entries.transformers:ENCODER",
-    "transformer-encoder-decoder": "roadaware.models.crossing.entries.transformers:ENCODER_DECODER",
-    "spi-net": "roadaware.models.crossing.entries.skeletal:SPI_NET",
-    "trouspi-net": "roadaware.models.crossing.entries.skeletal:TROUSPI_NET",
-    "biped": "roadaware.models.crossing.entries.multitask:BIPED",
-    "pedformer": "roadaware.models.crossing.entries.multitask:PEDFORMER",
-    "steady": "roadaware.models.crossing.entries.steady:STEADY",
-    "vgg16": "roadaware.models.crossing.entries.stills:VGG16",
-    "resnet50": "roadaware.models.crossing.entries.stills:RESNET50",
-    "convlstm": "roadaware.models.crossing.entries.clips:CONVLSTM",
-    "c3d": "roadaware.models.crossing.entries.clips:C3D",
-    "i3d": "roadaware.models.crossing.entries.clips:I3D",
-    "two-stream": "roadaware.models.crossing.entries.clips:TWO_STREAM",
+    "single-rnn": "roadaware.models.crossing.entries:SINGLE_RNN",
+    "multi-rnn": "roadaware.models.crossing.entries:MULTI_RNN",
+    "stacked-rnn": "roadaware.models.crossing.entries:STACKED_RNN",
+    "hierarchical-rnn": "roadaware.models.crossing.entries:HIERARCHICAL_RNN",
+    "sfrnn": "roadaware.models.crossing.entries:SFRNN",
+    "sfgru": "roadaware.models.crossing.entries:SFGRU",
+    "pcpa": "roadaware.models.crossing.entries:PCPA",
+    "transformer-encoder": "roadaware.models.crossing.entries:ENCODER",
+    "transformer-encoder-decoder": "roadaware.models.crossing.entries:ENCODER_DECODER",
+    "spi-net": "roadaware.models.crossing.entries:SPI_NET",
+    "trouspi-net": "roadaware.models.crossing.entries:TROUSPI_NET",
+    "biped": "roadaware.models.crossing.entries:BIPED",
+    "pedformer": "roadaware.models.crossing.entries:PEDFORMER",
+    "steady": "roadaware.models.crossing.entries:STEADY",
+    "vgg16": "roadaware.models.crossing.entries:VGG16",
+    "resnet50": "roadaware.models.crossing.entries:RESNET50",
+    "convlstm": "roadaware.models.crossing.entries:CONVLSTM",
+    "c3d": "roadaware.models.crossing.entries:C3D",
+    "i3d": "roadaware.models.crossing.entries:I3D",
+    "two-stream": "roadaware.models.crossing.entries:TWO_STREAM",
 }
 """Networks for pedestrians: the `Entry` of each, which says where it is built."""
 FOLDERS: dict[str, str] = {
@@ -120,7 +120,7 @@ def create(name: str, **config: Any) -> Any:
         raise UsageError(
             f"no model is called '{name}'; there are {', '.join([*MODELS, *CROSSING, *NETWORKS])}"
         )
-    return _named("roadaware.models.retinanet3d.cards:create")(NETWORKS[name].split(":")[1], **config)
+    return _named("roadaware.models.retinanet3d.config:create")(NETWORKS[name].split(":")[1], **config)
 
 
 def cards() -> dict[str, ModelCard]:

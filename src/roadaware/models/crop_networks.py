@@ -13,15 +13,14 @@ from torch import Tensor
 
 from roadaware.arrays import Bytes, Floats32
 from roadaware.errors import InputError, UsageError
+from roadaware.io.sources import shown
 from roadaware.models.crossing.networks.base import CrossingNet
-from roadaware.models.crossing.networks.resnet import ResNet50Net
-from roadaware.models.crossing.networks.vgg import VGG16Net
+from roadaware.models.crossing.networks.stills import ResNet50Net, VGG16Net
 from roadaware.models.crossing.published import load_image_weights
 from roadaware.models.folder_configs import image_types
-from roadaware.models.opening import digest_of
+from roadaware.models.loading import digest_of
 from roadaware.models.pretrained import family_of, model_in, placed, preparer_in
 from roadaware.models.tensor_files import ARITHMETIC
-from roadaware.scenes.readers.source import shown
 
 Trunk = Literal["vgg16", "resnet50"]
 SIDE_PX = 224

@@ -20,12 +20,11 @@ from torch import Tensor, nn
 from roadaware import __version__
 from roadaware import config as configs
 from roadaware.errors import FindingsError, UsageError
-from roadaware.models.retinanet3d.layers import EverySecond
+from roadaware.io.files import atomic_write
+from roadaware.models.retinanet3d.detector import Fit
+from roadaware.models.retinanet3d.layers import EverySecond, TimeLayer, TimePool, TimeRepeat, streaming_copy
 from roadaware.models.retinanet3d.network import RetinaNet3D
-from roadaware.models.retinanet3d.pictures import Fit
-from roadaware.models.retinanet3d.recurrent import RecurrentConv, RecurrentGru
-from roadaware.models.retinanet3d.temporal import TimeLayer, TimePool, TimeRepeat, streaming_copy
-from roadaware.scenes.disk import atomic_write
+from roadaware.models.retinanet3d.trunks import RecurrentConv, RecurrentGru
 
 Form = Literal["clip", "stream"]
 FORMAT = "roadaware-onnx-1"

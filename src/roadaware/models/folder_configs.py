@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import transformers
+from tokenizers import Tokenizer
 from transformers.models.auto import modeling_auto
 
+from roadaware.config import is_number
 from roadaware.errors import InputError
-from roadaware.scenes.readers.json import decode, parse
-from roadaware.scenes.readers.source import confine, read_file, shown
+from roadaware.io.json import decode, parse
+from roadaware.io.sources import confine, read_file, shown
 
 CONFIG = "config.json"
 LARGEST = 1 << 20
@@ -242,3 +245,251 @@ def _parts(config: Any) -> Iterator[Any]:
     for value in list(vars(config).values()):
         if isinstance(value, transformers.PreTrainedConfig):
             yield from _parts(value)
+
+
+# How a folder of transformers prepares pictures, taken only as far as it is known and within limits.
+
+MOST_PX = 4096
+"""The longest side that pictures are brought to; the largest of a supported model is 1,333."""
+_FILTERS = range(6)
+_FLAGS = (
+    "do_resize", "do_rescale", "do_normalize", "do_center_crop", "do_pad", "do_convert_rgb",
+    "do_reduce_labels", "reduce_labels", "do_flip_channel_order", "default_to_square", "rescale",
+)  # fmt: skip
+_SIZES = ("size", "crop_size", "pad_size", "max_size", "size_divisor", "size_divisibility")
+_SIDES = ("height", "width", "shortest_edge", "longest_edge", "max_height", "max_width")
+_PICTURES_LABELS = ("ignore_index", "num_labels")
+_MOST_LABELS = 1 << 16
+_USUAL = {
+    "segformer": "Segformer", "upernet": "Segformer", "mask2former": "Mask2Former",
+    "maskformer": "MaskFormer",
+    "grounding-dino": "GroundingDino", "mm-grounding-dino": "GroundingDino", "owlv2": "Owlv2",
+    "owlvit": "OwlViT", "clip": "CLIP",
+}  # fmt: skip
+_ENDS = ("ImageProcessor", "ImageProcessorFast", "ImageProcessorPil", "FeatureExtractor")
+
+
+def preparation_of_pictures(said: Mapping[str, Any], family: str, where: str) -> Any:
+    """The image processor of transformers that a description makes, without torchvision.
+
+    Args:
+        said: what preprocessor_config.json says.
+        family: type of the model, for descriptions that do not name their processor.
+        where: names the file in errors.
+
+    Raises:
+        InputError: if it names code of its own, a processor that is not known, or a number out of its limits.
+        Exception: whatever the library raises where values are of the wrong kind.
+    """
+    inner = said.get("image_processor")
+    said = inner if isinstance(inner, Mapping) else said
+    if said.get("auto_map") or said.get("trust_remote_code"):
+        raise InputError("it asks for code of its own, which is not run", where=where)
+    named = said.get("image_processor_type") or said.get("feature_extractor_type")
+    kind = _class(f"{_USUAL[family]}ImageProcessor" if not named and family in _USUAL else str(named), where)
+    return kind(**checked_fields(said, where))
+
+
+def checked_fields(said: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The fields of a description that are known, each of which holds what it can hold.
+
+    Args:
+        said: what preprocessor_config.json says.
+        where: names the file in errors.
+
+    Raises:
+        InputError: naming the field and what it holds.
+    """
+    return {name: _value(name, value, where) for name, value in said.items() if _pictures_known(name)}
+
+
+def _class(named: str, where: str) -> Any:
+    """The processor of transformers of that name that needs no torchvision."""
+    base = next((named.removesuffix(end) for end in _ENDS if named.endswith(end)), "")
+    for end in ("ImageProcessorPil", "ImageProcessor"):
+        found = getattr(transformers, base + end, None) if base.isidentifier() else None
+        if isinstance(found, type) and hasattr(found, "preprocess") and found.__module__.startswith("transf"):
+            return found
+    raise InputError(f"image_processor_type is {shown(repr(named), 60)}, which is not known", where=where)
+
+
+def _pictures_known(name: str) -> bool:
+    return name in (
+        *_FLAGS,
+        *_SIZES,
+        *_PICTURES_LABELS,
+        "resample",
+        "rescale_factor",
+        "image_mean",
+        "image_std",
+    )
+
+
+def _value(name: str, value: Any, where: str) -> Any:
+    """The value of a field, which must be one that it can have.
+
+    Raises:
+        InputError: if it is not.
+    """
+    if value is None:
+        return None
+    if name in _FLAGS:
+        fits = isinstance(value, bool)
+    elif name in _SIZES:
+        fits = _is_size(value)
+    elif name in _PICTURES_LABELS:
+        fits = type(value) is int and -_MOST_LABELS <= value <= _MOST_LABELS
+    elif name == "resample":
+        fits = type(value) is int and value in _FILTERS
+    elif name == "rescale_factor":
+        fits = is_number(value) and 0 < value <= 1
+    else:
+        fits = _is_colour(value, least=0.0 if name == "image_mean" else 1e-6)
+    if not fits:
+        raise InputError(f"{name} cannot be {shown(repr(value), 60)}", where=where)
+    return value
+
+
+def _is_size(value: Any) -> bool:
+    """Whether it is a side, a pair of them, or sides by name, of up to `MOST_PX` pixels."""
+    if isinstance(value, Mapping):
+        return bool(value) and set(value) <= set(_SIDES) and all(_is_side(each) for each in value.values())
+    if isinstance(value, list):
+        return len(value) == 2 and all(map(_is_side, value))
+    return _is_side(value)
+
+
+def _is_side(value: Any) -> bool:
+    return type(value) is int and 1 <= value <= MOST_PX
+
+
+def _is_colour(value: Any, least: float) -> bool:
+    """Whether it is a number, or one for each channel; of pictures in [0, 1] or in [0, 255]."""
+    values = value if isinstance(value, list) else [value]
+    whole = all(is_number(each) and math.isfinite(each) and least <= each <= 255 for each in values)
+    return whole and len(values) in (1, 3)
+
+
+# The words of a folder of transformers: what makes tokens of texts, of parts that always come to an end.
+
+TOKENIZER, VOCABULARY, WORDS, MERGES = "tokenizer.json", "vocab.json", "vocab.txt", "merges.txt"
+_WORDS_MOST_BYTES = 1 << 26
+_COPY = "copy it from where the model was published"
+_MOST_PATTERN = 400
+_AHEAD = re.compile(r"\(\?[!=]\\[sS]\)|\(\?i:[^()*+{}|]*\)")
+_ATOM = re.compile(r"\\.|\[(?:\\.|\[:\w+:\]|[^\\\]])*\]")
+
+
+def tokenizer_in(folder: Path) -> Tokenizer:
+    """What makes tokens of words, without padding and without cutting off.
+
+    Args:
+        folder: with tokenizer.json; or with vocab.txt, or vocab.json and merges.txt, as older ones have it.
+
+    Raises:
+        InputError: if it is not there, is none, or looks for patterns that could take forever.
+    """
+    path = next((folder / name for name in (TOKENIZER, WORDS, VOCABULARY) if (folder / name).exists()), None)
+    if path is None:
+        raise InputError(f"there is no {TOKENIZER}, so texts cannot be read", where=str(folder), hint=_COPY)
+    where = shown(str(path))
+    with _typed("no tokenizer", where):
+        found = _read(path, where) if path.name == TOKENIZER else _older(path, where)
+        found.no_padding()
+        found.no_truncation()
+    return found
+
+
+def encodings(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Any]:
+    """Tokens of texts with their places.
+
+    Args:
+        tokenizer: as `tokenizer_in` makes it.
+        texts: any.
+
+    Raises:
+        InputError: if it cannot make tokens of them, such as one that lacks its mark for unknown words.
+    """
+    with _typed("the tokenizer of the model cannot read these texts", None):
+        return list(tokenizer.encode_batch(list(texts)))
+
+
+@contextmanager
+def _typed(what: str, where: str | None) -> Iterator[None]:
+    """Within: whatever the library raises is an error of its file."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{what}: {error.message}", where=error.where, hint=error.hint) from error
+    except BaseException as error:  # plain exceptions, and panics, which are none
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        told = shown(" ".join(str(error).split()) or type(error).__name__)
+        raise InputError(f"{what}: {told}", where=where) from error
+
+
+def _read(path: Path, where: str) -> Tokenizer:
+    """The tokenizer that a file describes."""
+    text = decode(read_file(inside(path), where, _WORDS_MOST_BYTES), where)
+    for pattern in _patterns(parse(text, where)):
+        if not ends_soon(pattern):
+            raise InputError(f"a pattern that could take forever: {shown(str(pattern), 80)}", where=where)
+    return Tokenizer.from_str(text)
+
+
+def ends_soon(pattern: Any) -> bool:
+    """Whether a regular expression has no group and at most one repetition in each of its alternatives.
+
+    So the time that it takes grows with the text and no faster than its square.
+
+    Args:
+        pattern: as tokenizer.json holds it.
+    """
+    if not isinstance(pattern, str) or len(pattern) > _MOST_PATTERN:
+        return False
+    plain = _ATOM.sub("x", _AHEAD.sub("x", pattern))
+    return "(" not in plain and all(len(re.findall(r"[*+{]", part)) <= 1 for part in plain.split("|"))
+
+
+def _patterns(value: Any) -> Iterator[Any]:
+    """Every regular expression of a description, wherever it stands but in its vocabulary."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            if name == "Regex":
+                yield each
+            elif name not in ("vocab", "merges", "added_tokens"):
+                yield from _patterns(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _patterns(each)
+
+
+def _older(path: Path, where: str) -> Tokenizer:
+    """The tokenizer of a vocabulary as older versions kept it: of BERT, or of CLIP."""
+    folder = path.parent
+    if path.name == WORDS:
+        words = _lines(path)
+        low = _settings(folder).get("do_lower_case", True) is not False
+        held = {word: n for n, word in enumerate(words)}
+        made: Any = transformers.BertTokenizer(vocab=held, do_lower_case=low)
+    else:
+        found = parse(decode(read_file(inside(path), where, _WORDS_MOST_BYTES), where), where)
+        if not isinstance(found, dict) or not all(type(n) is int and n >= 0 for n in found.values()):
+            raise InputError("expected words with their numbers", where=where)
+        pairs: Any = [tuple(line.split(" ")) for line in _lines(folder / MERGES) if line and line[0] != "#"]
+        if any(len(pair) != 2 for pair in pairs):
+            raise InputError("expected two parts of words in each line", where=str(folder / MERGES))
+        made = transformers.CLIPTokenizer(vocab=found, merges=pairs)
+    return Tokenizer.from_str(made.backend_tokenizer.to_str())
+
+
+def _lines(path: Path) -> list[str]:
+    where = shown(str(path))
+    text = decode(read_file(inside(path), where, _WORDS_MOST_BYTES), where)
+    return re.split(r"\r\n|\r|\n", text.rstrip("\r\n"))  # words of vocabularies hold other breaks of lines
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    """What tokenizer_config.json says; nothing where there is none."""
+    path = folder / "tokenizer_config.json"
+    return parsed(path) if path.exists() else {}

@@ -13,10 +13,9 @@ import transformers
 
 from roadaware import __version__
 from roadaware.errors import InputError
-from roadaware.models.folder_configs import parsed
-from roadaware.models.folder_pictures import checked_fields
+from roadaware.io.files import atomic_write, disk_error
+from roadaware.models.folder_configs import checked_fields, parsed
 from roadaware.models.pretrained import model_in, quiet
-from roadaware.scenes.disk import atomic_write, disk_error
 
 FAMILIES = ("rt_detr", "rt_detr_v2", "d_fine")
 """Types of models that are known to end in boxes and one sigmoid for each class."""

@@ -16,12 +16,19 @@ from torch import nn
 
 from roadaware.arrays import Pixels
 from roadaware.errors import DamagedError, InputError
-from roadaware.models.folder_configs import CONFIG, check_config, config_of, inside, parsed, refuse_adapter
-from roadaware.models.folder_pictures import preparation_of_pictures
+from roadaware.io.sources import shown
+from roadaware.models.folder_configs import (
+    CONFIG,
+    check_config,
+    config_of,
+    inside,
+    parsed,
+    preparation_of_pictures,
+    refuse_adapter,
+)
 from roadaware.models.limits import bounded_network, refuse_many
 from roadaware.models.offline import offline
 from roadaware.models.tensor_files import ARITHMETIC, read_safetensors
-from roadaware.scenes.readers.source import shown
 
 _PREPARATIONS = ("preprocessor_config.json", "processor_config.json")
 _WEIGHTS, _INDEX = "model.safetensors", "model.safetensors.index.json"

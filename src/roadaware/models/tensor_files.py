@@ -15,12 +15,14 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as tensors_of
+from safetensors.torch import save
 from torch import Tensor
 
 from roadaware.errors import DamagedError, InputError
+from roadaware.io.files import atomic_write
+from roadaware.io.json import parse
+from roadaware.io.sources import open_file, read_file, shown
 from roadaware.models.limits import most_parameters, refuse_many
-from roadaware.scenes.readers.json import parse
-from roadaware.scenes.readers.source import open_file, read_file, shown
 
 _BITS = {
     "BOOL": 8, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "U16": 16, "I16": 16, "F16": 16, "BF16": 16,
@@ -224,3 +226,61 @@ def _first(error: BaseException) -> str:
 def _some(names: list[str]) -> str:
     told = ", ".join(shown(name, 60) for name in names[:4])
     return told + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+# Tensors of checkpoints that others wrote, read without running anything in the file; imports torch.
+
+_WRAPPERS = ("state_dict", "model_state_dict", "model_state", "model", "net")
+_MOST_WRAPPERS = 8
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a `.safetensors` file or of one that torch saved, on the CPU, by their names.
+
+    One of the usual wrappers around the state dict is taken off, and `module.` before every name, which
+    training on several GPUs leaves.
+
+    Raises:
+        InputError: if there is no such file, it holds no tensors, or more than tensors.
+        DamagedError: if it is not whole.
+    """
+    if not path.exists():
+        raise InputError("expected a checkpoint and found no file", where=str(path))
+    held = read_safetensors(path)[0] if path.suffix == ".safetensors" else read_pickled(path)
+    tensors = _state(held)
+    if not tensors:
+        raise InputError("the checkpoint holds no tensors by name", where=str(path))
+    check_finite(tensors, str(path))
+    return _stripped(tensors)
+
+
+def _state(held: object) -> dict[str, Tensor]:
+    """The first mapping of names to tensors, under the usual wrappers."""
+    for _ in range(_MOST_WRAPPERS):
+        if not isinstance(held, Mapping):
+            break
+        tensors = {str(name): value for name, value in held.items() if isinstance(value, Tensor)}
+        if tensors:
+            return tensors
+        held = next((held[name] for name in _WRAPPERS if isinstance(held.get(name), Mapping)), None)
+    return {}
+
+
+def _stripped(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    prefix = "module."
+    if all(name.startswith(prefix) for name in tensors):
+        return {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
+    return tensors
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors as one file of safetensors, each with memory of its own.
+
+    Args:
+        path: of the file.
+        tensors: by name.
+
+    Raises:
+        DiskError: if it cannot be written.
+    """
+    atomic_write(path, save({name: each.detach().clone().contiguous() for name, each in tensors.items()}))

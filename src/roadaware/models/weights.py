@@ -16,17 +16,16 @@ from torch import Tensor
 from roadaware import __version__
 from roadaware import config as configs
 from roadaware.errors import DamagedError, InputError, UsageError
-from roadaware.models.detector_notes import FACTS
-from roadaware.models.foreign import read_tensors
+from roadaware.io.files import atomic_write
+from roadaware.io.sources import shown
+from roadaware.models.detector import FACTS
 from roadaware.models.limits import bounded_network, undrawn_weights
 from roadaware.models.retinanet3d.config import RetinaNetConfig
+from roadaware.models.retinanet3d.detection_config import DetectRule
 from roadaware.models.retinanet3d.detector import StreamDetector, WindowDetector
 from roadaware.models.retinanet3d.network import RetinaNet3D
-from roadaware.models.retinanet3d.rule import DetectRule
 from roadaware.models.retinanet3d.video_names import described, trunk_names
-from roadaware.models.tensor_files import ARITHMETIC, facts_in, read_safetensors
-from roadaware.scenes.disk import atomic_write
-from roadaware.scenes.readers.source import shown
+from roadaware.models.tensor_files import ARITHMETIC, facts_in, read_safetensors, read_tensors
 
 _FORMAT = 2
 """Files of format 1 held their kinds sorted by name, which are not the columns of the scores."""

@@ -1,22 +1,232 @@
-"""Cameras and streams as a source: read in a thread of their own, connected anew when they go away."""
+"""A camera of the network or of this machine as a source: read in a thread of its own, connected anew when
+it fails, frames numbered by their times.
+"""
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
-from roadaware.errors import InputError
-from roadaware.online.clock import Clock
+from roadaware.addresses import Address, read_named_address
+from roadaware.arrays import Pixels
+from roadaware.errors import InputError, UsageError
+from roadaware.io.decoders import BROKEN, STREAMS, decoder_fault, open_stream, reason
+from roadaware.io.sources import shown
+from roadaware.online.connections import FAULTS, Patience, StreamError, fault_of
+from roadaware.online.frame_queue import Clock, Waiting
+from roadaware.online.frame_stats import Ending, Outcomes
 from roadaware.online.frames import SourceFrame
-from roadaware.online.network import Shot, Stream
-from roadaware.online.outcomes import Ending, Outcomes
+from roadaware.online.http_body import HttpBody
+from roadaware.online.rtsp_relay import RtspRelay
 from roadaware.online.timeline import Thinning, Timeline
-from roadaware.online.waiting import Waiting
-from roadaware.scenes.decoders import BROKEN, reason
-from roadaware.scenes.readers.source import shown
+from roadaware.online.video_files import upright
+
+# One connection to a camera of the network or of this machine, as the frames that it gives.
+
+# What a scheme may carry, and the protocols of FFmpeg that it needs; of http and rtsp the connection is ours.
+_DIRECT = {
+    "rtmp": ("flv,live_flv", "rtmp,tcp"),
+    "tcp": (STREAMS, "tcp"),
+    "srt": (STREAMS, "srt"),
+    "udp": (STREAMS, "udp"),
+}
+_PLAYLIST = {"http_persistent": "0", "http_multiple": "0", "extension_picky": "0"}
+_NO_PROTOCOL = "none"
+
+
+class Shot(NamedTuple):
+    """A frame as a connection gives it: the time it states, its picture (None where it cannot be
+    decoded), and whether its data was damaged.
+    """
+
+    stated_s: float | None
+    picture: Pixels | None
+    doubtful: bool = False
+
+
+class Stream(Protocol):
+    """One connection: frames until it breaks or ends; `endless` says that an end is a break too."""
+
+    fps: float | None
+    endless: bool
+
+    def __iter__(self) -> Iterator[Shot]:
+        """Frames one after the other."""
+
+    def close(self) -> None:
+        """Disconnect."""
+
+
+class NetworkStream:
+    """A connection to an address or a device; a stream from the network reads nothing of this machine.
+
+    Args:
+        source: the address, or the name of a device.
+        form: of a device, as PyAV calls it; None for the network.
+        fps: asked of a device.
+        wait_s: a connection that takes longer has failed, and so has a stream without a picture for as long.
+        follow: of http, go where redirects and HLS playlists point; other machines than the one of the
+            address must be of the open net.
+
+    Raises:
+        StreamError: if it cannot be reached, refuses, or shows no video.
+    """
+
+    def __init__(
+        self,
+        source: Address | str,
+        form: str | None = None,
+        fps: float | None = None,
+        wait_s: float = 10.0,
+        *,
+        follow: bool = False,
+    ) -> None:
+        self._where = source.shown if isinstance(source, Address) else source
+        self._patience, self._wait_s = Patience(wait_s), wait_s
+        self._carrier: HttpBody | RtspRelay | None = None
+        self._file: Any = None
+        try:
+            self._file = self._opened(source, form, fps, follow=follow)
+            self._stream = self._video()
+        except (*FAULTS, InputError, AttributeError) as error:
+            fault = fault_of(self._cause(error), self._where)
+            self.close()
+            # FFmpeg's error holds the address, which may hold a password.
+            raise fault from None
+        rate = self._stream.average_rate or self._stream.guessed_rate
+        self.fps = float(rate) if rate and 0 < rate < 1000 else None
+        whole = getattr(self._carrier, "whole", False)
+        self.endless = form is not None or not (self._file.duration or whole)
+
+    def __iter__(self) -> Iterator[Shot]:
+        try:
+            yield from self._shots()
+        except (*FAULTS, InputError, AttributeError) as error:
+            raise fault_of(self._cause(error), self._where, "the stream broke off") from None
+        failure = self._failure()
+        if failure is not None:
+            raise fault_of(failure, self._where, "the stream broke off")
+
+    def close(self) -> None:
+        """Disconnect."""
+        for part in (self._file, self._carrier):
+            if part is not None:
+                with suppress(*FAULTS):
+                    part.close()
+
+    def _shots(self) -> Iterator[Shot]:
+        # All streams, since one without pictures would be read for ever in search of a picture.
+        packets, seen_s = self._file.demux(), time.monotonic()
+        while True:
+            self._patience.renew()
+            packet = next(packets, None)
+            if packet is None:
+                return
+            for shot in self._decoded(packet) if packet.stream_index == self._stream.index else ():
+                yield shot
+                seen_s = seen_s if shot.picture is None else time.monotonic()
+            if time.monotonic() - seen_s > self._wait_s:
+                raise TimeoutError(f"no picture came for {self._wait_s:g} s")
+
+    def _decoded(self, packet: Any) -> Iterator[Shot]:
+        try:
+            frames = packet.decode()
+        except FAULTS:
+            yield Shot(None, None)
+            return
+        for frame in frames:
+            try:
+                yield Shot(_stated_s(frame), upright(frame), bool(frame.is_corrupt))
+            except InputError:
+                yield Shot(None, None)
+
+    def _video(self) -> Any:
+        if not self._file.streams.video:
+            raise StreamError("expected a video stream, found none", hint="check the path of the address")
+        stream = self._file.streams.video[0]
+        if fault := decoder_fault(stream):
+            raise StreamError(f"its pictures cannot be decoded: {fault}")
+        return stream
+
+    def _failure(self) -> BaseException | None:
+        """What ended the connection below FFmpeg, which only knows that it did."""
+        return None if self._carrier is None else self._carrier.failure
+
+    def _cause(self, error: BaseException) -> BaseException:
+        return error if isinstance(error, InputError) else self._failure() or error
+
+    # Opening -----------------------------------------------------------------------------------------------
+
+    def _opened(self, source: Address | str, form: str | None, fps: float | None, *, follow: bool) -> Any:
+        wait_s = self._wait_s
+        if not isinstance(source, Address):
+            more = {"framerate": f"{fps:g}"} if fps else {}
+            kinds = {"formats": form or STREAMS, "protocols": "file"}
+            return _open(source, form, more, wait_s, **kinds)
+        if source.scheme in ("http", "https"):
+            return self._opened_body(source, follow=follow)
+        if source.scheme in ("rtsp", "rtsps"):
+            relay = self._carrier = RtspRelay(source, wait_s)
+            more = {"rtsp_transport": "tcp"}
+            # The relay gives up first, and knows why.
+            return _open(relay.url, "rtsp", more, wait_s + 1, formats="rtsp", protocols="tcp")
+        formats, protocols = _DIRECT[source.scheme]
+        return _open(source.text, None, {}, wait_s, formats=formats, protocols=protocols)
+
+    def _opened_body(self, address: Address, *, follow: bool) -> Any:
+        body = self._carrier = HttpBody(address, self._patience, follow=follow)
+        if not (follow and body.names_others):
+            return _open(body, body.form, {}, self._wait_s, formats=STREAMS, protocols=_NO_PROTOCOL)
+        self._wait_s *= 3  # a playlist names the next part only once that is whole
+        self._patience.wait_s = self._wait_s
+
+        def ask(url: str, flags: int, options: dict[str, str]) -> HttpBody:
+            return self._part(url, flags, options, address)
+
+        return open_stream(
+            body,
+            form="hls",
+            formats=f"hls,{STREAMS},aac",
+            protocols="http,https",
+            options=_PLAYLIST,
+            wait_s=self._wait_s,
+            ask=ask,
+        )
+
+    def _part(self, url: str, flags: int, options: dict[str, str], first: Address) -> HttpBody:
+        """A part that a playlist names, or the playlist again."""
+        if flags & 2:
+            raise StreamError("a playlist asked for something to be written")
+        self._patience.renew()
+        try:
+            address = read_named_address(url)
+        except UsageError:
+            raise StreamError("a playlist names what is no address") from None
+        begin, end = (int(options.get(name, "-1")) for name in ("offset", "end_offset"))
+        span = (max(begin, 0), end if end > 0 else None) if begin > 0 or end > 0 else None
+        return HttpBody(address, self._patience, first=first, follow=True, span=span)
+
+
+def _open(
+    source: Any, form: str | None, more: dict[str, str], wait_s: float, *, formats: str, protocols: str
+) -> Any:
+    return open_stream(source, form=form, formats=formats, protocols=protocols, options=more, wait_s=wait_s)
+
+
+def _stated_s(frame: Any) -> float | None:
+    """The time of a frame; None where it has none that is a number."""
+    try:
+        found = None if frame.time is None else float(frame.time)
+    except (ArithmeticError, ValueError):
+        return None
+    return found if found is not None and math.isfinite(found) else None
+
 
 _STUCK_S = 120.0
 """Without a frame, a failure or an attempt for so long, the reader hangs in FFmpeg, which passes over packets

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig
-from roadaware.online.labels import LabelRule
+from roadaware.online.tubes import LabelRule
 from roadaware.scenes.advice import Advice
 
 

@@ -11,10 +11,7 @@ import numpy as np
 from roadaware.arrays import Floats
 from roadaware.config import to_dict
 from roadaware.online.camera_motion import MotionEstimator, PixelMotion
-from roadaware.online.clock import Clock, SystemClock
-from roadaware.online.frames import SourceFrame
-from roadaware.online.latency import Latency
-from roadaware.online.outlook import (
+from roadaware.online.forecast_event import (
     SHAKING,
     SHORT,
     SMALL,
@@ -25,12 +22,15 @@ from roadaware.online.outlook import (
     OutlookRule,
     changes,
 )
-from roadaware.online.pacing import Pace, Paced
+from roadaware.online.frame_queue import Clock, SystemClock
+from roadaware.online.frame_stats import Latency
+from roadaware.online.frames import SourceFrame
+from roadaware.online.resampling import Pace, Paced
 from roadaware.online.steadiness import HEIGHT, SHAKE, Steadiness
 from roadaware.online.tubes import LiveTube
 
 if TYPE_CHECKING:
-    from roadaware.online.foresight import Foresight
+    from roadaware.online.crossing_forecaster import Foresight
 
 _ROOM = 16
 

@@ -13,15 +13,15 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError
+from roadaware.io.files import disk_error
 from roadaware.online.crossing import Follower
-from roadaware.online.outlook import Outlook, OutlookRule
+from roadaware.online.forecast_event import Outlook, OutlookRule
 from roadaware.online.parts import Parts, sink
-from roadaware.scenes.disk import disk_error
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 
 if TYPE_CHECKING:
-    from roadaware.online.foresight import Foresight
+    from roadaware.online.crossing_forecaster import Foresight
     from roadaware.online.watcher import Seen
 
 _PEDESTRIANS = ("pedestrian", "ped")

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from roadaware.errors import DamagedError, DiskError, InputError
-from roadaware.online.clock import Clock
-from roadaware.online.labels import Told
-from roadaware.online.outcomes import Happening
-from roadaware.online.tubes import LiveTube
-from roadaware.scenes.disk import disk_error
+from roadaware.io.files import disk_error
+from roadaware.online.frame_queue import Clock
+from roadaware.online.frame_stats import Happening
+from roadaware.online.tubes import LiveTube, Told
 
 Event = dict[str, Any]
 _SYNC_S = 1.0

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.errors import InputError
-from roadaware.scenes.containers import NoSoundError
-from roadaware.scenes.media import VideoWriter, read_sound
+from roadaware.io.video import NoSoundError, VideoWriter, read_sound
 
 if TYPE_CHECKING:
     from roadaware.arrays import Pixels

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from roadaware.arrays import Pixels
-from roadaware.online.outcomes import Ending, Outcomes
+from roadaware.online.frame_stats import Ending, Outcomes
 
 
 @dataclass(frozen=True, eq=False)

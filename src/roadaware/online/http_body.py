@@ -1,8 +1,7 @@
 """What an http or https address answers, as a file that a decoder reads: nothing else is ever asked for.
 
 FFmpeg follows redirects and playlists to any machine and tells of a status by a number, so the requests are
-made here.
-"""
+made here."""
 
 from __future__ import annotations
 
@@ -17,8 +16,15 @@ from urllib.parse import urljoin
 from roadaware import __version__
 from roadaware.addresses import Address, read_named_address
 from roadaware.errors import UsageError
-from roadaware.online.challenges import Challenge, read_challenge
-from roadaware.online.wires import Patience, StreamError, connect, status_fault, status_words
+from roadaware.online.connections import (
+    Challenge,
+    Patience,
+    StreamError,
+    connect,
+    read_challenge,
+    status_fault,
+    status_words,
+)
 
 _HOPS = 5
 _SKIP_BYTES, _LOOK_BYTES = 1 << 18, 32

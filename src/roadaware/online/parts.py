@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from roadaware.scenes.disk import disk_error, put, temporary_beside
+from roadaware.io.files import disk_error, put, temporary_beside
 
 
 class Parts:

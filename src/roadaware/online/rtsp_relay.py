@@ -2,8 +2,7 @@
 
 FFmpeg goes wherever an RTSP server redirects it, and has no option against it. So it talks to a port of this
 process alone, and what passes is read: redirects end the connection, user and password are added here, and
-the camera is reached by one connection, encrypted for rtsps.
-"""
+the camera is reached by one connection, encrypted for rtsps."""
 
 from __future__ import annotations
 
@@ -15,8 +14,16 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from roadaware.addresses import Address
-from roadaware.online.challenges import Challenge, read_challenge
-from roadaware.online.wires import FAULTS, Patience, StreamError, TimedReader, connect, status_fault
+from roadaware.online.connections import (
+    FAULTS,
+    Challenge,
+    Patience,
+    StreamError,
+    TimedReader,
+    connect,
+    read_challenge,
+    status_fault,
+)
 
 _HEAD_BYTES, _BODY_BYTES = 1 << 16, 1 << 20
 _STATUS = re.compile(rb"RTSP/1\.\d +([0-9]{3})(?: |\r|\n|$)")

@@ -12,20 +12,20 @@ from roadaware import __version__
 from roadaware.arrays import Pixels
 from roadaware.config import digest, to_dict
 from roadaware.errors import DiskError, UsageError
+from roadaware.io.files import atomic_write, disk_error, is_temporary
+from roadaware.io.folder_lock import Hold
 from roadaware.models.detector import Detector
-from roadaware.online.clock import Clock
 from roadaware.online.config import WatchConfig
 from roadaware.online.crossing_tables import OutlookTable
 from roadaware.online.events import Event, EventWriter
 from roadaware.online.film import Film
+from roadaware.online.frame_queue import Clock
+from roadaware.online.frame_stats import OUTCOMES
 from roadaware.online.frames import Source
-from roadaware.online.outcomes import OUTCOMES
 from roadaware.online.tables import TableWriter
 from roadaware.online.times import FIGURES, TABLES, TIMES
 from roadaware.online.watch import Progress
 from roadaware.online.watcher import Last, Seen
-from roadaware.scenes.disk import atomic_write, disk_error, is_temporary
-from roadaware.scenes.holding import Hold
 from roadaware.tasks.road_events import Classes
 
 if TYPE_CHECKING:

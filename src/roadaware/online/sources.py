@@ -2,17 +2,118 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from roadaware.addresses import looks_like_address, read_address
 from roadaware.errors import InputError, UsageError
-from roadaware.online.cameras import Camera, camera_device
-from roadaware.online.clock import Clock, SystemClock
-from roadaware.online.frames import Source
-from roadaware.online.network import NetworkStream
-from roadaware.online.picture_files import PictureFiles
+from roadaware.io.decoders import PICTURES
+from roadaware.io.images import read_upright
+from roadaware.io.sources import shown, unreadable
+from roadaware.online.cameras import Camera, NetworkStream, camera_device
+from roadaware.online.frame_queue import Clock, SystemClock, Waiting
+from roadaware.online.frame_stats import Ending, Outcomes
+from roadaware.online.frames import Source, SourceFrame
 from roadaware.online.video_files import VideoFile
-from roadaware.scenes.readers.source import shown
+
+# Pictures of a folder or a glob as a source, in the natural order of their names.
+
+USUAL_FPS = 12.0
+"""Pictures per second where nobody says: as many as ROAD has."""
+_ENDINGS = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".tif", ".tiff"}
+_DIGITS = re.compile(r"(\d+)")
+
+
+def picture_paths(name: str) -> list[Path]:
+    """The pictures that a folder or a glob names, in natural order.
+
+    Args:
+        name: of a folder, or with *, ? or [ in it.
+
+    Raises:
+        InputError: if there are none.
+    """
+    try:
+        found = [path for path in _named(Path(name)) if path.suffix.lower() in _ENDINGS]
+    except (OSError, ValueError, NotImplementedError) as error:
+        raise unreadable(error, shown(name)) from error
+    if not found:
+        hint = f"pictures end in {', '.join(sorted(_ENDINGS))}; for a video name its file"
+        raise InputError("expected pictures, found none", where=shown(name), hint=hint)
+    return sorted(found, key=lambda path: natural(path.name))
+
+
+def _named(pattern: Path) -> Iterator[Path]:
+    """What lies in a folder, or what a glob finds from its first part with a mark on."""
+    if pattern.is_dir():
+        return pattern.iterdir()
+    parts = pattern.parts
+    plain = next((n for n, part in enumerate(parts) if any(mark in part for mark in "*?[")), len(parts) - 1)
+    return Path(*parts[:plain]).glob(str(Path(*parts[plain:])))
+
+
+def natural(name: str) -> list[tuple[int, int | str]]:
+    """A key that sorts numbers by their value.
+
+    >>> sorted(["10.png", "9.png", "a2.png"], key=natural)
+    ['9.png', '10.png', 'a2.png']
+    """
+    parts = _DIGITS.split(name)
+    return [(0, int(part)) if part.isdecimal() else (1, part) for part in parts if part]
+
+
+class PictureFiles:
+    """The pictures of a folder or a glob; one that cannot be read leaves its number out.
+
+    Args:
+        name: of the folder or glob.
+        clock: says when a frame came.
+        fps: pictures per second; 12 unless told.
+
+    Raises:
+        InputError: if there are no pictures.
+    """
+
+    live = False
+    path = None
+    start_s = 0.0
+
+    def __init__(self, name: str, clock: Clock, fps: float | None = None) -> None:
+        self._paths = picture_paths(name)
+        self.name = Path(name).name or "pictures"
+        self.fps, self.n_frames = fps or USUAL_FPS, len(self._paths)
+        self.outcomes = Outcomes()
+        self._clock, self._at, self._taken = clock, 0, 0
+        self._ending: Ending | None = None
+
+    def next(self, patience_s: float, wait_s: float) -> SourceFrame | None:
+        """The next frame; None if none is left."""
+        while self._at < len(self._paths):
+            number, self._at = self._at, self._at + 1
+            path = self._paths[number]
+            try:
+                picture, oriented = read_upright(path, PICTURES)
+            except InputError as error:
+                self.outcomes.tell("undecodable", 1, f"left out: {str(error).splitlines()[0]}")
+                continue
+            if not oriented:
+                self.outcomes.count("orientation")
+            self._taken += 1
+            return SourceFrame(number, number / self.fps, picture, self._clock.now_s())
+        if self._ending is None:
+            said = f"none of {len(self._paths):,} pictures could be read"
+            self._ending = Ending("end") if self._taken else Ending("empty", said)
+        return None
+
+    @property
+    def ending(self) -> Ending | None:
+        """Why no more frames come; None while some may."""
+        return self._ending
+
+    def close(self) -> None:
+        """Nothing is held."""
 
 
 def open_source(
@@ -55,3 +156,66 @@ def _exists(text: str) -> bool:
         return Path(text).exists()
     except (OSError, ValueError):
         return False
+
+
+# A recording as if a camera filmed it now: frames come when their time has come, and wait for nobody.
+
+
+class Realtime:
+    """A live source out of one that is not.
+
+    Args:
+        source: a file or folder.
+        clock: goes on while frames are looked at.
+    """
+
+    live = True
+
+    def __init__(self, source: Source, clock: Clock) -> None:
+        self.name, self.fps, self.n_frames = source.name, source.fps, source.n_frames
+        self.path, self.start_s, self.outcomes = source.path, source.start_s, source.outcomes
+        self._source, self._clock = source, clock
+        self._waiting = Waiting(clock, source.outcomes)
+        self._ahead: SourceFrame | None = None
+        self._begin_s: float | None = None
+
+    def next(self, patience_s: float, wait_s: float) -> SourceFrame | None:
+        """The next frame to look at; None if none came in time, or none will come."""
+        self._arrive()
+        found = self._waiting.take(patience_s, 0.0)
+        if found is not None or self._ahead is None:
+            return found
+        due_s = self._due_s(self._ahead) - self._clock.now_s()
+        self._clock.sleep(min(due_s, wait_s))
+        self._arrive()
+        return self._waiting.take(patience_s, 0.0)
+
+    @property
+    def ending(self) -> Ending | None:
+        """Why no more frames come; None while some may."""
+        return self._waiting.ending
+
+    def close(self) -> None:
+        """Let go of the source."""
+        self._source.close()
+
+    def _arrive(self) -> None:
+        """Let all frames come in whose time has come."""
+        while (frame := self._ahead or self._more()) is not None:
+            due_s = self._due_s(frame)
+            self._ahead = frame
+            if due_s > self._clock.now_s():
+                return
+            self._waiting.put(replace(frame, arrived_s=due_s))
+            self._ahead = None
+
+    def _more(self) -> SourceFrame | None:
+        frame = self._source.next(0.0, 0.0)
+        if frame is None:
+            self._waiting.end(self._source.ending or Ending("end"))
+        elif self._begin_s is None:
+            self._begin_s = self._clock.now_s() - frame.t_s
+        return frame
+
+    def _due_s(self, frame: SourceFrame) -> float:
+        return (self._begin_s or 0.0) + frame.t_s

@@ -13,20 +13,20 @@ import polars as pl
 
 from roadaware.config import from_dict, to_dict
 from roadaware.errors import InputError
-from roadaware.linking.closing import ClosedPath, closed
+from roadaware.io.files import atomic_write, disk_error
 from roadaware.linking.config import LinkerConfig
+from roadaware.linking.finalize import ClosedPath, closed
 from roadaware.linking.link import link
 from roadaware.linking.linker import Path as AgentPath
-from roadaware.online.clock import Clock
-from roadaware.online.joining import join_parts, video_row
+from roadaware.online.frame_queue import Clock
+from roadaware.online.merge_parts import join_parts, video_row
 from roadaware.online.parts import Parts, scanned, sink
 from roadaware.online.times import READY, TIMES, with_ready
 from roadaware.online.watcher import Seen
 from roadaware.scenes.advice import parse_advice
-from roadaware.scenes.dense import Layout
-from roadaware.scenes.disk import atomic_write, disk_error
-from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.dense_scores import Layout
 from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Predictions
 from roadaware.tasks.road_events import Classes, claims_of
 
 _ABOUT = "about.json"

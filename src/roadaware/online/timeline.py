@@ -6,7 +6,7 @@ import math
 import statistics
 from collections import deque
 
-from roadaware.online.outcomes import Outcomes
+from roadaware.online.frame_stats import Outcomes
 
 _SPAN = 31
 _ENOUGH = 5

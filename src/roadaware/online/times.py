@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from roadaware.errors import DamagedError, InputError
-from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.store import open_predictions
+from roadaware.scenes.tables import Predictions
 
 TIMES, FIGURES = "timing.parquet", "timing.json"
 """Of the folder of a watch: the times of its frames; and how fast it was, beside its summary."""

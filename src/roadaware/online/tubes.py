@@ -2,19 +2,231 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from roadaware.arrays import Floats
+from roadaware.arrays import Bools, Floats, Floats32, Ints
+from roadaware.errors import UsageError
 from roadaware.linking.linker import Update
 from roadaware.models.detector import FrameDetections
+from roadaware.online.forecast_event import Outlook
 from roadaware.online.frames import SourceFrame
-from roadaware.online.labels import LabelRule, Smoothed, SmoothedTable
-from roadaware.online.outlook import Outlook
-from roadaware.scenes.dense import Layout
+from roadaware.scenes.dense_scores import Layout
+
+# Labels that do not flicker: smoothed scores, and thresholds that depend on what was said before.
+
+Told = dict[str, dict[str, float]]
+"""Kind to label to score."""
+
+
+@dataclass(frozen=True)
+class LabelRule:
+    """Which labels are told.
+
+    Args:
+        on: a label begins to be told at this smoothed score.
+        off: and is no longer told below this one.
+        margin: a label that is told gives way to a better one only if that is better by this much.
+        most: labels told at once of a kind.
+        single: kinds of which only one label is told at once.
+        smooth_s: seconds in which an old score loses all but a third of its weight; 0 for no smoothing.
+        lasting: kinds that a thing keeps as long as it is seen: all its moments have a vote, so that a van
+            does not become a car and a truck in turn.
+        lasting_s: as `smooth_s`, of these, once a thing has been seen for longer: a tube may have gone over
+            to somebody else.
+    """
+
+    on: float = 0.3
+    off: float = 0.2
+    margin: float = 0.1
+    most: int = 2
+    single: tuple[str, ...] = ("agent", "duplex", "event", "av_action")
+    smooth_s: float = 0.4
+    lasting: tuple[str, ...] = ("agent",)
+    lasting_s: float = 5.0
+
+    def __post_init__(self) -> None:
+        """Refuse what has no meaning.
+
+        Raises:
+            UsageError: if a number is out of range.
+        """
+        if not 0 <= self.off <= self.on <= 1 or not 0 <= self.margin <= 1:
+            raise UsageError("label thresholds: 0 <= off <= on <= 1, and margin from 0 to 1")
+        if self.most < 1 or not all(0 <= each < math.inf for each in (self.smooth_s, self.lasting_s)):
+            raise UsageError("at least one label is told of a kind, and smoothing takes 0 s or more")
+
+    def of(self, kind: str) -> int:
+        """How many labels of a kind are told at once."""
+        return 1 if kind in self.single else self.most
+
+
+def choose_labels(scores: Floats32, before: Bools, most: int, rule: LabelRule) -> Bools:
+    """Which labels of one kind are told now, of several things at once.
+
+    Args:
+        scores: (n, c) smoothed scores of n things.
+        before: (n, c) the labels told before.
+        most: at most so many of each; of equals the first.
+        rule: the thresholds.
+
+    Returns:
+        (n, c).
+
+    >>> rule = LabelRule(on=0.5, off=0.3, margin=0.1)
+    >>> before = np.array([[True, False], [True, False]])
+    >>> choose_labels(np.array([[0.4, 0.45], [0.4, 0.55]]), before, 1, rule).tolist()
+    [[True, False], [False, True]]
+    """
+    fit = scores >= np.where(before, rule.off, rule.on)
+    worth = np.where(fit, scores + rule.margin * before, -np.inf)
+    order = np.argsort(-worth, axis=1, kind="stable")[:, :most]
+    now = np.zeros_like(fit)
+    np.put_along_axis(now, order, np.take_along_axis(fit, order, axis=1), axis=1)
+    return now
+
+
+class SmoothedTable:
+    """The scores of many things over time, and the labels that are told of them: a row of arrays each.
+
+    Args:
+        kinds: what the scores stand for.
+        rule: which labels are told.
+        room: rows at first; doubled as needed.
+    """
+
+    def __init__(self, kinds: Layout, rule: LabelRule, room: int = 16) -> None:
+        self.kinds, self.rule = kinds, rule
+        self.scores: Floats32 = np.zeros((room, kinds.width), np.float32)
+        self.told: Bools = np.zeros((room, kinds.width), np.bool_)
+        self._t_s = np.full(room, np.nan)
+        self._count = np.zeros(room, np.int64)
+        self._free = list(range(room))[::-1]
+
+    def begin(self) -> Smoothed:
+        """A row of which nothing is known yet."""
+        if not self._free:
+            room = len(self._t_s)
+            self.scores, self.told = (
+                np.concatenate([held, np.zeros_like(held)]) for held in (self.scores, self.told)
+            )
+            self._t_s = np.concatenate([self._t_s, np.full(room, np.nan)])
+            self._count = np.concatenate([self._count, np.zeros(room, np.int64)])
+            self._free = list(range(room, 2 * room))[::-1]
+        return Smoothed(self.kinds, self.rule, self, self._free.pop())
+
+    def end(self, row: int) -> Smoothed:
+        """What is known of a row, by itself; the row is free again."""
+        alone = Smoothed(self.kinds, self.rule)
+        table = alone.table
+        table.scores[0], table.told[0], table._t_s[0] = self.scores[row], self.told[row], self._t_s[row]
+        table._count[0] = self._count[row]
+        self.told[row], self._t_s[row], self._count[row] = False, np.nan, 0
+        self._free.append(row)
+        return alone
+
+    def add(self, rows: Ints, scores: Floats32, t_s: float) -> Bools:
+        """Take the scores of a moment, all in one operation.
+
+        Args:
+            rows: (n,) whose they are, each once.
+            scores: (n, width).
+            t_s: later than before.
+
+        Returns:
+            (n,) whether other labels are told of it now.
+        """
+        scores = np.asarray(scores, np.float32)
+        weight = np.ones((len(rows), self.kinds.width), np.float32)
+        if self.rule.smooth_s:
+            known = ~np.isnan(self._t_s[rows])
+            past_s = t_s - self._t_s[rows[known]]
+            weight[known] = (1.0 - np.exp(-past_s / self.rule.smooth_s))[:, None]
+            self._vote(weight, rows, known, past_s)
+        # First scores are taken as they are: old + (new - old) would round, and old is another tube's.
+        old = self.scores[rows]
+        now = np.where(weight == 1, scores, old + weight * (scores - old))
+        before, told = self.told[rows], np.zeros((len(rows), self.kinds.width), np.bool_)
+        for kind in self.kinds.kinds:
+            part = self.kinds.columns(kind)
+            told[:, part] = choose_labels(now[:, part], before[:, part], self.rule.of(kind), self.rule)
+        self.scores[rows], self.told[rows], self._t_s[rows] = now, told, t_s
+        self._count[rows] += 1
+        return np.asarray((told != before).any(axis=1))
+
+    def _vote(self, weight: Floats32, rows: Ints, known: Bools, past_s: npt.NDArray[np.float64]) -> None:
+        """Set the weights of kinds that last: the mean of all moments, which in the end fades slowly."""
+        fading = 1.0 - np.exp(-past_s / self.rule.lasting_s) if self.rule.lasting_s else np.ones(len(past_s))
+        share = np.maximum(1.0 / (self._count[rows[known]] + 1), fading)
+        for kind in self.rule.lasting:
+            if kind in self.kinds.kinds:
+                weight[known, self.kinds.columns(kind)] = share[:, None]
+
+
+class Smoothed:
+    """The scores of one thing over time, and the labels that are told of it.
+
+    Args:
+        kinds: what the scores stand for.
+        rule: which labels are told.
+        table: that holds them, where it is one of many.
+        row: which.
+    """
+
+    def __init__(
+        self, kinds: Layout, rule: LabelRule, table: SmoothedTable | None = None, row: int = 0
+    ) -> None:
+        self.table, self.row = table or SmoothedTable(kinds, rule, 1), row
+
+    @property
+    def scores(self) -> Floats32:
+        """(width,) smoothed."""
+        scores: Floats32 = self.table.scores[self.row]
+        return scores
+
+    def add(self, scores: Floats32, t_s: float) -> bool:
+        """Take the scores of a moment; whether other labels are told now.
+
+        Args:
+            scores: (width,).
+            t_s: later than before.
+        """
+        return bool(self.table.add(np.array([self.row]), scores[None], t_s)[0])
+
+    def told(self) -> Told:
+        """Kind to its labels with their scores, best first; kinds without are left out."""
+        found: Told = {}
+        scores, told = self.scores, self.table.told[self.row]
+        for kind, names in self.table.kinds.kinds.items():
+            part = self.table.kinds.columns(kind)
+            labels = np.flatnonzero(told[part])
+            if len(labels):
+                ranked = labels[np.argsort(-scores[part][labels], kind="stable")]
+                found[kind] = {names[k]: round(float(scores[part][k]), 4) for k in ranked.tolist()}
+        return found
+
+    def tells(self, kind: str, names: tuple[str, ...]) -> bool:
+        """Whether one of some labels of a kind is told.
+
+        Args:
+            kind: such as agent.
+            names: labels of it; those that there are not are never told.
+        """
+        known = self.table.kinds.kinds.get(kind, ())
+        if not known:
+            return False
+        told = self.table.told[self.row, self.table.kinds.columns(kind)]
+        return any(told[known.index(name)] for name in names if name in known)
+
+    def every(self, kind: str) -> Mapping[str, float]:
+        """All labels of a kind with their smoothed scores."""
+        part = self.scores[self.table.kinds.columns(kind)]
+        return dict(zip(self.table.kinds.kinds[kind], part.tolist(), strict=True))
 
 
 @dataclass(eq=False)

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from roadaware.arrays import Ints, Pixels
-from roadaware.online.clock import Clock
-from roadaware.online.frames import SourceFrame
-from roadaware.online.outcomes import Ending, Outcomes
-from roadaware.online.timeline import Thinning
-from roadaware.scenes.containers import (
+from roadaware.io.decoders import BROKEN, MAX_PIXELS, WATCHED_FILMS, reason
+from roadaware.io.sources import shown
+from roadaware.io.video import (
     CUT,
     EmptyMediaError,
     MediaError,
@@ -22,8 +20,10 @@ from roadaware.scenes.containers import (
     seconds_per_tick,
     video_stream,
 )
-from roadaware.scenes.decoders import BROKEN, MAX_PIXELS, WATCHED_FILMS, reason
-from roadaware.scenes.readers.source import shown
+from roadaware.online.frame_queue import Clock
+from roadaware.online.frame_stats import Ending, Outcomes
+from roadaware.online.frames import SourceFrame
+from roadaware.online.timeline import Thinning
 
 _LIE = 0.1
 

@@ -10,12 +10,11 @@ from typing import Protocol
 from roadaware.arrays import Pixels
 from roadaware.errors import DiskError, InputError
 from roadaware.models.detector import Detector
-from roadaware.online.clock import Clock
 from roadaware.online.config import WatchConfig
 from roadaware.online.events import Event
+from roadaware.online.frame_queue import Clock
+from roadaware.online.frame_stats import Ending, Latency, Sparing
 from roadaware.online.frames import Source, SourceFrame
-from roadaware.online.latency import Latency
-from roadaware.online.outcomes import Ending, Sparing
 from roadaware.online.tubes import Annotator
 from roadaware.online.watcher import Last, Seen, Watcher
 

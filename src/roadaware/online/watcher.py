@@ -10,18 +10,47 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.linking.config import LinkerConfig
+from roadaware.linking.finalize import closed
 from roadaware.linking.linker import Linker, Path
 from roadaware.models.detector import Detector, FrameDetections, TimedDetector
-from roadaware.online.clock import Clock
 from roadaware.online.config import WatchConfig
 from roadaware.online.events import Event, source_event, tube_event, vehicle_event
+from roadaware.online.frame_queue import Clock
+from roadaware.online.frame_stats import Happening
 from roadaware.online.frames import SourceFrame
-from roadaware.online.labels import Smoothed
-from roadaware.online.outcomes import Happening
-from roadaware.online.tubes import Annotator, LiveTube, LiveTubes
-from roadaware.online.warming import warm_up_linker
-from roadaware.scenes.dense import Layout
+from roadaware.online.tubes import Annotator, LiveTube, LiveTubes, Smoothed
+from roadaware.scenes.dense_scores import Layout
 from roadaware.tasks.road_events import AV_ACTION
+
+# Warming up: what is done once in a process is done before the first frame, so that no frame waits for it.
+
+_PICTURE_PX = (240, 320, 3)
+
+
+def warm_up_linker(config: LinkerConfig, kinds: Layout) -> None:
+    """Link a box that is not there in two frames, and close its path.
+
+    Args:
+        config: of the linker.
+        kinds: what the class scores of the stream stand for.
+    """
+    linker = Linker(config, kinds.width)
+    scores = np.full((1, kinds.width), 0.5)
+    for frame in range(2):
+        linker.update(frame, [[0.0, 0.0, 9.0, 9.0]], [0.9], scores, t_s=float(frame))
+    closed(linker.finish(), config, kinds)
+
+
+def warm_up_detector(detector: Detector) -> None:
+    """Show a detector a black picture, and have it answer even if it would wait for more.
+
+    Args:
+        detector: is reset before and after.
+    """
+    detector.reset()
+    detector.step(np.zeros(_PICTURE_PX, np.uint8))
+    detector.finish()
+    detector.reset()
 
 
 @dataclass(frozen=True, eq=False)

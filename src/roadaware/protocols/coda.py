@@ -5,8 +5,7 @@ common, and merges vehicles; buses are novel in the base set and common in that 
 base set are printed in a picture alone: what the csv does not name is novel. Files name super-classes
 themselves; the column in the csv stands in for those that do not, as AD-OWOD groups the classes.
 
-Source: Li et al., ECCV 2022 (CODA), section 5.1; SSLAD challenge 2022, track 3; AD-OWOD, ACM MM 2024.
-"""
+Source: Li et al., ECCV 2022 (CODA), section 5.1; SSLAD challenge 2022, track 3; AD-OWOD, ACM MM 2024."""
 
 from __future__ import annotations
 
@@ -23,8 +22,7 @@ import polars as pl
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.corner_cases.evaluate import UNANSWERED
 from roadaware.metrics.corner_cases.inputs import KIND, SUPER
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 Version = Literal["base", "2022"]
 VERSIONS: tuple[Version, ...] = ("base", "2022")
@@ -144,7 +142,7 @@ def training_set(name: str) -> TrainingSet:
             f"--trained-on is one of {', '.join(TRAINING_SETS)}, {OWN} (the classes of the truth), or a csv "
             f"with {', '.join(_COLUMNS)}; got {name!r}"
         )
-    from roadaware.scenes.csvfiles import rows as csv_rows
+    from roadaware.io.text_rows import rows as csv_rows
 
     lines = [cells for _, cells in csv_rows(path)]
     missing = [column for column in _COLUMNS if not lines or column not in lines[0]]

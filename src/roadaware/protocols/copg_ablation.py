@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
 
+from roadaware.arrays import Floats
 from roadaware.config import to_dict
-from roadaware.corner_cases import parts
-from roadaware.corner_cases.claims import SCHEMA, claimed, rows_of
-from roadaware.corner_cases.opening import Moment
-from roadaware.corner_cases.resuming import sources_head
-from roadaware.corner_cases.reuse import Bench, Variant
-from roadaware.corner_cases.running import Order, captures, due_parts, held_by, marks, places_of
+from roadaware.corner_cases import checkpointed_parts
+from roadaware.corner_cases.checkpointed_parts import sources_head
+from roadaware.corner_cases.config import CopgConfig
+from roadaware.corner_cases.loader import Moment
+from roadaware.corner_cases.proposal_tables import SCHEMA, claimed, rows_of
+from roadaware.corner_cases.runner import Order, captures, due_parts, held_by, marks, places_of
+from roadaware.corner_cases.step_cache import Bench, Variant
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes import holding
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Meta
+from roadaware.io import folder_lock
+from roadaware.metrics.corner_cases.config import CornerConfig, Group
+from roadaware.metrics.corner_cases.evaluate import RANDOM, WHOLE, random_boxes, whole_pictures
+from roadaware.metrics.corner_cases.inputs import Claims, Objects, claims_of, objects_of
+from roadaware.metrics.corner_cases.matching import Met, matched
+from roadaware.metrics.corner_cases.state import JudgedCorners, state_of
+from roadaware.metrics.metric_state import drawn, values_of
+from roadaware.scenes.tables import Meta, Predictions, Scenes
+from roadaware.statistics.intervals import Scale, Units
 
 FORMAT, FORMAT_VERSION, MAIN = "roadaware-ablation", 1, "ablation.json"
 _VARIANT = "variant"
@@ -91,7 +101,7 @@ def run_grid(
         InputError: if the set cannot be read.
         DiskError: if the disk refuses; finished parts stay.
     """
-    with holding.held(folder):
+    with folder_lock.held(folder):
         return _run(order, folder, processes, progress, overwrite=overwrite)
 
 
@@ -105,18 +115,18 @@ def _run(
 ) -> GridFound:
     held = held_by(order.source)
     places = places_of(order.source)
-    parts.claim(folder, MAIN, _head(order), "an ablation", overwrite=overwrite)
+    checkpointed_parts.claim(folder, MAIN, _head(order), "an ablation", overwrite=overwrite)
     due = due_parts(order.source, folder)
     done = len(held.moments) - sum(len(places[number]) for number in due)
     if progress is not None:
         progress(done, len(held.moments))
-    started_s = parts.cpu_s()
-    with closing(parts.made(partial(make_grid_part, order, folder), due, processes)) as finished:
+    started_s = checkpointed_parts.cpu_s()
+    with closing(checkpointed_parts.made(partial(make_grid_part, order, folder), due, processes)) as finished:
         for number in finished:
             done += len(places[number])
             if progress is not None:
                 progress(done, len(held.moments))
-    return _gathered(order, folder, due, parts.cpu_s() - started_s if due else 0.0)
+    return _gathered(order, folder, due, checkpointed_parts.cpu_s() - started_s if due else 0.0)
 
 
 def make_grid_part(order: GridOrder, folder: Path, number: int) -> None:
@@ -156,7 +166,7 @@ def make_grid_part(order: GridOrder, folder: Path, number: int) -> None:
         "runs": dict(bench.counts),
         **marks(order.source, number, left),
     }
-    parts.put(folder, number, table, told)
+    checkpointed_parts.put(folder, number, table, told)
 
 
 def _head(order: GridOrder) -> dict[str, Any]:
@@ -176,7 +186,7 @@ def _gathered(order: GridOrder, folder: Path, due: list[int], seconds: float) ->
     """All parts as one."""
     held = held_by(order.source)
     numbers = range(len(places_of(order.source)))
-    told = [parts.finished(folder, number) or {} for number in numbers]
+    told = [checkpointed_parts.finished(folder, number) or {} for number in numbers]
     skipped, runs = Counter(held.captures.skipped), Counter[str]()
     for part in told:
         skipped.update(part.get("skipped", {}))
@@ -187,7 +197,7 @@ def _gathered(order: GridOrder, folder: Path, due: list[int], seconds: float) ->
         return tuple(sum(column[place] for column in columns) for place in range(len(order.variants)))
 
     return GridFound(
-        _predictions(order, [parts.table_of(folder, number) for number in numbers]),
+        _predictions(order, [checkpointed_parts.table_of(folder, number) for number in numbers]),
         counts=summed("counts"),
         with_one=summed("with_one"),
         pictures=len(held.moments),
@@ -211,3 +221,256 @@ def _predictions(order: GridOrder, tables: list[pl.DataFrame]) -> tuple[Predicti
         held = [split[place]] if place in split else []
         found.append(claimed(held, replace(meta, notes=notes)))
     return tuple(found)
+
+
+# A grid of knobs of the proposals: each varied with the others as they are, as in the paper's appendix.
+
+GRID: Mapping[str, tuple[Any, ...]] = MappingProxyType(
+    {
+        "theta_deg": (4.0, 8.0, 12.0, 16.0),
+        "min_points": (5, 10, 20),
+        "max_distance_m": (25.0, 50.0, 100.0),
+        "max_background": (0.15, 0.30, 0.45, 0.60, 0.75),
+        "max_common_iou": (0.0, 0.25, 0.50),
+    }
+)
+"""Knobs and values of Tables 5 to 7."""
+BASES = MappingProxyType({"default": CopgConfig, "reference": CopgConfig.reference})
+"""Configurations whose knobs are turned."""
+INPUTS = "inputs"
+"""The rows that leave steps away instead of turning a knob."""
+_OF_SEMANTICS = ("max_background", "background", "background_by")
+_OF_DETECTIONS = ("max_common_iou", "min_common_score")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One row of a table.
+
+    Args:
+        base: name of the configuration whose knob is turned.
+        knob: a field of `CopgConfig`, or `INPUTS`.
+        value: of the knob, or which steps are run.
+        variant: what is proposed by.
+        unchanged: whether it is the configuration as it is, with every step.
+    """
+
+    base: str
+    knob: str
+    value: Any
+    variant: Variant
+    unchanged: bool
+
+
+def cells(
+    bases: Sequence[str],
+    grid: Mapping[str, Sequence[Any]] = GRID,
+    *,
+    semantics: bool = True,
+    detections: bool = True,
+) -> tuple[list[Cell], list[str]]:
+    """The rows of all tables, and in words which knobs were left out.
+
+    A configuration's own value stands among those of each knob whether it was asked for or not. A knob of a
+    step whose input is not given turns nothing and is left out.
+
+    Args:
+        bases: names in `BASES`.
+        grid: knob to its values.
+        semantics: whether semantic maps are given.
+        detections: whether detections are given.
+
+    Raises:
+        UsageError: if there is no such configuration or knob, or a value lies outside its range.
+    """
+    unknown = [name for name in bases if name not in BASES]
+    if unknown or not bases:
+        raise UsageError(f"configurations are {', '.join(BASES)}; not {', '.join(unknown) or 'none'}")
+    found: list[Cell] = []
+    idle = {} if semantics else dict.fromkeys(_OF_SEMANTICS, "semantic maps")
+    idle |= {} if detections else dict.fromkeys(_OF_DETECTIONS, "detections")
+    left_out = [f"{knob}: no {idle[knob]} are given" for knob in grid if knob in idle]
+    for base in bases:
+        found += _inputs(base, semantics=semantics, detections=detections)
+        for knob, values in grid.items():
+            if knob not in idle:
+                found += _turned(base, knob, values, semantics=semantics, detections=detections)
+    return found, left_out
+
+
+def variants_of(rows: Sequence[Cell]) -> tuple[tuple[Variant, ...], list[int]]:
+    """What is proposed by, each once, and for each row the place of its own.
+
+    Args:
+        rows: of all tables.
+    """
+    places: dict[Variant, int] = {}
+    numbers = [places.setdefault(row.variant, len(places)) for row in rows]
+    return tuple(places), numbers
+
+
+def _inputs(base: str, *, semantics: bool, detections: bool) -> list[Cell]:
+    """The steps by themselves and together, as far as there is anything to leave away."""
+    config = BASES[base]()
+    names = {
+        (False, False): "geometry alone",
+        (True, False): "background removed",
+        (False, True): "common objects suppressed",
+        (True, True): "both",
+    }
+    found = []
+    for (seg, det), name in names.items():
+        if (seg and not semantics) or (det and not detections):
+            continue
+        whole = (seg, det) == (semantics, detections)
+        found.append(Cell(base, INPUTS, name, Variant(config, semantics=seg, detections=det), whole))
+    return found
+
+
+def _turned(base: str, knob: str, values: Sequence[Any], *, semantics: bool, detections: bool) -> list[Cell]:
+    config = BASES[base]()
+    if knob not in {each.name for each in dataclasses.fields(config)}:
+        known = ", ".join(sorted(each.name for each in dataclasses.fields(config)))
+        raise UsageError(f"there is no knob {knob!r}; there are {known}")
+    own = getattr(config, knob)
+    found = []
+    for value in _ordered([*values, own]):
+        turned = config if value == own else dataclasses.replace(config, **{knob: value})
+        variant = Variant(turned, semantics=semantics, detections=detections)
+        found.append(Cell(base, knob, value, variant, value == own))
+    return found
+
+
+def _ordered(values: Sequence[Any]) -> list[Any]:
+    """Each once, in rising order where they are numbers."""
+    once = list(dict.fromkeys(tuple(v) if isinstance(v, list) else v for v in values))
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in once):
+        return sorted(once)
+    return once
+
+
+# Proposals of many variants judged on the same pictures, with differences on the same draws.
+
+METRICS = ("ap", "ar", "ar50", "ar30")
+"""Of corner cases, over all sizes."""
+JUDGED_BY = CornerConfig(groups=("corner",), precision="always")
+"""AP counts every proposal that meets no corner case as false, as the paper's does."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A number with its 95 % interval over videos.
+
+    Args:
+        value: None where undefined.
+        low: None where there are no draws.
+        high: the same.
+        caution: why the interval is to be taken with caution; None where it is not.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    caution: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """How well one variant's proposals meet the corner cases.
+
+    Args:
+        values: metric of `METRICS` to its value.
+        draws: metric to its (draws,) values; empty without draws.
+        units: the videos of the draws.
+    """
+
+    values: dict[str, Value]
+    draws: dict[str, Floats]
+    units: Units
+
+    def over(self, other: Score) -> dict[str, Value]:
+        """By how much it is above another on the same pictures and draws.
+
+        Args:
+            other: judged with the same draws and seed.
+        """
+        found = {}
+        for name, mine in self.values.items():
+            theirs = other.values[name].value
+            gain = None if mine.value is None or theirs is None else mine.value - theirs
+            both = name in self.draws and name in other.draws
+            apart = self.draws[name] - other.draws[name] if both else None
+            found[name] = _value(gain, apart, self.units, "difference")
+        return found
+
+
+def states_of(proposals: Sequence[Predictions], scenes: Scenes) -> list[JudgedCorners]:
+    """What each set of proposals meets of the corner cases.
+
+    Args:
+        proposals: of several variants.
+        scenes: with `boxes.corner_case`.
+
+    Raises:
+        InputError: if there is no true box in an annotated picture.
+    """
+    truth = objects_of(scenes, area=JUDGED_BY.area)
+    return [judged_claims(claims_of(each, truth)[0], truth) for each in proposals]
+
+
+def judged_claims(claims: Claims, truth: Objects) -> JudgedCorners:
+    """What claims meet of the corner cases.
+
+    Args:
+        claims: about the pictures of the truth.
+        truth: all objects.
+    """
+    met: dict[Group, Met] = {"corner": matched("corner", truth, claims, JUDGED_BY)}
+    return state_of(truth, claims, met, {}, JUDGED_BY)
+
+
+def trivial_states(scenes: Scenes, seed: int = 0) -> dict[str, JudgedCorners]:
+    """The same of answers without a detector: the whole picture, and a hundred random boxes.
+
+    Args:
+        scenes: with sizes of pictures.
+        seed: of the boxes.
+    """
+    truth = objects_of(scenes, area=JUDGED_BY.area)
+    most = JUDGED_BY.max_detections[-1]
+    answers = {WHOLE: whole_pictures(truth), RANDOM: random_boxes(truth, most, seed)}
+    return {name: judged_claims(claims, truth) for name, claims in answers.items()}
+
+
+def score_of(state: JudgedCorners, draws: int = 0, seed: int = 0) -> Score:
+    """The metrics of a state, with intervals over videos.
+
+    Args:
+        state: what was met.
+        draws: most weightings of videos; 0 for no intervals.
+        seed: of the weightings; equal numbers of videos and seeds give equal ones.
+    """
+    plain = values_of(state)
+    found = drawn(state, draws, seed) if draws and len(state.videos) > 1 else {}
+    kept = {name: found[f"corner_{name}", None] for name in METRICS if (f"corner_{name}", None) in found}
+    units = Units(len(state.videos), draws, seed)
+    values = {name: _value(plain.get(f"corner_{name}"), kept.get(name), units) for name in METRICS}
+    return Score(values, kept, units)
+
+
+def renamed(state: JudgedCorners, prefix: str) -> JudgedCorners:
+    """The same with other names of videos, so that states of sets that use the same names merge.
+
+    Args:
+        state: what was met.
+        prefix: before each name.
+    """
+    names = pl.lit(prefix) + pl.col("video").cast(pl.String)
+    return replace(state, items=state.items.with_columns(video=names))
+
+
+def _value(value: float | None, draws: Floats | None, units: Units, scale: Scale = "share") -> Value:
+    if value is None or draws is None:
+        return Value(value)
+    found = units.interval(value, draws, scale)
+    return Value(value, found.low, found.high, found.caution)

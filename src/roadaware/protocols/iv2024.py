@@ -9,13 +9,13 @@ from typing import Any
 
 import polars as pl
 
+from roadaware.datasets import Progress, read
 from roadaware.errors import DatasetNotFoundError
 from roadaware.metrics.pedestrians import PedestrianConfig, Task
 from roadaware.metrics.result import MetricResult
-from roadaware.protocols.cells import Cell, Status, counts, matches
+from roadaware.protocols.comparison import Cell, Status, counts, matches
 from roadaware.protocols.printed_iv2024 import RELEASED, SWAPPED, PrintedCell, printed_cells
-from roadaware.protocols.questions import Question, answer
-from roadaware.scenes.readers import Progress, read
+from roadaware.protocols.released_predictions import Question, answer
 from roadaware.scenes.sampling import Dataset
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.pedestrians import Baseline, baseline

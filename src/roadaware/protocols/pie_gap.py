@@ -5,8 +5,7 @@ has 6475 samples, and the released scores have 6472 rows. Table I prints three f
 intention, so one such pedestrian has a gap and three samples fewer. Which one does not follow from the
 attributes. Every choice that leaves the pedestrian a sample is admissible, and each is evaluated; the
 one that is declared is the one under which scores jump least from sample to sample of a pedestrian.
-That rule looks at the scores alone, and not at any printed metric.
-"""
+That rule looks at the scores alone, and not at any printed metric."""
 
 from __future__ import annotations
 

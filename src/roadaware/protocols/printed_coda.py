@@ -1,8 +1,8 @@
 """What the paper on CODA prints: Tables 1 to 3 and 8 to 10 as long tables, doubtful numbers marked.
 
 They lie in `data` as they are printed, one csv each, in per cent; `coda_notes.csv` says which numbers are
-doubtful and why, `*` standing for every row or column. Tables 5 to 7 (knobs of the proposals) are in
-`printed_copg`; Table 4 (few-shot detectors) is not here.
+doubtful and why, `*` standing for every row or column. Tables 5 to 7 (knobs of the proposals) are
+`COPG_TABLES`; Table 4 (few-shot detectors) is not here.
 
 Source: Li et al., CODA: A Real-World Road Corner Case Dataset for Object Detection in Autonomous Driving,
 ECCV 2022 (arXiv:2203.07724): Table 1 in section 3, Table 2 in 5, Table 3 in 6, Tables 8 to 10 in appendix D.
@@ -170,3 +170,54 @@ def scene_shares() -> dict[str, dict[str, float]]:
     Source: Li et al., ECCV 2022 (CODA), section 3, diversity.
     """
     return {"weather": {"clear": 0.75, "cloudy": 0.22, "rainy": 0.04}, "period": {"night": 0.09}}
+
+
+# What the paper on CODA prints of its proposals under other knobs: Tables 5 to 7, doubtful numbers marked.
+
+COPG_TABLES = ("5", "6", "7")
+COPG_COLUMNS: dict[str, Any] = {
+    "table": pl.String,
+    "knob": pl.String,
+    "value": pl.Float64,
+    "ap": pl.Float64,
+    "ar": pl.Float64,
+    "proposals": pl.Int64,
+    "scenes": pl.Int64,
+    "doubt": pl.String,
+}
+
+
+def printed_knobs(knob: str | None = None, value: float | None = None) -> pl.DataFrame:
+    """Printed rows in the order of print; AP and AR in per cent, `scenes` are pictures with a proposal.
+
+    Args:
+        knob: field of `CopgConfig`; all unless given.
+        value: of the knob; all unless given.
+
+    >>> printed_knobs("theta_deg", 8)["ar"].item()
+    5.1
+    """
+    rows = _every_row()
+    if knob is not None:
+        rows = rows.filter(pl.col("knob") == knob)
+    return rows if value is None else rows.filter((pl.col("value") - value).abs() < 1e-9)
+
+
+@cache
+def _every_row() -> pl.DataFrame:
+    doubts = {(row["table"], row["row"]): row["note"] for row in _lines("notes")}
+    rows = [
+        (
+            table,
+            row["knob"],
+            float(row["value"]),
+            float(row["AP"]),
+            float(row["AR"]),
+            int(row["proposals"]),
+            int(row["scenes"]),
+            doubts.get((table, f"{row['knob']} {row['value']}")),
+        )
+        for table in COPG_TABLES
+        for row in _lines(f"table_{int(table):02d}")
+    ]
+    return pl.DataFrame(rows, schema=COPG_COLUMNS, orient="row")

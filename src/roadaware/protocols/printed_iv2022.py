@@ -4,8 +4,7 @@ Both lie beside this module as they are printed, one csv each; `0.55/0.04` is pr
 Figures 2 and 4 to 6 show more, but print no numbers.
 
 Source: Gesnouin, Pechberti, Stanciulescu and Moutarde, Assessing Cross-dataset Generalization of Pedestrian
-Crossing Predictors, IV 2022 (hal-03682452), section III-C (Table I) and section IV (Table II).
-"""
+Crossing Predictors, IV 2022 (hal-03682452), section III-C (Table I) and section IV (Table II)."""
 
 from __future__ import annotations
 

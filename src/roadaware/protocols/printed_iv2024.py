@@ -3,8 +3,7 @@
 Rows of Table IV for speeds above 30 km/h and for the traffic signal are absent: the copy of the paper
 that this was taken from lacks them.
 
-Source: Rasouli and Kotseruba, Diving Deeper Into Pedestrian Behavior Understanding, IV 2024.
-"""
+Source: Rasouli and Kotseruba, Diving Deeper Into Pedestrian Behavior Understanding, IV 2024."""
 
 from __future__ import annotations
 

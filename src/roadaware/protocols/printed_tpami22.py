@@ -1,8 +1,7 @@
 """The printed tables of the ROAD paper (TPAMI 2022) as one long table: each number and what it is about.
 
 Tables 3, 5 to 10 and 15 to 25 lie beside this module as they are printed, one csv each. Cells that could not
-be read are null and carry a note; so do cells that contradict the rest of the print.
-"""
+be read are null and carry a note; so do cells that contradict the rest of the print."""
 
 from __future__ import annotations
 

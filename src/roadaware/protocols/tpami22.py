@@ -9,9 +9,7 @@ import polars as pl
 
 from roadaware.errors import UsageError
 from roadaware.metrics.result import MetricResult
-from roadaware.protocols.printed_tpami22 import AVERAGED, printed, tables
-
-__all__ = ["BESIDE", "SPLITS", "beside", "plain_name", "printed", "tables"]
+from roadaware.protocols.printed_tpami22 import AVERAGED, printed
 
 SPLITS = ("val_1", "val_2", "val_3", "test")
 BESIDE: dict[str, Any] = {

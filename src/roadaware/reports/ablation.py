@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from roadaware.analysis.copg_tables import CAUTION
+from roadaware.analysis.corner_tables import CAUTION
 from roadaware.reports.picture import DASHES, FULL, GREY, MARKERS, PALE, SERIES, Picture, styled
 from roadaware.reports.text import cautions, mark, short
 

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from roadaware.analysis.action_confusion import Confusion
 from roadaware.analysis.behaviour_graphs import Arc, BehaviourGraph
-from roadaware.reports.picture import BLUE, FULL, GREEN, GREY, INK, PALE, VERMILLION, Picture, canvas, styled
-from roadaware.reports.text import short
+from roadaware.analysis.scene_cases import HeardMap
+from roadaware.reports.picture import (
+    BLUE,
+    DASHES,
+    FULL,
+    GREEN,
+    GREY,
+    HALF,
+    INK,
+    PALE,
+    SERIES,
+    VERMILLION,
+    Picture,
+    canvas,
+    styled,
+)
+from roadaware.reports.text import count, number, percent, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -152,3 +171,161 @@ def _caption(graph: BehaviourGraph) -> str:
         "A lane for everybody, a bar for each relation in the lane of who does it, an arrow to whom. True: "
         f"{'; '.join(told) or 'nothing'}. Claims that are shown, the best: {len(claims)}{judged}."
     )
+
+
+# The confusion of actions as a heat map: a row for what persons do, a column for what is claimed.
+
+_CONFUSION_ROW_IN, _CONFUSION_HEAD_IN, _CONFUSION_FOOT_IN = 0.25, 0.35, 1.45
+_WRITTEN = 0.045
+_DARK = 0.55
+_MOST_TOLD = 5
+
+
+def confusion_picture(found: Confusion) -> Picture:
+    """Shares of what is claimed of the persons of each action.
+
+    Args:
+        found: at least one action.
+    """
+    rows, columns = found.shares.shape
+    with styled():
+        figure, axes = canvas(FULL, _CONFUSION_HEAD_IN + _CONFUSION_FOOT_IN + _CONFUSION_ROW_IN * rows)
+        edges_x, edges_y = np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5
+        axes.pcolormesh(
+            edges_x, edges_y, found.shares, cmap="Blues", vmin=0, vmax=1, edgecolors="white", linewidth=0.6
+        )
+        for row, column in zip(*np.nonzero(found.shares >= _WRITTEN), strict=True):
+            share = found.shares[row, column]
+            tone = "white" if share > _DARK else INK
+            axes.text(column, row, f"{100 * share:.0f}", ha="center", va="center", fontsize=6.5, color=tone)
+        for line in (columns - 2.5, columns - 1.5):
+            axes.axvline(line, color=GREY, linewidth=0.8)
+        axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
+        axes.set_yticks(
+            range(rows),
+            [f"{short(n, 24)} ({count(held)})" for n, held in zip(found.labels, found.n, strict=True)],
+        )
+        names = [short(name, 24) for name in found.columns]
+        axes.set_xticks(range(columns), names, rotation=45, ha="right", rotation_mode="anchor")
+        axes.set(xlabel="what is claimed", ylabel="what is true")
+        axes.tick_params(length=0)
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+    return Picture("Confusion of actions", _confusion_caption(found), figure)
+
+
+def _confusion_caption(found: Confusion) -> str:
+    """How to read it, and the largest confusions in words."""
+    off = [
+        (share, found.labels[row], found.columns[column])
+        for (row, column), share in np.ndenumerate(found.shares)
+        if row != column and column < len(found.labels) and share > 0
+    ]
+    told = [
+        f"{true} taken for {claimed} ({percent(share, 1)})"
+        for share, true, claimed in sorted(off, reverse=True)[:_MOST_TOLD]
+    ]
+    return (
+        "Each row shares out the true boxes of an action, in per cent: of a box with n true actions, the n "
+        "best-scored claims on the box that overlaps it most, by at least one half. The diagonal is right; "
+        "`nothing` is what no claim speaks of. Behind each name stands how many true boxes it has. "
+        f"Largest: {'; '.join(told) or 'none'}."
+    )
+
+
+# Pictures of localised sounds: maps over the outline of the picture, and the success curve.
+
+_COLUMNS, _MAPS_HEAD_IN, _GAP_IN, _MAPS_FOOT_IN = 4, 0.42, 0.1, 0.04
+_CLAIMED = 0.5
+
+
+def map_gallery(maps: Sequence[HeardMap], *, title: str, threshold: float | None = _CLAIMED) -> Picture:
+    """A panel for each sound: the map in grey tones, the true boxes, and the edge of what is claimed.
+
+    Args:
+        maps: in drawing order, at least one.
+        title: what they have in common.
+        threshold: of the scaled map, from which on a cell is claimed; None draws no edge.
+    """
+    width = (FULL - _GAP_IN * (_COLUMNS - 1)) / _COLUMNS
+    height = width * max(_shape(each) for each in maps)
+    rows = math.ceil(len(maps) / _COLUMNS)
+    total = rows * (height + _MAPS_HEAD_IN) + _MAPS_FOOT_IN
+    with styled():
+        figure, axes = canvas(FULL, total)
+        figure.delaxes(axes)
+        figure.set_layout_engine("none")
+        for place, each in enumerate(maps):
+            left = (place % _COLUMNS) * (width + _GAP_IN)
+            bottom = total - (place // _COLUMNS + 1) * (height + _MAPS_HEAD_IN)
+            where = (left / FULL, bottom / total, width / FULL, height / total)
+            _panel(figure.add_axes(where), each, threshold)
+    told = " ".join(f"{each.says}." for each in maps)
+    edge = "the dashed line the edge of what is claimed, " if threshold is not None else ""
+    return Picture(
+        title,
+        f"The darker, the louder the map; {edge}green boxes where the sound comes from. {told}",
+        figure,
+    )
+
+
+def success_curve(thresholds: Sequence[float], curves: Mapping[str, Sequence[float]], model: str) -> Picture:
+    """The share of sounds found, over the consensus IoU that is asked for.
+
+    Args:
+        thresholds: (t,) of consensus IoU.
+        curves: name to its (t,) shares; the model first, then trivial answers.
+        model: its name.
+    """
+    with styled():
+        figure, axes = canvas(HALF * 1.25, 3.2)
+        for place, (name, shares) in enumerate(curves.items()):
+            axes.plot(
+                thresholds,
+                shares,
+                color=SERIES[place % len(SERIES)],
+                linestyle=DASHES[place % len(DASHES)],
+                label=short(name, 40),
+            )
+        axes.axvline(0.5, color=GREY, linewidth=0.8, linestyle=":")
+        axes.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="consensus IoU that is asked for")
+        axes.set_ylabel("share of sounds that reach it")
+        axes.grid(visible=True)
+        axes.legend(loc="upper right")
+    half = min(range(len(thresholds)), key=lambda k: abs(thresholds[k] - 0.5))
+    told = ", ".join(f"{name} {number(float(shares[half]))}" for name, shares in curves.items())
+    caption = (
+        f"How many sounds are found at each consensus IoU; the area below is success_auc. At 0.5: {told}."
+    )
+    return Picture(f"Success of {model} beside answers that hear nothing", caption, figure)
+
+
+def _shape(each: HeardMap) -> float:
+    """Height by width of a panel."""
+    return min(1.4, max(0.5, each.size[1] / each.size[0])) if each.shaped else 0.75
+
+
+def _panel(axes: Axes, each: HeardMap, threshold: float | None) -> None:
+    from matplotlib.patches import Rectangle
+
+    wide, high = each.size
+    axes.set_facecolor("white")
+    if each.map.size:
+        extent = (0.0, wide, high, 0.0)
+        axes.imshow(each.map, cmap="Greys", vmin=0, vmax=1.25, extent=extent, aspect="auto", alpha=1.0)
+        if threshold is not None and min(each.map.shape) > 1 and np.ptp(each.map) > 0:
+            rows, columns = each.map.shape
+            x, y = (np.arange(columns) + 0.5) * wide / columns, (np.arange(rows) + 0.5) * high / rows
+            axes.contour(
+                x, y, each.map, levels=[threshold], colors=[VERMILLION], linewidths=1.1, linestyles="--"
+            )
+    else:
+        axes.text(0.5, 0.5, "no map", transform=axes.transAxes, ha="center", va="center", color=GREY)
+    for x1, y1, x2, y2 in each.boxes:
+        axes.add_patch(Rectangle((x1, y1), x2 - x1, y2 - y1, fill=False, edgecolor=GREEN, linewidth=1.6))
+    axes.set(xlim=(0, wide), ylim=(high, 0), xticks=[], yticks=[])
+    first, _, rest = each.says.partition(": ")
+    axes.set_title(f"{short(first, 34)}\n{short(rest, 34)}", loc="left", fontsize=7.5, pad=3)
+    for spine in axes.spines.values():
+        spine.set_visible(True)
+        spine.set_edgecolor(PALE)

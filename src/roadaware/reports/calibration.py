@@ -12,7 +12,7 @@ from roadaware.metrics.result import MetricResult
 from roadaware.reports.configs import config_line, config_table
 from roadaware.reports.curves import reliability
 from roadaware.reports.evaluation import group_order, split_group
-from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table
+from roadaware.reports.page import Block, Facts, Mark, Note, Pictures, Section, Table, TableCell
 from roadaware.reports.picture import DOTTED, FULL, GREY, HALF, SERIES, Picture, canvas, styled
 from roadaware.reports.text import count, number, row_interval, sentence, short, signed, words
 
@@ -180,9 +180,11 @@ def _panels(result: MetricResult, bins: pl.DataFrame, groups: Sequence[str]) -> 
 
 
 def _errors(result: MetricResult) -> Table:
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[TableCell, ...]] = []
     for row in result.of_group(None).iter_rows(named=True):
-        value: Cell = number(row["value"]) if row["valid"] else Mark("undefined", "mute", row["reason"] or "")
+        value: TableCell = (
+            number(row["value"]) if row["valid"] else Mark("undefined", "mute", row["reason"] or "")
+        )
         name = _NAMES.get(row["metric"], words(row["metric"]))
         rows.append(
             (
@@ -196,7 +198,7 @@ def _errors(result: MetricResult) -> Table:
 
 
 def _slices(result: MetricResult) -> Table:
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[TableCell, ...]] = []
     family = ""
     for group in sorted(result.groups, key=group_order):
         factor, name = split_group(group)
@@ -214,7 +216,7 @@ def _slices(result: MetricResult) -> Table:
 
 
 def _bin_table(bins: pl.DataFrame) -> Table:
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[TableCell, ...]] = []
     whole = bins.filter(pl.col("group").is_null() & (pl.col("binning") == "adaptive"))
     for row in whole.iter_rows(named=True):
         span = f"{number(row['low'])} to {number(row['high'])}"

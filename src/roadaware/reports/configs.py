@@ -14,10 +14,9 @@ from roadaware.metrics.grounding.config import CONFIGS as GROUNDING
 from roadaware.metrics.pedestrians import PedestrianConfig
 from roadaware.metrics.relations.config import CONFIGS as RELATIONS
 from roadaware.metrics.sound.config import CONFIGS as SOUND
-from roadaware.reports.page import Cell, Mark, Table
+from roadaware.reports.page import Mark, Table, TableCell
 from roadaware.reports.text import words
-from roadaware.scenes.sampling.configs import Iv2022, Iv2024, Wacv2021
-from roadaware.scenes.sampling.registry import PROTOCOLS
+from roadaware.scenes.sampling.protocols import PROTOCOLS, Iv2022, Iv2024, Wacv2021
 
 NAMED = ("reference", "default")
 _LINKED: tuple[Literal["road", "ucf24"], ...] = ("road", "ucf24")
@@ -58,7 +57,7 @@ def config_table(config: Mapping[str, Any], title: str) -> Table:
         title: what the configuration is of.
     """
     named = dict(_variants(config))
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[TableCell, ...]] = []
     alike = []
     for field, value in config.items():
         others = [fields.get(field) for fields in named.values()]

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from roadaware.arrays import Floats, Pixels
 from roadaware.corner_cases.captures import Camera, Capture
-from roadaware.corner_cases.copg import Geometry, Proposals
-from roadaware.corner_cases.limits import REASONS
-from roadaware.reports.drawing import Marked, drawn
+from roadaware.corner_cases.copg import REASONS, Geometry, Proposals
+from roadaware.reports.drawing import Marked, contact_sheet, drawn
+from roadaware.reports.picture import FULL, Picture, canvas, styled
 
 STEPS = (
     "range image",
@@ -229,3 +229,27 @@ def _projected(geometry: Geometry, camera: Camera) -> tuple[Floats, npt.NDArray[
         pixels = (places @ camera.intrinsics.T)[:, :2] / places[:, 2:]
         inside = (pixels >= 0).all(1) & (pixels < [camera.width_px, camera.height_px]).all(1)
     return pixels, inside & (places[:, 2] > 0.1) & geometry.checked.usable
+
+
+# A contact sheet as a picture of a report: frames of films side by side.
+
+
+def sheet_picture(
+    frames: Sequence[npt.NDArray[np.uint8]], columns: int, *, title: str, caption: str
+) -> Picture:
+    """Frames side by side, row by row, over the full width of a page.
+
+    Args:
+        frames: (n) of (H, W, 3), all of one size, at least one.
+        columns: of the sheet.
+        title: one line.
+        caption: what is seen.
+    """
+    sheet = contact_sheet(frames, columns)
+    height, width = sheet.shape[:2]
+    with styled():
+        figure, axes = canvas(FULL, FULL * height / width)
+        axes.set_position((0, 0, 1, 1))
+        axes.imshow(sheet, interpolation="lanczos", aspect="auto")
+        axes.set_axis_off()
+    return Picture(title, caption, figure)

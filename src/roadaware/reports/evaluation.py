@@ -9,12 +9,12 @@ from typing import Any
 import polars as pl
 
 from roadaware.analysis.compare import Comparison
-from roadaware.metrics.pedestrian_core import UNITS
+from roadaware.metrics.pedestrians import UNITS
 from roadaware.metrics.result import MetricResult
 from roadaware.reports.bars import Difference, Estimate, forest, scenario_bars
 from roadaware.reports.configs import config_line, config_table
 from roadaware.reports.gallery import answers
-from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table, below_values
+from roadaware.reports.page import Block, Facts, Mark, Note, Pictures, Section, Table, TableCell, below_values
 from roadaware.reports.picture import Picture
 from roadaware.reports.text import count, number, row_interval, sentence, signed, words
 
@@ -108,7 +108,7 @@ def metric_table(result: MetricResult) -> Table:
     """Every metric of the whole set, with its size and its intervals; undefined ones say why."""
     summary = result.of_group(None)
     shown = [unit for unit in UNITS if summary[f"low_{unit}"].is_not_null().any()]
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[TableCell, ...]] = []
     for prefix, heading in FAMILIES:
         members = [row for row in summary.iter_rows(named=True) if _family(row["metric"]) == prefix]
         if members:
@@ -126,7 +126,7 @@ def group_table(result: MetricResult) -> Table | None:
         return None
     held = {row["metric"] for row in result.of_group(None).iter_rows(named=True)}
     metrics = [metric for metric in IN_GROUPS if metric in held]
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[TableCell, ...]] = []
     family = ""
     for group in sorted(result.groups, key=group_order):
         factor, name = split_group(group)
@@ -185,10 +185,12 @@ def _family(metric: str) -> str:
     return next((prefix for prefix, _ in FAMILIES[1:] if metric.startswith(prefix)), "")
 
 
-def _metric_row(row: Mapping[str, Any], prefix: str, units: Sequence[str]) -> tuple[Cell, ...]:
+def _metric_row(row: Mapping[str, Any], prefix: str, units: Sequence[str]) -> tuple[TableCell, ...]:
     short = prefix.endswith("_")
     name = words(row["metric"].removeprefix(prefix) if short else row["metric"])
-    value: Cell = number(row["value"]) if row["valid"] else Mark("undefined", "mute", row["reason"] or "")
+    value: TableCell = (
+        number(row["value"]) if row["valid"] else Mark("undefined", "mute", row["reason"] or "")
+    )
     return (
         name,
         value,
@@ -197,7 +199,7 @@ def _metric_row(row: Mapping[str, Any], prefix: str, units: Sequence[str]) -> tu
     )
 
 
-def _with_interval(row: Mapping[str, Any]) -> Cell:
+def _with_interval(row: Mapping[str, Any]) -> TableCell:
     if not row["valid"]:
         return Mark("undefined", "mute", row["reason"] or "")
     ends = row_interval(row, "pedestrian")
@@ -254,7 +256,7 @@ def _difference(row: Mapping[str, Any]) -> Difference:
     return Difference(name, row["difference"], *ends, row["verdict"], cautions)
 
 
-def _compared(row: Mapping[str, Any]) -> tuple[Cell, ...]:
+def _compared(row: Mapping[str, Any]) -> tuple[TableCell, ...]:
     tone = {"better": "fair", "worse": "bad"}.get(row["verdict"], "mute")
     return (
         words(row["metric"]),

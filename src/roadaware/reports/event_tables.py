@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from roadaware.analysis import event_results as results
 from roadaware.analysis.event_results import Grid, Value
-from roadaware.reports.page import Block, Cell, Mark, Table
+from roadaware.reports.page import Block, Mark, Table, TableCell
 from roadaware.reports.text import count, interval, number, sentence, words
 
 
@@ -78,7 +78,7 @@ def printed_table(rows: pl.DataFrame) -> Table:
     best = order.join(best, on=same, nulls_equal=True).sort("place")
     means = best.filter(pl.col("label").is_null())
     shown = means if len(means) else best
-    cells: list[tuple[Cell, ...]] = [
+    cells: list[tuple[TableCell, ...]] = [
         (
             f"{row['kind']} {row['label'] or ''}".strip(),
             results.Column(row["level"], "", row["threshold"] or "").words,
@@ -107,7 +107,7 @@ def calibration_block(level: str, rows: pl.DataFrame) -> Table:
         rows: what `roadaware.metrics.detection.calibration.calibration_table` gave.
     """
     kinds = rows.filter(pl.col("group").is_null(), pl.col("label").is_null())
-    cells: list[tuple[Cell, ...]] = [
+    cells: list[tuple[TableCell, ...]] = [
         (
             row["kind"],
             count(row["claims"]),
@@ -129,7 +129,7 @@ def tracking_table(found: Mapping[str, Mapping[str, Any]], tracked: str = "") ->
         found: metric to `value`, `low`, `high` and `caution`.
         tracked: which boxes of the paths were judged, in words.
     """
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[TableCell, ...]] = []
     for name, row in found.items():
         scale, digits = (1, 0) if name in ("switches", "fragmentations") else (100, 2)
         value, low, high = (row[key] for key in ("value", "low", "high"))
@@ -167,7 +167,7 @@ def _counted(level: str) -> str:
     return {results.FRAME: "true boxes", results.VIDEO: "true tubes"}.get(level, "true frames")
 
 
-def _cell(value: Value | None, *, why: bool = True) -> Cell:
+def _cell(value: Value | None, *, why: bool = True) -> TableCell:
     if value is None:
         return "–"
     if value.value is None:
@@ -178,3 +178,51 @@ def _cell(value: Value | None, *, why: bool = True) -> Cell:
 
 def _ends(value: Value) -> str:
     return interval(times(value.low), times(value.high), 1, value.caution)
+
+
+# Tables of a report beside the average precision of road events: streaming accuracy, scores by slice.
+
+
+def streaming_table(
+    columns: Sequence[str], rows: Sequence[tuple[str, Sequence[float | None]]], clock: str
+) -> Table:
+    """Means of average precision, offline and on the simulated clock beside each other.
+
+    Args:
+        columns: what each value is.
+        rows: kind and its values in per cent.
+        clock: how outputs were timed, in words.
+    """
+    cells: list[tuple[TableCell, ...]] = [
+        (kind, *(Mark("undefined", "mute") if value is None else number(value, 2) for value in values))
+        for kind, values in rows
+    ]
+    caption = (
+        f"Mean average precision in per cent, {clock}: the truth of each frame is met by the newest output "
+        "that was ready by then, and tubes are linked from the frames that were worked on."
+    )
+    head, align = ("kind", *columns), "l" + "r" * len(columns)
+    return Table(head, tuple(cells), align, "Streaming accuracy", caption)
+
+
+def slice_calibration(level: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """The expected calibration error of each kind in each slice.
+
+    Args:
+        level: boxes or tubes.
+        rows: with group, kind, claims, mean_score, precision and ece (None without claims).
+    """
+    cells: list[tuple[TableCell, ...]] = [
+        (
+            row["group"],
+            row["kind"],
+            count(row["claims"]),
+            number(row["mean_score"]),
+            number(row["precision"]),
+            Mark("undefined", "mute", "no claims") if row["ece"] is None else number(row["ece"]),
+        )
+        for row in rows
+    ]
+    head = ("slice", "kind", "claims", "mean score", "share that is right", "expected calibration error")
+    caption = "Whether scores can be believed as much in one slice of the videos as in another."
+    return Table(head, tuple(cells), "llrrrr", f"Scores of {level} by slice", caption)

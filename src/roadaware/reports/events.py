@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -12,12 +12,15 @@ from roadaware.analysis.event_results import Grid, Value
 from roadaware.analysis.worst_tubes import WORST_AT, Strip
 from roadaware.reports.bars import Difference, Estimate, estimates, forest
 from roadaware.reports.configs import config_line, config_table
-from roadaware.reports.event_curves import Panel, class_curves
+from roadaware.reports.curves import Panel, class_curves
+from roadaware.reports.drawing import film
 from roadaware.reports.event_tables import class_table, group_tables, in_words, means_table, times
-from roadaware.reports.film import film
-from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table
-from roadaware.reports.picture import Picture
-from roadaware.reports.text import interval, number, sentence, signed
+from roadaware.reports.page import Block, Facts, Mark, Note, Pictures, Points, Section, Table, TableCell
+from roadaware.reports.picture import FULL, GREY, INK, Picture, canvas, styled
+from roadaware.reports.text import count, interval, number, sentence, short, signed, words
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _READING = (
     "in points of mean average precision on the same videos. Bars are 95 % intervals over videos; a "
@@ -76,7 +79,7 @@ def event_comparison_section(found: Any, *, title: str | None = None) -> Section
     """Two models on the same videos: the difference of every mean, and of the classes.
 
     Args:
-        found: what `roadaware.analysis.compare_detection.compare` gave.
+        found: what `roadaware.analysis.compare.compare_detections` gave.
         title: heading; the names of the two where not given.
     """
     first, second = found.names
@@ -167,9 +170,86 @@ def _defined(value: Value | None) -> bool:
     return value is not None and value.value is not None
 
 
-def _compared(row: Mapping[str, Any]) -> tuple[Cell, ...]:
+def _compared(row: Mapping[str, Any]) -> tuple[TableCell, ...]:
     tone = {"better": "good", "worse": "bad"}.get(row["verdict"], "")
     low, high = times(row["low_video"]), times(row["high_video"])
     ends = interval(low, high, 2, row.get("caution_video"))
     values = (number(times(row["a"]), 2), number(times(row["b"]), 2), signed(times(row["difference"]), 2))
     return (row["metric"], *values, ends, Mark(row["verdict"], tone))
+
+
+# Why claims fail, drawn: what mending each kind of fault would gain, kind by kind.
+
+_ROW_IN, _HEAD_IN = 0.42, 0.6
+_LEVELS = {"frame": "boxes", "video": "tubes"}
+_STRONG = 0.25
+"""The gain from which cells have the darkest colour."""
+
+
+def fault_blocks(faults: pl.DataFrame) -> list[Block]:
+    """One picture for boxes and one for tubes, and what the faults mean.
+
+    Args:
+        faults: what `roadaware.metrics.detection.errors.error_table` gave for each level, with
+            `threshold`.
+    """
+    levels = faults["level"].unique(maintain_order=True).to_list()
+    pictures = tuple(fault_grid(faults.filter(pl.col("level") == level)) for level in levels)
+    met = faults.filter(pl.col("claims") > 0).unique("fault", maintain_order=True)
+    meanings = tuple(f"{words(row['fault'])}: {row['meaning']}" for row in met.iter_rows(named=True))
+    return [Pictures(pictures, "Why claims fail"), Points(meanings, "What the faults are")]
+
+
+def fault_grid(faults: pl.DataFrame) -> Picture:
+    """Kinds by faults: the gain in mean average precision if each fault were mended, each alone.
+
+    Args:
+        faults: of one level.
+    """
+    level, threshold = str(faults["level"][0]), float(faults["threshold"][0])
+    kinds = faults["kind"].unique(maintain_order=True).to_list()
+    met = faults.group_by("fault", maintain_order=True).agg(pl.col("claims").sum())
+    names = met.filter(pl.col("claims") > 0)["fault"].to_list()
+    cells = {(row["kind"], row["fault"]): row for row in faults.iter_rows(named=True)}
+    with styled():
+        figure, axes = canvas(FULL, _HEAD_IN + _ROW_IN * max(1, len(kinds)))
+        for y, kind in enumerate(kinds):
+            for x, name in enumerate(names):
+                _cell(axes, x, y, cells[kind, name])
+        axes.set(xlim=(-0.5, max(1, len(names)) - 0.5), ylim=(len(kinds) - 0.5, -0.5))
+        axes.set_xticks(range(len(names)), [short(words(name), 30).replace(" ", "\n", 1) for name in names])
+        axes.set_yticks(range(len(kinds)), [short(kind, 30) for kind in kinds])
+        axes.tick_params(length=0, top=False, labeltop=True, bottom=False, labelbottom=False)
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+    where = f"{_LEVELS.get(level, level)} at {threshold:g}"
+    caption = (
+        f"Large numbers are points of mean average precision of {where} that would be gained if the fault "
+        f"were mended alone; small ones count claims, or missed truth. {_told(faults, kinds)}"
+    )
+    return Picture(f"What mending would gain: {where}", caption, figure)
+
+
+def _cell(axes: Axes, x: int, y: int, row: dict[str, Any]) -> None:
+    from matplotlib import colormaps
+    from matplotlib.patches import Rectangle
+
+    gain = row["gain"]
+    share = min(1.0, max(0.0, gain or 0.0) / _STRONG)
+    face = colormaps["Blues"](0.04 + 0.86 * share)
+    axes.add_patch(Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, facecolor=face, edgecolor="none"))
+    ink = "white" if share > 0.6 else INK
+    says = "–" if gain is None else "0" if not row["claims"] else signed(100 * gain, 1)
+    axes.text(x, y - 0.1, says, ha="center", va="center", color=ink, fontsize=8.5)
+    tone = "white" if share > 0.6 else GREY
+    axes.text(x, y + 0.27, count(row["claims"]), ha="center", va="center", color=tone, fontsize=6.5)
+
+
+def _told(faults: pl.DataFrame, kinds: list[str]) -> str:
+    """The largest gain of each kind."""
+    told = []
+    for kind in kinds:
+        held = faults.filter(pl.col("kind") == kind).drop_nulls("gain").sort("gain", descending=True)
+        if len(held) and held["gain"][0] > 0:
+            told.append(f"{kind} {words(held['fault'][0])} ({number(100 * held['gain'][0], 1)})")
+    return f"Most is lost by: {', '.join(told)}." if told else ""

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from roadaware.errors import UsageError
-from roadaware.metrics.pedestrians import SampleScores, Task
+from roadaware.metrics.pedestrians import Task
 from roadaware.metrics.result import MetricResult
-from roadaware.metrics.scores import confidences
+from roadaware.metrics.scores import SampleScores, confidences
 from roadaware.reports.curves import curve, precision_recall, reliability, score_over_time
 from roadaware.reports.picture import Picture
 from roadaware.reports.scene import Story, pedestrian_over_time, risk_regions

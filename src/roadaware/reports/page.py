@@ -17,9 +17,9 @@ from markupsafe import Markup
 
 from roadaware import __version__
 from roadaware.errors import UsageError
+from roadaware.io.files import atomic_write
 from roadaware.reports.picture import Picture
 from roadaware.reports.text import cautions, inert, sentence
-from roadaware.scenes.disk import atomic_write
 
 MOST_CHOICES = 24
 """The style sheet has a rule for so many."""
@@ -42,7 +42,7 @@ class Mark:
     below: str = ""
 
 
-Cell = str | Mark
+TableCell = str | Mark
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Facts:
     title: str = ""
 
 
-def below_values(rows: Sequence[Sequence[Cell]], told: str, over: str) -> str:
+def below_values(rows: Sequence[Sequence[TableCell]], told: str, over: str) -> str:
     """A caption that says what stands below the values of a table, where something does.
 
     Args:
@@ -82,7 +82,7 @@ class Table:
 
     kind: ClassVar[str] = "table"
     columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[TableCell, ...], ...]
     align: str
     title: str = ""
     caption: str = ""

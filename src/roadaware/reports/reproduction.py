@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from roadaware.metrics.pedestrians import state_of
-from roadaware.protocols.cells import Cell as PrintedCell
+from roadaware.protocols.comparison import Cell as PrintedCell
 from roadaware.protocols.iv2024 import Reproduction
-from roadaware.protocols.questions import Question
+from roadaware.protocols.released_predictions import Question
+from roadaware.reports.bars import STATUSES, coverage
 from roadaware.reports.configs import config_line
 from roadaware.reports.evaluation import evaluation_section
 from roadaware.reports.gallery import evaluation_pictures, story_picture
-from roadaware.reports.grid import STATUSES, coverage
-from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table
+from roadaware.reports.page import Block, Facts, Mark, Note, Pictures, Section, Table, TableCell
 from roadaware.reports.text import count, interval, number, words
 from roadaware.scenes.sampling.sampler import split_samples
 
@@ -131,7 +131,7 @@ def _one_table(cells: Sequence[PrintedCell]) -> Table:
     columns = list(dict.fromkeys(_row_of(cell) for cell in cells))
     held = {(of_row[id(cell)], _row_of(cell)): cell for cell in cells}
     ours = list(dict.fromkeys(name for cell in cells for name in cell.beside))
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[TableCell, ...]] = []
     for row in dict.fromkeys(of_row.values()):
         members = [held.get((row, column)) for column in columns]
         beside = {name: value for cell in members if cell for name, value in cell.beside.items()}
@@ -147,7 +147,7 @@ def _one_table(cells: Sequence[PrintedCell]) -> Table:
     return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), _block(cells[0]), caption)
 
 
-def _shown(cell: PrintedCell | None) -> Cell:
+def _shown(cell: PrintedCell | None) -> TableCell:
     if cell is None:
         return ""
     mark = STATUSES[cell.status]
@@ -164,7 +164,7 @@ def _reasons(cells: Sequence[PrintedCell]) -> Table:
     for cell in cells:
         if cell.why:
             members.setdefault((cell.status, cell.why), []).append(cell)
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[TableCell, ...]] = []
     for (status, why), held in members.items():
         mark = STATUSES[status]
         blocks = dict.fromkeys(map(_block, held))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from roadaware.metrics.judged import VARIANTS, SceneResult
+from roadaware.metrics.metric_state import VARIANTS, SceneResult
 from roadaware.reports.bars import Difference, Estimate, estimates, forest
 from roadaware.reports.configs import config_line, config_table
-from roadaware.reports.page import Block, Cell, Facts, Mark, Note, Pictures, Section, Table, below_values
+from roadaware.reports.page import Block, Facts, Mark, Note, Pictures, Section, Table, TableCell, below_values
 from roadaware.reports.picture import Picture
 from roadaware.reports.text import count, interval, number, row_interval, said, sentence, signed, words
 
@@ -58,7 +58,7 @@ def scene_comparison_section(found: Any, *, title: str | None = None) -> Section
     """Two models on the same scenes: the difference of every metric, and of the classes.
 
     Args:
-        found: what `roadaware.analysis.compare_scenes.compare` gave.
+        found: what `roadaware.analysis.compare.compare_scenes` gave.
         title: heading; the names of the two where not given.
     """
     first, second = found.names
@@ -92,7 +92,7 @@ def scene_comparison_section(found: Any, *, title: str | None = None) -> Section
 
 def metric_table(result: SceneResult) -> Table:
     """Every metric of the whole set, with its interval, beside the trivial answers."""
-    rows: list[tuple[Cell, ...]] = [
+    rows: list[tuple[TableCell, ...]] = [
         (
             row["metric"],
             _cell(row),
@@ -197,7 +197,7 @@ def _in_words(row: Mapping[str, Any]) -> str:
     return f"{number(row['value'])} ({row_interval(row, 'video')})"
 
 
-def _cell(row: Mapping[str, Any]) -> Cell:
+def _cell(row: Mapping[str, Any]) -> TableCell:
     if row["value"] is None:
         return Mark("undefined", "mute", row["reason"] or "")
     shown = number(row["value"], _DIGITS)
@@ -220,7 +220,7 @@ def _differences(
     return Table(head, cells, align, title, caption)
 
 
-def _compared(row: Mapping[str, Any], trivial: Sequence[Mapping[str, float | None]]) -> tuple[Cell, ...]:
+def _compared(row: Mapping[str, Any], trivial: Sequence[Mapping[str, float | None]]) -> tuple[TableCell, ...]:
     tone = {"better": "good", "worse": "bad"}.get(row["verdict"], "")
     low, high = row["low_video"], row["high_video"]
     ends = interval(low, high, _DIGITS, row.get("caution_video"))

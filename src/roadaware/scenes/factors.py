@@ -11,9 +11,8 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import UsageError
-from roadaware.scenes.moments import at_frames
 from roadaware.scenes.tables import Scenes
-from roadaware.scenes.windows import coded, windows
+from roadaware.scenes.tracks import at_frames, coded, windows
 
 Labels = npt.NDArray[np.object_]
 

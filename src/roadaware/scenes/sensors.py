@@ -13,12 +13,10 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.mask_files import MaskReader
-from roadaware.scenes.media import VideoReader, read_sound
-from roadaware.scenes.point_files import OURS, PointCloud, read_points
-from roadaware.scenes.readers.source import confine, shown
-from roadaware.scenes.still_files import read_still
-from roadaware.scenes.sweep_files import Sweep, read_sweep
+from roadaware.io.images import MaskReader, read_still
+from roadaware.io.point_clouds import OURS, PointCloud, Sweep, read_points, read_sweep
+from roadaware.io.sources import confine, shown
+from roadaware.io.video import VideoReader, read_sound
 from roadaware.scenes.tables import Scenes
 
 MEDIA = MappingProxyType(

@@ -1,5 +1,7 @@
 """Why an interval is to be taken with caution, in words for people and files; imports nothing heavy."""
 
+from __future__ import annotations
+
 FEW, AT_END, LARGEST = "few units", "at its end", "a largest gap"
 MEANINGS = {
     FEW: "over too few units for a 95 % interval to be relied on: fewer than 10, of overconfidence than 20",

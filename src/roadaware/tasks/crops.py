@@ -13,10 +13,10 @@ import polars as pl
 from roadaware.arrays import Bytes, Floats, Floats32
 from roadaware.corner_cases.crop_features import SIDE_PX, plain_features
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.media import VideoReader
+from roadaware.io.video import VideoReader
 from roadaware.scenes.sensors import open_frame, video_path
 from roadaware.scenes.tables import Scenes
-from roadaware.tasks.crossing_inputs.cutting import squared
+from roadaware.tasks.crossing_inputs.crops import squared
 
 PLAIN, TRUNKS = "plain", ("vgg16", "resnet50")
 

@@ -18,12 +18,10 @@ from roadaware.metrics.result import MetricResult
 from roadaware.models import MODELS, cards, model_class
 from roadaware.models.crossing.features import VEHICLE_ACTIONS
 from roadaware.models.crossing.tabular import TabularModel
-from roadaware.scenes.moments import at_frames
-from roadaware.scenes.predictions import Predictions, of_samples
 from roadaware.scenes.sampling.sampler import split_samples
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Meta, Scenes
-from roadaware.scenes.windows import windows
+from roadaware.scenes.tables import Meta, Predictions, Scenes, of_samples
+from roadaware.scenes.tracks import at_frames, windows
 
 _log = logging.getLogger("roadaware")
 

@@ -12,14 +12,13 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.dense import layout, matrix
-from roadaware.scenes.disk import atomic_write, sweep
-from roadaware.scenes.holding import Hold
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.readers.source import leads_out, shown
+from roadaware.io.files import atomic_write, sweep
+from roadaware.io.folder_lock import Hold
+from roadaware.io.sources import leads_out, shown
+from roadaware.scenes.dense_scores import layout, matrix
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Scenes
-from roadaware.tasks.kept_folders import begin
+from roadaware.scenes.tables import Predictions, Scenes
+from roadaware.tasks.resumable_runs import begin
 
 FORMAT, RECORD, PARTS, TABLE = "roadaware-poses", "poses.json", "parts", "poses.parquet"
 PERSON = "Ped"

@@ -15,11 +15,10 @@ import polars as pl
 
 from roadaware import __version__
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
+from roadaware.io.files import atomic_write, disk_error, names_in, read_regular, temporary_beside
+from roadaware.io.folder_lock import Hold
 from roadaware.models.detector import FrameDetections
-from roadaware.scenes.disk import atomic_write, disk_error, names_in, read_regular, temporary_beside
-from roadaware.scenes.holding import Hold
-from roadaware.scenes.store import open_predictions, save
-from roadaware.scenes.store_files import adopt
+from roadaware.scenes.store import adopt, open_predictions, save
 from roadaware.scenes.tables import Meta
 from roadaware.tasks.road_events import Classes, claims_of, labelled
 

@@ -16,11 +16,11 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError, RoadawareError, UsageError
-from roadaware.scenes.disk import atomic_write, disk_error, read_regular
-from roadaware.scenes.holding import Hold
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.readers.source import digest
-from roadaware.tasks.kept_folders import begin
+from roadaware.io.files import atomic_write, disk_error, read_regular
+from roadaware.io.folder_lock import Hold
+from roadaware.io.sources import digest
+from roadaware.scenes.tables import Predictions
+from roadaware.tasks.resumable_runs import begin
 
 FORMAT, RECORD, PARTS = "roadaware-prelabels", "prelabels.json", "parts"
 PREDICTIONS = "predictions"

@@ -14,10 +14,9 @@ from roadaware.arrays import Bools, Bytes, Floats32, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.models.detector import FrameDetections
 from roadaware.scenes.advice import Advice, with_advice
-from roadaware.scenes.dense import layout, matrix, with_layout
-from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.dense_scores import layout, matrix, with_layout
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 if TYPE_CHECKING:
     from roadaware.linking.config import LinkerConfig

@@ -16,15 +16,14 @@ from roadaware.arrays import Floats, Ints
 from roadaware.corner_cases.captures import SemanticMap
 from roadaware.corner_cases.config import BACKGROUND
 from roadaware.corner_cases.energy import NEUTRAL
-from roadaware.corner_cases.fitted import Fitted, Prints, fingerprint, prints_of, video_prints
-from roadaware.corner_cases.known_boxes import Key, origin, rows_by_picture
+from roadaware.corner_cases.known_objects import Key, origin, rows_by_picture
 from roadaware.corner_cases.memory import MemoryBank, MemoryConfig, fit_memory
+from roadaware.corner_cases.scorer_file import Fitted, Prints, fingerprint, prints_of, video_prints
 from roadaware.corner_cases.sources import SemanticSource
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.boxes import iou
-from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 from roadaware.tasks.crops import Looker, cut, pictures
 
 Progress = Callable[[int, int], None]
@@ -33,7 +32,7 @@ _NONE = np.zeros((0, 4))
 
 
 @dataclass(frozen=True, eq=False)
-class Common:
+class CommonMemory:
     """A set whose common objects and background are kept.
 
     Args:
@@ -50,7 +49,7 @@ class Common:
 
 
 def fit_crops(
-    sets: Sequence[Common], looker: Looker, config: MemoryConfig, *, progress: Progress | None = None
+    sets: Sequence[CommonMemory], looker: Looker, config: MemoryConfig, *, progress: Progress | None = None
 ) -> Fitted:
     """A bank of what common objects and background look like.
 
@@ -106,7 +105,7 @@ class _Crops:
         self.counts = {"common": 0, "background": 0, "proposals": 0}
         self.looked, self._group = 0, 0
 
-    def looked_at(self, each: Common) -> Iterator[None]:
+    def looked_at(self, each: CommonMemory) -> Iterator[None]:
         """Gather from a set; yields after every picture."""
         material, wanted = _Material(each, self.config, self.counts), _annotated(each.scenes)
         before, kept = "", set()
@@ -212,7 +211,7 @@ class _Material:
         counts: how many there are of each kind, added to.
     """
 
-    def __init__(self, common: Common, config: MemoryConfig, counts: dict[str, int]) -> None:
+    def __init__(self, common: CommonMemory, config: MemoryConfig, counts: dict[str, int]) -> None:
         boxes, proposals = common.scenes.boxes, common.proposals
         self.config, self.semantics, self.counts = config, common.semantics, counts
         self._corners, self._common, self._rows = _corners(boxes), _common(boxes), rows_by_picture(boxes)

@@ -3,16 +3,282 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset
 
-from roadaware.models.retinanet3d.targets import Targets
-from roadaware.training.clips import ClipSet, Draws, Sample
+from roadaware.arrays import Floats, Ints
+from roadaware.errors import UsageError
+from roadaware.models.retinanet3d.anchors import Targets
+from roadaware.tasks.road_events import VideoTruth
+from roadaware.training.augmentation import FramesOfClip, vary
+from roadaware.training.footage import Footage
+from roadaware.training.mirroring import Mirror
+from roadaware.training.recipe import Recipe
+
+# Clips: stretches of frames with what is true of them, in an order that seed and step alone decide.
+
+_ORDER, _SAMPLE = 0, 1
+_LIKELY = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class ClipTable:
+    """Where clips begin.
+
+    Args:
+        film: (n) number of the film.
+        start: (n) its first frame.
+        weight: (n) how often it is drawn, on average 1.
+        short: videos that are shorter than a clip: their last picture is repeated, unlabelled.
+        bare: videos of which nobody looked at any frame; they have no clips.
+    """
+
+    film: Ints
+    start: Ints
+    weight: Floats
+    short: tuple[str, ...]
+    bare: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.film)
+
+
+def clip_table(
+    footage: Footage, truth: Sequence[VideoTruth], recipe: Recipe, counted: Sequence[int] | None = None
+) -> ClipTable:
+    """The clips of films.
+
+    Args:
+        footage: the films.
+        truth: of each film.
+        recipe: how videos are cut and balanced.
+        counted: columns of the classes by which clips are balanced; all where None.
+
+    Raises:
+        UsageError: if there is no clip.
+    """
+    clips = recipe.clips
+    span = (clips.frames - 1) * clips.frame_step + 1
+    stride = clips.stride or clips.frames * clips.frame_step
+    film, start, short, bare = [], [], [], []
+    for number, (each, held) in enumerate(zip(footage.films, truth, strict=True)):
+        n = min(each.n_frames, len(held))
+        if n < span:
+            short.append(each.video)
+        begins = sorted({*range(0, max(n - span, 0) + 1, stride), max(n - span, 0)})
+        used = [b for b in begins if held.labelled[b : b + span : clips.frame_step].any()]
+        if not used:
+            bare.append(each.video)
+        film += [number] * len(used)
+        start += used
+    if not film:
+        raise UsageError(f"no frame of {len(footage.films)} videos is annotated: there is nothing to learn")
+    table = ClipTable(np.array(film), np.array(start), np.ones(len(film)), tuple(short), tuple(bare))
+    if clips.balance == "none":
+        return table
+    weights = _weights(table, truth, recipe, counted)
+    return ClipTable(table.film, table.start, weights, table.short, table.bare)
+
+
+def _weights(
+    table: ClipTable, truth: Sequence[VideoTruth], recipe: Recipe, counted: Sequence[int] | None
+) -> Floats:
+    """How often each clip is drawn: as often as its rarest label asks for, scaled to a mean of 1.
+
+    Source: repeat factors of Gupta et al., LVIS, CVPR 2019, section 4.
+    """
+    clips = recipe.clips
+    span = (clips.frames - 1) * clips.frame_step + 1
+    has = np.zeros((len(table), truth[0].n_classes), dtype=np.bool_)
+    for row, (film, start) in enumerate(zip(table.film.tolist(), table.start.tolist(), strict=True)):
+        held = truth[film]
+        ends = held.starts[[min(start, len(held)), min(start + span, len(held))]]
+        has[row] = (held.hot(slice(*ends.tolist())) > _LIKELY).any(axis=0)
+    has = has if counted is None else has[:, list(counted)]
+    share = has.mean(axis=0)
+    with np.errstate(divide="ignore"):
+        factor = np.sqrt(clips.balance_share / np.where(share > 0, share, np.inf))
+    factor = np.clip(factor, 1.0, clips.balance_most)
+    found = np.where(has, factor, 1.0).max(axis=1)
+    return np.asarray(found / found.mean(), dtype=np.float64)
+
+
+def drawn(table: ClipTable, seed: int, turn: int) -> Ints:
+    """(n) which clips a pass takes, in order; each as often as its weight says, up or down to a whole number.
+
+    Args:
+        table: the clips.
+        seed: of the run.
+        turn: number of the pass, from 0.
+    """
+    rng = np.random.default_rng([seed, _ORDER, turn])
+    n = len(table)
+    ends = np.cumsum(table.weight) * (n / table.weight.sum())
+    ends[-1] = n
+    chosen = np.searchsorted(ends, np.arange(n) + rng.random(), side="right")
+    return rng.permutation(np.minimum(chosen, n - 1)).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """One clip for the network.
+
+    Args:
+        pictures: (T, h, w, 3) uint8.
+        boxes: T of (n, 4) in pixels of these pictures.
+        classes: T of (n, c) bool, or from 0 to 1 of a teacher, agentness first.
+        av: (T) action of the own vehicle, -1 for unknown.
+        labelled: (T) whether the frame counts.
+        colour: (3, 4) see `augmentation.colours`, or None.
+        name: video and first frame, for messages.
+    """
+
+    pictures: Tensor
+    boxes: list[Tensor]
+    classes: list[Tensor]
+    av: Tensor
+    labelled: Tensor
+    colour: Tensor | None
+    name: str
+
+
+class ClipSet(Dataset[Sample]):
+    """The clips of a run by the number of the draw: the same number gives the same clip on every machine.
+
+    Args:
+        footage: pictures.
+        truth: of each film.
+        table: where clips begin.
+        recipe: how they are cut and varied.
+        mirror: of the classes.
+    """
+
+    def __init__(
+        self,
+        footage: Footage,
+        truth: Sequence[VideoTruth],
+        table: ClipTable,
+        recipe: Recipe,
+        mirror: Mirror,
+    ) -> None:
+        self.footage, self.truth, self.table = footage, truth, table
+        self.recipe, self.mirror = recipe, mirror
+        self._pass: tuple[int, Ints] = (-1, np.zeros(0, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __getitem__(self, draw: int) -> Sample:
+        turn, place = divmod(draw, len(self.table))
+        if self._pass[0] != turn:
+            self._pass = (turn, drawn(self.table, self.recipe.seed, turn))
+        return self.clip(int(self._pass[1][place]), draw)
+
+    def clip(self, row: int, draw: int) -> Sample:
+        """One clip as a draw has it.
+
+        Args:
+            row: of the table.
+            draw: seeds what is left to chance.
+        """
+        clips, rng = self.recipe.clips, np.random.default_rng([self.recipe.seed, _SAMPLE, draw])
+        film, start = int(self.table.film[row]), int(self.table.start[row])
+        truth, n = self.truth[film], self._length(film)
+        late = int(rng.integers(clips.stride or clips.frames * clips.frame_step))
+        span = (clips.frames - 1) * clips.frame_step + 1
+        if clips.shift:
+            start = min(start + late, max(n - span, 0))
+        frames = start + clips.frame_step * np.arange(clips.frames)
+        inside = frames < n
+        labelled = inside & np.where(inside, truth.labelled[np.minimum(frames, n - 1)], False)
+        seen = self._seen(film, np.minimum(frames, n - 1), labelled)
+        name = f"{self.footage.films[film].video} from frame {start}"
+        return _sample(vary(seen, self.recipe.augment, self.mirror, rng), labelled, name, self.recipe)
+
+    def _length(self, film: int) -> int:
+        return min(self.footage.films[film].n_frames, len(self.truth[film]))
+
+    def _seen(self, film: int, frames: Ints, labelled: npt.NDArray[np.bool_]) -> FramesOfClip:
+        """Pictures and truth in their pixels; nothing is true of frames that do not count."""
+        truth, of = self.truth[film], self.footage.films[film]
+        height, width = self.footage.sizes[film]
+        scale = np.array([width / of.width, height / of.height] * 2, dtype=np.float32)
+        boxes, hot = [], []
+        for frame, counts in zip(frames.tolist(), labelled.tolist(), strict=True):
+            found, classes = truth.frame(frame if counts else len(truth))
+            boxes.append(found * scale)
+            hot.append(classes)
+        av = np.where(labelled, truth.av[frames], -1)
+        return FramesOfClip(self.footage.pictures(film, frames.tolist()), boxes, hot, av)
+
+
+def _sample(clip: FramesOfClip, labelled: npt.NDArray[np.bool_], name: str, recipe: Recipe) -> Sample:
+    boxes, classes = [], []
+    for found, hot in zip(clip.boxes, clip.hot, strict=True):
+        side = np.minimum(found[:, 2] - found[:, 0], found[:, 3] - found[:, 1])
+        kept = (side > 0) & (side >= recipe.data.min_box_px)
+        boxes.append(torch.from_numpy(np.ascontiguousarray(found[kept])))
+        classes.append(torch.from_numpy(hot[kept]))
+    return Sample(
+        torch.from_numpy(np.stack(clip.pictures)),
+        boxes,
+        classes,
+        torch.from_numpy(clip.av.astype(np.int64)),
+        torch.from_numpy(labelled),
+        None if clip.colour is None else torch.from_numpy(clip.colour),
+        name,
+    )
+
+
+@dataclass(frozen=True)
+class Share:
+    """Which draws of each step a process takes.
+
+    Args:
+        batch: clips at a time.
+        accumulate: times in a step.
+        rank, world: number of the process, and how many there are.
+    """
+
+    batch: int
+    accumulate: int = 1
+    rank: int = 0
+    world: int = 1
+
+    @property
+    def step(self) -> int:
+        """Clips in a step of all processes."""
+        return self.batch * self.accumulate * self.world
+
+
+class Draws:
+    """The draws of each batch from one step on: a run that goes on sees what it would have seen.
+
+    Args:
+        share: of this process.
+        first: step to begin with.
+        steps: step to end before.
+    """
+
+    def __init__(self, share: Share, first: int, steps: int) -> None:
+        self.share, self.first, self.steps = share, first, steps
+
+    def __len__(self) -> int:
+        return max(0, self.steps - self.first) * self.share.accumulate
+
+    def __iter__(self) -> Iterator[list[int]]:
+        share = self.share
+        for step in range(self.first, self.steps):
+            for part in range(share.accumulate):
+                start = step * share.step + (part * share.world + share.rank) * share.batch
+                yield list(range(start, start + share.batch))
 
 
 @dataclass(frozen=True, eq=False)

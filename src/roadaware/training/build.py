@@ -17,11 +17,10 @@ from roadaware.errors import UsageError
 from roadaware.models.detector import Detector
 from roadaware.models.retinanet3d import config as configs
 from roadaware.models.retinanet3d.config import PUBLISHED, RetinaNetConfig
-from roadaware.models.retinanet3d.detector import StreamDetector, WindowDetector
-from roadaware.models.retinanet3d.lean import Trainee
+from roadaware.models.retinanet3d.detection_config import DetectRule
+from roadaware.models.retinanet3d.detector import Fit, StreamDetector, WindowDetector
+from roadaware.models.retinanet3d.loss import Trainee
 from roadaware.models.retinanet3d.network import RetinaNet3D
-from roadaware.models.retinanet3d.pictures import Fit
-from roadaware.models.retinanet3d.rule import DetectRule
 from roadaware.tasks.road_events import Classes
 from roadaware.training.batches import Batch, prepared
 from roadaware.training.learners import Learner, Part

@@ -15,8 +15,8 @@ from torch import Tensor
 from roadaware import __version__
 from roadaware.config import to_dict
 from roadaware.errors import DamagedError, InputError, UsageError
+from roadaware.io.files import atomic_write
 from roadaware.models.tensor_files import ARITHMETIC, read_pickled
-from roadaware.scenes.disk import atomic_write
 from roadaware.tasks.road_events import Classes
 from roadaware.training.recipe import DataRecipe, Recipe
 

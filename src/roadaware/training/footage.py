@@ -17,10 +17,10 @@ from torch.nn import functional
 
 from roadaware.arrays import Pixels
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.media import VideoReader
-from roadaware.scenes.readers.source import confine, file_head, leads_out, shown
+from roadaware.io.images import HEAD_BYTES, read_still, size_of
+from roadaware.io.sources import confine, file_head, leads_out, shown
+from roadaware.io.video import VideoReader
 from roadaware.scenes.sensors import video_path
-from roadaware.scenes.still_files import HEAD_BYTES, read_still, size_of
 from roadaware.scenes.tables import Scenes
 
 _OPEN = 8

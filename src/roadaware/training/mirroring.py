@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from roadaware.arrays import Bools, Ints
-from roadaware.scenes.compositions import Composition
+from roadaware.scenes.composites import Composition
 from roadaware.tasks.road_events import Classes, Hot
 
 _SIDES = {"Lft": "Rht", "Left": "Right", "left": "right", "LEFT": "RIGHT"}

@@ -15,10 +15,15 @@ from torch import Tensor, nn
 from roadaware.config import to_dict
 from roadaware.errors import UsageError
 from roadaware.models.detector import Detector
-from roadaware.models.object_detectors import ObjectDetector, targets_of
+from roadaware.models.object_detectors import (
+    ObjectDetector,
+    made_model,
+    plain_config,
+    targets_of,
+    tuned_model,
+)
 from roadaware.models.object_folders import SIZE_PX, preparation_of, save_objects
-from roadaware.models.object_models import made_model, plain_config, tuned_model
-from roadaware.models.retinanet3d.rule import DetectRule
+from roadaware.models.retinanet3d.detection_config import DetectRule
 from roadaware.tasks.road_events import Classes
 from roadaware.training.batches import Batch, prepared
 from roadaware.training.learners import Part

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from roadaware.errors import UsageError
-from roadaware.models.catalogue.installed import resolve_weights
+from roadaware.models.catalogue.entries import resolve_weights
 
 OBJECTS = "objects"
 """Name of the model that is an object detector of transformers."""

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from roadaware import config as configs
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.readers.source import shown
+from roadaware.io.sources import shown
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
 from roadaware.training.recipe import Recipe
 

@@ -14,20 +14,20 @@ import torch
 
 from roadaware.config import to_dict
 from roadaware.errors import InputError, UsageError
-from roadaware.models.catalogue.installed import resolve_weights
+from roadaware.io.video import VideoReader
+from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.models.detector import Detector
 from roadaware.models.graphs.views import Views
-from roadaware.models.opening import digest_of, open_videos
-from roadaware.models.retinanet3d.rule import DetectRule
-from roadaware.scenes.dense import layout, matrix
-from roadaware.scenes.media import VideoReader
-from roadaware.scenes.predictions import Predictions
+from roadaware.models.loading import digest_of, open_videos
+from roadaware.models.retinanet3d.detection_config import DetectRule
+from roadaware.scenes.dense_scores import layout, matrix
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import open_predictions
+from roadaware.scenes.tables import Predictions
 from roadaware.tasks.prediction_runs import TABLES, PredictionRun, VideoFacts
 from roadaware.tasks.road_events import Classes, VideoTruth, truth_of
+from roadaware.training.data import Material
 from roadaware.training.footage import Film, Footage
-from roadaware.training.material import Material
 from roadaware.training.recipe import Recipe, TeacherRecipe
 from roadaware.training.validation import detected
 

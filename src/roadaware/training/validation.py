@@ -12,11 +12,11 @@ from torch import Tensor
 
 from roadaware.linking.config import LinkerConfig
 from roadaware.models.detector import Detector, FrameDetections
-from roadaware.models.retinanet3d.rule import DetectRule
+from roadaware.models.retinanet3d.detection_config import DetectRule
 from roadaware.tasks.road_events import claims_of, figures
+from roadaware.training.data import Material
 from roadaware.training.footage import Film, Footage
 from roadaware.training.learners import Learner
-from roadaware.training.material import Material
 from roadaware.training.recipe import Recipe
 
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import yaml
 
 from roadaware.errors import InputError
-from roadaware.scenes.readers.source import read_file, shown
+from roadaware.io.sources import read_file, shown
 
 MOST_BYTES = 1 << 18
 """A recipe is a page or two; the parser needs seconds for more than this."""

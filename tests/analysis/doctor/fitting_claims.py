@@ -3,9 +3,8 @@
 import numpy as np
 import polars as pl
 
-from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 VIDEOS, FRAMES, SIZE = 4, 30, (640, 360)
 WORDS = {

@@ -5,10 +5,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from roadaware.analysis.doctor.claims import TASKS, examine_claims
+from roadaware.analysis.doctor.predictions import TASKS, examine_claims
 from roadaware.errors import UsageError
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 MAKERS = {
     "actions": sets.action_sets,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roadaware.analysis.doctor import scores as checks
+from roadaware.analysis.doctor import samples as checks
 from roadaware.analysis.doctor.diagnosis import Diagnosis
 
 TRUTH = np.repeat([0, 1, 0, 1, 0, 0], 20)

@@ -7,16 +7,15 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from roadaware.analysis.labelling.agreement import MEASURES, box_agreement, thing_table
-from roadaware.analysis.labelling.consensus import consensus
-from roadaware.analysis.labelling.fates import fates, labelled_scenes
-from roadaware.analysis.labelling.things import things_of
-from roadaware.analysis.quality.kappa import krippendorff_alpha
+from roadaware.analysis.annotation.agreement import MEASURES, box_agreement, consensus, thing_table
+from roadaware.analysis.annotation.object_groups import things_of
+from roadaware.analysis.annotation.proposal_outcomes import fates, labelled_scenes
+from roadaware.analysis.quality.agreement import krippendorff_alpha
+from roadaware.demo_data.annotators import Annotator, label_studio_export
+from roadaware.demo_data.labelling import CLASSES, HEIGHT, WIDTH, labelling_sets
 from roadaware.errors import InputError
-from roadaware.scenes.demo.annotators import Annotator, label_studio_export
-from roadaware.scenes.demo.labelling import CLASSES, HEIGHT, WIDTH, labelling_sets
-from roadaware.scenes.formats.corrections import read_corrections
-from roadaware.scenes.formats.proposal_tasks import KIND, sent_out
+from roadaware.formats.corrections import read_corrections
+from roadaware.formats.proposal_tasks import KIND, sent_out
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 

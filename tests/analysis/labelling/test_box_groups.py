@@ -6,7 +6,7 @@ from itertools import permutations
 
 import numpy as np
 
-from roadaware.analysis.labelling.matching import groups_of, pairs_of
+from roadaware.analysis.annotation.matching import groups_of, pairs_of
 from roadaware.geometry.boxes import iou
 
 

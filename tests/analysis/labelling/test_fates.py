@@ -6,14 +6,19 @@ import numpy as np
 import polars as pl
 import pytest
 
-from roadaware.analysis.labelling.fates import FATE, by_annotator, fates, labelled_scenes, summary
-from roadaware.analysis.labelling.labour import fitted_labour
-from roadaware.scenes.formats.corrections import DRAWN, LOOKED, Answers
-from roadaware.scenes.formats.proposal_tasks import KIND, PICTURES, UNNAMED, sent_out
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.readers.findings import Findings
+from roadaware.analysis.annotation.cost import fitted_labour
+from roadaware.analysis.annotation.proposal_outcomes import (
+    FATE,
+    by_annotator,
+    fates,
+    labelled_scenes,
+    summary,
+)
+from roadaware.datasets.issues import Findings
+from roadaware.formats.corrections import DRAWN, LOOKED, Answers
+from roadaware.formats.proposal_tasks import KIND, PICTURES, UNNAMED, sent_out
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Meta
+from roadaware.scenes.tables import Meta, Predictions
 
 _PLACES = [(0.0, 0.0, 10.0, 10.0), (20.0, 0.0, 30.0, 10.0), (40.0, 0.0, 50.0, 10.0), (60.0, 0.0, 70.0, 10.0)]
 _ROWS = [(n, "v", 0, *edges, 0.5) for n, edges in enumerate(_PLACES)]

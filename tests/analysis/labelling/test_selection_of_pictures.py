@@ -6,13 +6,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from roadaware.analysis.labelling.finding import SHARES, curve
-from roadaware.analysis.labelling.labour import Labour, Worth, planned, worth_of
-from roadaware.analysis.labelling.selection import SelectionConfig, ranked
+from roadaware.analysis.annotation.cost import Labour, Worth, planned, worth_of
+from roadaware.analysis.annotation.discovery_curve import SHARES, curve
+from roadaware.analysis.annotation.selection import SelectionConfig, ranked
+from roadaware.demo_data.labelling import labelling_sets
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.demo.labelling import labelling_sets
-from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Predictions
 
 TRUTH, CLAIMS = labelling_sets(seed=1, videos=12)
 PICTURES = TRUTH.frames.select("video", "frame")

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from roadaware.analysis.quality import Dictionary, ForbiddenWords, Quality, QualityConfig, check
+from roadaware.demo_data.annotations import annotation_rounds
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.demo.annotations import annotation_rounds
 from roadaware.scenes.tables import Meta, Scenes
 
 Corners = tuple[float, float, float, float]

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from roadaware.analysis.quality import ForbiddenWords, Quality, check
-from roadaware.scenes.demo.annotations import FORBIDDEN, annotation_rounds
+from roadaware.demo_data.annotations import FORBIDDEN, annotation_rounds
 
 
 def found(quality: Quality) -> Counter[tuple[object, ...]]:

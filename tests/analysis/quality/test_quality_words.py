@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from roadaware.analysis.quality.kappa import cohen_kappa, krippendorff_alpha
-from roadaware.analysis.quality.words import ForbiddenWords
+from roadaware.analysis.quality.agreement import cohen_kappa, krippendorff_alpha
+from roadaware.analysis.quality.rules import ForbiddenWords
 from roadaware.errors import InputError
 
 

@@ -14,10 +14,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import small_street as street
 
-from roadaware.scenes.simulator.actors import Mind
-from roadaware.scenes.simulator.episode import Bond, Episode, Noise, Sentence
-from roadaware.scenes.simulator.truth import Sweep, scene_tables
 from roadaware.scenes.store import save
+from roadaware.simulator.actors import Mind
+from roadaware.simulator.episode import Bond, Episode, Noise, Sentence
+from roadaware.simulator.truth import Sweep, scene_tables
 
 FORMAT = "tables"
 VIDEO = "road-0001"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.scenes.pickles import load
+from roadaware.io.pickles import load
 
 FORMAT = "pickle"
 MAIN = "pyannot_with_class_names.pkl"

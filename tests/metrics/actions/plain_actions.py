@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 IDS = (3, 1, 7, 12)
 

@@ -16,10 +16,9 @@ from roadaware.errors import InputError, UsageError
 from roadaware.metrics.actions.config import CONFIGS, ActionConfig
 from roadaware.metrics.actions.evaluate import confusion, evaluate
 from roadaware.metrics.actions.state import JudgedActions
-from roadaware.metrics.judged import SceneResult, as_json
-from roadaware.scenes.dense import with_layout
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.metrics.metric_state import SceneResult, as_json
+from roadaware.scenes.dense_scores import with_layout
+from roadaware.scenes.tables import Predictions, Scenes
 
 Key = tuple[str, int]
 WHOLE = (0.0, 0.0, 0.5, 0.5)

@@ -11,11 +11,11 @@ import pytest
 from plain_actions import predictions_of, scenes_of
 from quirk_cases import CASES, OTHER, STREET, Case
 
+from roadaware.datasets import read
+from roadaware.formats.actions import read_action_claims
 from roadaware.metrics.actions.config import CONFIGS, ActionConfig
 from roadaware.metrics.actions.evaluate import evaluate
-from roadaware.metrics.judged import SceneResult
-from roadaware.scenes.formats.action_claims import read_action_claims
-from roadaware.scenes.readers import read
+from roadaware.metrics.metric_state import SceneResult
 
 PAGE = (Path(__file__).parents[3] / "docs" / "actions.md").read_text(encoding="utf-8")
 DATA = os.environ.get("ROADAWARE_DATA_DIR")

@@ -13,10 +13,9 @@ import polars as pl
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
-from roadaware.scenes.formats.coco import read_results
-from roadaware.scenes.formats.coda import claims_index, read_corner_cases
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.formats.coco import read_results
+from roadaware.formats.coda import claims_index, read_corner_cases
+from roadaware.scenes.tables import Predictions, Scenes
 
 NAMES = ("ap", "ap50", "ap75", "ap_small", "ap_medium", "ap_large")
 RECALLS = ("ar1", "ar10", "ar", "ar_small", "ar_medium", "ar_large")

@@ -14,9 +14,8 @@ from roadaware.errors import InputError, UsageError
 from roadaware.metrics.corner_cases.config import CornerConfig
 from roadaware.metrics.corner_cases.evaluate import IN_SLICES, UNANSWERED, evaluate
 from roadaware.metrics.corner_cases.state import JudgedCorners
-from roadaware.metrics.judged import as_json, values_of
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.metrics.metric_state import as_json, values_of
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 EVERY = CornerConfig(groups=("corner", "common", "novel", "all"), precision="always")
 

@@ -10,8 +10,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.metrics.corner_cases.config import CornerConfig
 from roadaware.metrics.corner_cases.evaluate import evaluate
 from roadaware.metrics.corner_cases.risk import Paths, blocking, standing, with_blocking
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 CAMERA = np.array([[500.0, 0, 500], [0, 500, 300], [0, 0, 1]])
 POSE = np.array([[0, 0, 1, 1.0], [-1, 0, 0, 0], [0, -1, 0, 1.5], [0, 0, 0, 1]])

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from roadaware.metrics.corner_cases.evaluate import random_boxes, whole_pictures
 from roadaware.metrics.corner_cases.inputs import NONE, Objects, objects_of
-from roadaware.metrics.corner_cases.trivial import random_boxes, whole_pictures
 from roadaware.scenes.tables import Scenes
 
 

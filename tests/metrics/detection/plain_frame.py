@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 Box = tuple[float, float, float, float]
 Claim = tuple[tuple[str, int], float, Box]

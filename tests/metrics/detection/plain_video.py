@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 Box = tuple[float, float, float, float]
 Tube = list[tuple[int, Box]]

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from roadaware.scenes.dense import with_layout
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.dense_scores import with_layout
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 KINDS = {"agentness": ("agent",), "agent": ("Ped", "Car", "Bus"), "action": ("Stop", "Mov", "Xing", "Never")}
 AV = ("AV-Stop", "AV-Mov", "AV-Never")

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 KINDS = {"agentness": ("agent",), "agent": ("Ped", "Car", "Bus"), "action": ("Stop", "Mov", "Xing", "Never")}
 OTHER_ORDER = {"agentness": ("agent",), "agent": ("Bus", "Ped", "Car"), "action": ("Xing", "Mov", "Stop")}

@@ -14,9 +14,8 @@ from roadaware.errors import InputError
 from roadaware.metrics.detection.av_action import av_action_matches, judge_labels
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.matches import average_precision_table
-from roadaware.scenes.dense import with_layout
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.dense_scores import with_layout
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 CONFIGS = [DetectionConfig.reference(), DetectionConfig.default()]
 

@@ -14,9 +14,8 @@ from roadaware.errors import InputError, UsageError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import DetectionResult, as_json, evaluate
 from roadaware.metrics.detection.slices import Slice
-from roadaware.scenes.dense import with_layout
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.dense_scores import with_layout
+from roadaware.scenes.tables import Predictions, Scenes
 from roadaware.statistics.intervals import PercentileDraws
 
 CONFIGS = {"reference": DetectionConfig.reference(), "default": DetectionConfig.default()}

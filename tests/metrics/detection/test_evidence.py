@@ -8,19 +8,17 @@ import numpy as np
 import polars as pl
 import pytest
 
+from roadaware.demo_data.detector import perturbed
+from roadaware.demo_data.road import road_world
 from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.errors import MISSED
-from roadaware.metrics.detection.evidence import diagnoses, error_table
+from roadaware.metrics.detection.errors import MISSED, diagnoses, error_table
 from roadaware.metrics.detection.frame import frame_matches
 from roadaware.metrics.detection.matches import Matches, average_precision_table
 from roadaware.metrics.detection.video import video_matches
-from roadaware.scenes.demo.detector import perturbed
-from roadaware.scenes.demo.road_world import road_world
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 CONFIGS = {"reference": DetectionConfig.reference(), "default": DetectionConfig.default()}
 

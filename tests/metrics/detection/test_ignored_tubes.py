@@ -12,8 +12,7 @@ from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.matches import average_precision_table
 from roadaware.metrics.detection.tube_rows import labelled_tubes
 from roadaware.metrics.detection.video import video_matches
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 CONFIGS = {"reference": DetectionConfig.reference(), "default": DetectionConfig.default()}
 both = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)

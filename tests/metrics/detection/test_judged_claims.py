@@ -15,13 +15,12 @@ from worked_cases import HERE, ONE, SIZE, Claim, claims, shifted, truth
 from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
-from roadaware.linking.nms import NmsConfig, suppressed
+from roadaware.linking.suppression import NmsConfig, suppressed
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import DetectionResult, evaluate
 from roadaware.metrics.detection.frame import with_products
 from roadaware.metrics.detection.slices import Slice
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 DEFAULT, REFERENCE = DetectionConfig.default(), DetectionConfig.reference()
 PRODUCT = replace(DEFAULT, composite_scores="product")

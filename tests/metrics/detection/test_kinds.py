@@ -12,15 +12,13 @@ import pytest
 from random_events import event_set
 from random_tubes import tube_set
 
+from roadaware.formats.coco import read_index, read_results
+from roadaware.formats.road_tubes import read_tubes, write_tubes
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
-from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.config import DetectionConfig, agentness_is_scored, box_kinds, tube_kinds
 from roadaware.metrics.detection.evaluate import DetectionResult, evaluate
-from roadaware.metrics.detection.kinds import agentness_is_scored, box_kinds, tube_kinds
-from roadaware.scenes.formats.coco import read_index, read_results
-from roadaware.scenes.formats.tubes import read_tubes, write_tubes
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 DEFAULT = DetectionConfig.default()
 CONFIGS = {"reference": DetectionConfig.reference(), "default": DEFAULT}

@@ -13,8 +13,7 @@ from roadaware.errors import UsageError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.frame import frame_matches
 from roadaware.metrics.detection.matches import Matches, average_precision_table, curves
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 DEFAULT = DetectionConfig.default()
 

@@ -11,8 +11,7 @@ import pytest
 from roadaware.errors import InputError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.sizes import brought, scales
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 OWN = DetectionConfig(frame_size_px=None, numbers="double")
 FIXED = DetectionConfig(frame_size_px=(100, 50), numbers="double")

@@ -8,8 +8,7 @@ import pytest
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import evaluate
 from roadaware.metrics.detection.slices import Slice
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 AP = "frame_ap@0.5:agentness:agent"
 EDGES = ("x1_px", "y1_px", "x2_px", "y2_px")

@@ -9,9 +9,7 @@ import pytest
 from random_events import event_set
 
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.frame import frame_matches
-from roadaware.metrics.detection.matches import average_precision_table
-from roadaware.metrics.detection.summary import (
+from roadaware.metrics.detection.evaluate import (
     AV_ACTION,
     FRAME,
     VIDEO,
@@ -22,6 +20,8 @@ from roadaware.metrics.detection.summary import (
     video_weights,
     weightings,
 )
+from roadaware.metrics.detection.frame import frame_matches
+from roadaware.metrics.detection.matches import average_precision_table
 from roadaware.statistics.intervals import PercentileDraws, Units
 
 NAN = float("nan")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from roadaware.errors import UsageError
-from roadaware.metrics.detection.thresholds import RANGE, thresholds
+from roadaware.metrics.detection.config import RANGE, thresholds
 
 
 def test_numbers_rise_and_keep_the_names_they_were_asked_by() -> None:

@@ -16,8 +16,7 @@ from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.matches import average_precision_table
 from roadaware.metrics.detection.tube_rows import labelled_tubes
 from roadaware.metrics.detection.video import tube_table, video_matches
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 
 def assert_plain(scenes: Scenes, claims: Predictions, config: DetectionConfig, overlap: str) -> None:

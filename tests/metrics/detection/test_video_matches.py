@@ -17,8 +17,7 @@ from roadaware.metrics.detection.evaluate import evaluate
 from roadaware.metrics.detection.matches import Matches, average_precision_table
 from roadaware.metrics.detection.tube_rows import labelled_tubes
 from roadaware.metrics.detection.video import tube_table, video_matches
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 
 def test_nothing_claimed_is_nothing_found_and_nothing_true_is_all_wrong() -> None:

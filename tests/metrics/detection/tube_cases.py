@@ -6,8 +6,7 @@ import polars as pl
 from random_tubes import KINDS
 
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 REFERENCE, DEFAULT = DetectionConfig.reference(), DetectionConfig.default()
 CONFIGS = {"reference": REFERENCE, "default": DEFAULT}

@@ -11,9 +11,8 @@ import polars as pl
 
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import evaluate
-from roadaware.scenes.dense import with_layout
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.dense_scores import with_layout
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 Edges = tuple[float, float, float, float]
 LABELS = {"agentness": ("agent",), "agent": ("Ped", "Car"), "action": ("Mov",), "duplex": ("Ped-Mov",)}

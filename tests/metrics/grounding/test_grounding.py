@@ -13,10 +13,9 @@ from roadaware.config import from_dict, to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.grounding.config import CONFIGS, GroundingConfig
 from roadaware.metrics.grounding.evaluate import GroundedSentences, evaluate
-from roadaware.metrics.grounding.sampling import exact_rate
-from roadaware.metrics.judged import SceneResult, as_json
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.metrics.grounding.matching import exact_rate
+from roadaware.metrics.metric_state import SceneResult, as_json
+from roadaware.scenes.tables import Predictions, Scenes
 
 PLAIN: dict[str, Callable[[Told], Row]] = {
     "default": every_frame,

@@ -12,11 +12,11 @@ import pytest
 from grounded_sets import Box, Told, random_told
 from plain_grounding import Row, means, official, tubedetr
 
+from roadaware.datasets import read
+from roadaware.formats.grounding import read_grounding_claims
 from roadaware.metrics.grounding.config import CONFIGS
 from roadaware.metrics.grounding.evaluate import evaluate
-from roadaware.metrics.judged import as_json
-from roadaware.scenes.formats.grounding_claims import read_grounding_claims
-from roadaware.scenes.readers import read
+from roadaware.metrics.metric_state import as_json
 
 
 def scored(folder: Path, dataset: str, name: str, truth: Any, claims: Any) -> dict[str, Any]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 Box = tuple[float, float, float, float]
 CATEGORIES = ("car", "dog", "person")

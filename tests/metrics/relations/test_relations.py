@@ -22,15 +22,14 @@ from random_relations import (
 )
 from worked_relations import CASES, FAR, NEAR, moved, person
 
+from roadaware.datasets import read
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.judged import as_json, drawn, values_of
+from roadaware.formats.relations import read_relation_claims
+from roadaware.metrics.metric_state import as_json, drawn, values_of
 from roadaware.metrics.relations.config import CONFIGS, RelationConfig
 from roadaware.metrics.relations.evaluate import evaluate
 from roadaware.metrics.relations.state import JudgedRelations
-from roadaware.scenes.formats.relation_claims import read_relation_claims
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.readers import read
-from roadaware.scenes.tables import Meta
+from roadaware.scenes.tables import Meta, Predictions
 
 SMALL = {"recall_at": (1, 3, 8), "precision_at": (1, 3), "top_returns": 12, "frame_top": 6}
 DEFAULT, VIDVRD = CONFIGS["default"](), CONFIGS["vidvrd"]()

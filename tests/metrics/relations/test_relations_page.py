@@ -10,7 +10,7 @@ import pytest
 from random_relations import predictions_of, scenes_of
 from worked_relations import CASES, TOGETHER
 
-from roadaware.metrics.judged import as_json
+from roadaware.metrics.metric_state import as_json
 from roadaware.metrics.relations.config import CONFIGS, RelationConfig
 from roadaware.metrics.relations.evaluate import evaluate
 

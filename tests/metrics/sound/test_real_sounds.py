@@ -12,11 +12,11 @@ import pytest
 from plain_sound import means, overlap, truth_map
 from sound_sets import Heard
 
+from roadaware.datasets import read
+from roadaware.formats.sound_maps import read_sound_maps
 from roadaware.metrics.sound.config import CONFIGS
 from roadaware.metrics.sound.evaluate import evaluate
-from roadaware.scenes.formats.sound_maps import read_sound_maps
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.readers import read
+from roadaware.scenes.tables import Predictions
 
 DATA = os.environ.get("ROADAWARE_DATA_DIR")
 ITEMS = 60

@@ -11,12 +11,11 @@ from sound_sets import Heard, random_heard, tables
 
 from roadaware.config import from_dict, to_dict
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.judged import SceneResult, as_json
+from roadaware.metrics.metric_state import SceneResult, as_json
 from roadaware.metrics.sound.config import CONFIGS, SoundConfig
 from roadaware.metrics.sound.evaluate import LocalisedSounds, evaluate
 from roadaware.metrics.sound.maps import scaled_maps
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 NAMES = ("ciou", "success@0.5", "success_auc")
 MORE = {

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 EDGES = ("x1_px", "y1_px", "x2_px", "y2_px")
 Row = tuple[str, int, int, Any]

@@ -16,11 +16,16 @@ from example_counts import tried
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.boxes import iou
 from roadaware.metrics.tracking.config import TrackingConfig
-from roadaware.metrics.tracking.counts import TrackCounts, track_counts
-from roadaware.metrics.tracking.evaluate import evaluate_tracks, track_rates
-from roadaware.metrics.tracking.floors import STEPS, best_floor, score_floors
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.metrics.tracking.evaluate import (
+    STEPS,
+    TrackCounts,
+    best_floor,
+    evaluate_tracks,
+    score_floors,
+    track_counts,
+    track_rates,
+)
+from roadaware.scenes.tables import Predictions, Scenes
 
 REFERENCE, DEFAULT = TrackingConfig.reference(), TrackingConfig.default()
 EDGES = ("x1_px", "y1_px", "x2_px", "y2_px")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from roadaware.models.crossing.entry import Entry
+from roadaware.models.crossing.entries import Entry
 from roadaware.models.crossing.inputs import InputName, named
 
 WIDTHS = {

@@ -8,9 +8,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from walkers import walkers
 
 from roadaware.models import create
-from roadaware.models.crossing import trees
-from roadaware.models.crossing.features import hand_features
-from roadaware.models.crossing.links import probabilities
+from roadaware.models.crossing import boosting
+from roadaware.models.crossing.features import hand_features, probabilities
 
 
 @pytest.mark.parametrize("labels", [2, 3, 12])
@@ -28,7 +27,7 @@ def test_arrays_say_what_scikit_learn_says(labels: int, missing: bool) -> None:
     )
     grower.fit(features, truth)
     asked = np.vstack([features, rng.normal(size=(300, 8)) * 3])
-    ours = probabilities(trees.raw_scores(trees.export(grower), asked), 1 if labels == 2 else labels)
+    ours = probabilities(boosting.raw_scores(boosting.export(grower), asked), 1 if labels == 2 else labels)
     theirs = grower.predict_proba(asked)
     np.testing.assert_allclose(ours, theirs[:, 1:] if labels == 2 else theirs, rtol=0, atol=1e-12)
 
@@ -38,13 +37,13 @@ def test_stages_are_the_librarys_stages() -> None:
     features = hand_features(train, vehicle=True, extrapolated=True)
     grower = HistGradientBoostingClassifier(max_iter=6, early_stopping=False, random_state=0)
     grower.fit(features, train.truth)
-    grown = trees.export(grower)
-    stages = list(trees.staged(grown, features))
+    grown = boosting.export(grower)
+    stages = list(boosting.staged(grown, features))
     assert len(stages) == 6
     for ours, theirs in zip(stages, grower.staged_predict_proba(features), strict=True):
         np.testing.assert_allclose(probabilities(ours, 1), theirs[:, 1:], atol=1e-12)
     for rounds in (1, 4):
-        cut = trees.raw_scores(trees.truncated(grown, rounds), features)
+        cut = boosting.raw_scores(boosting.truncated(grown, rounds), features)
         assert np.array_equal(cut, stages[rounds - 1])
 
 

@@ -10,17 +10,20 @@ from torch import Tensor, nn
 
 from roadaware.errors import UsageError
 from roadaware.models import create
-from roadaware.models.crossing.entries.multitask import BiPedConfig, PedFormerConfig
-from roadaware.models.crossing.entries.pcpa import PcpaConfig
-from roadaware.models.crossing.entries.recurrent import RecurrentConfig
-from roadaware.models.crossing.entries.skeletal import SpiNetConfig, TrouSpiNetConfig
-from roadaware.models.crossing.entries.steady import SteadyConfig
-from roadaware.models.crossing.entries.transformers import TransformerConfig
-from roadaware.models.crossing.networks.attention import LastAttention, places
-from roadaware.models.crossing.networks.joints import ChannelDropout, as_picture, distances
-from roadaware.models.crossing.networks.maps import Categories
-from roadaware.models.crossing.networks.steady import Steady
-from roadaware.models.crossing.networks.trouspi import UGRU
+from roadaware.models.crossing.entries import (
+    BiPedConfig,
+    PcpaConfig,
+    PedFormerConfig,
+    RecurrentConfig,
+    SpiNetConfig,
+    SteadyConfig,
+    TransformerConfig,
+    TrouSpiNetConfig,
+)
+from roadaware.models.crossing.networks.causal_tcn import Steady
+from roadaware.models.crossing.networks.recurrent import LastAttention, places
+from roadaware.models.crossing.networks.skeletal import UGRU, ChannelDropout, as_picture, distances
+from roadaware.models.crossing.networks.stills import Categories
 
 torch.set_num_threads(1)
 

@@ -16,7 +16,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from roadaware import config as configs
 from roadaware.errors import UsageError
 from roadaware.models import CROSSING, cards, create, entry_of
-from roadaware.models.crossing.entry import Entry
+from roadaware.models.crossing.entries import Entry
 from roadaware.models.crossing.networks.base import CrossingNet
 
 torch.set_num_threads(1)

@@ -12,15 +12,17 @@ from torch import Tensor
 from torch.nn import functional
 
 from roadaware.errors import UsageError
-from roadaware.models.crossing.entries.clips import C3DConfig, ConvLSTMConfig, I3DConfig, TwoStreamConfig
-from roadaware.models.crossing.entries.stills import ResNet50Config, VGG16Config
+from roadaware.models.crossing.entries import (
+    C3DConfig,
+    ConvLSTMConfig,
+    I3DConfig,
+    ResNet50Config,
+    TwoStreamConfig,
+    VGG16Config,
+)
 from roadaware.models.crossing.networks.base import CrossingNet
-from roadaware.models.crossing.networks.c3d import C3DNet
-from roadaware.models.crossing.networks.convlstm import ConvLSTMNet
-from roadaware.models.crossing.networks.i3d import I3DNet
-from roadaware.models.crossing.networks.resnet import ResNet50Net
-from roadaware.models.crossing.networks.two_stream import TwoStreamNet
-from roadaware.models.crossing.networks.vgg import VGG16Net
+from roadaware.models.crossing.networks.clips import C3DNet, ConvLSTMNet, I3DNet, TwoStreamNet
+from roadaware.models.crossing.networks.stills import ResNet50Net, VGG16Net
 from roadaware.models.crossing.published import load_image_weights
 
 torch.set_num_threads(1)

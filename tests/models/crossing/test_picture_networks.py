@@ -13,20 +13,33 @@ from torch.nn import functional
 
 from roadaware.errors import UsageError
 from roadaware.models import create
-from roadaware.models.crossing.entries.clips import C3DConfig, ConvLSTMConfig, I3DConfig, TwoStreamConfig
-from roadaware.models.crossing.entries.pixels import Pixels
-from roadaware.models.crossing.entries.recurrent import RecurrentConfig
-from roadaware.models.crossing.entries.stills import ResNet50Config, VGG16Config
+from roadaware.models.crossing.entries import (
+    C3DConfig,
+    ConvLSTMConfig,
+    I3DConfig,
+    Pixels,
+    RecurrentConfig,
+    ResNet50Config,
+    TwoStreamConfig,
+    VGG16Config,
+)
 from roadaware.models.crossing.networks.base import CrossingNet
-from roadaware.models.crossing.networks.c3d import C3DFeatures, C3DNet
-from roadaware.models.crossing.networks.convlstm import ConvLSTM2d, ConvLSTMNet
-from roadaware.models.crossing.networks.flow import lucas_kanade
-from roadaware.models.crossing.networks.i3d import I3DNet, I3DTrunk, average, bordered
-from roadaware.models.crossing.networks.pictures import Normalise
+from roadaware.models.crossing.networks.clips import (
+    C3DFeatures,
+    C3DNet,
+    ConvLSTM2d,
+    ConvLSTMNet,
+    I3DNet,
+    I3DTrunk,
+    TwoStreamNet,
+    average,
+    bordered,
+    lucas_kanade,
+    stacked,
+)
+from roadaware.models.crossing.networks.images import Normalise
 from roadaware.models.crossing.networks.recurrent import SFGRU
-from roadaware.models.crossing.networks.resnet import ResNet50Trunk
-from roadaware.models.crossing.networks.two_stream import TwoStreamNet, stacked
-from roadaware.models.crossing.networks.vgg import VGG16Trunk
+from roadaware.models.crossing.networks.stills import ResNet50Trunk, VGG16Trunk
 
 torch.set_num_threads(1)
 META = torch.device("meta")

@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from roadaware.errors import UsageError
-from roadaware.models.crossing.entries.steady import SteadyConfig
-from roadaware.models.crossing.networks.steady import Steady
-from roadaware.models.crossing.networks.whereabouts import Whereabouts
-from roadaware.models.crossing.stepping import Stepper
-from roadaware.models.crossing.stepping_kernels import whereabouts
+from roadaware.models.crossing.entries import SteadyConfig
+from roadaware.models.crossing.networks.causal_tcn import Steady
+from roadaware.models.crossing.networks.multitask import Whereabouts
+from roadaware.models.crossing.streaming_inference import Stepper
+from roadaware.models.crossing.streaming_kernels import whereabouts
 
 SHAPES = {"boxes": (15, 4), "centre": (15, 8)}
 

@@ -12,18 +12,23 @@ from torch import nn
 
 from roadaware.errors import InputError, UsageError
 from roadaware.models import create
-from roadaware.models.crossing.entries.steady import SteadyConfig
+from roadaware.models.crossing.entries import SteadyConfig
 from roadaware.models.crossing.inputs import Held, InputSet
 from roadaware.models.crossing.predictor import Predictor
-from roadaware.models.doubt.config import DoubtConfig
-from roadaware.models.doubt.doubtful import Doubtful, doubt_of
-from roadaware.models.doubt.dropout import dropouts, dropping
-from roadaware.models.doubt.ensemble import EnsemblePredictor
-from roadaware.models.doubt.last_layer import DropoutLast, FlipoutLast, divergence, with_doubt
-from roadaware.models.doubt.monte_carlo import monte_carlo
-from roadaware.models.doubt.sampling import last_weights
-from roadaware.models.doubt.temperature import calibrated
-from roadaware.statistics.temperature import log_loss
+from roadaware.models.uncertainty.config import DoubtConfig
+from roadaware.models.uncertainty.ensemble import EnsemblePredictor, calibrated
+from roadaware.models.uncertainty.monte_carlo import monte_carlo
+from roadaware.models.uncertainty.passes import (
+    DropoutLast,
+    FlipoutLast,
+    divergence,
+    dropouts,
+    dropping,
+    last_weights,
+    with_doubt,
+)
+from roadaware.models.uncertainty.predictive_samples import Doubtful, doubt_of
+from roadaware.statistics.calibration import log_loss
 
 N = 40
 KINDS = {

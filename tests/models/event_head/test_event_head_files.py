@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from roadaware.errors import DamagedError, InputError
+from roadaware.models.event_head.features import light_colours
 from roadaware.models.event_head.head import EventHead, SmallNetwork, open_head, save_head
-from roadaware.models.event_head.lamps import light_colours
 from roadaware.models.event_head.layout import FEATURES, SCENE_FEATURES
 
 

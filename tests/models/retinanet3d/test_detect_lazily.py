@@ -9,21 +9,24 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from roadaware.errors import InputError, UsageError  # noqa: E402, behind the check for torch
-from roadaware.models.retinanet3d import default, lazy  # noqa: E402
-from roadaware.models.retinanet3d.decode import (  # noqa: E402
+from roadaware.errors import InputError, UsageError
+from roadaware.models.retinanet3d import decode, default
+from roadaware.models.retinanet3d.decode import (
     Clip,
     DetectRule,
+    LazyHeads,
     LazyNetwork,
     RawDetections,
     clips,
     detect,
 )
-from roadaware.models.retinanet3d.detector import StreamDetector, WindowDetector  # noqa: E402
-from roadaware.models.retinanet3d.lazy import LazyHeads  # noqa: E402
-from roadaware.models.retinanet3d.network import RetinaNet3D  # noqa: E402
-from roadaware.models.retinanet3d.pictures import Fit  # noqa: E402
-from roadaware.models.retinanet3d.towers import PartMap, Tower  # noqa: E402
+from roadaware.models.retinanet3d.detector import (
+    Fit,
+    StreamDetector,
+    WindowDetector,
+)
+from roadaware.models.retinanet3d.fast_inference import PartMap, Tower
+from roadaware.models.retinanet3d.network import RetinaNet3D
 
 torch.set_num_threads(1)
 KINDS = {"agent": ("car", "bus"), "action": ("stop", "go", "turn")}
@@ -94,7 +97,7 @@ def test_the_short_way_detects_what_the_plain_one_does(
     fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever share of the anchors passes, borders and all levels included."""
-    monkeypatch.setattr(lazy, "_SMALL", 0)  # these maps are small; those that matter are not
+    monkeypatch.setattr(decode, "_SMALL", 0)  # these maps are small; those that matter are not
     network = _network(**fields)
     x = torch.randn(2, 3, 4, 64, 96, dtype=torch.float64)
     rule = DetectRule(top=30)
@@ -218,7 +221,7 @@ def test_a_stream_gives_what_the_causal_clip_gives(
     fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also after a reset, and whatever comes later: the clip of all pictures is that of the first ones."""
-    monkeypatch.setattr(lazy, "_SMALL", 0)
+    monkeypatch.setattr(decode, "_SMALL", 0)
     network = _network(seed=1, causal=True, **fields)
     pictures = _pictures(7)
     x = Fit.of(network.config).fit_all(pictures)[0][None].double()

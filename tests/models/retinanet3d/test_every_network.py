@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from roadaware import config as configs
 from roadaware.errors import UsageError
 from roadaware.models import CROSSING, MODELS, NETWORKS, cards, create
+from roadaware.models.retinanet3d.anchors import Targets
 from roadaware.models.retinanet3d.config import RetinaNetConfig, compact, default, reference
 from roadaware.models.retinanet3d.loss import losses
 from roadaware.models.retinanet3d.network import RetinaNet3D
-from roadaware.models.retinanet3d.targets import Targets
 from roadaware.models.weights import open_network, save_detector
 
 torch.set_num_threads(1)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from roadaware.models.retinanet3d.config import compact, default
-from roadaware.models.retinanet3d.heads import head
+from roadaware.models.retinanet3d.network import head
 
 
 @pytest.mark.parametrize(("start", "low", "high"), [("small", 0.0, 0.2), ("kept", 0.5, 2.0)])

@@ -6,11 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from roadaware.models.retinanet3d.anchors import Targets
 from roadaware.models.retinanet3d.config import RetinaNetConfig, compact
-from roadaware.models.retinanet3d.focal import focal, focal_sum
-from roadaware.models.retinanet3d.lean import Trainee, chosen
+from roadaware.models.retinanet3d.loss import Trainee, chosen, focal, focal_sum
 from roadaware.models.retinanet3d.network import RetinaNet3D
-from roadaware.models.retinanet3d.targets import Targets
 
 ALPHA = 0.25
 

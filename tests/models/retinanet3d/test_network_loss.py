@@ -9,12 +9,9 @@ import torch
 from torch import Tensor
 
 from roadaware.models.retinanet3d import RetinaNetConfig, default, reference
-from roadaware.models.retinanet3d.anchors import anchors_of
-from roadaware.models.retinanet3d.coding import decode, encode
+from roadaware.models.retinanet3d.anchors import Targets, anchors_of, decode, encode, match, overlaps
 from roadaware.models.retinanet3d.loss import focal, losses
-from roadaware.models.retinanet3d.matching import match, overlaps
 from roadaware.models.retinanet3d.network import Outputs
-from roadaware.models.retinanet3d.targets import Targets
 
 torch.set_num_threads(1)
 SIZES = [(64, 88), (32, 44), (16, 22), (8, 11), (4, 6)]
@@ -159,7 +156,7 @@ def test_matching_in_parts_equals_matching_at_once(monkeypatch: pytest.MonkeyPat
     anchors = anchors_of(config, [(6, 8), (3, 4), (2, 2)])
     boxes, _ = drawn(1, 9)
     whole = match(boxes, anchors, config)
-    monkeypatch.setattr("roadaware.models.retinanet3d.matching._CHUNK", 1)
+    monkeypatch.setattr("roadaware.models.retinanet3d.anchors._CHUNK", 1)
     assert torch.equal(match(boxes, anchors, config), whole)
 
 

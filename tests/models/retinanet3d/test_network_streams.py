@@ -10,9 +10,8 @@ from torch import Tensor, nn
 
 from roadaware.errors import UsageError
 from roadaware.models.retinanet3d import RetinaNetConfig, default
-from roadaware.models.retinanet3d.layers import Conv
+from roadaware.models.retinanet3d.layers import Conv, TimeConv, forget, streaming_copy
 from roadaware.models.retinanet3d.network import Outputs, RetinaNet3D
-from roadaware.models.retinanet3d.temporal import TimeConv, forget, streaming_copy
 
 torch.set_num_threads(1)
 TRUNK = (

@@ -9,13 +9,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from safetensors.torch import save_file  # noqa: E402
-from torch import Tensor  # noqa: E402
+from safetensors.torch import save_file
+from torch import Tensor
 
-from roadaware.errors import UsageError  # noqa: E402
-from roadaware.models.retinanet3d.config import default  # noqa: E402
-from roadaware.models.retinanet3d.network import RetinaNet3D  # noqa: E402
-from roadaware.models.weights import load_published  # noqa: E402
+from roadaware.errors import UsageError
+from roadaware.models.retinanet3d.config import default
+from roadaware.models.retinanet3d.network import RetinaNet3D
+from roadaware.models.weights import load_published
 
 BASE, BLOCKS = 8, (3, 4, 6, 3)
 KERNELS = {

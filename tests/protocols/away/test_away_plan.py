@@ -4,11 +4,9 @@ import pytest
 
 from roadaware.errors import UsageError
 from roadaware.models import CROSSING, MODELS, create, entry_of, model_class
-from roadaware.models.doubt.dropout import dropouts
-from roadaware.protocols.away.checks import ASKED, UNASKED
-from roadaware.protocols.away.config import AwayStudy
-from roadaware.protocols.away.plan import plan_of
-from roadaware.protocols.away.results import Cell, members
+from roadaware.models.uncertainty.passes import dropouts
+from roadaware.protocols.cross_dataset.config import ASKED, UNASKED, AwayStudy, plan_of
+from roadaware.protocols.cross_dataset.results import Cell, members
 
 SETS = ("jaad-all", "crossing@1", "crossing@1+city-b")
 

@@ -16,12 +16,11 @@ from roadaware.metrics.calibration import CalibrationConfig
 from roadaware.metrics.calibration import evaluate as calibration
 from roadaware.models import model_class
 from roadaware.models.crossing.predictor import Predictor
-from roadaware.protocols.away import fitting
-from roadaware.protocols.away.config import AwayStudy, Learning
-from roadaware.protocols.away.domains import material, reason
-from roadaware.protocols.away.plan import Fit
-from roadaware.protocols.away.results import COVERED, SETS, Cell, CrossResults
-from roadaware.protocols.away.run import run
+from roadaware.protocols.cross_dataset import fits
+from roadaware.protocols.cross_dataset.config import AwayStudy, Fit, Learning
+from roadaware.protocols.cross_dataset.domains import material, reason
+from roadaware.protocols.cross_dataset.results import COVERED, SETS, Cell, CrossResults
+from roadaware.protocols.cross_dataset.run import run
 from roadaware.scenes.store import save
 from roadaware.statistics.ranking import roc_auc
 from roadaware.tasks.pedestrians import examples
@@ -122,7 +121,7 @@ def test_metrics_are_those_of_the_scores_that_are_kept(results):
 def test_sets_have_the_threshold_of_the_validation_split_of_the_training_set(results):
     cell, fit = Cell("logistic", "crossing@1", "jaad-all", 1), Fit("logistic", "crossing@1", 0)
     known = examples(material(results.folder, "crossing@1").cut, "val")
-    said = model_class("logistic").open(fitting.model_file(fit, results.folder)).predict(known)[:, 0]
+    said = model_class("logistic").open(fits.model_file(fit, results.folder)).predict(known)[:, 0]
     own = np.sort(np.where(known.truth == 1, 1 - said, said))
     place = int(np.ceil((len(own) + 1) * 0.9))
     threshold = own[place - 1] if place <= len(own) else np.inf
@@ -141,11 +140,11 @@ def test_a_folder_without_sets_opens_and_gets_them_from_the_models_that_stand(re
     for path in folder.rglob(COVERED):
         path.unlink()
     lost = Fit("steady", "jaad-all", 1)
-    fitting.model_file(lost, folder).unlink()
+    fits.model_file(lost, folder).unlink()
     kept = {path: path.stat().st_mtime_ns for path in folder.rglob("metrics.json")}
     again = run(study, folder)
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("metrics.json")} == kept
-    assert not fitting.model_file(lost, folder).exists()
+    assert not fits.model_file(lost, folder).exists()
     alone = pl.col("metric").is_in(SETS) & ~(
         (pl.col("model") == "steady") & (pl.col("trained_on") == "jaad-all") & (pl.col("seed") == 1)
         & pl.col("doubt").is_in(["deterministic", "temperature", "mc-dropout"])
@@ -185,9 +184,9 @@ def test_what_goes_on_begins_where_the_first_domain_left_it(results, study, tmp_
     shutil.copytree(results.folder, folder)
     shutil.rmtree(folder / onward.place)
     monkeypatch.setattr(Fitter, "fit", lambda _: Fitted((Score(1, 0.0, 0.5),), 1))
-    fitting.make(onward, study, folder)
+    fits.make(onward, study, folder)
     before, after = (
-        Predictor.open(fitting.model_file(fit, folder)) for fit in (Fit("steady", "crossing@1", 1), onward)
+        Predictor.open(fits.model_file(fit, folder)) for fit in (Fit("steady", "crossing@1", 1), onward)
     )
     for name, value in dict(before.network.named_parameters()).items():
         assert torch.equal(value, dict(after.network.named_parameters())[name])
@@ -213,14 +212,14 @@ def test_a_fit_that_fails_leaves_the_others_and_is_named(results, study, tmp_pat
     broken = Fit("steady", "crossing@1", 0)
     shutil.rmtree(folder / broken.place)
     shutil.rmtree(folder / "cells")
-    whole = fitting.make
+    whole = fits.make
 
     def make(fit, study, out):
         if fit == broken:
             raise InputError("the disk smells of smoke")
         whole(fit, study, out)
 
-    monkeypatch.setattr(fitting, "make", make)
+    monkeypatch.setattr(fits, "make", make)
     with caplog.at_level(logging.ERROR, "roadaware"):
         found = run(replace(study, doubted=(), pretrained=(), pretraining=()), folder)
     failed = found.study["failed"]

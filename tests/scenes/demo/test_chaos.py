@@ -6,9 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from roadaware.scenes.demo.chaos import write_chaos
-from roadaware.scenes.demo.crowd import FRAMES, HEIGHT, WIDTH, crowds
-from roadaware.scenes.vocabularies import ACTIONS_OFFICIAL
+from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL
+from roadaware.demo_data.chaos import FRAMES, HEIGHT, WIDTH, crowds, write_chaos
 
 
 def _files(root):

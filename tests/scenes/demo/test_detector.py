@@ -9,13 +9,12 @@ import numpy as np
 import polars as pl
 import pytest
 
+from roadaware.demo_data import road as terms
+from roadaware.demo_data.detector import Detector, perturbed
+from roadaware.demo_data.road import road_world
 from roadaware.errors import InputError
-from roadaware.scenes.demo import road_terms as terms
-from roadaware.scenes.demo.detector import Detector, perturbed
-from roadaware.scenes.demo.road_world import road_world
-from roadaware.scenes.dense import layout, matrix
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.dense_scores import layout, matrix
+from roadaware.scenes.tables import Predictions, Scenes
 
 PERFECT = Detector(
     missed=0,
@@ -159,7 +158,7 @@ def test_ucf101_24_is_seen_as_often_as_published() -> None:
     data = os.environ.get("ROADAWARE_DATA_DIR")
     if not data or not (Path(data) / "ucf24").is_dir():
         pytest.skip("ROADAWARE_DATA_DIR names no folder with ucf24")
-    from roadaware.scenes.readers import READERS, read
+    from roadaware.datasets import READERS, read
 
     if "ucf24" not in READERS:
         pytest.skip("no reader of ucf24")

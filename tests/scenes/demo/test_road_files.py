@@ -8,14 +8,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from roadaware.datasets import read
+from roadaware.demo_data import road as terms
+from roadaware.demo_data.detector import perturbed
+from roadaware.demo_data.road import ANNOTATIONS, DETECTIONS, road_json, road_world, write_road_demo
 from roadaware.errors import UsageError
-from roadaware.scenes.demo import road_terms as terms
-from roadaware.scenes.demo.detector import perturbed
-from roadaware.scenes.demo.road_files import ANNOTATIONS, DETECTIONS, write_road_demo
-from roadaware.scenes.demo.road_json import road_json
-from roadaware.scenes.demo.road_world import road_world
-from roadaware.scenes.formats.detections import read_detections
-from roadaware.scenes.readers import read
+from roadaware.formats.road_detections import read_detections
 from roadaware.scenes.tables import Scenes
 
 

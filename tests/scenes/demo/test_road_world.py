@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from roadaware.demo_data import road as terms
+from roadaware.demo_data.road import road_world
 from roadaware.errors import UsageError
-from roadaware.scenes.demo import road_terms as terms
-from roadaware.scenes.demo.road_world import road_world
 from roadaware.scenes.tables import Scenes
 
 

@@ -8,15 +8,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from roadaware.datasets import read
 from roadaware.errors import InputError
-from roadaware.scenes.formats.action_claims import (
-    read_action_claims,
-    read_person_boxes,
-    write_action_claims,
-)
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.readers import read
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.formats.actions import read_action_claims, read_person_boxes, write_action_claims
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 
 def scenes() -> Scenes:

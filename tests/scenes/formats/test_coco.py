@@ -12,15 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from example_counts import tried
+from roadaware.demo_data.detector import perturbed
+from roadaware.demo_data.road import road_world
 from roadaware.errors import DatasetNotFoundError, FindingsError, InputError, RoadawareError, UsageError
+from roadaware.formats.coco import (
+    index_of_scenes,
+    read_annotations,
+    read_index,
+    read_results,
+    write_annotations,
+    write_results,
+)
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import evaluate
-from roadaware.scenes.demo.detector import perturbed
-from roadaware.scenes.demo.road_world import road_world
-from roadaware.scenes.formats.coco import read_annotations, read_index, read_results
-from roadaware.scenes.formats.coco_writing import index_of_scenes, write_annotations, write_results
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.rescaling import rescaled
+from roadaware.scenes.concatenation import rescaled
+from roadaware.scenes.tables import Predictions
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "data"))
 import mutants

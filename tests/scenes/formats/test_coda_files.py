@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from roadaware.errors import InputError
-from roadaware.scenes.formats.coco import read_results
-from roadaware.scenes.formats.coda import claims_index, read_corner_cases
+from roadaware.formats.coco import read_results
+from roadaware.formats.coda import claims_index, read_corner_cases
 
 IMAGES = [
     {"id": 9, "file_name": "once_1.jpg", "width": 100, "height": 80, "period": "Night", "weather": "Rainy"},

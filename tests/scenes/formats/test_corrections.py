@@ -8,14 +8,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from roadaware.analysis.labelling.fates import fates, labelled_scenes
+from roadaware.analysis.annotation.proposal_outcomes import fates, labelled_scenes
+from roadaware.datasets import read as read_dataset
 from roadaware.errors import InputError
-from roadaware.scenes.formats.corrections import SOMEBODY, Answers, joined, read_corrections
-from roadaware.scenes.formats.proposal_tasks import KIND, PICTURES, coco_annotations, sent_out
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.readers import read as read_dataset
+from roadaware.formats.corrections import SOMEBODY, Answers, joined, read_corrections
+from roadaware.formats.proposal_tasks import KIND, PICTURES, coco_annotations, sent_out
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Meta
+from roadaware.scenes.tables import Meta, Predictions
 
 _ROWS = [(4, "v", 0, 10.0, 10.0, 30.0, 20.0, 0.9), (5, "v", 0, 50.0, 10.0, 70.0, 20.0, 0.5)]
 _ROWS += [(6, "v", 1, 10.0, 10.0, 30.0, 20.0, 0.7)]

@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 
 from roadaware.errors import DatasetNotFoundError, DiskError, FindingsError, InputError, UsageError
-from roadaware.scenes.dense import layout, matrix
-from roadaware.scenes.formats.detections import read_detections, write_detections
-from roadaware.scenes.predictions import Predictions
+from roadaware.formats.road_detections import read_detections, write_detections
+from roadaware.scenes.dense_scores import layout, matrix
+from roadaware.scenes.tables import Predictions
 
 SCENES = files.scenes()
 ONE, TWO = files.VIDEOS

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
+from roadaware.datasets import read
 from roadaware.errors import FindingsError, InputError, UsageError
-from roadaware.scenes.formats.grounding_claims import read_grounding_claims, write_grounding_claims
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.readers import read
-from roadaware.scenes.tables import Scenes
+from roadaware.formats.grounding import read_grounding_claims, write_grounding_claims
+from roadaware.scenes.tables import Predictions, Scenes
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 

@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from example_counts import tried
+from roadaware.datasets import read
+from roadaware.datasets.label_studio_tasks import filled, thinned
 from roadaware.errors import UsageError
-from roadaware.scenes.formats.label_studio import read_predictions, write_label_studio
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.readers import read
-from roadaware.scenes.readers.label_studio_tracks import filled, thinned
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.formats.label_studio import read_predictions, write_label_studio
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 CORNERS = ("x1_px", "y1_px", "x2_px", "y2_px")

@@ -11,16 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from example_counts import tried
+from roadaware.demo_data.detector import perturbed
+from roadaware.demo_data.road import road_world
 from roadaware.errors import DatasetNotFoundError, FindingsError, InputError, RoadawareError, UsageError
+from roadaware.formats.mot import (
+    read_seqmap,
+    read_sequences,
+    read_tracks,
+    tube_boxes,
+    tube_lines,
+    write_sequences,
+    write_tracks,
+)
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
-from roadaware.scenes.demo.detector import perturbed
-from roadaware.scenes.demo.road_world import road_world
-from roadaware.scenes.formats.mot import read_seqmap, read_sequences, read_tracks
-from roadaware.scenes.formats.mot_writing import tube_boxes, tube_lines, write_sequences, write_tracks
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.rescaling import rescaled
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.concatenation import rescaled
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "data"))
 import mutants

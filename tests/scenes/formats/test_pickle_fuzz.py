@@ -16,13 +16,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "data"))
 from sets import SETS, rows_add_up
 from value_mutants import mutant
 
+from roadaware.datasets import read
 from roadaware.errors import InputError
-from roadaware.scenes.formats.detections import read_detections
-from roadaware.scenes.formats.tubes import read_tubes
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.readers import read
+from roadaware.formats.road_detections import read_detections
+from roadaware.formats.road_tubes import read_tubes
 from roadaware.scenes.store import encode
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 FAST, SLOW = 60, 2000
 SCENES = files.scenes()

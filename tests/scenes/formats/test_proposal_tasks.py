@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 from lxml import etree
 
+from roadaware.demo_data.labelling import CLASSES, HEIGHT, WIDTH, labelling_sets
 from roadaware.errors import UsageError
-from roadaware.scenes.demo.labelling import CLASSES, HEIGHT, WIDTH, labelling_sets
-from roadaware.scenes.formats.corrections import read_corrections
-from roadaware.scenes.formats.proposal_tasks import (
+from roadaware.formats.corrections import read_corrections
+from roadaware.formats.proposal_tasks import (
     KIND,
     PICTURES,
     UNNAMED,
@@ -23,9 +23,8 @@ from roadaware.scenes.formats.proposal_tasks import (
     parquet_rows,
     sent_out,
 )
-from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Meta
+from roadaware.scenes.tables import Meta, Predictions
 
 TRUTH, CLAIMS = labelling_sets(seed=3, videos=6)
 FRAMES = TRUTH.frames.rename({"path": "picture"}).with_columns(width_px=WIDTH, height_px=HEIGHT)

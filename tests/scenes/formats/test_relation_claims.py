@@ -20,9 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "data"))
 from mutants import JSON_KINDS, Change, mutated
 
 from roadaware.errors import FindingsError, InputError, UsageError
-from roadaware.scenes.formats.relation_claims import read_relation_claims, write_relation_claims
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.formats.relations import read_relation_claims, write_relation_claims
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 TRUTH = Scenes(
     videos=pl.DataFrame({"video": ["v1", "v2", "v3"], "n_frames": [8, 8, 8]}),

@@ -15,9 +15,8 @@ import polars as pl
 import pytest
 
 from roadaware.errors import FindingsError, InputError, UsageError
-from roadaware.scenes.formats.sound_maps import read_sound_maps, shaped, write_sound_maps
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.formats.sound_maps import read_sound_maps, shaped, write_sound_maps
+from roadaware.scenes.tables import Predictions, Scenes
 
 NAMES = ["a_000010", "b/1", "c"]
 

@@ -13,10 +13,9 @@ import polars as pl
 import pytest
 
 from roadaware.errors import DatasetNotFoundError, FindingsError, InputError
-from roadaware.scenes.dense import with_layout
-from roadaware.scenes.formats.tubes import read_tubes, write_tubes
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Meta
+from roadaware.formats.road_tubes import read_tubes, write_tubes
+from roadaware.scenes.dense_scores import with_layout
+from roadaware.scenes.tables import Meta, Predictions
 
 SCENES = files.scenes()
 ONE, TWO = files.VIDEOS

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 from sets import rows_add_up
 
-from roadaware.scenes.readers import read
+from roadaware.datasets import read
 from roadaware.scenes.tables import Scenes
 
 MAIN = "annotations/video_0001.xml"

@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 from sets import SETS, rows_add_up
 
+from roadaware.datasets import read
+from roadaware.datasets.ava import read_labels
+from roadaware.datasets.issues import Findings
 from roadaware.errors import DatasetNotFoundError, FindingsError, InputError
-from roadaware.scenes.readers import read
-from roadaware.scenes.readers.ava_labels import read_labels
-from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.tables import Scenes
 
 MAP = 'item {\n  name: "sit"\n  id: 1\n}\nitem {\n  name: "stand"\n  id: 2\n}\n'

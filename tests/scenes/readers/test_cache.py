@@ -17,9 +17,9 @@ import pytest
 from PIL import Image
 from sets import maker
 
+from roadaware.datasets import cache, jaad, read
+from roadaware.datasets.cache import Entry, cache_folder, kept
 from roadaware.errors import DiskError, InputError
-from roadaware.scenes.readers import cache, jaad, read
-from roadaware.scenes.readers.cache import Entry, cache_folder, kept
 from roadaware.scenes.tables import Scenes
 
 
@@ -233,8 +233,8 @@ def test_a_lock_that_is_held_for_good_is_not_waited_for_for_good(
 _READ = """
 import os, sys, time
 from pathlib import Path
-import roadaware.scenes.readers.jaad as jaad
-from roadaware.scenes.readers import read
+import roadaware.datasets.jaad as jaad
+from roadaware.datasets import read
 plain = jaad.read
 def counted(*arguments, **options):
     with open(sys.argv[2], "a") as log:

@@ -8,12 +8,11 @@ import polars as pl
 import pytest
 from sets import SETS, edit, rows_add_up
 
+from roadaware.datasets import read
+from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL, all_names
+from roadaware.datasets.chaotic_world import columns_of, parse_sound_boxes
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.readers import read
-from roadaware.scenes.readers.chaotic_actions import columns_of
-from roadaware.scenes.readers.chaotic_sounds import boxes_of
 from roadaware.scenes.tables import Scenes
-from roadaware.scenes.vocabularies import ACTIONS_OFFICIAL, all_names
 
 NATIVE = SETS["chaotic_world"]
 HEAD = "video_uid,frame_id,x1,y1,x2,y2,action_id,person_id,a,b,frame_start,frame_end,time_current,c,d"
@@ -149,10 +148,10 @@ def test_a_column_of_sounds_that_is_missing_is_named(tmp_path: Path) -> None:
 
 
 def test_literals_of_any_depth() -> None:
-    assert boxes_of("[[[0, 0, 1, 1]], (0.5, 0, 1, 1)]") == ((0, 0, 1, 1), (0.5, 0, 1, 1))
+    assert parse_sound_boxes("[[[0, 0, 1, 1]], (0.5, 0, 1, 1)]") == ((0, 0, 1, 1), (0.5, 0, 1, 1))
     for text in ("0.5", "[[0, 0, 1, 1], 3]", "[", "", "[0 0 1 1]", "1e", "[1_0, 0, 1, 1]", "[True, 0, 1, 1]"):
         with pytest.raises(ValueError, match=r"no list|numbers"):
-            boxes_of(text)
+            parse_sound_boxes(text)
 
 
 def test_splits_exclusions_and_folders(tmp_path: Path) -> None:

@@ -22,9 +22,9 @@ from mutants import CSV_KINDS, Change, mutated
 from plain_action_rows import NoFileError, Row, number, rows_of
 from sets import SETS, NativeSet, copied, edit, rows_add_up, same_rows, unnumbered, without
 
+from roadaware.datasets.ava import read_rows
+from roadaware.datasets.issues import Findings
 from roadaware.errors import FindingsError, InputError
-from roadaware.scenes.readers.ava_rows import read_rows
-from roadaware.scenes.readers.findings import Findings
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 

@@ -17,16 +17,16 @@ import damage
 import pytest
 from sets import SETS, NativeSet, copied, edit, rows_add_up, same_rows, tree
 
+from roadaware.datasets import READERS
 from roadaware.errors import DatasetNotFoundError, FindingsError, InputError
-from roadaware.scenes.readers import READERS
-from roadaware.scenes.readers.workers import Walkers
+from roadaware.io.xml import Walkers
 from roadaware.scenes.store import open_scenes, save
 from roadaware.scenes.tables import Scenes
 
 _DIGESTS = """
 import hashlib, json, sys
 from pathlib import Path
-from roadaware.scenes.readers import read
+from roadaware.datasets import read
 digests = {}
 for name, root, options in json.loads(sys.argv[1]):
     scenes = read(name, Path(root), cache=False, processes=1, **options)

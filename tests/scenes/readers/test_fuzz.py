@@ -16,11 +16,10 @@ from lxml import etree
 from mutants import CSV_KINDS, JSON_KINDS, KINDS, PLAIN_XML_KINDS, Change, mutated
 from sets import SETS, NativeSet, rows_add_up
 
+from roadaware.datasets.cvat import Sheet
 from roadaware.errors import DatasetNotFoundError, InputError
-from roadaware.scenes.readers.records import Document, Record, scan, walk
-from roadaware.scenes.readers.sheets import Sheet
-from roadaware.scenes.readers.source import FolderSource
-from roadaware.scenes.readers.xml import decode
+from roadaware.io.sources import FolderSource
+from roadaware.io.xml import Document, Record, decode, scan, walk
 from roadaware.scenes.tables import Scenes
 
 _UNIT = st.floats(0, 1, exclude_max=True, allow_nan=False)

@@ -10,8 +10,8 @@ import pytest
 from jaad_folders import change, reasons, scenes_of, warnings
 from sets import maker
 
+from roadaware.datasets import read
 from roadaware.errors import DatasetNotFoundError
-from roadaware.scenes.readers import read
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from roadaware.scenes.readers import jaad, read
+from roadaware.datasets import jaad, read
 from roadaware.scenes.tables import Scenes
 
 REAL = os.environ.get("ROADAWARE_DATA_DIR")

@@ -12,9 +12,9 @@ import pytest
 from jaad_folders import MAIN, change, reasons, scenes_of, warnings
 from sets import maker
 
+from roadaware.datasets import read
+from roadaware.datasets.jaad import VEHICLE_ACTION
 from roadaware.errors import DatasetNotFoundError, FindingsError, InputError
-from roadaware.scenes.readers import read
-from roadaware.scenes.readers.jaad_terms import VEHICLE_ACTION
 
 
 @pytest.fixture

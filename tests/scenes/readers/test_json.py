@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roadaware.errors import InputError
-from roadaware.scenes.readers.json import (
+from roadaware.io.json import (
     a_list,
     an_object,
     clean,

@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 from sets import SETS, maker
 
+from roadaware.datasets import read
+from roadaware.datasets.kitti import CLASSES, calibration_of, label_of
+from roadaware.datasets.sensor_tables import RowError
 from roadaware.errors import FindingsError, InputError
 from roadaware.geometry.poses import inverse
-from roadaware.scenes.readers import read
-from roadaware.scenes.readers.kitti_files import CLASSES, calibration_of, label_of
-from roadaware.scenes.readers.sensed import RowError
 from roadaware.scenes.sensors import open_frame, open_points
 
 SET, MADE = SETS["kitti"], maker("kitti")

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from sets import SETS, maker, rows_add_up
 from test_fuzz import FAST
 
+from roadaware.datasets.label_studio_tasks import filled
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.readers.label_studio_tracks import filled
 from roadaware.scenes.tables import Scenes
 
 STUDIO = SETS["label_studio"]
@@ -333,6 +333,6 @@ def test_other_exports_and_options_are_refused(tmp_path: Path, task: Content) ->
 def test_a_length_that_stands_for_too_many_boxes_is_refused(
     tmp_path: Path, task: Content, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("roadaware.scenes.readers.label_studio_rows.MOST_BOXES", 20)
+    monkeypatch.setattr("roadaware.datasets.label_studio.MOST_BOXES", 20)
     with pytest.raises(InputError, match="more than 20 boxes: region bob"):
         read_tasks(tmp_path, task)

@@ -11,8 +11,8 @@ import pytest
 from sets import SETS
 
 from roadaware.errors import DatasetNotFoundError, InputError
-from roadaware.scenes.simulator.truth import statistics
 from roadaware.scenes.store import open_scenes, save
+from roadaware.simulator.truth import statistics
 
 SET = SETS["simulator"]
 HEAD = "simulation.json"

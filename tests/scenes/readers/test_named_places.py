@@ -16,7 +16,7 @@ from named_cases import costs_the_video
 from sets import NativeSet, copied, rows_add_up
 
 from roadaware.errors import DatasetNotFoundError, InputError
-from roadaware.scenes.readers import source as source_module
+from roadaware.io import sources as source_module
 from roadaware.scenes.tables import Scenes
 
 

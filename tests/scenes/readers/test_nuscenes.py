@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 from sets import SETS, maker
 
+from roadaware.datasets import read
 from roadaware.errors import DatasetNotFoundError, InputError
 from roadaware.geometry.poses import inverse
-from roadaware.scenes.readers import read
 from roadaware.scenes.sensors import open_frame, open_points
 
 SET, MADE = SETS["nuscenes"], maker("nuscenes")

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 from sets import SETS, maker
 
+from roadaware.datasets.sensor_tables import DISTORTION
 from roadaware.errors import InputError
 from roadaware.geometry.poses import inverse
-from roadaware.scenes.readers.sensed import DISTORTION
 from roadaware.scenes.sensors import open_frame, open_points
 
 SET, MADE = SETS["once"], maker("once")

@@ -12,8 +12,8 @@ import pytest
 from pie_tables import ANNOTATIONS, MAIN, PIE, VEHICLE, boxes, tube
 from sets import copied, edit, maker, rows_add_up
 
+from roadaware.datasets.pie import box_record, vehicle_record
 from roadaware.errors import DatasetNotFoundError, InputError
-from roadaware.scenes.readers.pie_terms import box_record, vehicle_record
 from roadaware.scenes.tables import Scenes
 
 KNOWN, SENSED = maker("pie").OTHERS
@@ -154,7 +154,7 @@ def test_a_changed_zip_is_read_anew(root: Path, tmp_path: Path) -> None:
 
 
 def test_two_processes_read_zips_too(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from roadaware.scenes.readers.workers import Walkers
+    from roadaware.io.xml import Walkers
 
     edit(root / MAIN, lambda data: damage.swap(data, rb'<box frame="(\d+)"', b"<box frame='3'"))
     maker("pie").zipped(root, tmp_path / "zips")
@@ -251,7 +251,7 @@ def test_the_order_of_attributes_is_taken_from_the_file() -> None:
 def test_files_of_any_known_order_are_scanned(
     root: Path, scenes: Scenes, monkeypatch: pytest.MonkeyPatch, shuffle: bool
 ) -> None:
-    from roadaware.scenes.readers import records
+    from roadaware.io import xml
 
     def forbidden(*_: object, **__: object) -> None:
         raise AssertionError("a file of known form was read by lxml")
@@ -262,7 +262,7 @@ def test_files_of_any_known_order_are_scanned(
             path.write_bytes(reordered)
         for path in (root / VEHICLE).rglob("*.xml"):
             path.write_bytes(re.sub(rb'<frame (id="\d+") ([^>]*) />', rb"<frame \2 \1 />", path.read_bytes()))
-    monkeypatch.setattr(records, "walk", forbidden)
+    monkeypatch.setattr(xml, "walk", forbidden)
     read = PIE.read(root)
     for name, frame in read.tables().items():
         assert frame.equals(scenes.tables()[name]), name

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from roadaware.scenes.readers.relation_instances import Relation, Track, Tracks
-from roadaware.scenes.readers.relation_pieces import rejoined
+from roadaware.datasets.relation_tables import Relation, Track, Tracks, rejoined
 
 
 def track(start, boxes, category="person"):

@@ -21,7 +21,7 @@ from road_files import (
 from sets import edit
 
 from roadaware.errors import DatasetNotFoundError
-from roadaware.scenes.readers.source import FolderSource
+from roadaware.io.sources import FolderSource
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from roadaware.datasets.detect_format import reader_of, sniff
 from roadaware.errors import DatasetNotFoundError, InputError
-from roadaware.scenes.readers.sniff import reader_of, sniff
 
 BOX = [0.1, 0.2, 0.3, 0.4]
 RELATED = {"video_id": "v", "trajectories": [], "subject/objects": [], "relation_instances": []}

@@ -11,9 +11,8 @@ import pytest
 from source_folders import as_zip, packed, small_folder
 
 from roadaware.errors import DatasetNotFoundError, InputError
-from roadaware.scenes.readers import source as sources
-from roadaware.scenes.readers.locate import open_source
-from roadaware.scenes.readers.source import FolderSource, Source, confine, read_file, shown
+from roadaware.io import sources
+from roadaware.io.sources import FolderSource, Source, confine, open_source, read_file, shown
 
 
 @pytest.fixture

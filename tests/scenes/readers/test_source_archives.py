@@ -13,8 +13,8 @@ import pytest
 from source_folders import as_zip, packed, small_folder
 
 from roadaware.errors import DatasetNotFoundError, InputError
-from roadaware.scenes.readers import archive as archives
-from roadaware.scenes.readers.locate import locate, open_source
+from roadaware.io import sources as archives
+from roadaware.io.sources import locate, open_source
 
 
 @pytest.fixture

@@ -8,9 +8,8 @@ import pytest
 from source_folders import as_zip, packed, small_folder
 
 from roadaware.errors import DatasetNotFoundError
-from roadaware.scenes.readers import locate as locating
-from roadaware.scenes.readers.locate import locate
-from roadaware.scenes.readers.source import Source
+from roadaware.io import sources as locating
+from roadaware.io.sources import Source, locate
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 from sets import SETS, rows_add_up
 
+from roadaware.datasets import read
 from roadaware.errors import DatasetNotFoundError, FindingsError, InputError
-from roadaware.scenes.readers import read
 from roadaware.scenes.tables import Scenes
 
 UCF24 = SETS["ucf24"]
@@ -329,7 +329,7 @@ def test_the_published_counts(real: Path) -> None:
 
 
 def test_real_boxes_are_those_of_a_plain_loop(real: Path) -> None:
-    from roadaware.scenes.pickles import load
+    from roadaware.io.pickles import load
 
     held = load((real / UCF24.main).read_bytes(), UCF24.main)
     scenes = read("ucf24", real, cache=False)

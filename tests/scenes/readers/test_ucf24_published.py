@@ -15,14 +15,14 @@ import pytest
 from sets import SETS
 from ucf24 import published
 
+from roadaware.datasets import read
+from roadaware.formats.road_detections import read_detections
+from roadaware.formats.road_tubes import read_tubes
+from roadaware.io.pickles import load
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.frame import frame_matches
 from roadaware.metrics.detection.matches import average_precision_table
 from roadaware.metrics.detection.video import video_matches
-from roadaware.scenes.formats.detections import read_detections
-from roadaware.scenes.formats.tubes import read_tubes
-from roadaware.scenes.pickles import load
-from roadaware.scenes.readers import read
 from roadaware.scenes.tables import Scenes
 
 UCF24 = SETS["ucf24"]

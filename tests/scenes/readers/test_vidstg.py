@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from sets import SETS, maker, rows_add_up
 
+from roadaware.datasets.detect_format import sniff
 from roadaware.errors import InputError
-from roadaware.scenes.readers.sniff import sniff
 from roadaware.scenes.tables import Scenes
 
 VIDSTG = SETS["vidstg"]

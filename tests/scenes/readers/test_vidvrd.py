@@ -17,8 +17,8 @@ from mutants import Change, mutated
 from sets import SETS, maker, rows_add_up, same_rows
 from test_fuzz import CHANGES_OF, FAST
 
+from roadaware.datasets import read
 from roadaware.errors import DatasetNotFoundError, InputError
-from roadaware.scenes.readers import read
 from roadaware.scenes.tables import Scenes
 
 VIDVRD = SETS["vidvrd"]

@@ -9,14 +9,7 @@ import pytest
 from xml_records import TINY, agrees, box
 
 from roadaware.errors import InputError
-from roadaware.scenes.readers.records import (
-    Document,
-    Record,
-    located,
-    scan,
-    walk,
-)
-from roadaware.scenes.readers.xml import local, parse, text_at
+from roadaware.io.xml import Document, Record, local, located, parse, scan, text_at, walk
 
 # Parsing
 

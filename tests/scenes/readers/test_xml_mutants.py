@@ -14,17 +14,10 @@ import pytest
 from sets import maker
 from xml_records import agrees
 
+from roadaware.datasets import jaad
+from roadaware.datasets.jaad import BOX, PEDESTRIAN, SIDES, TRAFFIC, VEHICLE
 from roadaware.errors import InputError
-from roadaware.scenes.readers import jaad
-from roadaware.scenes.readers.jaad_terms import BOX, PEDESTRIAN, SIDES, TRAFFIC, VEHICLE
-from roadaware.scenes.readers.records import (
-    Document,
-    Record,
-    scan,
-    walk_all,
-)
-from roadaware.scenes.readers.workers import Walkers
-from roadaware.scenes.readers.xml import decode, text_at
+from roadaware.io.xml import Document, Record, Walkers, decode, scan, text_at, walk_all
 
 REAL = os.environ.get("ROADAWARE_DATA_DIR")
 needs_real = pytest.mark.skipif(not REAL, reason="needs ROADAWARE_DATA_DIR with the published annotations")

@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from roadaware.errors import InputError
-from roadaware.scenes.readers.records import (
-    Document,
-    Record,
-    Tables,
-    owners_of,
-    scan,
-    walk,
-)
+from roadaware.io.xml import Document, Record, Tables, owners_of, scan, walk
 
 TINY = Record("box", "track", ("frame", "x"), (("id", "look"), ("id",)))
 

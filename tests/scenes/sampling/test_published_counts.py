@@ -12,7 +12,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import real_sets
-from roadaware.scenes.readers import read
+from roadaware.datasets import read
 from roadaware.scenes.sampling import Iv2022, Iv2024, Wacv2021, sample
 
 ROOT = os.environ.get("ROADAWARE_DATA_DIR")

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from roadaware.errors import DiskError, UsageError
-from roadaware.scenes.simulator.crew import side_by_side
+from roadaware.io.process_pool import side_by_side
 
 SLEEPERS = """
 from pathlib import Path
 from functools import partial
-from roadaware.scenes.simulator.crew import side_by_side
+from roadaware.io.process_pool import side_by_side
 from {name} import sleep
 if __name__ == "__main__":
     list(side_by_side(partial(sleep, Path({folder!r})), [0, 1], 2))

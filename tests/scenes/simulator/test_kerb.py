@@ -10,20 +10,17 @@ import pytest
 
 from roadaware.errors import UsageError
 from roadaware.scenes.sampling import protocol_named, sample
-from roadaware.scenes.simulator.actors import Actor, Pose
-from roadaware.scenes.simulator.camera import Camera, camera_of
-from roadaware.scenes.simulator.config import CameraConfig
-from roadaware.scenes.simulator.episode import Episode
-from roadaware.scenes.simulator.kerb import actor_at, draw_stands, place_of
-from roadaware.scenes.simulator.make import make_episode
-from roadaware.scenes.simulator.mesh import poured
-from roadaware.scenes.simulator.people import joints
-from roadaware.scenes.simulator.presets import config_of
-from roadaware.scenes.simulator.render import render
-from roadaware.scenes.simulator.stage import Stage, actor_soup
-from roadaware.scenes.simulator.town.regions import Regions
-from roadaware.scenes.simulator.truth import SeenCollector, scene_tables
-from roadaware.scenes.simulator.truth.seen import projected
+from roadaware.simulator.actors import Actor, Pose
+from roadaware.simulator.config import CameraConfig, config_of
+from roadaware.simulator.episode import Episode
+from roadaware.simulator.kerb import actor_at, draw_stands, place_of
+from roadaware.simulator.make import make_episode
+from roadaware.simulator.mesh import Camera, camera_of, poured
+from roadaware.simulator.people import joints
+from roadaware.simulator.render import Stage, actor_soup, render
+from roadaware.simulator.town.regions import Regions
+from roadaware.simulator.truth import SeenCollector, scene_tables
+from roadaware.simulator.truth.seen import projected
 
 CONFIG = config_of("kerb")
 FPS = CONFIG.camera.fps

@@ -7,12 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from roadaware.scenes.simulator.actors import Ego
-from roadaware.scenes.simulator.camera import camera_of
-from roadaware.scenes.simulator.config import CameraConfig, Conditions, LidarConfig, SceneConfig
-from roadaware.scenes.simulator.lidar import azimuths, cast_rays, elevations, lidar_pose, sweep
-from roadaware.scenes.simulator.mesh import Material, Semantic, Soup, poured
-from roadaware.scenes.simulator.render import render
+from roadaware.simulator.actors import Ego
+from roadaware.simulator.config import CameraConfig, Conditions, LidarConfig, SceneConfig
+from roadaware.simulator.lidar import azimuths, cast_rays, elevations, lidar_pose, sweep
+from roadaware.simulator.mesh import Material, Semantic, Soup, camera_of, poured
+from roadaware.simulator.render import render
 
 EXACT = LidarConfig(rings=24, columns=120, lowest_deg=-40.0, highest_deg=30.0, noise_m=0.0, dropout=0.0)
 

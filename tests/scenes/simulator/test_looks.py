@@ -11,21 +11,18 @@ import numpy as np
 import pytest
 
 from roadaware.errors import UsageError
-from roadaware.scenes.media import VideoWriter
-from roadaware.scenes.simulator.camera import camera_of
-from roadaware.scenes.simulator.config import Looks, SceneConfig
-from roadaware.scenes.simulator.episode import Episode
-from roadaware.scenes.simulator.lenses import Lens
-from roadaware.scenes.simulator.looks import draw_look
-from roadaware.scenes.simulator.make import make_episode
-from roadaware.scenes.simulator.mesh import Semantic
-from roadaware.scenes.simulator.presets import DOMAINS, PRESETS, config_of
-from roadaware.scenes.simulator.render import Picture, render
-from roadaware.scenes.simulator.stage import Stage
-from roadaware.scenes.simulator.studio import Order, produce
-from roadaware.scenes.simulator.town.wires import wire_spans
-from roadaware.scenes.simulator.truth import SeenCollector, scene_tables
+from roadaware.io.video import VideoWriter
 from roadaware.scenes.tables import Scenes
+from roadaware.simulator.config import DOMAINS, PRESETS, Looks, SceneConfig, config_of
+from roadaware.simulator.episode import Episode
+from roadaware.simulator.generate import Order, produce
+from roadaware.simulator.lenses import Lens
+from roadaware.simulator.looks import draw_look
+from roadaware.simulator.make import make_episode
+from roadaware.simulator.mesh import Semantic, camera_of
+from roadaware.simulator.render import Picture, Stage, render
+from roadaware.simulator.town.wires import wire_spans
+from roadaware.simulator.truth import SeenCollector, scene_tables
 
 
 def config_with(seconds: float = 0.5, **looks: object) -> SceneConfig:

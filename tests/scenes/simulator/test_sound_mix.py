@@ -9,13 +9,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from roadaware.scenes.simulator.actors import Actor, Ego
-from roadaware.scenes.simulator.config import CameraConfig, Conditions, SceneConfig
-from roadaware.scenes.simulator.episode import Episode, Noise
-from roadaware.scenes.simulator.layout import Layout
-from roadaware.scenes.simulator.sound import mix
-from roadaware.scenes.simulator.voices import MAKERS, RATE, voice
-from roadaware.scenes.vocabularies import all_names
+from roadaware.datasets.chaotic_vocabulary import all_names
+from roadaware.simulator.actors import Actor, Ego
+from roadaware.simulator.config import CameraConfig, Conditions, SceneConfig
+from roadaware.simulator.episode import Episode, Noise
+from roadaware.simulator.layout import Layout
+from roadaware.simulator.sound import mix
+from roadaware.simulator.voices import MAKERS, RATE, voice
 
 FPS = 10.0
 

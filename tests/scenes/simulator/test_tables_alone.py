@@ -5,11 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from roadaware.datasets import read
 from roadaware.errors import UsageError
-from roadaware.scenes.readers import read
-from roadaware.scenes.simulator.film import Kept
-from roadaware.scenes.simulator.presets import config_of
-from roadaware.scenes.simulator.studio import Order, produce
+from roadaware.simulator.config import config_of
+from roadaware.simulator.generate import Kept, Order, produce
 
 
 @pytest.fixture(scope="module")

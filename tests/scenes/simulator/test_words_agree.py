@@ -9,17 +9,16 @@ from typing import get_args
 
 import pytest
 
-import roadaware.scenes.simulator.chaos as chaos
-from roadaware.scenes.simulator.actors import Pose
-from roadaware.scenes.simulator.chaos import deeds, telling
-from roadaware.scenes.simulator.film import Kept
-from roadaware.scenes.simulator.people import telling as people
-from roadaware.scenes.simulator.people.carried import Item, carried
-from roadaware.scenes.simulator.people.outfits import Bag, Hat, Top, outfit
-from roadaware.scenes.simulator.people.statures import stature
-from roadaware.scenes.simulator.presets import DOMAINS, PRESETS, config_of
-from roadaware.scenes.simulator.studio import Order, produce
-from roadaware.scenes.vocabularies import ACTIONS_OFFICIAL, canonical
+import roadaware.simulator.chaos as chaos
+from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL, canonical
+from roadaware.simulator.actors import Pose
+from roadaware.simulator.chaos import deeds, recording
+from roadaware.simulator.config import DOMAINS, PRESETS, config_of
+from roadaware.simulator.generate import Kept, Order, produce
+from roadaware.simulator.people import telling as people
+from roadaware.simulator.people.carried import Item, carried
+from roadaware.simulator.people.outfits import Bag, Hat, Top, outfit
+from roadaware.simulator.people.statures import stature
 
 
 def words(literal: object, *without: str) -> set[str]:
@@ -52,13 +51,13 @@ def test_all_that_is_held_can_be_drawn(item: Item, coarse: bool) -> None:
 def test_every_bond_can_be_told_and_is_an_interaction() -> None:
     bonds = said_in_chaos()
     assert len(bonds) > 10
-    assert bonds <= telling._BONDS.keys()
-    assert all(canonical(bond, "interaction") for bond in telling._BONDS)
+    assert bonds <= recording._BONDS.keys()
+    assert all(canonical(bond, "interaction") for bond in recording._BONDS)
 
 
 def test_every_deed_is_an_official_action_that_its_poses_show() -> None:
     assert set(deeds.DEEDS) <= set(ACTIONS_OFFICIAL)
-    assert set(telling._DEEDS) <= set(deeds.DEEDS)
+    assert set(recording._DEEDS) <= set(deeds.DEEDS)
     shown = {pose for poses in deeds.DEEDS.values() for pose in poses}
     assert shown <= set(Pose)
 

@@ -11,12 +11,11 @@ import pytest
 from short_walks import FRAMES, OBSERVED, SIZES, TRACKS, T, box_of, walks
 
 from roadaware.errors import DamagedError, DiskError, InputError, UsageError
-from roadaware.scenes.mask_files import MaskWriter, png
-from roadaware.scenes.media import VideoReader, VideoWriter
+from roadaware.io.images import MaskWriter, png
+from roadaware.io.video import VideoReader, VideoWriter
 from roadaware.tasks.crossing_inputs import CropConfig, Media, inputs
-from roadaware.tasks.crossing_inputs import cuttings as cuttings_module
-from roadaware.tasks.crossing_inputs.cutting import CATEGORIES
-from roadaware.tasks.crossing_inputs.regions import context, own
+from roadaware.tasks.crossing_inputs import crops as cuttings_module
+from roadaware.tasks.crossing_inputs.crops import CATEGORIES, context, own
 
 CROPS = ("crop:box@16", "crop:context@24", "crop:surround@24")
 PERSON = (200, 40, 60)

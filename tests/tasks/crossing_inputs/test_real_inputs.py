@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 from real_sets import jaad
+from roadaware.datasets import read
 from roadaware.errors import UsageError
-from roadaware.scenes.readers import read
 from roadaware.scenes.sampling import Iv2024, sample
-from roadaware.scenes.simulator.config import CameraConfig
-from roadaware.scenes.simulator.presets import config_of
-from roadaware.scenes.simulator.studio import Order, produce
+from roadaware.simulator.config import CameraConfig, config_of
+from roadaware.simulator.generate import Order, produce
 from roadaware.tasks.crossing_inputs import Media, inputs
-from roadaware.tasks.crossing_inputs.cutting import CATEGORIES
+from roadaware.tasks.crossing_inputs.crops import CATEGORIES
 from roadaware.tasks.pedestrians import examples
 
 pytestmark = pytest.mark.slow

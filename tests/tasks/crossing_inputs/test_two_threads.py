@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from roadaware.tasks.crossing_inputs.two_threads import StoppedError, halves, side_by_side
+from roadaware.tasks.crossing_inputs.crops import StoppedError, halves, side_by_side
 
 
 def test_halves_are_runs_that_cost_about_the_same() -> None:

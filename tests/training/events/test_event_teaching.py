@@ -9,7 +9,7 @@ import pytest
 
 from roadaware.models.event_head.head import SmallNetwork
 from roadaware.models.event_head.layout import FEATURES, SCENE_FEATURES
-from roadaware.scenes.simulator.truth.terms import ACTIONS, LOCATIONS
+from roadaware.simulator.truth.terms import ACTIONS, LOCATIONS
 from roadaware.training.events.errors import DetectorErrors, put_errors
 from roadaware.training.events.fit import calibrate, fit_head
 from roadaware.training.events.rows import MotionNoise, Rows, estimate_motion, join_rows, make_rows, mirror

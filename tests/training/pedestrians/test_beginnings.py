@@ -8,10 +8,10 @@ import torch
 
 from roadaware.errors import UsageError
 from roadaware.models import create
-from roadaware.models.crossing.entries.steady import SteadyConfig
+from roadaware.models.crossing.entries import SteadyConfig
 from roadaware.models.crossing.inputs import Held, InputSet
 from roadaware.models.crossing.predictor import Predictor
-from roadaware.models.doubt.config import DoubtConfig
+from roadaware.models.uncertainty.config import DoubtConfig
 from roadaware.training.pedestrians.recipe import NetworkRecipe, PedestrianRecipe, SamplesRecipe
 from roadaware.training.pedestrians.run import network_of
 

@@ -16,12 +16,11 @@ from roadaware.scenes.store import save
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.crossing_inputs import Media
 from roadaware.training.pedestrians import several
-from roadaware.training.pedestrians.claiming import DATA, RECIPE
-from roadaware.training.pedestrians.data_digest import digest_of
-from roadaware.training.pedestrians.films import refuse_missing
+from roadaware.training.pedestrians.data_digest import digest_of, refuse_missing
 from roadaware.training.pedestrians.recipe import NetworkRecipe, PedestrianRecipe, SamplesRecipe
 from roadaware.training.pedestrians.results import TABLE
-from roadaware.training.pedestrians.run import train
+from roadaware.training.pedestrians.run import train_predictors
+from roadaware.training.pedestrians.run_lock import DATA, RECIPE
 from roadaware.training.pedestrians.samples import Material
 from roadaware.training.recipe import ScheduleRecipe
 
@@ -121,13 +120,13 @@ def test_a_recipe_that_is_refused_leaves_the_folder_to_the_next(root: Path, tmp_
     out = tmp_path / "run"
     good = recipe_on(root, STEADY)
     with pytest.raises(InputError, match="ego_speed_kmh"):
-        train(replace(good, network=replace(STEADY, inputs=("ego:speed",))), out)
+        train_predictors(replace(good, network=replace(STEADY, inputs=("ego:speed",))), out)
     assert not (out / RECIPE).exists()
     with pytest.raises(UsageError, match="cannot be made with"):
-        train(replace(good, network=replace(STEADY, fields={"width": -8})), out)
-    assert set(train(good, out).predictors) == {0}
+        train_predictors(replace(good, network=replace(STEADY, fields={"width": -8})), out)
+    assert set(train_predictors(good, out).predictors) == {0}
     with pytest.raises(UsageError, match="another recipe"):
-        train(replace(good, batch=16), out)
+        train_predictors(replace(good, batch=16), out)
 
 
 def test_films_and_masks_that_are_not_there_are_counted_and_named_without_being_opened(

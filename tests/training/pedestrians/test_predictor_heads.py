@@ -17,23 +17,11 @@ from roadaware.models.crossing.predictor import Predictor
 from roadaware.scenes.sampling import Iv2024, Wacv2021
 from roadaware.scenes.store import save
 from roadaware.tasks.crossing_inputs.grid import CELLS
-from roadaware.tasks.futures import Futures
+from roadaware.tasks.targets import Futures
 from roadaware.training.pedestrians import run as runs
-from roadaware.training.pedestrians.heads import (
-    Ahead,
-    cell_loss,
-    horizon_of,
-    path_loss,
-    sizes_of,
-    taught,
-)
-from roadaware.training.pedestrians.mirroring import turned_cells
-from roadaware.training.pedestrians.recipe import (
-    NetworkRecipe,
-    PedestrianRecipe,
-    SamplesRecipe,
-    TasksRecipe,
-)
+from roadaware.training.pedestrians.folds import turned_cells
+from roadaware.training.pedestrians.heads import Ahead, cell_loss, horizon_of, path_loss, sizes_of, taught
+from roadaware.training.pedestrians.recipe import NetworkRecipe, PedestrianRecipe, SamplesRecipe, TasksRecipe
 from roadaware.training.recipe import ScheduleRecipe
 
 SMALL = {
@@ -125,7 +113,7 @@ def test_paths_and_cells_are_learnt_judged_and_kept(name: str, data: Path, tmp_p
         seeds=(0, 1) if name == "biped" else (0,),
         samples=replace(RECIPE.samples, reader="saved", root=str(data)),
     )
-    trained = runs.train(recipe, tmp_path)
+    trained = runs.train_predictors(recipe, tmp_path)
     facts = json.loads((tmp_path / "seed-0" / runs.FACTS).read_text())
     curve = facts["curve"]
     assert curve[-1]["ade_px"] < curve[0]["ade_px"]
@@ -149,7 +137,7 @@ def test_a_network_without_heads_tells_nothing_further(data: Path, tmp_path: Pat
         samples=replace(RECIPE.samples, reader="saved", root=str(data)),
         schedule=replace(RECIPE.schedule, epochs=1),
     )
-    trained = runs.train(recipe, tmp_path)
+    trained = runs.train_predictors(recipe, tmp_path)
     assert "ahead" not in json.loads((tmp_path / "seed-0" / runs.FACTS).read_text())
     assert runs.judge(trained).ahead == {}
     given = runs.fold_of(trained.material, "test", recipe.network.inputs, recipe).inputs

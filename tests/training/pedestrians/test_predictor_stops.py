@@ -13,15 +13,14 @@ from street import street
 
 from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.predictor import Predictor
-from roadaware.models.doubt.config import DoubtConfig
+from roadaware.models.uncertainty.config import DoubtConfig
 from roadaware.scenes.sampling import Iv2024, sample
 from roadaware.scenes.store import save
-from roadaware.training.pedestrians import progress
+from roadaware.training.pedestrians import fit
 from roadaware.training.pedestrians import run as runs
-from roadaware.training.pedestrians.fit import Fitted, Fitter
+from roadaware.training.pedestrians.fit import Fitted, Fitter, Keeper, StoppedFitError
 from roadaware.training.pedestrians.folds import Fold
 from roadaware.training.pedestrians.heads import sizes_of
-from roadaware.training.pedestrians.progress import Keeper, StoppedFitError
 from roadaware.training.pedestrians.recipe import NetworkRecipe, PedestrianRecipe, SamplesRecipe
 from roadaware.training.pedestrians.samples import Material, fold_of
 from roadaware.training.recipe import ScheduleRecipe
@@ -122,7 +121,7 @@ def test_a_state_that_is_not_whole_or_of_other_data_is_told_and_left(
 
 def test_a_fit_is_saved_as_often_as_is_cheap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 29.0, 31.0, 31.0, 41.0, 100.0, 240.0, 242.0])
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(fit.time, "monotonic", lambda: next(clock))
     keeper = Keeper(tmp_path / "last.ckpt")
     assert [keeper.due, keeper.due] == [False, True]
     keeper.save({})  # takes 10 s, of which 20 times as much pass until the next
@@ -140,7 +139,7 @@ def test_a_run_that_is_interrupted_goes_on_where_it_was(
         seeds=(0, 1),
         samples=replace(RECIPE.samples, reader="saved", root=str(tmp_path / "street")),
     )
-    through = runs.train(recipe, tmp_path / "through")
+    through = runs.train_predictors(recipe, tmp_path / "through")
     left = [4]  # epochs until the signal, which comes in the second seed
 
     def told(*_: object) -> None:
@@ -151,12 +150,12 @@ def test_a_run_that_is_interrupted_goes_on_where_it_was(
     heeded = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may ignore it
     try:
         with pytest.raises(KeyboardInterrupt):
-            runs.train(recipe, tmp_path / "ended", told)
+            runs.train_predictors(recipe, tmp_path / "ended", told)
     finally:
         signal.signal(signal.SIGINT, heeded)
     assert (tmp_path / "ended" / "seed-0" / runs.MODEL).exists()
     assert {path.name for path in (tmp_path / "ended" / "seed-1").iterdir()} == {runs.LAST}
-    went_on = runs.train(recipe, tmp_path / "ended")
+    went_on = runs.train_predictors(recipe, tmp_path / "ended")
     assert set(went_on.predictors) == {0, 1}
     for seed, predictor in through.predictors.items():
         again = Predictor.open(tmp_path / "ended" / f"seed-{seed}" / runs.MODEL)

@@ -16,23 +16,22 @@ from roadaware import config as configs
 from roadaware.errors import DamagedError, InputError, RoadawareError, UsageError
 from roadaware.models.crossing.inputs import Held, InputSet
 from roadaware.models.crossing.predictor import Predictor, is_predictor
-from roadaware.models.doubt.config import DoubtConfig
+from roadaware.models.uncertainty.config import DoubtConfig
 from roadaware.scenes.sampling import Iv2024, sample
 from roadaware.scenes.store import save
-from roadaware.training.pedestrians import claiming
 from roadaware.training.pedestrians import run as runs
-from roadaware.training.pedestrians.choosing import worth
+from roadaware.training.pedestrians import run_lock
 from roadaware.training.pedestrians.fit import DivergedFitError, Fitter
-from roadaware.training.pedestrians.folds import Fold, moments
-from roadaware.training.pedestrians.losses import (
+from roadaware.training.pedestrians.folds import Fold, moments, turnable, turned, turned_answers
+from roadaware.training.pedestrians.heads import (
     cumulated_distance,
     frames_loss,
     label_loss,
     target,
     weights_of,
 )
-from roadaware.training.pedestrians.mirroring import turnable, turned, turned_answers
 from roadaware.training.pedestrians.recipe import LossRecipe, NetworkRecipe, PedestrianRecipe, SamplesRecipe
+from roadaware.training.pedestrians.results import worth
 from roadaware.training.pedestrians.samples import Material, fold_of
 from roadaware.training.recipe import ScheduleRecipe
 
@@ -269,12 +268,12 @@ def test_a_run_is_not_done_twice_and_a_failed_seed_leaves_the_others(tmp_path, m
         return made(*args)
 
     monkeypatch.setattr(runs, "_fitted", fails)
-    first = runs.train(recipe, out)
+    first = runs.train_predictors(recipe, out)
     assert set(first.predictors) == {0}
     assert first.failed == {1: "a bad seed"}
     written = (out / "seed-0" / runs.MODEL).stat().st_mtime_ns
     monkeypatch.setattr(runs, "_fitted", made)
-    second = runs.train(recipe, out)
+    second = runs.train_predictors(recipe, out)
     assert set(second.predictors) == {0, 1}
     assert (out / "seed-0" / runs.MODEL).stat().st_mtime_ns == written
     assert all(model.doubt == recipe.doubt for model in second.predictors.values())
@@ -282,7 +281,7 @@ def test_a_run_is_not_done_twice_and_a_failed_seed_leaves_the_others(tmp_path, m
     assert set(judged.metrics) == {"seed 0", "seed 1", "mean"}
     assert judged.metrics["mean"].value("auc") is not None
     with pytest.raises(UsageError, match="another recipe"):
-        runs.train(replace(recipe, batch=16), out)
+        runs.train_predictors(replace(recipe, batch=16), out)
 
 
 @pytest.mark.parametrize(
@@ -305,15 +304,15 @@ def test_the_recipe_and_the_protocol_ask_the_same(tmp_path: Path):
     save(street(people=3), tmp_path / "street")
     samples = SamplesRecipe("saved", str(tmp_path / "street"), protocol="jaad-risk@iv2024")
     with pytest.raises(UsageError, match="risk"):
-        runs.train(replace(RECIPE, samples=samples), tmp_path / "run")
+        runs.train_predictors(replace(RECIPE, samples=samples), tmp_path / "run")
 
 
 def test_a_recipe_that_was_written_before_a_field_was_known_is_the_same_recipe():
     said = configs.to_dict(RECIPE)
     del said["doubt"], said["samples"]["poses"], said["tasks"]
-    assert claiming.same(json.dumps(said), RECIPE)
-    assert not claiming.same(json.dumps(said), replace(RECIPE, doubt=DoubtConfig("last-flipout")))
-    assert not claiming.same("no JSON", RECIPE)
+    assert run_lock.same(json.dumps(said), RECIPE)
+    assert not run_lock.same(json.dumps(said), replace(RECIPE, doubt=DoubtConfig("last-flipout")))
+    assert not run_lock.same("no JSON", RECIPE)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from roadaware.analysis.audit.findings import Audit, Example, Finding, Severity, Table
-from roadaware.analysis.audit.run import audit
-from roadaware.analysis.audit.text import render
+from roadaware.analysis.audit.checks import Audit, Example, Finding, Severity, Table
+from roadaware.analysis.audit.run import audit, render
 
 __all__ = ["Audit", "Example", "Finding", "Severity", "Table", "audit", "render"]

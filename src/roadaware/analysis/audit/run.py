@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from roadaware.analysis.audit import crossings, leaks, printed, samples, tables
-from roadaware.analysis.audit.context import Context, NotApplicableError
-from roadaware.analysis.audit.findings import SEVERITIES, Audit, Finding
+from roadaware.analysis.audit import samples, tables
+from roadaware.analysis.audit.checks import SEVERITIES, Audit, Context, Example, Finding, NotApplicableError
 from roadaware.config import to_dict
 from roadaware.errors import InputError
 from roadaware.scenes.sampling import EventProtocol, filled_splits, sample
@@ -20,19 +20,19 @@ CHECKS: dict[str, Check] = {
     "label-unknown": samples.label_unknown,
     "crossing-without-event": samples.crossing_without_event,
     "crossing-observed": samples.crossing_observed,
-    "identifier-leak": leaks.identifier,
-    "behaviour-tag-leak": leaks.behaviour_tags,
-    "attribute-leak": leaks.attributes,
+    "identifier-leak": samples.identifier,
+    "behaviour-tag-leak": samples.behaviour_tags,
+    "attribute-leak": samples.attributes,
     "region-off-screen": samples.region_off_screen,
     "past-critical-point": samples.past_critical_point,
-    "sample-counts": printed.sample_counts,
+    "sample-counts": samples.sample_counts,
     "class-balance": samples.class_balance,
-    "tags-against-attribute": crossings.tags_against_attribute,
-    "attribute-against-tags": crossings.attribute_against_tags,
-    "event-far-from-tags": crossings.event_far_from_tags,
-    "event-outside-track": crossings.event_outside_track,
-    "crosser-without-event": crossings.crosser_without_event,
-    "event-without-crossing": crossings.event_without_crossing,
+    "tags-against-attribute": tables.tags_against_attribute,
+    "attribute-against-tags": tables.attribute_against_tags,
+    "event-far-from-tags": tables.event_far_from_tags,
+    "event-outside-track": tables.event_outside_track,
+    "crosser-without-event": tables.crosser_without_event,
+    "event-without-crossing": tables.event_without_crossing,
     "track-gaps": tables.track_gaps,
     "boxes-outside-image": tables.boxes_outside_image,
     "boxes-without-area": tables.boxes_without_area,
@@ -99,3 +99,60 @@ def _made(name: str, check: Check, context: Context) -> _Outcome:
     except NotApplicableError as reason:
         return _Outcome(name, skipped=str(reason))
     return _Outcome(name, finding)
+
+
+# An audit as text for people.
+
+_WIDTH = 100
+
+
+def render(audit: Audit) -> str:
+    """The audit as plain text; characters of the data that a terminal would obey are escaped."""
+    protocol = audit.protocol
+    counts = ", ".join(f"{len(audit.of_severity(s))} {s}" for s in ("serious", "warning", "note"))
+    lines = [f"Audit of {_plain(audit.dataset)}, {protocol['task']} by {protocol['type']}: {counts}", ""]
+    for finding in audit.findings:
+        lines += [*_finding(finding), ""]
+    if audit.passed:
+        lines += _wrapped(f"Nothing found by: {', '.join(audit.passed)}.", "")
+    lines += [f"Not checked: {name} ({_plain(reason)})." for name, reason in audit.skipped.items()]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _finding(finding: Finding) -> list[str]:
+    lines = _wrapped(f"[{finding.severity}] {finding.name}: {_plain(finding.sentence)}", "")
+    lines += _wrapped(f"why: {finding.why}", "    ") + _wrapped(f"do:  {finding.advice}", "    ")
+    if finding.table is not None:
+        cells = [finding.table.columns, *finding.table.rows]
+        text = [[_plain("" if cell is None else str(cell)) for cell in row] for row in cells]
+        widths = [max(len(row[k]) for row in text) for k in range(len(finding.table.columns))]
+        lines += [
+            f"    {'  '.join(cell.ljust(w) for cell, w in zip(row, widths, strict=True))}".rstrip()
+            for row in text
+        ]
+    if finding.measures:
+        numbers = ", ".join(f"{name} {_number(value)}" for name, value in finding.measures.items())
+        lines += _wrapped(f"numbers: {numbers}", "    ")
+    if finding.examples:
+        lines += _wrapped("e.g. " + "; ".join(_place(example) for example in finding.examples), "    ")
+    return lines
+
+
+def _number(value: float | int | None) -> str:
+    return "undefined" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _place(example: Example) -> str:
+    parts = [example.video, example.pedestrian, None if example.frame is None else f"@{example.frame}"]
+    where = " ".join(_plain(part) for part in parts if part is not None)
+    return f"{where} ({_plain(example.note)})" if example.note else where
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(
+        text, _WIDTH, initial_indent=indent, subsequent_indent=indent + "    ", break_on_hyphens=False
+    )
+
+
+def _plain(text: str) -> str:
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from roadaware.analysis.doctor import data, samples, scores
+from roadaware.analysis.doctor import data, samples
 from roadaware.analysis.doctor.diagnosis import Diagnosis
 from roadaware.arrays import Floats
 from roadaware.scenes.tables import Scenes
@@ -52,7 +52,7 @@ def examine_pedestrians(
         extraction: the dataset's own samples, if at hand.
     """
     names = np.asarray(pedestrian, dtype=np.str_)
-    found = scores.column_count(values, task) + scores.score_scale(values) + scores.constant_scores(values)
+    found = samples.column_count(values, task) + samples.score_scale(values) + samples.constant_scores(values)
     found += samples.truth_base(truth, task, values.shape[1])
     found += samples.time_unit(tte_frames) + samples.frame_rate(tte_frames, names, task)
     order = samples.row_order(names, tte_frames)
@@ -64,9 +64,9 @@ def examine_pedestrians(
         return found + samples.wrong_split(len(values), len(truth), counts, "the scores")
     codes = {item.code for item in found}
     if not codes & {"column_count", "truth_base", "truth_classes", "truth_not_classes", "constant"}:
-        found += scores.class_order(values, truth.astype(np.int64))
+        found += samples.class_order(values, truth.astype(np.int64))
     if not order and "constant" not in codes:
-        found += scores.row_alignment(values, names)
+        found += samples.row_alignment(values, names)
     return found
 
 

@@ -1,9 +1,10 @@
 """Whether annotations hold up: limits between rounds, rules of structure, dictionaries, words, agreement."""
 
+from __future__ import annotations
+
 from roadaware.analysis.quality.check import FILES, STATUSES, Quality, check
 from roadaware.analysis.quality.config import Dictionary, QualityConfig, chaotic_world
-from roadaware.analysis.quality.rules import RULES
-from roadaware.analysis.quality.words import ForbiddenWords
+from roadaware.analysis.quality.rules import RULES, ForbiddenWords
 
 __all__ = [
     "FILES",

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from roadaware.datasets.chaotic_vocabulary import ACTION_SYNONYMS, Vocabulary, all_names
 from roadaware.errors import UsageError
-from roadaware.scenes.vocabularies import ACTION_SYNONYMS, Vocabulary, all_names
 
 _OWN: dict[str, Vocabulary] = {
     "action": "action",

@@ -8,7 +8,7 @@ import polars as pl
 from roadaware.arrays import Bools, Ints
 from roadaware.metrics.actions.config import ActionConfig
 from roadaware.metrics.actions.inputs import Actions, Keyframes
-from roadaware.metrics.judged import crowd_density
+from roadaware.metrics.metric_state import crowd_density
 
 
 def judged_frames(frames: Keyframes, config: ActionConfig) -> Bools:

@@ -11,10 +11,9 @@ import polars as pl
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError
 from roadaware.metrics.detection.frame_inputs import class_places, dense_rows, found, video_index
-from roadaware.scenes.dense import layout
-from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.dense_scores import layout
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Scenes, TableSet
+from roadaware.scenes.tables import Predictions, Scenes, TableSet
 
 KIND = "action"
 _NO_PERSON = 1.0

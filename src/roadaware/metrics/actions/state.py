@@ -14,9 +14,8 @@ from roadaware.arrays import Bools, Floats, Ints, Ints32
 from roadaware.errors import InputError
 from roadaware.metrics.actions.config import ActionConfig
 from roadaware.metrics.detection.frame import falling_order
-from roadaware.metrics.judged import Judged, Measured
-from roadaware.statistics.average_precision import drawn_precision
-from roadaware.statistics.tied_scores import tied_span
+from roadaware.metrics.metric_state import Judged, Measured
+from roadaware.statistics.average_precision import drawn_precision, tied_span
 
 _TRUTHLESS = "there is no truth"
 _UNCLAIMED = "nothing is claimed of it on a judged frame"

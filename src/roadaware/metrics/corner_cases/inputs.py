@@ -10,10 +10,9 @@ import polars as pl
 
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError
-from roadaware.metrics.judged import crowd_density
-from roadaware.scenes.predictions import Predictions
+from roadaware.metrics.metric_state import crowd_density
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Scenes, TableSet
+from roadaware.scenes.tables import Predictions, Scenes, TableSet
 
 KIND, SUPER = "corner", "corner_super"
 """Kinds of label: what an object is, and its super-class."""

@@ -15,9 +15,8 @@ from roadaware.arrays import Bools, Floats, Ints, Ints32
 from roadaware.errors import InputError
 from roadaware.metrics.corner_cases.config import AREAS, CornerConfig, Group
 from roadaware.metrics.corner_cases.inputs import NONE, Claims, Objects
-from roadaware.metrics.corner_cases.matching import Met, classes_of
-from roadaware.metrics.corner_cases.recall import Recall, recalls
-from roadaware.metrics.judged import Judged, Measured
+from roadaware.metrics.corner_cases.matching import Met, Recall, classes_of, recalls
+from roadaware.metrics.metric_state import Judged, Measured
 
 AP_COLUMNS = ("ap", "ap50", "ap75", "ap_small", "ap_medium", "ap_large")
 TOTAL = "total"
@@ -192,7 +191,7 @@ class JudgedCorners(Judged):
             yield Measured(f"{name}_{column}", values, recall.counted(column), None, reason or NO_TRUTH)
 
     def _areas_under(self, place: int, weights: Ints32) -> dict[str, Floats]:
-        from roadaware.metrics.corner_cases.precision import precisions
+        from roadaware.metrics.corner_cases.matching import precisions
 
         rows = np.flatnonzero(self.claim_group == place)
         objects = self.group == place

@@ -14,9 +14,8 @@ from roadaware.metrics.detection.frame import falling_order
 from roadaware.metrics.detection.frame_inputs import Frames, class_places, dense_rows, found, frames_of
 from roadaware.metrics.detection.matches import Matches
 from roadaware.metrics.detection.tube_rows import OF_FRAMES, Class, tube_classes
-from roadaware.scenes.dense import layout
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.dense_scores import layout
+from roadaware.scenes.tables import Predictions, Scenes
 
 SCORED = 0.5
 """The threshold of these matches: a frame has a label or has it not, whatever the threshold."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.config import DetectionConfig, box_kinds
 from roadaware.metrics.detection.frame_inputs import (
     ClaimedBoxes,
     Frames,
@@ -19,14 +19,11 @@ from roadaware.metrics.detection.frame_inputs import (
     frames_of,
     true_boxes,
 )
-from roadaware.metrics.detection.kinds import box_kinds
 from roadaware.metrics.detection.matches import Matches
 from roadaware.metrics.detection.sizes import brought
 from roadaware.metrics.detection.tube_rows import Class, tube_classes
-from roadaware.scenes.composites import product_of_marginals
-from roadaware.scenes.compositions import NOTE
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.composites import NOTE, product_of_marginals
+from roadaware.scenes.tables import Predictions, Scenes
 
 _ASKED, _ABSORBS = 1, 2
 _ABSORBED = -2

@@ -13,10 +13,9 @@ import polars as pl
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError
 from roadaware.metrics.detection.tube_rows import AGENTNESS, Class
-from roadaware.scenes.dense import layout
-from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.dense_scores import layout
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Scenes, TableSet
+from roadaware.scenes.tables import Predictions, Scenes, TableSet
 
 _MADE_UP = -3
 
@@ -297,7 +296,7 @@ def dense_rows(scores: pl.Series, width: int) -> npt.NDArray[Any]:
     if len(scores) and lengths != {width}:
         raise InputError(
             f"each row needs {width} dense scores; found rows of {sorted(lengths)} (-1: none)",
-            hint="`meta.notes` says which kinds the scores stand for; see `roadaware.scenes.dense`",
+            hint="`meta.notes` says which kinds the scores stand for; see `roadaware.scenes.dense_scores`",
         )
     return scores.explode().to_numpy().reshape(len(scores), width) if len(scores) else np.zeros((0, width))
 

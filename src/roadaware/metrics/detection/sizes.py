@@ -13,10 +13,9 @@ from roadaware.arrays import Floats
 from roadaware.errors import InputError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.frame_inputs import video_index
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.rescaling import image_sizes
+from roadaware.scenes.concatenation import image_sizes
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Scenes, TableSet
+from roadaware.scenes.tables import Predictions, Scenes, TableSet
 
 T = TypeVar("T", Scenes, Predictions)
 

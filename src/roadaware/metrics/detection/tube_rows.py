@@ -12,9 +12,8 @@ import polars as pl
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.tubes import Tubes, from_runs
-from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Scenes, TableSet
+from roadaware.scenes.tables import Predictions, Scenes, TableSet
 
 Class = tuple[str, str]
 

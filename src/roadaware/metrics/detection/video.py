@@ -14,8 +14,7 @@ import polars as pl
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import UsageError
 from roadaware.geometry.tubes import Pairs, overlaps
-from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.kinds import tube_kinds
+from roadaware.metrics.detection.config import DetectionConfig, tube_kinds
 from roadaware.metrics.detection.matches import Matches
 from roadaware.metrics.detection.sizes import brought
 from roadaware.metrics.detection.tube_rows import (
@@ -25,8 +24,7 @@ from roadaware.metrics.detection.tube_rows import (
     labelled_tubes,
     tube_classes,
 )
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 Overlap = Literal["stiou", "siou", "tiou"]
 

@@ -12,12 +12,10 @@ import polars as pl
 
 from roadaware.arrays import Floats
 from roadaware.metrics.grounding.config import GroundingConfig
-from roadaware.metrics.grounding.judging import Overlaps, overlaps
+from roadaware.metrics.grounding.matching import Overlaps, overlaps
 from roadaware.metrics.grounding.sentences import Sentences, sentences
-from roadaware.metrics.item_scores import ItemScores
-from roadaware.metrics.judged import SceneResult, result
-from roadaware.scenes.predictions import Predictions
-from roadaware.scenes.tables import Scenes
+from roadaware.metrics.metric_state import ItemScores, SceneResult, result
+from roadaware.scenes.tables import Predictions, Scenes
 
 _ITEMS = ("video", "query", "name", "sentence_kind", "category", "density")
 

@@ -13,10 +13,9 @@ from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError
 from roadaware.geometry.boxes import paired_iou
 from roadaware.metrics.grounding.config import GroundingConfig
-from roadaware.metrics.judged import crowd_density
-from roadaware.scenes.predictions import Predictions
+from roadaware.metrics.metric_state import crowd_density
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 _TRUTH: dict[str, Any] = {
     "query": pl.Int64,

@@ -6,9 +6,8 @@ import numpy as np
 import polars as pl
 
 from roadaware.errors import InputError
-from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 
 def on_true_tubes(predictions: Predictions, scenes: Scenes, claims: pl.DataFrame) -> tuple[pl.DataFrame, int]:

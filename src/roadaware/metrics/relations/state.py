@@ -12,7 +12,7 @@ import polars as pl
 
 from roadaware.arrays import Bools, Floats, Ints, Ints32
 from roadaware.errors import InputError
-from roadaware.metrics.judged import Judged, Measured
+from roadaware.metrics.metric_state import Judged, Measured
 from roadaware.metrics.relations.config import RelationConfig
 
 _NO_TRUTH = "there is no true relation"

@@ -17,9 +17,8 @@ from roadaware.metrics.detection.frame_inputs import video_index
 from roadaware.metrics.detection.sizes import scales
 from roadaware.metrics.detection.tube_rows import AGENTNESS, LabelledTubes, labelled_tubes, paths
 from roadaware.metrics.tracking.config import TrackingConfig
-from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 EPSILON = float(np.finfo(np.float64).eps)
 """By how much an overlap may miss a threshold, as in the published code."""

@@ -2,21 +2,109 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Floats
 from roadaware.models.card import ModelCard
-from roadaware.models.crossing import choice, trees
-from roadaware.models.crossing.choice import Criterion, Trial
-from roadaware.models.crossing.features import Labelled, Observed, hand_features
-from roadaware.models.crossing.links import probabilities
+from roadaware.models.crossing import features as choice
+from roadaware.models.crossing.features import (
+    Criterion,
+    Labelled,
+    Observed,
+    Trial,
+    hand_features,
+    probabilities,
+)
 from roadaware.models.crossing.tabular import Fitted, TabularModel
-from roadaware.models.crossing.trees import Arrays
 from roadaware.models.threads import one_thread
+
+# Boosted trees as plain arrays: taken out of scikit-learn once, evaluated here ever after.
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+def export(booster: Any) -> Arrays:
+    """The trees of a fitted HistGradientBoostingClassifier without categorical features.
+
+    Returns:
+        start: (k,) raw score before the first tree; feature, left, right: (rounds, k, nodes) int32;
+        threshold, value: (rounds, k, nodes); missing_left: (rounds, k, nodes) bool; depth: () the longest
+        path. A leaf points to itself, so every sample can take the same number of steps.
+    """
+    rounds = [[tree.nodes for tree in trees] for trees in booster._predictors]
+    shape = (len(rounds), len(rounds[0]), max(len(nodes) for trees in rounds for nodes in trees))
+    itself = np.broadcast_to(np.arange(shape[2], dtype=np.int32), shape)
+    arrays: Arrays = {
+        "feature": np.zeros(shape, np.int32),
+        "left": itself.copy(),
+        "right": itself.copy(),
+        "threshold": np.zeros(shape),
+        "value": np.zeros(shape),
+        "missing_left": np.zeros(shape, bool),
+    }
+    for r, trees in enumerate(rounds):
+        for k, nodes in enumerate(trees):
+            inner = np.flatnonzero(nodes["is_leaf"] == 0)
+            for ours, theirs in _FIELDS:
+                arrays[ours][r, k, inner] = nodes[theirs][inner]
+            arrays["value"][r, k, : len(nodes)] = nodes["value"]
+    deepest = max(int(nodes["depth"].max()) for trees in rounds for nodes in trees)
+    start = np.asarray(booster._baseline_prediction, np.float64).reshape(-1)
+    return {**arrays, "start": start, "depth": np.array(deepest, np.int32)}
+
+
+_FIELDS = (
+    ("feature", "feature_idx"),
+    ("threshold", "num_threshold"),
+    ("left", "left"),
+    ("right", "right"),
+    ("missing_left", "missing_go_to_left"),
+)
+
+
+def truncated(trees: Arrays, rounds: int) -> Arrays:
+    """The first rounds of trees."""
+    return {name: values[:rounds] if values.ndim == 3 else values for name, values in trees.items()}
+
+
+def staged(trees: Arrays, features: Floats) -> Iterator[Floats]:
+    """The (n, k) raw scores after each round.
+
+    Args:
+        trees: what `export` gave.
+        features: (n, f), NaN where unknown.
+    """
+    rounds, n_scores, _ = trees["feature"].shape
+    raw = np.broadcast_to(trees["start"], (len(features), n_scores)).copy()
+    for r in range(rounds):
+        for k in range(n_scores):
+            raw[:, k] += _leaf_values(trees, r, k, features)
+        yield raw.copy()
+
+
+def raw_scores(trees: Arrays, features: Floats) -> Floats:
+    """The (n, k) raw scores of all trees."""
+    raw = np.broadcast_to(trees["start"], (len(features), trees["feature"].shape[1]))
+    for stage in staged(trees, features):
+        raw = stage
+    return np.asarray(raw)
+
+
+def _leaf_values(trees: Arrays, r: int, k: int, features: Floats) -> Floats:
+    """(n,) the value of the leaf each sample falls into."""
+    feature, threshold = trees["feature"][r, k], trees["threshold"][r, k]
+    left, right, missing_left = trees["left"][r, k], trees["right"][r, k], trees["missing_left"][r, k]
+    rows, node = np.arange(len(features)), np.zeros(len(features), np.int32)
+    for _ in range(min(int(trees["depth"]), len(feature))):  # no path is longer than there are nodes
+        seen = features[rows, feature[node]]
+        goes_left = np.where(np.isnan(seen), missing_left[node], seen <= threshold[node])
+        node = np.where(goes_left, left[node], right[node])
+    return np.asarray(trees["value"][r, k][node])
 
 
 @dataclass(frozen=True)
@@ -81,10 +169,10 @@ class Boosting(TabularModel):
         winner = choice.best(trials)
         chosen = trials[winner].settings
         kept = grown[winner * len(grown) // len(trials)]
-        return Fitted(trees.truncated(kept, chosen["rounds"]), chosen, tuple(trials))
+        return Fitted(truncated(kept, chosen["rounds"]), chosen, tuple(trials))
 
     def _predict(self, fitted: Fitted, examples: Observed) -> Floats:
-        return probabilities(trees.raw_scores(fitted.arrays, self._features(examples)), self.n_scores)
+        return probabilities(raw_scores(fitted.arrays, self._features(examples)), self.n_scores)
 
     def _features(self, examples: Observed) -> Floats:
         given = self.config
@@ -95,7 +183,7 @@ class Boosting(TabularModel):
     ) -> list[tuple[int, float]]:
         """The validation score after each candidate number of rounds."""
         scored = []
-        for done, raw in enumerate(trees.staged(grown, features), start=1):
+        for done, raw in enumerate(staged(grown, features), start=1):
             if done % self.config.step == 0 or done == self.config.rounds:
                 value = choice.score(self.config.criterion, probabilities(raw, self.n_scores), truth)
                 scored.append((done, value))
@@ -116,7 +204,7 @@ class Boosting(TabularModel):
         )
         with one_thread():
             booster.fit(features, truth)
-        grown = trees.export(booster)
+        grown = export(booster)
         return grown if self.n_scores == 1 else _for_all_labels(grown, booster.classes_, self.config.labels)
 
 

@@ -9,11 +9,17 @@ from typing import ClassVar
 import numpy as np
 
 from roadaware.arrays import Floats
-from roadaware.geometry.regions import place_in_regions
+from roadaware.geometry.boxes import place_in_regions
 from roadaware.models.card import ModelCard
-from roadaware.models.crossing import choice
-from roadaware.models.crossing.choice import Criterion, Trial
-from roadaware.models.crossing.features import Labelled, Observed, Slope, extrapolated_centre_px
+from roadaware.models.crossing import features
+from roadaware.models.crossing.features import (
+    Criterion,
+    Labelled,
+    Observed,
+    Slope,
+    Trial,
+    extrapolated_centre_px,
+)
 from roadaware.models.crossing.tabular import Fitted, TabularModel
 
 
@@ -59,13 +65,15 @@ class ConstantVelocity(TabularModel):
             Trial({"slope": slope, "spread": spread}, self._score(validation, slope, spread))
             for slope, spread in product(self.config.slopes, self.config.spreads)
         ]
-        return Fitted({}, trials[choice.best(trials)].settings, tuple(trials))
+        return Fitted({}, trials[features.best(trials)].settings, tuple(trials))
 
     def _predict(self, fitted: Fitted, examples: Observed) -> Floats:
         return self._regions(examples, fitted.chosen["slope"], float(fitted.chosen["spread"]))
 
     def _score(self, validation: Labelled, slope: Slope, spread: float) -> float:
-        return choice.score(self.config.criterion, self._regions(validation, slope, spread), validation.truth)
+        return features.score(
+            self.config.criterion, self._regions(validation, slope, spread), validation.truth
+        )
 
     def _regions(self, examples: Observed, slope: Slope, spread: float) -> Floats:
         """(n, k) probabilities; the largest is that of the region the centre falls into."""

@@ -10,10 +10,15 @@ import numpy.typing as npt
 
 from roadaware.arrays import Floats
 from roadaware.models.card import ModelCard
-from roadaware.models.crossing import choice
-from roadaware.models.crossing.choice import Criterion, Trial
-from roadaware.models.crossing.features import Labelled, Observed, hand_features
-from roadaware.models.crossing.links import probabilities
+from roadaware.models.crossing import features as choice
+from roadaware.models.crossing.features import (
+    Criterion,
+    Labelled,
+    Observed,
+    Trial,
+    hand_features,
+    probabilities,
+)
 from roadaware.models.crossing.tabular import Fitted, TabularModel
 from roadaware.models.threads import one_thread
 

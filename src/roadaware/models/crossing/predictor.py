@@ -19,16 +19,15 @@ from roadaware import __version__
 from roadaware import config as configs
 from roadaware.arrays import Floats, Numbers
 from roadaware.errors import DamagedError, InputError, RoadawareError, UsageError
+from roadaware.io.files import atomic_write
+from roadaware.io.sources import shown
 from roadaware.models import create, entry_of
 from roadaware.models.crossing.inputs import InputSet
 from roadaware.models.crossing.networks.base import CrossingNet
-from roadaware.models.doubt.config import DoubtConfig
-from roadaware.models.doubt.last_layer import with_doubt
-from roadaware.models.doubt.sampling import sampled
 from roadaware.models.limits import bounded_network
 from roadaware.models.tensor_files import ARITHMETIC, facts_in, read_about, read_safetensors
-from roadaware.scenes.disk import atomic_write
-from roadaware.scenes.readers.source import shown
+from roadaware.models.uncertainty.config import DoubtConfig
+from roadaware.models.uncertainty.passes import sampled, with_doubt
 
 _FORMAT = "roadaware-predictor-1"
 _FACTS = "roadaware"
@@ -84,7 +83,7 @@ class Predictor:
 
         `trajectory` (n, horizon, 4) holds boxes ahead in shares of the picture less those of the last
         observed box, `grid` (n, cells) the probability of each cell that the last of them may lie in. Both
-        are of the mean weights. `roadaware.tasks.futures` has the same of the truth.
+        are of the mean weights. `roadaware.tasks.targets` has the same of the truth.
 
         Args:
             given: as `logits` takes it.
@@ -298,7 +297,7 @@ def squashed(logits: Floats) -> Floats:
     Args:
         logits: (n, k).
     """
-    from roadaware.models.crossing.links import probabilities
+    from roadaware.models.crossing.features import probabilities
 
     return probabilities(logits, logits.shape[1])
 

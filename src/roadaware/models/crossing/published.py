@@ -14,11 +14,9 @@ from torch import Tensor, nn
 from roadaware.errors import UsageError
 from roadaware.models.crossing.keras_names import FIELDS, keras_name
 from roadaware.models.crossing.networks.base import CrossingNet
-from roadaware.models.crossing.networks.c3d import C3DFeatures
-from roadaware.models.crossing.networks.i3d import I3DTrunk
-from roadaware.models.crossing.networks.resnet import ResNet50Trunk
-from roadaware.models.crossing.networks.vgg import VGG16Trunk
-from roadaware.models.foreign import read_tensors
+from roadaware.models.crossing.networks.clips import C3DFeatures, I3DTrunk
+from roadaware.models.crossing.networks.stills import ResNet50Trunk, VGG16Trunk
+from roadaware.models.tensor_files import read_tensors
 from roadaware.models.weights import KeyReport
 
 _LOG = logging.getLogger("roadaware")

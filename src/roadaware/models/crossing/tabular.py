@@ -13,11 +13,10 @@ import numpy.typing as npt
 from roadaware import config as configs
 from roadaware.arrays import Floats
 from roadaware.errors import DamagedError, InputError, UsageError
+from roadaware.io.npz import open_arrays, save_arrays
+from roadaware.io.sources import shown
 from roadaware.models.card import ModelCard
-from roadaware.models.crossing.choice import Trial
-from roadaware.models.crossing.features import Labelled, Observed
-from roadaware.scenes.arrays import open_arrays, save_arrays
-from roadaware.scenes.readers.source import shown
+from roadaware.models.crossing.features import Labelled, Observed, Trial
 
 _MOST_LABELS = 1000
 Arrays = dict[str, npt.NDArray[Any]]

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from roadaware.arrays import Floats32
 from roadaware.errors import DamagedError
+from roadaware.io.sources import read_file, shown
 from roadaware.models.event_head.layout import FEATURES, SCENE_FEATURES
-from roadaware.scenes.readers.source import read_file, shown
 
 FORMAT = "roadaware-event-head-1"
 INSTALLED = "events-simulated.safetensors"
@@ -107,7 +107,7 @@ def save_head(head: EventHead, path: Path) -> None:
     Raises:
         DiskError: if the disk refuses.
     """
-    from roadaware.scenes.disk import atomic_write
+    from roadaware.io.files import atomic_write
 
     about = {
         "format": FORMAT,

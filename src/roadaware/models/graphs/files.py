@@ -13,11 +13,11 @@ from safetensors.torch import save
 
 from roadaware import __version__
 from roadaware.errors import DamagedError, InputError
-from roadaware.models.detector_notes import FACTS
+from roadaware.io.files import atomic_write
+from roadaware.io.sources import shown
+from roadaware.models.detector import FACTS
 from roadaware.models.graphs.graph import Graph, parse_graph
 from roadaware.models.tensor_files import facts_in, read_about, read_safetensors
-from roadaware.scenes.disk import atomic_write
-from roadaware.scenes.readers.source import shown
 
 FORMAT = "roadaware-graph-1"
 _HALF = np.float16

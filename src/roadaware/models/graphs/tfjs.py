@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.errors import DamagedError, InputError
+from roadaware.io.json import decode, parse
 from roadaware.models.graphs.graph import INPUT, MOST_STEPS, Graph, Shape, Step, step_shape
-from roadaware.scenes.readers.json import decode, parse
 
 MOST_JSON_BYTES = 1 << 24
 MOST_WEIGHT_BYTES = 1 << 28

@@ -1,22 +1,39 @@
-"""Zero-shot detectors: boxes in single pictures for whatever a list of texts names; imports torch."""
+"""Zero-shot detectors from folders as transformers keeps them: boxes in single images for whatever a list
+of texts names.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+import transformers
+from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from roadaware.arrays import Pixels
+from roadaware.errors import UsageError
 from roadaware.models.detector import FrameDetections
-from roadaware.models.nms import greedy
+from roadaware.models.folder_configs import encodings, tokenizer_in
 from roadaware.models.object_detectors import corners
-from roadaware.models.open_vocabulary.texts import checked_texts
-from roadaware.models.pretrained import Preparer, answering, placed, refuse_odd
-from roadaware.models.retinanet3d.pictures import checked
-from roadaware.models.retinanet3d.rule import DetectRule
+from roadaware.models.open_vocabulary.clip import padded_tokens
+from roadaware.models.open_vocabulary.crops import checked_texts
+from roadaware.models.pretrained import (
+    Preparer,
+    answering,
+    family_of,
+    model_in,
+    placed,
+    preparer_in,
+    refuse_odd,
+)
+from roadaware.models.retinanet3d.detection_config import DetectRule
+from roadaware.models.retinanet3d.detector import checked
+from roadaware.models.roi import greedy
 from roadaware.models.videos import VideoDetector
 
 KIND = "corner"
@@ -100,3 +117,214 @@ class ZeroShotDetector(VideoDetector):
         places = places[: self.rule.top]
         none = np.zeros(0, np.float32)
         return FrameDetections(0, boxes[places], best[places], scores[places], none)
+
+
+# OWLv2 and OWL-ViT: each text is a query, whose likeness to each patch of the picture is its score.
+
+OWL_FAMILIES = ("owlv2", "owlvit")
+TEMPLATE = "a photo of a {}"
+"""How texts are asked for. Source: the authors' prompts, of which this is the plainest."""
+
+
+class OwlDetector(ZeroShotDetector):
+    """Boxes for texts.
+
+    Args:
+        model: Owlv2ForObjectDetection or OwlViTForObjectDetection.
+        tokenizer: of its words.
+        texts: what is looked for.
+        prepare: pictures to what the model takes; OWLv2 pads them to squares, below and on the right.
+        rule: which boxes are kept.
+        batch: pictures that are looked at together.
+        template: what a text stands in.
+
+    Raises:
+        UsageError: if the texts are none, or one is too long.
+
+    Source: Minderer et al., ECCV 2022 (OWL-ViT), section 3, and NeurIPS 2023 (OWLv2).
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Tokenizer,
+        texts: Sequence[str],
+        prepare: Preparer,
+        rule: DetectRule | None = None,
+        *,
+        batch: int = 1,
+        template: str = TEMPLATE,
+    ) -> None:
+        super().__init__(model, texts, prepare, rule, batch=batch)
+        self.square = model.config.model_type == "owlv2"
+        most = int(model.config.text_config.max_position_embeddings)
+        said = [template.format(text) for text in self.texts]
+        self.ids, self.mask = padded_tokens(tokenizer, said, most, length=most)
+
+    def sides(self, height: int, width: int) -> tuple[int, int]:
+        """As of `ZeroShotDetector`."""
+        return (max(height, width),) * 2 if self.square else (height, width)
+
+    def scored(self, given: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """As of `ZeroShotDetector`."""
+        pixels = given["pixel_values"]
+        ids, mask = (each.to(pixels.device).repeat(len(pixels), 1) for each in (self.ids, self.mask))
+        said = self.model(pixel_values=pixels, input_ids=ids, attention_mask=mask)
+        return said.pred_boxes, torch.sigmoid(said.logits.float())
+
+
+# Grounding DINO: texts stand in prompts, and a box's score of a text is the mean over the text's tokens.
+
+GROUNDING_FAMILIES = ("grounding-dino", "mm-grounding-dino")
+_PARTING = (".", "?")
+
+
+@dataclass(frozen=True, eq=False)
+class Prompt:
+    """Some of the texts as one sentence.
+
+    Args:
+        ids: (n,) tokens.
+        shares: (t, n) of each of all texts the weight of each token: one over the number of its tokens, zeros
+            for a text that stands in another prompt.
+    """
+
+    ids: Tensor
+    shares: Tensor
+
+
+class GroundingDetector(ZeroShotDetector):
+    """Boxes for texts; where all texts do not fit into one prompt, several prompts are asked.
+
+    Args:
+        model: GroundingDinoForObjectDetection or MMGroundingDinoForObjectDetection.
+        tokenizer: of its words.
+        texts: what is looked for.
+        prepare: pictures to what the model takes.
+        rule: which boxes are kept.
+        batch: pictures that are looked at together.
+
+    Raises:
+        UsageError: if the texts are none, one holds a dot or question mark, which part texts, is too long, or
+            has a word that the tokenizer does not know.
+
+    Source: Liu et al., ECCV 2024 (Grounding DINO), section 3.4 (prompts of phrases parted by dots, which see
+    themselves alone); scores of texts as in its published evaluation on COCO.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Tokenizer,
+        texts: Sequence[str],
+        prepare: Preparer,
+        rule: DetectRule | None = None,
+        *,
+        batch: int = 1,
+    ) -> None:
+        super().__init__(model, texts, prepare, rule, batch=batch)
+        self.prompts = prompts_of(tokenizer, self.texts, int(model.config.max_text_len))
+
+    def scored(self, given: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """As of `ZeroShotDetector`."""
+        boxes, scores = [], []
+        pixels = given["pixel_values"]
+        for prompt in self.prompts:
+            ids = prompt.ids.to(pixels.device).expand(len(pixels), -1)
+            said = self.model(
+                **given,
+                input_ids=ids,
+                attention_mask=torch.ones_like(ids),
+                token_type_ids=torch.zeros_like(ids),
+            )
+            told = said.logits[..., : ids.shape[1]].float().sigmoid()
+            boxes.append(said.pred_boxes)
+            scores.append(told @ prompt.shares.to(told.device).T)
+        return torch.cat(boxes, dim=1), torch.cat(scores, dim=1)
+
+
+def prompts_of(tokenizer: Tokenizer, texts: Sequence[str], most: int) -> list[Prompt]:
+    """Prompts that hold all texts, as many in each as fit.
+
+    Args:
+        tokenizer: of the model's words.
+        texts: what is looked for.
+        most: tokens of a prompt.
+
+    Raises:
+        UsageError: if one cannot be asked for.
+    """
+    for text in texts:
+        if any(mark in text for mark in _PARTING):
+            raise UsageError(f"{text!r} holds a dot or question mark, which part texts; leave it out")
+    found: list[Prompt] = []
+    held: list[int] = []
+    for place in range(len(texts)):
+        if held and len(_encoded(tokenizer, texts, [*held, place]).ids) > most:
+            found.append(_prompt(tokenizer, texts, held, most))
+            held = []
+        held.append(place)
+    return [*found, _prompt(tokenizer, texts, held, most)]
+
+
+def _encoded(tokenizer: Tokenizer, texts: Sequence[str], places: Sequence[int]) -> Any:
+    (found,) = encodings(tokenizer, ["".join(f"{texts[place].lower()}. " for place in places).strip()])
+    return found
+
+
+def _prompt(tokenizer: Tokenizer, texts: Sequence[str], places: Sequence[int], most: int) -> Prompt:
+    encoded = _encoded(tokenizer, texts, places)
+    if len(encoded.ids) > most:
+        raise UsageError(f"{texts[places[0]]!r} has {len(encoded.ids)} tokens; up to {most} are read")
+    shares, begin = torch.zeros(len(texts), len(encoded.ids)), 0
+    for place in places:
+        end = begin + len(texts[place].lower())
+        inside = [
+            n
+            for n, (first, last) in enumerate(encoded.offsets)
+            if begin <= first < last <= end and not encoded.special_tokens_mask[n]
+        ]
+        unknown = tokenizer.token_to_id("[UNK]")
+        if not inside or any(encoded.ids[n] == unknown for n in inside):
+            raise UsageError(f"the words of {texts[place]!r} are not in the vocabulary of the model")
+        shares[place, inside] = 1 / len(inside)
+        begin = end + len(". ")
+    return Prompt(torch.tensor(encoded.ids), shares)
+
+
+# Zero-shot detectors from folders as transformers keeps them.
+
+FAMILIES = (*GROUNDING_FAMILIES, *OWL_FAMILIES)
+"""Types of models that are asked for texts."""
+
+
+def open_zero_shot(
+    folder: Path,
+    texts: Sequence[str],
+    rule: DetectRule | None = None,
+    *,
+    batch: int = 1,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype | None = None,
+) -> ZeroShotDetector:
+    """The zero-shot detector in a folder as transformers saves it.
+
+    Args:
+        folder: local, with config.json, safetensors, preprocessor_config.json and tokenizer.json; nothing is
+            downloaded, and no code of it is run.
+        texts: what is looked for.
+        rule: which boxes are kept.
+        batch: pictures that are looked at together.
+        device: where it runs.
+        dtype: what it computes with; that of the file unless told.
+
+    Raises:
+        UsageError: if the texts cannot be asked for.
+        InputError: if it is no such folder, of another kind of model, or lacks a file.
+        DamagedError: if the weights do not fit.
+    """
+    asked = checked_texts(texts)
+    maker = GroundingDetector if family_of(folder) in GROUNDING_FAMILIES else OwlDetector
+    model = model_in(folder, FAMILIES, transformers.AutoModelForZeroShotObjectDetection)
+    tokenizer, prepare = tokenizer_in(folder), preparer_in(folder)
+    return maker(model.to(device=device, dtype=dtype), tokenizer, asked, prepare, rule, batch=batch)

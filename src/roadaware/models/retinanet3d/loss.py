@@ -2,17 +2,112 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from roadaware.models.retinanet3d.coding import encode
+from roadaware.models.retinanet3d.anchors import BACKGROUND, IGNORED, Targets, encode, match
 from roadaware.models.retinanet3d.config import RetinaNetConfig
-from roadaware.models.retinanet3d.focal import focal, focal_sum
-from roadaware.models.retinanet3d.matching import BACKGROUND, IGNORED, match
-from roadaware.models.retinanet3d.targets import Targets
+from roadaware.models.retinanet3d.fast_inference import wide
+from roadaware.models.retinanet3d.layers import TimeConv
+from roadaware.models.retinanet3d.network import Head, RetinaNet3D
+
+# The focal loss of many logits, nearly all of them background, in one pass over memory; imports torch.
+
+_LEAST = 1e-6
+"""How wrong an answer is at least, where the truth lies between 0 and 1, so that powers have a slope."""
+_ON_CPU, _ELSEWHERE = 1 << 16, 1 << 26
+"""Logits at a time: few enough that what is made of them stays in a core's cache."""
+
+
+def focal(logits: Tensor, truth: Tensor, alpha: float, gamma: float) -> Tensor:
+    """The focal loss of each logit: -a (1 - p)^gamma log p of the probability p of what is true.
+
+    A truth between 0 and 1, as a teacher has it, costs least where the probability equals it.
+
+    Args:
+        logits: of any shape.
+        truth: of the same shape, from 0 to 1.
+        alpha, gamma: the weight of ones (1 - alpha that of zeros), and how much easy ones are discounted.
+
+    Source: Lin et al., ICCV 2017, eq. 5; between 0 and 1 Li et al., NeurIPS 2020, eq. 4 (quality focal loss).
+    """
+    crossed = functional.binary_cross_entropy_with_logits(logits, truth, reduction="none")
+    hard = (truth == 0) | (truth == 1)
+    p = torch.sigmoid(logits)
+    wrong = torch.where(hard, torch.sigmoid(logits * (1 - 2 * truth)), (truth - p).abs().clamp(min=_LEAST))
+    return (alpha * truth + (1 - alpha) * (1 - truth)) * wrong**gamma * crossed
+
+
+def focal_sum(
+    logits: Tensor, counts: Tensor, rows: Tensor, truth: Tensor, alpha: float, gamma: float
+) -> Tensor:
+    """The sum of `focal` over rows of logits, where all but a few rows have a truth of zeros.
+
+    Args:
+        logits: (M, C).
+        counts: (M) whether a row is counted; those of `rows` always are.
+        rows: (k) rows with a truth of their own, each once.
+        truth: (k, C) from 0 to 1.
+        alpha, gamma: see `focal`.
+    """
+    total: Tensor = _FocalSum.apply(logits, counts, rows, truth.to(logits.dtype), alpha, gamma)  # type: ignore[no-untyped-call]
+    return total
+
+
+class _FocalSum(torch.autograd.Function):
+    """`focal_sum`; the gradient is made along with the value, while the logits are at hand."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, logits: Tensor, counts: Tensor, rows: Tensor, truth: Tensor, alpha: float, gamma: float
+    ) -> Tensor:
+        slope = torch.empty_like(logits)
+        share = counts.to(logits.dtype)
+        share[rows] = 0
+        most = _ON_CPU if logits.device.type == "cpu" else _ELSEWHERE
+        step = max(1, most // max(1, logits.shape[1]))
+        total = torch.zeros((), dtype=torch.float64, device=logits.device)
+        for some in (slice(start, start + step) for start in range(0, len(logits), step)):
+            p, cost = torch.sigmoid(logits[some]), functional.softplus(logits[some])
+            weight = p * p if gamma == 2 else p**gamma
+            weight *= (1 - alpha) * share[some, None]
+            total += (weight * cost).sum()
+            # d/dx of softplus(x) p^gamma, where p = sigmoid(x)
+            torch.mul(weight, p.add(cost.mul_(gamma).mul_(1 - p)), out=slope[some])
+        if len(rows):
+            value, of_rows = _positive(logits[rows], truth, alpha, gamma)
+            total += value
+            slope[rows] = of_rows
+        ctx.save_for_backward(slope)
+        return total.to(logits.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
+        (slope,) = ctx.saved_tensors
+        return slope.mul_(above), None, None, None, None, None
+
+
+def _positive(logits: Tensor, truth: Tensor, alpha: float, gamma: float) -> tuple[Tensor, Tensor]:
+    """The sum of `focal`, and its gradient."""
+    p, cost, other = torch.sigmoid(logits), functional.softplus(logits), functional.softplus(-logits)
+    zero, one = (1 - alpha) * p**gamma, alpha * (1 - p) ** gamma
+    value = (truth * one * other + (1 - truth) * zero * cost).sum()
+    up, down = one * (p - 1 - gamma * p * other), zero * (p + gamma * cost * (1 - p))
+    slope = truth * up + (1 - truth) * down
+    soft = (truth > 0) & (truth < 1)
+    if not bool(soft.any()):
+        return value, slope
+    with torch.enable_grad():
+        between = logits[soft].detach().requires_grad_()
+        costs = focal(between, truth[soft], alpha, gamma)
+        (slope[soft],) = torch.autograd.grad(costs.sum(), between)
+    hard = truth * one * other + (1 - truth) * zero * cost
+    return hard[~soft].sum() + costs.detach().sum(), slope
 
 
 class Predicted(Protocol):
@@ -151,3 +246,180 @@ def _av_loss(logits: Tensor, actions: Tensor, config: RetinaNetConfig) -> Tensor
     if config.av_targets == "batch":
         truth = truth.amax(dim=0, keepdim=True).expand_as(truth)
     return focal(chosen, truth, config.focal_alpha, config.focal_gamma).sum() / len(chosen)
+
+
+# The loss with classes computed only where they can count: at matched anchors and the likeliest others.
+
+
+class Trainee(nn.Module):
+    """A network together with its loss, so that the gradients of everything are gathered in one place.
+
+    Classes other than agentness are ever looked at where agentness passes. With `likeliest`, agentness is
+    learnt everywhere and the others at matched anchors and, as background, at so many other anchors of each
+    frame, those of most agentness: the last convolution of the classes, most of the arithmetic of the whole,
+    is then computed at a hundredth of the cells.
+
+    Args:
+        network: what learns.
+        likeliest: anchors of a frame beside the matched ones; None for classes everywhere, as published.
+    """
+
+    def __init__(self, network: RetinaNet3D, likeliest: int | None = None) -> None:
+        super().__init__()
+        self.network, self.likeliest = network, likeliest
+
+    def forward(
+        self,
+        x: Tensor,
+        boxes: list[list[Tensor]],
+        classes: list[list[Tensor]],
+        av: Tensor,
+        labelled: Tensor,
+    ) -> dict[str, Tensor]:
+        """The loss as `losses` gives it; whoever spreads the network over devices passes on plain tensors.
+
+        Args:
+            x: (B, 3, T, H, W) normalised and padded.
+            boxes, classes, av, labelled: the fields of `Targets`.
+        """
+        targets = Targets(boxes, classes, av, labelled)
+        if self.likeliest is None:
+            said = self.network(x)
+            # Under mixed precision the network answers in half of it, which is too little for sums.
+            said = said._replace(
+                class_logits=wide(said.class_logits),
+                av_logits=wide(said.av_logits),
+                offsets=wide(said.offsets),
+            )
+            return losses(said, targets, self.network.config)
+        return self._lean(x, targets, self.likeliest)
+
+    def _lean(self, x: Tensor, targets: Targets, likeliest: int) -> dict[str, Tensor]:
+        network, config = self.network, self.network.config
+        features = network.features(x)
+        anchors = network.anchors_for(features.maps)
+        matches = matches_of(targets, anchors, config)
+        offsets = [network.reg_heads(m, level) for level, m in enumerate(features.maps)]
+        classes = ClassesWhereAsked(network.cls_heads, features.maps, config)
+        frame, anchor = chosen(classes.agentness, matches.assigned, likeliest)
+        logits = classes.at(torch.cat([matches.frame, frame]), torch.cat([matches.anchor, anchor]))
+        truth = torch.cat([hot for clip in targets.classes for hot in clip])[matches.row].to(logits.dtype)
+        wanted = torch.cat([truth[:, 1:], logits.new_zeros(len(frame), logits.shape[1])])
+        total = focal(logits, wanted, config.focal_alpha, config.focal_gamma).sum() + focal_sum(
+            classes.agentness.reshape(-1, 1),
+            (matches.assigned != IGNORED).flatten(),
+            matches.frame * len(anchors) + matches.anchor,
+            truth[:, :1],
+            config.focal_alpha,
+            config.focal_gamma,
+        )
+        flat = torch.cat([_flat(level, 4) for level in offsets], dim=2)
+        av = network.av_logits(features.ego)
+        return summed(wide(flat), total, wide(av), anchors, targets, matches, config)
+
+
+def chosen(agentness: Tensor, assigned: Tensor, likeliest: int) -> tuple[Tensor, Tensor]:
+    """(k) frames and (k) anchors of background with most agentness, so many of each frame.
+
+    Args:
+        agentness: (F, N) logits.
+        assigned: (F, N) as `match` gives it.
+        likeliest: of a frame; fewer where there are not so many.
+    """
+    background = agentness.detach().masked_fill(assigned != BACKGROUND, -torch.inf)
+    best = background.topk(min(likeliest, background.shape[1]), dim=1)
+    frame, place = torch.isfinite(best.values).nonzero(as_tuple=True)
+    return frame, best.indices[frame, place]
+
+
+class ClassesWhereAsked:
+    """What the head of the classes says: agentness of all anchors, the other classes of some.
+
+    Args:
+        head: convolutions over space, and a last one over space and time.
+        maps: (B, width, T, H, W) of each level.
+        config: of the network.
+    """
+
+    def __init__(self, head: Head, maps: list[Tensor], config: RetinaNetConfig) -> None:
+        last = head[len(head) - 1]
+        if not isinstance(last, TimeConv) or last.bias is None:
+            raise TypeError(f"the last layer of a head is a TimeConv with bias, not {type(last).__name__}")
+        self.taps, self.n_anchors = int(last.weight.shape[2]), config.n_anchors
+        self.before = last.back if last.causal else last.back // 2
+        self.inner = [head.inner(level) for level in maps]
+        weight = last.weight.reshape(config.n_anchors, -1, *last.weight.shape[1:])
+        bias = last.bias.reshape(config.n_anchors, -1)
+        self.weight, self.bias = weight[:, 1:], bias[:, 1:]
+        levels = [self._agentness(level, weight[:, 0], bias[:, 0]) for level in self.inner]
+        self.agentness = wide(torch.cat(levels, dim=1))
+        self.ends = torch.tensor([level.shape[1] for level in levels], device=maps[0].device).cumsum(0)
+
+    def _agentness(self, inner: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """(B T, cells anchors) of one level."""
+        if self.taps == 1:
+            pictures = inner.transpose(1, 2).flatten(0, 1)
+            found = functional.conv2d(pictures, weight[:, :, 0], bias, padding=1)
+            return found.permute(0, 2, 3, 1).flatten(1)
+        seen = functional.pad(inner, (0, 0, 0, 0, self.before, self.taps - 1 - self.before))
+        found = functional.conv3d(seen, weight, bias, padding=(0, 1, 1))
+        return found.permute(0, 2, 3, 4, 1).flatten(0, 1).flatten(1)
+
+    def at(self, frames: Tensor, anchors: Tensor) -> Tensor:
+        """(k, classes - 1) logits of some anchors.
+
+        Args:
+            frames: (k) over all clips.
+            anchors: (k) over all levels.
+        """
+        level = torch.bucketize(anchors, self.ends, right=True)
+        begins = torch.cat([self.ends.new_zeros(1), self.ends[:-1]])
+        inside = anchors - begins[level]
+        shape = self.inner[0].new_empty(0, self.weight[0, 0].numel())
+        order, patches = [], [shape]
+        for number, inner in enumerate(self.inner):
+            mine = torch.nonzero(level == number).flatten()
+            if len(mine):
+                order.append(mine)
+                patches.append(self._patches(inner, frames[mine], inside[mine] // self.n_anchors))
+        if not order:
+            return wide(shape.new_zeros(0, self.weight.shape[1]))
+        back = torch.argsort(torch.cat(order))
+        found = torch.cat(patches)[back]
+        return self._by_anchor(found, inside % self.n_anchors)
+
+    def _by_anchor(self, patches: Tensor, anchors: Tensor) -> Tensor:
+        """Each patch through the weights of its anchor."""
+        order, made = [], []
+        for anchor in range(self.n_anchors):
+            mine = torch.nonzero(anchors == anchor).flatten()
+            if len(mine):
+                order.append(mine)
+                made.append(torch.addmm(self.bias[anchor], patches[mine], self.weight[anchor].flatten(1).T))
+        return wide(torch.cat(made))[torch.argsort(torch.cat(order))]
+
+    def _patches(self, inner: Tensor, frames: Tensor, cells: Tensor) -> Tensor:
+        """(k, C taps 3 3) what the last kernel sees of some cells, in the order of its weights."""
+        _, channels, length, height, width = inner.shape
+        taps, device = self.taps, inner.device
+        # One row of zeros behind all others stands for what lies outside of clip and picture.
+        rows = inner.permute(0, 2, 3, 4, 1).reshape(-1, channels)
+        rows = torch.cat([rows, rows.new_zeros(1, channels)])
+        near = torch.arange(-1, 2, device=device)
+        t = frames[:, None] % length + torch.arange(taps, device=device) - self.before
+        y, x = (cells // width)[:, None] + near, (cells % width)[:, None] + near
+        inside = ((t >= 0) & (t < length))[:, :, None, None]
+        inside = (
+            inside & ((y >= 0) & (y < height))[:, None, :, None] & ((x >= 0) & (x < width))[:, None, None]
+        )
+        clip = (frames // length)[:, None] * length
+        place = ((clip + t)[:, :, None, None] * height + y[:, None, :, None]) * width + x[:, None, None]
+        place = torch.where(inside, place, len(rows) - 1)
+        found = rows.index_select(0, place.flatten()).view(len(frames), -1, channels)
+        return found.transpose(1, 2).flatten(1)
+
+
+def _flat(shown: Tensor, numbers: int) -> Tensor:
+    """(B, T, cells anchors, numbers) of (B, anchors numbers, T, H, W)."""
+    shown = shown.permute(0, 2, 3, 4, 1)
+    return shown.reshape(*shown.shape[:2], -1, numbers)

@@ -2,18 +2,199 @@
 
 from __future__ import annotations
 
+import math
 from importlib import import_module
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from roadaware.errors import UsageError
-from roadaware.models.retinanet3d.anchors import Anchors
-from roadaware.models.retinanet3d.coding import decode
+from roadaware.models.retinanet3d.anchors import Anchors, decode
 from roadaware.models.retinanet3d.config import RetinaNetConfig
-from roadaware.models.retinanet3d.heads import ego_head, head, start_at
-from roadaware.models.retinanet3d.pyramid import Features, Pyramid
+from roadaware.models.retinanet3d.layers import Conv, TimeRepeat, channels_last, resized, space
+
+# Heads over the pyramid: boxes, class scores and the actions of the own vehicle; imports torch.
+
+
+class LevelConv(Conv):
+    """A convolution that all levels share, with a memory for each of them."""
+
+    def __init__(self, *args: int | tuple[int, int, int], **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        self.kept_of: dict[int, tuple[Tensor, ...]] = {}
+
+    def forget(self) -> None:
+        """Begin a new stream at every level."""
+        super().forget()
+        self.kept_of = {}
+
+    def forward(self, input: Tensor, level: int = 0) -> Tensor:
+        """(B, C, T, H, W) to (B, C', T, H, W).
+
+        Args:
+            input: (B, C, T, H, W).
+            level: whose past comes before it on a stream.
+        """
+        if not self.streaming:
+            return super().forward(input)
+        self.kept = self.kept_of.get(level, ())
+        shown = super().forward(input)
+        self.kept_of[level] = self.kept
+        return shown
+
+
+class Head(nn.Sequential):
+    """Convolutions over space with rectifiers, then one over space and time."""
+
+    def forward(self, input: Tensor, level: int = 0) -> Tensor:
+        """(B, width, T, H, W) to (B, A * k, T, H, W), the anchors of a cell one after another."""
+        return self.last(self.inner(input), level)
+
+    def inner(self, input: Tensor) -> Tensor:
+        """All but the last convolution; it sees single frames."""
+        for layer in list(self)[:-1]:
+            input = layer(input)
+        return input
+
+    def last(self, input: Tensor, level: int = 0) -> Tensor:
+        """The last convolution."""
+        shown: Tensor = self.end(input, level)
+        return shown
+
+    @property
+    def end(self) -> LevelConv:
+        """The layer that tells."""
+        layer = self[len(self) - 1]
+        if not isinstance(layer, LevelConv):
+            raise TypeError(f"a head ends in a LevelConv, not {type(layer).__name__}")
+        return layer
+
+
+def head(config: RetinaNetConfig, outputs: int) -> Head:
+    """A head with `outputs` numbers for each anchor; its last weights are drawn with deviation 0.01.
+
+    The inner ones are drawn likewise, or after He et al. (ICCV 2015, eq. 10), as `config.head_start` says.
+    """
+    inputs = config.width
+    layers: list[nn.Module] = []
+    for _ in range(config.head_layers):
+        width = config.head_width or config.width
+        layers += [space(inputs, width, bias=True), nn.ReLU(inplace=True)]
+        inputs = width
+    taps = config.head_time
+    layers.append(
+        LevelConv(
+            inputs,
+            config.n_anchors * outputs,
+            (taps, 3, 3),
+            padding=(taps // 2, 1, 1),
+            causal=config.causal,
+        )
+    )
+    for layer in layers:
+        if isinstance(layer, nn.Conv3d):
+            if config.head_start == "kept" and layer is not layers[-1]:
+                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+            else:
+                nn.init.normal_(layer.weight, std=0.01)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
+    return Head(*layers)
+
+
+def ego_head(config: RetinaNetConfig, n_av: int) -> Conv:
+    """Three frames of the feature of the own vehicle to its actions."""
+    layer = Conv(config.width, n_av, (3, 1, 1), padding=(1, 0, 0), causal=config.causal)
+    start_at(layer, config.prior)
+    return layer
+
+
+def start_at(layer: nn.Conv3d, prior: float) -> None:
+    """Set the bias so that scores begin at a probability."""
+    if layer.bias is not None:
+        nn.init.constant_(layer.bias, -math.log((1 - prior) / prior))
+
+
+# The feature pyramid over a trunk, with the feature of the own vehicle; imports torch.
+
+
+class Features(NamedTuple):
+    """What heads look at.
+
+    Args:
+        maps: of each level, finest first, (B, width, T, H, W).
+        ego: (B, width, T) the mean of the coarsest map.
+    """
+
+    maps: list[Tensor]
+    ego: Tensor
+
+
+class Pyramid(nn.Module):
+    """A trunk with its pyramid: a subclass adds the layers of the trunk and gives its maps as `stages`.
+
+    Lateral convolutions, sums from coarse to fine, and coarser maps from the last one of the trunk.
+
+    Its parameters lie beside those of the trunk, under one name, as released; `ego_lateral` is among them
+    there though nothing uses it. With fewer than five anchor sizes the coarsest levels are left out.
+
+    Args:
+        config: of the network.
+        channels: of the maps of the trunk with strides 8, 16 and 32.
+        pooled: the trunk gives half of the frames, which are then shown twice.
+
+    Source: Lin et al., CVPR 2017 (feature pyramid); released code, models/resnetFPN.py.
+    """
+
+    def __init__(self, config: RetinaNetConfig, channels: tuple[int, int, int], *, pooled: bool) -> None:
+        super().__init__()
+        width, self.levels = config.width, config.levels
+        self.lateral_layer1 = space(channels[2], width, 1)
+        self.lateral_layer2 = space(channels[1], width, 1)
+        self.lateral_layer3 = space(channels[0], width, 1)
+        for number, level in ((1, 2), (2, 1), (3, 0)):
+            if self.levels > level:
+                self.add_module(f"corr_layer{number}", space(width, width))
+        if self.levels > 3:
+            self.conv6 = space(channels[2], width, stride=2)
+        if self.levels > 4:
+            self.conv7 = space(width, width, stride=2)
+        if config.dead_weights:
+            self.ego_lateral = space(8 * 4 * config.base_width, width, stride=2)
+            # Several devices wait for the gradient of whatever asks for one, and none will come.
+            self.ego_lateral.requires_grad_(False)
+        for layer in self.children():
+            if isinstance(layer, nn.Conv3d):
+                nn.init.kaiming_uniform_(layer.weight, a=1)
+        self.repeats = nn.ModuleList(TimeRepeat() for _ in range(self.levels + 1)) if pooled else None
+
+    def stages(self, input: Tensor) -> list[Tensor]:
+        """(B, 3, T, H, W) to three maps (B, C, T', H', W') with strides 8, 16 and 32, T' halved if pooled."""
+        raise NotImplementedError
+
+    def forward(self, input: Tensor) -> Features:
+        """The levels of (B, 3, T, H, W) pictures, normalised and padded."""
+        stages = self.stages(channels_last(input))
+        coarse = self.lateral_layer1(stages[2])
+        middle = self.lateral_layer2(stages[1]) + resized(coarse, stages[1])
+        fine = self.lateral_layer3(stages[0]) + resized(middle, stages[0])
+        sums = (fine, middle, coarse)
+        maps = [
+            self.get_submodule(f"corr_layer{3 - level}")(sums[level]) for level in range(min(self.levels, 3))
+        ]
+        if self.levels > 3:
+            maps.append(self.conv6(stages[2]))
+        if self.levels > 4:
+            maps.append(self.conv7(functional.relu(maps[3])))
+        ego = maps[-1].mean(dim=(3, 4), keepdim=True)
+        if self.repeats is None:
+            return Features(maps, ego.flatten(2))
+        frames = input.shape[2]
+        shown = [repeat(map, frames) for repeat, map in zip(self.repeats, [*maps, ego], strict=True)]
+        return Features(shown[:-1], shown[-1].flatten(2))
+
 
 _PACKAGE = "roadaware.models.retinanet3d"
 _BACKBONES = {

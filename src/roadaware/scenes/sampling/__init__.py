@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from roadaware.scenes.sampling.configs import Dataset, EventProtocol, Iv2022, Iv2024, Task, Wacv2021
-from roadaware.scenes.sampling.labels import vocabulary
-from roadaware.scenes.sampling.registry import PROTOCOLS, NamedProtocol, protocol_named
-from roadaware.scenes.sampling.sampler import left_out, sample
-from roadaware.scenes.sampling.splits import filled_splits
+from roadaware.scenes.sampling.protocols import (
+    PROTOCOLS,
+    Dataset,
+    EventProtocol,
+    Iv2022,
+    Iv2024,
+    NamedProtocol,
+    Task,
+    Wacv2021,
+    protocol_named,
+)
+from roadaware.scenes.sampling.sampler import filled_splits, left_out, sample, vocabulary
 
 __all__ = [
     "PROTOCOLS",

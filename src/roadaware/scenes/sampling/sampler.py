@@ -9,14 +9,401 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from roadaware.arrays import Bools, Ints
 from roadaware.config import to_dict
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.positions import Positions, positions
-from roadaware.scenes.sampling.configs import EventProtocol, Iv2024
-from roadaware.scenes.sampling.cutting import Cuts, before_critical_point, before_event
-from roadaware.scenes.sampling.labels import crossing_observed, labels, vocabulary
-from roadaware.scenes.sampling.tracks import SOURCES, Tracks, assumed_boxes, event_positions, tracks
+from roadaware.geometry.boxes import place_in_regions
+from roadaware.scenes.sampling.protocols import EventProtocol, Iv2024, Task, Wacv2021
 from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tracks import Positions, from_rows, positions
+
+# Which videos a protocol's splits hold, and what to do about a split that holds none.
+
+_SETS = "PIE's splits follow from its folders: set01, 02, 04 are train, set05, 06 val, set03 test"
+
+
+def filled_splits(scenes: Scenes, protocol: EventProtocol) -> tuple[str, ...]:
+    """The splits of the protocol that hold at least one video of the scenes, in the protocol's order."""
+    held = set(_names(scenes))
+    return tuple(split for split in protocol.splits if f"{protocol.subset}/{split}" in held)
+
+
+def videos_of(scenes: Scenes, protocol: EventProtocol, split: str) -> list[str]:
+    """The videos of one split, sorted.
+
+    Raises:
+        InputError: if there are none; says where the split's list should be.
+    """
+    name = f"{protocol.subset}/{split}"
+    if name in (names := _names(scenes)):
+        return scenes.split_videos(name)
+    dataset = scenes.meta.dataset or protocol.dataset.upper()
+    if not names:
+        raise InputError(
+            f"no video of {dataset} is in any split: the split lists were not found",
+            hint=_SETS
+            if protocol.dataset == "pie"
+            else "put the release's folder split_ids/ beside annotations/; "
+            f"split_ids/{protocol.subset}/ holds train.txt, val.txt and test.txt",
+        )
+    where = _SETS if protocol.dataset == "pie" else f"complete its list, split_ids/{name}.txt"
+    near = [other for other in names if other.startswith(f"{protocol.subset}/")] or names
+    raise InputError(
+        f"no video is in split '{name}' of {dataset}; there are videos in {', '.join(near)}",
+        hint=f"{where}, and the annotations of its videos; or ask for another split",
+    )
+
+
+def _names(scenes: Scenes) -> list[str]:
+    """All splits that hold a video, sorted."""
+    if "splits" not in scenes.videos.columns:
+        return []
+    return [str(name) for name in scenes.videos["splits"].explode().drop_nulls().unique().sort()]
+
+
+# The pedestrians of a split in published order, with their boxes by position and their event.
+
+SOURCES = ("annotated", "fallback", "none")
+_PEDESTRIANS = ("pedestrian", "ped")
+_CROSSING = ("not-crossing", "crossing", "irrelevant")
+
+
+@dataclass(frozen=True)
+class Tracks:
+    """Pedestrians in the order in which they are sampled.
+
+    Args:
+        frame: (n rows) of the tubes table, in order.
+        index: the boxes of all tubes.
+        begin: (n,) where each pedestrian's boxes begin in `index`.
+        length: (n,) how many boxes each has.
+        crossing: (n,) whether the pedestrian crosses.
+        annotated: (n,) position of the annotated event in the track, -1 where none is annotated.
+        unlabelled: pedestrians left out because nothing says whether they cross.
+    """
+
+    frame: pl.DataFrame
+    index: Positions
+    begin: Ints
+    length: Ints
+    crossing: Bools
+    annotated: Ints
+    unlabelled: int = 0
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def column(self, name: str) -> Ints:
+        """(n,) an integer attribute, -1 where unknown."""
+        return np.asarray(self.frame[name].fill_null(-1).to_numpy(), dtype=np.int64)
+
+    def position(self, frame: Ints) -> Ints:
+        """(n,) position in each track of the box at that frame, -1 where there is none."""
+        found = self.index.locate(self.column("tube"), frame)
+        return np.where(found >= 0, found - self.begin, -1)
+
+
+def tracks(scenes: Scenes, protocol: EventProtocol, split: str, index: Positions) -> Tracks:
+    """The pedestrians of one split, by video and then by name, both as text.
+
+    Args:
+        scenes: where they are.
+        protocol: which of them are meant.
+        split: train, val or test.
+        index: positions of the scenes' boxes.
+
+    Raises:
+        InputError: if the split holds no video.
+        UsageError: if the tubes lack their native names.
+        InputError: if the label of nobody is known who should have one.
+    """
+    if "name" not in scenes.tubes.columns:
+        raise UsageError("sampling needs tubes.name, the native identifier: it orders the pedestrians")
+    videos = videos_of(scenes, protocol, split)
+    wanted = pl.col("video").cast(pl.String).is_in(videos) & ~pl.col("name").str.ends_with("p")
+    if "track_label" in scenes.tubes.columns:
+        wanted &= pl.col("track_label").cast(pl.String).is_in(_PEDESTRIANS).fill_null(True)
+    if protocol.pedestrians == "behaviour":
+        wanted &= pl.col("name").str.ends_with("b")
+    held = scenes.tubes.filter(wanted).sort(pl.col("video").cast(pl.String), pl.col("name").cast(pl.String))
+    chosen, unlabelled = _labelled(held, protocol)
+    begin, length = index.extent(chosen["tube"].to_numpy())
+    crossing = chosen["crossing"].cast(pl.String).eq("crossing").fill_null(False).to_numpy()
+    nowhere = np.full(len(chosen), -1, dtype=np.int64)
+    found = Tracks(chosen, index, begin, length, crossing, nowhere, unlabelled)
+    return replace(found, annotated=_annotated(found))
+
+
+def _labelled(held: pl.DataFrame, protocol: EventProtocol) -> tuple[pl.DataFrame, int]:
+    """The pedestrians whose label is known, and how many it should be known of and is not.
+
+    JAAD recorded attributes of pedestrians with behaviour tags alone; the others are bystanders who do not
+    cross. PIE recorded them of everybody. Intention does not ask whether somebody crosses.
+    """
+    if protocol.task == "intention":
+        return held, 0
+    said = held["crossing"].cast(pl.String).drop_nulls().unique().sort().to_list()
+    if strange := [word for word in said if word not in _CROSSING]:
+        raise InputError(
+            f"tubes.crossing says {', '.join(map(repr, strange[:5]))}; it says {', '.join(_CROSSING)}",
+            hint="words of another question are no answers to this one; translate them first",
+        )
+    asked = pl.col("name").str.ends_with("b") if protocol.dataset == "jaad" else pl.lit(True)
+    chosen = held.filter(~asked | pl.col("crossing").is_not_null())
+    expected = len(held.filter(asked))
+    if expected and len(held) - len(chosen) == expected:
+        raise InputError(
+            f"none of {expected} pedestrians has a known label: the attributes say whether somebody crosses",
+            hint="read the dataset with its annotations_attributes, undamaged",
+        )
+    return chosen, len(held) - len(chosen)
+
+
+def assumed_boxes(tubes: pl.DataFrame) -> Positions:
+    """Positions of tracks without boxes: every frame from the start of the experiment to the last known.
+
+    Args:
+        tubes: with `exp_start_point`, `critical_point` and `event_frame`.
+
+    Raises:
+        InputError: if these columns are absent, so nothing tells where the tracks lie.
+    """
+    needed = ("exp_start_point", "critical_point", "event_frame")
+    missing = [c for c in needed if c not in tubes.columns]
+    if missing:
+        raise InputError(
+            f"tubes have neither boxes nor {missing}",
+            hint="read the box annotations, or attributes with experiment and critical points",
+        )
+    known = tubes.filter(pl.col("exp_start_point").is_not_null()).sort("tube")
+    start = known["exp_start_point"].to_numpy()
+    end = (
+        known.select(pl.max_horizontal(needed).fill_null(pl.col("exp_start_point")) + 1)
+        .to_series()
+        .to_numpy()
+    )
+    count = np.maximum(end - start, 0)
+    owner = np.repeat(known["tube"].to_numpy(), count)
+    frame = np.repeat(start - np.concatenate(([0], np.cumsum(count)[:-1])), count) + np.arange(count.sum())
+    return from_rows(owner, frame, np.full(len(frame), -1, dtype=np.int64))
+
+
+def event_positions(tracks_: Tracks, protocol: EventProtocol) -> Ints:
+    """(n,) position of each pedestrian's event, -1 where the protocol gives none.
+
+    Args:
+        tracks_: the pedestrians.
+        protocol: its rules for pedestrians without an annotated event.
+    """
+    length = tracks_.length
+    third_last = np.where(length > 3, length - 3, length - 1)
+    invented = third_last if protocol.other_event == "third_last" else length - 1
+    if protocol.crosser_without_event == "drop":
+        lacking = np.full(len(length), -1, dtype=np.int64)
+    else:
+        lacking = third_last
+    other = np.where(tracks_.crossing, lacking, invented)
+    named = _named(tracks_.frame)
+    return np.where(named, tracks_.annotated, other)
+
+
+def _annotated(tracks_: Tracks) -> Ints:
+    """(n,) position of the annotated event; -1 without one, or where the track has no box at its frame."""
+    if "event_frame" not in tracks_.frame.columns:
+        return np.full(len(tracks_), -1, dtype=np.int64)
+    position = tracks_.position(tracks_.column("event_frame"))
+    return np.where(_named(tracks_.frame), position, -1)
+
+
+def _named(tubes: pl.DataFrame) -> Bools:
+    """(n,) whether the event is annotated."""
+    if "event_source" not in tubes.columns:
+        return np.zeros(len(tubes), dtype=np.bool_)
+    return np.asarray(tubes["event_source"].cast(pl.String).eq("annotated").fill_null(False).to_numpy())
+
+
+# Tracks cut into observations: which positions begin one, and how far it is from the event.
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Observations in the order of extraction.
+
+    Args:
+        track: (n,) which pedestrian, an index into the tracks.
+        start: (n,) position of the first observed box in its track.
+        tte: (n,) frames to the event.
+        event: (n,) position of the event.
+        lost: why pedestrians or samples were left out, and how many.
+    """
+
+    track: Ints
+    start: Ints
+    tte: Ints
+    event: Ints
+    lost: dict[str, int]
+
+    def only(self, kept: Bools, reason: str) -> Cuts:
+        """The cuts that are kept; the others are counted under `reason`."""
+        lost = {**self.lost, reason: int((~kept).sum())}
+        return Cuts(self.track[kept], self.start[kept], self.tte[kept], self.event[kept], lost)
+
+
+def before_event(tracks: Tracks, event: Ints, protocol: EventProtocol) -> Cuts:
+    """Observations that end between the lowest and the highest time to event before the event.
+
+    A track of L boxes up to its event is sampled from L - (observation + highest time), or from its first
+    box where it is shorter, to L - (observation + lowest time), every stride.
+
+    Args:
+        tracks: the pedestrians.
+        event: (n,) position of each event, -1 for none.
+        protocol: lengths and stride.
+    """
+    observed, (low, high) = protocol.observation_frames, protocol.tte_frames
+    length = event + 1
+    shortest = observed + (high if protocol.exclude_short else low)
+    if isinstance(protocol, Wacv2021):
+        shortest = max(shortest, protocol.min_track_frames)
+    usable = (event >= 0) & (length >= shortest)
+    first = np.maximum(length - observed - high, 0)
+    last = length - observed - low
+    count = np.where(usable, (last - first) // protocol.stride_frames + 1, 0)
+    track, start = _runs(first, count, protocol.stride_frames)
+    named = tracks.length > 0
+    lost = {
+        "pedestrians_without_boxes": int((~named).sum()),
+        "pedestrians_without_event": int((named & (event < 0)).sum()),
+        "pedestrians_too_short": int(((event >= 0) & (length < shortest)).sum()),
+    }
+    return Cuts(track, start, length[track] - (start + observed), event[track], lost)
+
+
+def before_critical_point(tracks: Tracks, event: Ints, protocol: Iv2024) -> Cuts:
+    """Observations of the clip that annotators saw, from the start of the experiment to the critical point.
+
+    Args:
+        tracks: the pedestrians.
+        event: (n,) position of each event, -1 for none.
+        protocol: lengths, stride and what to do with observations that run past the critical point.
+    """
+    begin = tracks.position(tracks.column("exp_start_point"))
+    end = tracks.position(tracks.column("critical_point"))
+    asked = (begin >= 0) & (end >= 0) & tracks.frame["intention_prob"].is_not_null().to_numpy()
+    usable = asked & (end - begin >= protocol.observation_frames)
+    count = np.where(usable, (end - begin) // protocol.stride_frames + 1, 0)
+    track, start = _runs(begin, count, protocol.stride_frames)
+    offset = protocol.observation_frames - 1 if protocol.intention_tte == "end" else 0
+    lost = {
+        "pedestrians_without_experiment": int((~asked).sum()),
+        "pedestrians_too_short": int((asked & ~usable).sum()),
+    }
+    cuts = Cuts(track, start, event[track] - start - offset, event[track], lost)
+    if protocol.intention_past_critical == "drop":
+        last = cuts.start + protocol.observation_frames - 1
+        cuts = cuts.only(last <= end[cuts.track], "samples_past_critical_point")
+        last = cuts.start + protocol.observation_frames - 1
+        cuts = cuts.only((cuts.event < 0) | (last < cuts.event), "samples_past_event")
+    return cuts
+
+
+def _runs(first: Ints, count: Ints, stride: int) -> tuple[Ints, Ints]:
+    """Every run's index repeated, and its starts first, first + stride, ..."""
+    run = np.repeat(np.arange(len(count)), count)
+    step = np.arange(len(run)) - np.repeat(np.cumsum(count) - count, count)
+    return run, first[run] + step * stride
+
+
+# The answers that belong to samples: whether the pedestrian crosses, means to, and where they end up.
+
+# Coordinates are kept as 32-bit floats and were written with two decimals (JAAD: at most three);
+# rounding gives back the written number, and with it the published side of a region's border.
+_WRITTEN_DECIMALS = 3
+
+
+def vocabulary(protocol: EventProtocol) -> tuple[str, ...]:
+    """The possible answers, in the order of their labels."""
+    if protocol.task == "action":
+        return ("not-crossing", "crossing")
+    if protocol.task == "intention":
+        return ("no-crossing", "unsure", "crossing")
+    regions = protocol.risk_regions if isinstance(protocol, Iv2024) else 12
+    return tuple(f"region_{region}" for region in range(regions))
+
+
+def labels(scenes: Scenes, tracks: Tracks, cuts: Cuts, protocol: EventProtocol) -> Ints:
+    """(n,) the answer to each sample, an index into `vocabulary`.
+
+    Args:
+        scenes: boxes and videos.
+        tracks: the pedestrians.
+        cuts: (n) their samples.
+        protocol: what is asked.
+
+    Raises:
+        InputError: if risk is asked for and the width of a video is unknown.
+    """
+    task: Task = protocol.task
+    if task == "action" or not isinstance(protocol, Iv2024):
+        return tracks.crossing[cuts.track].astype(np.int64)
+    if task == "intention":
+        return _intention(tracks, protocol)[cuts.track]
+    return _risk(scenes, tracks, cuts, protocol)
+
+
+def crossing_observed(scenes: Scenes, tracks: Tracks, cuts: Cuts, frames: int) -> Bools:
+    """(n,) whether a box inside the observation is tagged as crossing; False where there are no tags.
+
+    Args:
+        scenes: the boxes.
+        tracks: the pedestrians.
+        cuts: (n) their samples.
+        frames: length of the observation.
+    """
+    if "cross" not in scenes.boxes.columns or scenes.boxes.is_empty():
+        return np.zeros(len(cuts.start), dtype=np.bool_)
+    tagged = scenes.boxes["cross"].cast(pl.String).eq("crossing").fill_null(False).to_numpy()
+    before = np.concatenate(([0], np.cumsum(tagged[tracks.index.row])))
+    begin, length = tracks.begin[cuts.track], tracks.length[cuts.track]
+    first = begin + cuts.start
+    last = begin + np.minimum(cuts.start + frames, length)
+    return np.asarray(before[last] > before[first])
+
+
+def _intention(tracks: Tracks, protocol: Iv2024) -> Ints:
+    """(n,) class of each pedestrian's intention: below one third, between, from two thirds."""
+    asked = tracks.frame["intention_prob"].cast(pl.Float32).fill_null(0.0).to_numpy()
+    third, two_thirds = np.float32(1 / 3), np.float32(2 / 3)
+    above = asked > third if protocol.intention_third == "below" else asked >= third
+    return above.astype(np.int64) + (asked >= two_thirds)
+
+
+def _risk(scenes: Scenes, tracks: Tracks, cuts: Cuts, protocol: Iv2024) -> Ints:
+    """(n,) the region that holds the centre of the box at the end of the risk horizon."""
+    ahead = cuts.start + protocol.observation_frames + protocol.risk_horizon_frames - 1
+    place = tracks.begin[cuts.track] + np.minimum(ahead, tracks.length[cuts.track] - 1)
+    boxes = scenes.boxes[tracks.index.row[place]]
+    left, right = (boxes[c].cast(pl.Float64).to_numpy().round(_WRITTEN_DECIMALS) for c in ("x1_px", "x2_px"))
+    centre = (left + right) / 2
+    width = _widths(scenes, tracks, protocol)[cuts.track]
+    region = np.floor(place_in_regions(centre, width, protocol.risk_regions))
+    region = np.minimum(region, protocol.risk_regions - 1).astype(np.int64)
+    off_left = protocol.risk_regions - 1 if protocol.risk_off_left == "last_region" else 0
+    return np.where(region < 0, off_left, region)
+
+
+def _widths(scenes: Scenes, tracks: Tracks, protocol: Iv2024) -> Ints:
+    """(n,) the image width that counts for each pedestrian."""
+    sizes = scenes.videos.select(pl.col("video").cast(pl.String), "width_px")
+    held = tracks.frame.select(pl.col("video").cast(pl.String))
+    widths = held.join(sizes, on="video", how="left", maintain_order="left")["width_px"]
+    if widths.null_count():
+        unknown = held.filter(widths.is_null())["video"].unique().sort().head(5).to_list()
+        raise InputError(f"the width of the image is unknown for {unknown}; risk regions are shares of it")
+    values = widths.to_numpy()
+    if protocol.risk_width == "last_video" and len(values):
+        values = np.full(len(values), values[-1])
+    return np.asarray(values, dtype=np.int64)
 
 
 def sample(scenes: Scenes, protocol: EventProtocol) -> Scenes:

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from roadaware.tasks.crossing_inputs.catalogue import inputs, known_inputs, needs
-from roadaware.tasks.crossing_inputs.media import CropConfig, Media
+from roadaware.tasks.crossing_inputs.footage import CropConfig, Media
 
 __all__ = ["CropConfig", "Media", "inputs", "known_inputs", "needs"]

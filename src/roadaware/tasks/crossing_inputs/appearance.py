@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from roadaware.arrays import Floats
+from roadaware.datasets.jaad import APPEARANCE as FLAGS
 from roadaware.errors import InputError
-from roadaware.scenes.readers.jaad_terms import APPEARANCE as FLAGS
 from roadaware.tasks.crossing_inputs.observations import Observations
 
 NEEDS = "the 24 appearance flags of the boxes (JAAD, read with its option appearance)"

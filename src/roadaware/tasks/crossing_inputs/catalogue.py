@@ -12,10 +12,8 @@ from roadaware.errors import InputError, UsageError
 from roadaware.models.crossing.inputs import Column, Held, InputName, InputSet, named
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.crossing_inputs import appearance, behaviour, boxes, ego, grid, pose, traffic
-from roadaware.tasks.crossing_inputs.cutting import CategoryMap, Crop, Cutter
-from roadaware.tasks.crossing_inputs.cuttings import Cuttings, Pictures, Shares
-from roadaware.tasks.crossing_inputs.footage import Films, masks
-from roadaware.tasks.crossing_inputs.media import Media
+from roadaware.tasks.crossing_inputs.crops import CategoryMap, Crop, Cutter, Cuttings, Pictures, Shares
+from roadaware.tasks.crossing_inputs.footage import Films, Media, masks
 from roadaware.tasks.crossing_inputs.observations import Observations, observe
 
 _TABLES: dict[str, tuple[Callable[[Observations], Floats], str]] = {

@@ -11,11 +11,10 @@ import polars as pl
 
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError
-from roadaware.scenes.positions import positions
 from roadaware.scenes.sampling.sampler import split_samples
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
-from roadaware.scenes.windows import observed_rows
+from roadaware.scenes.tracks import observed_rows, positions
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from torch import nn
 
 from roadaware.arrays import Bools, Floats, Floats32
 from roadaware.models.event_head.head import EventHead, SmallNetwork
-from roadaware.scenes.simulator.actors import AV_ACTIONS
-from roadaware.scenes.simulator.truth.terms import ACTIONS, LOCATIONS
+from roadaware.simulator.actors import AV_ACTIONS
+from roadaware.simulator.truth.terms import ACTIONS, LOCATIONS
 from roadaware.training.events.rows import Rows
 
 WIDTHS, DRIVE_WIDTHS = (160, 128), (48, 48)

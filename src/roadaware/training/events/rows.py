@@ -13,8 +13,8 @@ from roadaware.linking.linker import Linker
 from roadaware.models.event_head.features import FOCAL_SHARE, Motion, TubeFeatures
 from roadaware.models.event_head.layout import FEATURES, SCENE_FEATURES
 from roadaware.models.object_labels import ROAD_AGENTS
-from roadaware.scenes.simulator.actors import AV_ACTIONS
-from roadaware.scenes.simulator.truth.terms import ACTIONS, LOCATIONS
+from roadaware.simulator.actors import AV_ACTIONS
+from roadaware.simulator.truth.terms import ACTIONS, LOCATIONS
 from roadaware.training.events.errors import DetectorErrors, Found, draw_errors, put_errors
 from roadaware.training.events.scenes import SceneTruth
 

@@ -11,15 +11,14 @@ import polars as pl
 
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError
-from roadaware.scenes.simulator.actors import VEHICLES
-from roadaware.scenes.simulator.camera import camera_of, intrinsics_of
-from roadaware.scenes.simulator.config import SceneConfig
-from roadaware.scenes.simulator.episode import Episode
-from roadaware.scenes.simulator.make import make_episode
-from roadaware.scenes.simulator.presets import DOMAINS, config_of
-from roadaware.scenes.simulator.truth import blocks_seen, scene_tables
-from roadaware.scenes.simulator.truth.terms import ROAD_VOCABULARIES
 from roadaware.scenes.tables import Scenes
+from roadaware.simulator.actors import VEHICLES
+from roadaware.simulator.config import DOMAINS, SceneConfig, config_of
+from roadaware.simulator.episode import Episode
+from roadaware.simulator.make import make_episode
+from roadaware.simulator.mesh import camera_of, intrinsics_of
+from roadaware.simulator.truth import blocks_seen, scene_tables
+from roadaware.simulator.truth.terms import ROAD_VOCABULARIES
 
 Cameras = Literal["usual", "unusual", "road"]
 KINDS = ("agent", "action", "location")

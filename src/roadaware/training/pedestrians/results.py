@@ -9,14 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats
 from roadaware.config import digest
 from roadaware.errors import DamagedError
-from roadaware.metrics.pedestrian_fits import AVERAGE, FITS, evaluate_fits
-from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores
-from roadaware.scenes.disk import atomic_write
-from roadaware.training.pedestrians.recipe import PedestrianRecipe
+from roadaware.io.files import atomic_write
+from roadaware.metrics.multi_seed import AVERAGE, FITS, evaluate_fits
+from roadaware.metrics.pedestrians import PedestrianConfig
+from roadaware.metrics.scores import SampleScores
+from roadaware.models.crossing import features
+from roadaware.statistics import ranking
+from roadaware.training.pedestrians.recipe import Criterion, PedestrianRecipe
 
 ENSEMBLE = "ensemble"
 """The run whose probabilities are the mean of those of all seeds; `mean` is the mean of their metrics."""
@@ -200,3 +206,26 @@ def facts_of_fit(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+# Choosing: how well scores fit the truth, more being better, to tell one epoch or fit from another.
+
+
+def worth(criterion: Criterion, probability: Floats, truth: npt.NDArray[np.int64]) -> float:
+    """How well probabilities fit; rankings of several labels are means over the labels that occur.
+
+    Args:
+        criterion: average_precision, auc, log_loss (with a minus) or balanced_accuracy.
+        probability: (n, k); k = 1 is that of label 1.
+        truth: (n) labels.
+
+    Returns:
+        NaN where a ranking means nothing, since one label alone occurs.
+    """
+    if criterion == "log_loss" or criterion == "balanced_accuracy":
+        return features.score(criterion, probability, truth)
+    rule = ranking.average_precision if criterion == "average_precision" else ranking.roc_auc
+    labels = [1] if probability.shape[1] == 1 else range(probability.shape[1])
+    found = [rule(truth == label, probability[:, min(label, probability.shape[1] - 1)]) for label in labels]
+    known = [value for value in found if value is not None]
+    return float(np.mean(known)) if known else float("nan")

@@ -17,32 +17,28 @@ from roadaware import __version__
 from roadaware import config as configs
 from roadaware.arrays import Floats
 from roadaware.errors import InputError, UsageError
+from roadaware.io.files import atomic_write
+from roadaware.io.folder_lock import held
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate
 from roadaware.metrics.result import MetricResult
 from roadaware.models import create, entry_of
 from roadaware.models.crossing.inputs import InputSet
 from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.predictor import Predictor
-from roadaware.models.doubt.last_layer import with_doubt
-from roadaware.scenes.disk import atomic_write
-from roadaware.scenes.holding import held
-from roadaware.scenes.predictions import Predictions, of_samples
+from roadaware.models.uncertainty.passes import with_doubt
 from roadaware.scenes.sampling.sampler import split_samples
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes, of_samples
 from roadaware.tasks.crossing_limits import measure_limits
-from roadaware.tasks.futures import Futures, worth_ahead, worth_straight_on
-from roadaware.training.pedestrians.beginnings import begin_with
-from roadaware.training.pedestrians.checks import check_network
-from roadaware.training.pedestrians.choosing import worth
-from roadaware.training.pedestrians.claiming import claim, made, refuse_other
-from roadaware.training.pedestrians.data_digest import digest_of
+from roadaware.tasks.targets import Futures, worth_ahead, worth_straight_on
+from roadaware.training.pedestrians.data_digest import digest_of, refuse_missing
 from roadaware.training.pedestrians.failures import FailedSeedsError, reason
-from roadaware.training.pedestrians.films import refuse_missing
-from roadaware.training.pedestrians.fit import Fitted, Fitter, Score
+from roadaware.training.pedestrians.fit import Fitted, Fitter, Keeper, Score, StoppedFitError
 from roadaware.training.pedestrians.folds import Fold
 from roadaware.training.pedestrians.heads import sizes_of
-from roadaware.training.pedestrians.progress import Keeper, StoppedFitError
-from roadaware.training.pedestrians.recipe import PedestrianRecipe
+from roadaware.training.pedestrians.initialization import begin_with
+from roadaware.training.pedestrians.recipe import PedestrianRecipe, check_network
+from roadaware.training.pedestrians.results import worth
+from roadaware.training.pedestrians.run_lock import claim, made, refuse_other
 from roadaware.training.pedestrians.samples import Material, fold_of, lacking, material_of, media_of
 from roadaware.training.recipe_files import replaced
 from roadaware.training.stopping import Stop, stoppable
@@ -94,7 +90,7 @@ class Judged:
     notes: tuple[str, ...] = ()
 
 
-def train(
+def train_predictors(
     recipe: PedestrianRecipe, out: Path, progress: Progress | None = None, material: Material | None = None
 ) -> Trained:
     """One predictor for each seed of a recipe, each in a folder of its own.
@@ -199,7 +195,7 @@ def judge(
     """The predictors of a run, each and as the mean of all, on a split.
 
     Args:
-        trained: what `train` gave.
+        trained: what `train_predictors` gave.
         split: train, val or test.
         config: of the metrics; as the recipe's samples are cut unless told.
         draws: bootstrap draws.

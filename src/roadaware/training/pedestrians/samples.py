@@ -11,17 +11,17 @@ import polars as pl
 import torch
 from torch import Tensor
 
+from roadaware.datasets import read
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.readers import read
 from roadaware.scenes.sampling import protocol_named, sample
-from roadaware.scenes.sampling.configs import EventProtocol
+from roadaware.scenes.sampling.protocols import EventProtocol
 from roadaware.scenes.store import open_scenes
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.crossing_inputs import inputs
-from roadaware.tasks.crossing_inputs.media import Media
+from roadaware.tasks.crossing_inputs.footage import Media
 from roadaware.tasks.crossing_inputs.unknown import refuse_unknown, unknown_shares
-from roadaware.tasks.futures import futures
 from roadaware.tasks.pedestrians import examples
+from roadaware.tasks.targets import futures
 from roadaware.training.pedestrians.folds import Fold
 from roadaware.training.pedestrians.heads import horizon_of, taught
 from roadaware.training.pedestrians.recipe import PedestrianRecipe, SamplesRecipe, Task

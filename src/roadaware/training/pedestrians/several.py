@@ -12,16 +12,14 @@ import polars as pl
 from roadaware.config import digest
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.pedestrians import SampleScores, state_of
-from roadaware.scenes.predictions import Predictions
 from roadaware.scenes.sampling.sampler import split_samples
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 from roadaware.training.pedestrians import results, tabular
-from roadaware.training.pedestrians.checks import check_network
-from roadaware.training.pedestrians.claiming import refuse_other_data
 from roadaware.training.pedestrians.data_digest import digest_of
 from roadaware.training.pedestrians.failures import by_seeds, reason
-from roadaware.training.pedestrians.recipe import PedestrianRecipe
-from roadaware.training.pedestrians.run import FACTS, TIMING, Judged, Trained, judge, train
+from roadaware.training.pedestrians.recipe import PedestrianRecipe, check_network
+from roadaware.training.pedestrians.run import FACTS, TIMING, Judged, Trained, judge, train_predictors
+from roadaware.training.pedestrians.run_lock import refuse_other_data
 from roadaware.training.pedestrians.samples import Material, lacking, material_of
 
 _log = logging.getLogger("roadaware")
@@ -101,7 +99,7 @@ def run_one(
 
     Raises:
         UsageError: if the folder holds results on other samples than the recipe names now.
-        RoadawareError: as `run.train` and `tabular.fitted`.
+        RoadawareError: as `run.train_predictors` and `tabular.fitted`.
     """
     simple = tabular.is_tabular(recipe)
     if not simple:
@@ -122,7 +120,7 @@ def run_one(
         rows, said = _tabular(recipe, material, folder, draws)
         notes = lacking(material, "test")
     else:
-        trained = train(recipe, folder, progress, material)
+        trained = train_predictors(recipe, folder, progress, material)
         judged = judge(trained)
         rows, said, notes = *_network(trained, judged, folder, draws), judged.notes
         failed = tuple(f"{who}: {why}" for who, why in by_seeds(trained.failed).items())

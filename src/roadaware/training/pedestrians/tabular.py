@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from roadaware.errors import UsageError
+from roadaware.io.files import atomic_write
 from roadaware.models import MODELS, model_class
 from roadaware.models.crossing.tabular import TabularModel
-from roadaware.scenes.disk import atomic_write
-from roadaware.scenes.predictions import Predictions
+from roadaware.scenes.tables import Predictions
 from roadaware.tasks.pedestrians import fit, predict
-from roadaware.training.pedestrians.checks import unread
-from roadaware.training.pedestrians.claiming import claim, refuse_other
 from roadaware.training.pedestrians.data_digest import digest_of
-from roadaware.training.pedestrians.recipe import PedestrianRecipe
+from roadaware.training.pedestrians.recipe import PedestrianRecipe, unread
 from roadaware.training.pedestrians.results import facts_of_fit
 from roadaware.training.pedestrians.run import FACTS, TIMING
+from roadaware.training.pedestrians.run_lock import claim, refuse_other
 from roadaware.training.pedestrians.samples import Material
 from roadaware.training.recipe_files import replaced
 

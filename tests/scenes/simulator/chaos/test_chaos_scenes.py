@@ -9,17 +9,16 @@ from functools import cache
 import numpy as np
 import pytest
 
-from roadaware.scenes.simulator.actors import Pose
-from roadaware.scenes.simulator.camera import camera_of
-from roadaware.scenes.simulator.chaos import CATEGORIES, make_chaos
-from roadaware.scenes.simulator.chaos.deeds import CONTACT, DEEDS, PREFIX
-from roadaware.scenes.simulator.chaos.making import category_of
-from roadaware.scenes.simulator.chaos.words import colour_word, known
-from roadaware.scenes.simulator.config import Conditions
-from roadaware.scenes.simulator.episode import Episode
-from roadaware.scenes.simulator.people import stride_m
-from roadaware.scenes.simulator.presets import PRESETS
-from roadaware.scenes.vocabularies import ACTIONS_OFFICIAL, EVENT_CATEGORIES, all_names
+from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL, EVENT_CATEGORIES, all_names
+from roadaware.simulator.actors import Pose
+from roadaware.simulator.chaos import CATEGORIES, make_chaos
+from roadaware.simulator.chaos.crowd import colour_word, known
+from roadaware.simulator.chaos.deeds import CONTACT, DEEDS, PREFIX
+from roadaware.simulator.chaos.making import category_of
+from roadaware.simulator.config import PRESETS, Conditions
+from roadaware.simulator.episode import Episode
+from roadaware.simulator.mesh import camera_of
+from roadaware.simulator.people import stride_m
 
 CHAOS = PRESETS["chaos@1"]
 DAY = Conditions("day", "clear")

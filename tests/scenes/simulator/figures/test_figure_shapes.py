@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from roadaware.scenes.simulator.figures.shapes import (
+from roadaware.simulator.figures.form import (
     ball,
     box,
     cylinder,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roadaware.scenes.simulator.actors import Light, Signal
-from roadaware.scenes.simulator.figures import signal_mesh, signal_soup
-from roadaware.scenes.simulator.mesh import Material, Semantic
+from roadaware.simulator.actors import Light, Signal
+from roadaware.simulator.figures import signal_mesh, signal_soup
+from roadaware.simulator.mesh import Material, Semantic
 
 
 def a_signal(state, *, for_walkers=False, height=3.0, heading=0.0) -> Signal:

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from roadaware.errors import UsageError
-from roadaware.scenes.simulator.actors import OBJECTS, VEHICLES, Actor, Lamp
-from roadaware.scenes.simulator.figures import MODELS, mesh_of, sized, turned
-from roadaware.scenes.simulator.figures.colours import turned_colours
-from roadaware.scenes.simulator.figures.models import figure_of
-from roadaware.scenes.simulator.figures.shapes import volume
-from roadaware.scenes.simulator.mesh import Material, Mesh, Semantic
-from roadaware.scenes.simulator.people.machines import machine_size, saddle
+from roadaware.simulator.actors import OBJECTS, VEHICLES, Actor, Lamp
+from roadaware.simulator.figures import MODELS, mesh_of, sized, turned
+from roadaware.simulator.figures.form import turned_colours, volume
+from roadaware.simulator.figures.models import figure_of
+from roadaware.simulator.mesh import Material, Mesh, Semantic
+from roadaware.simulator.people.gaits import machine_size, saddle
 
 LAMP_PLACES = {
     Lamp.LEFT: (1, 1),

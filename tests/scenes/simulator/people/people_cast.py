@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from roadaware.scenes.simulator.actors import Actor, Pose
-from roadaware.scenes.simulator.people import PEOPLE_MODELS
+from roadaware.simulator.actors import Actor, Pose
+from roadaware.simulator.people import PEOPLE_MODELS
 
 SIZES = {model.name: model.size_m for model in PEOPLE_MODELS}
 MACHINES = {

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from people_cast import MACHINES, SIZES, person
 
-from roadaware.scenes.simulator.actors import Pose
-from roadaware.scenes.simulator.mesh import Semantic
-from roadaware.scenes.simulator.people import PEOPLE_MODELS, body, height_m, joints, tell
-from roadaware.scenes.simulator.people.bodies import looks_of
-from roadaware.scenes.simulator.people.carried import carried
-from roadaware.scenes.simulator.people.clothes import dressed
+from roadaware.simulator.actors import Pose
+from roadaware.simulator.mesh import Semantic
+from roadaware.simulator.people import PEOPLE_MODELS, body, height_m, joints, tell
+from roadaware.simulator.people.bodies import looks_of
+from roadaware.simulator.people.carried import carried
+from roadaware.simulator.people.clothes import dressed
 
 HOLDING = (Pose.FILM, Pose.THROW, Pose.HOLD_FLAG, Pose.HOLD_SIGN, Pose.PHONE, Pose.THREATEN)
 LOOKS = range(20, 32)

@@ -5,8 +5,8 @@ import pytest
 from people_cast import MACHINES, SIZES, person
 
 from roadaware.errors import UsageError
-from roadaware.scenes.simulator.actors import Pose
-from roadaware.scenes.simulator.people import body, joints, saddle_of, stride_m, stride_of
+from roadaware.simulator.actors import Pose
+from roadaware.simulator.people import body, joints, saddle_of, stride_m, stride_of
 
 NOSE, LEFT_EYE, RIGHT_EYE = 0, 1, 2
 ELBOWS, WRISTS, KNEES, ANKLES = slice(7, 9), slice(9, 11), slice(13, 15), slice(15, 17)

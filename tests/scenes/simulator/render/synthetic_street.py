@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadaware.scenes.simulator.camera import Camera
-from roadaware.scenes.simulator.mesh import Material, Mesh, Semantic, Soup, joined, placed, poured
+from roadaware.simulator.mesh import Camera, Material, Mesh, Semantic, Soup, joined, placed, poured
 
 _CORNERS = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (0.0, 1.0)], np.float32)
 # Front, back, left, right, top: corners counter-clockwise seen from outside.

@@ -5,13 +5,11 @@ import pytest
 from synthetic_street import box, camera, sheet, street
 
 from roadaware.errors import UsageError
-from roadaware.scenes.simulator.actors import Ego
-from roadaware.scenes.simulator.camera import camera_of
-from roadaware.scenes.simulator.config import CameraConfig, Conditions, SceneConfig
-from roadaware.scenes.simulator.lamps import lamps_of
-from roadaware.scenes.simulator.mesh import Material, Semantic, placed, poured
-from roadaware.scenes.simulator.render import render
-from roadaware.scenes.simulator.weather import sun_of
+from roadaware.simulator.actors import Ego
+from roadaware.simulator.config import CameraConfig, Conditions, SceneConfig
+from roadaware.simulator.mesh import Material, Semantic, camera_of, placed, poured
+from roadaware.simulator.render import lamps_of, render
+from roadaware.simulator.weather import sun_of
 
 TIMES, WEATHERS = ("day", "dusk", "night"), ("clear", "overcast", "rain", "snow", "low-sun")
 STREET = street(triangles=1_200)

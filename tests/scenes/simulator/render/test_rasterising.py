@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from synthetic_street import box, camera, mesh, sheet, street
 
-from roadaware.scenes.simulator.config import Conditions
-from roadaware.scenes.simulator.mesh import Material, Semantic, Soup, placed, poured
-from roadaware.scenes.simulator.render import instance_boxes, render
+from roadaware.simulator.config import Conditions
+from roadaware.simulator.mesh import Material, Semantic, Soup, placed, poured
+from roadaware.simulator.render import instance_boxes, render
 
 DAY = Conditions("day", "clear")
 LEVEL = camera(200, 150, place=(0, 0, 1.5), pitch_deg=0.0)

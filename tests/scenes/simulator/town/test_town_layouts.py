@@ -6,12 +6,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from roadaware.scenes.simulator.config import Behaviour, SceneConfig, Surroundings
-from roadaware.scenes.simulator.layout import Layout
-from roadaware.scenes.simulator.presets import DOMAINS, PRESETS
-from roadaware.scenes.simulator.town import Regions, make_layout
-from roadaware.scenes.simulator.town.regions import On
-from roadaware.scenes.simulator.town.spine import VIEW_M, draw_spine
+from roadaware.simulator.config import DOMAINS, PRESETS, Behaviour, SceneConfig, Surroundings
+from roadaware.simulator.layout import Layout
+from roadaware.simulator.town import Regions, make_layout
+from roadaware.simulator.town.regions import On
+from roadaware.simulator.town.roads import VIEW_M, draw_spine
 
 
 def drawn_config(seed: int) -> SceneConfig:

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from roadaware.arrays import Floats
-from roadaware.scenes.simulator.layout import Crossing, Lane, Layout
-from roadaware.scenes.simulator.presets import PRESETS
-from roadaware.scenes.simulator.town import On, Regions, make_layout
-from roadaware.scenes.simulator.town.polygons import ear_clipped
-from roadaware.scenes.simulator.town.profiles import Profile, Street, lanes_of
-from roadaware.scenes.simulator.town.regions import KERB_M
-from roadaware.scenes.simulator.town.tracks import straight
+from roadaware.simulator.config import PRESETS
+from roadaware.simulator.layout import Crossing, Lane, Layout
+from roadaware.simulator.town import On, Regions, make_layout
+from roadaware.simulator.town.drawing import ear_clipped
+from roadaware.simulator.town.regions import KERB_M
+from roadaware.simulator.town.roads import Profile, Street, lanes_of
+from roadaware.simulator.town.tracks import straight
 
 START = np.array([20.0, -30.0])
 # Lane next to the middle, bus lane, cycle lane, parking strip; kerb at 10.4 m, pavement to 13.4 m.

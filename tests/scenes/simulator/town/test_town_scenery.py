@@ -5,13 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from roadaware.scenes.simulator.config import Conditions
-from roadaware.scenes.simulator.layout import Layout, Prop, PropKind
-from roadaware.scenes.simulator.mesh import Material, Semantic, Soup
-from roadaware.scenes.simulator.presets import PRESETS
-from roadaware.scenes.simulator.town import Town, make_layout, scenery, town_lights
-from roadaware.scenes.simulator.town.ground import COLOURED_M, MARKING_M
-from roadaware.scenes.simulator.town.houses import house
+from roadaware.simulator.config import PRESETS, Conditions
+from roadaware.simulator.layout import Layout, Prop, PropKind
+from roadaware.simulator.mesh import Material, Semantic, Soup
+from roadaware.simulator.town import Town, make_layout, scenery, town_lights
+from roadaware.simulator.town.buildings import house
+from roadaware.simulator.town.ground import COLOURED_M, MARKING_M
 
 CONFIG = PRESETS["road@1"]
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from roadaware.arrays import Floats
-from roadaware.scenes.simulator.config import Behaviour, Conditions, SceneConfig, Surroundings
-from roadaware.scenes.simulator.layout import (
+from roadaware.simulator.config import Behaviour, Conditions, SceneConfig, Surroundings
+from roadaware.simulator.layout import (
     Connector,
     Crossing,
     Junction,
@@ -19,11 +19,10 @@ from roadaware.scenes.simulator.layout import (
     Road,
     SignalSite,
 )
-from roadaware.scenes.simulator.traffic.kinds import draw_make
-from roadaware.scenes.simulator.traffic.loop import World
-from roadaware.scenes.simulator.traffic.spawn import Shift
-from roadaware.scenes.simulator.traffic.vehicle import Vehicle
-from roadaware.scenes.simulator.view import TrafficView
+from roadaware.simulator.traffic.cast import Shift
+from roadaware.simulator.traffic.loop import World
+from roadaware.simulator.traffic.vehicle import Vehicle, draw_make
+from roadaware.simulator.view import TrafficView
 
 LENGTH_M, LANE_M = 400.0, 3.3
 FPS = 12.0

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from straight_road import FPS, LANE_M, People, junction, put, run, straight, world
 
-from roadaware.scenes.simulator.actors import Lamp, Light
-from roadaware.scenes.simulator.config import Behaviour
-from roadaware.scenes.simulator.traffic.cast import Parked
-from roadaware.scenes.simulator.traffic.kinds import draw_make
-from roadaware.scenes.simulator.traffic.lights import READY, Cycle
-from roadaware.scenes.simulator.traffic.record import ego_of
-from roadaware.scenes.simulator.traffic.vehicle import Shift
+from roadaware.simulator.actors import Lamp, Light
+from roadaware.simulator.config import Behaviour
+from roadaware.simulator.traffic.cast import Parked
+from roadaware.simulator.traffic.junctions import READY, Cycle
+from roadaware.simulator.traffic.record import ego_of
+from roadaware.simulator.traffic.vehicle import Shift, draw_make
 
 H = LANE_M / 2
 

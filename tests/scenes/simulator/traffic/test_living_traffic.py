@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from straight_road import People, config, straight
 
-from roadaware.scenes.simulator.actors import AV_ACTIONS, Actor, Lamp, Light
-from roadaware.scenes.simulator.config import Behaviour, Conditions, SceneConfig
-from roadaware.scenes.simulator.presets import config_of
-from roadaware.scenes.simulator.town import make_layout
-from roadaware.scenes.simulator.traffic import Lived, simulate
-from roadaware.scenes.simulator.walkers import Walkers
+from roadaware.simulator.actors import AV_ACTIONS, Actor, Lamp, Light
+from roadaware.simulator.config import Behaviour, Conditions, SceneConfig, config_of
+from roadaware.simulator.town import make_layout
+from roadaware.simulator.traffic.loop import Lived, simulate
+from roadaware.simulator.walkers import Walkers
 
 OWN_M = (4.4, 1.82)
 FACTS = ("turning", "shifting", "overtaking", "signals", "braking")

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from straight_road import FPS, LANE_M, People, config, put, run, straight, world
 
-from roadaware.scenes.simulator.actors import AV_ACTIONS, Lamp
-from roadaware.scenes.simulator.config import Behaviour, Conditions
-from roadaware.scenes.simulator.traffic import cast, simulate
-from roadaware.scenes.simulator.traffic.berths import BESIDE_M, bays_beside, berth_beside
-from roadaware.scenes.simulator.traffic.loop import World
+from roadaware.simulator.actors import AV_ACTIONS, Lamp
+from roadaware.simulator.config import Behaviour, Conditions
+from roadaware.simulator.traffic import cast
+from roadaware.simulator.traffic.loop import World, simulate
+from roadaware.simulator.traffic.manoeuvres import BESIDE_M, bays_beside, berth_beside
 
 H = LANE_M / 2
 EMPTY = Behaviour(vehicles=0.0, parked=0.0)

@@ -10,19 +10,18 @@ import polars as pl
 import pytest
 
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.simulator.actors import AGENTS, AV_ACTIONS, Actor
-from roadaware.scenes.simulator.camera import Camera, camera_of
-from roadaware.scenes.simulator.episode import Episode
-from roadaware.scenes.simulator.lidar import lidar_pose, sweep
-from roadaware.scenes.simulator.make import make_episode
-from roadaware.scenes.simulator.presets import config_of
-from roadaware.scenes.simulator.render import render
-from roadaware.scenes.simulator.sound import mix
-from roadaware.scenes.simulator.stage import Stage
-from roadaware.scenes.simulator.truth import SeenCollector, blocks_seen, scene_tables, statistics
-from roadaware.scenes.simulator.truth.terms import ACTIONS, LOCATIONS
-from roadaware.scenes.simulator.voices import RATE
 from roadaware.scenes.tables import Scenes
+from roadaware.simulator.actors import AGENTS, AV_ACTIONS, Actor
+from roadaware.simulator.config import config_of
+from roadaware.simulator.episode import Episode
+from roadaware.simulator.lidar import lidar_pose, sweep
+from roadaware.simulator.make import make_episode
+from roadaware.simulator.mesh import Camera, camera_of
+from roadaware.simulator.render import Stage, render
+from roadaware.simulator.sound import mix
+from roadaware.simulator.truth import SeenCollector, blocks_seen, scene_tables, statistics
+from roadaware.simulator.truth.terms import ACTIONS, LOCATIONS
+from roadaware.simulator.voices import RATE
 
 EVERY = 4
 NOISE_M, MIRROR_M = 0.1, 0.2

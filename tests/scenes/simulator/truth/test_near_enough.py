@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadaware.scenes.simulator.truth.seen import LEAST_SIDE, Seen
+from roadaware.simulator.truth.seen import LEAST_SIDE, Seen
 
 
 def test_the_longer_side_is_measured_against_the_height_of_the_picture() -> None:

@@ -14,18 +14,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "data"))
 
 from small_street import BUS, FPS, FRAMES, PAVEMENT, VEHICLE, assumed, mover, own, situation, small_layout
 
+from roadaware.demo_data.detector import perturbed
 from roadaware.errors import InputError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import evaluate as evaluate_tubes
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate
-from roadaware.scenes.demo.detector import perturbed
-from roadaware.scenes.joining import concat
-from roadaware.scenes.predictions import of_samples
+from roadaware.scenes.concatenation import concat
 from roadaware.scenes.sampling import protocol_named, sample
-from roadaware.scenes.simulator.actors import Mind, Pose
-from roadaware.scenes.simulator.episode import Bond, Noise, Sentence
-from roadaware.scenes.simulator.truth import scene_tables, statistics
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Scenes, of_samples
+from roadaware.simulator.actors import Mind, Pose
+from roadaware.simulator.episode import Bond, Noise, Sentence
+from roadaware.simulator.truth import scene_tables, statistics
 
 
 def tubes_of(scenes: Scenes, kind: str, word: str) -> list[list[list[int]]]:

@@ -14,10 +14,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "data"))
 
 from small_street import BUS, CYCLE, FRAMES, PARKING, PAVEMENT, VEHICLE, assumed, mover, situation
 
-from roadaware.scenes.simulator.actors import Lamp, Pose
-from roadaware.scenes.simulator.truth import scene_tables
-from roadaware.scenes.simulator.truth.terms import ACTIONS, LOCATIONS
 from roadaware.scenes.tables import Scenes
+from roadaware.simulator.actors import Lamp, Pose
+from roadaware.simulator.truth import scene_tables
+from roadaware.simulator.truth.terms import ACTIONS, LOCATIONS
 
 SWAPPED = {"Lft": "Rht", "Rht": "Lft", "parking": "RhtParking", "RhtParking": "parking"}
 

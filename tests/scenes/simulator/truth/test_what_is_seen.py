@@ -12,12 +12,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "data"))
 
 from small_street import BUS, VEHICLE, light, mover, own, situation, small_layout
 
-from roadaware.scenes.simulator.camera import camera_of
-from roadaware.scenes.simulator.episode import Episode
-from roadaware.scenes.simulator.mesh import Soup
-from roadaware.scenes.simulator.truth import SeenCollector, blocks_seen, scene_tables
-from roadaware.scenes.simulator.truth.blocks import block_soup, drawn
-from roadaware.scenes.simulator.truth.terms import ACTIONS
+from roadaware.simulator.episode import Episode
+from roadaware.simulator.mesh import Soup, camera_of
+from roadaware.simulator.truth import SeenCollector, blocks_seen, scene_tables
+from roadaware.simulator.truth.seen import block_soup, drawn
+from roadaware.simulator.truth.terms import ACTIONS
 
 
 def crowded(**more: object) -> Episode:

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from roadaware.arrays import Floats
-from roadaware.scenes.simulator.actors import Actor, Light
-from roadaware.scenes.simulator.config import SceneConfig
-from roadaware.scenes.simulator.layout import Crossing, CrossingKind, Lane, Layout, Line, Road, SignalSite
-from roadaware.scenes.simulator.view import TrafficView
-from roadaware.scenes.simulator.walkers import Walkers
-from roadaware.scenes.simulator.walkers.persons import Person, Start, care_s
-from roadaware.scenes.simulator.walkers.places import Place, marked_places, place_at
-from roadaware.scenes.simulator.walkers.ways import Ways
+from roadaware.simulator.actors import Actor, Light
+from roadaware.simulator.config import SceneConfig
+from roadaware.simulator.layout import Crossing, CrossingKind, Lane, Layout, Line, Road, SignalSite
+from roadaware.simulator.view import TrafficView
+from roadaware.simulator.walkers import Walkers
+from roadaware.simulator.walkers.persons import Person, Start, care_s
+from roadaware.simulator.walkers.places import Place, marked_places, place_at
+from roadaware.simulator.walkers.ways import Ways
 
 HALF_M, PAVEMENT_M, LENGTH_M, CROSSING_M = 3.3, 2.6, 300.0, 150.0
 FPS = 10.0

@@ -8,19 +8,18 @@ import numpy as np
 import pytest
 from straight_street import comer, live, street
 
-from roadaware.scenes.simulator.actors import OBJECTS, VEHICLES, Actor, Ego, Lamp
-from roadaware.scenes.simulator.config import Behaviour, CameraConfig, Conditions, SceneConfig
-from roadaware.scenes.simulator.corner_objects import Strewn, blown_bags, own_path, strew_objects
-from roadaware.scenes.simulator.episode import Episode
-from roadaware.scenes.simulator.make import make_episode
-from roadaware.scenes.simulator.presets import config_of
-from roadaware.scenes.simulator.strays import Dog, Strays
-from roadaware.scenes.simulator.street_noises import street_noises
-from roadaware.scenes.simulator.town import make_layout
-from roadaware.scenes.simulator.town.regions import On, Regions
-from roadaware.scenes.simulator.traffic import simulate, start_of
-from roadaware.scenes.simulator.view import TrafficView
-from roadaware.scenes.vocabularies import canonical
+from roadaware.datasets.chaotic_vocabulary import canonical
+from roadaware.simulator.actors import OBJECTS, VEHICLES, Actor, Ego, Lamp
+from roadaware.simulator.config import Behaviour, CameraConfig, Conditions, SceneConfig, config_of
+from roadaware.simulator.corner_objects import Strewn, blown_bags, own_path, strew_objects
+from roadaware.simulator.episode import Episode
+from roadaware.simulator.make import make_episode
+from roadaware.simulator.sound import street_noises
+from roadaware.simulator.town import make_layout
+from roadaware.simulator.town.regions import On, Regions
+from roadaware.simulator.traffic.loop import simulate, start_of
+from roadaware.simulator.view import TrafficView
+from roadaware.simulator.walkers.crowd import Dog, Strays
 
 FRAMES, FPS = 20, 5.0
 

@@ -15,8 +15,8 @@ from straight_street import (
     street,
 )
 
-from roadaware.scenes.simulator.actors import Actor, Light, Pose
-from roadaware.scenes.simulator.walkers.persons import Start
+from roadaware.simulator.actors import Actor, Light, Pose
+from roadaware.simulator.walkers.persons import Start
 
 
 def far(seconds: float) -> list[tuple[float, float]]:

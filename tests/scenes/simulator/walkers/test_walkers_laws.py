@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from straight_street import FPS, HALF_M, LENGTH_M, live, somebody, street
 
-from roadaware.scenes.simulator.actors import Actor, Pose
-from roadaware.scenes.simulator.config import Behaviour, Conditions, SceneConfig
-from roadaware.scenes.simulator.presets import config_of
-from roadaware.scenes.simulator.town import make_layout
-from roadaware.scenes.simulator.town.regions import On, Regions
-from roadaware.scenes.simulator.traffic import simulate
-from roadaware.scenes.simulator.walkers import Walkers
-from roadaware.scenes.simulator.walkers.persons import Start
+from roadaware.simulator.actors import Actor, Pose
+from roadaware.simulator.config import Behaviour, Conditions, SceneConfig, config_of
+from roadaware.simulator.town import make_layout
+from roadaware.simulator.town.regions import On, Regions
+from roadaware.simulator.traffic.loop import simulate
+from roadaware.simulator.walkers import Walkers
+from roadaware.simulator.walkers.persons import Start
 
 
 def scene(config: SceneConfig, seed: int):

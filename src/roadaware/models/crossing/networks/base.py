@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from roadaware.errors import UsageError
-from roadaware.models.crossing.entry import Entry
+from roadaware.models.crossing.entries import Entry
 from roadaware.models.crossing.inputs import named
 
 Shapes = Mapping[str, tuple[int, ...]]

@@ -1,18 +1,22 @@
-"""Recurrent networks that differ in how they put inputs together; imports torch."""
+"""Recurrent networks that differ in how they put inputs together, PCPA among them; imports torch."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from roadaware.models.crossing.entries import recurrent as entries
-from roadaware.models.crossing.entry import Entry
+from roadaware.errors import UsageError
+from roadaware.models.crossing import entries
+from roadaware.models.crossing.entries import Entry
 from roadaware.models.crossing.inputs import named
 from roadaware.models.crossing.networks.base import CrossingNet, Looked
-from roadaware.models.crossing.networks.frames import FrameReader
+from roadaware.models.crossing.networks.clips import C3DFeatures
+from roadaware.models.crossing.networks.frame_features import FrameReader
+from roadaware.models.crossing.networks.images import Normalise
 
 
 class _Recurrent(CrossingNet):
@@ -150,3 +154,147 @@ class SFGRU(SFRNN):
             return known[0] if known else len(ranks)
 
         return sorted(self.shapes, key=rank)
+
+
+# Attention layers that networks for pedestrians share; imports torch.
+
+
+class LastAttention(nn.Module):
+    """What a sequence says to its last element: (B, T, D) to (B, out).
+
+    score_t = (W h_t) . h_T, a = softmax over t, c = sum_t a_t h_t, answer tanh(V [c, h_T]); no biases.
+
+    Args:
+        width: D.
+        out: of the answer.
+
+    Source:
+        Kotseruba et al., WACV 2021, Section 4.
+    """
+
+    def __init__(self, width: int, out: int) -> None:
+        super().__init__()
+        self.score = nn.Linear(width, width, bias=False)
+        self.answer = nn.Linear(2 * width, out, bias=False)
+
+    def weights(self, sequence: Tensor) -> Tensor:
+        """(B, T), not negative, each row sums to 1."""
+        return torch.einsum("btd,bd->bt", self.score(sequence), sequence[:, -1]).softmax(-1)
+
+    def forward(self, sequence: Tensor) -> Tensor:
+        """The answer."""
+        context = torch.einsum("bt,btd->bd", self.weights(sequence), sequence)
+        answer: Tensor = self.answer(torch.cat([context, sequence[:, -1]], -1))
+        return answer.tanh()
+
+
+class Attending(nn.Module):
+    """One sequence that attends to another and keeps itself: LayerNorm(a + dropout(attention(a, b))).
+
+    Args:
+        width: of both sequences.
+        heads: of the attention.
+        dropout: of the answer; the weights are never dropped, so that all dropout is in `nn.Dropout`.
+    """
+
+    def __init__(self, width: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(width, heads, batch_first=True)
+        self.drop = nn.Dropout(dropout)
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, asking: Tensor, asked: Tensor, hidden: Tensor | None = None) -> Tensor:
+        """(B, T, width).
+
+        Args:
+            asking: (B, T, width).
+            asked: (B, S, width).
+            hidden: (T, S), whether an element of `asked` must not be seen.
+        """
+        told = self.attention(asking, asked, asked, attn_mask=hidden, need_weights=False)[0]
+        answer: Tensor = self.norm(asking + self.drop(told))
+        return answer
+
+
+class Thinking(nn.Module):
+    """The two linear layers of a transformer: LayerNorm(a + dropout(FC(dropout(ReLU(FC(a)))))).
+
+    Args:
+        width: of the sequence.
+        inner: between the layers.
+        dropout: behind both.
+    """
+
+    def __init__(self, width: int, inner: int, dropout: float) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Linear(width, inner),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(inner, width),
+            nn.Dropout(dropout),
+        )
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, sequence: Tensor) -> Tensor:
+        """(B, T, width)."""
+        answer: Tensor = self.norm(sequence + self.layers(sequence))
+        return answer
+
+
+def places(sequence: Tensor) -> Tensor:
+    """(T, width) sines and cosines that tell the places of sequences (.., T, width) apart.
+
+    Source:
+        Vaswani et al., NeurIPS 2017, Section 3.5.
+    """
+    length, width = sequence.shape[-2:]
+    at = torch.arange(length, device=sequence.device, dtype=sequence.dtype)[:, None]
+    even = torch.arange(0, width, 2, device=sequence.device, dtype=sequence.dtype)
+    angle = at * torch.exp(even * (-math.log(10_000.0) / width))
+    return torch.stack([angle.sin(), angle.cos()], -1).flatten(1)[:, :width]
+
+
+# PCPA: attention over time in each input, then attention over the inputs; imports torch.
+
+
+class PCPA(CrossingNet):
+    """C3D on crops and a GRU with attention for each sequence, joined by attention."""
+
+    entry: ClassVar[Entry] = entries.PCPA
+    config: entries.PcpaConfig
+
+    def build(self) -> int:
+        """Add the branches.
+
+        Raises:
+            UsageError: if there are two kinds of crops, or an input that is neither crop nor sequence.
+        """
+        crops = [name for name in self.pictures if named(name).kind == "crop"]
+        odd = [name for name in self.shapes if name not in crops + self.sequences]
+        if len(crops) > 1 or odd:
+            raise UsageError(f"pcpa reads one kind of crops and sequences, not {', '.join([*crops, *odd])}")
+        self._crops, width = crops, self.config.width
+        for name in crops:
+            frames, rows, columns, _ = self.shapes[name]
+            self.normalise = Normalise(self.config.pixels)
+            self.c3d = C3DFeatures((frames, rows, columns), self.config.filters)
+            self.seen = nn.Linear(self.c3d.width, width)
+        self.grus = nn.ModuleList(
+            nn.GRU(self.shapes[name][1], width, batch_first=True) for name in self.sequences
+        )
+        self.over_time = nn.ModuleList(LastAttention(width, width) for _ in self.sequences)
+        self.drop = nn.Dropout(self.config.dropout)
+        if len(self.shapes) > 1:
+            self.over_inputs = LastAttention(width, width)
+        return width
+
+    def look(self, x: dict[str, Tensor]) -> Looked:
+        """The answer of the last attention."""
+        clips = [self.normalise(x[name]).transpose(1, 2) for name in self._crops]
+        told = [self.seen(self.c3d(clip)).sigmoid() for clip in clips]
+        for name, gru, attention in zip(self.sequences, self.grus, self.over_time, strict=True):
+            told.append(self.drop(attention(gru(x[name])[0])))
+        if len(told) == 1:
+            return Looked(told[0], {})
+        return Looked(self.over_inputs(torch.stack(told, 1)), {})

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from roadaware.errors import UsageError
-from roadaware.models.crossing.entries import transformers as entries
-from roadaware.models.crossing.entry import Entry
-from roadaware.models.crossing.networks.attention import Attending, Thinking, places
+from roadaware.models.crossing import entries
+from roadaware.models.crossing.entries import Entry
 from roadaware.models.crossing.networks.base import CrossingNet, Looked
+from roadaware.models.crossing.networks.recurrent import Attending, Thinking, places
 
 
 class _Layer(nn.Module):

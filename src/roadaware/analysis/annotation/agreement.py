@@ -1,0 +1,375 @@
+"""How far annotators of boxes agree: on what is there, where it is and what it is, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.analysis.annotation.object_groups import Things
+from roadaware.analysis.quality.agreement import alpha_of, disagreements
+from roadaware.arrays import Floats, Ints
+from roadaware.formats.coda import KIND
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Meta, Scenes
+from roadaware.statistics.intervals import Interval, Scale, Units
+
+MEASURES = {
+    "found_by_all": "share of things that everybody who saw the picture drew",
+    "found_by_one": "share of things that one alone drew",
+    "existence": "2 matched / (boxes of both), over every two annotators",
+    "mean_iou": "mean overlap of matched boxes",
+    "same_class": "share of matched boxes that both named alike",
+    "class_alpha": "Krippendorff's alpha of the classes of things that two or more named",
+    "kept_alpha": "Krippendorff's alpha of keeping or deleting each proposal",
+}
+"""What is measured, and what it is."""
+_SCHEMA: dict[str, Any] = {
+    "group": pl.String,
+    "measure": pl.String,
+    "value": pl.Float64,
+    "n": pl.Int64,
+    "low_picture": pl.Float64,
+    "high_picture": pl.Float64,
+    "low_video": pl.Float64,
+    "high_video": pl.Float64,
+    "caution_picture": pl.String,
+    "caution_video": pl.String,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class BoxAgreement:
+    """Agreement of annotators on boxes.
+
+    Args:
+        table: a row per group (null for all, two annotators as `a, b`, or a class as `class: name`) and
+            measure: `value` (null where it is undefined), `n` that it rests on, the ends of 95 %
+            intervals over pictures and over videos, and why these are to be taken with caution.
+        counts: how many things were drawn by so many (`n_found`) of those who saw the picture (`n_saw`).
+    """
+
+    table: pl.DataFrame
+    counts: pl.DataFrame
+
+    def value(self, measure: str, group: str | None = None) -> float | None:
+        """One number; None where it is undefined or not there."""
+        held = self.table.filter(
+            (pl.col("measure") == measure) & pl.col("group").eq_missing(pl.lit(group, dtype=pl.String))
+        )
+        found: float | None = held["value"][0] if len(held) else None
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """One group's sums by picture.
+
+    Args:
+        ratios: measure to (p,) numerators and (p,) denominators.
+        alphas: measure to (p,) observed disagreement and (p, c) frequencies of labels.
+    """
+
+    ratios: dict[str, tuple[Floats, Floats]]
+    alphas: dict[str, tuple[Floats, Floats]]
+
+
+def box_agreement(things: Things, *, draws: int = 0, seed: int = 0) -> BoxAgreement:
+    """Agreement over all, of every two annotators, and by class.
+
+    A thing's class is what most of those who drew it called it, the first in the vocabulary among equals.
+    Kept or deleted can be asked only where pictures tell what was proposed and boxes name their proposals.
+
+    Args:
+        things: what was drawn by whom.
+        draws: most weightings of pictures and of videos; 0 gives no intervals.
+        seed: of the weightings.
+    """
+    table = thing_table(things)
+    count = len(things.pictures)
+    groups: dict[str | None, _Part] = {None: _whole(things, table, count)}
+    for pair, own in things.pairs.group_by("first", "second", maintain_order=True):
+        groups[f"{pair[0]}, {pair[1]}"] = _Part(_pair_ratios(own, count), {})
+    for label in table["label"].drop_nulls().unique().sort().to_list():
+        groups[f"class: {things.words[label]}"] = _of_class(things, table, label, count)
+    return BoxAgreement(_measured(groups, things, draws, seed), _counts(table))
+
+
+def thing_table(things: Things) -> pl.DataFrame:
+    """One row per thing: picture, `n_saw`, `n_found`, `label` (of most), `votes` (for it) and `named`."""
+    saw = things.pictures.select(n_saw=pl.col("annotators").list.len()).with_row_index("picture")
+    saw = saw.with_columns(pl.col("picture", "n_saw").cast(pl.Int64))
+    named = things.members.drop_nulls("label").group_by("thing", "label").agg(votes=pl.len())
+    best = named.sort("thing", "votes", "label", descending=[False, True, False]).unique(
+        "thing", keep="first", maintain_order=True
+    )
+    total = named.group_by("thing").agg(named=pl.col("votes").sum())
+    table = things.members.group_by("thing", maintain_order=True).agg(
+        picture=pl.col("picture").first(), n_found=pl.len()
+    )
+    table = table.join(saw, on="picture", how="left", maintain_order="left")
+    for part in (best, total):
+        table = table.join(part, on="thing", how="left", maintain_order="left")
+    return table.with_columns(pl.col("n_found").cast(pl.Int64), pl.col("votes", "named").fill_null(0))
+
+
+def _whole(things: Things, table: pl.DataFrame, count: int) -> _Part:
+    ratios = _found(table, count) | _pair_ratios(things.pairs, count)
+    alphas = {"class_alpha": _class_units(things, count, None)}
+    kept = _kept_units(things, count)
+    return _Part(ratios, alphas | ({"kept_alpha": kept} if kept is not None else {}))
+
+
+def _of_class(things: Things, table: pl.DataFrame, label: int, count: int) -> _Part:
+    own = table.filter(pl.col("label") == label)
+    drawn = own.join(things.overlaps, on="thing", how="inner")
+    picture = drawn["picture"].to_numpy()
+    sums = [
+        _summed(picture, drawn[name].to_numpy().astype(np.float64), count) for name in ("iou_sum", "n_pairs")
+    ]
+    return _Part(
+        _found(own, count) | {"mean_iou": (sums[0], sums[1])},
+        {"class_alpha": _class_units(things, count, label)},
+    )
+
+
+def _found(table: pl.DataFrame, count: int) -> dict[str, tuple[Floats, Floats]]:
+    picture = table["picture"].to_numpy()
+    found, saw = table["n_found"].to_numpy(), table["n_saw"].to_numpy()
+    whole = _summed(picture, np.ones(len(table)), count)
+    everybody = _summed(picture, (found == saw).astype(np.float64), count)
+    one = _summed(picture, (found == 1).astype(np.float64), count)
+    return {"found_by_all": (everybody, whole), "found_by_one": (one, whole)}
+
+
+def _pair_ratios(pairs: pl.DataFrame, count: int) -> dict[str, tuple[Floats, Floats]]:
+    picture = pairs["picture"].to_numpy()
+    sums = {
+        name: _summed(picture, pairs[name].to_numpy().astype(np.float64), count)
+        for name in ("n_first", "n_second", "matched", "iou_sum", "named", "same")
+    }
+    return {
+        "existence": (2.0 * sums["matched"], sums["n_first"] + sums["n_second"]),
+        "mean_iou": (sums["iou_sum"], sums["matched"]),
+        "same_class": (sums["same"], sums["named"]),
+    }
+
+
+def _class_units(things: Things, count: int, label: int | None) -> tuple[Floats, Floats]:
+    """Disagreement about the classes of things by picture: about all, or one against the others."""
+    members = things.members
+    wide = members.drop_nulls("label").pivot("annotator", index=["thing", "picture"], values="label")
+    if wide.is_empty():
+        return np.zeros(count), np.zeros((count, 1))
+    raters = []
+    for name in wide.columns[2:]:
+        given = wide[name]
+        codes = given.fill_null(-1).to_numpy().astype(np.int64)
+        raters.append(codes if label is None else np.where(codes < 0, -1, (codes == label).astype(np.int64)))
+    return _by_picture(disagreements(raters), wide["picture"].to_numpy(), count)
+
+
+def _kept_units(things: Things, count: int) -> tuple[Floats, Floats] | None:
+    """Disagreement about keeping proposals by picture; None where nothing says what was proposed."""
+    links = things.links
+    pictures = things.pictures.with_row_index("picture").with_columns(pl.col("picture").cast(pl.Int64))
+    asked = pictures.select("picture", "proposals").explode("proposals").drop_nulls()
+    if links is None or asked.is_empty():
+        return None
+    raters = []
+    for name in things.annotators:
+        saw = pictures.select("picture", saw=pl.col("annotators").list.contains(name))
+        kept = links.filter(pl.col("annotator") == name).select("proposals", kept=pl.lit(1, dtype=pl.Int64))
+        unknown = things.unknown.filter(pl.col("annotator") == name).select("proposals", kept=pl.lit(-1))
+        told = pl.concat([kept, unknown.cast(kept.schema)]).unique("proposals", keep="first")
+        rows = asked.join(saw, on="picture", how="left", maintain_order="left").join(
+            told, on="proposals", how="left", maintain_order="left"
+        )
+        raters.append(
+            rows.select(pl.when("saw").then(pl.col("kept").fill_null(0)).otherwise(-1)).to_series().to_numpy()
+        )
+    return _by_picture(disagreements(raters), asked["picture"].to_numpy(), count)
+
+
+def _by_picture(units: tuple[Floats, Floats], picture: Ints, count: int) -> tuple[Floats, Floats]:
+    observed, counts = units
+    frequencies = np.zeros((count, counts.shape[1]))
+    np.add.at(frequencies, picture, counts)
+    return _summed(picture, observed, count), frequencies
+
+
+def _summed(picture: Ints, values: Floats, count: int) -> Floats:
+    found: Floats = np.bincount(picture, values, minlength=count).astype(np.float64)
+    return found
+
+
+def _counts(table: pl.DataFrame) -> pl.DataFrame:
+    return table.group_by("n_saw", "n_found").agg(things=pl.len()).sort("n_saw", "n_found")
+
+
+def _measured(groups: dict[str | None, _Part], things: Things, draws: int, seed: int) -> pl.DataFrame:
+    measures = [(group, *each) for group, part in groups.items() for each in _values(part)]
+    videos = things.pictures["video"].to_numpy().astype(np.str_)
+    one = np.ones((1, len(videos)))
+    values = [float(measure[2](one)[0]) for measure in measures]
+    units = (np.arange(len(videos)), videos)
+    found = [_intervals(measures, values, unit, draws, seed) for unit in units]
+    rows: list[tuple[Any, ...]] = []
+    for (group, measure, _, n), value, *held in zip(measures, values, *found, strict=True):
+        ends = [end for each in held for end in ((each.low, each.high) if each else (None, None))]
+        cautions = [each.caution if each else None for each in held]
+        rows.append((group, measure, None if np.isnan(value) else value, n, *ends, *cautions))
+    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+
+
+def _intervals(
+    measures: Sequence[tuple[Any, str, Callable[[Floats], Floats], int]],
+    values: Sequence[float],
+    unit: npt.NDArray[Any],
+    draws: int,
+    seed: int,
+) -> list[Interval | None]:
+    """The interval of each measure over units; None without draws, or below two units."""
+    units = Units.of(unit, draws, seed) if draws else None
+    if units is None:
+        return [None] * len(measures)
+    drawn: list[list[Floats]] = [[] for _ in measures]
+    for block in units.weights():
+        weights = block.astype(np.float64)
+        for held, (_, _, of, _) in zip(drawn, measures, strict=True):
+            held.append(of(weights))
+    scales: list[Scale] = ["to_one" if name.endswith("alpha") else "share" for _, name, _, _ in measures]
+    parts = zip(values, drawn, scales, strict=True)
+    return [units.interval(value, np.concatenate(held), scale) for value, held, scale in parts]
+
+
+def _values(part: _Part) -> list[tuple[str, Callable[[Floats], Floats], int]]:
+    """Each measure with what it is for (draws, p) weights of pictures, and what it rests on."""
+    found: list[tuple[str, Callable[[Floats], Floats], int]] = []
+    for measure, (above, below) in part.ratios.items():
+        found.append((measure, _Ratio(above, below), round(float(below.sum()))))
+    for measure, (observed, frequencies) in part.alphas.items():
+        found.append((measure, _Alpha(observed, frequencies), round(float(frequencies.sum()))))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Ratio:
+    above: Floats
+    below: Floats
+
+    def __call__(self, weights: Floats) -> Floats:
+        whole = weights @ self.below
+        found: Floats = np.divide(
+            weights @ self.above, whole, out=np.full(len(weights), np.nan), where=whole > 0
+        )
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Alpha:
+    observed: Floats
+    frequencies: Floats
+
+    def __call__(self, weights: Floats) -> Floats:
+        sums = zip(weights @ self.observed, weights @ self.frequencies, strict=True)
+        values = (alpha_of(float(observed), frequencies) for observed, frequencies in sums)
+        return np.array([np.nan if value is None else value for value in values])
+
+
+# Consensus: what most annotators drew, as truth, and what they do not agree on, for a further look.
+
+DISPUTE: dict[str, Any] = {
+    "video": pl.String,
+    "frame": pl.Int64,
+    "reason": pl.String,
+    "found_by": pl.String,
+    "said": pl.String,
+    **dict.fromkeys(CORNERS, pl.Float64),
+}
+"""Columns of disputes: who drew the box, what each called it, and where it is."""
+
+
+@dataclass(frozen=True, eq=False)
+class Consensus:
+    """What most agree on.
+
+    Args:
+        scenes: boxes that more than half of those who saw the picture drew: each corner the median of theirs,
+            the label that more than half of those who named it gave, with `n_found` and `n_saw`.
+        disputes: see `DISPUTE`: boxes that half or fewer drew, classes without a majority, and pictures that
+            one person alone saw.
+    """
+
+    scenes: Scenes
+    disputes: pl.DataFrame
+
+
+def consensus(things: Things, scenes: Scenes) -> Consensus:
+    """Truth by majority, and what is left to be decided.
+
+    Pictures that one alone saw are in neither: they stand among the disputes, unverified.
+
+    Args:
+        things: what was drawn by whom.
+        scenes: of all annotators, from which `things` were made.
+
+    Source: Li et al., ECCV 2022, section 3.3: the output of each annotator is verified by two others.
+    """
+    table = _placed(things, scenes)
+    most = table.filter(2 * pl.col("n_found") > pl.col("n_saw"))
+    named = 2 * pl.col("votes") > pl.col("named")
+    boxes = most.with_columns(box=pl.int_range(pl.len(), dtype=pl.Int64))
+    labels = boxes.filter(named & pl.col("label").is_not_null()).select(
+        "box", kind=pl.lit(KIND), label=pl.col("label")
+    )
+    pictures = things.pictures.select("video", "frame").with_columns(annotated=pl.lit(value=True))
+    truth = Scenes(
+        videos=scenes.videos,
+        frames=pictures,
+        boxes=boxes.select("box", "video", "frame", *CORNERS, "n_found", "n_saw").with_columns(
+            corner_case=pl.lit(value=True)
+        ),
+        labels=labels,
+        meta=Meta(dataset=scenes.meta.dataset, vocabularies={KIND: things.words}),
+    )
+    few = table.filter(2 * pl.col("n_found") <= pl.col("n_saw")).with_columns(
+        reason=pl.format("drawn by {} of {}", "n_found", "n_saw")
+    )
+    open_class = most.filter(~named & (pl.col("named") > 0)).with_columns(
+        reason=pl.lit("no class has a majority")
+    )
+    nameless = most.filter(pl.col("named") == 0).with_columns(reason=pl.lit("nobody named it"))
+    alone = things.alone.with_columns(reason=pl.format("only {} saw the picture", "annotator"))
+    parts = [few, open_class, nameless] if len(things.words) else [few]
+    disputes = pl.concat([_told(part) for part in (*parts, alone)])
+    return Consensus(truth, disputes.sort("video", "frame", "reason", maintain_order=True))
+
+
+def _placed(things: Things, scenes: Scenes) -> pl.DataFrame:
+    """The things with their picture, the median of their corners, who drew them and what each said."""
+    corners = scenes.boxes.select("box", pl.col(*CORNERS).cast(pl.Float64))
+    words = dict(enumerate(things.words))
+    said = pl.col("label").replace_strict(words, default=None, return_dtype=pl.String).fill_null("-")
+    members = things.members.join(corners, on="box", how="left", maintain_order="left")
+    drawn = members.group_by("thing", maintain_order=True).agg(
+        *(pl.col(name).median() for name in CORNERS),
+        found_by=pl.col("annotator").str.join(", "),
+        said=said.str.join(", "),
+    )
+    pictures = things.pictures.select("video", "frame").with_row_index("picture")
+    pictures = pictures.with_columns(pl.col("picture").cast(pl.Int64))
+    table = thing_table(things).join(drawn, on="thing", how="left", maintain_order="left")
+    return table.join(pictures, on="picture", how="left", maintain_order="left")
+
+
+def _told(part: pl.DataFrame) -> pl.DataFrame:
+    """Rows as `DISPUTE` has them, null where a part does not say."""
+    return part.select(
+        pl.col(name).cast(dtype) if name in part.columns else pl.lit(None, dtype).alias(name)
+        for name, dtype in DISPUTE.items()
+    )

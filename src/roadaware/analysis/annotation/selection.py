@@ -1,0 +1,153 @@
+"""Which pictures are worth a look: ranked by their proposals, with fresh scenes before more of the same."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from roadaware.errors import UsageError
+from roadaware.scenes.tables import Predictions
+
+By = Literal["any", "best", "sum", "count"]
+LISTED: dict[str, Any] = {
+    "rank": pl.Int64,
+    "video": pl.String,
+    "frame": pl.Int64,
+    "priority": pl.Float64,
+    "worth": pl.Float64,
+    "novelty": pl.Float64,
+    "proposals": pl.Int64,
+    "best_score": pl.Float64,
+    "reason": pl.String,
+}
+"""Columns of a list: `priority` is `worth` times `novelty`."""
+
+
+@dataclass(frozen=True)
+class SelectionConfig:
+    """How pictures are ranked.
+
+    Args:
+        by: what makes a picture worth a look: `count` of proposals; `any`, 1 - prod(1 - score), as if scores
+            were independent chances; `best`, the highest score; `sum` of scores.
+        repeat: each picture of the same video that stands higher multiplies the worth by this; 1 for no heed.
+        least_score: proposals below do not count.
+        column: of `boxes`, from 0 to 1, that ranks proposals.
+    """
+
+    by: By = "count"
+    repeat: float = 0.5
+    least_score: float = 0.0
+    column: str = "score"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.repeat <= 1 or not 0 <= self.least_score <= 1:
+            raise UsageError("'repeat' lies above 0 and up to 1, 'least_score' from 0 to 1")
+
+
+def ranked(
+    claims: Predictions, pictures: pl.DataFrame, config: SelectionConfig | None = None, *, seed: int = 0
+) -> pl.DataFrame:
+    """All pictures with the one most worth a look first, see `LISTED`.
+
+    Pictures without a proposal come last, in an order drawn by chance.
+
+    Args:
+        claims: proposals with scores.
+        pictures: video and frame of all pictures that could be looked at.
+        config: how they are ranked.
+        seed: of the order of what has no proposal.
+
+    Raises:
+        UsageError: if there are no pictures, proposals of others, or no such column of scores.
+    """
+    config = config or SelectionConfig()
+    table = pictures.select(pl.col("video").cast(pl.String), pl.col("frame").cast(pl.Int64)).unique(
+        maintain_order=True
+    )
+    _check(claims, table, config)
+    score = pl.col(config.column).cast(pl.Float64).fill_null(0.0)
+    boxes = claims.boxes.with_columns(pl.col("video").cast(pl.String), value=score)
+    worth = {
+        "any": 1.0 - (1.0 - pl.col("value")).product(),
+        "best": pl.col("value").max(),
+        "sum": pl.col("value").sum(),
+        "count": pl.len().cast(pl.Float64),
+    }[config.by]
+    told = (
+        boxes.filter(pl.col("value") >= config.least_score)
+        .group_by("video", "frame")
+        .agg(worth=worth, proposals=pl.len().cast(pl.Int64), best_score=pl.col("value").max())
+    )
+    table = table.join(told, on=["video", "frame"], how="left", maintain_order="left")
+    table = table.with_columns(pl.col("worth").fill_null(0.0), pl.col("proposals").fill_null(0))
+    order, novelty, above = _order(table, config.repeat, seed)
+    listed = table[order].with_columns(
+        pl.Series("rank", np.arange(1, len(order) + 1)),
+        pl.Series("novelty", novelty),
+        pl.Series("above", above),
+    )
+    return (
+        listed.with_columns(priority=pl.col("worth") * pl.col("novelty"), reason=_reason())
+        .select(list(LISTED))
+        .cast(pl.Schema(LISTED))
+    )
+
+
+def _check(claims: Predictions, table: pl.DataFrame, config: SelectionConfig) -> None:
+    if table.is_empty():
+        raise UsageError("there are no pictures to rank")
+    if config.column not in claims.boxes.columns:
+        numbers = [name for name, dtype in claims.boxes.schema.items() if dtype.is_float()]
+        raise UsageError(f"the proposals have no column {config.column!r}; numbers are {', '.join(numbers)}")
+    values = claims.boxes[config.column].cast(pl.Float64).drop_nulls()
+    if len(values) and not values.is_between(0.0, 1.0).all():
+        raise UsageError(f"the column {config.column!r} does not lie from 0 to 1 everywhere")
+    known = claims.boxes.with_columns(pl.col("video").cast(pl.String))
+    lost = known.join(table, on=["video", "frame"], how="anti")
+    if len(lost):
+        row = lost.row(0, named=True)
+        raise UsageError(
+            f"{len(lost)} proposals are on pictures that are not among those to rank, first {row['video']}, "
+            f"frame {row['frame']}: name the dataset that they are of"
+        )
+
+
+def _order(table: pl.DataFrame, repeat: float, seed: int) -> tuple[list[int], list[float], list[int]]:
+    """Rows in their order, their novelty, and how many of the same video stand above each.
+
+    What a picture is worth can only fall as others are taken, so a row whose worth is still the same when it
+    comes up is the best that is left.
+    """
+    worth, videos = table["worth"].to_list(), table["video"].to_list()
+    taken: dict[str, int] = dict.fromkeys(videos, 0)
+    heap = [(-value, row, 0) for row, value in enumerate(worth) if value > 0]
+    heapq.heapify(heap)
+    order: list[int] = []
+    above: list[int] = []
+    while heap:
+        _, row, known = heapq.heappop(heap)
+        now = taken[videos[row]]
+        if now != known and repeat < 1:
+            heapq.heappush(heap, (-worth[row] * repeat**now, row, now))
+            continue
+        order.append(row)
+        above.append(now)
+        taken[videos[row]] += 1
+    rest = np.flatnonzero(np.array(worth) <= 0)
+    np.random.default_rng(seed).shuffle(rest)
+    order += rest.tolist()
+    novelty = [repeat**count for count in above] + [1.0] * len(rest)
+    return order, novelty, above + [0] * len(rest)
+
+
+def _reason() -> pl.Expr:
+    several = pl.when(pl.col("proposals") > 1).then(pl.lit("s")).otherwise(pl.lit(""))
+    told = pl.format("{} proposal{}, best score {}", "proposals", several, pl.col("best_score").round(2))
+    more = pl.format("{}; {} of the same video stand higher", told, "above")
+    own = pl.when(pl.col("above") > 0).then(more).otherwise(told)
+    return pl.when(pl.col("proposals") > 0).then(own).otherwise(pl.lit("no proposal"))

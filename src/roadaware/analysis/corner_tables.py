@@ -1,0 +1,522 @@
+"""Tables of corner cases: what sets are made of, results of detectors, what ablations change, and the step
+that lost each object.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.arrays import Bools, Floats
+from roadaware.corner_cases.config import CopgConfig
+from roadaware.corner_cases.copg import FAR, FEW, KEPT, Geometry, Proposals
+from roadaware.geometry.boxes import iou
+from roadaware.metrics.corner_cases.config import GROUPS
+from roadaware.metrics.corner_cases.evaluate import IN_SLICES
+from roadaware.metrics.corner_cases.inputs import KIND, SUPER
+from roadaware.metrics.metric_state import SceneResult
+from roadaware.protocols.coda import TRAINING_SETS, Version, named_by, separated
+from roadaware.protocols.copg_ablation import METRICS, Cell, GridFound, Score
+from roadaware.protocols.printed_coda import composition as printed_composition
+from roadaware.protocols.printed_coda import printed_knobs, scene_shares
+from roadaware.scenes.tables import Scenes
+
+ENDS = ("", "_low", "_high")
+CAUTION = "_caution"
+COLUMNS: dict[str, Any] = {
+    "config": pl.String,
+    "knob": pl.String,
+    "value": pl.String,
+    "unchanged": pl.Boolean,
+    "proposals": pl.Int64,
+    "pictures": pl.Int64,
+    **{f"{metric}{end}": pl.Float64 for metric in METRICS for end in ENDS},
+    **{f"{metric}_gain{end}": pl.Float64 for metric in METRICS for end in ENDS},
+    **{f"{metric}{gain}{CAUTION}": pl.String for metric in METRICS for gain in ("", "_gain")},
+    "printed_ap": pl.Float64,
+    "printed_ar": pl.Float64,
+    "printed_proposals": pl.Int64,
+    "printed_scenes": pl.Int64,
+    "doubt": pl.String,
+}
+"""`pictures` are those with a proposal; `_gain` is over the configuration as it is; printed in fractions."""
+
+
+def knob_table(
+    rows: Sequence[Cell], places: Sequence[int], found: GridFound, scores: Sequence[Score] | None
+) -> pl.DataFrame:
+    """One row for each cell, in the columns of `COLUMNS`.
+
+    Args:
+        rows: the cells.
+        places: for each, its variant.
+        found: the proposals of all variants.
+        scores: of all variants; None where there is no truth.
+    """
+    unchanged = {row.base: place for row, place in zip(rows, places, strict=True) if row.unchanged}
+    lines = []
+    for row, place in zip(rows, places, strict=True):
+        line: dict[str, Any] = dict.fromkeys(COLUMNS)
+        line |= {"config": row.base, "knob": row.knob, "value": said(row.value), "unchanged": row.unchanged}
+        line |= {"proposals": found.counts[place], "pictures": found.with_one[place]}
+        if scores is not None:
+            mine, own = scores[place], scores[unchanged[row.base]]
+            gains = mine.over(own)
+            for name in METRICS:
+                line |= _ends(name, mine.values[name])
+                line |= {} if row.unchanged else _ends(f"{name}_gain", gains[name])
+        lines.append(line | _printed(row))
+    return pl.DataFrame(lines, schema=COLUMNS)
+
+
+def said(value: Any) -> str:
+    """A knob's value as words.
+
+    Args:
+        value: of a field of `CopgConfig`.
+
+    >>> said(8.0), said(None), said("box"), said(("road", "sky"))
+    ('8', 'null', 'box', 'road,sky')
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return f"{value:g}" if isinstance(value, int | float) else json.dumps(value)
+
+
+def _ends(name: str, value: Any) -> dict[str, Any]:
+    ends = dict(zip((f"{name}{end}" for end in ENDS), (value.value, value.low, value.high), strict=True))
+    return {**ends, f"{name}{CAUTION}": value.caution}
+
+
+def _printed(row: Cell) -> dict[str, Any]:
+    """What the paper prints for a knob's value."""
+    if isinstance(row.value, bool) or not isinstance(row.value, int | float):
+        return {}
+    rows = printed_knobs(row.knob, float(row.value)).to_dicts()
+    if not rows:
+        return {}
+    printed = rows[0]
+    return {
+        "printed_ap": printed["ap"] / 100,
+        "printed_ar": printed["ar"] / 100,
+        "printed_proposals": printed["proposals"],
+        "printed_scenes": printed["scenes"],
+        "doubt": printed["doubt"],
+    }
+
+
+# Results on corner cases as the tables that compare detectors: groups in rows, recalls in columns.
+
+DETECTOR_COLUMNS = {
+    "AR": "ar",
+    "AR50": "ar50",
+    "AR75": "ar75",
+    "AR30": "ar30",
+    "AR1": "ar1",
+    "AR10": "ar10",
+    "ARs": "ar_small",
+    "ARm": "ar_medium",
+    "ARl": "ar_large",
+    "AP": "ap",
+}
+"""Headings of the field to the ends of our metrics' names, at the usual numbers of claims."""
+PRINTED = ("AR", "AR50", "AR75", "AR1", "AR10", "ARs", "ARm", "ARl")
+CLAIMS = "claims"
+_PROPOSALS = {"AR50m": "ar50_medium", "AR50l": "ar50_large", "AR30m": "ar30_medium", "AR30l": "ar30_large"}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One answer in one group.
+
+    Args:
+        group: what was asked for.
+        answer: `claims`, or the name of a trivial answer.
+        rows: heading to the metric's row of a summary, or to a row of its `value` alone.
+    """
+
+    group: str
+    answer: str
+    rows: Mapping[str, Mapping[str, Any] | None]
+
+
+def groups_of(result: SceneResult) -> list[str]:
+    """What was asked for, in the order of the result."""
+    held = {row["metric"].partition("_")[0] for row in result.whole()}
+    return [group for group in result.config["groups"] if group in held and group in GROUPS]
+
+
+def columns_of(result: SceneResult) -> dict[str, str]:
+    """The headings that the result has something to say to."""
+    few, some, _ = result.config["max_detections"]
+    names = dict(zip(DETECTOR_COLUMNS, DETECTOR_COLUMNS.values(), strict=True))
+    found = {}
+    for heading, end in names.items():
+        if end in ("ar1", "ar10"):
+            number = few if end == "ar1" else some
+            heading, end = f"AR{number}", f"ar{number}"
+        found[heading] = end
+    known = {row["metric"] for row in result.whole() if row["valid"]}
+    if not any(f"{group}_ap" in known for group in groups_of(result)):
+        found.pop("AP")
+    return found
+
+
+def lines_of(result: SceneResult) -> list[Line]:
+    """The claims and the trivial answers, group by group."""
+    rows = {row["metric"]: row for row in result.whole()}
+    columns = columns_of(result)
+    found = []
+    for group in groups_of(result):
+        held = {heading: rows.get(f"{group}_{end}") for heading, end in columns.items()}
+        found.append(Line(group, CLAIMS, held))
+        for name, values in result.baselines.items():
+            trivial = {
+                heading: {"value": values[f"{group}_{end}"]} if f"{group}_{end}" in values else None
+                for heading, end in columns.items()
+            }
+            found.append(Line(group, name, trivial))
+    return found
+
+
+def slice_lines(result: SceneResult) -> list[tuple[str, int, list[Mapping[str, Any] | None]]]:
+    """Each slice: its name, its pictures, and for each group the recall of the claims, then trivial ones."""
+    sizes = {row["group"]: row["items"] for row in result.counts.iter_rows(named=True)}
+    trivial = result.facts.get(IN_SLICES, {})
+    found = []
+    for name in result.groups:
+        rows = {row["metric"]: row for row in result.of_group(name).iter_rows(named=True)}
+        cells: list[Mapping[str, Any] | None] = []
+        for group in groups_of(result):
+            cells.append(rows.get(f"{group}_ar"))
+            answers = trivial.get(name, {})
+            cells += [{"value": answers.get(which, {}).get(f"{group}_ar")} for which in result.baselines]
+        found.append((name, sizes[name], cells))
+    return found
+
+
+def slice_header(result: SceneResult) -> list[str]:
+    """The headings over the cells of `slice_lines`."""
+    return [
+        text for group in groups_of(result) for text in (f"{group} AR", *(f"{b}" for b in result.baselines))
+    ]
+
+
+def printed_lines(result: SceneResult, printed: list[dict[str, Any]]) -> list[tuple[str, list[float | None]]]:
+    """What a paper prints, in fractions, under the headings of `printed_ends`; our own values come first."""
+    ends = printed_ends(result, printed)
+    rows = {row["metric"]: row["value"] for row in result.whole()}
+    found: list[tuple[str, list[float | None]]] = [(CLAIMS, [rows.get(end) for end in ends.values()])]
+    for row in printed:
+        doubt = " (doubtful)" if row.get("doubts") else ""
+        values = [row["values"].get(end) for end in ends.values()]
+        found.append((f"{row['row']}, {row['trained_on'] or 'not said'}{doubt}", values))
+    return found
+
+
+def printed_ends(result: SceneResult, printed: list[dict[str, Any]]) -> dict[str, str]:
+    """Heading to metric, of what is printed about the groups that were judged."""
+    said = {metric for row in printed for metric in row["values"]}
+    columns = {**{heading: DETECTOR_COLUMNS[heading] for heading in PRINTED}, **_PROPOSALS}
+    return {
+        f"{group} {heading}": f"{group}_{end}"
+        for group in groups_of(result)
+        for heading, end in columns.items()
+        if f"{group}_{end}" in said
+    }
+
+
+def class_lines(
+    result: SceneResult,
+) -> tuple[list[str], list[str], list[tuple[str, list[int | None], list[Mapping[str, Any] | None]]]]:
+    """Classes and super-classes, where a word can be both, with objects of their own in each group.
+
+    Returns:
+        the groups that have classes; the metrics; each word with its objects in each of those groups (None
+        where it is no class of it) and with its row under each metric.
+    """
+    held = result.classes()
+    metrics = list(dict.fromkeys(metric for rows in held.values() for metric in rows))
+    groups = list(dict.fromkeys(metric.partition("_")[0] for metric in metrics))
+    found: list[tuple[str, list[int | None], list[Mapping[str, Any] | None]]] = []
+    for label, rows in held.items():
+        counts = {metric.partition("_")[0]: int(row["n"]) for metric, row in rows.items()}
+        found.append((label, [counts.get(group) for group in groups], [rows.get(each) for each in metrics]))
+    return groups, metrics, found
+
+
+def reasons_of(result: SceneResult) -> dict[str, list[str]]:
+    """Why metrics of the whole are undefined, with their names."""
+    found: dict[str, list[str]] = {}
+    for row in result.whole():
+        if not row["valid"]:
+            found.setdefault(row["reason"] or "undefined", []).append(row["metric"])
+    return found
+
+
+def plain_facts(result: SceneResult) -> dict[str, Any]:
+    """The facts that are told line by line."""
+    return {name: value for name, value in result.facts.items() if name != IN_SLICES}
+
+
+# Losses: which step of the proposals lost each corner case that nothing meets, where returns are known.
+
+Ints = npt.NDArray[np.integer]
+
+MET_FROM = 0.5
+"""The overlap from which on a box meets an object."""
+LOSSES = {
+    "met": "a final proposal overlaps it by half",
+    "few returns": "the sweep has fewer usable returns of it than the least of a cluster",
+    "ground": "with the ground, so many were removed that fewer are left",
+    "too far": "its nearest return is beyond the limit",
+    "split": "no kept cluster has half of its returns",
+    "shape": "its cluster is too wide, too tall or too low",
+    "merged": "most returns of its cluster are of other things",
+    "box": "its cluster is right, the box around it is not",
+    "background": "a box that fits was removed as background",
+    "common": "a box that fits was suppressed as a common object",
+}
+"""What can become of an object, to what that means, in the order of the steps."""
+
+
+def losses(
+    found: Proposals,
+    boxes: Floats,
+    numbers: Sequence[int],
+    instances: Ints,
+    config: CopgConfig,
+) -> list[str]:
+    """What became of each object: a name in `LOSSES`.
+
+    An object that a fitting initial box had is lost by the step that removed that box; of any other, the
+    first step is named after which it could not have had one.
+
+    Args:
+        found: proposals of the picture.
+        boxes: (k, 4) corners of the objects in pixels.
+        numbers: (k,) of their instances.
+        instances: (n,) instance of each return.
+        config: the proposals were made by.
+    """
+    if not len(boxes):
+        return []
+    fits = np.zeros((len(boxes), len(found.boxes)), dtype=np.bool_)
+    if len(found.boxes):
+        fits = iou(boxes, found.boxes.edges) >= MET_FROM
+    told = []
+    for place, number in enumerate(numbers):
+        mine = fits[place]
+        if (mine & found.final).any():
+            told.append("met")
+        elif mine.any():
+            told.append("common" if (mine & found.intermediate).any() else "background")
+        else:
+            told.append(_without_box(found.geometry, instances == number, config))
+    return told
+
+
+def _without_box(geometry: Geometry, own: Bools, config: CopgConfig) -> str:
+    """Why no initial box fits an object.
+
+    Args:
+        geometry: what the returns say.
+        own: (n,) which returns are the object's.
+        config: the knobs.
+    """
+    usable = own & geometry.checked.usable
+    if usable.sum() < config.min_points:
+        return "few returns"
+    solid = usable & ~geometry.ground.removed
+    if solid.sum() < config.min_points:
+        return "ground"
+    members = np.bincount(geometry.clusters.of_return[solid], minlength=len(geometry.clusters) + 1)
+    members[0] = 0
+    cluster = int(members.argmax())
+    limited = int(geometry.limited[cluster - 1]) if members[cluster] else FEW
+    if limited == FAR:
+        return "too far"
+    if limited == FEW or 2 * members[cluster] < solid.sum():
+        return "split"
+    if limited != KEPT:
+        return "shape"
+    return "merged" if 2 * members[cluster] < geometry.clusters.counts[cluster - 1] else "box"
+
+
+# What a set of corner cases is made of: scenes, classes, weather and period, beside print.
+
+ALL, UNNAMED = "all", "no class"
+_TOP = 4
+_TAGS = ("weather", "period")
+_PRINTED = {"kitti": "CODA-KITTI", "nuscenes": "CODA-nuScenes", "once": "CODA-ONCE", ALL: "CODA"}
+_ALSO = {"overcast": "cloudy", "sunny": "clear", "rain": "rainy"}
+
+
+@dataclass(frozen=True, eq=False)
+class Composition:
+    """What a set is made of.
+
+    Args:
+        parts: one row per domain and for all: `part`, `scenes`, `classes`, `instances`, `weather`, `period`
+            (how many values), and `printed_scenes`, `printed_classes`, `printed_instances` (Table 1).
+        classes: one row per class, the most frequent first: `label`, `super_class`, `objects`,
+            `corner_cases`, `share`, `common` (null for novel classes), and whether each training set names it
+            (Fig. 3).
+        top: the four most frequent classes of each domain: `part`, `rank`, `label`, `objects`, `share`
+            (Fig. 4).
+        tags: `tag`, `value`, `scenes`, `share` and `printed_share` of weather and period (section 3).
+        facts: `novel_share` of objects, `objects_per_scene`, and `zipf_slope`, how the logarithm of frequency
+            falls with that of rank (about -1 by Zipf's law; null below three classes).
+    """
+
+    parts: pl.DataFrame
+    classes: pl.DataFrame
+    top: pl.DataFrame
+    tags: pl.DataFrame
+    facts: dict[str, float | None]
+
+
+def composition(scenes: Scenes, version: Version = "base") -> Composition:
+    """The composition of a set; where boxes say whether they are corner cases, `instances` are those alone.
+
+    Args:
+        scenes: boxes with labels of the kind `corner`, videos or frames with period, weather and domain as
+            far as known.
+        version: which classes are common.
+
+    Source: Li et al., ECCV 2022 (CODA), section 3, Table 1, Figures 3 and 4.
+    """
+    pictures, objects = _pictures(scenes), _objects(separated(scenes, version))
+    placed = objects.join(pictures, on=["video", "frame"], how="inner", maintain_order="left")
+    named = placed.filter(pl.col("label").is_not_null())
+    corner = placed.filter("corner_case")
+    domains = pictures["domain"].drop_nulls().unique().sort().to_list()
+    return Composition(
+        parts=_parts(pictures, corner, domains),
+        classes=_classes(named),
+        top=_top(named.filter("corner_case"), domains),
+        tags=pl.concat([_tag(pictures, tag) for tag in _TAGS]),
+        facts={
+            "novel_share": _share(placed["common"].is_null()),
+            "objects_per_scene": len(placed) / len(pictures) if len(pictures) else None,
+            "zipf_slope": _slope(named["label"].value_counts()["count"].to_numpy()),
+        },
+    )
+
+
+def _pictures(scenes: Scenes) -> pl.DataFrame:
+    """One row per annotated picture with weather, period and domain."""
+    frames = scenes.frames.with_columns(pl.col("video").cast(pl.String))
+    if "annotated" in frames.columns:
+        frames = frames.filter(pl.col("annotated").fill_null(value=False))
+    wanted = (*_TAGS, "domain")
+    held = [name for name in wanted if name in frames.columns]
+    told = [name for name in wanted if name in scenes.videos.columns and name not in held]
+    videos = scenes.videos.select(pl.col("video").cast(pl.String), *told)
+    table = frames.select("video", "frame", *held).join(videos, on="video", how="left", maintain_order="left")
+    blank = [pl.lit(None, dtype=pl.String).alias(name) for name in wanted if name not in (*held, *told)]
+    return table.with_columns(*blank).with_columns(pl.col(*wanted).cast(pl.String))
+
+
+def _objects(scenes: Scenes) -> pl.DataFrame:
+    """One row per box with its class, super-class, and whether it is common and a corner case."""
+    boxes = scenes.boxes.with_columns(pl.col("video").cast(pl.String))
+    if "corner_case" not in boxes.columns:
+        boxes = boxes.with_columns(corner_case=pl.lit(value=True))
+    table = boxes.select("box", "video", "frame", "common", pl.col("corner_case").fill_null(value=False))
+    for name, kind in (("label", KIND), ("super_class", SUPER)):
+        words = dict(enumerate(scenes.meta.vocabularies.get(kind, ())))
+        rows = scenes.labels.filter(pl.col("kind").cast(pl.String) == kind).unique("box", keep="first")
+        said = pl.col("label").cast(pl.Int64).replace_strict(words, default=None, return_dtype=pl.String)
+        table = table.join(rows.select("box", said.alias(name)), on="box", how="left", maintain_order="left")
+    return table
+
+
+def _parts(pictures: pl.DataFrame, corner: pl.DataFrame, domains: list[str]) -> pl.DataFrame:
+    """Table 1."""
+    print_of = {row["row"]: row for row in printed_composition().iter_rows(named=True)}
+    rows = []
+    for part in (*domains, ALL):
+        of = pl.lit(value=True) if part == ALL else pl.col("domain") == part
+        seen, held = pictures.filter(of), corner.filter(of)
+        theirs = print_of.get(_PRINTED.get(part, ""), {})
+        rows.append(
+            {
+                "part": part,
+                "scenes": len(seen),
+                "classes": held["label"].drop_nulls().n_unique(),
+                "instances": len(held),
+                **{tag: seen[tag].drop_nulls().n_unique() for tag in _TAGS},
+                **{f"printed_{name}": theirs.get(name) for name in ("scenes", "classes", "instances")},
+            }
+        )
+    numbers = dict.fromkeys(list(rows[0])[1:], pl.Int64)
+    return pl.DataFrame(rows, schema={"part": pl.String, **numbers})
+
+
+def _classes(named: pl.DataFrame) -> pl.DataFrame:
+    """Figure 3."""
+    counted = named.group_by("label", maintain_order=True).agg(
+        pl.col("super_class").first(),
+        pl.len().cast(pl.Int64).alias("objects"),
+        pl.col("corner_case").sum().cast(pl.Int64).alias("corner_cases"),
+        (pl.len() / max(1, len(named))).alias("share"),
+        pl.col("common").first(),
+    )
+    counted = counted.sort("objects", "label", descending=[True, False])
+    coverage = [named_by(label) for label in counted["label"]]
+    sets = [pl.Series(name, [each[name] for each in coverage], dtype=pl.Boolean) for name in TRAINING_SETS]
+    return counted.with_columns(*sets)
+
+
+def _top(named: pl.DataFrame, domains: list[str]) -> pl.DataFrame:
+    """Figure 4."""
+    schema = {
+        "part": pl.String,
+        "rank": pl.Int64,
+        "label": pl.String,
+        "objects": pl.Int64,
+        "share": pl.Float64,
+    }
+    rows = []
+    for part in (*domains, ALL):
+        held = named if part == ALL else named.filter(pl.col("domain") == part)
+        counted = held.group_by("label").len("objects").sort("objects", "label", descending=[True, False])
+        for rank, (label, objects) in enumerate(counted.head(_TOP).iter_rows(), 1):
+            rows.append((part, rank, label, objects, objects / len(held)))
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _tag(pictures: pl.DataFrame, tag: str) -> pl.DataFrame:
+    """How many scenes have each weather or period."""
+    shares = scene_shares()[tag]
+    known = pictures.filter(pl.col(tag).is_not_null())
+    counted = known.group_by(pl.col(tag).alias("value")).len("scenes").sort("scenes", descending=True)
+    theirs = [shares.get(_ALSO.get(value.lower(), value.lower())) for value in counted["value"]]
+    return counted.select(
+        tag=pl.lit(tag),
+        value="value",
+        scenes=pl.col("scenes").cast(pl.Int64),
+        share=pl.col("scenes") / max(1, len(known)),
+        printed_share=pl.Series(theirs, dtype=pl.Float64),
+    )
+
+
+def _share(marks: pl.Series) -> float | None:
+    return float(marks.sum()) / len(marks) if len(marks) else None
+
+
+def _slope(counts: np.ndarray) -> float | None:
+    """How log frequency falls with log rank, by least squares."""
+    if len(counts) < 3:
+        return None
+    falling = np.sort(counts.astype(np.float64))[::-1]
+    return float(np.polyfit(np.log(np.arange(1, len(falling) + 1)), np.log(falling), 1)[0])

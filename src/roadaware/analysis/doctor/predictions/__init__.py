@@ -1,0 +1,7 @@
+"""Why claims about scenes score 0: names, frames, pictures, labels and maps that do not fit the truth."""
+
+from __future__ import annotations
+
+from roadaware.analysis.doctor.predictions.tasks import TASKS, examine_claims
+
+__all__ = ["TASKS", "examine_claims"]

@@ -1,0 +1,506 @@
+"""All checks of one task's predictions, in the order in which causes hide each other: actions, relations,
+sentences, sounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+
+from roadaware.analysis.doctor.diagnosis import Diagnosis, note, suspicious, wrong
+from roadaware.analysis.doctor.predictions.boxes import beside, examine_boxes, names
+from roadaware.arrays import Floats
+from roadaware.errors import UsageError
+from roadaware.geometry.boxes import paired_iou
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Predictions, Scenes, TableSet
+
+_MET, _CLEARLY = 0.5, 1.5
+"""Claims are looked at that meet a true box by half; another reading must explain half as many again."""
+
+
+def label_shift(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
+    """Whether labels claimed one higher or lower would be right far more often.
+
+    Args:
+        predictions: with `boxes` and `labels` of the kind action.
+        scenes: the same.
+    """
+    pairs = _met(predictions, scenes)
+    if len(pairs) < 10:
+        return []
+    ids = _ids(scenes)
+    claimed = [ids.get(label, -10) for label in pairs["label"]]
+    true = [{ids.get(label, -99) for label in labels} for labels in pairs["labels"]]
+    right = {
+        n: float(np.mean([c + n in of for c, of in zip(claimed, true, strict=True)])) for n in (-1, 0, 1)
+    }
+    best = max((-1, 1), key=lambda n: right[n])
+    if right[best] < 0.2 or right[best] < _CLEARLY * right[0]:
+        return []
+    says = f"Claimed labels are {'higher' if best < 0 else 'lower'} by one than the true ones."
+    evidence = f"{right[0]:.0%} of claims on true boxes are right as written, {right[best]:.0%} if {best:+d}"
+    return wrong("label_shift", says, evidence, f"Add {best:+d} to every claimed id.")
+
+
+def score_values(predictions: Predictions) -> list[Diagnosis]:
+    """Whether the scores of labels can rank anything.
+
+    Args:
+        predictions: with `labels`.
+    """
+    if predictions.labels.is_empty() or "score" not in predictions.labels.columns:
+        return []
+    scores = predictions.labels["score"].drop_nulls()
+    if len(scores) < 10:
+        return []
+    if scores.n_unique() == 1:
+        says = "Every claim has the same score: they cannot be ranked."
+        return wrong(
+            "constant", says, f"all are {scores[0]:g}", "Write the model's probabilities in column 8."
+        )
+    if set(scores.unique().to_list()) <= {0.0, 1.0}:
+        says = "Scores are 0 and 1 only: decisions, or the number of a person, instead of probabilities."
+        evidence = f"{int((scores == 1).sum())} ones among {len(scores)}"
+        return suspicious("decisions", says, evidence, "Write the model's probabilities in column 8.")
+    return []
+
+
+def _met(predictions: Predictions, scenes: Scenes) -> pl.DataFrame:
+    """`label` of each claim and `labels` of the true box that it meets best, by at least half."""
+    tables = []
+    for held in (scenes, predictions):
+        boxes = held.boxes.select("box", pl.col("video").cast(pl.String), "frame", *CORNERS)
+        tables.append(boxes)
+    named = scenes.labels.group_by("box").agg(pl.col("label").alias("labels"))
+    pairs = tables[1].join(tables[0].join(named, on="box"), on=["video", "frame"], suffix="_true")
+    one = pairs.select(CORNERS).cast(pl.Float64).to_numpy()
+    other = pairs.select([f"{c}_true" for c in CORNERS]).cast(pl.Float64).to_numpy()
+    pairs = pairs.with_columns(iou=paired_iou(one, other)).filter(pl.col("iou") >= _MET)
+    best = pairs.sort("iou", descending=True).unique("box", keep="first", maintain_order=True)
+    return best.select("box", "labels").join(predictions.labels.select("box", "label"), on="box")
+
+
+def _ids(scenes: Scenes) -> dict[int, int]:
+    """Index in the vocabulary to the number that the file had."""
+    native = scenes.meta.notes.get("label_ids", {}).get("action")
+    names = scenes.meta.vocabularies.get("action", ())
+    return dict(enumerate(native)) if native else {n: n for n in range(len(names))}
+
+
+# Whether claimed relations run from whom to whom, and for as long, as the true ones do.
+
+_RELATIONS_CLEARLY, _FEW = 1.5, 10
+
+
+def directions(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
+    """Whether subjects and objects are exchanged.
+
+    Args:
+        predictions: with `relations`, `tubes` and `tube_labels` of the kind category.
+        scenes: the same.
+    """
+    claimed, true = _triplets(predictions), _triplets(scenes)
+    if len(claimed) < _FEW:
+        return []
+    kept = claimed.join(true.unique(), on=["video", "s", "p", "o"], how="semi")
+    turned = claimed.rename({"s": "o", "o": "s"}).join(true.unique(), on=["video", "s", "p", "o"], how="semi")
+    if len(turned) < 0.2 * len(claimed) or len(turned) <= _RELATIONS_CLEARLY * len(kept):
+        return []
+    evidence = f"{len(kept)} of {len(claimed)} claimed triplets exist as written, {len(turned)} if exchanged"
+    return wrong(
+        "exchanged",
+        "Subject and object seem to be exchanged.",
+        evidence,
+        "Write [subject, predicate, object].",
+    )
+
+
+def own_objects(predictions: Predictions, _: Scenes) -> list[Diagnosis]:
+    """Whether somebody does something to themselves: the subject's boxes are the object's.
+
+    Args:
+        predictions: with `relations`.
+    """
+    same = int((predictions.relations["subject"] == predictions.relations["object"]).sum())
+    if not same:
+        return []
+    evidence = f"{same} of {len(predictions.relations)} claims have one track for both"
+    kind = wrong if same > 0.2 * len(predictions.relations) else suspicious
+    return kind(
+        "own_object", "Subjects are their own objects.", evidence, "Write obj_traj of the other person."
+    )
+
+
+def words(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
+    """Whether predicates and categories are written as in the truth.
+
+    Args:
+        predictions: with `relations`, `tubes` and `tube_labels` of the kind category.
+        scenes: the same.
+    """
+    claimed, true = _triplets(predictions), _triplets(scenes)
+    known = {word for c in ("s", "p", "o") for word in true[c].drop_nulls()}
+    unknown = sorted({word for c in ("s", "p", "o") for word in claimed[c].drop_nulls()} - known)
+    strange = claimed.filter(pl.any_horizontal(pl.col("s", "p", "o").is_in(unknown)))
+    if not len(strange):
+        return []
+    alike = {_plain(word): word for word in sorted(known)}
+    pairs = [f"{word!r} for {alike[_plain(word)]!r}" for word in unknown if _plain(word) in alike]
+    evidence = f"{len(strange)} of {len(claimed)} claims say {', '.join(map(repr, unknown[:4]))}"
+    remedy = f"Write {', '.join(pairs[:3])} the other way round." if pairs else "Use the truth's words."
+    kind = wrong if len(strange) > 0.5 * len(claimed) else suspicious
+    return kind("words", "Claims use words that the truth does not know.", evidence, remedy)
+
+
+def _plain(word: str) -> str:
+    """A word without what spellings differ in."""
+    return "".join(c for c in word.casefold() if c.isalnum())
+
+
+def places_in_time(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
+    """Whether claims lie in the video, and are shifted by a constant.
+
+    Args:
+        predictions: with `relations`.
+        scenes: with `relations` and `videos`.
+    """
+    ends = predictions.relations.select(pl.col("video").cast(pl.String), "end_frame").drop_nulls()
+    if "n_frames" in scenes.videos.columns:
+        lengths = scenes.videos.select(pl.col("video").cast(pl.String), "n_frames").drop_nulls()
+        beyond = ends.join(lengths, on="video").filter(pl.col("end_frame") > pl.col("n_frames"))
+        if len(beyond):
+            says = "Claims reach beyond the end of their video."
+            evidence = f"{len(beyond)} of {len(ends)} do, as far as frame {beyond['end_frame'].max()!r}"
+            return suspicious("beyond_video", says, evidence, "Durations are frames of the video, from 0.")
+    return _shifted(_triplets(predictions), _triplets(scenes))
+
+
+def _shifted(claimed: pl.DataFrame, true: pl.DataFrame) -> list[Diagnosis]:
+    """A shift that most claims share with the nearest true relation of their words."""
+    key = ["video", "s", "p", "o"]
+    pairs = claimed.with_row_index("row").join(true, on=key, suffix="_true").drop_nulls()
+    if pairs["row"].n_unique() < _FEW:
+        return []
+    late = (pl.col("start_frame") - pl.col("start_frame_true")).alias("late")
+    nearest = (
+        pairs.with_columns(late).sort(pl.col("late").abs(), maintain_order=True).unique("row", keep="first")
+    )
+    same = nearest["late"].mode().sort()[0]
+    share = float((nearest["late"] == same).mean() or 0.0)
+    if same == 0 or share < 0.5:
+        return []
+    says = f"Claims are {abs(same)} frames {'late' if same > 0 else 'early'}."
+    evidence = f"{share:.0%} of them start so much from the nearest true relation of the same words"
+    return suspicious("shift", says, evidence, "Durations count from 0, the end is the frame after the last.")
+
+
+def durations(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
+    """Whether claimed spans are of another unit than the true ones.
+
+    Args:
+        predictions: with `relations`.
+        scenes: the same.
+    """
+    lengths = [
+        held.relations.select((pl.col("end_frame") - pl.col("start_frame")).median()).item()
+        if len(held.relations)
+        else None
+        for held in (predictions, scenes)
+    ]
+    if not lengths[0] or not lengths[1] or len(predictions.relations) < _FEW:
+        return []
+    ratio = lengths[0] / lengths[1]
+    if 0.1 < ratio < 10:
+        return []
+    says = f"Claimed relations last {ratio:.2g} times as long as true ones: seconds, or another frame rate?"
+    evidence = f"half of them last {lengths[0]:g} frames or more, of the true ones {lengths[1]:g}"
+    return suspicious("durations", says, evidence, "Durations are [first frame, frame after the last).")
+
+
+def _triplets(tables: TableSet) -> pl.DataFrame:
+    """`video`, names of subject's category `s`, predicate `p` and object's category `o`, and the span."""
+    spans = {"start_frame": pl.Int64, "end_frame": pl.Int64}
+    schema = {"video": pl.String, "s": pl.String, "p": pl.String, "o": pl.String, **spans}
+    if tables.relations.is_empty():
+        return pl.DataFrame(schema=schema)
+    words = tables.meta.vocabularies
+    named = tables.tube_labels.filter(pl.col("kind").cast(pl.String) == "category").select("tube", "label")
+    rows = tables.relations.join(named.rename({"label": "s"}), left_on="subject", right_on="tube", how="left")
+    rows = rows.join(named.rename({"label": "o"}), left_on="object", right_on="tube", how="left")
+    kinds = {"s": "category", "p": "predicate", "o": "category"}
+    return rows.rename({"predicate": "p"}).select(
+        pl.col("video").cast(pl.String),
+        *(
+            pl.col(c).replace_strict(
+                dict(enumerate(words.get(kind, ()))), default=None, return_dtype=pl.String
+            )
+            for c, kind in kinds.items()
+        ),
+        *spans,
+    )
+
+
+# Whether claimed spans of sentences are counted as the true ones are.
+
+_GROUNDING_FEW = 5
+
+
+def spans(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
+    """Whether claimed spans are shifted by a constant, or of another unit.
+
+    Args:
+        predictions: with `queries`.
+        scenes: with `queries`.
+    """
+    columns = ["query", "start_frame", "end_frame"]
+    if not set(columns) <= set(predictions.queries.columns) & set(scenes.queries.columns):
+        return []
+    both = predictions.queries.select(columns).join(
+        scenes.queries.select(columns), on="query", suffix="_true"
+    )
+    both = both.drop_nulls()
+    odd = _odd(both, _lengths(scenes))
+    if len(both) < _GROUNDING_FEW:
+        return odd
+    return odd + (_unit(both) or _shift(both, int(scenes.meta.notes.get("first_frame", 0))))
+
+
+def _lengths(scenes: Scenes) -> pl.DataFrame:
+    """`query` and `n_frames` of its video, null where that is not known."""
+    videos = scenes.videos.with_columns(pl.col("video").cast(pl.String))
+    if "n_frames" not in videos.columns:
+        videos = videos.with_columns(n_frames=pl.lit(None, pl.Int64))
+    queries = scenes.queries.select("query", pl.col("video").cast(pl.String))
+    return queries.join(videos.select("video", "n_frames"), on="video", how="left").select(
+        "query", "n_frames"
+    )
+
+
+def _odd(both: pl.DataFrame, lengths: pl.DataFrame) -> list[Diagnosis]:
+    """Spans without frames, and spans that leave their video."""
+    found: list[Diagnosis] = []
+    empty = both.filter(pl.col("end_frame") <= pl.col("start_frame"))
+    if len(empty):
+        evidence = f"{len(empty)} of {len(both)} end where they start, or before"
+        remedy = "An end is the frame after the last."
+        found += suspicious("empty_span", "Claimed spans hold no frame.", evidence, remedy)
+    placed = both.join(lengths, on="query")
+    outside = placed.filter((pl.col("end_frame") > pl.col("n_frames") + 1) | (pl.col("start_frame") < 0))
+    if len(outside):
+        evidence = f"{len(outside)} of {len(both)}, as far as frame {outside['end_frame'].max()!r}"
+        found += suspicious(
+            "beyond_video", "Claimed spans leave their video.", evidence, "Frames count from 0."
+        )
+    return found
+
+
+def _unit(both: pl.DataFrame) -> list[Diagnosis]:
+    ratio = both.select((pl.col("end_frame") / pl.col("end_frame_true").clip(1)).median()).item()
+    if 0.4 < ratio < 2.5:
+        return []
+    says = f"Claimed spans end at {ratio:.2g} times the true frame: seconds, or indices of sampled frames?"
+    evidence = f"half of {len(both)} sentences end at less than that"
+    return wrong("span_unit", says, evidence, "Give frames of the original video.")
+
+
+def _shift(both: pl.DataFrame, first_frame: int) -> list[Diagnosis]:
+    """A shift that nearly all spans share; the published evaluator takes numbers as the file has them."""
+    late = np.concatenate([(both[c] - both[f"{c}_true"]).to_numpy() for c in ("start_frame", "end_frame")])
+    middle = float(np.median(late))
+    if middle == 0 or np.mean(np.abs(late - middle) <= 0.5) < 0.8:
+        return []
+    if middle == first_frame:
+        says = f"Claimed spans are in the truth file's numbers, which count from {first_frame}."
+        remedy = "TubeDETR's evaluator takes them so (--config tubedetr-hcstvg); ours counts from 0."
+        return note("file_numbers", says, f"nearly all differ by {middle:g}", remedy)
+    says = f"Claimed spans are {abs(middle):g} frames {'late' if middle > 0 else 'early'}."
+    evidence = f"{np.mean(late == middle):.0%} of starts and ends differ from the true ones by exactly that"
+    return suspicious(
+        "span_shift", says, evidence, "Frames count from 0; an end is the frame after the last."
+    )
+
+
+# Whether maps of sound are the right way up, and say anything.
+
+_MOST, _SOUND_CLEARLY = 500, 0.1
+_TURNS: dict[str, tuple[str, Callable[[Floats], Floats]]] = {
+    "transposed": ("Write maps row by row: y first, then x.", lambda m: m.T),
+    "upside down": ("Row 0 is the top of the picture.", lambda m: m[::-1]),
+    "mirrored": ("Column 0 is the left of the picture.", lambda m: m[:, ::-1]),
+    "inverted": ("High values are where the sound comes from.", lambda m: -m),
+}
+
+
+def maps(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
+    """Maps that hold one value everywhere, or lie another way than the pictures.
+
+    Args:
+        predictions: with `sounds` and their `map`.
+        scenes: with `sounds`, `boxes` and `videos`.
+    """
+    if predictions.sounds.is_empty() or "map" not in predictions.sounds.columns:
+        return []
+    held = dict(_maps(predictions))
+    constant = [sound for sound, values in held.items() if np.ptp(values) == 0]
+    found: list[Diagnosis] = []
+    if constant:
+        says = f"{len(constant)} of {len(held)} maps hold one value everywhere: they score 0."
+        kind = wrong if len(constant) == len(held) else suspicious
+        evidence = f"sounds {constant[:3]}"
+        found += kind("constant_map", says, evidence, "Write the model's map before it is thresholded.")
+    truth = _boxes(scenes)
+    pairs = [(values, truth[s]) for s, values in held.items() if s in truth and np.ptp(values) > 0]
+    return found + _turned(pairs)
+
+
+def _turned(pairs: list[tuple[Floats, Floats]]) -> list[Diagnosis]:
+    if len(pairs) < 5:
+        return []
+    as_is = float(np.mean([_inside(values, box) for values, box in pairs]))
+    turned = {
+        name: float(np.mean([_inside(turn(v), box) for v, box in pairs]))
+        for name, (_, turn) in _TURNS.items()
+    }
+    best = max(turned, key=lambda name: turned[name])
+    if turned[best] - as_is < _SOUND_CLEARLY:
+        return []
+    evidence = (
+        f"true boxes are {as_is:+.2f} above the rest of the map as written, {turned[best]:+.2f} otherwise"
+    )
+    return wrong("map_turned", f"Maps seem to be {best}.", evidence, _TURNS[best][0])
+
+
+def _inside(values: Floats, box: Floats) -> float:
+    """How much the map is higher inside the box than outside, as a share of its range."""
+    rows, columns = values.shape
+    y, x = (np.arange(rows) + 0.5) / rows, (np.arange(columns) + 0.5) / columns
+    inside = np.outer((y >= box[1]) & (y < box[3]), (x >= box[0]) & (x < box[2]))
+    if inside.all() or not inside.any():
+        return 0.0
+    return float((values[inside].mean() - values[~inside].mean()) / np.ptp(values))
+
+
+def _maps(predictions: Predictions) -> list[tuple[int, Floats]]:
+    """Number of a sound and its map, of the first some hundreds."""
+    table = predictions.sounds.filter(pl.col("map").is_not_null()).head(_MOST)
+    widths = table["map_width"].to_list() if "map_width" in table.columns else [None] * len(table)
+    found = []
+    for sound, row, width in zip(table["sound"], table["map"], widths, strict=True):
+        values = np.asarray(row, dtype=np.float64)
+        columns = width or round(len(values) ** 0.5)
+        if columns and len(values) and len(values) % columns == 0:
+            found.append((int(sound), values.reshape(-1, columns)))
+    return found
+
+
+def _boxes(scenes: Scenes) -> dict[int, Floats]:
+    """Number of a sound to its first box as shares of the picture."""
+    if "sound" not in scenes.boxes.columns:
+        return {}
+    sizes = scenes.videos.select(pl.col("video").cast(pl.String), "width_px", "height_px")
+    boxes = scenes.boxes.with_columns(pl.col("video").cast(pl.String)).drop_nulls("sound")
+    boxes = boxes.unique("sound", keep="first", maintain_order=True).join(sizes, on="video")
+    corners = boxes.select(CORNERS).cast(pl.Float64).to_numpy()
+    whole = np.tile(boxes.select("width_px", "height_px").cast(pl.Float64).to_numpy(), 2)
+    shares = corners / whole if len(boxes) else corners
+    return dict(zip(boxes["sound"].to_list(), shares, strict=True))
+
+
+# All checks of one task's claims together, in the order in which causes hide each other.
+
+_Check = Callable[[Predictions, Scenes], list[Diagnosis]]
+TASKS = ("actions", "relations", "grounding", "sound")
+_NAMED = {"actions": "boxes", "relations": "relations", "grounding": "queries", "sound": "sounds"}
+_CALLED = {"boxes": "videos", "relations": "videos", "queries": "sentences", "sounds": "sounds"}
+_KEYS = {"queries": "query", "sounds": "sound"}
+
+
+def examine_claims(
+    task: str, predictions: Predictions, scenes: Scenes, *, least_fit: float = 0.0
+) -> list[Diagnosis]:
+    """Why the numbers of somebody's claims about scenes may be meaningless.
+
+    Args:
+        task: one of `TASKS`.
+        predictions: as read for the task.
+        scenes: the truth.
+        least_fit: mean IoU that another reading of the boxes has to reach.
+
+    Raises:
+        UsageError: if there is no such task.
+    """
+    if task not in TASKS:
+        raise UsageError(f"no task '{task}'; there are {', '.join(TASKS)}")
+    table = _NAMED[task]
+    claimed, true = (things_named(table, held, scenes) for held in (predictions, scenes))
+    found = names(_CALLED[table], claimed, true)
+    found += (
+        _refused("truth", scenes) + _refused("claims", predictions) + _examination_odd("claims", predictions)
+    )
+    found += _examination_odd("truth", scenes)
+    if {item.code for item in found} & {"empty_truth", "empty_claims", "names"}:
+        return found
+    boxed = beside(scenes.boxes, predictions.boxes)
+    size = picture_size(scenes)
+    fits = examine_boxes(boxed, size, least_fit=least_fit) if task != "sound" else []
+    checks: dict[str, tuple[_Check, ...]] = {
+        "actions": (lambda claims, _: score_values(claims), label_shift),
+        "relations": (
+            words,
+            own_objects,
+            directions,
+            durations,
+            places_in_time,
+        ),
+        "grounding": (spans,),
+        "sound": (maps,),
+    }
+    return found + fits + [item for check in checks[task] for item in check(predictions, scenes)]
+
+
+def things_named(table: str, held: TableSet, scenes: Scenes) -> list[str]:
+    """What the rows of a table speak of: videos, or things that the truth numbers."""
+    rows: pl.DataFrame = getattr(held, table)
+    if table in _KEYS:
+        key = _KEYS[table]
+        known = getattr(scenes, table)
+        if rows.is_empty() or "name" not in known.columns:
+            return [str(n) for n in rows[key].to_list()] if len(rows) else []
+        named = dict(known.select(key, "name").iter_rows())
+        return [str(named.get(number) or number) for number in rows[key].to_list()]
+    return rows["video"].cast(pl.String).unique(maintain_order=True).to_list() if len(rows) else []
+
+
+def _refused(what: str, held: TableSet) -> list[Diagnosis]:
+    """The reasons for which rows were refused, most frequent first."""
+    if held.rejected.is_empty():
+        return []
+    reasons = held.rejected.group_by("reason").len().sort("len", "reason", descending=[True, False])
+    total, read = len(held.rejected), sum(held.meta.rows_read.values())
+    evidence = "; ".join(f"{n}: {reason}" for reason, n in reasons.head(3).iter_rows())
+    says = f"{total:,} rows or files of the {what} were refused."
+    kind = wrong if total > 0.2 * max(read, 1) else note
+    return kind(f"refused_{what}", says, evidence, "Mend the rows; `--json` lists the reasons.")
+
+
+def _examination_odd(what: str, held: TableSet) -> list[Diagnosis]:
+    """Oddities that were read, but not as they stand."""
+    found: list[Diagnosis] = []
+    for case in held.meta.notes.get("warnings", []):
+        says = f"{case['count']:,} of the {what}: {case['what']}"
+        found += note(f"odd_{what}", says, str(case["example"]), "It was read as well as it could be.")
+    return found
+
+
+def picture_size(scenes: Scenes) -> tuple[float, float]:
+    """Width and height of the truth's pictures; 1 x 1 where they are not known."""
+    if not {"width_px", "height_px"} <= set(scenes.videos.columns) or scenes.videos.is_empty():
+        return 1.0, 1.0
+    width, height = (scenes.videos[c].drop_nulls().median() for c in ("width_px", "height_px"))
+    return (
+        float(width) if isinstance(width, int | float) else 1.0,
+        float(height) if isinstance(height, int | float) else 1.0,
+    )

@@ -1,1 +1,0 @@
-"""People in the loop: what to look at, what became of proposals, and how far annotators agree."""

@@ -1,0 +1,424 @@
+"""`roadaware evaluate corner-cases`: truth and predictions, the evaluation, and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from roadaware.cli import console, datasets, pedestrians
+from roadaware.cli.event_findings import oddities, refused
+from roadaware.cli.options import USUAL, Common, Draws, Outcome, Seed, Several, Switch
+from roadaware.cli.scene_runs import NOWHERE, Kept, told
+from roadaware.cli.scene_tables import facts_lines
+from roadaware.cli.scene_tasks import CORNER_CASES, config_named, with_fields
+from roadaware.cli.scenes import Given, Judging, odd, scene_run
+from roadaware.cli.text import bullets, cell, number, row_interval, table
+from roadaware.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from roadaware.cli.scene_runs import SceneRun
+    from roadaware.metrics.metric_state import SceneResult
+    from roadaware.protocols.coda import TrainingSet, Version
+    from roadaware.scenes.tables import Predictions, Scenes
+
+# Truth and claims about corner cases as the commands take them: COCO files, saved tables, made-up scenes.
+
+Classes = Literal["base", "2022"]
+
+
+@dataclass(frozen=True)
+class Routing:
+    """What the claims' classes mean, and which classes of the truth are common.
+
+    Args:
+        trained_on: a training set, `coda` for the truth's own classes, or a csv; None for none of them.
+        agnostic: whether classes are left aside.
+        categories: a COCO file whose categories tell what the numbers in results stand for.
+        classes: which classes are common; told from the truth where None.
+        merged: whether all common vehicles are one class.
+        risk: whether it matters which objects block a path of the vehicle.
+    """
+
+    trained_on: str | None
+    agnostic: bool
+    categories: Path | None
+    classes: Classes | None
+    merged: bool
+    risk: bool = False
+
+    def check(self) -> None:
+        """Know what the claims mean.
+
+        Raises:
+            UsageError: if nothing or too much is said.
+        """
+        if self.agnostic and self.categories is not None:
+            raise UsageError("--agnostic leaves classes aside; leave --categories away")
+        if not self.agnostic and self.trained_on is None:
+            from roadaware.protocols.coda import OWN, TRAINING_SETS
+
+            raise UsageError(
+                f"say what the detector learnt on, --trained-on {'|'.join(TRAINING_SETS)}, or {OWN} for the "
+                "classes of the truth; or --agnostic for proposals without classes"
+            )
+
+
+def opened(truth: Path, corner: Path | None, predictions: Path, routing: Routing) -> tuple[Given, Version]:
+    """Truth and claims with what is common and what novel, and the version of the separation.
+
+    Args:
+        truth: COCO annotations, tables that `read -o` saved, or made-up scenes.
+        corner: COCO annotations of the corner cases, where they are in a file of their own.
+        predictions: COCO results, or saved Predictions.
+        routing: what their classes mean.
+
+    Raises:
+        UsageError: if an option does not fit.
+        InputError: if truth or claims cannot be read, or are about something else.
+    """
+    from roadaware.analysis.doctor.data import check_overlap
+    from roadaware.protocols.coda import separated
+
+    scenes = open_truth(truth, corner)
+    claims = _claims(predictions, scenes, routing)
+    version = routing.classes or version_of(scenes, corner)
+    findings = {**refused(scenes, "the truth"), **refused(claims, predictions.name), **odd(claims)}
+    lacking = check_overlap(claims, scenes, where=str(predictions))
+    claims = _routed(claims, routing, version)
+    scenes = separated(scenes, version, merged=routing.merged)
+    if routing.risk:
+        from roadaware.metrics.corner_cases.risk import with_blocking
+
+        scenes = with_blocking(scenes)
+    return Given(scenes, claims, findings, oddities(scenes), lacking), version
+
+
+def open_truth(path: Path, corner: Path | None) -> Scenes:
+    """Annotations about corner cases.
+
+    Raises:
+        UsageError: if a second file is given beside tables.
+        InputError: if they cannot be read.
+    """
+    from roadaware.formats.coda import read_corner_cases
+
+    for each in (path, corner):
+        if each is not None and not each.exists():
+            raise InputError("there is no such file or folder", where=str(each), hint="Check the path.")
+    tables = datasets.is_saved(path) or datasets.is_made_up(path)
+    if corner is not None and tables:
+        raise UsageError(f"--corner goes with a COCO file; {path} holds tables")
+    if tables:
+        return datasets.opened(datasets.MADE_UP, path) if datasets.is_made_up(path) else _saved(path)
+    with console.working(f"reading {path}"):
+        return read_corner_cases(path, corner)
+
+
+def version_of(scenes: Scenes, corner: Path | None) -> Version:
+    """Which classes are common: those of 2022 where the truth holds more than corner cases."""
+    if corner is not None:
+        return "2022"
+    boxes = scenes.boxes
+    more = "corner_case" in boxes.columns and not boxes["corner_case"].fill_null(value=True).all()
+    return "2022" if more else "base"
+
+
+def _saved(path: Path) -> Scenes:
+    from roadaware.scenes.store import open_scenes
+
+    with console.working(f"opening {path}"):
+        return open_scenes(path)
+
+
+def _claims(path: Path, scenes: Scenes, routing: Routing) -> Predictions:
+    from roadaware.formats.coco import read_results
+    from roadaware.formats.coda import claims_index
+
+    if not path.exists():
+        raise InputError("there is no such file or folder", where=str(path), hint="Check the path.")
+    if datasets.is_saved(path):
+        from roadaware.scenes.store import open_predictions
+
+        with console.working(f"opening {path}"):
+            return open_predictions(path)
+    categories = {} if routing.agnostic else _categories(scenes, routing)
+    with console.working(f"reading {path}"):
+        return read_results(path, claims_index(scenes, categories), agnostic=routing.agnostic)
+
+
+def _categories(scenes: Scenes, routing: Routing) -> dict[int, str]:
+    """What the numbers in results stand for."""
+    from roadaware.formats.coco import document, index_of
+    from roadaware.formats.coda import IDS
+    from roadaware.protocols.coda import OWN, own_categories
+
+    if routing.categories is not None:
+        where = str(routing.categories)
+        content: Any = document(routing.categories)
+        listed = content.get("categories") if isinstance(content, dict) else content
+        return dict(index_of({"images": [], "categories": listed}, where).categories)
+    if routing.trained_on == OWN:
+        return own_categories(scenes.meta.notes.get(IDS, {}))
+    return _training(routing).categories
+
+
+def _training(routing: Routing) -> TrainingSet:
+    from roadaware.protocols.coda import training_set
+
+    return training_set(routing.trained_on or "")
+
+
+def _routed(claims: Predictions, routing: Routing, version: Version) -> Predictions:
+    from roadaware.protocols.coda import OWN, own_classes, routed, without_classes
+
+    if routing.agnostic:
+        return without_classes(claims)
+    if routing.trained_on == OWN:
+        return own_classes(claims, version, merged=routing.merged)
+    return routed(claims, _training(routing))
+
+
+_TRUTH = "The annotations: a COCO file, tables that `read -o` saved, or made-up scenes."
+_CORNER = "COCO annotations of the corner cases, where they are in a file of their own (CODA 2022)."
+_PREDICTIONS = "What is claimed: COCO results (.json), or Predictions that were saved."
+_TRAINED_ON = (
+    "What the detector learnt on, which tells what its classes answer: soda10m, bdd100k, waymo, coda (the "
+    "classes of the truth), or a csv with id, label, common and novel."
+)
+_AGNOSTIC = "The claims are proposals: leave their classes aside."
+_CATEGORIES = "A COCO file whose categories tell what the numbers in the results stand for."
+_CLASSES = (
+    "Which classes are common: base (buses are novel) or 2022 (buses are common); told from the truth "
+    "unless given."
+)
+_CONFIG = "How it is judged: default, reference, coda2022 or coco; see above."
+_SET = "FIELD=VALUE: change single fields of the config, such as precision=always."
+_BY = "Also by slice: period, weather, domain, density, or another column of the pictures."
+_BARS = "METRIC=VALUE, as fractions: exit with 1 if a metric is lower, or undefined."
+_STRICT = "Exit with 1 if annotations or claims were refused, or something is odd about them."
+
+Truth = Annotated[Path, Parameter(help=_TRUTH)]
+Predicted = Annotated[Path, Parameter(help=_PREDICTIONS)]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Claimed:
+    """What the claims' classes mean."""
+
+    trained_on: Annotated[str | None, Parameter(help=_TRAINED_ON)] = None
+    agnostic: Annotated[bool, Parameter(help=_AGNOSTIC), Switch] = False
+    categories: Annotated[Path | None, Parameter(help=_CATEGORIES)] = None
+    classes: Annotated[Classes | None, Parameter(help=_CLASSES)] = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class CornerJudging:
+    """How corner cases are judged."""
+
+    config: Annotated[str, Parameter(help=_CONFIG)] = "default"
+    fields: Annotated[tuple[str, ...], Parameter(name="--set", help=_SET), Several] = ()
+    by: Annotated[tuple[str, ...], Parameter(help=_BY), Several] = ()
+    draws: Draws = 0
+    seed: Seed = 0
+    fail_under: Annotated[tuple[str, ...], Parameter(help=_BARS), Several] = ()
+    strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False
+
+
+ANYTHING = Claimed()
+AS_USUAL = CornerJudging()
+
+
+def corner_cases(
+    *,
+    truth: Truth,
+    corner: Annotated[Path | None, Parameter(help=_CORNER)] = None,
+    predictions: Predicted,
+    claimed: Claimed = ANYTHING,
+    judging: CornerJudging = AS_USUAL,
+    kept: Kept = NOWHERE,
+    common: Common = USUAL,
+) -> Outcome:
+    """Score detectors on corner cases, as on CODA: average recall of corner, common and novel objects.
+
+    Needs COCO annotations and COCO results. --trained-on says what the detector's classes answer, --agnostic
+    that it has none, as a region proposal network. --config is `default`, `reference` (crowds alone are
+    ignored, as pycocotools does), `coda2022` (the four numbers of the challenge) or `coco` (all classes, AP
+    too). What the whole picture and random boxes would score stands beside every number.
+
+    For example:
+
+        roadaware evaluate corner-cases --truth corner_case.json --predictions results.json \\
+            --trained-on soda10m --draws 1000 --by weather domain -o runs/mine
+
+        roadaware evaluate corner-cases --truth instance_val_common.json \\
+            --corner instance_val_agnostic_corner.json --predictions results.json \\
+            --trained-on coda --config coda2022 --json result.json
+    """
+
+    lowest = pedestrians.parse_bars(judging.fail_under, pedestrians.FRACTIONS)
+    config = with_fields(CORNER_CASES, config_named(CORNER_CASES, judging.config), judging.fields)
+    routing = Routing(
+        claimed.trained_on,
+        claimed.agnostic,
+        claimed.categories,
+        claimed.classes or ("2022" if config.total else None),
+        merged=not config.total,
+        risk=config.risk == "blocking",
+    )
+    routing.check()
+    given, version = opened(truth, corner, predictions, routing)
+    how = Judging(
+        config=judging.config, fields=judging.fields, by=judging.by, draws=judging.draws, seed=judging.seed
+    )
+    run = scene_run(CORNER_CASES, given, config, how, predictions, details=False)
+    run = replace(run, facts={**run.facts, **_beside(given.scenes, routing, version)})
+    return told(run, kept, lowest, strict=judging.strict, text=corner_text, odd=given.notes)
+
+
+def _beside(scenes: Scenes, routing: Routing, version: str) -> dict[str, Any]:
+    """How claims were routed, and the printed rows that may stand beside, JSON-ready."""
+    from roadaware.protocols.coda import TRAINING_SETS
+    from roadaware.protocols.printed_coda import beside
+
+    known = routing.trained_on if routing.trained_on in TRAINING_SETS else None
+    domains = set(scenes.videos["domain"]) if "domain" in scenes.videos.columns else {None}
+    told = "proposals without classes" if routing.agnostic else f"classes of {routing.trained_on}"
+    common = f"{version}, {'vehicles merged' if routing.merged else 'each vehicle a class of its own'}"
+    return {
+        "routing": {"claims are": told, "common classes as in": common},
+        "printed": beside(known, classes=not routing.agnostic, domains=domains) if routing.merged else [],
+    }
+
+
+# Results on corner cases as the tables that the command prints, as fractions in [0, 1].
+
+_DIGITS = 4
+
+
+def corner_text(run: SceneRun) -> str:
+    """One run: groups beside trivial answers, slices, classes, and what is printed."""
+    from roadaware.analysis.corner_tables import plain_facts, reasons_of
+
+    truth = run.facts.get("truth", {})
+    row = run.result.counts.row(0, named=True)
+    heading = (
+        f"{', '.join(run.facts.get('claims', [run.name]))} on {truth.get('dataset') or 'unnamed truth'}: "
+        f"{row['items']:,} pictures; config {run.config_name}"
+    )
+    found = [f"{count:,} {what}" for what, count in run.facts.get("findings", {}).items()]
+    routing = [f"{name}: {value}" for name, value in run.facts.get("routing", {}).items()]
+    reasons = reasons_of(run.result)
+    parts = [
+        "\n".join([cell(heading), *map(cell, routing), *facts_lines(plain_facts(run.result))]),
+        "\n".join(cell(note) for note in (*truth.get("notes", []), *found, *run.result.notes)),
+        _groups(run.result, intervals=bool(run.draws)),
+        _total(run.result),
+        _slices(run.result, intervals=bool(run.draws)),
+        _classes(run.result),
+        _printed(run.result, run.facts.get("printed", [])),
+        "undefined:\n" + bullets(f"{', '.join(_short(names))}: {why}" for why, names in reasons.items())
+        if reasons
+        else "",
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _groups(result: SceneResult, *, intervals: bool) -> str:
+    """Each group with the claims, their intervals, and the trivial answers."""
+    from roadaware.analysis.corner_tables import CLAIMS, columns_of, lines_of
+
+    columns = columns_of(result)
+    rows = []
+    for line in lines_of(result):
+        group = line.group if line.answer == CLAIMS else ""
+        rows.append([group, line.answer, *(_value(line.rows[heading]) for heading in columns)])
+        if (
+            intervals
+            and line.answer == CLAIMS
+            and any((row or {}).get("valid") for row in line.rows.values())
+        ):
+            ends = (line.rows[heading] or {} for heading in columns)
+            shown = (row_interval(row, "video") for row in ends)
+            rows.append(["", "95 % by scene", *shown])
+    return table(["group", "answer", *columns], rows, left=2)
+
+
+def _total(result: SceneResult) -> str:
+    """The sum of the challenge of 2022, where it is asked for."""
+    rows = [row for row in result.whole() if row["metric"] == "total"]
+    beside = "".join(
+        f"; {name} {number(values.get('total'), _DIGITS)}" for name, values in result.baselines.items()
+    )
+    return "".join(
+        f"total of common AP, all AP, all AR and corner AR: {_value(row, intervals=True)}{beside}"
+        for row in rows
+    )
+
+
+def _slices(result: SceneResult, *, intervals: bool) -> str:
+    from roadaware.analysis.corner_tables import slice_header, slice_lines
+
+    if not result.groups:
+        return ""
+    rows = [
+        [name, f"{pictures:,}", *(_value(each, intervals=intervals) for each in cells)]
+        for name, pictures, cells in slice_lines(result)
+    ]
+    return table(["slice", "pictures", *slice_header(result)], rows)
+
+
+def _classes(result: SceneResult) -> str:
+    """Classes and super-classes with their objects and recall in each group."""
+    from roadaware.analysis.corner_tables import class_lines
+
+    groups, metrics, lines = class_lines(result)
+    if not lines:
+        return ""
+    rows = [
+        [
+            label,
+            *("-" if n is None else f"{n:,}" for n in counts),
+            *(_value(row, intervals=True) for row in found),
+        ]
+        for label, counts, found in lines
+    ]
+    return table(["class", *(f"{group} objects" for group in groups), *metrics], rows)
+
+
+def _printed(result: SceneResult, printed: list[dict[str, Any]]) -> str:
+    from roadaware.analysis.corner_tables import printed_ends, printed_lines
+
+    ends = printed_ends(result, printed)
+    if not ends:
+        return ""
+    numbers = ", ".join(dict.fromkeys(row["table"] for row in printed))
+    told = [f"printed in tables {numbers} of the paper, of other detectors on CODA's pictures:"]
+    for group in dict.fromkeys(heading.partition(" ")[0] for heading in ends):
+        places = [n for n, heading in enumerate(ends) if heading.startswith(f"{group} ")]
+        header = [f"{group}: detector", *(list(ends)[n].partition(" ")[2] for n in places)]
+        rows = [
+            [name, *(number(values[n], 3) for n in places)]
+            for name, values in printed_lines(result, printed)
+            if any(values[n] is not None for n in places)
+        ]
+        told.append(table(header, rows))
+    return "\n\n".join(told)
+
+
+def _value(row: Mapping[str, Any] | None, *, intervals: bool = False) -> str:
+    if row is None or row["value"] is None:
+        return "-"
+    shown = number(row["value"], _DIGITS)
+    if not intervals or row.get("low_video") is None:
+        return shown
+    return f"{shown} {row_interval(row, 'video')}"
+
+
+def _short(names: list[str], most: int = 4) -> list[str]:
+    return [*names[:most], f"and {len(names) - most} more"] if len(names) > most + 1 else names

@@ -1,0 +1,253 @@
+"""`roadaware evaluate road` and `ucf24`: how good are claimed boxes, tubes and actions of the vehicle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from roadaware.cli import console, event_inputs, event_runs, folders, outputs, pedestrians
+from roadaware.cli.event_inputs import IMAGES, NETWORK_SIZE, EventSet
+from roadaware.cli.event_scoring import OFFLINE, Asked, Clock, Scored, event_run, streamed
+from roadaware.cli.event_scoring import scored as scored_claims
+from roadaware.cli.options import (
+    USUAL,
+    Common,
+    Draws,
+    MetricConfig,
+    Outcome,
+    OutputFolder,
+    Overwrite,
+    Seed,
+    Several,
+    Switch,
+)
+from roadaware.cli.text import cell
+from roadaware.errors import UsageError
+
+if TYPE_CHECKING:
+    from roadaware.cli.event_runs import EventRun
+
+OverlapName = Literal["stiou", "siou", "tiou"]
+_TRUTH = "The annotations: a release's file, an export of VoTT, or tables that `read -o` saved of either."
+_PREDICTIONS = (
+    "What is claimed: tables that `link` wrote, a folder of per-frame detections, a tube file (.pkl), COCO "
+    "results (.json) or MOT text (.txt); detections and tubes may be two of them."
+)
+_SPLIT = "The split that is judged, `all` for every video; unless told all of ROAD, `test` of UCF101-24."
+_BY = "Also by group: split, or a column of the videos (weather ...), or one of its values (night)."
+_KINDS = (
+    "Only these kinds of labels: agentness agent action location duplex event, or as the files name them."
+)
+_AT = "Overlaps that count as a hit, as 0.5 or 0.5:0.95 (the mean over ten)."
+_OVERLAP = "How tubes are compared: in space and time, in space, in time."
+_COMPOSITES = "Scores of duplexes and events: as claimed, or products of those of their parts."
+_ONLY = "Judge only boxes and the vehicle's action (frame), or only tubes (video)."
+_SIZE = "Width and height of the images that boxes of detection files are in."
+_BARS = "METRIC=VALUE, in per cent: exit with 1 if a metric is lower, or undefined."
+_TRACKING = "Also HOTA, identity and CLEAR metrics of the paths, whatever their labels."
+_MIN_SCORE = (
+    "Of the paths that --tracking judges, the boxes from this score on; default: the detector's threshold."
+)
+_STRICT = (
+    "Exit with 1 if truth or claims were refused, claims are on what the truth lacks or nobody annotated, or "
+    "a judged video has none."
+)
+_FOLDER = "Write the run here: settings, results, classes, matches, report."
+_TENTH = ("0.2", "0.5", "0.75", "0.5:0.95")
+
+Truth = Annotated[Path, Parameter(help=_TRUTH)]
+Predicted = Annotated[list[Path], Parameter(help=_PREDICTIONS), Several]
+Split = Annotated[str | None, Parameter(help=_SPLIT)]
+Images = Annotated[Path | None, Parameter(help=IMAGES)]
+RunFolder = Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder, outputs.RESULT]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Judging:
+    """How road events are judged."""
+
+    config: MetricConfig = "default"
+    by: Annotated[tuple[str, ...], Parameter(help=_BY), Several] = ()
+    kinds: Annotated[tuple[str, ...], Parameter(help=_KINDS), Several] = ()
+    frame_thresholds: Annotated[tuple[str, ...], Parameter(help=_AT), Several] = _TENTH
+    video_thresholds: Annotated[tuple[str, ...], Parameter(help=_AT), Several] = _TENTH
+    overlap: Annotated[tuple[OverlapName, ...], Parameter(help=_OVERLAP), Several] = ("stiou",)
+    composites: Annotated[Literal["joint", "product"] | None, Parameter(help=_COMPOSITES)] = None
+    only: Annotated[Literal["frame", "video"] | None, Parameter(help=_ONLY)] = None
+    tracking: Annotated[bool, Parameter(help=_TRACKING), Switch] = False
+    min_score: Annotated[float | None, Parameter(help=_MIN_SCORE)] = None
+    clock: Clock = OFFLINE
+    size: Annotated[str, Parameter(help=_SIZE)] = NETWORK_SIZE
+    draws: Draws = 0
+    seed: Seed = 0
+    fail_under: Annotated[tuple[str, ...], Parameter(help=_BARS), Several] = ()
+    strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False
+
+
+AS_USUAL = Judging()
+
+
+def road(
+    *,
+    truth: Truth,
+    predictions: Predicted,
+    split: Split = None,
+    images: Images = None,
+    judging: Judging = AS_USUAL,
+    folder: RunFolder = None,
+    overwrite: Overwrite = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Score road events: frame-mAP, video-mAP and the vehicle's action, as on ROAD and ROAD-Waymo.
+
+    Needs the annotations and what a model claims. Tubes are built by `link` under the same --config where
+    only detections are given. Values are in per cent; the JSON holds them by threshold, kind and class.
+
+    For example:
+
+        roadaware evaluate road --truth road_trainval_v1.0.json --split val_3 \\
+            --predictions detections-30-08-50 --config reference --json result.json
+
+        roadaware evaluate road --truth road_trainval_v1.0.json --split val_3 \\
+            --predictions linked --draws 1000 --by weather -o runs/mine
+    """
+    return _evaluated("road", (truth, predictions, images), split, judging, folder, overwrite=overwrite)
+
+
+def ucf24(
+    *,
+    truth: Truth,
+    predictions: Predicted,
+    split: Split = "test",
+    images: Images = None,
+    judging: Judging = AS_USUAL,
+    folder: RunFolder = None,
+    overwrite: Overwrite = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Score action tubes: frame-mAP, video-mAP and actions of frames, as on UCF101-24.
+
+    Needs the corrected annotations (pyannot_with_class_names.pkl) and what a model claims. Tubes are built
+    by `link` under the same --config where only detections are given. Values are in per cent.
+
+    For example:
+
+        roadaware evaluate ucf24 --truth pyannot_with_class_names.pkl \\
+            --predictions detections-10-20-80 --config reference --json result.json
+
+        roadaware evaluate ucf24 --truth pyannot_with_class_names.pkl \\
+            --predictions linked --kinds action --fail-under video_map@0.5:action=55
+    """
+    return _evaluated("ucf24", (truth, predictions, images), split, judging, folder, overwrite=overwrite)
+
+
+def _evaluated(
+    dataset: EventSet,
+    given: tuple[Path, list[Path], Path | None],
+    split: str | None,
+    judging: Judging,
+    folder: Path | None,
+    *,
+    overwrite: bool,
+) -> Outcome:
+    from roadaware.cli.event_pages import event_run_page, groups_of, json_of, numbers_of
+    from roadaware.cli.event_scoring import streaming_text
+    from roadaware.cli.event_tables import dropped_text, result_text, tracking_text
+
+    judging.clock.check()
+    _check_floor(judging)
+    lowest = pedestrians.parse_bars(judging.fail_under, pedestrians.PER_CENT)
+    size_px = event_inputs.size_of(judging.size)
+    asked = _asked(dataset, judging, details=folder is not None)
+    scored, facts = _scored(asked, judging.clock, *given, split, size_px)
+    predictions = given[1]
+    names = [path.name for path in predictions]
+    name = predictions[0].stem or str(predictions[0])
+    run = event_run(scored, asked, name=name, split=split, claims=names)
+    run = replace(run, facts={**run.facts, **facts})
+    metrics = event_runs.metrics_of(run.summary)
+    pedestrians.check(lowest, metrics)
+    native = event_inputs.native_kinds(scored.scenes)
+    numbers = numbers_of(run, native)
+    if folder is not None:
+        folders.put_folder(
+            folder, event_runs.files_of(run, event_run_page([run]), numbers), overwrite=overwrite
+        )
+        console.note(f"wrote {folder} (report: {folder / 'report.html'})")
+    lines = [_heading(run, scored), dropped_text(scored.left.everything), *map(cell, run.notes)]
+    lines.append(result_text(run.summary, intervals=bool(judging.draws)))
+    tracked = run.facts.get("tracked", "")
+    lines.append(tracking_text(run.facts.get("tracking"), tracked, intervals=bool(judging.draws)))
+    lines.append(streaming_text(run.summary, run.facts.get("streaming")))
+    failed = pedestrians.failure(metrics, lowest, pedestrians.PER_CENT)
+    if failed is None and judging.strict and scored.left.findings:
+        failed = f"--strict: {dropped_text(scored.left.findings).replace(chr(10), '; ')}"
+    beside, facts = json_of(event_runs.event_run_facts(run))
+    data = {**numbers, **beside, "run": {**facts, "groups": groups_of(run, native)}}
+    return Outcome("\n\n".join(line for line in lines if line), data, failed)
+
+
+def _check_floor(judging: Judging) -> None:
+    """Refuse a floor that has no meaning, or nothing to be a floor of."""
+    if judging.min_score is None:
+        return
+    if not judging.tracking:
+        raise UsageError("--min-score leaves boxes out of tracking metrics: say --tracking too")
+    if not 0 <= judging.min_score <= 1:
+        raise UsageError(f"--min-score is a score from 0 to 1, not {judging.min_score:g}")
+
+
+def _asked(dataset: EventSet, judging: Judging, *, details: bool) -> Asked:
+    return Asked(
+        dataset,
+        judging.config,
+        judging.frame_thresholds,
+        judging.video_thresholds,
+        judging.overlap,
+        judging.kinds,
+        judging.composites,
+        judging.only,
+        judging.by,
+        judging.draws,
+        judging.seed,
+        details,
+        judging.tracking,
+        judging.min_score,
+    )
+
+
+def _scored(
+    asked: Asked,
+    clock: Clock,
+    truth: Path,
+    predictions: list[Path],
+    images: Path | None,
+    split: str | None,
+    size_px: tuple[int, int],
+) -> tuple[Scored, dict[str, Any]]:
+    """Truth and claims opened, brought together, and judged: offline, and what stands beside that."""
+    from roadaware.cli.event_pages import calibration_by_slice
+
+    whole = event_inputs.open_truth(truth, asked.dataset)
+    scenes = event_inputs.of_split(whole, split, asked.kinds)
+    videos = [str(video) for video in scenes.videos["video"].to_list()]
+    claims = [event_inputs.open_claims(path, whole, size_px, videos, images) for path in predictions]
+    came = scored_claims(whole, scenes, claims, asked)
+    beside = {
+        "streaming": streamed(whole, scenes, claims, asked, came, clock),
+        "calibration": calibration_by_slice(came, asked.by),
+    }
+    return came, {name: found for name, found in beside.items() if found is not None}
+
+
+def _heading(run: EventRun, scored: Scored) -> str:
+    truth = run.facts["truth"]
+    where = f"split {run.facts['split']}" if run.facts["split"] else "all videos"
+    return cell(
+        f"{', '.join(run.facts['claims'])} on {truth['dataset']}, {where}: {truth['videos']:,} videos, "
+        f"{truth['boxes']:,} true boxes; config {run.facts['config_name']}"
+    )

@@ -1,0 +1,381 @@
+"""`roadaware evaluate pedestrians`: how good are these scores."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from roadaware.cli import console, folders, outputs, runs
+from roadaware.cli.options import (
+    USUAL,
+    Common,
+    ConfigName,
+    Draws,
+    MetricConfig,
+    Outcome,
+    OutputFolder,
+    Overwrite,
+    Seed,
+    Several,
+    TaskName,
+)
+from roadaware.errors import UsageError
+
+if TYPE_CHECKING:
+    from roadaware.metrics.pedestrians import SampleScores, Task
+    from roadaware.scenes.tables import Scenes
+
+# `--fail-under METRIC=VALUE` for pedestrians, whose metrics are known before anything is judged.
+
+
+def parse_thresholds(texts: Sequence[str]) -> dict[str, float]:
+    """Metric to the lowest value that passes.
+
+    Raises:
+        UsageError: if a metric is unknown or better when lower, or a value is no finite number.
+    """
+    from roadaware.metrics.pedestrians import METRIC_NAMES, lower_is_better
+
+    bars: dict[str, float] = {}
+    for text in texts:
+        name, equals, number = text.partition("=")
+        if not equals:
+            raise UsageError(f"--fail-under needs METRIC=VALUE, such as auc=0.85; got {text!r}")
+        if name not in METRIC_NAMES:
+            near = difflib.get_close_matches(name, METRIC_NAMES, n=1)
+            guess = f"Did you mean {near[0]}?" if near else f"There are {', '.join(METRIC_NAMES)}."
+            raise UsageError(f"--fail-under: no metric {name!r}. {guess}")
+        if lower_is_better(name):
+            raise UsageError(f"--fail-under: lower is better for {name}, so it cannot fall under a bar")
+        bars[name] = _finite(number, text)
+    return bars
+
+
+def _finite(number: str, text: str) -> float:
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise UsageError(f"--fail-under {text}: {number!r} is not a finite number")
+    return value
+
+
+# `--fail-under METRIC=VALUE`: bars on the scale on which results are printed.
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How a command prints its metrics, and so how their bars are written.
+
+    Args:
+        top: what a metric of 1 is printed as: 1, or 100 for per cent.
+        unit: printed behind a value.
+        example: a bar as it is written.
+    """
+
+    top: float
+    unit: str
+    example: str
+
+    def slip(self, value: float) -> str | None:
+        """What is said of a value that was meant on the other scale; None if it need not be."""
+        if self.top > 1:
+            return f"bars are in per cent; write {100 * value:g}" if 0 < value < 1 else None
+        return f"bars are fractions; write {value / 100:g}" if value > 1 else None
+
+
+PER_CENT = Scale(100.0, " %", "frame_map@0.5:agent=40")
+FRACTIONS = Scale(1.0, "", "map@0.5=0.25")
+
+
+def parse_bars(texts: Sequence[str], scale: Scale) -> dict[str, float]:
+    """Metric to the lowest value that passes, on the scale.
+
+    Raises:
+        UsageError: if something is not METRIC=VALUE, or a value is not on the scale.
+    """
+    bars: dict[str, float] = {}
+    for text in texts:
+        name, equals, number = text.rpartition("=")
+        if not equals or not name:
+            raise UsageError(f"--fail-under needs METRIC=VALUE, such as {scale.example}; got {text!r}")
+        try:
+            value = float(number)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value) or not 0 <= value <= 100:
+            raise UsageError(f"--fail-under {text}: {number!r} is not a number from 0 to {scale.top:g}")
+        if slip := scale.slip(value):
+            raise UsageError(f"--fail-under {text}: {slip}")
+        bars[name] = value
+    return bars
+
+
+def check(bars: Mapping[str, float], metrics: Mapping[str, float | None]) -> None:
+    """Know every metric that has a bar.
+
+    Raises:
+        UsageError: if there is no such metric; names the nearest.
+    """
+    for name in bars:
+        if name not in metrics:
+            near = difflib.get_close_matches(name, metrics, n=3, cutoff=0.4)
+            guess = (
+                f"Did you mean {' or '.join(near)}?" if near else f"There are {', '.join(list(metrics)[:8])}."
+            )
+            raise UsageError(f"--fail-under: no metric {name!r}. {guess}")
+
+
+def failure(
+    metrics: Mapping[str, float | None], bars: Mapping[str, float], scale: Scale = FRACTIONS
+) -> str | None:
+    """What missed its bar, in words; None if nothing did. An undefined metric misses its bar.
+
+    Args:
+        metrics: name to value in [0, 1].
+        bars: name to the lowest value that passes, on the scale.
+        scale: how values and bars are written.
+    """
+    missed = []
+    for name, bar in bars.items():
+        value = metrics.get(name)
+        if value is None:
+            missed.append(f"{name} is undefined, {bar:g}{scale.unit} was asked for")
+        elif scale.top * value < bar:
+            missed.append(f"{name} is {scale.top * value:.6g}{scale.unit}, {bar:g}{scale.unit} was asked for")
+    return f"below --fail-under: {'; '.join(missed)}" if missed else None
+
+
+SplitName = Literal["train", "val", "test"]
+_BY = "Also by scenario: scale, state, speed, ego_action, signal, road, lanes ...; several make a product."
+_BARS = "METRIC=VALUE, several if need be: exit with 1 if a metric is lower, or undefined."
+_FOLDER = "Write the run here: settings, results, rows per sample and pedestrian, report."
+
+
+def pedestrians(
+    *,
+    scores: Annotated[Path, Parameter(help="The model's output, in [0, 1].")],
+    samples: Annotated[Path | None, Parameter(help="The samples, in the same order.")] = None,
+    task: Annotated[TaskName | None, Parameter(help="What was asked; a protocol says so itself.")] = None,
+    protocol: Annotated[str | None, Parameter(help="Instead of --samples: its name, with --data.")] = None,
+    data: Annotated[Path | None, Parameter(help="The protocol's dataset: folder or zip.")] = None,
+    split: Annotated[SplitName, Parameter(help="Which samples of the protocol.")] = "test",
+    by: Annotated[list[str] | None, Parameter(help=_BY), Several] = None,
+    config: MetricConfig = "default",
+    draws: Draws = 0,
+    seed: Seed = 0,
+    fail_under: Annotated[list[str] | None, Parameter(help=_BARS), Several] = None,
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder, outputs.RESULT] = None,
+    overwrite: Overwrite = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Score any model's output on pedestrians: base, weighted, soft, hard and ranking metrics.
+
+    Needs SCORES, a csv file without header with one row per sample (1 number for action, 3 for
+    intention, 12 for risk), and the samples: either a csv file with a header and the columns truth,
+    pedestrian and tte_frames (and video, for intervals over videos), or the samples of a protocol on a
+    dataset. Rows are matched by their order, so a single bad row is an error and nothing is scored.
+    Either file may be Parquet with the same columns.
+
+    For example:
+
+        roadaware evaluate pedestrians --scores model.csv \\
+            --samples samples.csv --task action --draws 1000
+
+        roadaware evaluate pedestrians --scores pf_action_jaad.csv \\
+            --protocol jaad-action@iv2024 --data JAAD-JAAD_2.0.zip \\
+            --config reference --json result.json -o runs/pedformer
+
+        roadaware evaluate pedestrians --scores model.csv \\
+            --samples samples.csv --task action --fail-under auc=0.85 f1=0.6
+    """
+
+    lowest = parse_thresholds(fail_under or [])
+    held, asked = judged(scores, samples, task, protocol, data, split, config)
+    if asked is None:
+        raise UsageError("name what was asked: --task action, intention or risk")
+    run = _run(held, asked, config, by or [], scores.stem, draws, seed, protocol or "")
+    facts = runs.summary(run)
+    if folder is not None:
+        _save(run, folder, overwrite=overwrite)
+    from roadaware.cli.tables import run_text
+
+    return Outcome(run_text(run), facts, failure(facts["metrics"], lowest))
+
+
+def _run(
+    judged: Judged,
+    task: Task,
+    config: ConfigName,
+    by: list[str],
+    name: str,
+    draws: int,
+    seed: int,
+    protocol: str,
+) -> runs.Run:
+
+    from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
+
+    chosen = PedestrianConfig.reference(task) if config == "reference" else PedestrianConfig.default(task)
+    groups = None
+    if by:
+        if judged.scenes is None:
+            raise UsageError("--by needs the dataset itself: --protocol NAME and --data PATH, not --samples")
+        groups = scenarios(judged.scenes, by, config)
+    with console.working("resampling" if draws else "scoring"):
+        result = evaluate_samples(
+            judged.state, chosen, draws=draws, seed=seed, groups=groups, n_clipped=judged.clipped
+        )
+    facts: dict[str, Any] = {"config_name": config, "clipped": judged.clipped}
+    if judged.scenes is not None:
+        facts["sampling"] = judged.scenes.meta.notes["protocol"]
+    return runs.Run(name, judged.state, chosen, result, draws, seed, protocol, facts, groups)
+
+
+def _save(run: runs.Run, folder: Path, *, overwrite: bool) -> None:
+    from roadaware.cli.pages import run_page
+
+    folders.put_folder(folder, runs.files_of(run, run_page([run])), overwrite=overwrite)
+    console.note(f"wrote {folder} (report: {folder / 'report.html'})")
+
+
+# Scores and samples as the commands take them: two csv files, or a csv file against a dataset's samples.
+
+COLUMNS = {"action": 1, "intention": 3, "risk": 12}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Scores beside their truth.
+
+    Args:
+        state: the two together.
+        clipped: how many scores lay outside [0, 1] by rounding.
+        scenes: the dataset with the samples, where they come from one.
+    """
+
+    state: SampleScores
+    clipped: int
+    scenes: Scenes | None = None
+
+
+def judged(
+    scores: Path,
+    samples: Path | None,
+    task: Task | None,
+    protocol: str | None,
+    data: Path | None,
+    split: str,
+    config: ConfigName,
+    *,
+    any_task: bool = False,
+) -> tuple[Judged, Task | None]:
+    """Scores beside their truth, and what was asked, from a samples file or a protocol on a dataset.
+
+    Args:
+        scores: the csv file.
+        samples: the csv file, or None.
+        task: what was asked, or None where the protocol says it.
+        protocol: its name, or None.
+        data: the protocol's dataset, or None.
+        split: which samples of the protocol.
+        config: of the protocol.
+        any_task: whether a samples file without task will do: the number of scores then tells the classes.
+
+    Raises:
+        InputError: at the first row that is not right, or if the numbers of rows differ.
+        UsageError: if not exactly one of samples and protocol is named, or what belongs to it is missing.
+    """
+    from roadaware.cli.datasets import sampled
+
+    if (samples is None) == (protocol is None):
+        raise UsageError("name the samples: either --samples SAMPLES.csv, or --protocol NAME and --data PATH")
+    if samples is not None:
+        if task is None and not any_task:
+            raise UsageError("--samples needs --task action, intention or risk")
+        return from_files(scores, samples, task), task
+    dataset, asked = dataset_of(str(protocol))
+    if task is not None and task != asked:
+        raise UsageError(f"--protocol {protocol} asks for {asked}, --task for {task}; leave one away")
+    if data is None:
+        raise UsageError(f"--protocol {protocol} needs --data PATH, the folder or zip of {dataset.upper()}")
+    cut = f"{protocol} with --config {config}"
+    held = sampled(dataset, data, str(protocol), config, (split,))
+    return from_dataset(scores, held, asked, split, cut), asked
+
+
+def scenarios(scenes: Scenes, by: list[str], config: ConfigName) -> list[str]:
+    """(n,) the scenario of each sample, a product where several factors are named."""
+    from roadaware.scenes.factors import FactorConfig, scenario_labels
+
+    chosen = FactorConfig.reference() if config == "reference" else FactorConfig.default()
+    return [str(label) for label in scenario_labels(scenes, by, chosen)]
+
+
+def from_files(scores: Path, samples: Path, task: Task | None) -> Judged:
+    """Scores joined to the rows of a samples file.
+
+    Args:
+        scores: the csv file.
+        samples: the csv file.
+        task: what they ask; None for as many classes as the first row has scores.
+
+    Raises:
+        InputError: at the first row that is not right, or if the numbers of rows differ.
+    """
+    import numpy as np
+
+    from roadaware.formats.score_tables import check_same_length, read_samples, read_scores
+    from roadaware.metrics.pedestrians import SampleScores
+
+    claimed = read_scores(scores, None if task is None else COLUMNS[task])
+    truth = read_samples(samples, max(2, claimed.values.shape[1]))
+    check_same_length(len(claimed.values), len(truth.truth), scores, samples.name)
+    names = np.array(truth.pedestrian, dtype=np.str_)
+    video = None if truth.video is None else np.array(truth.video, dtype=np.str_)
+    state = SampleScores(claimed.values, truth.truth, names, video, truth.tte_frames)
+    return Judged(state, claimed.clipped)
+
+
+def from_dataset(scores: Path, sampled: Scenes, task: Task, split: str, cut: str) -> Judged:
+    """Scores joined to the samples of one split of a dataset.
+
+    Args:
+        scores: the csv file.
+        sampled: scenes with samples.
+        task: what they ask.
+        split: train, val or test.
+        cut: protocol and config that the samples come from, in words.
+
+    Raises:
+        InputError: at the first row that is not right, or if the numbers of rows differ.
+    """
+    from roadaware.formats.score_tables import check_same_length, read_scores
+    from roadaware.metrics.pedestrians import state_of
+    from roadaware.scenes.sampling.sampler import split_samples
+    from roadaware.scenes.tables import of_samples
+
+    claimed = read_scores(scores, COLUMNS[task])
+    held = split_samples(sampled, split)
+    check_same_length(len(claimed.values), len(held.samples), scores, f"split {split} as {cut} cuts it")
+    state, _ = state_of(of_samples(held.samples, claimed.values), held, task)
+    return Judged(state, claimed.clipped, held)
+
+
+def dataset_of(protocol: str) -> tuple[str, Task]:
+    """The dataset and the task of a protocol's name.
+
+    Raises:
+        UsageError: if there is no such protocol.
+    """
+    from roadaware.scenes.sampling import protocol_named
+
+    config = protocol_named(protocol)
+    return config.dataset, config.task

@@ -1,0 +1,519 @@
+"""`roadaware evaluate actions`, `relations`, `grounding` and `sound`: truth, predictions and the
+evaluation.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from roadaware.cli import console, datasets, pedestrians, scene_runs
+from roadaware.cli.datasets import OPTION
+from roadaware.cli.event_findings import oddities, refused
+from roadaware.cli.options import USUAL, Common, Draws, Outcome, Seed, Several, Switch
+from roadaware.cli.scene_runs import NOWHERE, Kept, told
+from roadaware.cli.scene_tasks import (
+    TASKS,
+    SceneTask,
+    check_truth,
+    config_named,
+    evaluated,
+    read_claims,
+    with_fields,
+)
+from roadaware.errors import InputError, UsageError
+from roadaware.io.text_rows import rows
+
+if TYPE_CHECKING:
+    from roadaware.cli.scene_runs import SceneRun
+    from roadaware.scenes.tables import Predictions, Scenes
+
+# Truth and claims of the tasks on scenes as the commands take them: native files, or saved tables.
+
+_COMPARED = {"actions": ("action",), "relations": ("predicate",), "grounding": (), "sound": ()}
+"""Kinds of labels whose names claims and truth have to share."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the truth is read.
+
+    Args:
+        reader: its name; found from the content where None.
+        options: of the reader, OPTION=VALUE each.
+        labels: the list of labels that numbers stand for.
+        excluded: the moments that are not judged.
+    """
+
+    reader: str | None = None
+    options: tuple[str, ...] = ()
+    labels: Path | None = None
+    excluded: Path | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Truth and claims of a task.
+
+    Args:
+        scenes: the truth.
+        predictions: the claims.
+        findings: what ought not to be, in words, to how often: rows refused, claims on what the truth lacks.
+        notes: what the reader of the truth wondered at, in words.
+        lacking: what claims or truth have alone, in words.
+    """
+
+    scenes: Scenes
+    predictions: Predictions
+    findings: dict[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
+
+
+def opened(task: SceneTask, truth: Path, predictions: Path, how: Reading) -> Given:
+    """Truth and claims, from whatever form they come in.
+
+    Args:
+        task: what is asked.
+        truth: a native file or folder, or tables that `read -o` saved.
+        predictions: native claims, or a saved set of Predictions.
+        how: the truth is read.
+
+    Raises:
+        UsageError: if the reader is unknown, not one of the task's, or lacks an option.
+        InputError: if truth or claims cannot be read, or there is no truth to judge against.
+    """
+    for path in (truth, predictions):
+        if not path.exists():
+            raise InputError("there is no such file or folder", where=str(path), hint="Check the path.")
+    scenes = open_truth(task, truth, how)
+    claims = open_claims(task, predictions, scenes)
+    findings = {**refused(scenes, "the truth"), **refused(claims, predictions.name), **odd(claims)}
+    from roadaware.analysis.doctor.data import check_overlap
+
+    table = task.truth[0]
+    lacking = check_overlap(claims, scenes, where=str(predictions), table=table, kinds=_COMPARED[task.name])
+    _check_kinds(task, claims, str(predictions))
+    return Given(scenes, claims, findings, oddities(scenes), lacking)
+
+
+def _check_kinds(task: SceneTask, claims: Predictions, where: str) -> None:
+    """Refuse claims with boxes, and without any label of the kind that is judged.
+
+    Raises:
+        InputError: if they know none.
+    """
+    known = claims.meta.vocabularies.keys()
+    if task.truth[0] == "boxes" and len(claims.boxes) and not known & {*_COMPARED[task.name]}:
+        raise InputError(
+            f"expected boxes with labels of the kind {_COMPARED[task.name][0]}, found those of "
+            f"{', '.join(sorted(known)) or 'none'}",
+            where=where,
+            hint="these are claims of another task or data set: every score would be 0 and mean nothing",
+        )
+
+
+def open_truth(task: SceneTask, path: Path, how: Reading) -> Scenes:
+    """The truth of a task.
+
+    Raises:
+        UsageError: if the reader is unknown, not one of the task's, or lacks an option.
+        InputError: if it cannot be read, or holds nothing that the task asks about.
+    """
+    if datasets.is_saved(path):
+        given = {"--reader": how.reader, "--option": how.options or None}
+        named = [option for option, value in given.items() if value is not None]
+        if named:
+            raise UsageError(f"{', '.join(named)}: {path} holds tables that were read already; leave it away")
+        from roadaware.scenes.store import open_scenes
+
+        with console.working(f"opening {path}"):
+            scenes = open_scenes(path)
+        scenes = scenes if how.labels is None else with_labels(scenes, how.labels)
+        scenes = scenes if how.excluded is None else without(scenes, how.excluded)
+    else:
+        scenes = _read(_reader(task, path, how.reader), path, how)
+    check_truth(task, scenes, str(path))
+    return scenes
+
+
+def with_labels(scenes: Scenes, path: Path) -> Scenes:
+    """The same with the actions of a list alone, by name or number.
+
+    Args:
+        scenes: the truth.
+        path: the list (pbtxt, txt or csv).
+
+    Raises:
+        InputError: if the file cannot be read, or has no action of the truth.
+    """
+    from roadaware.datasets.ava import read_labels
+    from roadaware.datasets.chaotic_world import chosen
+    from roadaware.datasets.issues import Findings
+    from roadaware.io.sources import read_file
+
+    return chosen(scenes, read_labels(read_file(path), str(path), Findings()))
+
+
+def without(scenes: Scenes, path: Path) -> Scenes:
+    """The same, with the moments that a file names marked as not annotated.
+
+    Args:
+        scenes: the truth.
+        path: csv with video and time, or number of the frame as the set's own files count them.
+
+    Raises:
+        InputError: if the file cannot be read.
+    """
+    import polars as pl
+
+    from roadaware.datasets.ava import moments
+    from roadaware.datasets.issues import Findings
+    from roadaware.io.sources import read_file
+
+    found = moments(read_file(path), path.name, str(path), Findings(), header=True)
+    first = int(scenes.meta.notes.get("first_frame", 0))
+    aside = found.select("video", frame=pl.col("frame").cast(pl.Int64) - first, aside=pl.lit(value=True))
+    known = scenes.videos.select(pl.col("video").cast(pl.String))
+    aside = aside.join(known, on="video", how="semi")
+    frames = scenes.frames.with_columns(pl.col("video").cast(pl.String))
+    if "annotated" not in frames.columns:
+        frames = frames.with_columns(annotated=pl.lit(value=True))
+    frames = frames.join(aside, on=["video", "frame"], how="full", coalesce=True, maintain_order="left_right")
+    seen = pl.when(pl.col("aside")).then(statement=False).otherwise(pl.col("annotated"))
+    return scenes.with_tables(frames=frames.with_columns(annotated=seen).drop("aside"))
+
+
+def open_claims(task: SceneTask, path: Path, scenes: Scenes) -> Predictions:
+    """The claims of a task.
+
+    Args:
+        task: what is asked.
+        path: native claims, or a saved set of Predictions.
+        scenes: what they are about.
+
+    Raises:
+        InputError: if they cannot be read, or are about something else.
+    """
+    with console.working(f"reading {path}"):
+        if datasets.is_saved(path):
+            from roadaware.scenes.store import open_predictions
+
+            return open_predictions(path)
+        try:
+            return read_claims(task, path, scenes)
+        except InputError as error:
+            if error.hint:
+                raise
+            hint = f"{task.name} takes {task.forms}, or tables of Predictions that were saved"
+            raise type(error)(error.message, where=error.where, hint=hint) from error
+
+
+def _reader(task: SceneTask, path: Path, named: str | None) -> str:
+    """The reader of the truth: the one that is named, or the one that its content tells.
+
+    Raises:
+        UsageError: if it is unknown, or is not one of the task's.
+        InputError: if the content tells none, or one of another task.
+    """
+    if named is not None:
+        if named not in task.readers:
+            near = difflib.get_close_matches(named.lower(), task.readers, n=1)
+            guess = f"; did you mean {near[0]}?" if near else ""
+            listed = ", ".join(task.readers)
+            raise UsageError(f"--reader of {task.name} is one of {listed}, not {named!r}{guess}")
+        return named
+    from roadaware.datasets.detect_format import sniff
+
+    found = sniff(path)
+    if found not in task.readers:
+        others = [other.name for other in TASKS.values() if found in other.readers]
+        raise InputError(
+            f"expected the truth of {task.name} ({', '.join(task.readers)}), found what looks like {found}",
+            where=str(path),
+            hint=f"that is for `evaluate {' or '.join(others)}`" if others else None,
+        )
+    return found
+
+
+def _read(name: str, path: Path, how: Reading) -> Scenes:
+    """A native file or folder. What options name lies outside the source, so with them nothing is cached."""
+    from roadaware.datasets import read, reader_named
+
+    held = datasets.parsed(name, how.options)
+    has = reader_named(name).options
+    if how.labels is not None:
+        if "labels" not in has:
+            raise UsageError(f"--labels: annotations of {name} take no list of labels; leave it away")
+        held["labels"] = how.labels
+    if how.excluded is not None and "excluded" in has:
+        held["excluded"] = how.excluded
+    with console.progress(f"reading {name}") as progress, console.working(f"reading {path}"):
+        scenes = read(name, path, cache=not held, progress=progress, **held)
+    return without(scenes, how.excluded) if how.excluded is not None and "excluded" not in has else scenes
+
+
+def odd(claims: Predictions) -> dict[str, int]:
+    """What the reader of the claims wondered at: in words, to how often."""
+    found: dict[str, int] = {}
+    for item in claims.meta.notes.get("warnings", []):
+        first = f", first {item['example']}" if item.get("example") else ""
+        found[f"{item['what']}{first}"] = int(item["count"])
+    return found
+
+
+# What happens in each video as a whole, from a file: so that results can be sliced by it.
+
+_HEADER = ["video", "category"]
+_HINT = "one row for each video: its name, and one word such as flood or fight"
+
+
+def with_categories(scenes: Scenes, path: Path) -> Scenes:
+    """The truth with the categories of its videos.
+
+    Args:
+        scenes: the truth.
+        path: csv with video and category; a first row that names the columns may be there.
+
+    Raises:
+        InputError: if a row has another form, a video stands there twice, or none of them is in the truth.
+    """
+    import polars as pl
+
+    said: dict[str, str] = {}
+    for line, cells in rows(path):
+        if cells == _HEADER and not said:
+            continue
+        where = f"{path}:{line}"
+        if len(cells) != len(_HEADER) or not all(cells):
+            raise InputError(f"expected a video and a category, found {cells[:4]}", where=where, hint=_HINT)
+        if cells[0] in said:
+            raise InputError(f"the video {cells[0][:60]!r} stands there twice", where=where, hint=_HINT)
+        said[cells[0]] = cells[1]
+    known = scenes.videos["video"].cast(pl.String)
+    if not set(said) & set(known):
+        first = ", ".join(map(repr, list(said)[:3])) or "nothing"
+        there = ", ".join(map(repr, known.head(3).to_list()))
+        raise InputError(
+            f"no video of the truth is named; the file has {first}, the truth {there}",
+            where=str(path),
+            hint=_HINT,
+        )
+    categories = pl.Series("category", [said.get(name) for name in known], dtype=pl.String)
+    return scenes.with_tables(videos=scenes.videos.with_columns(categories))
+
+
+_TRUTH = "The annotations: a native file or folder, or tables that `read -o` saved."
+_PREDICTIONS = "What is claimed: a native file or folder, or Predictions that were saved."
+_CONFIG = "How it is judged: `default`, as we recommend, or as a published evaluator does; see above."
+_READER = "Whose annotations they are; found from what is in them unless told."
+_SET = "FIELD=VALUE: change single fields of the config, such as setting=predcls."
+_BY = "Also by slice: category, density, ..., as the page of the task lists them."
+_CATEGORIES = "What happens in each video, to slice by: csv with video and category."
+_BARS = "METRIC=VALUE, as fractions: exit with 1 if a metric is lower, or undefined."
+_STRICT = "Exit with 1 if truth or claims were refused, or claims are about what the truth lacks."
+_LABELS = "The list of labels that numbers in the csv files stand for (.pbtxt, .txt or .csv)."
+_EXCLUDE = "The timestamps that are not judged: csv with video and time."
+
+Truth = Annotated[Path, Parameter(help=_TRUTH)]
+Predicted = Annotated[Path, Parameter(help=_PREDICTIONS)]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Judging:
+    """How a task on scenes is judged."""
+
+    config: Annotated[str, Parameter(help=_CONFIG)] = "default"
+    fields: Annotated[tuple[str, ...], Parameter(name="--set", help=_SET), Several] = ()
+    reader: Annotated[str | None, Parameter(help=_READER)] = None
+    option: Annotated[tuple[str, ...], Parameter(help=OPTION), Several] = ()
+    by: Annotated[tuple[str, ...], Parameter(help=_BY), Several] = ()
+    categories: Annotated[Path | None, Parameter(help=_CATEGORIES)] = None
+    draws: Draws = 0
+    seed: Seed = 0
+    fail_under: Annotated[tuple[str, ...], Parameter(help=_BARS), Several] = ()
+    strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False
+
+
+AS_USUAL = Judging()
+
+
+def actions(
+    *,
+    truth: Truth,
+    predictions: Predicted,
+    labels: Annotated[Path | None, Parameter(help=_LABELS)] = None,
+    exclude: Annotated[Path | None, Parameter(help=_EXCLUDE)] = None,
+    judging: Judging = AS_USUAL,
+    kept: Kept = NOWHERE,
+    common: Common = USUAL,
+) -> Outcome:
+    """Score who does what: frame-mAP of actions, as on AVA and Chaotic World.
+
+    Needs the annotations (AVA csv, or Chaotic World's with a header) and claims with a score in the last
+    column. --config is `default`, `ava-official` (the code of the ActivityNet challenge), `mmaction2` or
+    `paper` (average precision without interpolation). Numbers of two configs are not comparable.
+
+    For example:
+
+        roadaware evaluate actions --truth ava_val_v2.2.csv --predictions claims.csv \\
+            --labels action_list.pbtxt --exclude excluded.csv --config ava-official --json result.json
+
+        roadaware evaluate actions --truth AR_ava_format/annotation --predictions claims.csv \\
+            --draws 1000 --by category density -o runs/mine
+    """
+    how = Reading(judging.reader, judging.option, labels, exclude)
+    return _evaluated(TASKS["actions"], (truth, predictions, how), judging, kept)
+
+
+def relations(
+    *,
+    truth: Truth,
+    predictions: Predicted,
+    judging: Judging = AS_USUAL,
+    kept: Kept = NOWHERE,
+    common: Common = USUAL,
+) -> Outcome:
+    """Score who does what to whom: relations between tubes, as on VidVRD, and frame by frame.
+
+    Needs the annotations (VidVRD or VidOR JSON, one file a video) and claims in the form of the VidVRD
+    challenge. --config is `default`, `vidvrd` (tubelets), or `frame-sg-with`, `frame-sg-semi`,
+    `frame-sg-no` (frame by frame, with one, some or all predicates per pair). Claims are judged with their
+    own boxes; `--set setting=predcls` judges predicates on the true tubes.
+
+    For example:
+
+        roadaware evaluate relations --truth VidVRD/test --predictions claims.json \\
+            --config vidvrd --json result.json
+
+        roadaware evaluate relations --truth truth --predictions claims.json \\
+            --set setting=predcls --draws 1000 -o runs/mine
+    """
+    return _evaluated(TASKS["relations"], (truth, predictions, None), judging, kept)
+
+
+def grounding(
+    *,
+    truth: Truth,
+    predictions: Predicted,
+    judging: Judging = AS_USUAL,
+    kept: Kept = NOWHERE,
+    common: Common = USUAL,
+) -> Outcome:
+    """Score when and where a sentence happens: overlap in time, and of boxes in space and time.
+
+    Needs the annotations (HC-STVG or VidSTG, raw or as TubeDETR prepares them) and claims in the form of
+    TubeDETR's results or of the HC-STVG challenge. --config is `default`, `tubedetr-hcstvg`,
+    `tubedetr-vidstg` or `hcstvg-official`.
+
+    For example:
+
+        roadaware evaluate grounding --truth test_proc.json --predictions claims.json \\
+            --config tubedetr-hcstvg --json result.json
+
+        roadaware evaluate grounding --truth val_annotations.json --predictions claims.json \\
+            --draws 1000 --by sentence_kind -o runs/mine
+    """
+    return _evaluated(TASKS["grounding"], (truth, predictions, None), judging, kept)
+
+
+def sound(
+    *,
+    truth: Truth,
+    predictions: Predicted,
+    judging: Judging = AS_USUAL,
+    kept: Kept = NOWHERE,
+    common: Common = USUAL,
+) -> Outcome:
+    """Score where a sound comes from: consensus IoU of localisation maps, beside the whole image.
+
+    Needs the annotations (VGG-SS JSON, Flickr-SoundNet XML, or Chaotic World's csv of sounds) and a map for
+    each picture: a folder of .npy files, an .npz archive, or JSON. --config is `default`, `vggss`,
+    `flickr` or `paper`. What the whole image and a box in its centre would score stands beside.
+
+    For example:
+
+        roadaware evaluate sound --truth vggss.json --predictions maps.npz \\
+            --config vggss --json result.json
+
+        roadaware evaluate sound --truth flickr_test_xml --predictions maps --config flickr \\
+            --draws 1000 --by sound_class -o runs/mine
+    """
+    return _evaluated(TASKS["sound"], (truth, predictions, None), judging, kept)
+
+
+def _evaluated(
+    task: SceneTask, given: tuple[Path, Path, Reading | None], judging: Judging, kept: Kept
+) -> Outcome:
+    from roadaware.cli.scene_tables import run_text
+
+    lowest = pedestrians.parse_bars(judging.fail_under, pedestrians.FRACTIONS)
+    config = with_fields(task, config_named(task, judging.config), judging.fields)
+    truth, predictions, how = given
+    both = opened(task, truth, predictions, how or Reading(judging.reader, judging.option))
+    if judging.categories is not None:
+        both = replace(both, scenes=with_categories(both.scenes, judging.categories))
+    run = scene_run(task, both, config, judging, predictions, details=kept.wanted)
+    return told(run, kept, lowest, strict=judging.strict, text=run_text)
+
+
+def scene_run(
+    task: SceneTask, given: Given, config: object, judging: Judging, predictions: Path, *, details: bool
+) -> SceneRun:
+    """Truth and claims judged.
+
+    Args:
+        task: what is asked.
+        given: truth and claims.
+        config: how they are judged.
+        judging: what else is asked for.
+        predictions: where the claims lie, for their name.
+        details: whether pictures are wanted.
+    """
+    from roadaware.cli.scene_runs import pictures_of
+
+    with console.working("scoring"):
+        result = evaluated(
+            task,
+            given.predictions,
+            given.scenes,
+            config,
+            by=judging.by,
+            draws=judging.draws,
+            seed=judging.seed,
+        )
+    metrics = [value for value in result.values().values() if value is not None]
+    if metrics and not any(metrics):
+        from roadaware.analysis.doctor.data import explain_zero
+
+        asked = task.name if task.name in TASKS else None
+        explain_zero(asked, given.predictions, given.scenes, str(predictions))
+    pictures = {}
+    if details:
+        with console.working("pictures"):
+            pictures = pictures_of(task, given, result)
+    return scene_runs.SceneRun(
+        predictions.stem or str(predictions),
+        task,
+        ", ".join([judging.config, *judging.fields]),
+        result,
+        judging.draws,
+        judging.seed,
+        {
+            "lacking": list(given.lacking),
+            "truth": {
+                "dataset": given.scenes.meta.dataset,
+                "digest": scene_runs.truth_digest(given.scenes),
+                "notes": list(given.notes),
+            },
+            "claims": [predictions.name],
+            "by": list(judging.by),
+            "findings": given.findings,
+        },
+        pictures,
+    )

@@ -1,0 +1,265 @@
+"""Parts: a folder of results that are made piece by piece, each whole or not there, for one order alone."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from roadaware.corner_cases.loader import Captures, Moment
+from roadaware.corner_cases.sources import DetectionSource, SemanticSource
+from roadaware.errors import InputError, UsageError
+from roadaware.io import sources
+from roadaware.io.files import atomic_write, disk_error, names_in, read_regular
+from roadaware.io.process_pool import side_by_side
+
+PARTS = "parts"
+REMEDY = "say --overwrite to make all anew, or name another folder"
+_CHANGED = {
+    "order": "another order",
+    "source_digest": "a set that has changed since",
+    "pictures": "a set that has changed since",
+    "classes_digest": "other names of classes (classes.json beside the masks)",
+    "detections_digest": "detections that have changed since",
+}
+_LOG = logging.getLogger("roadaware")
+_LIMIT = 1 << 28
+
+
+def made(make: Callable[[int], None], due: Sequence[int], processes: int) -> Generator[int]:
+    """Make parts and tell the number of each as it is done.
+
+    Args:
+        make: makes the part of a number; other processes must be able to open it.
+        due: numbers of the parts.
+        processes: how many parts at a time.
+    """
+    if processes > 1 and len(due) > 1:
+        yield from side_by_side(make, due, processes)
+        return
+    for number in due:
+        make(number)
+        yield number
+
+
+def cpu_s() -> float:
+    """Seconds of processors that this process took so far, and those that it started and that are over.
+
+    What parts hold says nothing of time, so that those of a run that was interrupted are those of any other.
+    """
+    return sum(os.times()[:4])
+
+
+def claim(folder: Path, main: str, head: Mapping[str, Any], what: str, *, overwrite: bool = False) -> None:
+    """Write what is asked for into a folder, or see that it says the same already.
+
+    An order of which no part was done holds nothing that could be lost: another one takes its place.
+
+    Args:
+        folder: new, empty, or of the same order.
+        main: name of the file that says it.
+        head: what is asked for, JSON-ready, with `format`.
+        what: the results, in messages.
+        overwrite: drop the parts that were made by whatever order.
+
+    Raises:
+        UsageError: if it is a file, or holds something else.
+        DiskError: if it cannot be written.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; name a folder to write into")
+    try:
+        found = names_in(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise disk_error(folder, 0, error) from error
+    if found:
+        known = _parsed(folder / main) if main in found else None
+        if not isinstance(known, dict) or known.get("format") != head["format"]:
+            raise UsageError(
+                f"{folder} holds other things ({', '.join(found[:5])}); name a new or empty folder with --out"
+            )
+        if overwrite:
+            _drop(folder / PARTS)
+        elif known != head and names_in(folder / PARTS):
+            raise UsageError(f"{folder} holds {what} of {_difference(known, head)}; {REMEDY}")
+    atomic_write(folder / main, (json.dumps(head, indent=1, sort_keys=True) + "\n").encode())
+    try:
+        (folder / PARTS).mkdir(exist_ok=True)
+    except OSError as error:
+        raise disk_error(folder, 0, error) from error
+
+
+def _drop(folder: Path) -> None:
+    """Remove what lies in the folder of the parts.
+
+    Raises:
+        DiskError: if the disk refuses.
+    """
+    try:
+        for path in folder.iterdir() if folder.is_dir() else ():
+            path.unlink()
+    except OSError as error:
+        raise disk_error(folder, 0, error) from error
+
+
+def _difference(known: Mapping[str, Any], head: Mapping[str, Any]) -> str:
+    """What parts that stand there are of, where it is not what is asked for."""
+    differing = (words for name, words in _CHANGED.items() if known.get(name) != head.get(name))
+    return " and of ".join(dict.fromkeys(differing)) or "another version"
+
+
+def finished(folder: Path, number: int) -> dict[str, Any] | None:
+    """What a part that is done tells; None of one that is not, or is damaged.
+
+    Args:
+        folder: of all parts.
+        number: of the part.
+    """
+    path = _path(folder, number).with_suffix(".json")
+    told = _parsed(path) if path.exists() else None
+    if not isinstance(told, dict) or not isinstance(told.get("blake2b"), str):
+        return None
+    try:
+        data = read_regular(path.with_suffix(".parquet"), limit=_LIMIT)
+    except (InputError, OSError):
+        return None
+    if sources.digest(data) != told["blake2b"]:
+        _LOG.warning("%s is damaged and is made again", path.with_suffix(".parquet"))
+        return None
+    return told
+
+
+def put(folder: Path, number: int, table: pl.DataFrame, told: Mapping[str, Any]) -> None:
+    """Keep a part: its table, then what it tells, with which it is there.
+
+    Args:
+        folder: of all parts.
+        number: of the part.
+        table: its rows.
+        told: about it, JSON-ready.
+
+    Raises:
+        DiskError: if the disk refuses.
+    """
+    data = io.BytesIO()
+    table.write_parquet(data, compression="zstd")
+    path = _path(folder, number)
+    atomic_write(path, data.getvalue())
+    held = {**told, "blake2b": sources.digest(data.getvalue())}
+    atomic_write(path.with_suffix(".json"), (json.dumps(held) + "\n").encode())
+
+
+def table_of(folder: Path, number: int) -> pl.DataFrame:
+    """The rows of a part that is done.
+
+    Args:
+        folder: of all parts.
+        number: of the part.
+    """
+    return pl.read_parquet(_path(folder, number))
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / PARTS / f"{number:06d}.parquet"
+
+
+def _parsed(path: Path) -> Any:
+    try:
+        return json.loads(read_regular(path, limit=_LIMIT))
+    except (InputError, OSError, ValueError, RecursionError):
+        return None
+
+
+# Resuming: which finished parts still hold, by the files that their pictures were made of.
+
+MARKS = "marks"
+"""What a part tells of the files of its pictures."""
+
+
+def sources_head(semantics: SemanticSource, detections: DetectionSource) -> dict[str, str]:
+    """What must not change between the parts of one result, beside set and order.
+
+    Args:
+        semantics: whose names of classes count here; its masks count part by part.
+        detections: all of them count.
+    """
+    return {"classes_digest": semantics.digest, "detections_digest": detections.digest}
+
+
+def marks_of(
+    captures: Captures, semantics: SemanticSource, moments: Sequence[Moment], left: Collection[int]
+) -> dict[str, Any]:
+    """How the files of a part's pictures stand, for `holds`.
+
+    Args:
+        captures: of the set.
+        semantics: of the same.
+        moments: of the part.
+        left: places among them of pictures that were left out.
+    """
+
+    def files(places: Iterable[int]) -> Iterator[Path]:
+        for place in places:
+            moment = moments[place]
+            yield from captures.files(moment)
+            yield from semantics.files(moment.video, moment.frame)
+
+    made = (place for place in range(len(moments)) if place not in left)
+    return {"left": sorted(left), "made": stamp(files(made)), "missed": stamp(files(sorted(left)))}
+
+
+def holds(
+    told: Mapping[str, Any], captures: Captures, semantics: SemanticSource, moments: Sequence[Moment]
+) -> bool:
+    """Whether a finished part needs not be made again: no file of a picture that was left out has changed.
+
+    Args:
+        told: by the part.
+        captures: of the set.
+        semantics: of the same.
+        moments: of the part.
+
+    Raises:
+        UsageError: if the sweep, picture or mask of something that was proposed for has changed.
+    """
+    marks = told.get(MARKS)
+    if not isinstance(marks, dict) or not isinstance(marks.get("left"), list):
+        return False
+    now = marks_of(captures, semantics, moments, frozenset(marks["left"]))
+    if now["made"] != marks.get("made"):
+        between = " to ".join(dict.fromkeys((shown(moments[0]), shown(moments[-1]))))
+        what = "a sweep, picture or mask has changed since proposals were made of it"
+        raise UsageError(f"{what}, in {between}; {REMEDY}")
+    return bool(now["missed"] == marks.get("missed"))
+
+
+def shown(moment: Moment) -> str:
+    """How a picture is called in messages.
+
+    Args:
+        moment: its.
+    """
+    return f"{sources.shown(moment.video)}, frame {moment.frame}"
+
+
+def stamp(paths: Iterable[Path]) -> str:
+    """What changes when a file does: of names, sizes, times and whether they can be read.
+
+    Args:
+        paths: of files, be they there or not.
+    """
+    seen: list[tuple[str, int, int, bool]] = []
+    for path in paths:
+        try:
+            status = path.stat()
+            seen.append((str(path), status.st_size, status.st_mtime_ns, os.access(path, os.R_OK)))
+        except (OSError, ValueError):
+            seen.append((str(path), -1, -1, False))
+    return sources.digest(repr(seen).encode())

@@ -1,0 +1,235 @@
+"""Opening: captures of a set of scenes, by way of its tables of sensors, sweeps and poses."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from roadaware.arrays import Floats
+from roadaware.corner_cases.captures import Camera, Capture, CommonObjects, SemanticMap
+from roadaware.corner_cases.warnings import require_middle
+from roadaware.errors import InputError, UsageError
+from roadaware.geometry.poses import inverse, rigid_fault
+from roadaware.io.sources import leads_out, shown
+from roadaware.scenes.sensors import open_frame, open_points_of
+from roadaware.scenes.tables import Scenes
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, order=True)
+class Moment:
+    """One picture with the sweep of the same frame.
+
+    Args:
+        video: the picture's.
+        frame: of both.
+        scene: the drive.
+        camera: name of the sensor.
+        lidar: name of the sensor.
+    """
+
+    video: str
+    frame: int
+    scene: str
+    camera: str
+    lidar: str
+
+
+class Captures:
+    """The pictures of a set that have a sweep and calibration, opened one by one.
+
+    Args:
+        scenes: with sensors and sweeps.
+        root: the dataset's folder.
+    """
+
+    def __init__(self, scenes: Scenes, root: Path) -> None:
+        self.scenes, self.root = scenes, Path(root)
+        self.skipped: dict[str, int] = defaultdict(int)
+
+    @cached_property
+    def moments(self) -> list[Moment]:
+        """What can be opened, by video and frame; `skipped` then counts the others by reason."""
+        sweeps: dict[tuple[str, int], list[str]] = defaultdict(list)
+        for scene, sensor, frame in self.scenes.sweeps.select("scene", "sensor", "frame").iter_rows():
+            sweeps[scene, frame].append(sensor)
+        found: list[Moment] = []
+        for video, row in self._videos.items():
+            scene = row.get("scene") or video
+            camera = self._camera_of(row, scene)
+            for frame in self._frames[video]:
+                lidars = sweeps.get((scene, frame), [])
+                reason = self._lacks(scene, camera, lidars, frame)
+                if reason:
+                    self.skipped[reason] += 1
+                else:
+                    found.append(Moment(video, frame, scene, str(camera), min(lidars)))
+        return sorted(found)
+
+    def open(
+        self, moment: Moment, *, semantics: SemanticMap | None = None, common: CommonObjects | None = None
+    ) -> Capture:
+        """What was seen at a moment.
+
+        Between picture and sweep the vehicle moves: where both have a pose of the vehicle in the world, the
+        way from LiDAR to camera leads through the world, else through the vehicle.
+
+        Args:
+            moment: one of `moments`.
+            semantics: what each pixel shows.
+            common: detected common objects.
+
+        Raises:
+            UsageError: if there is no such moment.
+            InputError: if the sweep or the picture cannot be read, a pose is none, or the camera matrix
+                belongs to another picture.
+        """
+        name = f"{shown(moment.video)}, frame {moment.frame}"
+        camera, lidar = (
+            self._sensor(moment.scene, each, moment.frame) for each in (moment.camera, moment.lidar)
+        )
+        ego_lidar = _pose(lidar["ego_SE3_sensor"], f"{name}: {moment.lidar}")
+        way = self._camera_from_lidar(moment, camera, ego_lidar, name)
+        width, height = self._size(moment)
+        lens = np.array(camera["intrinsics"], dtype=np.float64).reshape(3, 3)
+        seeing = Camera(lens, way, width, height)
+        require_middle(seeing)
+        points = open_points_of(self._sweep(moment), self.root)
+        return Capture(
+            points.xyz,
+            seeing,
+            ring=points.ring,
+            layout=lidar.get("layout"),
+            semantics=semantics,
+            common=common,
+            up=tuple(ego_lidar[2, :3].tolist()),
+            name=name,
+        )
+
+    def files(self, moment: Moment) -> list[Path]:
+        """The files of sweep and picture, be they there or not.
+
+        Args:
+            moment: one of `moments`.
+        """
+        video = self._videos[moment.video]
+        names = (self._sweep(moment).get("path"), self._shot(moment).get("path") or video.get("path"))
+        return [self.root / name for name in names if name and not leads_out(name)]
+
+    @cached_property
+    def _videos(self) -> dict[str, Row]:
+        return {row["video"]: row for row in self.scenes.videos.iter_rows(named=True)}
+
+    @cached_property
+    def _frames(self) -> dict[str, list[int]]:
+        """Frames of each video: those of the table, or as many as it has."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for video, frame in self.scenes.frames.select("video", "frame").iter_rows():
+            found[video].append(frame)
+        for video, row in self._videos.items():
+            if video not in found:
+                found[video] = list(range(row.get("n_frames") or 0))
+        return found
+
+    @cached_property
+    def _sensors(self) -> dict[tuple[str, str], list[Row]]:
+        """Rows of each sensor, from the earliest."""
+        found: dict[tuple[str, str], list[Row]] = defaultdict(list)
+        for row in self.scenes.sensors.sort("from_frame").iter_rows(named=True):
+            found[row["scene"], row["sensor"]].append(row)
+        return found
+
+    def _camera_of(self, video: Row, scene: str) -> str | None:
+        """The sensor that a video names, or the only camera of its scene."""
+        if video.get("sensor") is not None:
+            return str(video["sensor"])
+        cameras = [
+            sensor
+            for (where, sensor), rows in self._sensors.items()
+            if where == scene and any(row.get("intrinsics") is not None for row in rows)
+        ]
+        return cameras[0] if len(cameras) == 1 else None
+
+    def _lacks(self, scene: str, camera: str | None, lidars: list[str], frame: int) -> str:
+        """Why a picture cannot be opened with a sweep; empty where it can."""
+        if not lidars:
+            return "no sweep"
+        if camera is None:
+            return "no camera is named"
+        for sensor in (camera, min(lidars)):
+            rows = [row for row in self._sensors.get((scene, sensor), []) if row["from_frame"] <= frame]
+            if not rows or rows[-1].get("ego_SE3_sensor") is None:
+                return "no calibration"
+            if sensor == camera and rows[-1].get("intrinsics") is None:
+                return "no calibration"
+        return ""
+
+    def _sensor(self, scene: str, sensor: str, frame: int) -> Row:
+        rows = [row for row in self._sensors.get((scene, sensor), []) if row["from_frame"] <= frame]
+        if not rows:
+            raise UsageError(f"sensor {sensor!r} of scene {scene!r} has no calibration in frame {frame}")
+        return rows[-1]
+
+    def _camera_from_lidar(self, moment: Moment, camera: Row, ego_lidar: Floats, name: str) -> Floats:
+        ego_camera = _pose(camera["ego_SE3_sensor"], f"{name}: {moment.camera}")
+        shot, sweep = self._shot(moment), self._sweep(moment)
+        world_then = sweep.get("world_SE3_ego")
+        if world_then is None or (shot.get("world_SE3_ego") is None and shot.get("world_SE3_camera") is None):
+            return inverse(ego_camera) @ ego_lidar
+        if shot.get("world_SE3_camera") is not None:
+            world_camera = _pose(shot["world_SE3_camera"], f"{name}: the camera in the world")
+        else:
+            world_camera = _pose(shot["world_SE3_ego"], f"{name}: the vehicle in the world") @ ego_camera
+        return inverse(world_camera) @ _pose(world_then, f"{name}: the vehicle in the world") @ ego_lidar
+
+    def _shot(self, moment: Moment) -> Row:
+        """The picture's row of `frames`, empty where there is none."""
+        place = self._shots.get((moment.video, moment.frame))
+        return {} if place is None else self.scenes.frames.row(place, named=True)
+
+    def _sweep(self, moment: Moment) -> Row:
+        place = self._sweeps.get((moment.scene, moment.lidar, moment.frame))
+        if place is None:
+            raise UsageError(
+                f"there is no sweep of {moment.lidar!r} in frame {moment.frame} of {moment.scene!r}"
+            )
+        return self.scenes.sweeps.row(place, named=True)
+
+    @cached_property
+    def _shots(self) -> dict[tuple[str, int], int]:
+        """Video and frame to the row of `frames`: looking through the table each time would take longer."""
+        rows = self.scenes.frames.select("video", "frame").iter_rows()
+        return {(video, frame): place for place, (video, frame) in enumerate(rows)}
+
+    @cached_property
+    def _sweeps(self) -> dict[tuple[str, str, int], int]:
+        """Scene, sensor and frame to the row of `sweeps`."""
+        rows = self.scenes.sweeps.select("scene", "sensor", "frame").iter_rows()
+        return {(scene, sensor, frame): place for place, (scene, sensor, frame) in enumerate(rows)}
+
+    def _size(self, moment: Moment) -> tuple[int, int]:
+        """Width and height of the picture; of the picture itself where the table does not say."""
+        row = self._videos[moment.video]
+        if row.get("width_px") is not None and row.get("height_px") is not None:
+            return row["width_px"], row["height_px"]
+        height, width = open_frame(self.scenes, self.root, moment.video, moment.frame).shape[:2]
+        return width, height
+
+
+def _pose(values: Any, name: str) -> Floats:
+    """(4, 4) of a row's pose.
+
+    Raises:
+        InputError: if it is none.
+    """
+    found = np.array(values, dtype=np.float64)
+    fault = rigid_fault(found.reshape(4, 4)) if found.shape == (16,) else "it has no 16 numbers"
+    if fault:
+        raise InputError(f"no pose: {fault}", where=name, hint="check the calibration")
+    return found.reshape(4, 4)

@@ -1,0 +1,76 @@
+"""Claims: proposals of many pictures as Predictions, one box each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from roadaware.corner_cases.copg import Proposals
+from roadaware.scenes.tables import Meta, Predictions
+
+Stage = Literal["initial", "intermediate", "final"]
+SCHEMA: dict[str, pl.DataType] = {
+    "video": pl.String(),
+    "frame": pl.Int64(),
+    "x1_px": pl.Float32(),
+    "y1_px": pl.Float32(),
+    "x2_px": pl.Float32(),
+    "y2_px": pl.Float32(),
+    "score": pl.Float64(),
+    "distance_m": pl.Float32(),
+    "n_returns": pl.Int64(),
+    "background_share": pl.Float32(),
+    "common_iou": pl.Float32(),
+}
+"""Columns of `rows_of`."""
+
+
+def rows_of(proposals: Proposals, video: str, frame: int, stage: Stage = "final") -> pl.DataFrame:
+    """Rows of the `boxes` table without their numbers, the highest score first.
+
+    Besides the box: the distance to its nearest return, how many returns it is made of, which share of it is
+    background and how much it overlaps a common object (null where that was not asked).
+
+    Args:
+        proposals: of one picture.
+        video: the picture's.
+        frame: the picture's.
+        stage: after which step.
+    """
+    held = {"initial": np.ones(len(proposals.boxes), dtype=np.bool_)}.get(stage)
+    kept = held if held is not None else getattr(proposals, stage)
+    places = np.flatnonzero(kept)
+    places = places[np.argsort(-proposals.scores[places], kind="stable")]
+    clusters, number = proposals.geometry.clusters, proposals.boxes.cluster[places] - 1
+    edges = proposals.boxes.edges[places]
+    columns = {
+        "video": [video] * len(places),
+        "frame": np.full(len(places), frame, dtype=np.int64),
+        **{name: edges[:, k] for k, name in enumerate(("x1_px", "y1_px", "x2_px", "y2_px"))},
+        "score": proposals.scores[places],
+        "distance_m": clusters.nearest_m[number],
+        "n_returns": clusters.counts[number],
+        "background_share": _or_null(proposals.background, places),
+        "common_iou": _or_null(proposals.overlap, places),
+    }
+    return pl.DataFrame(columns, strict=False, schema_overrides=SCHEMA).cast(pl.Schema(SCHEMA))
+
+
+def claimed(rows: Iterable[pl.DataFrame], meta: Meta | None = None) -> Predictions:
+    """Predictions of the rows of many pictures, numbered in their order; each claims a corner case.
+
+    Args:
+        rows: what `rows_of` gave, picture by picture.
+        meta: what holds for all of them.
+    """
+    held = [each for each in rows if len(each)]
+    boxes = pl.concat(held) if held else pl.DataFrame(schema=SCHEMA)
+    boxes = boxes.with_columns(corner_case=pl.lit(value=True)).with_row_index("box")
+    return Predictions(boxes=boxes.cast({"box": pl.Int64}), meta=meta or Meta())
+
+
+def _or_null(values: np.ndarray | None, places: np.ndarray) -> list[float | None] | np.ndarray:
+    return [None] * len(places) if values is None else values[places]

@@ -1,0 +1,121 @@
+"""Tally: what came of proposing for a set, gathered from what its parts tell."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from roadaware.corner_cases.loader import Moment
+from roadaware.datasets.sensor_tables import DISTORTION
+from roadaware.errors import InputError, UsageError
+from roadaware.io.sources import shown
+from roadaware.scenes.tables import Scenes
+
+STEPS = ("initial", "intermediate", "final")
+_NUMBERS = re.compile(r"[\d.]+(e[+-]?\d+)?")
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What came of it.
+
+    Args:
+        pictures: that have a sweep and calibration.
+        opened: of these, for which proposals were made, be it none.
+        proposals: after each step.
+        with_one: pictures that are left with a proposal.
+        skipped: pictures without proposals because something is wrong or missing, by reason; reasons that
+            differ in numbers alone are counted under the first.
+        odd: pictures that were proposed for although something is strange, by what; as with `skipped`.
+        wondered: what the reader found odd about the set, lenses that distort among it, and how often.
+        refused: rows and files that the reader did not take.
+        made: pictures done now, not before.
+        seconds: of processors, spent on those.
+    """
+
+    pictures: int
+    opened: int
+    proposals: dict[str, int]
+    with_one: int
+    skipped: dict[str, int]
+    odd: dict[str, int]
+    wondered: dict[str, int]
+    refused: int
+    made: int
+    seconds: float
+
+
+def left_out(moment: Moment, error: InputError | UsageError) -> dict[str, Any]:
+    """A picture that was left out, why, and which file it was about, if any; JSON-ready.
+
+    Args:
+        moment: the picture's.
+        error: that its opening or the proposing raised.
+    """
+    reason, where = (error.message, error.where) if isinstance(error, InputError) else (str(error), None)
+    return {"video": moment.video, "frame": moment.frame, "reason": reason, "where": where}
+
+
+def tallied(
+    told: Sequence[Mapping[str, Any]],
+    scenes: Scenes,
+    unopened: Mapping[str, int],
+    pictures: int,
+    *,
+    made: int,
+    seconds: float,
+) -> Tally:
+    """The tally of all parts.
+
+    Args:
+        told: by each part.
+        scenes: the set.
+        unopened: pictures without sweep or calibration, by reason.
+        pictures: that have both.
+        made: pictures done now, not before.
+        seconds: spent on those.
+    """
+    left = [each for part in told for each in part.get("skipped", [])]
+    skipped = Counter(unopened)
+    skipped.update(_located(_merged((each["reason"], 1) for each in left), left))
+    odd = _merged(each for part in told for each in part.get("odd", {}).items())
+    return Tally(
+        pictures=pictures,
+        opened=pictures - len(left),
+        proposals={step: sum(part.get(step, 0) for part in told) for step in STEPS},
+        with_one=sum(part.get("with_one", 0) for part in told),
+        skipped=dict(skipped.most_common()),
+        odd=dict(odd.most_common()),
+        wondered=_wondered(scenes.meta.notes),
+        refused=len(scenes.rejected),
+        made=made,
+        seconds=seconds,
+    )
+
+
+def _wondered(notes: Mapping[str, Any]) -> dict[str, int]:
+    """What a reader found odd, and distortion, without which returns do not meet the pictures as they are."""
+    found = {each["what"]: each["count"] for each in notes.get("warnings", [])}
+    cameras = notes.get("left_out", {}).get(DISTORTION, 0)
+    return {**found, f"not applied: {DISTORTION}": cameras} if cameras else found
+
+
+def _merged(counts: Iterable[tuple[str, int]]) -> Counter[str]:
+    """Counts by words; those that differ in numbers alone are counted under the first."""
+    first: dict[str, str] = {}
+    found: Counter[str] = Counter()
+    for words, count in counts:
+        found[first.setdefault(_NUMBERS.sub("", words), words)] += count
+    return found
+
+
+def _located(counts: Counter[str], left: list[dict[str, Any]]) -> dict[str, int]:
+    """Counts by reason, each with the first picture or file that it was told of."""
+    first: dict[str, str] = {}
+    for each in left:
+        picture = f"{shown(each['video'])}, frame {each['frame']}"
+        first.setdefault(each["reason"], each.get("where") or picture)
+    return {f"{reason}; first: {first[reason]}": count for reason, count in counts.items()}

@@ -1,0 +1,315 @@
+"""Proposals for all pictures of a set: part by part, resumable, by several processes, bad ones left out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from roadaware.config import digest, to_dict
+from roadaware.corner_cases import checkpointed_parts
+from roadaware.corner_cases.captures import Capture
+from roadaware.corner_cases.checkpointed_parts import MARKS, holds, marks_of, sources_head
+from roadaware.corner_cases.config import CopgConfig
+from roadaware.corner_cases.copg import Geometry, Proposals, geometry_of, propose
+from roadaware.corner_cases.loader import Captures, Moment
+from roadaware.corner_cases.proposal_tables import SCHEMA, Stage, claimed, rows_of
+from roadaware.corner_cases.run_stats import STEPS, Tally, left_out, tallied
+from roadaware.corner_cases.sources import DetectionSource, SemanticSource
+from roadaware.corner_cases.warnings import oddities
+from roadaware.datasets import read
+from roadaware.errors import InputError, UsageError
+from roadaware.io import folder_lock
+from roadaware.scenes.tables import Meta, Predictions, Scenes
+
+FORMAT, FORMAT_VERSION, MAIN = "roadaware-proposals", 1, "proposals.json"
+PROPOSALS = "proposals"
+"""The folder beside the parts in which all proposals are saved as Predictions."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is proposed.
+
+    Args:
+        reader: of the dataset.
+        root: the dataset's folder.
+        config: the knobs.
+        semantics: `truth` or `erring` for that of made-up scenes, a folder of masks, or None.
+        detections: `truth` or `erring`, saved Predictions, or None.
+        stage: after which step proposals are kept.
+        videos: which; all unless told.
+        part: pictures that are done together.
+    """
+
+    reader: str
+    root: str
+    config: CopgConfig = field(default_factory=CopgConfig)
+    semantics: str | None = None
+    detections: str | None = None
+    stage: Stage = "final"
+    videos: tuple[str, ...] | None = None
+    part: int = 64
+
+
+def run(
+    order: Order,
+    folder: Path,
+    *,
+    processes: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+    overwrite: bool = False,
+) -> tuple[Predictions, Tally]:
+    """Propose for all pictures; parts that the folder has already are left as they are.
+
+    A part is done again where a file has changed of a picture that was left out.
+
+    Args:
+        order: what is asked for.
+        folder: where to: new, empty, or that of the same order.
+        processes: how many parts at a time.
+        progress: told how many pictures are done, of how many.
+        overwrite: do all parts again, whatever order they were of.
+
+    Raises:
+        UsageError: if the folder holds other things, files have changed of what was proposed for, or a
+            process died.
+        InputError: if the set cannot be read.
+        DiskError: if the disk refuses; finished parts stay.
+    """
+    with folder_lock.held(folder):
+        return _run(order, folder, processes, progress, overwrite=overwrite)
+
+
+def _run(
+    order: Order,
+    folder: Path,
+    processes: int,
+    progress: Callable[[int, int], None] | None,
+    *,
+    overwrite: bool,
+) -> tuple[Predictions, Tally]:
+    # Files may have changed since an earlier run in the same process.
+    held_by.cache_clear()
+    held = held_by(order)
+    places = places_of(order)
+    checkpointed_parts.claim(folder, MAIN, _head(order, held), "proposals", overwrite=overwrite)
+    due = due_parts(order, folder)
+    made = sum(len(places[number]) for number in due)
+    done = len(held.moments) - made
+    if progress is not None:
+        progress(done, len(held.moments))
+    started_s = checkpointed_parts.cpu_s()
+    with closing(checkpointed_parts.made(partial(make_part, order, folder), due, processes)) as finished:
+        for number in finished:
+            done += len(places[number])
+            if progress is not None:
+                progress(done, len(held.moments))
+    seconds = checkpointed_parts.cpu_s() - started_s if due else 0.0
+    told = [checkpointed_parts.finished(folder, number) or {} for number in range(len(places))]
+    tally = tallied(told, held.scenes, held.captures.skipped, len(held.moments), made=made, seconds=seconds)
+    return _gathered(order, folder, told, held), tally
+
+
+def due_parts(order: Order, folder: Path) -> list[int]:
+    """Numbers of the parts that are not done, are damaged, or left out pictures whose files have changed.
+
+    Args:
+        order: what is asked for.
+        folder: of the parts.
+
+    Raises:
+        UsageError: if the file of a picture that was proposed for has changed.
+    """
+    held = held_by(order)
+    due = []
+    for number, places in enumerate(places_of(order)):
+        told = checkpointed_parts.finished(folder, number)
+        moments = held.moments[places.start : places.stop]
+        if told is None or not holds(told, held.captures, held.semantics, moments):
+            due.append(number)
+    return due
+
+
+def marks(order: Order, number: int, left: Collection[Moment]) -> dict[str, Any]:
+    """How the files of a part's pictures stand, which the part tells.
+
+    Args:
+        order: what is asked for.
+        number: of the part.
+        left: pictures that were left out.
+    """
+    held, places = held_by(order), places_of(order)[number]
+    moments = held.moments[places.start : places.stop]
+    missed = {place for place, each in enumerate(moments) if each in left}
+    return {MARKS: marks_of(held.captures, held.semantics, moments, missed)}
+
+
+def make_part(order: Order, folder: Path, number: int) -> None:
+    """Propose for the pictures of one part; one that cannot be opened is told and left out.
+
+    Args:
+        order: what is asked for.
+        folder: where to.
+        number: of the part.
+
+    Raises:
+        DiskError: if the disk refuses.
+    """
+    rows: list[pl.DataFrame] = []
+    counts = dict.fromkeys((*STEPS, "with_one"), 0)
+    skipped: dict[Moment, dict[str, Any]] = {}
+    odd: Counter[str] = Counter()
+
+    def refused(moment: Moment, error: InputError | UsageError) -> None:
+        skipped[moment] = left_out(moment, error)
+
+    for moment, capture, found, _ in proposed(order, places_of(order)[number], refused):
+        odd.update(oddities(capture, found.geometry))
+        rows.append(rows_of(found, moment.video, moment.frame, order.stage))
+        counts["initial"] += len(found.boxes)
+        counts["intermediate"] += int(found.intermediate.sum())
+        counts["final"] += len(found)
+        counts["with_one"] += bool(len(found))
+    table = pl.concat(rows) if rows else pl.DataFrame(schema=SCHEMA)
+    told = {**counts, "skipped": list(skipped.values()), "odd": dict(odd), **marks(order, number, skipped)}
+    checkpointed_parts.put(folder, number, table, told)
+
+
+def proposed(
+    order: Order,
+    places: range | None = None,
+    refused: Callable[[Moment, InputError | UsageError], None] | None = None,
+) -> Iterator[tuple[Moment, Capture, Proposals, Scenes]]:
+    """Pictures with their proposals one by one, with all steps; those that cannot be opened are left out.
+
+    Args:
+        order: what is asked for.
+        places: of the pictures; all unless told.
+        refused: told of each that is left out, and why.
+    """
+    sweep: tuple[tuple[str, int, str], Geometry] | None = None
+    for moment, opened in captures(order, places):
+        try:
+            capture = opened()
+            key = (moment.scene, moment.frame, moment.lidar)
+            if sweep is None or sweep[0] != key:
+                sweep = (key, geometry_of(capture, order.config))
+            found = propose(capture, order.config, sweep[1])
+        except (InputError, UsageError) as error:
+            if refused is not None:
+                refused(moment, error)
+            continue
+        yield moment, capture, found, held_by(order).scenes
+
+
+def captures(order: Order, places: range | None = None) -> Iterator[tuple[Moment, Callable[[], Capture]]]:
+    """Pictures, each with what opens it with its semantic map and detections, and may raise.
+
+    Args:
+        order: what is asked for.
+        places: of the pictures; all unless told.
+    """
+    held = held_by(order)
+
+    def opened(moment: Moment) -> Capture:
+        return held.captures.open(
+            moment,
+            semantics=held.semantics.of(moment.video, moment.frame),
+            common=held.detections.of(moment.video, moment.frame),
+        )
+
+    for place in range(len(held.moments)) if places is None else places:
+        yield held.moments[place], partial(opened, held.moments[place])
+
+
+@dataclass
+class Held:
+    """What a process keeps of an order: the set and what stands beside it.
+
+    Args:
+        scenes: the set.
+        captures: opens its pictures.
+        moments: those that have a sweep and calibration.
+        semantics: maps of pictures.
+        detections: common objects of pictures.
+    """
+
+    scenes: Scenes
+    captures: Captures
+    moments: list[Moment]
+    semantics: SemanticSource
+    detections: DetectionSource
+
+
+@lru_cache(maxsize=1)
+def held_by(order: Order) -> Held:
+    """Everything that is needed for any part.
+
+    Cameras of one sweep stand beside each other, so that its geometry is found once.
+
+    Args:
+        order: what is asked for.
+
+    Raises:
+        InputError: if the set cannot be read.
+    """
+    root = Path(order.root)
+    scenes = read(order.reader, root)
+    if order.videos is not None:
+        scenes = scenes.only(order.videos)
+    captures = Captures(scenes, root)
+    moments = sorted(captures.moments, key=lambda moment: (moment.scene, moment.frame, moment.video))
+    return Held(
+        scenes,
+        captures,
+        moments,
+        SemanticSource(order.semantics, scenes, root),
+        DetectionSource(order.detections, scenes),
+    )
+
+
+def places_of(order: Order) -> list[range]:
+    """Places of the pictures of each part.
+
+    Args:
+        order: what is asked for.
+    """
+    count = len(held_by(order).moments)
+    return [range(first, min(first + order.part, count)) for first in range(0, count, order.part)]
+
+
+def _head(order: Order, held: Held) -> dict[str, Any]:
+    """What is proposed, for the folder."""
+    return {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "order": to_dict(order),
+        "source_digest": held.scenes.meta.source_digest,
+        "pictures": len(held.moments),
+        **sources_head(held.semantics, held.detections),
+    }
+
+
+def _gathered(order: Order, folder: Path, told: list[dict[str, Any]], held: Held) -> Predictions:
+    """All proposals, in the order of the parts."""
+    rows = [checkpointed_parts.table_of(folder, number) for number in range(len(told))]
+    skipped = [each for part in told for each in part.get("skipped", [])]
+    notes = {
+        "proposals": {
+            "config": to_dict(order.config),
+            "config_digest": digest(order.config),
+            "stage": order.stage,
+            "semantics": order.semantics is not None,
+            "detections": order.detections is not None,
+            "pictures": len(held.moments),
+            "skipped": skipped[:1000],
+        }
+    }
+    return claimed(rows, Meta(dataset=held.scenes.meta.dataset, notes=notes))

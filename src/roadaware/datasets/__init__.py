@@ -1,0 +1,277 @@
+"""Datasets that can be read, and `read`, which finds, reads, checks and keeps them."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from roadaware.errors import FindingsError, UsageError
+
+if TYPE_CHECKING:
+    from roadaware.scenes.tables import Scenes
+
+Progress = Callable[[int, int, str], None]
+_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One dataset: names and an import path only, so that listing datasets imports none of them.
+
+    Args:
+        module: holds `VERSION`, `find(path)`, `inputs(source, **options)` and
+            `read(source, *, processes, progress, **options)`.
+        datasets: what its tables call the dataset, in `meta.dataset`.
+        title: the dataset's full name.
+        licence: the terms of its annotations.
+        summary: what it holds, in one line.
+        options: the reader's own options with what they do.
+    """
+
+    module: str
+    datasets: tuple[str, ...]
+    title: str
+    licence: str
+    summary: str
+    options: dict[str, str]
+
+
+READERS: dict[str, Reader] = {
+    "jaad": Reader(
+        module="roadaware.datasets.jaad",
+        datasets=("JAAD",),
+        title="Joint Attention in Autonomous Driving 2.0",
+        licence="MIT (annotations)",
+        summary="346 videos, 2,786 tracks of pedestrians; behaviour, traffic and the vehicle's action",
+        options={"appearance": "also read 24 appearance flags for every box"},
+    ),
+    "pie": Reader(
+        module="roadaware.datasets.pie",
+        datasets=("PIE",),
+        title="Pedestrian Intention Estimation",
+        licence="MIT (annotations)",
+        summary="1,842 pedestrians with intention, behaviour, traffic and the vehicle's sensors",
+        options={},
+    ),
+    "road": Reader(
+        module="roadaware.datasets.road",
+        datasets=("ROAD", "ROAD-Waymo"),
+        title="ROAD: the road event awareness dataset; ROAD-Waymo",
+        licence="CC BY-NC-SA 4.0 (annotations of ROAD)",
+        summary="road users as tubes with agent, action, location, duplex and event; the vehicle's actions",
+        options={},
+    ),
+    "vott": Reader(
+        module="roadaware.datasets.vott",
+        datasets=("VoTT",),
+        title="Visual Object Tagging Tool (JSON exports of versions 1 and 2)",
+        licence="that of whoever drew the boxes",
+        summary="boxes with tags, in videos and images, and tracks where regions are named",
+        options={
+            "kinds": "kind of label to its tags; other tags are of the kind `tag`",
+            "first_frame": "number of a video's first frame in version 1: 1, or 0",
+            "track": "the field that names a track: id, name or UID",
+        },
+    ),
+    "ucf24": Reader(
+        module="roadaware.datasets.ucf24",
+        datasets=("UCF101-24",),
+        title="UCF101-24 with corrected annotations",
+        licence="research use (annotations)",
+        summary="3,194 videos of 24 human actions as tubes; every frame counts, with or without action",
+        options={},
+    ),
+    "label_studio": Reader(
+        module="roadaware.datasets.label_studio",
+        datasets=("Label Studio",),
+        title="Label Studio (JSON exports of video, picture and audio tasks)",
+        licence="that of whoever drew the boxes",
+        summary="boxes over time, spans, sounds, arrows and descriptions, annotator by annotator",
+        options={
+            "kinds": "control (`label` for labels of rectangles themselves) to kind of label",
+            "fps": "frames per second of all videos",
+            "size": "width and height in pixels where the export does not say them",
+        },
+    ),
+    "vidvrd": Reader(
+        module="roadaware.datasets.vidvrd",
+        datasets=("VidVRD",),
+        title="Video Visual Relation Detection; VidOR",
+        licence="that of the annotations' authors",
+        summary="who does what to whom in videos, with a track for everybody who takes part",
+        options={},
+    ),
+    "ava": Reader(
+        module="roadaware.datasets.ava",
+        datasets=("AVA",),
+        title="Atomic Visual Actions",
+        licence="CC BY 4.0 (annotations)",
+        summary="persons in film, a picture a second, each box with several of 80 actions",
+        options={
+            "labels": "a label map (pbtxt or csv) that lies elsewhere",
+            "excluded": "a csv of excluded moments that lies elsewhere",
+        },
+    ),
+    "chaotic_world": Reader(
+        module="roadaware.datasets.chaotic_world",
+        datasets=("Chaotic World",),
+        title="Chaotic World",
+        licence="from its authors on request (annotations)",
+        summary="persons in disasters, crowds and violence with fifty actions, and sounds with their boxes",
+        options={
+            "pictures": "picked (chaos_*_1fps.csv) or all (annotation/); what is there unless given",
+            "sounds": "group or frame, the folder of the sounds; what is there unless given",
+            "first_frame": "number of a video's first frame: 1, or 0; seen from the files unless given",
+            "labels": "a list of the actions that are read, with their names (pbtxt or csv)",
+        },
+    ),
+    "hcstvg": Reader(
+        module="roadaware.datasets.hcstvg",
+        datasets=("HC-STVG",),
+        title="HC-STVG: human-centric spatio-temporal video grounding (raw, processed, official evaluation)",
+        licence="none given (annotations)",
+        summary="sentences about one person, with a span and a box in each of its frames",
+        options={"first_frame": "number of a video's first frame: 1, or 0; seen from the file unless given"},
+    ),
+    "vidstg": Reader(
+        module="roadaware.datasets.vidstg",
+        datasets=("VidSTG",),
+        title="VidSTG: spatio-temporal grounding of statements and questions (processed, or raw with VidOR)",
+        licence="none given (annotations)",
+        summary="sentences about people and things in videos of VidOR, each with a span and a tube",
+        options={},
+    ),
+    "vggss": Reader(
+        module="roadaware.datasets.vggss",
+        datasets=("VGG-SS",),
+        title="VGG-SS: VGG-Sound source",
+        licence="CC BY 4.0 (annotations)",
+        summary="5,158 pictures with 221 classes of sound and the boxes of where it comes from",
+        options={},
+    ),
+    "flickr_soundnet": Reader(
+        module="roadaware.datasets.flickr_soundnet",
+        datasets=("Flickr-SoundNet",),
+        title="Flickr-SoundNet: sound source localisation",
+        licence="research use (annotations)",
+        summary="5,000 pictures with the boxes that several annotators drew around what sounds",
+        options={},
+    ),
+    "kitti": Reader(
+        module="roadaware.datasets.kitti",
+        datasets=("KITTI",),
+        title="KITTI: object detection (pictures of camera 2, LiDAR sweeps, calibration, labels)",
+        licence="CC BY-NC-SA 3.0",
+        summary="15,000 pictures with a LiDAR sweep each, half of them with boxes of eight classes",
+        options={},
+    ),
+    "nuscenes": Reader(
+        module="roadaware.datasets.nuscenes",
+        datasets=("nuScenes",),
+        title="nuScenes (JSON tables of any version, or keyframes in a file each)",
+        licence="CC BY-NC-SA 4.0",
+        summary="keyframes of six cameras and a LiDAR, with tracks of 23 classes as each camera sees them",
+        options={},
+    ),
+    "once": Reader(
+        module="roadaware.datasets.once",
+        datasets=("ONCE",),
+        title="ONCE: one million scenes (sequences with calibration, and boxes where there are some)",
+        licence="CC BY-NC-SA 4.0",
+        summary="sequences of seven cameras and a LiDAR; boxes of five classes in some of their frames",
+        options={},
+    ),
+    "simulator": Reader(
+        module="roadaware.datasets.simulator",
+        datasets=("simulator",),
+        title="Simulator: scenes that `roadaware simulate` made up",
+        licence="made up by roadaware; free of terms",
+        summary="made-up streets and crowds with exact truth for every task, beside films, masks and sweeps",
+        options={},
+    ),
+}
+
+
+def read(
+    name: str,
+    root: Path,
+    *,
+    cache: bool = True,
+    verify: bool = False,
+    strict: bool = False,
+    processes: int | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Scenes:
+    """A dataset as Scenes; what could not be taken is in `rejected`, oddities in `meta.notes["warnings"]`.
+
+    Args:
+        name: a key of `READERS`.
+        root: the unpacked dataset, a folder that holds it, or its zip archive.
+        cache: keep what was read, and open that the next time while the files are the same.
+        verify: compare the files' contents with what was kept, not only their names, sizes and times; of
+            pictures the size that their first bytes tell.
+        strict: rejected rows and warnings are an error.
+        processes: workers for files that need the slow way; as many as there are cores unless given.
+        progress: called with how much is done, of how much, of what.
+        options: the reader's own, see `Reader.options`.
+
+    Raises:
+        UsageError: if the dataset or an option is unknown.
+        DatasetNotFoundError: if the dataset is not there; says what is.
+        InputError: if nothing of it can be read.
+        FindingsError: under `strict`, if rows were rejected or something is odd.
+    """
+    reader = reader_named(name)
+    unknown = sorted(set(options) - set(reader.options))
+    if unknown:
+        has = ", ".join(reader.options) or "none"
+        raise UsageError(f"the reader of {name} has no option {', '.join(unknown)}; it has {has}")
+    module = importlib.import_module(reader.module)
+    with module.find(Path(root)) as source:
+
+        def fresh() -> Scenes:
+            scenes: Scenes = module.read(source, processes=processes, progress=progress, **options)
+            return scenes
+
+        if cache:
+            from roadaware.datasets.cache import Entry, kept
+
+            entry = Entry(name, module.VERSION, source, module.inputs(source, **options), options)
+            scenes = kept(entry, fresh, verify=verify)
+        else:
+            scenes = fresh()
+    if strict:
+        _refuse_findings(name, scenes)
+    return scenes
+
+
+def reader_named(name: str) -> Reader:
+    """The reader of a dataset.
+
+    Raises:
+        UsageError: if there is none; names the nearest.
+    """
+    if name not in READERS:
+        near = difflib.get_close_matches(name.lower(), READERS, n=1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        raise UsageError(f"no reader for '{name}': there are {', '.join(READERS)}{meant}")
+    return READERS[name]
+
+
+def _refuse_findings(name: str, scenes: Scenes) -> None:
+    """Turn what a reader rejected or wondered at into an error that lists it."""
+    lines = [
+        f"{row['table']}: {row['file']}{':' + str(row['line']) if row['line'] else ''}: "
+        f"{row['item'] + ': ' if row['item'] else ''}{row['reason']}"
+        for row in scenes.rejected.head(_SHOWN).to_dicts()
+    ]
+    odd = scenes.meta.notes.get("warnings", [])
+    lines += [f"{each['what']} ({each['count']}×, first {each['example']})" for each in odd[:_SHOWN]]
+    if lines:
+        counts = f"{len(scenes.rejected)} rejected rows or files and {len(odd)} kinds of oddities"
+        raise FindingsError("\n  ".join([f"{name}: {counts}, and strict reading was asked for", *lines]))

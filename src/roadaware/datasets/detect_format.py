@@ -1,0 +1,152 @@
+"""Which reader a file or folder of annotations is for, told from what is in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from roadaware.errors import DatasetNotFoundError, InputError
+from roadaware.io.sources import Source, open_source, shown
+
+_HEAD, _TAIL = 1 << 22, 1 << 20
+_MOST_FILES, _DEEPEST, _SHOWN = 60, 4, 60
+_SUFFIXES = (".json", ".csv", ".xml")
+_ZIP = b"PK\x03\x04"
+_AVA_COLUMNS = (7, 8)
+_OFFICIAL = ("st_frame", "ed_frame", "bbox")
+_QUOTED = re.compile(rb'"(?:[^"]|"")*"')
+_HEADER = re.compile(rb"[A-Za-z_]")
+
+# VidSTG stands before VidVRD, whose keys its raw annotations have too. The truth and the claims of HC-STVG's
+# own evaluation have one form, so such a file is taken for annotations where these are asked for.
+# Any of these groups of keys, all of them present, tells the reader; the first that fits counts.
+_KEYS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
+    ("simulator", (("roadaware-simulation",),)),
+    ("label_studio", (("from_name", "result"), ("data", "annotations", "result"), ("data", "predictions"))),
+    ("vidstg", (("used_segment",), ("temporal_gt",), ("videos", "trajectories"), ("qtype", "trajectories"))),
+    ("vidvrd", (("relation_instances",), ("subject/objects",))),
+    ("hcstvg", (("trajectory", "tube_start_frame"), ("st_time", "bbox"), ("img_num", "bbox"), _OFFICIAL)),
+    ("vggss", (("file", "class", "bbox"),)),
+)
+_CLAIMS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
+    ("claimed spans and boxes of sentences", (("video_predictions",),)),
+    ("claimed relations", (("triplet", "score"),)),
+)
+
+
+def sniff(path: Path) -> str:
+    """The name of the reader of what lies at a path.
+
+    Args:
+        path: a file of annotations, a folder of such files, or its zip archive.
+
+    Raises:
+        DatasetNotFoundError: if nothing is there.
+        InputError: if it is none that we read; says what it looks like.
+    """
+    seen = ""
+    for name, head, tail in _files(path):
+        found = reader_of(head, tail)
+        if found is not None:
+            return found
+        seen = seen or f"{shown(name)} {_looks(head, tail)}"
+    raise InputError(
+        f"expected annotations of a known format, found {seen or 'no .json, .csv or .xml file'}",
+        where=shown(str(path)),
+        hint="AVA and Chaotic World csv, VidVRD, VidOR, HC-STVG, VidSTG, VGG-SS and Label Studio JSON, "
+        "Flickr-SoundNet XML and made-up scenes are known by what is in them; `--reader NAME` says which",
+    )
+
+
+def reader_of(head: bytes, tail: bytes = b"") -> str | None:
+    """The reader of a file, by its content; None where that tells nothing.
+
+    Args:
+        head: how it begins.
+        tail: how it ends, where `head` is not all of it.
+    """
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if start[:1] in (b"{", b"["):
+        return _by_keys(head + tail, _KEYS) or _bare_relations(head + tail)
+    if start[:1] == b"<":
+        return "flickr_soundnet" if b"<annotation" in start[:_HEAD] else None
+    return _of_csv(start)
+
+
+def _of_csv(text: bytes) -> str | None:
+    """AVA has seven or eight columns and no header; Chaotic World has a header."""
+    line = text.replace(b"\r", b"\n").split(b"\n", 1)[0].strip()
+    cells = [cell.strip() for cell in _QUOTED.sub(b"quoted", line).split(b",")]
+    if len(cells) < 2:
+        return None
+    if len(cells) in _AVA_COLUMNS and all(_is_number(cell) for cell in cells[1:6]):
+        return "ava"
+    words = [cell for cell in cells if _HEADER.match(cell)]
+    return "chaotic_world" if len(words) > len(cells) // 2 else None
+
+
+def _is_number(cell: bytes) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _by_keys(data: bytes, known: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]) -> str | None:
+    for name, groups in known:
+        if any(all(f'"{key}"'.encode() in data for key in group) for group in groups):
+            return name
+    return None
+
+
+def _bare_relations(data: bytes) -> str | None:
+    """Relations by video, as VidVRD-helper takes truth; claims have the same form and a score."""
+    bare = _by_keys(data, (("vidvrd", (("triplet", "duration", "sub_traj"),)),))
+    return bare if _by_keys(data, _CLAIMS) is None else None
+
+
+def _looks(head: bytes, tail: bytes) -> str:
+    """What a file that no reader knows looks like."""
+    claimed = _by_keys(head + tail, _CLAIMS)
+    if claimed is not None:
+        return f"which looks like {claimed}, not like annotations"
+    start = head[:_SHOWN].decode("utf-8", errors="replace").strip()
+    return f"which begins with {start!r}" if start else "which is empty"
+
+
+def _files(path: Path) -> Iterator[tuple[str, bytes, bytes]]:
+    """Files with how they begin and end: the file itself, or some of those in a folder or archive."""
+    try:
+        if path.is_file():
+            with path.open("rb") as file:
+                head = file.read(_HEAD)
+                size = path.stat().st_size
+                file.seek(max(len(head), size - _TAIL))
+                tail = file.read(_TAIL)
+            if not head.startswith(_ZIP):
+                yield path.name, head, tail
+                return
+    except OSError as error:
+        raise InputError(f"expected a readable file: {error.strerror}", where=shown(str(path))) from error
+    if not path.exists():
+        raise DatasetNotFoundError(f"there is nothing at {shown(str(path))}; check the path")
+    with open_source(path) as source:
+        for name in islice(_names(source), _MOST_FILES):
+            data = source.read(name)
+            yield name, data, b""
+
+
+def _names(source: Source) -> Iterator[str]:
+    """Files that may hold annotations, the nearest first."""
+    level = [""]
+    for _ in range(_DEEPEST):
+        inner: list[str] = []
+        for folder in level:
+            files, folders = source.entries(folder)
+            start = f"{folder}/" if folder else ""
+            yield from (f"{start}{name}" for name in files if name.lower().endswith(_SUFFIXES))
+            inner += [f"{start}{name}" for name in folders]
+        level = inner

@@ -1,0 +1,142 @@
+"""Flickr-SoundNet: where the sound of a picture comes from, boxes of several annotators on a 256 x 256 grid.
+
+Senocak, Oh, Kim, Yang and Kweon, "Learning to localize sound source in visual scenes", CVPR 2018;
+github.com/ardasnck/learning_to_localize_sound_source; annotations for research use.
+
+Takes a folder or zip of XML files, one for each picture, or one of them. Inside the root lies a block for
+each annotator; a block's `bbox` has an index and then the four corners. Pictures and sounds are not needed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+from lxml import etree
+
+from roadaware.datasets import Progress
+from roadaware.datasets.issues import Findings
+from roadaware.datasets.sound_tables import Heard, nothing, tables_of
+from roadaware.errors import InputError
+from roadaware.io.json import clean, corners_of
+from roadaware.io.sources import FileSource, Source, locate, shown
+from roadaware.io.xml import local, parse
+from roadaware.scenes.tables import Meta, Scenes
+
+VERSION = 1
+LICENCE = "research use (annotations)"
+GRID = 256
+"""Width and height of the pictures that boxes are drawn on."""
+_WANTED = "Flickr-SoundNet needs its annotations, files '*.xml',"
+_HINT = "Point at the folder or zip that holds them, usually 'Annotations/'."
+_BOX, _ROOTS = "bbox", ("annotations", "annotation")
+_NAMED = ("annotator", "name", "id")
+_TOLD_EVERY = 250
+
+
+def find(path: Path) -> Source:
+    """The annotations at `path`: an XML file, or a folder or zip in which some lie.
+
+    Raises:
+        DatasetNotFoundError: if there is none.
+        InputError: if the path cannot be read.
+    """
+    return locate(path, lambda source: bool(source.files("", ".xml")), _WANTED, _HINT, suffix=".xml")
+
+
+def inputs(source: Source) -> list[str]:
+    """Names of the files that `read` would read."""
+    return [source.name] if isinstance(source, FileSource) else source.files("", ".xml")
+
+
+def read(source: Source, *, processes: int | None = None, progress: Progress | None = None) -> Scenes:
+    """All pictures as Scenes; what was refused is in `rejected`, oddities are in `meta.notes["warnings"]`.
+
+    An annotator is called by the block's attribute or name, else by its place from 1.
+
+    Args:
+        source: see `find`.
+        processes: not used: files are small.
+        progress: told how many files are read, of how many.
+
+    Raises:
+        InputError: if no file can be read.
+    """
+    findings = Findings()
+    errors: list[InputError] = []
+    sounds: dict[str, Heard] = {}
+    names = inputs(source)
+    for done, name in enumerate(names, 1):
+        part = Findings()
+        try:
+            heard = _heard(parse(source.read(name), source.where(name)), name, source.where(name), part)
+            if shown(heard.name, 255) in sounds:
+                raise InputError("shows as another file does", where=source.where(name))
+        except InputError as error:
+            errors.append(error)
+            findings.reject_file(name, error)
+        else:
+            sounds[shown(heard.name, 255)] = heard
+            findings.read["files"] += 1
+            findings.merge(part)
+        if progress is not None and (done % _TOLD_EVERY == 0 or done == len(names)):
+            progress(done, len(names), "files")
+    if not sounds:
+        raise nothing(errors)
+    tables, vocabularies = tables_of(list(sounds.values()), (GRID, GRID), findings)
+    return Scenes(
+        **tables,
+        rejected=findings.table(),
+        meta=Meta(
+            dataset="Flickr-SoundNet",
+            licence=LICENCE,
+            vocabularies=vocabularies,
+            source_digest=source.contents(names),
+            rows_read=dict(sorted(findings.read.items())),
+            notes=findings.notes(),
+        ),
+    )
+
+
+def _heard(root: etree._Element, file: str, where: str, findings: Findings) -> Heard:
+    """The boxes of one picture with their annotators.
+
+    Raises:
+        InputError: if no block has a box and the root is not called `annotations`: no file of the set.
+    """
+    name = clean(PurePosixPath(file).name.removesuffix(".xml"))
+    lists: list[list[object]] = []
+    drawn: list[str] = []
+    for place, block in enumerate(root, 1):
+        for element in block:
+            if local(element) == _BOX:
+                texts = [(child.text or "").strip() for child in element][1:]
+                lists.append([_number(text) for text in texts])
+                drawn.append(_annotator(block, place))
+    if not lists and local(root) not in _ROOTS:
+        message = f"there is no <{_BOX}> in a block of an annotator inside <{shown(local(root), 40)}>"
+        raise InputError(message, where=where, hint=_HINT)
+    corners, bad = corners_of(lists, sized=False)
+    for number, reason in bad.items():
+        findings.reject("boxes", file, f"{name}, frame 0, annotator {drawn[number]}", reason)
+    kept = [n for n in range(len(lists)) if n not in bad]
+    beyond = (corners[kept] < 0).any(axis=1) | (corners[kept] > GRID).any(axis=1)
+    findings.warn("boxes that reach out of the grid of 256, kept as they are", name, int(beyond.sum()))
+    findings.warn("pictures without a box, kept", name, int(not kept))
+    return Heard(name, corners[kept], tuple(drawn[n] for n in kept))
+
+
+def _annotator(block: etree._Element, place: int) -> str:
+    """What a block calls its annotator."""
+    held = [block.get(name) for name in _NAMED]
+    held += [child.text for child in block if local(child) in _NAMED]
+    given = next((text.strip() for text in held if text and text.strip()), "")
+    tag = local(block)
+    return clean(given or (tag if tag[-1:].isdecimal() else str(place)))
+
+
+def _number(text: str) -> object:
+    """A number as the file has it; a text that is none stays one."""
+    try:
+        return float(text) if len(text) < 40 and text.isascii() and "_" not in text else text
+    except ValueError:
+        return text

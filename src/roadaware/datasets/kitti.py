@@ -1,0 +1,365 @@
+"""KITTI: the object detection set, one picture with one LiDAR sweep each.
+
+Geiger, Lenz and Urtasun, "Are we ready for autonomous driving?", CVPR 2012; cvlibs.net/datasets/kitti;
+CC BY-NC-SA 3.0.
+
+Takes the folder with `training/` and `testing/`, one of these, or a zip: `calib/` and, where boxes are known,
+`label_2/`. Pictures (`image_2/`) and sweeps (`velodyne/`) lie beside them and are opened when they are asked
+for; of a picture that is there the size is read. Every picture is a video of one frame, since sizes and
+calibration differ from one to the next. The vehicle's frame is that of its inertial unit."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from roadaware.arrays import Floats
+from roadaware.datasets import Progress
+from roadaware.datasets.issues import Findings
+from roadaware.datasets.sensor_tables import KIND, RowError, Sensed, flat, picture_size
+from roadaware.errors import InputError
+from roadaware.geometry.poses import inverse, rigid_fault
+from roadaware.io.sources import Source, locate
+from roadaware.scenes.tables import Meta, Scenes
+
+# KITTI's files: the calibration of one picture, and one line of its labels.
+
+CLASSES = ("Car", "Van", "Truck", "Pedestrian", "Person_sitting", "Cyclist", "Tram", "Misc", "DontCare")
+OWN: dict[str, Any] = dict.fromkeys(
+    (
+        "truncated_share",
+        "alpha_rad",
+        "height_m",
+        "width_m",
+        "length_m",
+        "x_m",
+        "y_m",
+        "z_m",
+        "rotation_y_rad",
+    ),
+    pl.Float32,
+)
+"""What a line of labels says besides the box: how far it leaves the picture, and the box in space."""
+_NEEDED = {"P2": 12, "R0_rect": 9, "Tr_velo_to_cam": 12, "Tr_imu_to_velo": 12}
+_OTHER_NAMES = {"R_rect": "R0_rect", "Tr_velo_cam": "Tr_velo_to_cam", "Tr_imu_velo": "Tr_imu_to_velo"}
+_FIELDS, _LARGEST = 15, 1e6
+_OCCLUSION = {"0": "none", "1": "part", "2": "full", "3": None}
+_UNKNOWN = {
+    "truncated_share": -1,
+    "alpha_rad": -10,
+    "height_m": -1,
+    "width_m": -1,
+    "length_m": -1,
+    "x_m": -1000,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Where camera 2 and the LiDAR of one picture sit in the vehicle.
+
+    Args:
+        intrinsics: (3, 3) camera matrix of the rectified picture.
+        ego_SE3_camera: (4, 4).
+        ego_SE3_lidar: (4, 4).
+    """
+
+    intrinsics: Floats
+    ego_SE3_camera: Floats  # noqa: N815, the project's way to name transforms
+    ego_SE3_lidar: Floats  # noqa: N815
+
+
+def calibration_of(lines: Sequence[str], where: str) -> Calibration:
+    """What a calibration file says.
+
+    Points of the LiDAR come to camera 2 by Tr_velo_to_cam, R0_rect and the shift that is in P2.
+
+    Args:
+        lines: of the file.
+        where: names it in errors.
+
+    Raises:
+        InputError: if a matrix is missing, has another number of numbers, or is no pose.
+    """
+    held = dict(_matrix(line, number, where) for number, line in enumerate(lines, 1) if line.strip())
+    missing = [name for name in _NEEDED if name not in held]
+    if missing:
+        message = f"expected {', '.join(_NEEDED)}; {', '.join(missing)} is missing"
+        raise InputError(message, where=where, hint="fetch the file again")
+    projection = held["P2"].reshape(3, 4)
+    lens = projection[:, :3]
+    if not (lens[0, 0] > 0 and lens[1, 1] > 0 and np.abs(lens[2] - [0, 0, 1]).max() < 1e-6):
+        raise InputError(f"P2 is no camera matrix: {lens.tolist()}", where=where)
+    shift, turn = np.eye(4), np.eye(4)
+    shift[:3, 3] = np.linalg.solve(lens, projection[:, 3])
+    turn[:3, :3] = held["R0_rect"].reshape(3, 3)
+    poses = {"R0_rect": turn}
+    for name in ("Tr_velo_to_cam", "Tr_imu_to_velo"):
+        poses[name] = np.vstack([held[name].reshape(3, 4), [0, 0, 0, 1]])
+    for name, pose in poses.items():
+        if fault := rigid_fault(pose):
+            raise InputError(f"{name} is no pose: {fault}", where=where)
+    ego_lidar = inverse(poses["Tr_imu_to_velo"])
+    camera_lidar = shift @ poses["R0_rect"] @ poses["Tr_velo_to_cam"]
+    return Calibration(lens, ego_lidar @ inverse(camera_lidar), ego_lidar)
+
+
+def label_of(line: str) -> tuple[str, dict[str, Any]]:
+    """The class of a line of labels, and its columns of the table `boxes`.
+
+    Raises:
+        RowError: if it has another number of fields, an unknown class, or a box that is none.
+    """
+    words = line.split()
+    if len(words) != _FIELDS:
+        told = " (the 16th is a score: these are claims)" if len(words) == _FIELDS + 1 else ""
+        raise RowError(f"a label has {_FIELDS} fields and this line {len(words)}{told}")
+    if words[0] not in CLASSES:
+        raise RowError(f"the class '{words[0][:40]}' is none of {', '.join(CLASSES)}")
+    if words[2] not in (*_OCCLUSION, "-1"):
+        raise RowError(f"occlusion is 0 to 3, or -1, not '{words[2][:40]}'")
+    numbers = [_number(word) for word in words[1:]]
+    x1, y1, x2, y2 = numbers[3:7]
+    if x1 > x2 or y1 > y2:
+        raise RowError(f"the box {numbers[3:7]} is upside down")
+    height, width, length, x, y, z, turn = numbers[7:]
+    known: dict[str, Any] = dict(
+        zip(OWN, (numbers[0], numbers[2], height, width, length, x, y, z, turn), strict=True)
+    )
+    if known["x_m"] == _UNKNOWN["x_m"]:
+        known = dict.fromkeys(known)
+    known = {name: None if value == _UNKNOWN.get(name) else value for name, value in known.items()}
+    row = {"x1_px": x1, "y1_px": y1, "x2_px": x2, "y2_px": y2, "occlusion": _OCCLUSION.get(words[2])}
+    return words[0], {**row, "ignore": words[0] == "DontCare", **known}
+
+
+def _matrix(line: str, number: int, where: str) -> tuple[str, Floats]:
+    """Name and numbers of a line of calibration.
+
+    Raises:
+        InputError: if it has neither.
+    """
+    name, colon, rest = line.partition(":")
+    if not colon:
+        name, _, rest = line.strip().partition(" ")
+    name = _OTHER_NAMES.get(name.strip(), name.strip())
+    where = f"{where}, line {number}"
+    try:
+        found = np.array([_number(word) for word in rest.split()], dtype=np.float64)
+    except RowError as error:
+        raise InputError(f"'{name[:40]}': {error}", where=where) from error
+    if name in _NEEDED and len(found) != _NEEDED[name]:
+        raise InputError(f"{name} has {len(found)} numbers, expected {_NEEDED[name]}", where=where)
+    return name, found
+
+
+def _number(word: str) -> float:
+    try:
+        found = float(word)
+    except ValueError:
+        found = math.nan
+    if not abs(found) <= _LARGEST or "_" in word:
+        raise RowError(f"'{word[:40]}' is no finite number of a usual size")
+    return found
+
+
+VERSION = 3
+LICENCE = "CC BY-NC-SA 3.0"
+CAMERA, LIDAR, LAYOUT, FIELDS = "image_2", "velodyne", "HDL-64E", "x y z intensity"
+_PARTS = {"training": "train", "testing": "test"}
+_CALIB, _LABELS = "calib", "label_2"
+_WANTED = "KITTI needs its annotations, 'calib/' and 'label_2/' in 'training/' or 'testing/',"
+_HINT = "Point at the folder that holds 'training/'."
+_TOLD_EVERY = 200
+_NUMBER = re.compile(r"(^|/)\d{6}\.txt$", re.ASCII)
+
+
+@dataclass(frozen=True)
+class _Shot:
+    """One picture: its folder with a slash at the end, part of the set, number, and whether it has labels."""
+
+    folder: str
+    part: str
+    number: str
+    labelled: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.part}/{self.number}"
+
+    def file(self, kind: str, suffix: str) -> str:
+        return f"{self.folder}{kind}/{self.number}{suffix}"
+
+
+def find(path: Path) -> Source:
+    """The set at `path`: the folder, one inside it, or its zip.
+
+    Raises:
+        DatasetNotFoundError: if there is none.
+        InputError: if the path cannot be read.
+    """
+    return locate(path, lambda source: bool(_folders(source)), _WANTED, _HINT)
+
+
+def inputs(source: Source) -> list[str]:
+    """Names of the files that `read` would read."""
+    return [
+        name
+        for folder, _ in _folders(source)
+        for kind in (_CALIB, _LABELS)
+        for name in _numbered(source, f"{folder}{kind}")
+    ]
+
+
+def read(source: Source, *, processes: int | None = None, progress: Progress | None = None) -> Scenes:
+    """All pictures as Scenes; what was refused is in `rejected`, oddities are in `meta.notes["warnings"]`.
+
+    A picture whose labels cannot be read is refused; one whose calibration cannot be read has no sensors, one
+    whose own file is damaged no size.
+
+    Args:
+        source: see `find`.
+        processes: not used: files are small.
+        progress: told how many pictures are done, of how many.
+
+    Raises:
+        InputError: if no picture can be read.
+    """
+    findings = Findings()
+    sensed = Sensed(findings, OWN)
+    errors: list[InputError] = []
+    shots = list(_shots(source))
+    for done, shot in enumerate(shots, 1):
+        try:
+            _take(source, shot, sensed)
+        except InputError as error:
+            errors.append(error)
+        if progress is not None and (done % _TOLD_EVERY == 0 or done == len(shots)):
+            progress(done, len(shots), "pictures")
+    if not sensed.videos:
+        first = errors[0]
+        raise InputError(
+            f"none of {len(shots)} pictures can be read: {first.message}", where=first.where, hint=_HINT
+        )
+    tables = sensed.tables(CLASSES)
+    return Scenes(
+        **tables,
+        rejected=findings.table(),
+        meta=Meta(
+            dataset="KITTI",
+            licence=LICENCE,
+            vocabularies={KIND: CLASSES},
+            source_digest=source.contents(inputs(source)),
+            rows_read=dict(sorted(findings.read.items())),
+            notes=findings.notes(),
+        ),
+    )
+
+
+def _folders(source: Source) -> list[tuple[str, str]]:
+    """Folders (with a slash at the end) that hold pictures' files, with the part of the set they are."""
+    found = [(f"{part}/", part) for part in _PARTS if _numbered(source, f"{part}/{_CALIB}")]
+    if found or not _numbered(source, _CALIB):
+        return found
+    return [("", "training" if source.has_folder(_LABELS) else "testing")]
+
+
+def _numbered(source: Source, folder: str) -> list[str]:
+    """Files of pictures in a folder; others are foreign."""
+    return [name for name in source.files(folder, ".txt") if _NUMBER.search(name)]
+
+
+def _shots(source: Source) -> Iterator[_Shot]:
+    for folder, part in _folders(source):
+        kinds = (_CALIB, _LABELS)
+        files = {name for kind in kinds for name in _numbered(source, f"{folder}{kind}")}
+        for number in sorted({name[-10:-4] for name in files}):
+            yield _Shot(folder, part, number, f"{folder}{_LABELS}/{number}.txt" in files)
+
+
+def _take(source: Source, shot: _Shot, sensed: Sensed) -> None:
+    """Add one picture.
+
+    Raises:
+        InputError: if its labels cannot be read; it is told already.
+    """
+    findings = sensed.findings
+    calib, labels = shot.file(_CALIB, ".txt"), shot.file(_LABELS, ".txt")
+    lines: list[str] | None = None
+    if shot.labelled:
+        try:
+            lines = _text(source, labels)
+        except InputError as error:
+            findings.reject_file(labels, error)
+            raise
+        findings.read["files"] += 1
+    _take_picture(source, shot, sensed, annotated=lines is not None)
+    try:
+        found = calibration_of(_text(source, calib), source.where(calib))
+    except InputError as error:
+        findings.reject_file(calib, error)
+    else:
+        findings.read["files"] += 1
+        _take_sensors(shot, found, sensed)
+    for number, line in enumerate(lines or (), 1):
+        try:
+            label, row = label_of(line)
+        except RowError as error:
+            findings.reject("boxes", labels, line, str(error), number)
+        else:
+            sensed.add_box(label, video=shot.name, frame=0, **row)
+
+
+def _text(source: Source, name: str) -> list[str]:
+    """The lines of a file of plain text.
+
+    Raises:
+        InputError: if it cannot be read, is empty, or holds other characters.
+    """
+    data = source.read(name)
+    try:
+        text = data.decode("ascii")
+    except UnicodeDecodeError as error:
+        message = f"byte {error.start} is no plain text"
+        raise InputError(message, where=source.where(name), hint="fetch the file again") from error
+    lines = text.splitlines()
+    while lines and not lines[-1].strip():
+        lines.pop()
+    if not lines:
+        raise InputError("the file is empty", where=source.where(name), hint="fetch the file again")
+    return lines
+
+
+def _take_picture(source: Source, shot: _Shot, sensed: Sensed, *, annotated: bool) -> None:
+    path = shot.file(CAMERA, ".png")
+    size = picture_size(source, path, sensed.findings) or (None, None)
+    sensed.videos.append(
+        {
+            "video": shot.name,
+            "scene": shot.name,
+            "width_px": size[0],
+            "height_px": size[1],
+            "n_frames": 1,
+            "sensor": CAMERA,
+            "splits": [f"default/{_PARTS[shot.part]}"],
+        }
+    )
+    sensed.frames.append({"video": shot.name, "frame": 0, "annotated": annotated, "path": path})
+    sweep = {"path": shot.file(LIDAR, ".bin"), "fields": FIELDS}
+    sensed.sweeps.append({"scene": shot.name, "sensor": LIDAR, "frame": 0, **sweep})
+
+
+def _take_sensors(shot: _Shot, found: Calibration, sensed: Sensed) -> None:
+    at = {"scene": shot.name, "from_frame": 0}
+    lens = flat(found.intrinsics)
+    sensed.sensors += [
+        {**at, "sensor": CAMERA, "intrinsics": lens, "ego_SE3_sensor": flat(found.ego_SE3_camera)},
+        {**at, "sensor": LIDAR, "ego_SE3_sensor": flat(found.ego_SE3_lidar), "layout": LAYOUT},
+    ]

@@ -1,0 +1,684 @@
+"""nuScenes: drives with six cameras and a LiDAR, from its JSON tables or from keyframes in a file each.
+
+Caesar et al., "nuScenes: a multimodal dataset for autonomous driving", CVPR 2020; nuscenes.org;
+CC BY-NC-SA 4.0.
+
+Takes the folder that holds `v1.0-mini/` or another version's tables, or a zip of it; or a folder of
+keyframes, JSON with `images`, `lidar_points` and `cam_instances`, or one of these. Every camera of a scene is
+a video whose frames are the keyframes. Pictures and sweeps are opened when they are asked for."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from roadaware.arrays import Floats
+from roadaware.datasets import Progress
+from roadaware.datasets.issues import Findings, take_each
+from roadaware.datasets.sensor_tables import KIND, Sensed, flat, picture_size
+from roadaware.errors import InputError
+from roadaware.geometry.poses import from_quaternion, inverse, rigid_fault, seen_bounds
+from roadaware.io.json import (
+    a_list,
+    an_object,
+    clean,
+    corners_of,
+    decode,
+    kind_of,
+    no_collection,
+    parse,
+    quoted,
+    whole,
+)
+from roadaware.io.sources import FileSource, Source, leads_out, locate, shown
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Meta, Scenes
+
+# A keyframe of nuScenes in one JSON file: pictures, sweep, poses and boxes of one moment.
+
+Sizes = Callable[[str], tuple[int, int] | None]
+LIDAR, LAYOUT = "LIDAR_TOP", "HDL-32E"
+_FIELDS = {4: "x y z intensity", 5: "x y z intensity ring"}
+_SPEED = re.compile(r'("velocity"\s*:\s*\[\s*)NaN(\s*,\s*)NaN(\s*\])')
+_FOREIGN = "check that it is a keyframe of nuScenes"
+_LARGEST_KEYFRAME, _LATEST = 1e9, 1e12
+
+
+def looks_like_one(head: bytes) -> bool:
+    """Whether a file begins as a keyframe does."""
+    return b'"cam2img"' in head or b'"cam_instances"' in head
+
+
+def without_unknown_speeds(text: str) -> str:
+    """The text with zeros for unknown speeds, which are not read: they are NaN, which is no JSON."""
+    return _SPEED.sub(r"\g<1>0.0\g<2>0.0\g<3>", text)
+
+
+def take_keyframe(content: Any, file: str, where: str, sensed: Sensed, sizes: Sizes) -> None:
+    """Add one keyframe: a scene whose cameras are videos of one frame.
+
+    The vehicle moves between picture and sweep, so that each has its own pose of the vehicle in the world.
+
+    Args:
+        content: the parsed file.
+        file: its name; pictures and sweep lie beside it.
+        where: names it in errors.
+        sensed: takes the rows.
+        sizes: width and height of a picture by its name, None where it is not there.
+
+    Raises:
+        InputError: if something that all depends on is missing or broken.
+    """
+    held = an_object(content, where, "the keyframe")
+    missing = [name for name in ("token", "images", "lidar_points", "ego2global") if name not in held]
+    if missing:
+        raise InputError(f"there is no {', '.join(missing)} in it", where=where, hint=_FOREIGN)
+    token = held["token"]
+    if not isinstance(token, str) or not token:
+        raise InputError(f"the token should be a text and is {quoted(token)}", where=where)
+    scene = shown(clean(token), 100)
+    if any(row["scene"] == scene for row in sensed.videos):
+        raise InputError(f"a second keyframe '{scene}'; the first is kept", where=where)
+    lidar = an_object(held["lidar_points"], where, "'lidar_points'")
+    images = an_object(held["images"], where, "'images'")
+    moment = _Moment(
+        scene,
+        file.rpartition("/")[0],
+        where,
+        _earliest(held, images),
+        _pose(held["ego2global"], where, "ego2global"),
+        _pose(lidar.get("lidar2ego"), where, "lidar2ego"),
+        sizes,
+    )
+    sweep = _sweep(held, lidar, moment)
+    cameras = {name: _camera(image, name, moment) for name, image in images.items()}
+    # Nothing is taken of a file that is refused.
+    sensed.sweeps.append(sweep)
+    at = {"scene": scene, "sensor": LIDAR, "from_frame": 0}
+    sensed.sensors.append({**at, "ego_SE3_sensor": flat(moment.ego_lidar), "layout": LAYOUT})
+    for sensor, video, frame in cameras.values():
+        sensed.sensors.append(sensor)
+        sensed.videos.append(video)
+        sensed.frames.append({**frame, "annotated": "cam_instances" in held})
+    _boxes(held, file, moment, set(cameras), sensed)
+
+
+@dataclass(frozen=True, eq=False)
+class _Moment:
+    """What the sensors of a keyframe share: scene, folder, place in errors, first time, two poses, sizes."""
+
+    scene: str
+    folder: str
+    where: str
+    start: float | None
+    world_ego: Floats
+    ego_lidar: Floats
+    sizes: Sizes
+
+
+def _sweep(held: dict[str, Any], lidar: dict[str, Any], moment: _Moment) -> dict[str, Any]:
+    """The row of the sweep.
+
+    Raises:
+        InputError: if its path or its numbers are unknown.
+    """
+    return {
+        "scene": moment.scene,
+        "sensor": LIDAR,
+        "frame": 0,
+        "path": _path(moment.folder, lidar.get("lidar_path"), moment.where),
+        "fields": _fields(lidar.get("num_pts_feats", 5), moment.where),
+        "t_s": _since(held.get("timestamp"), moment.start),
+        "world_SE3_ego": flat(moment.world_ego),
+    }
+
+
+def _camera(value: Any, name: str, moment: _Moment) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """The rows of a camera, its video and its frame.
+
+    Raises:
+        InputError: if its matrix or a pose is none, or its path is unknown.
+    """
+    told, where = shown(clean(name), 60), moment.where
+    image = an_object(value, where, f"image '{told}'")
+    lens = _numbers(image.get("cam2img"), (3, 3), where, f"cam2img of '{told}'")
+    if not (lens[0, 0] > 0 and lens[1, 1] > 0 and np.abs(lens[2] - [0, 0, 1]).max() < 1e-6):
+        raise InputError(f"cam2img of '{told}' is no camera matrix: {lens.tolist()}", where=where)
+    ego_camera = _pose(image.get("cam2ego"), where, f"cam2ego of '{told}'")
+    camera_lidar = _pose(image.get("lidar2cam"), where, f"lidar2cam of '{told}'")
+    world_then = moment.world_ego @ moment.ego_lidar @ inverse(camera_lidar) @ inverse(ego_camera)
+    at = {"scene": moment.scene, "sensor": told}
+    video = f"{moment.scene}/{told}"
+    frame: dict[str, Any] = {
+        "video": video,
+        "frame": 0,
+        "t_s": _since(image.get("timestamp"), moment.start),
+        "path": _path(moment.folder, image.get("img_path"), where),
+        "world_SE3_ego": flat(world_then),
+    }
+    sensor = {**at, "from_frame": 0, "intrinsics": flat(lens), "ego_SE3_sensor": flat(ego_camera)}
+    width, height = moment.sizes(frame["path"]) or (None, None)
+    return sensor, {**at, "video": video, "n_frames": 1, "width_px": width, "height_px": height}, frame
+
+
+def _boxes(held: dict[str, Any], file: str, moment: _Moment, cameras: set[str], sensed: Sensed) -> None:
+    """Add the boxes of all cameras; each that is none is told.
+
+    Raises:
+        InputError: if they are no lists, or classes have no names.
+    """
+    where = moment.where
+    info = an_object(held.get("metainfo", {}), where, "'metainfo'")
+    numbered = an_object(info.get("categories", {}), where, "'categories'")
+    names = {number: shown(clean(name), 60) for name, number in numbered.items() if type(number) is int}
+    for key, value in an_object(held.get("cam_instances", {}), where, "'cam_instances'").items():
+        video = f"{moment.scene}/{shown(clean(key), 60)}"
+        instances = a_list(value, where, f"boxes of '{video}'")
+        boxes = [each.get("bbox") if isinstance(each, dict) else each for each in instances]
+        corners, bad = corners_of(boxes, sized=False)
+        for place, each in enumerate(instances):
+            label: Any = each.get("bbox_label") if isinstance(each, dict) else None
+            if key not in cameras:
+                bad.setdefault(place, f"there is no camera '{shown(key, 60)}'")
+            elif type(label) is not int or label not in names:
+                bad.setdefault(place, f"the class {quoted(label)} is none of the file's categories")
+            if place in bad:
+                sensed.findings.reject("boxes", file, f"{video}, frame 0, box {place}", bad[place])
+                continue
+            row = dict(zip(CORNERS, corners[place].tolist(), strict=True))
+            depth = each.get("depth")
+            known = float(depth) if _is_number(depth, _LARGEST_KEYFRAME) else None
+            sensed.add_box(names[label], video=video, frame=0, **row, depth_m=known)
+
+
+def _is_number(value: Any, most: float) -> bool:
+    return type(value) in (int, float) and abs(value) < most
+
+
+def _pose(value: Any, where: str, name: str) -> Floats:
+    """(4, 4) a rigid pose.
+
+    Raises:
+        InputError: if it is none.
+    """
+    found = _numbers(value, (4, 4), where, name)
+    if fault := rigid_fault(found):
+        raise InputError(f"{name} is no pose: {fault}", where=where)
+    return found
+
+
+def _numbers(value: Any, shape: tuple[int, int], where: str, name: str) -> Floats:
+    """Rows of finite numbers.
+
+    Raises:
+        InputError: if it is something else.
+    """
+    rows = value if isinstance(value, list) and len(value) == shape[0] else []
+    plain = [row for row in rows if isinstance(row, list) and len(row) == shape[1]]
+    numbers = [each for row in plain for each in row]
+    good = len(plain) == shape[0] and all(_is_number(each, _LARGEST_KEYFRAME) for each in numbers)
+    if not good:
+        message = f"{name} should be {shape[0]} rows of {shape[1]} finite numbers and is {kind_of(value)}"
+        raise InputError(message, where=where, hint=_FOREIGN)
+    return np.array(value, dtype=np.float64)
+
+
+def _path(folder: str, value: Any, where: str) -> str:
+    """Where a file lies, as the keyframe says it.
+
+    Raises:
+        InputError: if it does not, or it leads out of the folder.
+    """
+    if not isinstance(value, str) or not value or leads_out(value):
+        raise InputError(f"a path should lie in the folder and is {quoted(value)}", where=where)
+    return f"{folder}/{clean(value)}" if folder else clean(value)
+
+
+def _fields(count: Any, where: str) -> str:
+    if type(count) is not int or count not in _FIELDS:
+        raise InputError(f"a point has 4 or 5 numbers, not {quoted(count)}", where=where)
+    return _FIELDS[count]
+
+
+def _earliest(held: dict[str, Any], images: dict[str, Any]) -> float | None:
+    """The first of all times, from which the others count."""
+    times: list[Any] = [each.get("timestamp") for each in (held, *images.values()) if isinstance(each, dict)]
+    return min((each for each in times if _is_number(each, _LATEST)), default=None)
+
+
+def _since(time: Any, start: float | None) -> float | None:
+    return float(time) - start if start is not None and _is_number(time, _LATEST) else None
+
+
+# The JSON tables of nuScenes: keyframes of all cameras with boxes in space as the camera sees them.
+
+Row = dict[str, Any]
+TABLES = (
+    "calibrated_sensor",
+    "category",
+    "ego_pose",
+    "instance",
+    "sample",
+    "sample_annotation",
+    "sample_data",
+    "scene",
+    "sensor",
+)
+"""Those that are read."""
+OWN: dict[str, Any] = {"depth_m": pl.Float32, "n_lidar_points": pl.Int64}
+"""Columns of `boxes` that a reader of nuScenes adds."""
+TABLES_LAYOUT, FIELDS, FPS = "HDL-32E", "x y z intensity ring", 2.0
+_NEEDED: dict[str, dict[str, type | tuple[type, ...]]] = {
+    "calibrated_sensor": {
+        "sensor_token": str,
+        "translation": list,
+        "rotation": list,
+        "camera_intrinsic": list,
+    },
+    "category": {"name": str},
+    "ego_pose": {"translation": list, "rotation": list},
+    "instance": {"category_token": str},
+    "sample": {"timestamp": int, "scene_token": str},
+    "sample_annotation": {
+        "sample_token": str,
+        "instance_token": str,
+        "translation": list,
+        "size": list,
+        "rotation": list,
+    },
+    "sample_data": {
+        "sample_token": str,
+        "ego_pose_token": str,
+        "calibrated_sensor_token": str,
+        "filename": str,
+        "timestamp": int,
+        "is_key_frame": bool,
+    },
+    "scene": {"name": str},
+    "sensor": {"channel": str, "modality": str},
+}
+_LARGEST_TABLE, MOST_PIXELS = 1e9, 65_535
+
+
+@dataclass
+class _Database:
+    """The tables of one version, by token.
+
+    Args:
+        where: place of each table, for messages.
+        held: table to token to row.
+    """
+
+    where: dict[str, str]
+    held: dict[str, dict[str, Row]] = field(default_factory=dict)
+
+    def row(self, table: str, token: str, asked: str) -> Row:
+        """A row by its token.
+
+        Raises:
+            InputError: if there is none.
+        """
+        found = self.held[table].get(token)
+        if found is None:
+            message = f"{asked} points to {table} {quoted(token)}, which is not there"
+            raise InputError(message, where=self.where[asked], hint="the tables must be of one version")
+        return found
+
+    def pose(self, table: str, token: str, asked: str) -> Floats:
+        """The pose in a row.
+
+        Raises:
+            InputError: if there is no such row, or it holds no pose.
+        """
+        return _pose_of(self.row(table, token, asked), self.where[table])
+
+    @cached_property
+    def by_scene(self) -> dict[str, list[Row]]:
+        """Scene to its samples, in the order of their times."""
+        found: dict[str, list[Row]] = defaultdict(list)
+        for each in sorted(self.held["sample"].values(), key=lambda row: row["timestamp"]):
+            self.row("scene", each["scene_token"], "sample")
+            found[each["scene_token"]].append(each)
+        return found
+
+    @cached_property
+    def data(self) -> dict[str, list[Row]]:
+        """Sample to the data of its keyframe."""
+        return self._of_samples("sample_data", lambda row: row["is_key_frame"])
+
+    @cached_property
+    def annotations(self) -> dict[str, list[Row]]:
+        """Sample to its boxes in space."""
+        return self._of_samples("sample_annotation", lambda row: True)
+
+    def _of_samples(self, table: str, wanted: Any) -> dict[str, list[Row]]:
+        found: dict[str, list[Row]] = defaultdict(list)
+        for each in self.held[table].values():
+            if wanted(each):
+                self.row("sample", each["sample_token"], table)
+                found[each["sample_token"]].append(each)
+        return found
+
+
+def take_version(source: Source, version: str, sensed: Sensed, progress: Progress | None = None) -> None:
+    """Add the keyframes of one version.
+
+    Args:
+        source: where the set lies.
+        version: the folder of its tables.
+        sensed: takes the rows.
+        progress: told how many scenes are done, of how many.
+
+    Raises:
+        InputError: if a table is damaged, lacks a column, or a token points nowhere.
+    """
+    database = _opened(source, version)
+    sensed.findings.read["files"] += len(TABLES)
+    split = f"default/{version.removeprefix('v1.0-')}"
+    scenes = list(database.held["scene"])
+    for done, token in enumerate(scenes, 1):
+        _take_scene(database, token, split, sensed)
+        if progress is not None:
+            progress(done, len(scenes), "scenes")
+
+
+def _opened(source: Source, version: str) -> _Database:
+    """All tables of a version.
+
+    Raises:
+        InputError: if one is missing, damaged, or has a row without its columns or with a token twice.
+    """
+    found = _Database({name: source.where(f"{version}/{name}.json") for name in TABLES})
+    for name in TABLES:
+        where = found.where[name]
+        with no_collection():
+            rows = parse(decode(source.read(f"{version}/{name}.json"), where), where)
+        if not isinstance(rows, list):
+            raise InputError("a table should be a list of rows", where=where)
+        held: dict[str, Row] = {}
+        for place, row in enumerate(rows):
+            token = _checked(row, name, place, where)
+            if token in held:
+                raise InputError(f"row {place} has the token {quoted(token)} of another", where=where)
+            held[token] = row
+        found.held[name] = held
+    return found
+
+
+def _checked(row: Any, table: str, place: int, where: str) -> str:
+    """The token of a row that has all columns.
+
+    Raises:
+        InputError: if it has not.
+    """
+    needed = {"token": str, **_NEEDED[table]}
+    if isinstance(row, dict):
+        wrong = [name for name, kind in needed.items() if not isinstance(row.get(name), kind)]
+        if not wrong:
+            return str(row["token"])
+        raise InputError(f"row {place} has no {', '.join(wrong)} of the right kind", where=where)
+    raise InputError(f"row {place} should be an object", where=where)
+
+
+def _take_scene(database: _Database, token: str, split: str, sensed: Sensed) -> None:
+    scene = str(database.held["scene"][token]["name"])
+    samples = database.by_scene.get(token, [])
+    start = min((each["timestamp"] for s in samples for each in database.data[s["token"]]), default=0)
+    seen: dict[str, str] = {}
+    for frame, sample in enumerate(samples):
+        for data in database.data[sample["token"]]:
+            calibrated = database.row("calibrated_sensor", data["calibrated_sensor_token"], "sample_data")
+            sensor = database.row("sensor", calibrated["sensor_token"], "calibrated_sensor")
+            if sensor["modality"] not in ("camera", "lidar"):
+                continue
+            shot = _Shot(database, scene, frame, data, calibrated, sensor["channel"], start)
+            if seen.get(shot.channel) != data["calibrated_sensor_token"]:
+                sensed.sensors.append(shot.sensor_row())
+            if sensor["modality"] == "lidar":
+                sensed.sweeps.append(shot.sweep_row())
+            else:
+                if shot.channel not in seen:
+                    sensed.videos.append({**shot.video_row(), "n_frames": len(samples), "splits": [split]})
+                sensed.frames.append(shot.frame_row())
+                _take_boxes(shot, database.annotations[sample["token"]], sensed)
+            seen[shot.channel] = data["calibrated_sensor_token"]
+
+
+@dataclass
+class _Shot:
+    """One picture or sweep of a keyframe."""
+
+    database: _Database
+    scene: str
+    frame: int
+    data: Row
+    calibrated: Row
+    channel: str
+    start: int
+
+    @property
+    def video(self) -> str:
+        return f"{self.scene}/{self.channel}"
+
+    @cached_property
+    def ego_SE3_sensor(self) -> Floats:  # noqa: N802, the project's way to name transforms
+        return _pose_of(self.calibrated, self.database.where["calibrated_sensor"])
+
+    @cached_property
+    def world_SE3_ego(self) -> Floats:  # noqa: N802
+        return self.database.pose("ego_pose", self.data["ego_pose_token"], "sample_data")
+
+    @cached_property
+    def lens(self) -> Floats | None:
+        """(3, 3) camera matrix; None of a LiDAR."""
+        rows = self.calibrated["camera_intrinsic"]
+        if not rows:
+            return None
+        where = self.database.where["calibrated_sensor"]
+        found = np.array([_vector(row, 3, where, "camera_intrinsic") for row in rows])
+        if found.shape != (3, 3) or not (found[0, 0] > 0 and found[1, 1] > 0):
+            raise InputError(f"camera_intrinsic is no camera matrix: {found.tolist()}", where=where)
+        return found
+
+    @property
+    def t_s(self) -> float:
+        return float(self.data["timestamp"] - self.start) / 1e6
+
+    @property
+    def path(self) -> str:
+        name = str(self.data["filename"])
+        if leads_out(name):
+            where = self.database.where["sample_data"]
+            raise InputError(f"the file name {quoted(name)} leads out of the folder", where=where)
+        return name
+
+    @property
+    def size(self) -> tuple[int, int] | None:
+        """Width and height of the picture; None where the table does not say."""
+        width = whole(self.data.get("width"), 1, MOST_PIXELS)
+        height = whole(self.data.get("height"), 1, MOST_PIXELS)
+        return None if width is None or height is None else (width, height)
+
+    def sensor_row(self) -> Row:
+        return {
+            "scene": self.scene,
+            "sensor": self.channel,
+            "from_frame": self.frame,
+            "intrinsics": flat(self.lens),
+            "ego_SE3_sensor": flat(self.ego_SE3_sensor),
+            "layout": TABLES_LAYOUT if self.lens is None else None,
+        }
+
+    def video_row(self) -> Row:
+        width, height = self.size or (None, None)
+        size = {"width_px": width, "height_px": height}
+        return {"video": self.video, "scene": self.scene, "sensor": self.channel, "fps": FPS, **size}
+
+    def frame_row(self) -> Row:
+        at = {"video": self.video, "frame": self.frame, "t_s": self.t_s, "annotated": True}
+        return {**at, "path": self.path, "world_SE3_ego": flat(self.world_SE3_ego)}
+
+    def sweep_row(self) -> Row:
+        at = {"scene": self.scene, "sensor": self.channel, "frame": self.frame, "t_s": self.t_s}
+        return {**at, "path": self.path, "fields": FIELDS, "world_SE3_ego": flat(self.world_SE3_ego)}
+
+
+def _take_boxes(shot: _Shot, annotations: list[Row], sensed: Sensed) -> None:
+    """Add what the camera sees of boxes in space."""
+    size = shot.size
+    if shot.lens is None or size is None or not annotations:
+        return
+    where = shot.database.where["sample_annotation"]
+    camera_world = inverse(shot.world_SE3_ego @ shot.ego_SE3_sensor)
+    poses = np.stack([camera_world @ _pose_of(each, where) for each in annotations])
+    # Width, length and height become lengths along the box's axes: ahead, left and up.
+    lengths = np.array([_vector(each["size"], 3, where, "size") for each in annotations])[:, [1, 0, 2]]
+    edges, there = seen_bounds(poses, lengths, shot.lens, size)
+    for place in np.flatnonzero(there).tolist():
+        each = annotations[place]
+        instance = shot.database.row("instance", each["instance_token"], "sample_annotation")
+        category = shot.database.row("category", instance["category_token"], "instance")
+        sensed.add_box(
+            str(category["name"]),
+            video=shot.video,
+            frame=shot.frame,
+            tube=sensed.tube(shot.video, each["instance_token"]),
+            **dict(zip(CORNERS, edges[place].tolist(), strict=True)),
+            depth_m=float(poses[place, 2, 3]),
+            n_lidar_points=whole(each.get("num_lidar_pts"), 0, 1 << 31),
+        )
+
+
+def _pose_of(row: Row, where: str) -> Floats:
+    """(4, 4) of a row with a rotation and a translation.
+
+    Raises:
+        InputError: if it has none.
+    """
+    found = from_quaternion(
+        _vector(row["rotation"], 4, where, "rotation"), _vector(row["translation"], 3, where, "translation")
+    )
+    if found is None:
+        message = f"the rotation {row['rotation']} of {quoted(row['token'])} has no unit length"
+        raise InputError(message, where=where)
+    return found
+
+
+def _vector(value: Any, count: int, where: str, name: str) -> Floats:
+    """(count,) finite numbers.
+
+    Raises:
+        InputError: if it is something else.
+    """
+    good = isinstance(value, list) and len(value) == count
+    if not good or not all(type(each) in (int, float) and abs(each) < _LARGEST_TABLE for each in value):
+        raise InputError(f"{name} should be {count} finite numbers and is {str(value)[:80]}", where=where)
+    return np.array(value, dtype=np.float64)
+
+
+VERSION = 2
+LICENCE = "CC BY-NC-SA 4.0"
+_WANTED = "nuScenes needs its annotations, tables in 'v1.0-mini/' or another version, or keyframes (JSON),"
+_HINT = "Point at the folder that holds 'v1.0-mini/', or at keyframes."
+_HEAD, _LARGEST = 1 << 16, 1 << 31
+
+
+def find(path: Path) -> Source:
+    """The set at `path`: a folder with tables or keyframes, one inside it, its zip, or one keyframe.
+
+    Raises:
+        DatasetNotFoundError: if there is none.
+        InputError: if the path cannot be read.
+    """
+    source = locate(
+        path, lambda found: bool(_versions(found) or _keyframes(found)), _WANTED, _HINT, suffix=".json"
+    )
+    # The tables of all drives are files of more than a gigabyte.
+    source.most_bytes = _LARGEST
+    return source
+
+
+def inputs(source: Source) -> list[str]:
+    """Names of the files that `read` would read."""
+    tables = [f"{version}/{name}.json" for version in _versions(source) for name in TABLES]
+    return tables or _keyframes(source)
+
+
+def read(source: Source, *, processes: int | None = None, progress: Progress | None = None) -> Scenes:
+    """All keyframes as Scenes; what was refused is in `rejected`, oddities are in `meta.notes["warnings"]`.
+
+    A damaged keyframe is refused, the others are read; a damaged table is an error.
+
+    Args:
+        source: see `find`.
+        processes: not used: one process reads all.
+        progress: told how many scenes or keyframes are done, of how many.
+
+    Raises:
+        InputError: if a table is damaged or points nowhere, or no keyframe can be read.
+    """
+    sensed = Sensed(Findings(), OWN)
+    versions = _versions(source)
+    for version in versions:
+        take_version(source, version, sensed, progress)
+    if not versions:
+        _take_keyframes(source, sensed, progress)
+    labels = tuple(dict.fromkeys(row["label"] for row in sensed.boxes))
+    tables = sensed.tables(labels)
+    return Scenes(
+        **tables,
+        rejected=sensed.findings.table(),
+        meta=Meta(
+            dataset="nuScenes",
+            licence=LICENCE,
+            vocabularies={KIND: labels},
+            source_digest=source.contents(inputs(source)),
+            rows_read=dict(sorted(sensed.findings.read.items())),
+            notes=sensed.findings.notes(),
+        ),
+    )
+
+
+def _versions(source: Source) -> list[str]:
+    """Folders of tables."""
+    if isinstance(source, FileSource):
+        return []
+    return [name for name in source.entries()[1] if f"{name}/sample_data.json" in source.files(name, ".json")]
+
+
+def _keyframes(source: Source) -> list[str]:
+    """Files that hold a keyframe each; a file that was named counts whatever it holds."""
+    if isinstance(source, FileSource):
+        return [source.name]
+    names = source.files("", ".json")
+    heads = (source.head(name, _HEAD) for name in names)
+    # Of what cannot be read the reason is told when it is read.
+    return names if any(not head or looks_like_one(head) for head in heads) else []
+
+
+def _take_keyframes(source: Source, sensed: Sensed, progress: Progress | None) -> None:
+    """Add all keyframes; one that cannot be read is told.
+
+    Raises:
+        InputError: if none can.
+    """
+
+    def take(name: str, _: Findings) -> None:
+        where = source.where(name)
+        text = without_unknown_speeds(decode(source.read(name), where))
+        with no_collection():
+            take_keyframe(parse(text, where), name, where, sensed, size)
+
+    size = partial(picture_size, source, findings=sensed.findings)
+    names = _keyframes(source)
+    errors = take_each(names, take, sensed.findings, progress, "keyframes")
+    if len(errors) == len(names):
+        raise errors[0]

@@ -1,0 +1,164 @@
+"""Drives with cameras and a LiDAR, collected row by row from any dataset and made into tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from roadaware.arrays import Floats
+from roadaware.datasets.issues import Findings
+from roadaware.errors import InputError
+from roadaware.io.images import HEAD_BYTES, size_of
+from roadaware.io.sources import Source
+from roadaware.scenes.schema import empty_table
+
+KIND = "object"
+"""The kind of label that says what a box is."""
+DISTORTION = "lens distortion of cameras, whose matrices hold for undistorted pictures"
+"""What is left out where a set is published with distorted pictures."""
+_VIDEOS: dict[str, Any] = {
+    **dict.fromkeys(("video", "scene"), pl.String),
+    **dict.fromkeys(("width_px", "height_px"), pl.Int64),
+    "fps": pl.Float32,
+    "n_frames": pl.Int64,
+    "sensor": pl.String,
+    "splits": pl.List(pl.String),
+}
+_FRAMES: dict[str, Any] = {
+    "video": pl.String,
+    "frame": pl.Int64,
+    "t_s": pl.Float32,
+    "annotated": pl.Boolean,
+    "path": pl.String,
+    "world_SE3_ego": pl.List(pl.Float32),
+}
+_BOXES: dict[str, Any] = {
+    "box": pl.Int64,
+    "video": pl.String,
+    **dict.fromkeys(("frame", "tube"), pl.Int64),
+    **dict.fromkeys(("x1_px", "y1_px", "x2_px", "y2_px"), pl.Float32),
+    "occlusion": pl.String,
+    "ignore": pl.Boolean,
+}
+_SENSORS: dict[str, Any] = {
+    **dict.fromkeys(("scene", "sensor"), pl.String),
+    "from_frame": pl.Int64,
+    **dict.fromkeys(("intrinsics", "ego_SE3_sensor"), pl.List(pl.Float32)),
+    "layout": pl.String,
+}
+_SWEEPS: dict[str, Any] = {
+    **dict.fromkeys(("scene", "sensor"), pl.String),
+    "frame": pl.Int64,
+    "path": pl.String,
+    "fields": pl.String,
+    "t_s": pl.Float32,
+    "world_SE3_ego": pl.List(pl.Float32),
+}
+_TUBES: dict[str, Any] = {"tube": pl.Int64, **dict.fromkeys(("video", "name"), pl.String)}
+_LABELS: dict[str, Any] = {"box": pl.Int64, "kind": pl.String, "label": pl.Int64}
+
+
+class RowError(Exception):
+    """Why a row is refused."""
+
+
+@dataclass
+class Sensed:
+    """Rows of the tables; what a row does not hold is null.
+
+    Args:
+        findings: counts what is read, and takes what is refused.
+        own: further columns of `boxes`, with their types.
+        told: further columns of `videos`, with their types.
+    """
+
+    findings: Findings
+    own: dict[str, Any] = field(default_factory=dict)
+    told: dict[str, Any] = field(default_factory=dict)
+    videos: list[dict[str, Any]] = field(default_factory=list)
+    frames: list[dict[str, Any]] = field(default_factory=list)
+    boxes: list[dict[str, Any]] = field(default_factory=list)
+    sensors: list[dict[str, Any]] = field(default_factory=list)
+    sweeps: list[dict[str, Any]] = field(default_factory=list)
+    _tubes: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def tube(self, video: str, name: str) -> int:
+        """The number of a track of a video, by its own name."""
+        return self._tubes.setdefault((video, name), len(self._tubes))
+
+    def add_box(self, label: str, **row: Any) -> None:
+        """One box with what it is, counted as read."""
+        self.findings.read["boxes"] += 1
+        self.boxes.append({"label": label, **row})
+
+    def tables(self, labels: tuple[str, ...]) -> dict[str, pl.DataFrame]:
+        """The tables of Scenes.
+
+        Args:
+            labels: the vocabulary of what boxes are.
+        """
+        places = {label: place for place, label in enumerate(labels)}
+        numbered = [{"box": number, **row} for number, row in enumerate(self.boxes)]
+        of = [{"box": row["box"], "kind": KIND, "label": places[row["label"]]} for row in numbered]
+        tubes = [
+            {"tube": number, "video": video, "name": name} for (video, name), number in self._tubes.items()
+        ]
+        found = {
+            "videos": _table("videos", self.videos, {**_VIDEOS, **self.told}),
+            "frames": _table("frames", self.frames, _FRAMES),
+            "boxes": _table("boxes", numbered, {**_BOXES, **self.own}),
+            "labels": _table("labels", of, _LABELS),
+            "tubes": _table("tubes", tubes, _TUBES),
+            "sensors": _table("sensors", self.sensors, _SENSORS),
+            "sweeps": _table("sweeps", self.sweeps, _SWEEPS),
+        }
+        for name in ("videos", "frames", "tubes", "sensors", "sweeps"):
+            self.findings.read[name] += len(found[name])
+        return found
+
+
+def flat(pose: Floats | None) -> list[float] | None:
+    """A matrix row by row, as tables hold it."""
+    return None if pose is None else [float(each) for each in np.asarray(pose, dtype=np.float64).ravel()]
+
+
+def _table(name: str, rows: list[dict[str, Any]], schema: dict[str, Any]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=schema) if rows else empty_table(name)
+
+
+# Pictures beside annotations: how large each is, by its first bytes, and which were looked at.
+
+_ABSENT = "absent"
+_NO_SIZE = "no PNG or JPEG whose first bytes tell a size; copy the file again"
+
+
+def picture_size(source: Source, name: str, findings: Findings) -> tuple[int, int] | None:
+    """Width and height of a picture; None where it is not there, or is damaged, which is refused.
+
+    Args:
+        source: where the set lies; it keeps in `glimpsed` what was seen.
+        name: of the picture's file.
+        findings: takes a file that is there and tells no size.
+    """
+    told = glimpse(source, name)
+    source.glimpsed[name] = told
+    if isinstance(told, str) and told != _ABSENT:
+        findings.reject("files", name, "", told)
+    return None if isinstance(told, str) else told
+
+
+def glimpse(source: Source, name: str) -> tuple[int, int] | str:
+    """Width and height of a picture, or why it tells none.
+
+    Args:
+        source: where the set lies.
+        name: of the picture's file.
+    """
+    try:
+        head = source.beginning(name, HEAD_BYTES)
+    except InputError as error:
+        return error.message if source.holds(name) else _ABSENT
+    return size_of(head) or (_NO_SIZE if head else "the file is empty; copy it again")

@@ -1,0 +1,154 @@
+"""VGG-SS: where the sound of a picture comes from, 5,158 items of 221 classes of sound.
+
+Chen, Xie, Afouras, Nagrani, Vedaldi and Zisserman, "Localizing visual sounds the hard way", CVPR 2021;
+robots.ox.ac.uk/~vgg/research/lvs. The annotations of VGGSound, which it extends, are CC BY 4.0.
+
+Takes the file `vggss.json`, or a folder or zip that holds it. Boxes are shares of the picture, from 0 to 1,
+kept as they are: pictures count as 1 x 1. Pictures and sounds are not needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from roadaware.arrays import Floats
+from roadaware.datasets import Progress
+from roadaware.datasets.issues import Findings
+from roadaware.datasets.sound_tables import Heard, nothing, tables_of
+from roadaware.errors import InputError
+from roadaware.io.json import clean, corners_of, decode, kind_of, no_collection, parse, quoted
+from roadaware.io.sources import FileSource, Source, locate, shown
+from roadaware.scenes.tables import Meta, Scenes
+
+VERSION = 1
+LICENCE = "CC BY 4.0 (annotations)"
+LARGEST = 2.0
+"""Numbers beyond this are no shares of a picture."""
+_WANTED = "VGG-SS needs its annotations, a file 'vggss.json',"
+_HINT = "Point at the file, or the folder or zip that holds it."
+_NUMBERS = "in pixels or broken: boxes should be shares of the picture, 0..1"
+
+
+class _RowError(Exception):
+    """Why an item is refused."""
+
+
+def find(path: Path) -> Source:
+    """The annotations at `path`: a JSON file, or a folder or zip in which some lie.
+
+    Raises:
+        DatasetNotFoundError: if there is none.
+        InputError: if the path cannot be read.
+    """
+    return locate(path, lambda source: bool(source.files("", ".json")), _WANTED, _HINT, suffix=".json")
+
+
+def inputs(source: Source) -> list[str]:
+    """Names of the files that `read` would read."""
+    return [source.name] if isinstance(source, FileSource) else source.files("", ".json")
+
+
+def read(source: Source, *, processes: int | None = None, progress: Progress | None = None) -> Scenes:
+    """All items of all files; what was refused is in `rejected`, oddities are in `meta.notes["warnings"]`.
+
+    A box that is upside down is refused, its item kept: to the published evaluator such a box is empty.
+
+    Args:
+        source: see `find`.
+        processes: not used: files are small.
+        progress: told how many files are read, of how many.
+
+    Raises:
+        InputError: if no file, no item, or no box can be read.
+    """
+    findings = Findings()
+    errors: list[InputError] = []
+    sounds: dict[str, Heard] = {}
+    names = inputs(source)
+    for done, name in enumerate(names, 1):
+        where = source.where(name)
+        try:
+            with no_collection():
+                _take(parse(decode(source.read(name), where), where), name, where, sounds, findings)
+        except InputError as error:
+            errors.append(error)
+            findings.reject_file(name, error)
+        else:
+            findings.read["files"] += 1
+        if progress is not None:
+            progress(done, len(names), "files")
+    if errors and not sounds:
+        raise nothing(errors)
+    tables, vocabularies = tables_of(list(sounds.values()), (1, 1), findings)
+    return Scenes(
+        **tables,
+        rejected=findings.table(),
+        meta=Meta(
+            dataset="VGG-SS",
+            licence=LICENCE,
+            vocabularies=vocabularies,
+            source_digest=source.contents(names),
+            rows_read=dict(sorted(findings.read.items())),
+            notes={**findings.notes(), "unit_pictures": True},
+        ),
+    )
+
+
+def _take(value: Any, file: str, where: str, sounds: dict[str, Heard], findings: Findings) -> None:
+    """Add the items of one file by the names of their videos.
+
+    Raises:
+        InputError: if it is no list, or not one item or box can be taken.
+    """
+    if not isinstance(value, list):
+        message = f"there is no list of items: the top should be a list and is {kind_of(value)}"
+        raise InputError(message, where=where, hint=_HINT)
+    found: dict[str, Heard] = {}
+    part = Findings()
+    for place, each in enumerate(value):
+        try:
+            name, label, boxes = _item(each)
+            if shown(name, 255) in sounds or shown(name, 255) in found:
+                raise _RowError("a second reading of this file; the first is kept")
+        except _RowError as error:
+            held = each.get("file") if isinstance(each, dict) else None
+            part.reject("sounds", file, held if isinstance(held, str) else f"place {place}", str(error))
+        else:
+            found[shown(name, 255)] = Heard(name, _corners(name, boxes, file, part), label=label)
+    taken = sum(len(each.corners) for each in found.values())
+    if not found or (not taken and part.read["boxes"]):
+        lost = part.table().filter(pl.col("table") == ("boxes" if found else "sounds")).head(1).to_dicts()
+        told = f"; the first, {lost[0]['item']}: {lost[0]['reason']}" if lost else ""
+        what = f"boxes of {len(found)} items" if found else f"{len(value)} items"
+        raise InputError(f"none of the {what} can be read{told}", where=where)
+    sounds |= found
+    findings.merge(part)
+
+
+def _corners(name: str, boxes: list[Any], file: str, findings: Findings) -> Floats:
+    """(n, 4) the boxes of one item that can be taken."""
+    corners, bad = corners_of(boxes, sized=False, largest=LARGEST)
+    for number, reason in bad.items():
+        told = reason if "upside" in reason else f"{reason}; {_NUMBERS}"
+        findings.reject("boxes", file, f"{name}, frame 0, box {number}", told)
+    kept = corners[[n for n in range(len(boxes)) if n not in bad]]
+    findings.warn("items without a box, kept", name, int(not len(kept)))
+    beyond = (kept < 0).any(axis=1) | (kept > 1).any(axis=1)
+    findings.warn("boxes that reach out of their picture, kept as they are", name, int(beyond.sum()))
+    return kept
+
+
+def _item(each: Any) -> tuple[str, str, list[Any]]:
+    """Name, class and boxes of an item."""
+    if not isinstance(each, dict):
+        raise _RowError(f"expected an object with 'file', 'class' and 'bbox' and found {kind_of(each)}")
+    name, label, boxes = each.get("file"), each.get("class"), each.get("bbox")
+    if not isinstance(name, str) or not name:
+        raise _RowError(f"'file' should be a name and is {quoted(name)}")
+    if not isinstance(label, str) or not label.strip():
+        raise _RowError(f"'class' should be a text and is {quoted(label)}")
+    if not isinstance(boxes, list):
+        raise _RowError(f"'bbox' should be a list of boxes and is {kind_of(boxes)}")
+    return clean(name), clean(label), boxes

@@ -1,0 +1,136 @@
+"""A small data set in the native format of JAAD, drawn from a seed, with defects planted and counted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from roadaware.demo_data import jaad
+from roadaware.demo_data.jaad import Drive, Walker, crosser, drive, passer_by, plant
+from roadaware.io.files import atomic_write, disk_error
+
+_SPLITS = {"train": range(16), "val": range(16, 21), "test": range(21, 30)}
+_MIN_FRAMES = 110
+
+
+@dataclass(frozen=True)
+class DemoFacts:
+    """What was written, for comparison with what is found.
+
+    Args:
+        videos: videos with readable annotations.
+        pedestrians: tracks in them.
+        crossing: pedestrians whose attribute says that they cross.
+        boxes: boxes in them that a reader must accept.
+        planted: kind of defect to the pedestrians, boxes or files that have it.
+    """
+
+    videos: int
+    pedestrians: int
+    crossing: int
+    boxes: int
+    planted: dict[str, tuple[str, ...]]
+
+    def counts(self) -> dict[str, int]:
+        """Kind of defect to how often it was planted."""
+        return {kind: len(items) for kind, items in self.planted.items()}
+
+
+@dataclass(frozen=True)
+class _Video:
+    name: str
+    car: Drive
+    walkers: list[Walker]
+
+
+def write_demo(root: Path, *, seed: int = 0, progress: Callable[[int, int], None] | None = None) -> DemoFacts:
+    """Write the data set into a folder and say what is in it; the same seed writes the same bytes.
+
+    Args:
+        root: the folder, made if need be; files of an earlier demo in it are replaced.
+        seed: where chance comes from.
+        progress: called with (videos written, videos).
+
+    Raises:
+        DiskError: if a file cannot be written.
+    """
+    rng = np.random.default_rng(seed)
+    count = max(len(range(r.stop)) for r in _SPLITS.values())
+    videos = [_video(rng, number) for number in range(1, count + 1)]
+    planted = plant(rng, [(video.name, video.car, video.walkers) for video in videos])
+    damaged = _video(rng, count + 1)
+    for done, video in enumerate([*videos, damaged], 1):
+        _write_video(root, video, cut=video is damaged)
+        if progress is not None:
+            progress(done, len(videos) + 1)
+    _write_splits(root, videos, damaged)
+    facts = _facts(videos, {**planted, "truncated_file": (f"annotations/{damaged.name}.xml",)})
+    atomic_write(root / "facts.json", (json.dumps(asdict(facts), indent=2, sort_keys=True) + "\n").encode())
+    return facts
+
+
+def _video(rng: np.random.Generator, number: int) -> _Video:
+    car = drive(rng)
+    share = 0.5 if car.yields else 0.14
+    walkers: list[Walker] = []
+    for index in range(1, int(rng.integers(6, 10)) + 1):
+        crosses = bool(rng.random() < share)
+        walkers.append(_walker(rng, f"0_{number}_{index}", car, crosses))
+    return _Video(f"video_{number:04d}", car, walkers)
+
+
+def _walker(rng: np.random.Generator, name: str, car: Drive, crosses: bool) -> Walker:
+    """Draw until the track is long enough; a crosser always has behaviour annotated, others seldom."""
+    behaviour = crosses or bool(rng.random() < 0.2)
+    name = f"{name}b" if behaviour else name
+    while True:
+        walker = crosser(rng, name, car) if crosses else passer_by(rng, name, car)
+        if len(walker.frames) >= _MIN_FRAMES and (walker.crossing == 1) == crosses:
+            return walker
+
+
+def _write_video(root: Path, video: _Video, *, cut: bool) -> None:
+    index = int(video.name[-4:])
+    boxes = jaad.boxes_of(index, video.name, video.walkers)
+    texts = {
+        f"annotations/{video.name}.xml": boxes[: int(len(boxes) * 0.6)] if cut else boxes,
+        f"annotations_attributes/{video.name}_attributes.xml": jaad.attributes_of(video.walkers),
+        f"annotations_traffic/{video.name}_traffic.xml": jaad.traffic_of(index),
+        f"annotations_vehicle/{video.name}_vehicle.xml": jaad.vehicle_of(video.car),
+    }
+    for name, text in texts.items():
+        _write(root / name, text)
+
+
+def _write_splits(root: Path, videos: list[_Video], damaged: _Video) -> None:
+    """The three subsets of JAAD; `default` and `high_visibility` leave a video out, as there."""
+    for subset, left_out in (("all_videos", -1), ("default", 3), ("high_visibility", 5)):
+        for split, numbers in _SPLITS.items():
+            names = [videos[k].name for k in numbers if k != left_out]
+            names += [damaged.name] if split == "train" else []
+            _write(root / "split_ids" / subset / f"{split}.txt", "".join(f"{name}\n" for name in names))
+
+
+def _write(path: Path, text: str) -> None:
+    data = text.encode()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise disk_error(path, len(data), error) from error
+    atomic_write(path, data)
+
+
+def _facts(videos: list[_Video], planted: dict[str, tuple[str, ...]]) -> DemoFacts:
+    walkers = [walker for video in videos for walker in video.walkers]
+    refused = len(planted["duplicated_box"]) + len(planted["inverted_box"])
+    return DemoFacts(
+        videos=len(videos),
+        pedestrians=len(walkers),
+        crossing=sum(walker.crossing == 1 for walker in walkers),
+        boxes=sum(len(walker.frames) for walker in walkers) - refused,
+        planted=planted,
+    )

@@ -1,0 +1,358 @@
+"""Claims of actions in AVA's csv of detections, in and out: a box, an action and its score on each row."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import polars as pl
+
+from roadaware.datasets.ava import (
+    KIND,
+    LabelMap,
+    Place,
+    boxes_of,
+    labelled,
+    labels_of,
+    numbered_boxes,
+    read_rows,
+)
+from roadaware.datasets.issues import NOTHING_CLAIMED, Findings, all_refused
+from roadaware.errors import InputError
+from roadaware.io.csv import csv_text, from_sheets, is_blank
+from roadaware.io.files import atomic_write
+from roadaware.io.sources import read_file, shown
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Meta, Predictions, Scenes
+
+MOST_BYTES = 1 << 31
+_FOREIGN = "files with no claim of an action that the truth has: compare numbers with its label map"
+_MOST_BEYOND = 0.05
+_UNSCORED = "rows without a score, taken as 1 as the published evaluators do"
+_PERSONS = "scores that are all 0 or 1: numbers of persons, read as scores?"
+_SHARED = ("unit_pictures", "first_frame", "label_ids")
+_SECONDS = "timestamps are seconds and stand for the frames shown then"
+
+
+def read_action_claims(path: Path, scenes: Scenes) -> Predictions:
+    """Claims of actions as Predictions: boxes, and a label with its score for each row, in the file's order.
+
+    A row is `video,timestamp,x1,y1,x2,y2,action,score`, corners in shares of the picture; without a score it
+    claims with 1. Rows with equal corners in a moment are one box. Rows that cannot be taken are in
+    `rejected` with the reason, among them those of an action that the truth's label map lacks. Claims in
+    videos and moments that the truth lacks are kept and told in `meta.notes["warnings"]`: what they count for
+    is the metric's to say.
+
+    An empty file claims nothing, and neither does one all of whose actions the truth lacks.
+
+    Args:
+        path: the csv.
+        scenes: the truth: its vocabulary `action`, sizes of videos, and how moments and actions are numbered.
+
+    Raises:
+        InputError: if the file cannot be read, is in pixels or a file of truth, has scores of another scale,
+            every row is refused for something other than its action, or no claim is in a moment of the truth.
+        DatasetNotFoundError: if there is no such file.
+    """
+    path, findings = Path(os.path.realpath(path)), Findings()
+    where = shown(str(path))
+    known, data = label_map(scenes), read_file(path, where, MOST_BYTES)
+    if is_blank(data):
+        findings.warn(NOTHING_CLAIMED, path.name)
+        return _claimed(_nothing(), scenes, findings)
+    rows = read_rows(data, path.name, where, findings).with_columns(from_sheets(pl.col("video")))
+    rows = _scored(rows, path.name, where, findings)
+    rows = _with_frames(rows, scenes, path.name, findings)
+    if rows.is_empty():
+        raise all_refused(findings, where, "rows", "a row is video,timestamp,x1,y1,x2,y2,action,score")
+    place = Place(path.name, findings, _first_frame(scenes))
+    rows = labelled(rows, known, place)
+    if rows.is_empty():
+        findings.warn(_FOREIGN, path.name)
+    rows = numbered_boxes(_in_pixels(rows, scenes), ["video", "frame", *CORNERS], place)
+    _tell_of_strangers(rows, scenes, path.name, where, findings)
+    return _claimed(rows, scenes, findings)
+
+
+def _nothing() -> pl.DataFrame:
+    """The columns that boxes and labels are made of, without a row."""
+    whole, numbers = ("box", "frame", "label"), (*CORNERS, "score")
+    schema = {"video": pl.String, "opens": pl.Boolean, **dict.fromkeys(whole, pl.Int64)}
+    return pl.DataFrame(schema={**schema, **dict.fromkeys(numbers, pl.Float64)})
+
+
+def _claimed(rows: pl.DataFrame, scenes: Scenes, findings: Findings) -> Predictions:
+    """The Predictions that rows with their numbers of boxes are."""
+    boxes, labels = boxes_of(rows), labels_of(rows)
+    findings.read["boxes"] += len(boxes)
+    findings.read["labels"] += len(labels)
+    notes = {name: scenes.meta.notes[name] for name in _SHARED if name in scenes.meta.notes}
+    return Predictions(
+        boxes=boxes,
+        labels=labels,
+        rejected=findings.table(),
+        meta=Meta(
+            dataset=scenes.meta.dataset,
+            vocabularies={KIND: scenes.meta.vocabularies[KIND]},
+            rows_read=dict(sorted(findings.read.items())),
+            notes={**findings.notes(), **notes},
+        ),
+    )
+
+
+def read_person_boxes(path: Path, scenes: Scenes | None = None) -> Predictions:
+    """Boxes of persons that a detector proposes, in the csv that AVA's models take them from.
+
+    A row is `video,timestamp,x1,y1,x2,y2,label,score`; the label is empty or a number and says nothing. Boxes
+    come in the order of the file, one for each row.
+
+    Args:
+        path: the csv.
+        scenes: the truth, for sizes of videos and the count of frames; without it a video is one pixel wide
+            and high, and a frame a second.
+
+    Raises:
+        InputError: if the file cannot be read, is in pixels, or no row can be taken.
+        DatasetNotFoundError: if there is no such file.
+    """
+    path, findings = Path(os.path.realpath(path)), Findings()
+    scenes = scenes or Scenes(meta=Meta(dataset="AVA", notes={"unit_pictures": True}))
+    where = shown(str(path))
+    rows = read_rows(read_file(path, where, MOST_BYTES), path.name, where, findings)
+    rows = _scored(rows, path.name, where, findings, action_due=False)
+    rows = _in_pixels(_with_frames(rows, scenes, path.name, findings), scenes)
+    findings.read["boxes"] += len(rows)
+    notes = {name: scenes.meta.notes[name] for name in _SHARED if name in scenes.meta.notes}
+    return Predictions(
+        boxes=rows.with_row_index("box").select(
+            pl.col("box").cast(pl.Int64), "video", "frame", *CORNERS, "score"
+        ),
+        rejected=findings.table(),
+        meta=Meta(
+            dataset=scenes.meta.dataset,
+            vocabularies={"agentness": ("person",)},
+            rows_read=dict(sorted(findings.read.items())),
+            notes={**findings.notes(), **notes},
+        ),
+    )
+
+
+def write_action_claims(predictions: Predictions, scenes: Scenes, path: Path) -> None:
+    """Claims as the csv that `read_action_claims` and the published evaluators read; the inverse.
+
+    Numbers are written with as many digits as they need. A video's name that a sheet would take for a formula
+    gets an apostrophe in front; names of letters, digits, `_`, `.` and `-` stay as they are.
+
+    Args:
+        predictions: with `boxes` and scored `labels` of the kind `action`.
+        scenes: the truth, see `read_action_claims`.
+        path: where to; its folder must exist.
+
+    Raises:
+        InputError: if a label has no score.
+        DiskError: if the disk refuses; what stood there before still stands.
+    """
+    labels = predictions.labels.filter(pl.col("kind").cast(pl.String) == KIND)
+    if len(labels) and ("score" not in labels.columns or labels["score"].null_count()):
+        raise InputError("claims without a score cannot be written", hint="every label needs a `score`")
+    if "score" not in labels.columns:
+        labels = labels.with_columns(score=pl.lit(0.0))
+    known = label_map(scenes)
+    rows = labels.join(predictions.boxes, on="box", how="left", maintain_order="left", suffix="_box")
+    rows = rows.with_columns(pl.col("video").cast(pl.String)).join(
+        _sizes(scenes), on="video", how="left", maintain_order="left"
+    )
+    out = rows.select(
+        "video",
+        (pl.col("frame") + _first_frame(scenes)).cast(pl.String).str.zfill(4).alias("timestamp"),
+        pl.col("x1_px", "x2_px") / pl.col("width"),
+        pl.col("y1_px", "y2_px") / pl.col("height"),
+        pl.col("label")
+        .replace_strict(range(len(known.ids)), known.ids, return_dtype=pl.Int64)
+        .alias("action"),
+        "score",
+    ).select("video", "timestamp", *CORNERS, "action", "score")
+    atomic_write(Path(path), csv_text(out, header=False).encode())
+
+
+def label_map(scenes: Scenes) -> LabelMap:
+    """The truth's actions with the numbers that its files give them.
+
+    Raises:
+        InputError: if the truth has no vocabulary of actions.
+    """
+    if KIND not in scenes.meta.vocabularies:
+        raise InputError(
+            f"the truth ({scenes.meta.dataset or 'unnamed'}) has no actions",
+            hint="read it with the reader `ava` or `chaotic_world`",
+        )
+    names = scenes.meta.vocabularies[KIND]
+    ids = scenes.meta.notes.get("label_ids", {}).get(KIND)
+    return LabelMap(tuple(ids), names) if ids is not None else LabelMap(tuple(range(len(names))), names)
+
+
+def _scored(
+    rows: pl.DataFrame, file: str, where: str, findings: Findings, *, action_due: bool = True
+) -> pl.DataFrame:
+    """The rows with `score`; those whose score is none are refused.
+
+    Raises:
+        InputError: if the eighth cells are numbers of persons, or scores of another scale.
+    """
+    boxless = rows[CORNERS[0]].is_null()
+    actionless = ~boxless & rows["action"].is_null() & action_due
+    score = rows["last"].cast(pl.Float64, strict=False)
+    _refuse_persons(rows, score, where)
+    _refuse_scale(rows["line"], score, where)
+    given = rows["last"].is_not_null()
+    bad = given & ~(score.is_between(0, 1)).fill_null(value=False)
+    reasons = pl.select(
+        reason=pl.when(boxless)
+        .then(pl.lit("a claim without a box"))
+        .when(actionless)
+        .then(pl.lit("a claim without an action"))
+        .when(bad)
+        .then(pl.format("the score should be a number in [0, 1] and is '{}'", rows["last"].str.slice(0, 60)))
+    )["reason"]
+    refused = rows.with_columns(reasons).filter(reasons.is_not_null())
+    if len(refused):
+        findings.read["boxes"] += len(refused)
+        item = pl.format("{}, {}", "video", "frame")
+        findings.reject_rows("boxes", refused.select("line", "reason", file=pl.lit(file), item=item))
+    unscored = ~given & reasons.is_null()
+    if count := int(unscored.sum()):
+        findings.warn(_UNSCORED, f"{file}:{rows['line'][int(unscored.arg_true()[0])]}", count)
+    held = rows.with_columns(score.fill_null(1.0).alias("score")).filter(reasons.is_null()).drop("last")
+    if given.any() and len(held) > 1 and held["score"].is_in([0.0, 1.0]).all():
+        findings.warn(_PERSONS, file)
+    return held
+
+
+def _refuse_persons(rows: pl.DataFrame, score: pl.Series, where: str) -> None:
+    """Refuse a file of truth, whose eighth cells are whole numbers beyond 1."""
+    whole = (score == score.floor()).fill_null(value=False)
+    beyond = whole & (score > 1)
+    if beyond.any() and int(whole.sum()) == len(rows) - rows["last"].null_count():
+        first = int(beyond.arg_true()[0])
+        raise InputError(
+            f"the eighth column holds whole numbers such as {shown(rows['last'][first], 40)}, where a score "
+            "in [0, 1] is due: numbers of persons, as in a file of truth",
+            where=f"{where}:{rows['line'][first]}",
+            hint="give detections; to score truth against itself, leave the eighth column out",
+        )
+
+
+def _refuse_scale(lines: pl.Series, score: pl.Series, where: str) -> None:
+    """Refuse a file of which more than one score in twenty lies outside [0, 1]: that is its scale."""
+    numbers = score.set(~score.is_finite(), None)
+    beyond = ((numbers < 0) | (numbers > 1)).fill_null(value=False)
+    if int(beyond.sum()) < 2 or int(beyond.sum()) <= _MOST_BEYOND * numbers.count():
+        return
+    low, high = float(str(numbers.min())), float(str(numbers.max()))
+    remedy = "bring them to [0, 1] in a way that keeps their order"
+    if low < 0:
+        remedy = "they look like logits: write the sigmoid of each"
+    elif high <= 100:
+        remedy = "they look like percent: divide each by 100"
+    count = f"{int(beyond.sum()):,} of {numbers.count():,}"
+    raise InputError(
+        f"{count} scores lie outside [0, 1]; they run from {low:g} to {high:g}",
+        where=f"{where}:{lines[int(beyond.arg_true()[0])]}",
+        hint=remedy,
+    )
+
+
+def _with_frames(rows: pl.DataFrame, scenes: Scenes, file: str, findings: Findings) -> pl.DataFrame:
+    """The rows with frames counted as those of the truth."""
+    first = _first_frame(scenes)
+    if "first_frame" not in scenes.meta.notes:
+        return rows
+    moved = rows.with_columns(frame=pl.col("frame") - first)
+    known = _moments(scenes)
+    if "t_s" in scenes.frames.columns and not _overlap(moved, known):
+        times = scenes.frames.select(
+            pl.col("video").cast(pl.String), pl.col("t_s").floor().cast(pl.Int64).alias("second"), at="frame"
+        ).drop_nulls()
+        times = times.unique(subset=["video", "second"], keep="first", maintain_order=True)
+        found = rows.join(times, left_on=["video", "frame"], right_on=["video", "second"], how="left")
+        if len(found) != found["at"].null_count():
+            findings.warn(_SECONDS, file, len(rows))
+            moved = rows.with_columns(found["at"].fill_null(-1).alias("frame"))
+    early = moved.filter(pl.col("frame") < 0)
+    if len(early):
+        findings.read["boxes"] += len(early)
+        item = pl.format("{}, {}", "video", pl.col("frame") + first)
+        reason = pl.lit("a moment that the truth does not have")
+        findings.reject_rows("boxes", early.select("line", file=pl.lit(file), item=item, reason=reason))
+    return moved.filter(pl.col("frame") >= 0)
+
+
+def _in_pixels(rows: pl.DataFrame, scenes: Scenes) -> pl.DataFrame:
+    """The rows with corners in pixels of the truth's videos."""
+    if scenes.meta.notes.get("unit_pictures"):
+        return rows
+    sizes = _sizes(scenes)
+    rows = rows.join(sizes, on="video", how="left", maintain_order="left")
+    across, down = (
+        pl.col(side).fill_null(sizes[side].first() if len(sizes) else 1) for side in ("width", "height")
+    )
+    return rows.with_columns(pl.col("x1_px", "x2_px") * across, pl.col("y1_px", "y2_px") * down).drop(
+        "width", "height"
+    )
+
+
+def _sizes(scenes: Scenes) -> pl.DataFrame:
+    """Width and height of each video."""
+    return scenes.videos.select(
+        pl.col("video").cast(pl.String), width=pl.col("width_px"), height=pl.col("height_px")
+    )
+
+
+def _first_frame(scenes: Scenes) -> int:
+    return int(scenes.meta.notes.get("first_frame") or 0)
+
+
+def _moments(scenes: Scenes) -> pl.DataFrame:
+    """Every video and frame that the truth knows."""
+    table = scenes.frames if len(scenes.frames) else scenes.boxes
+    return table.select(pl.col("video").cast(pl.String), "frame").unique()
+
+
+def _overlap(rows: pl.DataFrame, known: pl.DataFrame) -> int:
+    """How many rows lie in moments of the truth."""
+    return len(rows.join(known, on=["video", "frame"], how="semi"))
+
+
+def _tell_of_strangers(rows: pl.DataFrame, scenes: Scenes, file: str, where: str, findings: Findings) -> None:
+    """Warn of claims in moments that the truth lacks.
+
+    Raises:
+        InputError: if all are; says which names differ.
+    """
+    shift = pl.col("frame") + _first_frame(scenes)
+    known, rows = _moments(scenes).with_columns(shift), rows.with_columns(shift)
+    claimed = rows.group_by("video", "frame", maintain_order=True).agg(pl.len(), pl.col("line").first())
+    strange = claimed.join(known, on=["video", "frame"], how="anti", maintain_order="left")
+    if strange.is_empty():
+        return
+    videos = known["video"].unique()
+    foreign = ~strange["video"].is_in(videos.implode())
+    first = strange.row(0, named=True)
+    if len(strange) == len(claimed):
+        has = known.sort("video", "frame").row(0) if len(known) else ("nothing", 0)
+        raise InputError(
+            f"none of {len(claimed):,} claimed moments is in the truth: claimed is "
+            f"'{shown(first['video'], 60)}' at {first['frame']}, "
+            f"the truth has '{shown(has[0], 60)}' at {has[1]}",
+            where=f"{where}:{first['line']}",
+            hint="compare the names of videos and the timestamps of both files: they must be written alike",
+        )
+    for what, rows_of in (
+        ("claims in videos that the truth lacks", strange.filter(foreign)),
+        ("claims in moments that the truth lacks", strange.filter(~foreign)),
+    ):
+        if len(rows_of):
+            row = rows_of.row(0, named=True)
+            findings.warn(
+                what, f"{file}:{row['line']}: {row['video']}, {row['frame']}", int(rows_of["len"].sum())
+            )

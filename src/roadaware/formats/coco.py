@@ -1,0 +1,703 @@
+"""COCO JSON: annotations as Scenes, lists of results as Predictions, read and written."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import NoneType
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from roadaware.datasets.issues import Findings
+from roadaware.errors import DatasetNotFoundError, FindingsError, InputError, UsageError
+from roadaware.formats.known_scenes import refuse_findings
+from roadaware.io.files import atomic_write, read_regular
+from roadaware.io.json import a_list, an_object, clean, decode, kind_of, parse, quoted, whole
+from roadaware.io.sources import leads_out, shown
+from roadaware.scenes.dense_scores import Layout, layout, matrix
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Meta, Predictions, Scenes
+
+# Images and categories of a COCO file: which frame each image is, and which label each category.
+
+By = Literal["images", "pictures", "folders", "video_ids"]
+
+_LIMIT = 1 << 31
+_LARGEST_SIDE = 1 << 20
+_NUMBERED = re.compile(r"(?:.*?)(\d{1,15})\.[^./]*$")
+
+
+@dataclass(frozen=True)
+class CocoIndex:
+    """What the images and categories of a COCO file are.
+
+    Args:
+        images: image id to (video, frame).
+        categories: category id to label, in the order of the file.
+        sizes: video to (width, height) in pixels, where all of its images agree.
+        files: (video, frame) to the image's file name, where it has one.
+        kind: of the labels.
+        where: the file, for messages.
+    """
+
+    images: Mapping[int, tuple[str, int]]
+    categories: Mapping[int, str]
+    sizes: Mapping[str, tuple[int, int] | None] = field(default_factory=dict)
+    files: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    kind: str = "agent"
+    where: str = ""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The vocabulary: names of the categories in the order of the file."""
+        return tuple(self.categories.values())
+
+    @property
+    def ids(self) -> dict[tuple[str, int], int]:
+        """The image of each (video, frame)."""
+        return {place: image for image, place in self.images.items()}
+
+    def videos(self) -> pl.DataFrame:
+        """The table of videos."""
+        sizes = [self.sizes.get(video) or (None, None) for video in self._names()]
+        return pl.DataFrame(
+            {
+                "video": self._names(),
+                "width_px": [width for width, _ in sizes],
+                "height_px": [height for _, height in sizes],
+            },
+            schema={"video": pl.String, "width_px": pl.Int64, "height_px": pl.Int64},
+        )
+
+    def frames(self, *, truth: bool) -> pl.DataFrame:
+        """The table of frames, by video and frame; those of truth are annotated.
+
+        Args:
+            truth: whether it is for Scenes.
+        """
+        order = {video: place for place, video in enumerate(self._names())}
+        places = sorted(self.images.values(), key=lambda place: (order[place[0]], place[1]))
+        table = pl.DataFrame(places, schema={"video": pl.String, "frame": pl.Int64}, orient="row")
+        if self.files:
+            table = table.with_columns(pl.Series("file_name", [self.files.get(place) for place in places]))
+        return table.with_columns(annotated=pl.lit(value=True)) if truth else table
+
+    def _names(self) -> list[str]:
+        return list(dict.fromkeys(video for video, _ in self.images.values()))
+
+
+def document(path: Path) -> Any:
+    """What a JSON file holds.
+
+    Raises:
+        DatasetNotFoundError: if there is no file.
+        InputError: if it is not one strict JSON document.
+    """
+    where = shown(str(path))
+    try:
+        data = read_regular(path, limit=_LIMIT)
+    except FileNotFoundError:
+        near = path.absolute().parent
+        held = sorted(p.name for p in near.iterdir())[:5] if near.is_dir() else []
+        raise DatasetNotFoundError(
+            f"expected a COCO file, found none; beside it lie {', '.join(map(shown, held)) or 'no files'}",
+            where=where,
+            hint="check the path",
+        ) from None
+    return parse(decode(data, where), where)
+
+
+def index_of(
+    content: Any,
+    where: str,
+    *,
+    kind: str = "agent",
+    by: By | None = None,
+    name: str = "",
+    first_frame: int = 1,
+) -> CocoIndex:
+    """The images and categories of a COCO document.
+
+    Args:
+        content: what `document` gave.
+        where: names the file in errors.
+        kind: of label that the categories are.
+        by: how images are frames. `images`: the set is one video called `name`, its frames the images in
+            their order. `pictures`: each image is a video of one frame, called as its file. `folders`: a
+            file name ends in `<video>/<number>.<ending>`. `video_ids`: each image has `video_id` and
+            `frame_id` (from 0), and `videos` the names. Unless told, `video_ids` if there is a list `videos`,
+            else `images`.
+        name: of the video where the set is one.
+        first_frame: number of the first frame in file names.
+
+    Raises:
+        InputError: if an id is no whole number, stands twice or names nothing, an image is no frame, or a
+            file name leads out of its folder.
+    """
+    held = an_object(content, where, "a COCO file")
+    categories = _categories(held, where)
+    rows = a_list(held.get("images"), where, "'images'")
+    by = by or ("video_ids" if "videos" in held else "images")
+    videos = _videos(held, where) if by == "video_ids" else {}
+    images: dict[int, tuple[str, int]] = {}
+    places: dict[tuple[str, int], int] = {}
+    sizes: dict[str, set[tuple[int, int] | None]] = {}
+    files: dict[tuple[str, int], str] = {}
+    for row_number, row in enumerate(rows):
+        row = an_object(row, where, f"image {row_number}")
+        image = _id(row, "id", where, f"image {row_number}")
+        file = _file(row, where, image)
+        if by == "images":
+            place = (name or "images", row_number)
+        elif by == "pictures":
+            place = (file or f"image {image}", 0)
+        elif by == "folders":
+            place = _from_name(file, first_frame, where, image)
+        else:
+            place = _from_ids(row, videos, where, image)
+        if image in images or place in places:
+            spot = f"{'file' if by == 'pictures' else f'frame {place[1]} of'} {shown(place[0])}"
+            what = f"image id {image}" if image in images else spot
+            raise InputError(f"{what} stands twice among the images", where=where)
+        images[image], places[place] = place, image
+        sizes.setdefault(place[0], set()).add(_size(row, where, image))
+        if file:
+            files[place] = file
+    same = {video: next(iter(found)) if len(found) == 1 else None for video, found in sizes.items()}
+    return CocoIndex(images, categories, same, files, kind, where)
+
+
+def _categories(held: Mapping[str, Any], where: str) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for number, row in enumerate(a_list(held.get("categories"), where, "'categories'")):
+        row = an_object(row, where, f"category {number}")
+        category, label = _id(row, "id", where, f"category {number}"), row.get("name")
+        if not isinstance(label, str):
+            raise InputError(f"the name of category {category} is {kind_of(label)}", where=where)
+        if category in found or clean(label) in found.values():
+            raise InputError(f"category {category}, {quoted(label)}, stands twice", where=where)
+        found[category] = clean(label)
+    return found
+
+
+def _videos(held: Mapping[str, Any], where: str) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for number, row in enumerate(a_list(held.get("videos"), where, "'videos'")):
+        row = an_object(row, where, f"video {number}")
+        video, name = _id(row, "id", where, f"video {number}"), row.get("name")
+        if not isinstance(name, str) or video in found or clean(name) in found.values():
+            raise InputError(f"video {video} stands twice or has no name of its own", where=where)
+        found[video] = clean(name)
+    return found
+
+
+def _id(row: Mapping[str, Any], key: str, where: str, what: str) -> int:
+    value = whole(row.get(key), 0, _LARGEST)
+    if value is None:
+        told = quoted(row[key]) if key in row else "missing"
+        raise InputError(
+            f"'{key}' of {what} should be a whole number from 0 on and is {told}",
+            where=where,
+            hint="ids are numbers, not texts",
+        )
+    return value
+
+
+def _file(row: Mapping[str, Any], where: str, image: int) -> str:
+    file = row.get("file_name", "")
+    if not isinstance(file, str):
+        raise InputError(f"the file name of image {image} is {kind_of(file)}", where=where)
+    if leads_out(file):
+        raise InputError(
+            f"the file name of image {image}, {quoted(file)}, leads out of its folder",
+            where=where,
+            hint="file names are relative to the folder of the images",
+        )
+    return clean(file)
+
+
+def _size(row: Mapping[str, Any], where: str, image: int) -> tuple[int, int] | None:
+    given = [row.get("width"), row.get("height")]
+    if given == [None, None]:
+        return None
+    width, height = (whole(side, 1, _LARGEST_SIDE) for side in given)
+    if width is None or height is None:
+        raise InputError(f"image {image} is {quoted(given[0])} x {quoted(given[1])} pixels", where=where)
+    return width, height
+
+
+def _from_name(file: str, first_frame: int, where: str, image: int) -> tuple[str, int]:
+    video, _, last = file.replace("\\", "/").rpartition("/")
+    found = _NUMBERED.fullmatch(last)
+    if not video or found is None or int(found[1]) < first_frame:
+        raise InputError(
+            f"the file name of image {image}, {quoted(file)}, is not <video>/<number>.<ending>, "
+            f"numbered from {first_frame}",
+            where=where,
+            hint="say how images are frames: by='images' takes them as one set",
+        )
+    return video, int(found[1]) - first_frame
+
+
+def _from_ids(row: Mapping[str, Any], videos: Mapping[int, str], where: str, image: int) -> tuple[str, int]:
+    video = _id(row, "video_id", where, f"image {image}")
+    if video not in videos:
+        raise InputError(f"image {image} is of video {video}, which 'videos' does not list", where=where)
+    return videos[video], _id(row, "frame_id", where, f"image {image}")
+
+
+def of_places(places: Sequence[tuple[str, int]], labels: Sequence[str], kind: str) -> CocoIndex:
+    """An index of frames in their order: images and categories are numbered from 1.
+
+    Args:
+        places: (video, frame) of each image.
+        labels: of the categories.
+        kind: of the labels.
+    """
+    return CocoIndex(
+        dict(enumerate(places, 1)), dict(enumerate(labels, 1)), kind=kind, where="the frames of the scenes"
+    )
+
+
+_LARGEST = (1 << 53) - 1
+_FAR = 1e9
+_UNNAMED = -1
+_PRODUCT = "sides_px2"
+"""Width times height as the file has them, which those of the corners may miss in the last digit."""
+_FLAGS = {"area_px2": pl.Float64, "ignore": pl.Boolean, "crowd": pl.Boolean, "corner_case": pl.Boolean}
+
+
+@dataclass
+class _Rows:
+    """What was taken: one entry per box, and the rows that were refused."""
+
+    place: list[tuple[str, int]] = field(default_factory=list)
+    box: list[tuple[float, ...]] = field(default_factory=list)
+    label: list[int] = field(default_factory=list)
+    score: list[float] = field(default_factory=list)
+    flags: list[tuple[float, bool, bool, bool | None]] = field(default_factory=list)
+    odd: Counter[str] = field(default_factory=Counter)
+    refused: list[tuple[str, str]] = field(default_factory=list)
+
+
+def read_index(
+    path: Path, *, kind: str = "agent", by: By | None = None, name: str = "", first_frame: int = 1
+) -> CocoIndex:
+    """The images and categories of a COCO annotation file.
+
+    Args:
+        path: the file; its annotations are not needed.
+        kind: of label that the categories are.
+        by: how images are frames, see `coco_index.index_of`.
+        name: of the video where the images are one; the file's name unless given.
+        first_frame: number of the first frame in file names.
+
+    Raises:
+        DatasetNotFoundError: if there is no such file.
+        InputError: if it is damaged, or its images and categories contradict themselves.
+    """
+    path = Path(path)
+    return index_of(
+        document(path), shown(str(path)), kind=kind, by=by, name=name or path.stem, first_frame=first_frame
+    )
+
+
+def read_annotations(
+    path: Path,
+    *,
+    kind: str = "agent",
+    by: By | None = None,
+    name: str = "",
+    first_frame: int = 1,
+    strict: bool = False,
+) -> Scenes:
+    """The annotations of a COCO file as Scenes: a box with one label each; crowds are boxes to ignore.
+
+    Every listed image is an annotated frame. Annotations that cannot be taken are in `rejected` with the
+    reason: of an unknown image or category, or with a box that is not four finite numbers with a width and
+    height from 0 on. Boxes that reach out of their image are kept and counted in `meta.notes["warnings"]`.
+    Outlines (`segmentation`) are not read. Boxes have `sides_px2` (width times height) and `area_px2` as the
+    file gives them, `ignore`, `crowd`, and `corner_case` where the file says it of any.
+
+    Args:
+        path: as `read_index`, like the next four.
+        kind: of labels.
+        by: how images are frames.
+        name: of the video.
+        first_frame: in file names.
+        strict: anything rejected is an error.
+
+    Raises:
+        DatasetNotFoundError: if there is no such file.
+        InputError: if it is damaged, or an id stands twice or is no whole number.
+        FindingsError: under `strict`, if anything was rejected.
+    """
+    path = Path(path)
+    where, content = shown(str(path)), document(Path(path))
+    index = index_of(content, where, kind=kind, by=by, name=name or path.stem, first_frame=first_frame)
+    scenes = scenes_of(a_list(content.get("annotations"), where, "'annotations'"), index, path.name)
+    if strict and len(scenes.rejected):
+        reasons = "; ".join(scenes.rejected["reason"].head(5).to_list())
+        raise FindingsError(f"{where}: {len(scenes.rejected)} annotations were rejected: {reasons}")
+    return scenes
+
+
+def scenes_of(listed: list[Any], index: CocoIndex, file: str, *, unnamed: bool = False) -> Scenes:
+    """Annotations as Scenes, see `read_annotations`.
+
+    Args:
+        listed: the annotations.
+        index: of their images and categories.
+        file: where they stand, for what is rejected.
+        unnamed: whether an annotation may name no category (null): a box without a label.
+
+    Raises:
+        InputError: if an annotation is no object, or an id stands twice or is no whole number.
+    """
+    seen: set[int] = set()
+    for number, row in enumerate(listed):
+        held = an_object(row, index.where, f"annotation {number}")
+        mark = whole(held.get("id"), 0, _LARGEST)
+        if mark is None or mark in seen:
+            told = "stands twice" if mark is not None else "is no whole number from 0 on"
+            raise InputError(f"id {quoted(held.get('id'))} of annotation {number} {told}", where=index.where)
+        seen.add(mark)
+    findings = Findings()
+    places = _places(index) | ({None: _UNNAMED} if unnamed else {})
+    rows = _taken(listed, index, _annotation, file, findings, places)
+    boxes, labels = _tables(rows, index)
+    findings.warn("a box reaches out of its image", index.where, _outside(boxes, index))
+    for what, count in rows.odd.items():
+        findings.warn(what, index.where, count)
+    flags = pl.DataFrame(rows.flags, schema=_FLAGS, orient="row")
+    if not flags["corner_case"].count():
+        flags = flags.drop("corner_case")
+    return Scenes(
+        videos=index.videos(),
+        frames=index.frames(truth=True),
+        boxes=pl.concat([boxes, flags], how="horizontal"),
+        labels=labels,
+        rejected=findings.table(),
+        meta=_meta(index, findings),
+    )
+
+
+def read_results(
+    path: Path, index: CocoIndex, *, strict: bool = False, agnostic: bool = False
+) -> Predictions:
+    """A list of COCO results as Predictions: a box with a score, and one label with the same score, each.
+
+    Boxes come by videos and frames, in the order of the file within a frame. Results that cannot be taken are
+    in `rejected` with the reason: of an unknown image or category, with a box that is not four finite numbers
+    with a width and height from 0 on, or a score that is no number in [0, 1].
+
+    Args:
+        path: a file with a list of objects with image_id, category_id, bbox (left, top, width, height in
+            pixels) and score.
+        index: what the ids stand for, see `read_index`.
+        strict: anything rejected is an error.
+        agnostic: what the results call their boxes does not matter: any category_id or none, and no labels.
+
+    Raises:
+        DatasetNotFoundError: if there is no such file.
+        InputError: if it is damaged or holds no list.
+        FindingsError: under `strict`, if anything was rejected.
+    """
+    path = Path(path)
+    where = shown(str(path))
+    listed = a_list(document(path), where, "a file of COCO results")
+    findings = Findings()
+    places = None if agnostic else _places(index)
+    rows = _taken(listed, index, _result, path.name, findings, places)
+    boxes, _ = _tables(rows, index)
+    score = pl.Series("score", rows.score, dtype=pl.Float64)
+    videos = index.videos()
+    order = pl.Enum(videos["video"].to_list())
+    claimed = boxes.with_columns(score, label=pl.Series(rows.label, dtype=pl.Int64))
+    claimed = claimed.sort(pl.col("video").cast(order), "frame", maintain_order=True)
+    claimed = claimed.with_columns(box=pl.int_range(pl.len()))
+    named = claimed.filter(pl.col("label") != _UNNAMED)
+    predictions = Predictions(
+        videos=videos,
+        frames=index.frames(truth=False),
+        boxes=claimed.drop("label"),
+        labels=named.select("box", kind=pl.lit(index.kind), label="label", score="score"),
+        rejected=findings.table(),
+        meta=_meta(index, findings),
+    )
+    if strict:
+        refuse_findings(where, predictions)
+    return predictions
+
+
+def _taken(
+    listed: list[Any],
+    index: CocoIndex,
+    take: Callable[[dict[str, Any], _Rows], str],
+    file: str,
+    findings: Findings,
+    place_of: dict[Any, int] | None,
+) -> _Rows:
+    """The rows whose image, category and box are right; the others are refused with the first reason."""
+    rows = _Rows()
+    for number, row in enumerate(listed):
+        reason = _reason(row, index, rows, place_of, take)
+        if reason:
+            rows.refused.append((f"entry {number}", reason))
+    findings.read["boxes"] += len(listed)
+    refused = pl.DataFrame(rows.refused, schema=["item", "reason"], orient="row")
+    findings.reject_rows("boxes", refused.with_columns(file=pl.lit(shown(file)), line=pl.lit(None, pl.Int64)))
+    return rows
+
+
+def _reason(
+    row: Any,
+    index: CocoIndex,
+    rows: _Rows,
+    place_of: dict[Any, int] | None,
+    take: Callable[[dict[str, Any], _Rows], str],
+) -> str:
+    """Why a row is refused; where it is not, it stands in `rows` and the reason is empty."""
+    if not isinstance(row, dict):
+        return f"expected an object, found {kind_of(row)}"
+    image, category, box = row.get("image_id"), row.get("category_id"), row.get("bbox")
+    if type(image) is not int or image not in index.images:
+        return f"image_id {quoted(image)} is none of the images"
+    if place_of is not None and (type(category) not in (int, NoneType) or category not in place_of):
+        return f"category_id {quoted(category)} is none of the categories"
+    if not isinstance(box, list) or len(box) != 4 or not all(map(_finite, box)):
+        return f"bbox {_told(box)} is not four finite numbers"
+    if box[2] < 0 or box[3] < 0:
+        return f"bbox {_told(box)} has a negative width or height"
+    reason = take(row, rows)
+    if not reason:
+        left, top, width, height = map(float, box)
+        rows.place.append(index.images[image])
+        rows.box.append((left, top, left + width, top + height, width * height))
+        rows.label.append(_UNNAMED if place_of is None else place_of[category])
+    return reason
+
+
+def _places(index: CocoIndex) -> dict[Any, int]:
+    """Category to its place in the vocabulary."""
+    return {category: place for place, category in enumerate(index.categories)}
+
+
+def _annotation(row: dict[str, Any], rows: _Rows) -> str:
+    area: Any = row.get("area")
+    corner: Any = row.get("corner_case")
+    if not (_finite(area) and area >= 0):
+        rows.odd["an area that is no number from 0 on; width times height instead"] += "area" in row
+        area = float(row["bbox"][2]) * float(row["bbox"][3])
+    if corner not in (None, 0, 1):
+        rows.odd["a corner_case that is not true or false; left open"] += 1
+        corner = None
+    crowd = row.get("iscrowd") in (1, True)
+    ignored = crowd or row.get("ignore") in (1, True)
+    rows.flags.append((float(area), ignored, crowd, None if corner is None else bool(corner)))
+    return ""
+
+
+def _result(row: dict[str, Any], rows: _Rows) -> str:
+    score: Any = row.get("score")
+    if type(score) not in (int, float) or not 0 <= score <= 1:
+        return f"score {quoted(score)} is no number in [0, 1]"
+    rows.score.append(float(score))
+    return ""
+
+
+def _finite(value: Any) -> bool:
+    """Whether a value is a number that a box can be made of."""
+    return type(value) in (int, float) and abs(value) <= _FAR
+
+
+def _told(box: Any) -> str:
+    return f"[{', '.join(quoted(value) for value in box[:6])}]" if isinstance(box, list) else quoted(box)
+
+
+def _tables(rows: _Rows, index: CocoIndex) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Boxes in the order of the file, and the label of each."""
+    place = pl.DataFrame(rows.place, schema={"video": pl.String, "frame": pl.Int64}, orient="row")
+    corners = pl.DataFrame(rows.box, schema=dict.fromkeys((*CORNERS, _PRODUCT), pl.Float64), orient="row")
+    boxes = pl.concat([place, corners], how="horizontal").with_columns(box=pl.int_range(pl.len()))
+    labels = pl.DataFrame({"box": boxes["box"], "label": rows.label}, schema={"box": int, "label": int})
+    return boxes, labels.filter(pl.col("label") != _UNNAMED).with_columns(kind=pl.lit(index.kind))
+
+
+def _outside(boxes: pl.DataFrame, index: CocoIndex) -> int:
+    """How many boxes reach out of their image, where its size is known."""
+    sized = boxes.join(index.videos(), on="video", how="left").filter(pl.col("width_px").is_not_null())
+    left = (pl.col("x1_px") < 0) | (pl.col("y1_px") < 0)
+    return len(
+        sized.filter(left | (pl.col("x2_px") > pl.col("width_px")) | (pl.col("y2_px") > pl.col("height_px")))
+    )
+
+
+def _meta(index: CocoIndex, findings: Findings) -> Meta:
+    return Meta(
+        "COCO",
+        vocabularies={index.kind: index.labels},
+        rows_read=dict(findings.read),
+        notes=findings.notes(),
+    )
+
+
+# COCO JSON written: claims as lists of results, truth as annotation files.
+
+
+def write_results(predictions: Predictions, path: Path, index: CocoIndex, *, min_score: float = 0.0) -> int:
+    """Write claims as a list of COCO results: one for each box and label of the index's kind.
+
+    Corners become left, top, width and height in the pixels that they are in: bring claims to those of the
+    truth by `scenes.rescaling` before. Dense scores give a result for every label above `min_score`; without
+    them scored `labels` do.
+
+    Args:
+        predictions: boxes with dense scores or scored labels of the kind.
+        path: where to; replaced in one step.
+        index: the images and categories to name; `index_of_scenes` makes one where there is none.
+        min_score: results must be above this.
+
+    Returns:
+        The number of results.
+
+    Raises:
+        UsageError: if there are neither dense scores nor labels of the kind, or a frame is no image.
+        DiskError: if the disk refuses.
+    """
+    scored = _scored(predictions, index).filter(pl.col("score") > min_score)
+    ids = index.ids
+    places = scored.select("video", "frame").unique(maintain_order=True).rows()
+    lost = [place for place in places if place not in ids]
+    if lost:
+        raise UsageError(f"{len(lost)} frames with claims are no images of the index, first {lost[:3]}")
+    category = {label: number for number, label in index.categories.items()}
+    results = [
+        {
+            "image_id": ids[video, frame],
+            "category_id": category[label],
+            "bbox": _bbox(corners),
+            "score": score,
+        }
+        for video, frame, label, score, *corners in scored.select(
+            "video", "frame", "name", "score", *CORNERS
+        ).iter_rows()
+    ]
+    atomic_write(Path(path), json.dumps(results, allow_nan=False).encode())
+    return len(results)
+
+
+def index_of_scenes(scenes: Scenes, kind: str = "agent") -> CocoIndex:
+    """An index of the annotated frames of some scenes, numbered from 1, with the labels of a kind.
+
+    Args:
+        scenes: with frames, and the vocabulary of the kind.
+        kind: of labels.
+
+    Raises:
+        UsageError: if there is no such vocabulary.
+    """
+    if kind not in scenes.meta.vocabularies:
+        raise UsageError(f"no labels of kind '{kind}'; there are {', '.join(scenes.meta.vocabularies)}")
+    frames = scenes.frames.with_columns(pl.col("video").cast(pl.String))
+    if "annotated" in frames.columns:
+        frames = frames.filter(pl.col("annotated").fill_null(value=False))
+    return of_places(frames.select("video", "frame").rows(), scenes.meta.vocabularies[kind], kind)
+
+
+def write_annotations(scenes: Scenes, path: Path, index: CocoIndex | None = None) -> int:
+    """Write true boxes as a COCO annotation file that `pycocotools` reads: one annotation per box and label.
+
+    Boxes of frames that are no images, and boxes without a label of the kind, are left out; boxes to ignore
+    are crowds. An image has the file name of the index, else `<video>/<frame from 1, five digits>.jpg`.
+
+    Args:
+        scenes: truth.
+        path: where to; replaced in one step.
+        index: images and categories; those of the scenes unless given.
+
+    Returns:
+        The number of annotations.
+
+    Raises:
+        DiskError: if the disk refuses.
+    """
+    index = index or index_of_scenes(scenes)
+    ids, category = index.ids, {label: number for number, label in index.categories.items()}
+    known = scenes.videos.with_columns(pl.col("video").cast(pl.String))
+    sizes = {row["video"]: (row.get("width_px"), row.get("height_px")) for row in known.iter_rows(named=True)}
+    images = []
+    for image, (video, frame) in index.images.items():
+        width, height = sizes.get(video, (None, None))
+        name = index.files.get((video, frame), f"{video}/{frame + 1:05d}.jpg")
+        images.append({"id": image, "file_name": name, "width": width, "height": height})
+    rows = _named_labels(scenes, index.kind, scenes.meta.vocabularies.get(index.kind, ()))
+    rows = rows.filter(pl.col("name").is_in(list(category)))
+    annotations: list[dict[str, Any]] = []
+    for video, frame, label, ignore, *corners in rows.select(
+        "video", "frame", "name", "ignore", *CORNERS
+    ).iter_rows():
+        if (video, frame) in ids:
+            left, top, width, height = _bbox(corners)
+            annotations.append(
+                {
+                    "id": len(annotations) + 1,
+                    "image_id": ids[video, frame],
+                    "category_id": category[label],
+                    "bbox": [left, top, width, height],
+                    "area": width * height,
+                    "iscrowd": int(bool(ignore)),
+                }
+            )
+    categories = [{"id": number, "name": label} for number, label in index.categories.items()]
+    content = {"images": images, "categories": categories, "annotations": annotations}
+    atomic_write(Path(path), json.dumps(content, allow_nan=False).encode())
+    return len(annotations)
+
+
+def _bbox(corners: list[float]) -> list[float]:
+    left, top, right, bottom = corners
+    return [left, top, right - left, bottom - top]
+
+
+def _scored(predictions: Predictions, index: CocoIndex) -> pl.DataFrame:
+    """One row per box and label of the index: video, frame, corners, name and score."""
+    boxes = predictions.boxes.with_columns(pl.col("video").cast(pl.String))
+    columns = layout(predictions.meta, "boxes")
+    if "scores" in boxes.columns and index.kind in columns.kinds:
+        parts = list(_dense_rows(boxes, matrix(boxes["scores"], columns.width), columns, index))
+        return pl.concat(parts).sort("row", maintain_order=True)
+    if "score" not in predictions.labels.columns:
+        raise UsageError(f"the claims have neither dense scores nor scored labels of '{index.kind}'")
+    rows = _named_labels(predictions, index.kind, predictions.meta.vocabularies.get(index.kind, ()))
+    return rows.filter(pl.col("name").is_in(list(index.labels)))
+
+
+def _dense_rows(
+    boxes: pl.DataFrame, scores: Any, columns: Layout, index: CocoIndex
+) -> Iterator[pl.DataFrame]:
+    """The rows of each label that both sides have."""
+    place = boxes.select("video", "frame", *CORNERS).with_row_index("row")
+    yield place.clear().with_columns(name=pl.lit(""), score=pl.lit(0.0))
+    for number, label in enumerate(columns.kinds[index.kind]):
+        if label in index.labels:
+            values = np.asarray(scores[:, columns.columns(index.kind).start + number], dtype=np.float64)
+            yield place.with_columns(name=pl.lit(label), score=pl.Series(values))
+
+
+def _named_labels(tables: Scenes | Predictions, kind: str, words: tuple[str, ...]) -> pl.DataFrame:
+    """One row per box and label of a kind, with the label's name."""
+    boxes = tables.boxes.with_columns(pl.col("video").cast(pl.String)).drop("score", strict=False)
+    if "ignore" not in boxes.columns:
+        boxes = boxes.with_columns(ignore=pl.lit(value=False))
+    labels = tables.labels.filter(pl.col("kind").cast(pl.String) == kind)
+    named = labels.with_columns(
+        name=pl.col("label").replace_strict(dict(enumerate(words)), default=None, return_dtype=pl.String)
+    )
+    return boxes.join(named, on="box", maintain_order="left_right")

@@ -1,0 +1,208 @@
+"""Corner cases in COCO files as Scenes: the flag, period, weather and super-classes of CODA."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from roadaware.errors import InputError
+from roadaware.formats.coco import By, CocoIndex, document, index_of, scenes_of
+from roadaware.io.json import a_list, an_object, clean
+from roadaware.io.sources import shown
+from roadaware.scenes.tables import Scenes
+
+KIND, SUPER = "corner", "corner_super"
+"""Kinds of label: what an object is, and its super-class."""
+DOMAINS = ("kitti", "nuscenes", "once")
+"""What CODA's pictures were taken from, which the names of its base files begin with."""
+TAGS = ("period", "weather")
+IDS = "category_ids"
+"""The note that tells the category id of each label."""
+_SHOWN = 5
+
+
+def read_corner_cases(path: Path, corner: Path | None = None) -> Scenes:
+    """The annotations of a COCO file about corner cases as Scenes: labels of the kind `corner`.
+
+    Each picture is a video of one frame, unless the file lists `videos`. `frames` have `image_id`; pictures
+    have `period`, `weather` and `domain` (from names that begin with kitti_, nuscenes_ or once_), null where
+    the file does not say. Labels of the kind `corner_super` are the categories' super-classes. Where no
+    annotation has the flag `corner_case`, boxes do not have it either.
+
+    CODA 2022 gives common objects and corner cases in two files, whose annotations share their numbers: a
+    box of both is a corner case of a common class, one of the first alone is common and no corner case,
+    one of the second alone a corner case of a novel class, which has no label unless the second file tells
+    classes apart.
+
+    Args:
+        path: the annotations, or those of the common classes.
+        corner: those of the corner cases, where they are in a file of their own.
+
+    Raises:
+        DatasetNotFoundError: if there is no such file.
+        InputError: if a file is damaged, an id stands twice or is no whole number, or the two files are not
+            about the same pictures and boxes.
+    """
+    where, content = shown(str(path)), document(path)
+    held = an_object(content, where, "a COCO file")
+    listed = a_list(held.get("annotations"), where, "'annotations'")
+    if corner is not None:
+        second = an_object(document(corner), shown(str(corner)), "a COCO file")
+        held, listed = _merged(held, second, where, shown(str(corner)))
+    by: By | None = None if "videos" in held else "pictures"
+    index = index_of(held, where, kind=KIND, by=by, name=path.stem)
+    scenes = scenes_of(listed, index, path.name, unnamed=corner is not None)
+    notes = {**scenes.meta.notes, IDS: {label: number for number, label in index.categories.items()}}
+    scenes = scenes.with_tables(meta=replace(scenes.meta, notes=notes))
+    return _with_tags(_with_supers(scenes, held, index), held, index)
+
+
+def claims_index(scenes: Scenes, categories: Mapping[int, str]) -> CocoIndex:
+    """What the ids of COCO results on these pictures stand for.
+
+    Args:
+        scenes: what `read_corner_cases` gave.
+        categories: category id to label.
+
+    Raises:
+        InputError: if the frames have no `image_id`.
+    """
+    if "image_id" not in scenes.frames.columns:
+        raise InputError("the frames have no image_id, which COCO results point to")
+    frames = scenes.frames.with_columns(pl.col("video").cast(pl.String)).filter(
+        pl.col("image_id").is_not_null()
+    )
+    places = {
+        image: (video, frame) for image, video, frame in frames.select("image_id", "video", "frame").rows()
+    }
+    sizes = {
+        video: (width, height) if width is not None and height is not None else None
+        for video, width, height in scenes.videos.select(
+            pl.col("video").cast(pl.String), *(_or_null(scenes.videos, c) for c in ("width_px", "height_px"))
+        ).rows()
+    }
+    return CocoIndex(places, dict(categories), sizes, kind=KIND, where="the truth")
+
+
+def _merged(
+    common: dict[str, Any], corner: dict[str, Any], where: str, beside: str
+) -> tuple[dict[str, Any], list[Any]]:
+    """One document and its annotations, out of the two files of CODA 2022."""
+    one, other = (_by_id(held, "annotations", place) for held, place in ((common, where), (corner, beside)))
+    shared = one.keys() & other.keys()
+    differ = sorted(n for n in shared if any(one[n].get(k) != other[n].get(k) for k in ("image_id", "bbox")))
+    if differ:
+        raise InputError(
+            f"{len(differ)} annotations have the same id as in {where} and another picture or box, first "
+            f"{differ[:_SHOWN]}",
+            where=beside,
+            hint="both files should be of one set: val with val, test with test",
+        )
+    pictures = {**_by_id(common, "images", where)}
+    pictures |= {n: row for n, row in _by_id(corner, "images", beside).items() if n not in pictures}
+    rename, categories = _categories(common, corner, where, beside)
+    listed = [{**row, "corner_case": number in other} for number, row in one.items()]
+    listed += [
+        {**row, "corner_case": True, "category_id": rename.get(row.get("category_id"))}
+        for number, row in other.items()
+        if number not in shared
+    ]
+    return {"images": list(pictures.values()), "categories": categories}, listed
+
+
+def _categories(
+    common: dict[str, Any], corner: dict[str, Any], where: str, beside: str
+) -> tuple[dict[Any, int], list[Any]]:
+    """Which number each category of the corner file gets, and all categories. A file of one names none."""
+    first = a_list(common.get("categories"), where, "'categories'")
+    second = a_list(corner.get("categories"), beside, "'categories'")
+    if len(second) < 2:
+        return {}, first
+    ids = {row.get("id"): row.get("name") for row in first if isinstance(row, dict)}
+    added = [row for row in second if isinstance(row, dict) and row.get("id") not in ids]
+    for row in second:
+        if isinstance(row, dict) and ids.get(row.get("id"), row.get("name")) != row.get("name"):
+            raise InputError(
+                f"category {row.get('id')} is {row.get('name')!r} here and {ids[row.get('id')]!r} in {where}",
+                where=beside,
+            )
+    return {row["id"]: row["id"] for row in second if isinstance(row, dict)}, [*first, *added]
+
+
+def _by_id(held: dict[str, Any], name: str, where: str) -> dict[Any, dict[str, Any]]:
+    """The rows of a list by their id.
+
+    Raises:
+        InputError: if something is no object, or an id stands twice.
+    """
+    found: dict[Any, dict[str, Any]] = {}
+    for number, row in enumerate(a_list(held.get(name), where, f"'{name}'")):
+        held_row = an_object(row, where, f"{name} {number}")
+        mark = held_row.get("id")
+        if type(mark) is not int or mark in found:
+            told = "stands twice" if type(mark) is int else "is no whole number"
+            raise InputError(f"the id of {name} {number} {told}", where=where)
+        found[mark] = held_row
+    return found
+
+
+def _with_supers(scenes: Scenes, held: dict[str, Any], index: CocoIndex) -> Scenes:
+    """The super-classes that the categories name, as labels."""
+    supers = {
+        row["id"]: clean(row["supercategory"])
+        for row in held["categories"]
+        if isinstance(row.get("supercategory"), str) and row["supercategory"]
+    }
+    words = tuple(dict.fromkeys(supers.values()))
+    if not words:
+        return scenes
+    above = {place: words.index(supers[n]) for place, n in enumerate(index.categories) if n in supers}
+    rows = scenes.labels.with_columns(
+        kind=pl.lit(SUPER),
+        label=pl.col("label").replace_strict(above, default=None, return_dtype=pl.Int64),
+    ).filter(pl.col("label").is_not_null())
+    both = [frame.with_columns(pl.col("kind").cast(pl.String)) for frame in (scenes.labels, rows)]
+    meta = replace(scenes.meta, vocabularies={**scenes.meta.vocabularies, SUPER: words})
+    return scenes.with_tables(labels=pl.concat(both), meta=meta)
+
+
+def _with_tags(scenes: Scenes, held: dict[str, Any], index: CocoIndex) -> Scenes:
+    """Number, period, weather and domain of each picture."""
+    rows = pl.DataFrame(
+        list(_tags(held, index)),
+        schema={
+            "video": pl.String,
+            "frame": pl.Int64,
+            "image_id": pl.Int64,
+            **dict.fromkeys((*TAGS, "domain"), pl.String),
+        },
+        orient="row",
+    )
+    frames = scenes.frames.with_columns(pl.col("video").cast(pl.String))
+    if rows["video"].n_unique() < len(rows):
+        return scenes.with_tables(frames=frames.join(rows, on=["video", "frame"], maintain_order="left"))
+    told = rows.drop("frame", "image_id")
+    videos = scenes.videos.with_columns(pl.col("video").cast(pl.String))
+    return scenes.with_tables(
+        frames=frames.join(
+            rows.select("video", "frame", "image_id"), on=["video", "frame"], maintain_order="left"
+        ),
+        videos=videos.join(told, on="video", maintain_order="left"),
+    )
+
+
+def _tags(held: dict[str, Any], index: CocoIndex) -> Iterator[tuple[Any, ...]]:
+    for row in held["images"]:
+        place = index.images[row["id"]]
+        file = row.get("file_name")
+        start = file.replace("\\", "/").rpartition("/")[2].partition("_")[0].lower() if file else ""
+        said = (clean(row[tag]) if isinstance(row.get(tag), str) and row[tag] else None for tag in TAGS)
+        yield *place, row["id"], *said, start if start in DOMAINS else None
+
+
+def _or_null(table: pl.DataFrame, column: str) -> pl.Expr:
+    return pl.col(column) if column in table.columns else pl.lit(None, dtype=pl.Int64).alias(column)

@@ -1,0 +1,394 @@
+"""Corrected proposals read back: what each annotator left, from Label Studio exports, COCO and Parquet."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from roadaware.datasets.issues import Findings
+from roadaware.datasets.label_studio_tasks import Annotation, Region, corners_of, tasks_of
+from roadaware.datasets.relation_tables import video_name
+from roadaware.errors import InputError
+from roadaware.formats.coco import document, index_of, scenes_of
+from roadaware.formats.coda import KIND
+from roadaware.formats.proposal_tasks import REGION, UNNAMED, task_name
+from roadaware.io.files import read_regular
+from roadaware.io.json import a_list
+from roadaware.io.sources import shown
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Predictions
+
+DRAWN: dict[str, Any] = {
+    "video": pl.String,
+    "frame": pl.Int64,
+    "annotator": pl.String,
+    "proposal": pl.Int64,
+    **dict.fromkeys(CORNERS, pl.Float64),
+    "label": pl.String,
+}
+"""Columns of what was left or drawn: `proposal` is null where a box names none, `label` where it has none."""
+LOOKED: dict[str, Any] = {
+    "video": pl.String,
+    "frame": pl.Int64,
+    "annotator": pl.String,
+    "skipped": pl.Boolean,
+    "seconds": pl.Float64,
+    "linked": pl.Boolean,
+}
+"""Columns of who looked at which picture, whether it was skipped, the time where that is known, and whether
+the boxes of the file name their proposals."""
+REFUSED: dict[str, Any] = {
+    "video": pl.String,
+    "frame": pl.Int64,
+    "annotator": pl.String,
+    "proposal": pl.Int64,
+}
+"""Columns of boxes that came back and could not be taken: `proposal` is null where one names none that is
+known, and may stand for any of its picture."""
+SOMEBODY = "somebody"
+_NEW = -1
+"""Stands for a refused box that names no proposal."""
+_NO_BOX = "not a box on a picture"
+_SLACK = 1e-3
+_LIMIT = 1 << 31
+Place = tuple[str, int]
+
+
+@dataclass
+class Answers:
+    """What came back.
+
+    Args:
+        drawn: see `DRAWN`.
+        looked: see `LOOKED`; once per picture and annotator.
+        findings: what was refused or odd.
+        refused: see `REFUSED`; of these proposals nobody knows what became of them.
+    """
+
+    drawn: pl.DataFrame
+    looked: pl.DataFrame
+    findings: Findings
+    refused: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=REFUSED))
+
+
+@dataclass
+class _Rows:
+    """What is known of what was sent, and rows as they grow."""
+
+    sent: Predictions
+    file: str
+    findings: Findings = field(default_factory=Findings)
+    drawn: dict[tuple[str, Place], list[tuple[Any, ...]]] = field(default_factory=dict)
+    looked: dict[tuple[str, Place], tuple[bool, float | None]] = field(default_factory=dict)
+    lost: dict[tuple[str, Place], set[int | None]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        rows = self.sent.frames.select("video", "frame", "picture", "width_px", "height_px").rows()
+        self.sizes: dict[Place, tuple[int, int]] = {row[:2]: row[3:] for row in rows}
+        self.tasks = {video_name(task_name(*place)): place for place in self.sizes}
+        self.files = {row[2]: row[:2] for row in rows}
+        self.proposals: dict[int, Place] = {
+            box: (video, frame)
+            for box, video, frame in self.sent.boxes.select(
+                "box", pl.col("video").cast(pl.String), "frame"
+            ).iter_rows()
+        }
+        self.words = set(self.sent.meta.vocabularies[KIND])
+
+    def lose(self, who: str, place: Place, proposal: int | None, *, named: bool = True) -> None:
+        """A box that came back was refused.
+
+        Args:
+            who: left it.
+            place: its picture.
+            proposal: that it names, if any.
+            named: whether it could name one, so that it is a new box where others of its file do.
+        """
+        known = proposal is not None and self.proposals.get(proposal) == place
+        self.lost.setdefault((who, place), set()).add(proposal if known else _NEW if named else None)
+
+    def take(
+        self, who: str, place: Place, proposal: int | None, corners: Iterable[float], word: str | None
+    ) -> None:
+        """Add a box."""
+        name = f"{task_name(*place)}, {who}"
+        if proposal is not None and self.proposals.get(proposal) != place:
+            self.findings.warn("boxes that name a proposal of no or another picture, taken as new", name)
+            proposal = None
+        if word is not None and word not in (*self.words, UNNAMED):
+            self.findings.warn(f"boxes of a class that was not sent out: {shown(word, 60)}", name)
+        self.drawn.setdefault((who, place), []).append(
+            (*place, who, proposal, *corners, None if word == UNNAMED else word)
+        )
+
+    def answers(self) -> Answers:
+        """All of it."""
+        for (_, place), rows in self.drawn.items():
+            self._once(place, rows)
+        drawn = [row for rows in self.drawn.values() for row in rows]
+        lost = [(*place, who, mark) for (who, place), held in self.lost.items() for mark in held]
+        linked = any(row[3] not in (None, _NEW) for row in (*drawn, *lost))
+        lost = [
+            (*row[:3], None if row[3] == _NEW else row[3]) for row in lost if row[3] != _NEW or not linked
+        ]
+        looked = [(*place, who, *held, linked) for (who, place), held in self.looked.items()]
+        return Answers(
+            pl.DataFrame(drawn, schema=DRAWN, orient="row"),
+            pl.DataFrame(looked, schema=LOOKED, orient="row"),
+            self.findings,
+            pl.DataFrame(lost, schema=REFUSED, orient="row"),
+        )
+
+    def _once(self, place: Place, rows: list[tuple[Any, ...]]) -> None:
+        """Let one box at most stand for a proposal: the first."""
+        seen: set[int] = set()
+        for number, row in enumerate(rows):
+            if row[3] in seen:
+                self.findings.warn(
+                    "boxes that name the proposal of another box, taken as new", task_name(*place)
+                )
+                rows[number] = (*row[:3], None, *row[4:])
+            elif row[3] is not None:
+                seen.add(row[3])
+
+
+def read_corrections(path: Path, sent: Predictions) -> Answers:
+    """What came back in a file: the form is told from its content.
+
+    Label Studio: a JSON export of tasks; annotators are told apart by `completed_by`; who cancelled has
+    skipped the picture. COCO: an annotation file, of one annotator, who is called as the file; a number in
+    `proposal` links an annotation. Parquet: rows with video, frame and corners, and `annotator`, `proposal`
+    and `label` where they have such.
+
+    Refused and counted: pictures that were not sent out, boxes that are turned, have no width or height, or
+    lie outside their picture. A later annotation of a picture by the same person replaces an earlier one.
+
+    Args:
+        path: of the file.
+        sent: what was sent out.
+
+    Raises:
+        DatasetNotFoundError: if there is no such file.
+        InputError: if it is damaged, or none of these.
+    """
+    path = Path(path)
+    if path.suffix == ".parquet":
+        return _parquet(path, sent)
+    content = document(path)
+    if isinstance(content, list):
+        return _label_studio(content, path, sent)
+    if isinstance(content, dict) and "images" in content:
+        return _coco(content, path, sent)
+    raise InputError(
+        "expected corrected proposals: a Label Studio export (a list of tasks) or COCO annotations",
+        where=shown(str(path)),
+        hint="export as JSON (not JSON-MIN or CSV) or as COCO",
+    )
+
+
+def joined(parts: Sequence[Answers]) -> Answers:
+    """What came back in several files; of a picture that one person did twice the later file counts.
+
+    Args:
+        parts: at least one.
+    """
+    findings, key = Findings(), ["video", "frame", "annotator"]
+    drawn, looked, refused = parts[0].drawn, parts[0].looked, parts[0].refused
+    for number, part in enumerate(parts):
+        findings.merge(part.findings)
+        if number:
+            again = looked.join(part.looked, on=key, how="semi")
+            if len(again):
+                findings.left_out["earlier annotations of a picture by the same person"] += len(again)
+            drawn, looked, refused = (
+                pl.concat([held.join(part.looked, on=key, how="anti", maintain_order="left"), new])
+                for held, new in ((drawn, part.drawn), (looked, part.looked), (refused, part.refused))
+            )
+    return Answers(drawn, looked, findings, refused)
+
+
+def _label_studio(content: list[Any], path: Path, sent: Predictions) -> Answers:
+    rows = _Rows(sent, path.name)
+    for task in tasks_of(content, shown(str(path)), path.name, "annotations", rows.findings):
+        place = rows.tasks.get(task.video)
+        if place is None:
+            rows.findings.reject("frames", rows.file, task.video, "a picture that was not sent out")
+            continue
+        for who, seconds in task.skipped:
+            rows.looked.setdefault((who or SOMEBODY, place), (True, seconds))
+        for annotation in task.annotations:
+            _annotation(annotation, place, rows)
+    return rows.answers()
+
+
+def _annotation(annotation: Annotation, place: Place, rows: _Rows) -> None:
+    """Take what one annotator says of one picture."""
+    who = annotation.author or SOMEBODY
+    known = rows.looked.get((who, place))
+    if known is not None and not known[0]:
+        rows.findings.left_out["earlier annotations of a picture by the same person"] += 1
+    rows.looked[who, place] = (False, annotation.seconds)
+    rows.drawn[who, place], rows.lost[who, place] = [], set()
+    for name in annotation.refused:
+        if name not in annotation.regions:
+            rows.lose(who, place, _proposal(name), named=name is not None)
+    for name in annotation.foreign:
+        if _proposal(name) is not None and name not in annotation.regions:
+            item = f"{task_name(*place)}, {who}, region {name}"
+            rows.findings.reject("boxes", rows.file, item, _NO_BOX)
+            rows.lose(who, place, _proposal(name))
+    for region in annotation.regions.values():
+        item = f"{task_name(*place)}, {who}, region {region.name}"
+        reason = _fault(region)
+        if reason:
+            rows.findings.reject("boxes", rows.file, item, reason)
+            rows.lose(who, place, _proposal(region.name))
+            continue
+        words = [word for words in region.kinds().values() for word in words]
+        rows.findings.warn("boxes with several classes, of which the first is taken", item, len(words) > 1)
+        values = region.drawn.values
+        edges = corners_of(values, rows.sizes[place])[0] if values is not None else ()
+        corners = _within(edges, rows.sizes[place])
+        rows.take(who, place, _proposal(region.name), corners, words[0] if words else None)
+
+
+def _proposal(name: str | None) -> int | None:
+    """The proposal that a region is called after, if it is."""
+    number = (name or "").removeprefix(REGION)
+    ours = number != name and number.isascii() and number.isdecimal() and len(number) < 20
+    return int(number) if ours else None
+
+
+def _fault(region: Region) -> str:
+    """Why a region is no box; empty where it is one."""
+    values = region.drawn.values
+    if region.drawn.kind != "box" or values is None:
+        return _NO_BOX
+    left, top, width, height, degrees = values[0].tolist()
+    if degrees % 360:
+        return f"the box is turned by {degrees:g} degrees"
+    if not (width > 0 and height > 0):
+        return "the box has no width or no height"
+    if min(left, top) < -_SLACK or max(left + width, top + height) > 100 + _SLACK:
+        return f"the box lies outside 0 to 100 % of the picture: {left:g}, {top:g}, {width:g} x {height:g}"
+    return ""
+
+
+def _within(corners: Iterable[float], size: tuple[int, int]) -> list[float]:
+    """Corners brought to the picture where rounding put them a little outside."""
+    edges = zip(corners, (*size, *size), strict=True)
+    return [min(max(float(corner), 0.0), float(side)) for corner, side in edges]
+
+
+def _coco(content: Mapping[str, Any], path: Path, sent: Predictions) -> Answers:
+    where, rows = shown(str(path)), _Rows(sent, path.name)
+    index = index_of(content, where, kind=KIND, by="pictures", name=path.stem)
+    listed = a_list(content.get("annotations"), where, "'annotations'")
+    scenes = scenes_of(listed, index, path.name, unnamed=True)
+    places = {image: _found(place[0], rows) for image, place in index.images.items()}
+    for image, found in places.items():
+        if found is None:
+            name = index.images[image][0]
+            rows.findings.reject("frames", rows.file, name, "a picture that was not sent out")
+        else:
+            rows.looked[path.stem, found] = (False, None)
+            rows.drawn[path.stem, found] = []
+    refused: set[str] = set()
+    if len(scenes.rejected):
+        rows.findings.rejected.append(scenes.rejected)
+        refused = set(scenes.rejected["item"].to_list())
+    for number, row in enumerate(listed):
+        image = row.get("image_id")
+        place = places.get(image) if type(image) is int else None
+        if place is None:
+            continue
+        if f"entry {number}" in refused:
+            rows.lose(path.stem, place, _named(row))
+        else:
+            _coco_box(row, place, path.stem, index.categories.get(row.get("category_id")), rows)
+    return rows.answers()
+
+
+def _named(row: Mapping[str, Any]) -> int | None:
+    """The proposal that an annotation names."""
+    proposal = row.get("proposal")
+    return proposal if type(proposal) is int else None
+
+
+def _coco_box(row: Mapping[str, Any], place: Place, who: str, word: str | None, rows: _Rows) -> None:
+    left, top, width, height = map(float, row["bbox"])
+    _plain_box((left, top, left + width, top + height), place, who, _named(row), word, rows)
+
+
+def _plain_box(
+    corners: tuple[float, ...], place: Place, who: str, proposal: int | None, word: str | None, rows: _Rows
+) -> None:
+    """Take a box in pixels, cut to its picture."""
+    x1, y1, x2, y2 = _within(corners, rows.sizes[place])
+    if x1 >= x2 or y1 >= y2:
+        reason = "the box has no width or no height in the picture"
+        rows.findings.reject("boxes", rows.file, f"{task_name(*place)}, {who}", reason)
+        rows.lose(who, place, proposal)
+        return
+    reaches_out = max(abs(a - b) for a, b in zip(corners, (x1, y1, x2, y2), strict=True)) > 0.5
+    rows.findings.warn(
+        "boxes that reach out of their picture, cut to it", task_name(*place), int(reaches_out)
+    )
+    rows.take(who, place, proposal, (x1, y1, x2, y2), word)
+
+
+def _found(name: str, rows: _Rows) -> Place | None:
+    """The picture of a file name, with or without the folders before it where that is enough."""
+    if name in rows.files:
+        return rows.files[name]
+    last = name.replace("\\", "/").rpartition("/")[2]
+    near = [place for file, place in rows.files.items() if file.rpartition("/")[2] == last]
+    return near[0] if len(near) == 1 else None
+
+
+def _parquet(path: Path, sent: Predictions) -> Answers:
+    where, rows = shown(str(path)), _Rows(sent, path.name)
+    table = _table(path, where)
+    for row in table.iter_rows(named=True):
+        place, who = (row["video"], row["frame"]), row["annotator"] or path.stem
+        if place not in rows.sizes:
+            name = task_name(str(place[0]), place[1] or 0)
+            rows.findings.reject("frames", rows.file, name, "a picture that was not sent out")
+            continue
+        rows.looked[who, place] = (False, None)
+        rows.drawn.setdefault((who, place), [])
+        corners = tuple(row[name] for name in CORNERS)
+        if all(corner is not None for corner in corners):
+            _plain_box(corners, place, who, row["proposal"], row["label"], rows)
+    return rows.answers()
+
+
+def _table(path: Path, where: str) -> pl.DataFrame:
+    """The rows of a Parquet file with the columns of `DRAWN`; null where it does not have one.
+
+    Raises:
+        InputError: if it is none, or lacks a column.
+    """
+    try:
+        found = pl.read_parquet(io.BytesIO(read_regular(path, limit=_LIMIT)))
+        lacks = [name for name in ("video", "frame", *CORNERS) if name not in found.columns]
+        if lacks:
+            raise InputError(f"the table has no column {', '.join(lacks)}", where=where)
+        given = [
+            pl.col(name).cast(dtype) if name in found.columns else pl.lit(None, dtype).alias(name)
+            for name, dtype in DRAWN.items()
+        ]
+        found = found.select(given)
+    except FileNotFoundError as error:
+        raise InputError("there is no such file", where=where) from error
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        raise InputError(f"no table of corrected proposals: {shown(str(error))}", where=where) from error
+    finite = pl.all_horizontal(pl.col(*CORNERS).is_finite().fill_null(value=True))
+    if not found.select(finite.all()).item():
+        raise InputError("a corner is no finite number", where=where, hint="mend or remove that row")
+    return found

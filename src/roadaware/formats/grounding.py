@@ -1,0 +1,411 @@
+"""Claims of where and when sentences happen, in TubeDETR's form and that of HC-STVG's evaluation."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from roadaware.datasets.issues import NOTHING_CLAIMED, Findings, all_refused, usual_reason
+from roadaware.errors import InputError, UsageError
+from roadaware.formats.known_scenes import refuse_findings
+from roadaware.io.files import atomic_write
+from roadaware.io.json import an_object, clean, corners_of, decode, kind_of, no_collection, parse, quoted
+from roadaware.io.sources import read_file, shown
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Meta, Predictions, Scenes
+
+# Which sentence of the scenes a claim means, by any of the names that published files use.
+
+_SHOWN = 5
+UNKNOWN = "a sentence that the truth does not have"
+
+
+class Sentences:
+    """The sentences of some scenes by their names, running numbers and videos.
+
+    Args:
+        scenes: with queries.
+
+    Raises:
+        InputError: if there is no query.
+    """
+
+    def __init__(self, scenes: Scenes) -> None:
+        table = scenes.queries.with_columns(pl.col("video").cast(pl.String))
+        if table.is_empty():
+            raise InputError(
+                f"{scenes.meta.dataset or 'the truth'} has no sentences: there is nothing to claim",
+                hint="check which file was given as truth",
+            )
+        self.query = table["query"].to_list()
+        self.videos = table["video"].to_list()
+        self.names = _texts(table, "name")
+        self.kinds = _texts(table, "sentence_kind")
+        numbers = [None if n is None else str(n) for n in _column(table, "number")]
+        stems = [None if name is None else name.removesuffix(".mp4") for name in self.names]
+        self._tables = [_places(each) for each in (self.names, stems, numbers, self.videos)]
+
+    def find(self, name: str) -> int | str:
+        """The place of the sentence that is called so, or why there is none.
+
+        The first of these decides: native names, the same without their ending, running numbers in the
+        file, videos.
+        """
+        for asked in dict.fromkeys((name, name.removesuffix(".mp4"))):
+            for table in self._tables:
+                places = table.get(asked, [])
+                if len(places) == 1:
+                    return places[0]
+                if places:
+                    return f"{len(places)} sentences of the truth are called so: take one split or file"
+        return UNKNOWN
+
+    def nothing(self, claimed: Iterable[str], where: str) -> InputError:
+        """The error for claims of which none is on a sentence of the truth: which names differ."""
+        asked = list(dict.fromkeys(claimed))[:_SHOWN]
+        has = [name for name in self.names if name is not None][:_SHOWN] or self.videos[:_SHOWN]
+        return InputError(
+            f"not one claim is on a sentence of the truth: the file names {asked}, the truth {has}",
+            where=where,
+            hint="take the truth that the claims were made on, in the form whose names they use",
+        )
+
+
+def _places(names: list[str | None]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        if name is not None:
+            found.setdefault(name, []).append(place)
+    return found
+
+
+def _column(table: pl.DataFrame, name: str) -> list[int | None]:
+    return table[name].to_list() if name in table.columns else [None] * len(table)
+
+
+def _texts(table: pl.DataFrame, name: str) -> list[str | None]:
+    return table[name].cast(pl.String).to_list() if name in table.columns else [None] * len(table)
+
+
+Form = Literal["tubedetr", "hcstvg"]
+MOST_BYTES = 1 << 30
+_FAR = 1 << 53
+_FRAME = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
+_BOXES, _SPANS = "predictions", "video_predictions"
+_HINT = (
+    f'expected {{"{_BOXES}": {{"ID_FRAME": {{"boxes": [[x1, y1, x2, y2]]}}}}, "{_SPANS}": {{"ID": {{"sted": '
+    '[start, end]}}}, or {"VIDEO": {"st_frame", "ed_frame", "bbox": {"FRAME": [x1, y1, x2, y2]}}}'
+)
+
+
+@dataclass
+class _Claim:
+    """What is claimed of one sentence: a half-open span and boxes, both in frames from 0."""
+
+    span: tuple[int, int] | None = None
+    frames: list[int] = field(default_factory=list)
+    boxes: list[Any] = field(default_factory=list)
+
+
+@dataclass
+class _Claims:
+    """All claims of a file by the place of their sentence.
+
+    Args:
+        file: its name.
+        sentences: of the truth.
+        findings: takes what is refused.
+        shift: number of the first frame in the file.
+    """
+
+    file: str
+    sentences: Sentences
+    findings: Findings
+    shift: int = 0
+    held: dict[int, _Claim] = field(default_factory=dict)
+    places: dict[str, int | str] = field(default_factory=dict)
+
+    def claim(self, name: str) -> _Claim | None:
+        """The claim on the sentence of that name; None if there is none, which is counted once."""
+        place = self.places.get(name)
+        if place is None:
+            place = self.sentences.find(name)
+            if isinstance(place, int) and place in self.held:
+                place = "a second reading of this sentence; the first is kept"
+            if isinstance(place, int):
+                self.held[place] = _Claim()
+            else:
+                self.findings.reject("queries", self.file, name, place)
+            self.places[name] = place
+        return self.held[place] if isinstance(place, int) else None
+
+    def span(self, claim: _Claim, name: str, start: Any, end: Any, *, inclusive: bool) -> None:
+        """Take a claimed span; one that ends before it starts lasts no frame, as to published evaluators."""
+        first, last = _whole(start), _whole(end)
+        if first is None or last is None:
+            told = f"the span {quoted(start)}..{quoted(end)} is no pair of whole frame numbers"
+            told += ", are these seconds?" if isinstance(start, float) or isinstance(end, float) else ""
+            self.refuse(name, told)
+            return
+        last += inclusive
+        if last < first:
+            self.findings.warn("claimed spans that end before they start, taken as empty", name)
+            last = first
+        claim.span = first - self.shift, last - self.shift
+
+    def refuse(self, name: str, reason: str) -> None:
+        """Leave out what is claimed of a sentence, and say why."""
+        self.findings.reject("queries", self.file, name, reason)
+        place, self.places[name] = self.places[name], reason
+        if isinstance(place, int):
+            del self.held[place]
+
+    def box(self, claim: _Claim, name: str, frame: str, box: Any) -> None:
+        """Take a claimed box."""
+        number = int(frame) - self.shift if _FRAME.fullmatch(frame) else -1
+        if number < 0:
+            told = f"a box of frame '{shown(frame, 40)}', which is no frame from {self.shift} on"
+            self.findings.reject("boxes", self.file, name, told)
+            return
+        claim.frames.append(number)
+        claim.boxes.append(box)
+
+
+def read_grounding_claims(path: Path, scenes: Scenes, *, strict: bool = False) -> Predictions:
+    """Claimed spans and boxes as Predictions: `queries` with the numbers of the truth, tubes and boxes.
+
+    In TubeDETR's form (also inside the log it writes) frames count from 0, whatever the truth's files count
+    from, and ends are left out. In that of HC-STVG's evaluation they count as the truth's files do
+    (`meta.notes["first_frame"]`), and ends are included. Boxes may lie outside the claimed span. Claims on
+    sentences that the truth lacks are in `rejected`, as are spans that are no whole numbers; a sentence
+    without a claim has no row.
+
+    Args:
+        path: a JSON file in one of the two forms, seen from its content.
+        scenes: the truth.
+        strict: anything rejected is an error.
+
+    Raises:
+        InputError: if the file is damaged or in neither form, the truth has no sentence, no claim is on one
+            of its sentences, or every claim is refused; a file without any claim is none of these.
+        FindingsError: under `strict`, if anything was rejected.
+
+    Source: TubeDETR, `hcstvg_eval` and `vidstg_eval`; HC-STVG, `eval_hcvg`.
+    """
+    path = Path(path)
+    where = shown(str(path))
+    with no_collection():
+        top = an_object(parse(decode(read_file(path, where, MOST_BYTES), where), where), where, "the top")
+        claims = _Claims(path.name, Sentences(scenes), Findings())
+        results = _results(top)
+        form: Form = "hcstvg" if results is None else "tubedetr"
+        if results is not None:
+            _read_tubedetr(results, where, claims)
+        else:
+            claims.shift = _first_frame(scenes)
+            _read_official(top, where, claims)
+        if not claims.held and claims.places:
+            raise _not_one(claims, where)
+        claims.findings.warn(NOTHING_CLAIMED, path.name, int(not claims.held))
+        predictions = _predictions(claims, scenes, form)
+    if strict:
+        refuse_findings(where, predictions)
+    return predictions
+
+
+def _not_one(claims: _Claims, where: str) -> InputError:
+    """Why not one claim can be taken: their names differ from the truth's, or what most were refused for."""
+    if usual_reason(claims.findings.table()["reason"])[0] == UNKNOWN:
+        return claims.sentences.nothing(claims.places, where)
+    hint = "spans are numbers of frames: multiply seconds by the frames per second of the video, and round"
+    return all_refused(claims.findings, where, "claims", hint)
+
+
+def write_grounding_claims(
+    predictions: Predictions, scenes: Scenes, path: Path, *, form: Form = "tubedetr"
+) -> int:
+    """Write claims in one of the published forms.
+
+    Args:
+        predictions: with `queries` and the boxes of their tubes.
+        scenes: the truth, which has the names.
+        path: where to; replaced in one step.
+        form: tubedetr, or hcstvg for the form of its evaluation.
+
+    Returns:
+        The number of sentences.
+
+    Raises:
+        UsageError: if a sentence is unknown to the scenes or claimed without a span, or the form is none.
+        DiskError: if the disk refuses.
+    """
+    if form not in ("tubedetr", "hcstvg"):
+        raise UsageError(f"'{form}' is no form of claims; there are tubedetr and hcstvg")
+    sentences, first = Sentences(scenes), _first_frame(scenes)
+    place = {query: n for n, query in enumerate(sentences.query)}
+    boxes = predictions.boxes.sort("tube", "frame") if "tube" in predictions.boxes.columns else pl.DataFrame()
+    held: dict[int, list[tuple[int, list[float]]]] = {}
+    for tube, frame, *corners in boxes.select("tube", "frame", *CORNERS).iter_rows() if len(boxes) else ():
+        held.setdefault(tube, []).append((frame, corners))
+    found: dict[str, Any] = {_BOXES: {}, _SPANS: {}} if form == "tubedetr" else {}
+    for row in predictions.queries.iter_rows(named=True):
+        start, end = row.get("start_frame"), row.get("end_frame")
+        if row["query"] not in place or start is None or end is None:
+            raise UsageError(
+                f"sentence {row['query']} is not one of the scenes, or is claimed without a span"
+            )
+        n = place[row["query"]]
+        name = sentences.names[n] or sentences.videos[n]
+        drawn = held.get(row.get("tube", -1), [])
+        if form == "tubedetr":
+            found[_SPANS][name] = {"sted": [float(start), float(end)], "qtype": sentences.kinds[n] or "none"}
+            found[_BOXES].update({f"{name}_{frame}": {"boxes": [corners]} for frame, corners in drawn})
+        else:
+            shifted = {str(frame + first): corners for frame, corners in drawn}
+            found[name] = {"st_frame": start + first, "ed_frame": end - 1 + first, "bbox": shifted}
+    atomic_write(Path(path), json.dumps(found, allow_nan=False).encode())
+    return len(predictions.queries)
+
+
+def _first_frame(scenes: Scenes) -> int:
+    first = scenes.meta.notes.get("first_frame", 0)
+    return first if first in (0, 1) else 0
+
+
+def _results(top: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The object that holds TubeDETR's claims: the top, or the one member of its log that does."""
+    inner = [each for each in top.values() if isinstance(each, dict) and isinstance(each.get(_SPANS), dict)]
+    return next((each for each in (top, *inner) if _SPANS in each or _BOXES in each), None)
+
+
+def _read_tubedetr(top: Mapping[str, Any], where: str, claims: _Claims) -> None:
+    """Spans by sentence, and boxes by sentence and frame; the last `_` of a key parts the two."""
+    spans = an_object(top.get(_SPANS, {}), where, f"'{_SPANS}'")
+    boxes = an_object(top.get(_BOXES, {}), where, f"'{_BOXES}'")
+    for key, each in spans.items():
+        name = clean(key)
+        claim = claims.claim(name)
+        if claim is None:
+            continue
+        sted = each.get("sted", ()) if isinstance(each, dict) else None
+        if sted is None or (sted != () and not (isinstance(sted, list) and len(sted) == 2)):
+            claims.refuse(
+                name, f"'sted' should be a pair of frames in an object; found {quoted(sted or each)}"
+            )
+            continue
+        if sted:
+            claims.span(claim, name, *sted, inclusive=False)
+        _compare_kind(each.get("qtype"), name, claims)
+    lost: dict[str, int] = {}
+    for key, each in boxes.items():
+        name, _, frame = clean(key).rpartition("_")
+        claim = claims.claim(name)
+        if claim is None:
+            lost[name] = lost.get(name, 0) + 1
+            continue
+        listed = each.get("boxes") if isinstance(each, dict) else None
+        if not isinstance(listed, list) or not listed:
+            told = f"should be an object with 'boxes', a list, and is {kind_of(each)}"
+            claims.findings.reject("boxes", claims.file, f"{name}, frame {frame}", told)
+            continue
+        many = isinstance(listed[0], list)
+        if many and len(listed) > 1:
+            claims.findings.warn("frames with several boxes, of which the first counts", clean(key))
+        claims.box(claim, name, frame, listed[0] if many else listed)
+    for name, count in lost.items():
+        claims.findings.warn("boxes of sentences that are not taken, left out", name, count)
+
+
+def _read_official(top: Mapping[str, Any], where: str, claims: _Claims) -> None:
+    """Span and boxes by video."""
+    if top and not any(isinstance(each, dict) and "bbox" in each for each in top.values()):
+        raise InputError("holds claims in neither of the known forms", where=where, hint=_HINT)
+    for key, each in top.items():
+        name = clean(key)
+        claim = claims.claim(name)
+        if claim is None:
+            continue
+        boxes = each.get("bbox") if isinstance(each, dict) else None
+        if not isinstance(boxes, dict):
+            told = f"should be an object with 'bbox', boxes by frame, and is {kind_of(each)}"
+            claims.refuse(name, told)
+            continue
+        claims.span(claim, name, each.get("st_frame"), each.get("ed_frame"), inclusive=True)
+        for frame, box in boxes.items():
+            claims.box(claim, name, frame, box)
+
+
+def _compare_kind(kind: Any, name: str, claims: _Claims) -> None:
+    """Count claims that call a sentence of another kind than the truth does."""
+    place = claims.places[name]
+    known = claims.sentences.kinds[place] if isinstance(place, int) else None
+    if isinstance(kind, str) and known is not None and kind not in (known, "none"):
+        claims.findings.warn("claims whose kind of sentence is not that of the truth, which counts", name)
+
+
+def _predictions(claims: _Claims, scenes: Scenes, form: Form) -> Predictions:
+    """The tables of all claims that are on a sentence of the truth, in the truth's order."""
+    sentences, findings = claims.sentences, claims.findings
+    listed = sorted(claims.held.items())
+    counts = [len(claim.frames) for _, claim in listed]
+    tube = np.repeat(np.arange(len(listed)), np.array(counts, dtype=np.int64))
+    frame = np.array([number for _, claim in listed for number in claim.frames], dtype=np.int64)
+    corners, bad = corners_of([box for _, claim in listed for box in claim.boxes], sized=False)
+    for place, reason in bad.items():
+        name = sentences.names[listed[tube[place]][0]]
+        findings.reject("boxes", claims.file, f"{name}, frame {frame[place] + claims.shift}", reason)
+    order = np.lexsort((frame, tube))
+    order = order[~np.isin(order, list(bad))] if bad else order
+    tube, frame, corners = tube[order], frame[order], corners[order]
+    videos = pl.Series("video", [sentences.videos[place] for place, _ in listed], dtype=pl.String)
+    names = pl.Series("name", [sentences.names[place] for place, _ in listed], dtype=pl.String)
+    numbers = pl.Series("tube", range(len(listed)), dtype=pl.Int64)
+    spans = [claim.span or (None, None) for _, claim in listed]
+    findings.warn("sentences without a claim", "", len(sentences.query) - len(listed))
+    unspanned = [sentences.names[place] or "" for place, claim in listed if claim.span is None]
+    findings.warn("sentences with claimed boxes and no span", (*unspanned, "")[0], len(unspanned))
+    tables = {
+        "queries": pl.DataFrame(
+            {
+                "query": pl.Series([sentences.query[place] for place, _ in listed], dtype=pl.Int64),
+                "video": videos,
+                "name": names,
+                "tube": numbers,
+                "start_frame": pl.Series([start for start, _ in spans], dtype=pl.Int64),
+                "end_frame": pl.Series([end for _, end in spans], dtype=pl.Int64),
+            }
+        ),
+        "tubes": pl.DataFrame({"tube": numbers, "video": videos, "name": names}),
+        "boxes": pl.DataFrame(
+            {
+                "box": np.arange(len(order)),
+                "video": videos.gather(tube),
+                "frame": frame,
+                "tube": tube,
+                **{name: np.ascontiguousarray(corners[:, at]) for at, name in enumerate(CORNERS)},
+            }
+        ),
+    }
+    for name, table in tables.items():
+        findings.read[name] += len(table)
+    meta = Meta(
+        dataset=scenes.meta.dataset,
+        vocabularies=scenes.meta.vocabularies,
+        rows_read=dict(sorted(findings.read.items())),
+        notes={**findings.notes(), "form": form, "first_frame": claims.shift},
+    )
+    return Predictions(**tables, rejected=findings.table(), meta=meta)
+
+
+def _whole(value: Any) -> int | None:
+    """A whole number that may be written as a float."""
+    if type(value) in (int, float) and abs(value) < _FAR and value == int(value):
+        return int(value)
+    return None

@@ -1,0 +1,203 @@
+"""Pictures for people: files that a labelling tool can show, taken from stills or written out of films."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.errors import InputError, UsageError
+from roadaware.io.files import atomic_write, disk_error
+from roadaware.io.images import HEAD_BYTES, orientation_of, plain_still, size_of
+from roadaware.io.sources import confine, file_head, leads_out, read_file, shown
+from roadaware.io.video import VideoReader
+from roadaware.scenes.sensors import video_path
+from roadaware.scenes.tables import Scenes
+
+FOLDER = "pictures"
+QUALITY = 95
+"""Of the JPEG files that are written out of films."""
+_SCHEMA: dict[str, Any] = {
+    "video": pl.String,
+    "frame": pl.Int64,
+    "picture": pl.String,
+    "width_px": pl.Int64,
+    "height_px": pl.Int64,
+}
+Place = tuple[str, int]
+
+
+def task_pictures(
+    scenes: Scenes,
+    root: Path,
+    places: Sequence[Place],
+    folder: Path,
+    *,
+    served: Path | None = None,
+    copy: bool = False,
+    refused: Callable[[Place, InputError], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> pl.DataFrame:
+    """A file for each picture: video, frame, `picture` (its path below `served`) and its real size in pixels.
+
+    Stills of the set stay where they are; frames of films are written as JPEG into `folder/pictures`, those
+    that are there already are left.
+
+    Args:
+        scenes: the set.
+        root: the folder that its paths start at.
+        places: video and frame of each, in the order of the work.
+        folder: where frames of films go.
+        served: the folder that the labelling tool serves; `folder` where all pictures lie in it, else `root`.
+        copy: whether stills are copied into `folder/pictures`, too.
+        refused: told of each picture that cannot be read, and why, which is then left out; without it the
+            first is an error.
+        progress: told how many pictures are done, of how many.
+
+    Raises:
+        UsageError: if a picture does not lie below `served`, or there is no such video or frame.
+        InputError: if a picture cannot be read, is not as large as the table says, or is of a video whose
+            name leads out of a folder, and nobody is told.
+        DiskError: if the disk refuses.
+    """
+    stills, known = _stills(scenes), _sizes(scenes)
+    own = copy or not any(stills.get(place) for place in places)
+    base = Path(os.path.realpath(served or (folder if own else root)))
+    found: dict[Place, tuple[str, int, int]] = {}
+    ordered = sorted(set(places))
+    with _Films(scenes, root) as films:
+        for done, place in enumerate(ordered, 1):
+            try:
+                path = _file(films, place, stills.get(place), folder, copy=copy)
+                size = _checked_size(path, place, known.get(place[0]))
+            except InputError as error:
+                if refused is None:
+                    raise
+                refused(place, error)
+            else:
+                found[place] = (_below(path, base), *size)
+            if progress is not None:
+                progress(done, len(ordered))
+    rows = [(*place, *found[place]) for place in places if place in found]
+    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+
+
+class _Films:
+    """The films of a set, one of them open at a time."""
+
+    def __init__(self, scenes: Scenes, root: Path) -> None:
+        self.scenes, self.root = scenes, root
+        self._video: str | None = None
+        self._reader: VideoReader | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._reader is not None:
+            self._reader.close()
+
+    def frame(self, video: str, frame: int) -> npt.NDArray[np.uint8]:
+        """(H, W, 3) of one frame."""
+        if self._reader is None or self._video != video:
+            self.__exit__()
+            self._reader = None
+            self._reader, self._video = VideoReader(video_path(self.scenes, self.root, video)), video
+        return self._reader.frame(frame)
+
+
+def _file(films: _Films, place: Place, still: str | None, folder: Path, *, copy: bool) -> Path:
+    """The file of one picture, written if need be."""
+    video, frame = place
+    if leads_out(video):
+        raise InputError(f"the video '{shown(video)}' is no name for a folder")
+    if still:
+        path = confine(Path(os.path.realpath(films.root)), still)
+        return _copied(path, folder, video, frame) if copy else path
+    path = folder / FOLDER / video / f"{frame:06d}.jpg"
+    if not path.is_file():
+        _put(path, _jpeg(films.frame(video, frame)))
+    return Path(os.path.realpath(path))
+
+
+def _checked_size(path: Path, place: Place, known: tuple[int, int] | None) -> tuple[int, int]:
+    size = _size(path)
+    if known is not None and known != size:
+        width, height = known
+        message = f"the picture is {size[0]}x{size[1]}, the table says {width}x{height}"
+        raise InputError(message, where=f"{shown(place[0])}, frame {place[1]}")
+    return size
+
+
+def _copied(path: Path, folder: Path, video: str, frame: int) -> Path:
+    target = folder / FOLDER / video / f"{frame:06d}{path.suffix.lower()}"
+    if not target.is_file():
+        data, where = read_file(path), shown(str(path))
+        _put(target, data if orientation_of(data, where) == 1 else plain_still(data, where))
+    return Path(os.path.realpath(target))
+
+
+def _put(path: Path, data: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise disk_error(path, len(data), error) from error
+    atomic_write(path, data)
+
+
+def _jpeg(picture: npt.NDArray[np.uint8]) -> bytes:
+    from PIL import Image
+
+    stream = io.BytesIO()
+    Image.fromarray(picture).save(stream, "JPEG", quality=QUALITY)
+    return stream.getvalue()
+
+
+def _size(path: Path) -> tuple[int, int]:
+    """Width and height of a picture by its first bytes.
+
+    Raises:
+        InputError: if they do not tell, or say that the picture is to be turned, which boxes are not.
+    """
+    head = file_head(path, HEAD_BYTES)
+    if orientation_of(head, shown(str(path))) != 1:
+        message = "its EXIF turns it: a browser would show it otherwise than its pixels and boxes lie"
+        raise InputError(message, where=shown(str(path)), hint="have pictures copied: copies are not turned")
+    found = size_of(head)
+    if found is None:
+        raise InputError("no PNG or JPEG whose size is known", where=shown(str(path)))
+    return found
+
+
+def _below(path: Path, base: Path) -> str:
+    try:
+        return path.relative_to(base).as_posix()
+    except ValueError:
+        raise UsageError(
+            f"the picture {path} does not lie below {base}, the folder that is served; serve a folder "
+            "above all pictures, or copy them"
+        ) from None
+
+
+def _stills(scenes: Scenes) -> dict[Place, str]:
+    """Where the pictures of sets of pictures lie."""
+    if "path" not in scenes.frames.columns:
+        return {}
+    rows = scenes.frames.select(pl.col("video").cast(pl.String), "frame", pl.col("path").cast(pl.String))
+    return {(video, frame): path for video, frame, path in rows.drop_nulls("path").iter_rows()}
+
+
+def _sizes(scenes: Scenes) -> dict[str, tuple[int, int] | None]:
+    """Width and height of each video, where they are known."""
+    if not {"width_px", "height_px"} <= set(scenes.videos.columns):
+        return {}
+    rows = scenes.videos.select(pl.col("video").cast(pl.String), "width_px", "height_px").iter_rows()
+    return {
+        video: None if width is None or height is None else (width, height) for video, width, height in rows
+    }

@@ -1,0 +1,540 @@
+"""Video files: written frame by frame with their sound, whole or not at all, and read by frame number
+without opening anything else.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from roadaware.arrays import Floats32, Ints, Pixels
+from roadaware.errors import InputError, UsageError
+from roadaware.io.decoders import BROKEN as BROKEN
+from roadaware.io.decoders import FILMS, MAX_PIXELS, decoder_fault, media_head, new_film, open_film, reason
+from roadaware.io.files import Growing, Sink, Unfinished
+from roadaware.io.sources import shown
+
+# Containers of video and sound, opened so that nothing outside the file is read, and their faults.
+
+CUT = "the file was cut off or is still being written: write or copy it again"
+"""What to do about a file that ends too early."""
+_KINDS = {
+    "mov": "mp4, mov",
+    "matroska": "mkv",
+    "mpegts": "ts",
+    "mpeg": "mpg",
+    "ogg": "ogv",
+    "asf": "wmv",
+}
+_BOXES = (b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"styp", b"moof", b"sidx")
+_HEADS = {
+    "matroska": (b"\x1a\x45\xdf\xa3",),
+    "gif": (b"GIF87a", b"GIF89a"),
+    "mpeg": (b"\0\0\1\xba", b"\0\0\1\xb3"),
+    "ogg": (b"OggS",),
+    "flv": (b"FLV\1",),
+    "asf": (b"\x30\x26\xb2\x75",),
+}
+_TS_PACKET = 188
+_MOST_FRAMES = 10_000_000
+
+
+class MediaError(InputError):
+    """A video or sound file that cannot be used."""
+
+
+class EmptyMediaError(MediaError):
+    """A file without a byte or without a frame."""
+
+
+class CutOffError(MediaError):
+    """A file that ends before its content does, or whose content is broken."""
+
+
+class NoVideoError(MediaError):
+    """A file without a video stream."""
+
+
+class OnlySoundError(NoVideoError):
+    """A file with sound and without a video stream."""
+
+
+class NoSoundError(MediaError):
+    """A file without a sound track."""
+
+
+class CodecError(MediaError):
+    """A stream that no decoder can read: encrypted, or of a codec that is not there."""
+
+
+def opened(path: Path, formats: str = FILMS) -> Any:
+    """A container of PyAV; nothing outside the file is ever read.
+
+    Args:
+        path: a regular file.
+        formats: of FFmpeg that it may have, see `decoders`.
+
+    Raises:
+        EmptyMediaError: if the file is empty.
+        CutOffError: if it begins like a film and is damaged.
+        MediaError: if it is something else.
+        InputError: if it cannot be read or is no regular file.
+    """
+    where = shown(str(path))
+    head = media_head(path)
+    if not head:
+        raise EmptyMediaError("the file is empty", where=where, hint=CUT)
+    try:
+        return open_film(path, formats)
+    except BROKEN as error:
+        if _like_film(head, formats):
+            raise CutOffError(f"no whole film: {reason(error)}", where=where, hint=CUT) from error
+        kinds = ", ".join(_KINDS.get(each, each) for each in formats.split(","))
+        raise MediaError(f"not a film; {kinds} are read", where=where) from error
+
+
+def video_stream(file: Any, where: str) -> Any:
+    """The first stream of pictures of a container, ready to be decoded by one thread.
+
+    Args:
+        file: a container of PyAV.
+        where: names it in errors.
+
+    Raises:
+        NoVideoError: if there is none (`OnlySoundError` if there is sound).
+        CodecError: if its codec is not known, or what it needs is damaged.
+        MediaError: if its pictures are too large.
+    """
+    if not file.streams.video:
+        kind, what = (OnlySoundError, "sound only") if file.streams.audio else (NoVideoError, "none")
+        raise kind(f"expected a video stream, found {what}", where=where)
+    stream = file.streams.video[0]
+    if stream.codec_context is not None:
+        width, height = int(stream.width or 0), int(stream.height or 0)
+        if not 0 < width * height <= MAX_PIXELS:
+            raise MediaError(f"pictures of {width}x{height}; up to {MAX_PIXELS} pixels are read", where=where)
+    _require_decoder(stream, where, "pictures")
+    return stream
+
+
+def sound_stream(file: Any, where: str) -> Any:
+    """The first stream of sound of a container, ready to be decoded.
+
+    Args:
+        file: a container of PyAV.
+        where: names it in errors.
+
+    Raises:
+        NoSoundError: if there is none.
+        CodecError: if its codec is not known, or what it needs is damaged.
+    """
+    if not file.streams.audio:
+        raise NoSoundError("expected a sound track, found none", where=where)
+    _require_decoder(file.streams.audio[0], where, "sound")
+    return file.streams.audio[0]
+
+
+def frame_times(file: Any, stream: Any, where: str) -> tuple[Ints, int, str]:
+    """Times of all frames in order, how many have one, and what broke the file before its end, if anything.
+
+    They are those of the packets; nothing is decoded.
+
+    Args:
+        file: a container of PyAV.
+        stream: of its pictures.
+        where: names it in errors.
+
+    Raises:
+        MediaError: if there are more than ten million.
+    """
+    times, broken = array("q"), ""
+    try:
+        # `extend` keeps what it was given until the file breaks.
+        times.extend(
+            packet.pts
+            for packet in islice(file.demux(stream), 2 * _MOST_FRAMES)
+            if packet.size and packet.pts is not None and not packet.is_discard
+        )
+    except BROKEN as error:
+        broken = reason(error)
+    if len(times) > _MOST_FRAMES:
+        raise MediaError(f"more than {_MOST_FRAMES:,} frames; cut the film into several", where=where)
+    found = np.frombuffer(times, dtype=np.int64) if times else np.zeros(0, dtype=np.int64)
+    return np.unique(found), len(times), broken
+
+
+def seconds_per_tick(stream: Any, where: str) -> float:
+    """What a stream's times are counted in, in seconds.
+
+    Args:
+        stream: of PyAV.
+        where: names it in errors.
+
+    Raises:
+        MediaError: if it does not say.
+    """
+    found = float(stream.time_base or 0)
+    if not found > 0:
+        raise MediaError("it does not say what its times are counted in", where=where, hint=CUT)
+    return found
+
+
+def _require_decoder(stream: Any, where: str, what: str) -> None:
+    if fault := decoder_fault(stream):
+        hint = "write it again in a usual codec, such as H.264 with AAC, and without encryption"
+        raise CodecError(f"its {what} cannot be decoded: {fault}", where=where, hint=hint)
+
+
+def _like_film(head: bytes, formats: str) -> bool:
+    """Whether a file begins like one of those that are read."""
+    kinds = formats.split(",")
+    if head[4:8] in _BOXES or any(head.startswith(_HEADS.get(kind, ())) for kind in kinds):
+        return True
+    if "avi" in kinds and head[:4] == b"RIFF" and head[8:11] == b"AVI":
+        return True
+    return "mpegts" in kinds and head[:1] == head[_TS_PACKET : _TS_PACKET + 1] == b"G"
+
+
+_PACE = {"preset": "veryfast"}
+FINE_CRF = 18
+_BT601 = 6
+_MOST_RATE = 768_000
+_AHEAD = 8
+"""Up to how many frames are decoded and passed over instead of going by a key frame."""
+
+
+class VideoWriter(Growing):
+    """Writes h264 (yuv420p) and AAC in an mp4; the file has its name once `close` is through.
+
+    Give frames and sound alternately: what runs ahead waits in memory for the other.
+
+    Args:
+        path: where to; its folder must exist.
+        width_px: of every frame, even.
+        height_px: of every frame, even.
+        fps: frames per second.
+        sound_rate: samples per second of the sound track; None for a silent film.
+        comment: what the file says of itself, in its metadata.
+        crf: how coarse the pictures may get, 0 for as they are to 51.
+
+    Raises:
+        UsageError: if a size is not even and positive, or a rate not positive, or the coarseness unknown.
+        DiskError: if the file cannot be written.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        width_px: int,
+        height_px: int,
+        fps: float,
+        *,
+        sound_rate: int | None = None,
+        comment: str = "",
+        crf: int = FINE_CRF,
+    ) -> None:
+        if not 0 <= crf <= 51:
+            raise UsageError(f"crf is 0 to 51, not {crf!r}")
+        if width_px % 2 or height_px % 2 or min(width_px, height_px) < 2:
+            raise UsageError(f"videos have even sizes of at least 2, not {width_px}x{height_px}")
+        if not 0.001 <= fps <= 1000 or (sound_rate is not None and not 8000 <= sound_rate <= 96000):
+            raise UsageError(
+                f"{fps!r} frames and {sound_rate!r} samples a second: give 0.001 to 1000, 8000 to 96000"
+            )
+        self.size, self.n_frames, self.n_samples = (int(height_px), int(width_px)), 0, 0
+        self._tick, self._rate = 1 / Fraction(fps).limit_denominator(1001), sound_rate or 0
+        self._target = Unfinished(path)
+        self._sink = Sink(self._target.file)
+        try:
+            self._file: Any = new_film(self._sink)
+            if comment:
+                self._file.metadata["comment"] = comment
+            self._video = self._video_stream(crf)
+            self._sound: Any = None
+            if sound_rate is not None:
+                self._sound = self._file.add_stream("aac", rate=sound_rate, layout="stereo")
+        except BaseException:
+            self._target.abandon()
+            raise
+
+    def _video_stream(self, crf: int) -> Any:
+        options = {**_PACE, "crf": str(crf)}
+        stream = self._file.add_stream("libx264", rate=1 / self._tick, options=options)
+        stream.height, stream.width = self.size
+        stream.pix_fmt = "yuv420p"
+        context = stream.codec_context
+        # One thread, so that the same frames make the same file; key frames twice a second or so, to seek to.
+        context.thread_count, context.max_b_frames = 1, 0
+        context.gop_size = max(1, round(float(1 / self._tick) / 2))
+        context.colorspace = context.color_primaries = context.color_trc = _BT601
+        return stream
+
+    def write(self, frame: Pixels) -> None:
+        """Add a frame.
+
+        Args:
+            frame: (H, W, 3) uint8 of the size of the film.
+
+        Raises:
+            UsageError: if it has another shape or type.
+            DiskError: if the disk refuses.
+        """
+        import av
+
+        if frame.shape != (*self.size, 3) or frame.dtype != np.uint8:
+            raise UsageError(f"expected uint8 {(*self.size, 3)}, found {frame.dtype} {frame.shape}")
+        picture = av.VideoFrame.from_ndarray(np.ascontiguousarray(frame), format="rgb24")
+        picture.pts, picture.time_base = self.n_frames, self._tick
+        self._mux(self._video, picture)
+        self.n_frames += 1
+
+    def write_sound(self, block: Floats32) -> None:
+        """Add samples.
+
+        Args:
+            block: (n, 2) float32, left and right, from -1 to 1.
+
+        Raises:
+            UsageError: if it has another shape, or the film has no sound track.
+            DiskError: if the disk refuses.
+        """
+        import av
+
+        if self._sound is None:
+            raise UsageError("the film has no sound track: open it with sound_rate")
+        if block.ndim != 2 or block.shape[1] != 2:
+            raise UsageError(f"expected (n, 2) samples, found {block.shape}")
+        if not len(block):
+            return
+        both = np.ascontiguousarray(block.T, dtype=np.float32)
+        piece = av.AudioFrame.from_ndarray(both, format="fltp", layout="stereo")
+        piece.sample_rate, piece.pts = self._rate, self.n_samples
+        piece.time_base = Fraction(1, self._rate)
+        self._mux(self._sound, piece)
+        self.n_samples += len(block)
+
+    def _mux(self, stream: Any, frame: Any) -> None:
+        try:
+            for packet in stream.encode(frame):
+                self._file.mux(packet)
+            self._sink.check()
+        except OSError as error:
+            raise self._target.failure(error) from error
+
+    def close(self) -> None:
+        """Complete the film and give it its name.
+
+        Raises:
+            UsageError: if it has no frame.
+            DiskError: if the disk refuses; what stood there before still stands.
+        """
+        if not self.n_frames:
+            self.abandon()
+            raise UsageError(f"{self._target.path}: a film has at least one frame")
+        try:
+            for stream in (self._video, self._sound):
+                if stream is not None:
+                    self._mux(stream, None)
+            self._file.close()
+            self._sink.check()
+        except OSError as error:
+            failure = self._target.failure(error)
+            self.abandon()
+            raise failure from error
+        except BaseException:
+            self.abandon()
+            raise
+        self._target.finish()
+
+    def abandon(self) -> None:
+        """Remove what was written."""
+        self._target.abandon()
+
+
+class VideoReader:
+    """Frames of a video by number, with their times; mp4, mov, mkv and webm.
+
+    Frames in sequence are decoded one after the other; a jump goes by the key frame before it. Numbers count
+    the frames in the order of their times, whatever those are.
+
+    Args:
+        path: a regular file.
+
+    Raises:
+        EmptyMediaError: if it holds nothing.
+        CutOffError: if it is damaged.
+        NoVideoError: if it has no video stream (`OnlySoundError` if it has sound).
+        CodecError: if its codec is not known.
+        MediaError: if it is no video, or its pictures are too large.
+        InputError: if it cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.where = Path(path), shown(str(path))
+        self._file = opened(self.path)
+        try:
+            self._stream = video_stream(self._file, self.where)
+            self.width_px, self.height_px = int(self._stream.width), int(self._stream.height)
+            self._times, self._scale = self._index(), seconds_per_tick(self._stream, self.where)
+        except BaseException:
+            self._file.close()
+            raise
+        self._next: int | None = None
+        self._frames: Iterator[Any] = iter(())
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[Pixels]:
+        for number in range(len(self)):
+            yield self.frame(number)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    @property
+    def fps(self) -> float | None:
+        """Frames per second on average, None where the file does not say."""
+        rate = self._stream.average_rate
+        return float(rate) if rate else None
+
+    def t_s(self, number: int) -> float:
+        """When a frame is shown, in seconds on the clock of the file.
+
+        Args:
+            number: of the frame, from 0.
+        """
+        return float(self._times[self._checked(number)]) * self._scale
+
+    def frame(self, number: int) -> Pixels:
+        """(H, W, 3) uint8 picture of a frame.
+
+        Args:
+            number: of the frame, from 0.
+
+        Raises:
+            UsageError: if there is no such frame.
+            CutOffError: if it cannot be decoded.
+        """
+        wanted = int(self._times[self._checked(number)])
+        if self._next is not None and self._next <= number < self._next + _AHEAD:
+            picture = self._decoded(wanted)
+        else:
+            picture = self._after_seek(wanted, wanted)
+            if picture is None and number:  # a key frame that stands in the file before what it follows
+                picture = self._after_seek(int(self._times[0]), wanted)
+        if picture is None:
+            self._next = None
+            message = f"frame {number} of {len(self)} cannot be decoded"
+            raise CutOffError(message, where=self.where, hint=CUT)
+        self._next = number + 1
+        return picture
+
+    def _after_seek(self, place: int, wanted: int) -> Pixels | None:
+        try:
+            self._file.seek(place, stream=self._stream, backward=True, any_frame=False)
+            self._frames = self._file.decode(self._stream)
+        except BROKEN:
+            return None
+        return self._decoded(wanted)
+
+    def _decoded(self, wanted: int) -> Pixels | None:
+        """The picture of a time among those that come next; None if it is not, or of another size."""
+        try:
+            for found in self._frames:
+                if found.pts is not None and found.pts >= wanted:
+                    if found.pts != wanted or (found.width, found.height) != (self.width_px, self.height_px):
+                        return None
+                    picture: Pixels = found.to_ndarray(format="rgb24")
+                    return picture
+        except BROKEN:
+            pass
+        return None
+
+    def _checked(self, number: int) -> int:
+        if not 0 <= number < len(self):
+            raise UsageError(f"{self.where} has frames 0 to {len(self) - 1}, not {number}")
+        return number
+
+    def _index(self) -> Ints:
+        """Times of all frames, from the packets alone."""
+        times, count, broken = frame_times(self._file, self._stream, self.where)
+        if broken:
+            raise CutOffError(f"broken: {broken}", where=self.where, hint=CUT)
+        promised = int(self._stream.frames or 0)
+        if count < promised:
+            message = f"{count} frames of {promised} are there"
+            raise CutOffError(message, where=self.where, hint=CUT)
+        if not count:
+            raise EmptyMediaError("the video stream has no frame", where=self.where)
+        return times
+
+
+def read_sound(path: Path, start_s: float, end_s: float) -> tuple[Floats32, int]:
+    """(n, 2) float32 samples of the first sound track between two times, and how many make a second.
+
+    Where the track ends earlier, so do the samples. One channel is heard on both sides.
+
+    Args:
+        path: a regular file with sound.
+        start_s: on the clock of the file, at least 0.
+        end_s: of the piece, later than `start_s`.
+
+    Raises:
+        UsageError: if the times are not in order.
+        NoSoundError: if the file has no sound track.
+        CodecError: if its codec is not known.
+        MediaError: if the file is empty, damaged, or no video or sound.
+        InputError: if it cannot be read.
+    """
+    if not 0 <= start_s < end_s < 1e7:
+        raise UsageError(f"expected 0 <= start_s < end_s, not {start_s!r} and {end_s!r}")
+    where = shown(str(path))
+    with opened(Path(path)) as file:
+        stream = sound_stream(file, where)
+        rate = int(stream.rate or 0)
+        if not 0 < rate <= _MOST_RATE:
+            raise MediaError(f"{rate} samples of sound a second; up to {_MOST_RATE} are read", where=where)
+        first, end = round(start_s * rate), round(end_s * rate)
+        try:
+            pieces = list(_pieces(file, stream, first, end))
+        except BROKEN as error:
+            raise CutOffError(f"sound: {reason(error)}", where=where, hint=CUT) from error
+    return np.concatenate([np.zeros((0, 2), dtype=np.float32), *pieces]), rate
+
+
+def _pieces(file: Any, stream: Any, first: int, end: int) -> Iterator[Floats32]:
+    """Blocks of samples from `first` up to `end`, whole from the start."""
+    import av
+
+    rate = stream.rate
+    # A coder needs the block before the first to know that one well.
+    begin = max(0, first - 4 * 1024)
+    file.seek(round(Fraction(begin, rate) / stream.time_base), stream=stream, backward=True)
+    to_stereo = av.AudioResampler(format="fltp", layout="stereo", rate=rate)
+    left = end - first
+    for coded in file.decode(stream):
+        at = round(coded.pts * coded.time_base * rate) if coded.pts is not None else 0
+        for plain in to_stereo.resample(coded):
+            block = plain.to_ndarray().T
+            piece = block[max(0, first - at) : max(0, end - at)][:left]
+            yield np.ascontiguousarray(piece, dtype=np.float32)
+            at, left = at + len(block), left - len(piece)
+        if at >= end or not left:
+            return

@@ -1,1 +1,0 @@
-"""What is known of the networks for pedestrians before torch is loaded: configs and cards."""

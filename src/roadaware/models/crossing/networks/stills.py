@@ -1,0 +1,214 @@
+"""Networks on single images: VGG16, ResNet50, and semantic maps around a pedestrian; imports torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+from roadaware.errors import UsageError
+from roadaware.models.crossing.entries import RESNET50, VGG16, ResNet50Config, VGG16Config
+from roadaware.models.crossing.networks.base import Looked
+from roadaware.models.crossing.networks.images import Normalise, PictureNet, relu_start
+
+_GROWS = 4
+"""A block ends with four times the channels of its middle."""
+
+
+class Bottleneck(nn.Module):
+    """1x1, 3x3 and 1x1 to four times the width, beside the input.
+
+    Args:
+        inputs, width: channels before and inside.
+        stride: of the block.
+        early: stride in the first convolution, as He et al. and Keras; else in the 3x3, as torchvision.
+    """
+
+    def __init__(self, inputs: int, width: int, stride: int, early: bool) -> None:
+        super().__init__()
+        first, second = (stride, 1) if early else (1, stride)
+        outputs = width * _GROWS
+        self.conv1 = nn.Conv2d(inputs, width, 1, first, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, second, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.conv3 = nn.Conv2d(width, outputs, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(outputs)
+        self.downsample = (
+            nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+            if stride != 1 or inputs != outputs
+            else None
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, inputs, H, W) to (B, 4 width, H / stride, W / stride)."""
+        beside = x if self.downsample is None else self.downsample(x)
+        x = self.bn1(self.conv1(x)).relu()
+        x = self.bn2(self.conv2(x)).relu()
+        out: Tensor = (self.bn3(self.conv3(x)) + beside).relu()
+        return out
+
+
+class ResNet50Trunk(nn.Module):
+    """ResNet50 with the names of torchvision: (B, 3, H, W) to means over the picture (B, `width`).
+
+    Args:
+        width: channels of the stem; the stages have 1, 2, 4 and 8 times as many inside.
+        blocks: of each stage.
+        early: see `Bottleneck`.
+
+    Source:
+        He et al., CVPR 2016, Table 1.
+    """
+
+    def __init__(self, width: int, blocks: Sequence[int], early: bool) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, width, 7, 2, padding=3, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.maxpool = nn.MaxPool2d(3, 2, padding=1)
+        self.stages = len(blocks)
+        before = width
+        for stage, count in enumerate(blocks):
+            inside = width * 2**stage
+            layer = nn.Sequential()
+            for block in range(count):
+                stride = 2 if stage and block == 0 else 1
+                layer.append(Bottleneck(before, inside, stride, early))
+                before = inside * _GROWS
+            setattr(self, f"layer{stage + 1}", layer)
+        self.width = before
+        relu_start(self)
+
+    def forward(self, picture: Tensor) -> Tensor:
+        """(B, `width`)."""
+        x = self.maxpool(self.bn1(self.conv1(picture)).relu())
+        for stage in range(self.stages):
+            x = getattr(self, f"layer{stage + 1}")(x)
+        out: Tensor = x.mean((-2, -1))
+        return out
+
+
+class ResNet50Net(PictureNet):
+    """The last frame through ResNet50."""
+
+    entry = RESNET50
+    config: ResNet50Config
+
+    def build(self) -> int:
+        """The trunk."""
+        self.clip_shape()
+        self.normalise = Normalise(self.config.pixels, self.config.swapped)
+        self.trunk = ResNet50Trunk(self.config.stem, self.config.blocks, self.config.early_stride)
+        self.dropout = nn.Dropout(self.config.dropout)
+        return self.trunk.width
+
+    def look(self, x: dict[str, Tensor]) -> Looked:
+        """Features of the last frame."""
+        last = self.normalise(self.clip(x)[:, -1])
+        return Looked(self.dropout(self.trunk(last)), {})
+
+
+# VGG16, and the network that reads it on the last frame; imports torch.
+
+REPEATS = (2, 2, 3, 3, 3)
+"""Convolutions before each pool."""
+
+
+class VGG16Trunk(nn.Module):
+    """VGG16 with the names of torchvision: pictures (B, C, H, W) to features.
+
+    Args:
+        filters: channels of the five stages.
+        hidden: widths of two fully connected layers behind them; empty to average over the picture instead.
+        size: (height, width) of the picture, needed if there are fully connected layers.
+        channels: of the picture.
+        dropout: behind each fully connected layer.
+
+    Source:
+        Simonyan and Zisserman, ICLR 2015, Table 1, column D.
+    """
+
+    def __init__(
+        self,
+        filters: Sequence[int],
+        hidden: Sequence[int] = (),
+        size: tuple[int, int] = (224, 224),
+        channels: int = 3,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if min(size) < 2 ** len(REPEATS):
+            raise UsageError(f"VGG16 halves a picture five times; {size[0]} x {size[1]} pixels are too few")
+        layers: list[nn.Module] = []
+        for repeats, width in zip(REPEATS, filters, strict=True):
+            for _ in range(repeats):
+                layers += [nn.Conv2d(channels, width, 3, padding=1), nn.ReLU()]
+                channels = width
+            layers.append(nn.MaxPool2d(2))
+        self.features = nn.Sequential(*layers)
+        self.width = channels
+        self.classifier = nn.Sequential() if hidden else None
+        if self.classifier is not None:
+            self.width = channels * (size[0] // 32) * (size[1] // 32)
+            for width in hidden:
+                self.classifier.extend([nn.Linear(self.width, width), nn.ReLU(), nn.Dropout(dropout)])
+                self.width = width
+        relu_start(self)
+
+    def forward(self, picture: Tensor) -> Tensor:
+        """(B, `width`)."""
+        found: Tensor = self.features(picture)
+        if self.classifier is None:
+            return found.mean((-2, -1))
+        behind: Tensor = self.classifier(found.flatten(1))
+        return behind
+
+
+class VGG16Net(PictureNet):
+    """The last frame through VGG16, averaged over the picture."""
+
+    entry = VGG16
+    config: VGG16Config
+
+    def build(self) -> int:
+        """The trunk."""
+        _, *size = self.clip_shape()
+        self.normalise = Normalise(self.config.pixels, self.config.swapped)
+        self.trunk = VGG16Trunk(self.config.filters, size=(size[0], size[1]))
+        self.dropout = nn.Dropout(self.config.dropout)
+        return self.trunk.width
+
+    def look(self, x: dict[str, Tensor]) -> Looked:
+        """Features of the last frame."""
+        last = self.normalise(self.clip(x)[:, -1])
+        return Looked(self.dropout(self.trunk(last)), {})
+
+
+# Semantic maps around a pedestrian, each category seen by itself; imports torch.
+
+
+class Categories(nn.Module):
+    """Convolutions of each category's own, averaged over the map: (B, T, C, H, W) to (B, T, C, `width`).
+
+    Each convolution is 3x3 and halves the map.
+
+    Args:
+        categories: C.
+        filters: channels of the convolutions.
+    """
+
+    def __init__(self, categories: int, filters: Sequence[int]) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        before = 1
+        for after in filters:
+            wide = (categories * before, categories * after)
+            layers += [nn.Conv2d(*wide, 3, stride=2, padding=1, groups=categories), nn.ReLU()]
+            before = after
+        self.layers = nn.Sequential(*layers)
+        self.categories, self.width = categories, before
+
+    def forward(self, maps: Tensor) -> Tensor:
+        """The features of each frame and category."""
+        found: Tensor = self.layers(maps.flatten(0, 1)).mean((-2, -1))
+        return found.reshape(*maps.shape[:2], self.categories, self.width)

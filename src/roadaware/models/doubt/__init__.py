@@ -1,1 +1,0 @@
-"""Doubt: wrappers that let any network for pedestrians say how far it trusts its own answer."""

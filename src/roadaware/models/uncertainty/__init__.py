@@ -1,0 +1,3 @@
+"""Doubt: wrappers that let any network for pedestrians say how far it trusts its own answer."""
+
+from __future__ import annotations

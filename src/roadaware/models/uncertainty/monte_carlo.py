@@ -1,0 +1,29 @@
+"""Monte-Carlo dropout: a trained predictor whose dropout stays active when it is asked; imports torch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from roadaware.errors import UsageError
+from roadaware.models.crossing.predictor import Predictor
+from roadaware.models.uncertainty.config import DoubtConfig
+from roadaware.models.uncertainty.passes import refuse_without_dropout
+
+
+def monte_carlo(predictor: Predictor, passes: int = 30) -> Predictor:
+    """The same network, asked with its dropout active; its answer is the mean of passes.
+
+    Args:
+        predictor: trained with dropout.
+        passes: how many.
+
+    Raises:
+        UsageError: if its network drops nothing, or its last layer holds distributions.
+
+    Source: Gal and Ghahramani, ICML 2016, eq. 6.
+    """
+    before = predictor.doubt
+    if before.kind == "last-flipout":
+        raise UsageError("weights of the last layer are drawn already; ask its own passes")
+    refuse_without_dropout(predictor.network)
+    return replace(predictor, doubt=DoubtConfig("dropout", rate=before.rate, passes=passes))

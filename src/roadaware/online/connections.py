@@ -1,0 +1,382 @@
+"""Connections to cameras: whom they may reach, how long they may take, what they answer to a challenge,
+and their faults in words.
+"""
+
+from __future__ import annotations
+
+import base64
+import errno
+import hashlib
+import http
+import ipaddress
+import re
+import secrets
+import socket
+import ssl
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from roadaware.addresses import Address
+from roadaware.errors import InputError
+from roadaware.io.decoders import BROKEN
+
+_CERTIFICATE = "a certificate of your own is trusted once the variable SSL_CERT_FILE names its file"
+_AT_ONCE = 1 << 16
+_HINTS = {
+    401: "give user and password: scheme://user:password@host",
+    403: "the camera knows who asks and refuses; check the rights of the user",
+    404: "check the path of the address",
+    407: "roadaware uses no proxy; name the camera itself",
+    429: "fewer may watch it at once; close another viewer",
+    453: "fewer may watch it at once; close another viewer",
+    500: "the camera has a fault of its own; start it anew",
+    503: "the camera is busy or starting; wait, and close other viewers",
+}
+
+
+class StreamError(InputError):
+    """A camera that cannot be reached, refuses, or sends what cannot be watched."""
+
+
+class Patience:
+    """How long the far end may take before the next packet is there.
+
+    Args:
+        wait_s: in all, from one `renew` to the next.
+    """
+
+    def __init__(self, wait_s: float) -> None:
+        self.wait_s = wait_s
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin anew."""
+        self._end_s = time.monotonic() + self.wait_s
+
+    def left_s(self) -> float:
+        """Seconds that are left.
+
+        Raises:
+            TimeoutError: if none are.
+        """
+        left_s = self._end_s - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError(f"nothing that can be used came for {self.wait_s:g} s")
+        return left_s
+
+
+def connect(address: Address, patience: Patience, *, public: bool = False) -> socket.socket:
+    """A connection to the host of an address, encrypted where its scheme says so.
+
+    Args:
+        address: whose host is looked up once; the connection goes to what was found then.
+        patience: of everything together, the look-up excepted, which the system bounds.
+        public: refuse where any of what was found is no machine of the open net.
+
+    Raises:
+        StreamError: if `public` holds and the host is none of the open net.
+        OSError, ValueError: as the system says.
+    """
+    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    if public and not all(is_public(str(place[4][0])) for place in found):
+        said = "it leads to a machine of this network, which only the first address may name"
+        raise StreamError(said, hint="name that address itself, if it is meant")
+    fault: OSError = OSError("the host has no address")
+    for family, kind, protocol, _, place in found:
+        wire = socket.socket(family, kind, protocol)
+        try:
+            wire.settimeout(patience.left_s())
+            wire.connect(place)
+            return _encrypted(wire, address) if address.scheme in ("https", "rtsps") else wire
+        except OSError as error:
+            wire.close()
+            fault = error
+        except BaseException:
+            wire.close()
+            raise
+    raise fault
+
+
+def _encrypted(wire: socket.socket, address: Address) -> socket.socket:
+    return ssl.create_default_context().wrap_socket(wire, server_hostname=address.host)
+
+
+def is_public(place: str) -> bool:
+    """Whether an IP address is one of the open net, also where an IPv6 address wraps one of IPv4.
+
+    >>> [is_public(place) for place in ("8.8.8.8", "127.0.0.1", "169.254.1.1", "::ffff:10.0.0.1")]
+    [True, False, False, False]
+    """
+    found = ipaddress.ip_address(place.partition("%")[0])
+    if isinstance(found, ipaddress.IPv6Address):
+        inside = [found.ipv4_mapped, found.sixtofour, *(found.teredo or ())]
+        if found in _NAT64 or found in _COMPATIBLE:
+            inside.append(ipaddress.IPv4Address(int(found) & 0xFFFFFFFF))
+        if not all(each is None or is_public(str(each)) for each in inside):
+            return False
+        if found.ipv4_mapped is not None:
+            return True
+    if any(found in net for net in _SPECIAL if net.version == found.version):
+        return False
+    return found.is_global and not (found.is_multicast or found.is_reserved or found.is_unspecified)
+
+
+# Versions of Python differ about these.
+_SPECIAL = [
+    ipaddress.ip_network(net) for net in ("192.0.0.0/24", "192.88.99.0/24", "64:ff9b:1::/48", "2001::/23")
+]
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_COMPATIBLE = ipaddress.IPv6Network("::/96")
+
+
+class TimedReader:
+    """Bytes of a connection; no read waits longer than the patience lasts.
+
+    Args:
+        wire: the connection.
+        patience: of all reads since it was renewed.
+    """
+
+    def __init__(self, wire: socket.socket, patience: Patience) -> None:
+        self._wire, self._patience = wire, patience
+        self._held = bytearray()
+
+    def ended(self) -> bool:
+        """Whether nothing more will come; waits for it."""
+        if not self._held:
+            self._wire.settimeout(self._patience.left_s())
+            self._held += self._wire.recv(_AT_ONCE)
+        return not self._held
+
+    def exactly(self, count: int) -> bytes:
+        """So many bytes.
+
+        Raises:
+            ConnectionError: if the connection ends before.
+        """
+        while len(self._held) < count:
+            self._more()
+        return self._taken(count)
+
+    def until(self, mark: bytes, most: int) -> bytes:
+        """Bytes up to and with a mark.
+
+        Args:
+            mark: that ends them.
+            most: bytes to look through.
+
+        Raises:
+            ConnectionError: if the connection ends before.
+            ValueError: if the mark does not come.
+        """
+        while (place := self._held.find(mark)) < 0:
+            if len(self._held) > most:
+                raise ValueError(f"its answer has no end within {most:,} bytes")
+            self._more()
+        return self._taken(place + len(mark))
+
+    def _taken(self, count: int) -> bytes:
+        found = bytes(self._held[:count])
+        del self._held[:count]
+        return found
+
+    def _more(self) -> None:
+        self._wire.settimeout(self._patience.left_s())
+        found = self._wire.recv(_AT_ONCE)
+        if not found:
+            raise ConnectionError("the connection ended in the middle of an answer")
+        self._held += found
+
+
+def status_fault(status: int, *, known: bool = False) -> StreamError:
+    """What an answer other than "OK" means, in our words: those of the camera are anybody's.
+
+    Args:
+        status: of HTTP or RTSP.
+        known: whether it was told user and password.
+    """
+    if status == 401 and known:
+        hint = "check user and password, and percent-encode what is special in them"
+        return StreamError("the camera answered 401 Unauthorized to this user and password", hint=hint)
+    if 300 <= status < 400:
+        hint = "name the address that it points to, or let it be followed with --follow (http and https only)"
+        return StreamError(
+            f"the camera answered {status_words(status)}: it points to another address", hint=hint
+        )
+    hint = _HINTS.get(status, "check the address, and the camera")
+    return StreamError(f"the camera answered {status_words(status)}", hint=hint)
+
+
+def status_words(status: int) -> str:
+    """A status with its name.
+
+    >>> status_words(401), status_words(999)
+    ('401 Unauthorized', '999')
+    """
+    try:
+        return f"{status} {http.HTTPStatus(status).phrase}"
+    except ValueError:
+        return f"{status} {_RTSP_NAMES[status]}" if status in _RTSP_NAMES else str(status)
+
+
+_RTSP_NAMES = {
+    453: "Not Enough Bandwidth",
+    454: "Session Not Found",
+    455: "Method Not Valid in This State",
+    461: "Unsupported Transport",
+    551: "Option not supported",
+}
+
+
+def fault_of(error: BaseException, where: str, what: str = "it cannot be reached") -> StreamError:
+    """An error on the way to a camera as one of ours.
+
+    Args:
+        error: of the system, of FFmpeg, or ours already.
+        where: the address as it may be shown.
+        what: failed.
+    """
+    if isinstance(error, InputError):
+        return StreamError(error.message, where=where, hint=error.hint)
+    message, hint = _words(error)
+    return StreamError(f"{what}: {message}", where=where, hint=hint)
+
+
+_ANEW = "it is read again from its beginning; a camera that goes on so is not read"
+
+
+def _words(error: BaseException) -> tuple[str, str]:
+    usual = "check that it is on and that the address is right"
+    if isinstance(error, socket.gaierror):
+        return "its host name cannot be looked up", "check the name, and that the network is there"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted ({error.verify_message})", _CERTIFICATE
+    if isinstance(error, ssl.SSLError):
+        plain = error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
+        said = "it does not speak TLS at this port" if plain else "the TLS handshake failed"
+        return said, "check the port, and whether the scheme should be http or rtsp"
+    if isinstance(error, TimeoutError) or type(error).__name__ == "ExitError":
+        return str(error) if "came for" in str(error) else "it did not answer in time", usual
+    if isinstance(error, IndexError):
+        return "it sends a stream that was not there at its start", _ANEW
+    if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
+        return "it sends more streams, or larger pictures, than are taken from a camera", usual
+    if type(error).__name__ == "ProtocolNotFoundError":
+        return "this build of FFmpeg does not speak the protocol", "choose another scheme"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror, usual
+    return _plain(error), usual
+
+
+def _plain(error: BaseException) -> str:
+    """What a decoder or a parser says of the bytes of others; by its kind, since it may repeat them."""
+    strerror: Any = getattr(error, "strerror", None)
+    if strerror:
+        return str(strerror)
+    return str(error) if type(error) in (ConnectionError, ValueError) else type(error).__name__
+
+
+FAULTS = BROKEN
+"""What a connection raises about a camera, FFmpeg's errors and ours excepted."""
+
+# User and password for a camera that asks for them: Basic and Digest, as HTTP and RTSP know them.
+
+_SCHEMES = re.compile(r"\b(digest|basic)\b(?=\s+\w+\s*=|\s*$)", re.IGNORECASE)
+_FIELD = re.compile(r'(\w+)\s*=\s*(?:"((?:[^"\\]|\\.){0,2000})"|([^\s,"]{0,2000}))')
+_HASHES = {"md5": "md5", "sha-256": "sha256", "sha-512-256": "sha512_256"}
+
+
+@dataclass
+class Challenge:
+    """How a camera wants to be told who asks.
+
+    Args:
+        kind: `basic` or `digest`.
+        fields: of a digest, by their names in lower case.
+    """
+
+    kind: str
+    fields: dict[str, str] = field(default_factory=dict)
+    _count: int = 0
+
+    def answer(self, user: str, password: str, method: str, target: str) -> str:
+        """The value of the header `Authorization`.
+
+        Args:
+            user: decoded.
+            password: decoded.
+            method: of the request.
+            target: of the request, as its first line has it.
+        """
+        if self.kind == "basic":
+            pair = f"{user}:{password}".encode("utf-8", "surrogateescape")
+            return f"Basic {base64.b64encode(pair).decode()}"
+        return self._digest(user, password, method, target)
+
+    def _digest(self, user: str, password: str, method: str, target: str) -> str:
+        told = self.fields
+        algorithm, nonce = told.get("algorithm", "MD5"), told.get("nonce", "")
+        kind, session = _HASHES[algorithm.lower().removesuffix("-sess")], algorithm.lower().endswith("-sess")
+        self._count += 1
+        count, own = f"{self._count:08x}", secrets.token_hex(8)
+
+        def hashed(*parts: str) -> str:
+            data = ":".join(parts).encode("utf-8", "surrogateescape")
+            return hashlib.new(kind, data, usedforsecurity=False).hexdigest()
+
+        who = hashed(user, told.get("realm", ""), password)
+        if session:
+            who = hashed(who, nonce, own)
+        asked = hashed(method, target)
+        words = {"username": user, "realm": told.get("realm", ""), "nonce": nonce, "uri": target}
+        quality = "auth" in [word.strip().lower() for word in told.get("qop", "").split(",")]
+        words["response"] = (
+            hashed(who, nonce, count, own, "auth", asked) if quality else hashed(who, nonce, asked)
+        )
+        if "opaque" in told:
+            words["opaque"] = told["opaque"]
+        if quality or session:
+            words["cnonce"] = own
+        plain = {"algorithm": algorithm} if "algorithm" in told else {}
+        plain |= {"qop": "auth", "nc": count} if quality else {}
+        parts = [f'{name}="{_quoted(value)}"' for name, value in words.items()]
+        return "Digest " + ", ".join([*parts, *(f"{name}={value}" for name, value in plain.items())])
+
+
+def read_challenge(headers: Sequence[str]) -> Challenge | None:
+    """The best of what a camera offers: Digest before Basic; None where it offers neither.
+
+    Args:
+        headers: the values of all `WWW-Authenticate`.
+    """
+    found: dict[str, Challenge] = {}
+    for header in headers:
+        marks = list(_SCHEMES.finditer(header))
+        for mark, after in zip(marks, [*marks[1:], None], strict=True):
+            part = header[mark.end() : after.start() if after else len(header)]
+            fields = {name.lower(): _unquoted(a) if a else b for name, a, b in _FIELD.findall(part)}
+            kind = mark[1].lower()
+            if kind == "basic" or (_known(fields) and "nonce" in fields):
+                found.setdefault(kind, Challenge(kind, fields))
+    return found.get("digest") or found.get("basic")
+
+
+def _known(fields: dict[str, str]) -> bool:
+    words = fields.get("qop", "auth")
+    offered = {word.strip().lower() for word in words.split(",")}
+    whole = all(letter.isprintable() for value in fields.values() for letter in value)
+    return (
+        whole
+        and "auth" in offered
+        and fields.get("algorithm", "md5").lower().removesuffix("-sess") in _HASHES
+    )
+
+
+def _unquoted(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text)
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')

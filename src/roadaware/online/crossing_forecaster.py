@@ -1,0 +1,306 @@
+"""Foresight: predictors of crossing and of risk that follow many pedestrians at once; imports torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from roadaware.arrays import Bools, Floats, Ints
+from roadaware.errors import UsageError
+from roadaware.models.crossing.inputs import named
+from roadaware.models.crossing.predictor import Predictor
+from roadaware.models.loading import digest_of
+from roadaware.models.uncertainty.ensemble import EnsemblePredictor
+from roadaware.online.forecast_event import Answers
+from roadaware.online.recurrent_state import memories, passes_of
+from roadaware.online.steadiness import strictest_limits
+from roadaware.statistics.disagreement import interval
+from roadaware.tasks.crossing_inputs.boxes import FORMS
+
+Model = Predictor | EnsemblePredictor
+USUAL_FPS = 30.0
+"""The rate of JAAD and PIE, taken where a predictor does not say what it learnt from."""
+_WITHIN = 0.9
+_NOBODY_PX, _SIZE_PX = (300.0, 200.0, 330.0, 290.0), (640, 480)
+"""The box and the picture that predictors are warmed up with."""
+_TASKS = {"action": "crossing", "risk": "risk"}
+_UNKNOWN = {
+    "ego": "a film does not tell how the own vehicle moves",
+    "traffic": "nobody annotates the traffic of a stream",
+    "appearance": "nobody annotates a stream",
+    "behaviour": "nobody annotates a stream",
+    "pose": "nothing looks for joints in a stream",
+    "crop": "pictures of pedestrians are not cut out of a stream",
+    "maps": "there are no class masks of a stream",
+}
+
+
+class Foresight:
+    """Predictors that follow pedestrians, each of whom has a row.
+
+    Args:
+        crossing: tells the probability of crossing (task `action`); None to leave it out.
+        risk: tells the region of the picture where somebody will be (task `risk`); None to leave it out.
+        window: show every predictor windows, even those that can remember.
+        files: what they were read from, for the record.
+
+    Raises:
+        UsageError: if there is none, or one does not answer that question, or reads what a stream lacks, or
+            they learnt from different rates.
+    """
+
+    def __init__(
+        self,
+        crossing: Model | None = None,
+        risk: Model | None = None,
+        *,
+        window: bool = False,
+        files: Sequence[Path] = (),
+    ) -> None:
+        asked = {"action": crossing, "risk": risk}
+        self._members = {task: _members(model) if model else [] for task, model in asked.items()}
+        every = [one.predictor for held in self._members.values() for one in held]
+        if not every:
+            raise UsageError("nobody is asked: name a predictor of crossing, of risk, or both")
+        for task, model in asked.items():
+            _check(task, model)
+        rates = {float(each.facts.get("fps") or USUAL_FPS) for each in every}
+        if len(rates) > 1:
+            raise UsageError(
+                f"these predictors learnt from different rates ({sorted(rates)} frames a second)"
+            )
+        self.rate_fps = rates.pop()
+        self.frames = max(shape[0] for each in every for shape in each.network.shapes.values())
+        self.asks_crossing = crossing is not None
+        self.regions: tuple[str, ...] = risk.labels if risk is not None else ()
+        self._memories = memories(every, window=window)
+        self._weight = {task: _weights(held) for task, held in self._members.items()}
+        self._files = tuple(files)
+        self.limits = strictest_limits(every)
+        # The newest boxes of each, which a camera that turns moves: as many as an answer depends on.
+        self._past: Floats = np.zeros((0, self.frames + 1, 4))
+        self._moved: Bools = np.zeros(0, np.bool_)
+        self._count: Ints = np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self._count)
+
+    def grow(self, rows: int) -> None:
+        """Make room for so many pedestrians; those that are there stay."""
+        more = rows - len(self)
+        for memory in self._memories:
+            memory.grow(rows)
+        self._past = np.concatenate([self._past, np.zeros((more, self.frames + 1, 4))])
+        self._moved = np.concatenate([self._moved, np.zeros(more, np.bool_)])
+        self._count = np.concatenate([self._count, np.zeros(more, np.int64)])
+
+    def warm_up(self) -> None:
+        """Ask about somebody who is not there, so that the first who is need not wait for what is done once.
+
+        Kernels are compiled, or loaded where an earlier process kept them, and networks run for the first
+        time. Nobody may be followed yet, and nobody is afterwards.
+        """
+        self.grow(max(1, len(self)))
+        rows = np.zeros(1, np.int64)
+        self.follow(rows, [np.tile(_NOBODY_PX, (self.frames, 1))], _SIZE_PX)
+        self.ask(rows, _SIZE_PX)
+        self.begin(rows)
+
+    def begin(self, rows: Ints) -> None:
+        """Forget what was in some rows."""
+        if len(rows):
+            self._count[rows], self._moved[rows] = 0, False
+            for memory in self._memories:
+                memory.begin(rows)
+
+    def follow(self, rows: Ints, frames: Sequence[Floats], size_px: tuple[int, int]) -> None:
+        """Take some more frames of some pedestrians; those that are given equally many are taken together.
+
+        Args:
+            rows: (n,) theirs, each once.
+            frames: of each (k, 4) corners in pixels at the rate of the predictors, oldest first.
+            size_px: width and height of the picture.
+        """
+        size = np.array(size_px, np.float64)
+        counts = self._count[rows] + [len(each) for each in frames]
+        anew = self._moved[rows] & (self._count[rows] > 0)
+        new = {place: frames[place] for place in np.flatnonzero(~anew).tolist()}
+        self._take(rows, new, size, self._past[rows, -1], self._count[rows] > 0)
+        for place in range(len(rows)):
+            some = np.concatenate([self._past[rows[place]], frames[place]])
+            self._past[rows[place]] = some[-(self.frames + 1) :]
+        self._count[rows], self._moved[rows] = counts, False
+        if anew.any():
+            self._look_again(rows[anew], size)
+
+    def shift(self, rows: Ints, by_px: tuple[float, float]) -> None:
+        """Move the past of some pedestrians, as a camera that turns moves it against the newest picture.
+
+        Args:
+            rows: theirs.
+            by_px: to the right and down.
+        """
+        self._past[rows] += np.array([*by_px, *by_px])
+        self._moved[rows] = True
+
+    def _take(
+        self, rows: Ints, frames: Mapping[int, Floats], size: Floats, before: Floats, known: Bools
+    ) -> None:
+        """Give the memories more frames.
+
+        Args:
+            rows: (n,) of pedestrians.
+            frames: place among them to (k, 4).
+            size: (2,).
+            before: (n, 4) the box before.
+            known: (n,) whether there is one.
+        """
+        for k in sorted({len(each) for each in frames.values()} - {0}):
+            places = [place for place, each in frames.items() if len(each) == k]
+            boxes = np.array([frames[place] for place in places])
+            for memory in self._memories:
+                memory.follow(rows[places], before[places], boxes, known[places], size)
+
+    def _look_again(self, rows: Ints, size: Floats) -> None:
+        """Show the memories the past of some pedestrians once more: it lies elsewhere than it did."""
+        for memory in self._memories:
+            memory.begin(rows)
+        held = np.minimum(self._count[rows], self.frames + 1)
+        known = held > self.frames
+        past = {
+            place: self._past[rows[place], -min(n, self.frames) :] for place, n in enumerate(held.tolist())
+        }
+        self._take(rows, past, size, self._past[rows, 0], known)
+
+    def ready(self, rows: Ints) -> Bools:
+        """(n,) whether enough frames of a pedestrian were seen to be asked about.
+
+        Args:
+            rows: (n,) theirs.
+        """
+        return np.asarray(self._count[rows] >= self.frames)
+
+    def ask(self, rows: Ints, size_px: tuple[int, int]) -> Answers:
+        """What is expected of some pedestrians.
+
+        Args:
+            rows: (n,) theirs.
+            size_px: width and height of the picture.
+        """
+        size = np.array(size_px, np.float64)
+        said = {
+            id(member): found
+            for memory in self._memories
+            for member, found in zip(memory.members, memory.passes(rows, size), strict=True)
+        }
+        crossing, regions = self._joined("action", said), self._joined("risk", said)
+        mean = None if regions is None else _mean(self._weight["risk"], regions)
+        if crossing is None:
+            return Answers(regions=mean)
+        weight, passes = self._weight["action"], crossing[..., 0]
+        likely = np.asarray(weight @ passes)
+        if len(weight) == 1:
+            return Answers(likely, regions=mean)
+        low, high = interval(passes, weight, _WITHIN)
+        return Answers(likely, np.minimum(low, likely), np.maximum(high, likely), mean)
+
+    def about(self) -> dict[str, Any]:
+        """JSON-ready facts of the predictors."""
+        said: dict[str, Any] = {"rate_fps": self.rate_fps, "frames": self.frames, "limits": self.limits}
+        for task, held in self._members.items():
+            if held:
+                first = held[0].predictor
+                said[_TASKS[task]] = {
+                    "networks": [one.predictor.name for one in held],
+                    "inputs": sorted({name for one in held for name in one.predictor.inputs}),
+                    "passes": sum(passes_of(one.predictor) for one in held),
+                    "labels": list(first.labels),
+                    "facts": first.facts,
+                }
+        return {**said, "files": {path.name: digest_of(path) for path in self._files if path.is_file()}}
+
+    def members(self) -> list[tuple[str, Path | None, dict[str, Any]]]:
+        """What each question is asked of: its word, a file, and the facts of a predictor in it."""
+        held = [(_TASKS[task], one.predictor) for task, some in self._members.items() for one in some]
+        paths: list[Path | None] = [*self._files]
+        paths += [None] * (len(held) - len(paths))
+        return [(task, path, each.facts) for (task, each), path in zip(held, paths, strict=False)]
+
+    def _joined(self, task: str, said: dict[int, Floats]) -> Floats | None:
+        """(p, n, k) passes of all members of a task."""
+        found = [said[id(one.predictor)] for one in self._members[task]]
+        return np.concatenate(found) if found else None
+
+
+def open_foresight(paths: Sequence[Path], *, window: bool = False) -> Foresight:
+    """The predictors that some files hold; what each of them tells stands in it.
+
+    Several of one question are averaged, each file or folder counting the same.
+
+    Args:
+        paths: files of predictors, or folders that `roadaware train` wrote.
+        window: as of `Foresight`.
+
+    Raises:
+        UsageError: if they tell neither crossing nor risk, or read what a stream lacks.
+        InputError: if one cannot be read, or is no predictor.
+    """
+    held: dict[str, list[Model]] = {}
+    for path in paths:
+        model = EnsemblePredictor.open([path])
+        held.setdefault(model.task, []).append(model)
+    other = [task for task in held if task not in _TASKS]
+    if other:
+        raise UsageError(
+            f"a predictor of {', '.join(other)} does not tell who crosses; a stream asks predictors of "
+            "action and of risk"
+        )
+    joined = {task: EnsemblePredictor(tuple(models)) for task, models in held.items()}
+    return Foresight(joined.get("action"), joined.get("risk"), window=window, files=paths)
+
+
+def _mean(weight: Floats, passes: Floats) -> Floats:
+    """(n, k) of (p, n, k)."""
+    return np.asarray((weight @ passes.reshape(len(passes), -1)).reshape(passes.shape[1:]))
+
+
+@dataclass(frozen=True, eq=False)
+class _Member:
+    """One predictor of a question, and what it counts; all of them together count 1."""
+
+    predictor: Predictor
+    share: float
+
+
+def _members(model: Model, share: float = 1.0) -> list[_Member]:
+    if isinstance(model, Predictor):
+        return [_Member(model, share)]
+    each = share / len(model.members)
+    return [found for one in model.members for found in _members(one, each)]
+
+
+def _weights(members: Sequence[_Member]) -> Floats:
+    """(p,) what each pass of all members counts."""
+    counts = [(passes_of(one.predictor), one.share) for one in members]
+    return np.array([share / n for n, share in counts for _ in range(n)])
+
+
+def _check(task: str, model: Model | None) -> None:
+    """Refuse what cannot be asked about a stream."""
+    if model is None:
+        return
+    if model.task != task:
+        raise UsageError(f"{_TASKS[task]} is told by a predictor of {task}, and this one tells {model.task}")
+    if task == "action" and len(model.labels) != 2:
+        raise UsageError(f"crossing has two labels, and this predictor tells {', '.join(model.labels)}")
+    lacking = [name for name in model.inputs if name not in FORMS]
+    if lacking:
+        why = _UNKNOWN.get(named(lacking[0]).kind, "a stream has no such input")
+        raise UsageError(
+            f"this predictor of {_TASKS[task]} reads {', '.join(lacking)}: {why}\n"
+            "  train one on boxes alone: roadaware train RECIPE --set network.inputs=[boxes,centre]"
+        )

@@ -1,1 +1,0 @@
-"""Predictors away from home: trained on one set of pedestrians, tested on every other."""

@@ -1,0 +1,266 @@
+"""Fitting: one model learns one domain, and what it learnt is kept as one file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from roadaware import config as configs
+from roadaware.arrays import Floats, Ints
+from roadaware.errors import InputError, UsageError
+from roadaware.io.files import atomic_write
+from roadaware.models import CROSSING, entry_of, model_class
+from roadaware.protocols.cross_dataset.config import AwayStudy, Fit
+from roadaware.protocols.cross_dataset.domains import material
+
+if TYPE_CHECKING:
+    from roadaware.models.crossing.predictor import Predictor
+    from roadaware.models.crossing.tabular import TabularModel
+    from roadaware.tasks.pedestrians import Examples
+    from roadaware.training.pedestrians.folds import Fold
+    from roadaware.training.pedestrians.recipe import PedestrianRecipe
+    from roadaware.training.pedestrians.samples import Material
+
+NETWORK, ARRAYS, RECIPE = "model.safetensors", "model.npz", "recipe.json"
+_material = lru_cache(maxsize=8)(material)
+
+
+def model_file(fit: Fit, out: Path) -> Path:
+    """Where a fit keeps its model.
+
+    Args:
+        fit: which.
+        out: folder of the study.
+    """
+    return out / fit.place / (NETWORK if fit.model in CROSSING else ARRAYS)
+
+
+def make(fit: Fit, study: AwayStudy, out: Path) -> None:
+    """Fit and keep a model, unless it is there.
+
+    Args:
+        fit: which.
+        study: says how.
+        out: folder of the study, with the domain's samples.
+
+    Raises:
+        UsageError: if the folder holds the same fit under another recipe, or the network cannot be made.
+        InputError: if there are no samples to learn from, or what it goes on from is missing.
+        DivergedFitError: if the loss is no number any more.
+    """
+    path = model_file(fit, out)
+    told = json.dumps(_told(fit, study), indent=2, sort_keys=True) + "\n"
+    recipe = path.with_name(RECIPE)
+    if path.is_file():
+        if recipe.read_text(encoding="utf-8") != told:
+            raise UsageError(f"{path.parent} holds a fit of another recipe; name another folder with --out")
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic_write(recipe, told.encode())
+    held = _material(out, fit.domain)
+    if fit.model in CROSSING:
+        _network(fit, study, out, held, path)
+    else:
+        _tabular(fit, study, held).save(path)
+
+
+def recipe_of(fit: Fit, study: AwayStudy, samples: int, weights: str = "") -> PedestrianRecipe:
+    """The recipe of a fit of a network.
+
+    Args:
+        fit: which.
+        study: says how.
+        samples: to learn from, which decide how many epochs the updates are.
+        weights: what it goes on from.
+    """
+    from roadaware.models.uncertainty.config import DoubtConfig
+    from roadaware.training.pedestrians.recipe import (
+        LossRecipe,
+        NetworkRecipe,
+        PedestrianRecipe,
+        SamplesRecipe,
+    )
+    from roadaware.training.recipe import ScheduleRecipe
+
+    how = study.learning
+    steps = max(1, samples // min(how.batch, samples))
+    doubt = {
+        "none": DoubtConfig(),
+        "last-dropout": DoubtConfig("last-dropout", rate=how.last_rate, passes=how.passes),
+        "last-flipout": DoubtConfig("last-flipout", passes=how.passes),
+    }[fit.kind]
+    return PedestrianRecipe(
+        name=fit.model,
+        seeds=(fit.seed,),
+        network=NetworkRecipe(
+            fit.model, _size(fit.model, study), study.fields.get(fit.model, {}), study.inputs, weights
+        ),
+        samples=SamplesRecipe(reader="saved", root=fit.domain, config=study.config),
+        loss=LossRecipe(balance=how.balance),
+        schedule=ScheduleRecipe(
+            epochs=how.updates / steps,
+            optimizer="adamw",
+            lr=how.lr,
+            weight_decay=how.weight_decay,
+            decay="cosine",
+            decay_all=False,
+            bias_lr=1.0,
+            clip_norm=1.0,
+        ),
+        doubt=doubt,
+        batch=how.batch,
+        flip=how.flip,
+        choose=how.choose,
+    )
+
+
+def _size(model: str, study: AwayStudy) -> Literal["published", "small"]:
+    """Small where the network has such a size."""
+    return study.size if hasattr(entry_of(model).config_class, "small") else "published"
+
+
+def _told(fit: Fit, study: AwayStudy) -> dict[str, object]:
+    """What decides a fit, apart from its samples."""
+    fields = study.fields.get(fit.model, {})
+    return {**study.fixed, "fields": fields, "fit": configs.to_dict(fit)}
+
+
+def _network(fit: Fit, study: AwayStudy, out: Path, held: Material, path: Path) -> None:
+    from roadaware.models.crossing.predictor import Predictor
+    from roadaware.training.pedestrians.fit import Fitter
+    from roadaware.training.pedestrians.run import network_of
+
+    before = "" if fit.before is None else str(model_file(fit.before, out))
+    if before and not Path(before).is_file():
+        raise InputError(f"{fit.before} did not come to an end, so nothing goes on from it")
+    folds = {split: fold(out, fit.domain, split, study.inputs) for split in ("train", "val")}
+    recipe = recipe_of(fit, study, len(folds["train"]), before)
+    network = network_of(recipe, folds["train"].inputs.shapes, len(held.labels), fit.seed)
+    fitted = Fitter(network, folds["train"], folds["val"], recipe, fit.seed).fit()
+    facts = {
+        "domain": fit.trained_on,
+        "protocol_config": configs.to_dict(held.protocol),
+        "seed": fit.seed,
+        "best_epoch": fitted.best,
+        "criterion": recipe.choose,
+        "validation": fitted.curve[fitted.best - 1].worth,
+    }
+    Predictor(network, fit.model, "action", held.labels, facts, doubt=recipe.doubt).save(path)
+
+
+@lru_cache(maxsize=32)
+def fold(out: Path, domain: str, split: str, inputs: tuple[str, ...]) -> Fold:
+    """Samples of a domain as networks take them.
+
+    Args:
+        out: folder of the study.
+        domain: its name.
+        split: train, val or test.
+        inputs: their names.
+    """
+    from roadaware.training.pedestrians.recipe import PedestrianRecipe, SamplesRecipe
+    from roadaware.training.pedestrians.samples import fold_of
+
+    recipe = PedestrianRecipe(samples=SamplesRecipe(reader="saved", root=domain))
+    return fold_of(_material(out, domain), split, inputs, recipe)
+
+
+def _tabular(fit: Fit, study: AwayStudy, held: Material) -> TabularModel:
+    """A model on hand features of boxes; no vehicle, since domains tell different things of it."""
+    from roadaware.tasks.pedestrians import examples
+
+    kind = model_class(fit.model)
+    fields = {"labels": len(held.labels), "vehicle": False, "balanced": (study.learning.balance > 0,)}
+    fields |= study.fields.get(fit.model, {})
+    return kind.create(**fields).fit(examples(held.cut, "train"), examples(held.cut, "val"))
+
+
+# Asking: what a fitted model says of a domain's samples, in each way to doubt it.
+
+Answers = Callable[[str, str], Floats]
+_NEAREST = 1e-7
+"""Probabilities of tabular models are kept this far from 0 and 1 before they become logits."""
+
+
+def asked(fit: Fit, doubt: str, study: AwayStudy, out: Path) -> Answers:
+    """A fitted model, to be asked about the samples of domains.
+
+    Args:
+        fit: that was made.
+        doubt: how it is asked.
+        study: says what networks look at, and how often they are asked.
+        out: folder of the study.
+
+    Returns:
+        a function from a domain's name and a split to (n,) probabilities of crossing. It raises InputError if
+        the domain lacks what the model looks at.
+
+    Raises:
+        UsageError: if a network drops nothing and should.
+    """
+    if fit.model not in CROSSING:
+        return _asking_tabular(fit, doubt, out)
+    network = _doubted(fit, doubt, study, out)
+
+    def answers(domain: str, split: str) -> Floats:
+        return network.probabilities(fold(out, domain, split, study.inputs).inputs)[:, 0]
+
+    return answers
+
+
+def _doubted(fit: Fit, doubt: str, study: AwayStudy, out: Path) -> Predictor:
+    from roadaware.models.crossing.predictor import Predictor
+    from roadaware.models.uncertainty.ensemble import calibrated
+    from roadaware.models.uncertainty.monte_carlo import monte_carlo
+
+    held = Predictor.open(model_file(fit, out))
+    if doubt == "mc-dropout":
+        return monte_carlo(held, study.learning.passes)
+    if doubt == "temperature":
+        known = fold(out, fit.domain, "val", study.inputs)
+        return calibrated(held, known.inputs, known.truth.numpy(), fit.seed)
+    return held
+
+
+def _asking_tabular(fit: Fit, doubt: str, out: Path) -> Answers:
+    from scipy.special import expit, logit
+
+    from roadaware.statistics.calibration import best_temperature
+
+    model, heat = model_class(fit.model).open(model_file(fit, out)), 1.0
+    if doubt == "temperature":
+        known = _examples(out, fit.domain, "val")
+        before = model.predict(known)[:, :1].clip(_NEAREST, 1 - _NEAREST)
+        heat = best_temperature(logit(before), known.truth)
+
+    def answers(domain: str, split: str) -> Floats:
+        said = model.predict(_examples(out, domain, split))[:, 0]
+        if heat == 1.0:
+            return np.asarray(said, dtype=np.float64)
+        return np.asarray(expit(logit(said.clip(_NEAREST, 1 - _NEAREST)) / heat), dtype=np.float64)
+
+    return answers
+
+
+def truth_of(out: Path, domain: str) -> Ints:
+    """(n,) labels of a domain's validation samples, in the order in which models are asked about them.
+
+    Args:
+        out: folder of the study.
+        domain: its name.
+    """
+    return _examples(out, domain, "val").truth
+
+
+@lru_cache(maxsize=16)
+def _examples(out: Path, domain: str, split: str) -> Examples:
+    from roadaware.tasks.pedestrians import examples
+
+    found = examples(material(out, domain).cut, split)
+    return found if split != "test" else replace(found, truth=np.full(len(found), -1))

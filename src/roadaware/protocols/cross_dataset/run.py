@@ -1,0 +1,221 @@
+"""Run: a study away from home, cell by cell, so that nothing done is lost and a failure stays alone."""
+
+from __future__ import annotations
+
+import json
+import logging
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from roadaware import __version__
+from roadaware import config as configs
+from roadaware.errors import DamagedError, DiskError, InputError, RoadawareError, UsageError
+from roadaware.io.files import atomic_write
+from roadaware.io.folder_lock import held
+from roadaware.io.processes import end_with_parent
+from roadaware.protocols.cross_dataset import cells, domains
+from roadaware.protocols.cross_dataset.config import AwayStudy, Plan, Unit, plan_of
+from roadaware.protocols.cross_dataset.results import AGAIN, STUDY, Cell, CrossResults, kept_json
+
+_log = logging.getLogger("roadaware")
+Progress = Callable[[int, int, str], None]
+Failures = dict[Cell, str]
+_EVERY_S = 60.0
+
+
+def run(
+    study: AwayStudy,
+    out: Path,
+    *,
+    data: Path | None = None,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> CrossResults:
+    """Run a study, or what of it is not done yet, and put its results together.
+
+    A folder may be asked for more models, domains, seeds or doubts than before; what it holds is kept.
+
+    Args:
+        study: what is wanted.
+        out: its folder.
+        data: folder that holds jaad/ and pie/.
+        jobs: processes that learn side by side, on one thread each.
+        progress: told how many cells are done.
+
+    Returns:
+        the results; `study["failed"]` and `study["skipped"]` say what is missing, and why.
+
+    Raises:
+        UsageError: if the folder holds a study that learns otherwise, a domain is unknown, or another process
+            is at work in the folder.
+        InputError: if the path of a domain does not exist, or no domain can be used.
+        DiskError: if the folder cannot be written to.
+    """
+    with held(out):
+        return _run(study, out, data, jobs, progress)
+
+
+def _run(
+    study: AwayStudy, out: Path, data: Path | None, jobs: int, progress: Progress | None
+) -> CrossResults:
+    wanted = [domains.domain_of(name, study.roots.get(name), data) for name in study.names]
+    domains.refuse_absent(wanted, out)
+    _claim(study, out)
+    facts, skipped = _prepared(study, out, wanted, jobs, progress)
+    kept = _Kept(study, out, plan_of(study, tuple(facts)), facts, skipped)
+    try:
+        _asked(kept, jobs, progress)
+        _joined(kept)
+    finally:
+        kept.write()
+    return CrossResults.open(out)
+
+
+def _claim(study: AwayStudy, out: Path) -> None:
+    """Refuse a folder whose fits were made otherwise."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DiskError(f"{out} could not be made: {error.strerror or error}") from error
+    if not (out / STUDY).exists():
+        return
+    told = kept_json(out / STUDY).get("config")
+    if not isinstance(told, dict):
+        raise DamagedError("not whole: it says no config", where=str(out / STUDY), hint=AGAIN)
+    differ = [key for key, value in study.fixed.items() if told.get(key) != value]
+    if differ:
+        raise UsageError(
+            f"{out} holds a study with another {', '.join(differ)}; name another folder with --out"
+        )
+
+
+def _prepared(
+    study: AwayStudy, out: Path, wanted: Sequence[domains.Domain], jobs: int, progress: Progress | None
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Facts of the domains that can be used, and why the others cannot."""
+    facts: dict[str, Any] = {}
+    skipped: dict[str, str] = {}
+    for domain in wanted:
+        try:
+            facts[domain.name] = domains.prepare(domain, out, study.config, study.scenes, jobs, progress)
+        except InputError as error:
+            skipped[domain.name] = domains.reason(error)
+            _log.warning("%s is left out: %s", domain.name, skipped[domain.name])
+    if not facts:
+        raise InputError("no domain can be used: " + "; ".join(f"{k}: {v}" for k, v in skipped.items()))
+    return facts, skipped
+
+
+def _asked(kept: _Kept, jobs: int, progress: Progress | None) -> None:
+    """Make the fits and ask them; failures are noted and leave the others."""
+    plan, out = kept.plan, kept.out
+    whole = sum(len(unit.cells) for units in plan.rounds for unit in units)
+    done = 0
+    for units in plan.rounds:
+        due = [unit for unit in units if any(not cells.is_covered(cell, out) for cell in unit.cells)]
+        done += sum(len(unit.cells) for unit in units) - sum(len(unit.cells) for unit in due)
+        for unit, found in _side_by_side(due, kept.study, out, jobs):
+            kept.failed |= found
+            done += len(unit.cells)
+            for why in set(found.values()):
+                _log.warning("%s: %s", unit.fit, why)
+            kept.now_and_then()
+            if progress is not None:
+                progress(done, whole, "cells")
+
+
+def _side_by_side(
+    units: Sequence[Unit], study: AwayStudy, out: Path, jobs: int
+) -> Iterator[tuple[Unit, Failures]]:
+    """Each unit with what failed of it, as they are done."""
+    if jobs <= 1 or len(units) < 2:
+        for unit in units:
+            yield unit, cells.made(unit, study, out)
+        return
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(min(jobs, len(units)), mp_context=context, initializer=end_with_parent)
+    try:
+        left: dict[Future[Failures], Unit] = {
+            pool.submit(partial(cells.made_alone, unit, study, out)): unit for unit in units
+        }
+        while left:
+            over, _ = wait(left, return_when=FIRST_COMPLETED)
+            for each in over:
+                unit = left.pop(each)
+                yield unit, _result(each, unit)
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)  # whoever interrupts waits for no fit
+        raise
+    pool.shutdown()
+
+
+def _result(over: Future[Failures], unit: Unit) -> Failures:
+    try:
+        return over.result()
+    except BrokenProcessPool:
+        why = "a process died: free some memory or ask for fewer --jobs; the same command goes on"
+        return dict.fromkeys(unit.cells, why)
+
+
+def _joined(kept: _Kept) -> None:
+    for each in kept.plan.joined:
+        try:
+            cells.join(each, kept.study, kept.out)
+        except RoadawareError as error:
+            kept.failed[each.cell] = domains.reason(error)
+
+
+@dataclass
+class _Kept:
+    """What a run knows, written into the folder now and then.
+
+    Args:
+        study: what is wanted.
+        out: its folder.
+        plan: what there is to do.
+        facts: of the domains.
+        skipped: domains that cannot be used, and why.
+        failed: cells, and why.
+    """
+
+    study: AwayStudy
+    out: Path
+    plan: Plan
+    facts: dict[str, Any]
+    skipped: dict[str, str]
+    failed: Failures = field(default_factory=dict)
+    _last_s: float = field(default_factory=time.monotonic)
+
+    def now_and_then(self) -> None:
+        """Write if the last time is a while ago, so that results can be looked at while a study runs."""
+        if time.monotonic() - self._last_s > _EVERY_S:
+            self.write()
+            self._last_s = time.monotonic()
+
+    def write(self) -> None:
+        """The table of what is done, and what is known of the study."""
+        done = [cell for cell in self.plan.cells if cells.is_done(cell, self.out)]
+        cells.write_table(done, self.out)
+        told = {
+            "config": configs.to_dict(self.study),
+            "digest": configs.digest(self.study),
+            "domains": self.facts,
+            "skipped": self.skipped,
+            "failed": {cells.name_of(cell): why for cell, why in self.failed.items()},
+            "unfinished": len(self.plan.cells) - len(done) - len(self.failed),
+            "versions": _versions(),
+        }
+        atomic_write(self.out / STUDY, (json.dumps(told, indent=2) + "\n").encode())
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import version
+
+    return {"roadaware": __version__, **{name: version(name) for name in ("torch", "numpy", "scikit-learn")}}

@@ -1,0 +1,143 @@
+"""The released scores of one task on one dataset, beside the samples they answer and what they are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from roadaware.errors import InputError
+from roadaware.formats.score_tables import read_scores
+from roadaware.metrics.pedestrians import PedestrianConfig, Task, evaluate_samples, state_of
+from roadaware.metrics.result import MetricResult
+from roadaware.protocols.pie_gap import find_gap, printed_gap, ranges, without_last
+from roadaware.scenes.factors import UNKNOWN, FactorConfig, Labels, scenario_labels
+from roadaware.scenes.sampling import Dataset, Iv2024, sample, vocabulary
+from roadaware.scenes.tables import Predictions, Scenes, of_samples
+from roadaware.tasks.pedestrians import Baseline
+
+FACTORS_OF_TABLE_IV = ("scale", "state", "speed", "road")
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """One task on one dataset, answered by the released scores.
+
+    Args:
+        name: of the protocol, such as `jaad-action@iv2024`.
+        scenes: with the samples of all splits; test holds those that the scores answer.
+        predictions: the released scores of the test samples.
+        metrics: what they are worth, in all and by the scenarios of Table IV that the data allow.
+        baselines: other models on the same samples, by name.
+        assumption: what the result rests on beyond the data; empty where on nothing.
+        ranges: (group, metric) to least and largest value over the choices that the assumption leaves.
+    """
+
+    name: str
+    scenes: Scenes
+    predictions: Predictions
+    metrics: MetricResult
+    baselines: Mapping[str, Baseline] = field(default_factory=dict)
+    assumption: str = ""
+    ranges: Mapping[tuple[str | None, str], tuple[float, float]] = field(default_factory=dict)
+
+    def value(self, metric: str, group: str | None = None) -> float | None:
+        """A metric of the released scores; None where it is undefined or the group is absent."""
+        if group is not None and group not in self.metrics.groups:
+            return None
+        return self.metrics.value(metric, group)
+
+
+def answer(scenes: Scenes, dataset: Dataset, task: Task, scores: Path, *, draws: int = 0) -> Question:
+    """Sample the scenes as published, join the released scores by row, and judge them.
+
+    Args:
+        scenes: of the dataset.
+        dataset: jaad or pie.
+        task: what the scores answer.
+        scores: the released csv file.
+        draws: bootstrap resamples; 0 gives no intervals.
+
+    Raises:
+        InputError: if the scores do not fit the samples, row by row.
+    """
+    protocol = Iv2024.reference(task, dataset)
+    columns = 1 if task == "action" else len(vocabulary(protocol))
+    claimed = read_scores(scores, columns)
+    values = claimed.values
+    sampled = sample(scenes, protocol)
+    test = sampled.samples.filter(pl.col("split") == "test")
+    config = PedestrianConfig.reference(task)
+    groups = _scenarios(sampled, test) if dataset == "pie" else []
+    assumption = ""
+    found: dict[tuple[str | None, str], tuple[float, float]] = {}
+    if len(values) != len(test):
+        # Only the gap that the paper prints is assumed: a file cut short is not scored under another one.
+        missing = printed_gap(test) if scenes.boxes.is_empty() and task == "intention" else 0
+        if missing < 1 or len(values) != len(test) - missing:
+            raise _wrong_length(scores, len(values), len(test))
+        gap = find_gap(test, values)
+        assumption = _in_words(scenes, gap.declared, gap.missing, len(gap.tubes))
+        for column in groups or [np.full(len(test), None, dtype=object)]:
+            found.update(ranges(test, values, gap, config, column))
+        kept = without_last(test.with_row_index("place"), gap.declared, gap.missing)
+        groups = [column[kept["place"].to_numpy()] for column in groups]
+        test = kept.drop("place")
+    answered = sampled.with_tables(
+        samples=pl.concat([sampled.samples.filter(pl.col("split") != "test"), test])
+    )
+    predictions = of_samples(test, values)
+    metrics = _judged(predictions, answered, config, groups, draws=draws, n_clipped=claimed.clipped)
+    return Question(f"{dataset}-{task}@iv2024", answered, predictions, metrics, {}, assumption, found)
+
+
+def _scenarios(scenes: Scenes, test: pl.DataFrame) -> list[Labels]:
+    """(n,) the scenario of each test sample by each factor that the data tell, None where they do not."""
+    columns = []
+    for factor in FACTORS_OF_TABLE_IV:
+        labels = scenario_labels(scenes, [factor], FactorConfig.reference(), test)
+        labels[labels == f"{factor}={UNKNOWN}"] = None
+        if any(label is not None for label in labels):
+            columns.append(labels)
+    return columns
+
+
+def _judged(
+    predictions: Predictions,
+    scenes: Scenes,
+    config: PedestrianConfig,
+    groups: Sequence[Labels],
+    *,
+    draws: int,
+    n_clipped: int,
+) -> MetricResult:
+    """The metrics of the test samples, and those of every factor's scenarios under them."""
+    state, _ = state_of(predictions, scenes, config.task, split="test")
+    whole = evaluate_samples(state, config, draws=draws, n_clipped=n_clipped)
+    parts = [evaluate_samples(state, config, groups=column) for column in groups]
+    return MetricResult(
+        summary=pl.concat([whole.summary, *(p.summary.filter(pl.col("group").is_not_null()) for p in parts)]),
+        counts=pl.concat([whole.counts, *(p.counts.filter(pl.col("group").is_not_null()) for p in parts)]),
+        config=whole.config,
+        notes=whole.notes,
+        makers=whole.makers,
+    )
+
+
+def _in_words(scenes: Scenes, tube: int, missing: int, choices: int) -> str:
+    name = scenes.tubes.filter(pl.col("tube") == tube)["name"].item()
+    return (
+        f"pedestrian {name} has a gap in its track and {missing} samples fewer; attributes alone do not tell "
+        f"who has, {choices} choices are admissible, and with this one scores jump least"
+    )
+
+
+def _wrong_length(path: Path, found: int, expected: int) -> InputError:
+    return InputError(
+        f"expected {expected} rows, one per test sample, found {found}",
+        where=str(path),
+        hint="scores without keys are joined by row: point at the released file, and at whole annotations",
+    )

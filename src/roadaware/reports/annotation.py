@@ -1,0 +1,234 @@
+"""The labelling of corner cases on a page: what a list finds, what became of proposals, who agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from roadaware.analysis.annotation.agreement import MEASURES, BoxAgreement
+from roadaware.analysis.annotation.discovery_curve import Curve
+from roadaware.analysis.annotation.matching import groups_of
+from roadaware.arrays import Pixels
+from roadaware.reports.drawing import COLOURS, Marked, drawn
+from roadaware.reports.page import Block, Note, Pictures, Section, Table, TableCell
+from roadaware.reports.picture import (
+    BLUE,
+    DASHES,
+    GREEN,
+    GREY,
+    HALF,
+    INK,
+    VERMILLION,
+    Picture,
+    canvas,
+    styled,
+)
+from roadaware.reports.text import count, number, percent, row_interval
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Scenes
+
+_COLOURS = {"list": BLUE, "random": GREY, "spread": VERMILLION, "oracle": GREEN}
+_NAMES = {
+    "list": "the list",
+    "random": "by chance",
+    "spread": "by chance, each video in turn",
+    "oracle": "the best there is",
+}
+MOST_ROWS = 200
+
+
+def finding_picture(curve: Curve) -> Picture:
+    """Share found over the share of pictures looked at, by each order, with bands over videos."""
+    with styled():
+        figure, axes = canvas(1.25 * HALF, 0.95 * HALF)
+        for place, (order, values) in enumerate(curve.found.items()):
+            axes.plot(
+                100 * curve.looked,
+                100 * values,
+                color=_COLOURS[order],
+                linestyle=DASHES[place % len(DASHES)],
+                label=_NAMES[order],
+            )
+            if order in curve.low:
+                axes.fill_between(
+                    100 * curve.looked,
+                    100 * curve.low[order],
+                    100 * curve.high[order],
+                    color=_COLOURS[order],
+                    alpha=0.15,
+                    linewidth=0,
+                )
+        axes.set(xlim=(0, 100), ylim=(0, 102), xlabel="pictures looked at, %")
+        axes.set_ylabel("objects found, %" if curve.unit == "objects" else "pictures with a case found, %")
+        axes.grid(visible=True)
+        axes.legend(loc="lower right", labelcolor=INK)
+    told = [
+        f"{percent(row['found'], 1)} of what there is takes {percent(row['looked_share'], 1)} of the pictures"
+        for row in curve.table.filter(pl.col("order") == "list").iter_rows(named=True)
+    ]
+    return Picture("What has to be looked at", f"By the list: {'; '.join(told)}.", figure)
+
+
+def selection_section(planned: dict[str, float], curve: Curve | None) -> Section:
+    """What a list is expected to cost, and what it finds where that is known.
+
+    Args:
+        planned: what `labour.planned` gave.
+        curve: what `finding.curve` gave; None without truth.
+    """
+    says = (
+        f"{count(round(planned['listed']))} of {count(round(planned['pictures']))} pictures have a proposal; "
+        f"looking at them takes {_hours(planned['seconds'])}, at all {_hours(planned['seconds_of_all'])}.",
+    )
+    if curve is None:
+        note = Note("Nobody said what is true, so that nobody knows what the list misses.", "doubt")
+        return Section("Pictures worth a look", says, (note,))
+    rows = [_finding_row(row) for row in curve.table.iter_rows(named=True)]
+    header = ("found", "order", "pictures looked at", "interval", "time", "saved", "interval")
+    table = Table(
+        header,
+        tuple(rows),
+        "rlrrrrr",
+        "What has to be looked at until so much is found",
+        "Time is of one person; saved is against looking at all pictures without proposals. Intervals over "
+        "videos.",
+    )
+    blocks: list[Block] = [Pictures((finding_picture(curve),)), table]
+    return Section("Pictures worth a look", says, tuple(blocks))
+
+
+def _finding_row(row: dict[str, Any]) -> tuple[TableCell, ...]:
+    return (
+        percent(row["found"], 1),
+        _NAMES[row["order"]],
+        percent(row["looked_share"], 1),
+        _span(row["looked_low"], row["looked_high"]),
+        _hours(row["seconds"]),
+        percent(row["saved"], 1),
+        _span(row["saved_low"], row["saved_high"]),
+    )
+
+
+def corrections_section(classes: pl.DataFrame, people: pl.DataFrame) -> Section:
+    """What became of proposals.
+
+    Args:
+        classes: what `fates.summary` gave.
+        people: what `fates.by_annotator` gave.
+    """
+    whole = classes.filter(pl.col("class") == "all").row(0, named=True)
+    left = whole["kept"] + whole["moved"]
+    says = (
+        f"{count(left)} of {count(whole['proposals'])} judgements left the proposal; "
+        f"{count(whole['added'])} boxes were added.",
+    )
+    return Section(
+        "What became of proposals", says, (_table(classes, "By class"), _table(people, "By annotator"))
+    )
+
+
+def agreement_section(found: BoxAgreement, disputes: pl.DataFrame) -> Section:
+    """How far annotators agree, and what is left to be decided.
+
+    Args:
+        found: what `agreement.box_agreement` gave.
+        disputes: of the consensus.
+    """
+    rows: list[tuple[TableCell, ...]] = []
+    for row in found.table.iter_rows(named=True):
+        ends = [row_interval(row, unit, 2) for unit in ("picture", "video")]
+        rows.append(
+            (
+                row["group"] or "all",
+                row["measure"].replace("_", " "),
+                number(row["value"], 3),
+                *ends,
+                count(row["n"]),
+            )
+        )
+    header = ("of", "measure", "value", "over pictures", "over videos", "rests on")
+    told = "; ".join(f"{name.replace('_', ' ')}: {meaning}" for name, meaning in MEASURES.items())
+    table = Table(header, tuple(rows), "llrrrr", "Agreement", f"{told}.")
+    blocks: list[Block] = [table, _table(found.counts, "Things by how many drew them")]
+    if len(disputes):
+        blocks.append(_table(disputes.head(MOST_ROWS), "For a further look"))
+    value = found.value("existence")
+    says = (f"Existence agrees to {number(value, 2)}; {count(len(disputes))} disputes are left.",)
+    return Section("Agreement of annotators", says, tuple(blocks))
+
+
+def _table(held: pl.DataFrame, title: str) -> Table:
+    """A data frame as it is, numbers right."""
+    align = "".join("r" if dtype.is_numeric() else "l" for dtype in held.schema.values())
+    rows = tuple(tuple(_cell(value) for value in row) for row in held.iter_rows())
+    return Table(tuple(name.replace("_", " ") for name in held.columns), rows, align, title)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    return number(value, 2) if isinstance(value, float) else str(value)
+
+
+def _span(low: float | None, high: float | None, *, share: bool = True) -> str:
+    if low is None or high is None:
+        return "-"
+    told: Sequence[str] = [percent(end, 1) if share else number(end, 2) for end in (low, high)]
+    return f"{told[0]} to {told[1]}"
+
+
+def _hours(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min"
+
+
+# Disputed pictures with the boxes of every annotator, each in a colour of its own.
+
+_SMALL = 400
+
+
+def disputed_places(disputes: pl.DataFrame, most: int) -> list[tuple[str, int, str]]:
+    """The first pictures with a dispute: video, frame, and the reasons.
+
+    Args:
+        disputes: of a consensus.
+        most: how many.
+    """
+    found = disputes.group_by("video", "frame", maintain_order=True).agg(pl.col("reason").unique().sort())
+    rows = found.head(most).select("video", "frame", pl.col("reason").list.join("; ")).iter_rows()
+    return [(video, frame, reasons) for video, frame, reasons in rows]
+
+
+def draw_dispute(labels: Scenes, picture: Pixels, video: str, frame: int, *, title: str = "") -> Pixels:
+    """(H, W, 3) the picture with all boxes of all annotators, named by annotator and class.
+
+    Args:
+        labels: of all annotators, with `boxes.annotator`.
+        picture: (H, W, 3).
+        video: of the picture.
+        frame: of the picture.
+        title: written in its corner.
+    """
+    scale = 2 if picture.shape[0] < _SMALL else 1
+    return drawn(picture, list(_marks(labels, video, frame)), title=title, scale=scale)
+
+
+def _marks(labels: Scenes, video: str, frame: int) -> Iterator[Marked]:
+    """The boxes, with words above the highest of each thing: who drew it, and what each called it."""
+    names = sorted(labels.boxes["annotator"].drop_nulls().cast(pl.String).unique().to_list())
+    held = labels.boxes.filter((pl.col("video").cast(pl.String) == video) & (pl.col("frame") == frame))
+    words = labels.labels.filter(pl.col("box").is_in(held["box"].implode()))
+    said = {
+        box: labels.meta.vocabularies[kind][label]
+        for box, kind, label in words.select("box", pl.col("kind").cast(pl.String), "label").iter_rows()
+    }
+    own = [held.filter(pl.col("annotator").cast(pl.String) == name) for name in names]
+    corners = [part.select(CORNERS).to_numpy().astype(np.float64) for part in own]
+    for group in groups_of(corners):
+        told = (f"{names[who]}: {said.get(own[who]['box'][row], '-')}" for who, row in group.items())
+        shown = {min(group, key=lambda who: corners[who][group[who]][1]): "   ".join(told)}
+        for who, row in group.items():
+            left, top, right, bottom = corners[who][row].tolist()
+            yield Marked((left, top, right, bottom), shown.get(who, ""), COLOURS[who % len(COLOURS)])

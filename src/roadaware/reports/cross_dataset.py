@@ -1,0 +1,536 @@
+"""The page of a cross-dataset study: what was run, in-domain and cross-dataset, ensembles, calibration,
+printed numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from roadaware.protocols.cross_dataset.results import HIGHER, SEEDS_JOINED, CrossResults
+from roadaware.protocols.printed_iv2022 import AUC_IS, DOMAINS, ENSEMBLE, HOME, printed
+from roadaware.reports.cross_dataset_cells import DOUBT_NAMES, NAMES, PLAIN, Found, Study, mean
+from roadaware.reports.cross_dataset_figures import (
+    CHANCE,
+    by_test_set,
+    distributions,
+    heat_maps,
+    matrix_table,
+    means,
+    rank_picture,
+    ranked,
+    reliability_by_test_set,
+    together,
+)
+from roadaware.reports.cross_dataset_sections import (
+    PRETRAINING_DRAWS,
+    Effect,
+    Resamples,
+    coverage_table,
+    effects,
+    pretraining_picture,
+    said,
+    sets_of,
+)
+from roadaware.reports.page import (
+    Block,
+    Facts,
+    Mark,
+    Note,
+    Pictures,
+    Points,
+    Section,
+    Table,
+    TableCell,
+    report,
+)
+from roadaware.reports.picture import Picture
+from roadaware.reports.text import count, number
+
+# Tables I and II of IV 2022 from a study's own runs, with the printed numbers below where there are some.
+
+IN_TABLE = ("auc", "balanced_accuracy", "f1", "ece", "mce")
+_AT_HOME, _TOGETHER = "at home", "together"
+
+
+def table_1(study: Study) -> Table | None:
+    """Ensembles over all training sets on each test set, and what is printed of the same model.
+
+    Args:
+        study: what was found, in bins as published.
+
+    Returns:
+        nothing where there are no ensembles.
+
+    Source: Gesnouin et al., IV 2022, Table I.
+    """
+    rows: list[tuple[TableCell, ...]] = []
+    used: dict[str, list[str]] = {}
+    beside = 0
+    for tested in study.tested:
+        held = [(model, _largest(study, model, tested, PLAIN)) for model in study.models]
+        held = [(model, name) for model, name in held if name]
+        if not held:
+            continue
+        rows.append((_heading(study, tested),))
+        for model, name in held:
+            used.setdefault(name, []).append(model)
+            print_ = printed("I", model=model, tested_on=tested)
+            beside += not print_.is_empty()
+            rows.append((model, *_cells(study, (model, name, tested, PLAIN), print_)))
+    if not rows:
+        return None
+    return Table(
+        ("model", *(NAMES[metric] for metric in IN_TABLE)),
+        tuple(rows),
+        "l" + "r" * len(IN_TABLE),
+        "One model from each training set, their mean (after Table I)",
+        _meant(study, "I", beside, used),
+    )
+
+
+def table_2(study: Study, model: str) -> Table | None:
+    """Each way to doubt at home and as ensemble over training sets, and what is printed of I3D.
+
+    Args:
+        study: what was found, in bins as published.
+        model: whose.
+
+    Returns:
+        nothing where the model has one way to doubt alone.
+
+    Source: Gesnouin et al., IV 2022, Table II.
+    """
+    doubts = study.doubts_of(model)
+    if len(doubts) < 2:
+        return None
+    rows: list[tuple[TableCell, ...]] = []
+    used: dict[str, list[str]] = {}
+    beside = 0
+    for tested in study.tested:
+        rows.append((_heading(study, tested),))
+        for doubt in doubts:
+            for how, learnt in ((_AT_HOME, tested), (_TOGETHER, _largest(study, model, tested, doubt))):
+                if not learnt or study.at(model, learnt, tested, "auc", doubt) is None:
+                    continue
+                where = HOME if how == _AT_HOME else ENSEMBLE
+                print_ = printed("II", tested_on=tested, doubt=doubt, trained_on=where, pretrained=True)
+                beside += not print_.is_empty()
+                name = DOUBT_NAMES.get(doubt, doubt)
+                if how == _TOGETHER:
+                    used.setdefault(learnt, []).append(name)
+                rows.append((f"{name}, {how}", *_cells(study, (model, learnt, tested, doubt), print_)))
+    return Table(
+        ("way to doubt", *(NAMES[metric] for metric in IN_TABLE)),
+        tuple(rows),
+        "l" + "r" * len(IN_TABLE),
+        f"Ways to doubt: {model} (after Table II)",
+        _meant(study, "II", beside, used),
+    )
+
+
+def least(study: Study, model: str, metric: str = "ece") -> dict[str, tuple[str, float]]:
+    """`home`, `away` and `ensemble` to the way to doubt with the least mean over test sets, and that mean.
+
+    All ways are compared on the cells that each of them has; nothing where there is one way alone.
+
+    Args:
+        study: what was found.
+        model: whose.
+        metric: an error.
+    """
+    doubts = study.doubts_of(model)
+    found = {doubt: means(study, model, metric, doubt, alike=doubts) for doubt in doubts}
+    best: dict[str, tuple[str, float]] = {}
+    for kind in ("home", "away", "ensemble"):
+        known = {doubt: value for doubt, row in found.items() if (value := row[kind]) is not None}
+        if len(known) > 1:
+            first = min(known, key=lambda doubt: known[doubt])
+            best[kind] = (first, known[first])
+    return best
+
+
+def _largest(study: Study, model: str, tested: str, doubt: str) -> str:
+    """The name of the largest ensemble with a value there; empty where there is none."""
+    for metric in IN_TABLE:
+        found = study.ensemble(model, tested, metric, doubt)
+        if found is not None:
+            return found[0]
+    return ""
+
+
+def _heading(study: Study, tested: str) -> str:
+    facts = study.results.study["domains"].get(tested, {})
+    row = study.results.table.filter((pl.col("tested_on") == tested) & pl.col("samples").is_not_null())
+    if row.is_empty():
+        return f"tested on {tested}"
+    samples, positives = row.select("samples", "positives").row(0)
+    what = facts.get("what") if isinstance(facts, dict) else None
+    return f"tested on {tested}{f' ({what})' if what else ''}: {samples:,} samples, {positives:,} positive"
+
+
+def _cells(study: Study, where: tuple[str, str, str, str], print_: pl.DataFrame) -> list[TableCell]:
+    """Ours with its spread over seeds, and below it the printed number."""
+    model, trained, tested, doubt = where
+    cells: list[TableCell] = []
+    for metric in IN_TABLE:
+        found = study.at(model, trained, tested, metric, doubt)
+        row = print_.filter(pl.col("metric") == metric)
+        below = ""
+        if not row.is_empty():
+            value, spread, digits = row.select("value", "spread", "digits").row(0)
+            below = f"printed {value:.{digits}f} ± {spread:g}"
+        if found is None:
+            cells.append(Mark("not run", "mute", below))
+        elif found.value is None:
+            cells.append(Mark("no value", "bad", below))
+        else:
+            cells.append(Mark(number(found.value) + _spread(found), "", below))
+    return cells
+
+
+def _spread(found: Found) -> str:
+    return "" if found.spread is None else f" ± {number(found.spread)}"
+
+
+def _meant(study: Study, table: str, beside: int, used: Mapping[str, Sequence[str]]) -> str:
+    """What the numbers are, and how far the printed ones are of the same data."""
+    shared = [name for name in study.tested if name in DOMAINS.values()]
+    absent = [name for name in DOMAINS.values() if name not in study.tested]
+    ours = (
+        f"Mean over seeds ± standard deviation over them; adaptive bins as published. {_members(study, used)}"
+    )
+    if not beside:
+        return (
+            f"{ours} No number is printed beside: IV 2022 tests on {_listed(list(DOMAINS.values()))}, and "
+            f"none of its rows in Table {table} is of a model and a test set that ran here."
+        )
+    what = (
+        "the same model's printed mean of models from pie, jaad-behaviour and jaad-all"
+        if table == "I"
+        else "I3D's, pre-trained, which saw pictures, and whose ensembles are of those three sets"
+    )
+    without = f" Not tested here: {_listed(absent)}." if absent else ""
+    return (
+        f"{ours} Printed below, where the test set has the same name ({_listed(shared)}): {what}. Inputs and "
+        f"training sets are others, so the numbers are beside ours, not a repetition.{without} {AUC_IS}"
+    )
+
+
+def _members(study: Study, used: Mapping[str, Sequence[str]]) -> str:
+    """Which training sets the ensembles are of; not all rows need have the same."""
+    if not used:
+        return "There are no ensembles over training sets."
+    sets = [_listed(study.members(name)) for name in used]
+    if len(used) == 1:
+        return f"Together: the mean of models from {sets[0]}."
+    each = [
+        f"for {_listed(list(dict.fromkeys(rows)))} from {held}"
+        for held, rows in zip(sets, used.values(), strict=True)
+    ]
+    return f"Together is the mean of models from other sets in other rows: {'; '.join(each)}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else list(names))
+
+
+SHOWN = ("auc", "ece")
+EFFECTS = ("auc", "average_precision", "ece", "brier")
+MOST_MODELS = 3
+MOST_REASONS = 12
+_KIN = (
+    "jaad-all holds the pedestrians of jaad-behaviour and more, so that going from one to the other is not "
+    "as far from home as going anywhere else."
+)
+_GAINS = {
+    "away": "from one other training set",
+    "visitors": "as ensemble over all others",
+    "ensemble": "as ensemble over all",
+    "home": "at home",
+}
+_MISSING = {"failed": "What failed", "skipped": "What was skipped"}
+
+
+def away_page(results: CrossResults, *, draws: int = PRETRAINING_DRAWS) -> str:
+    """The whole study as one HTML file that needs no network and runs no script.
+
+    Whatever is missing (a model, a domain, a metric, scores) is said in words where it would have stood.
+
+    Args:
+        results: as they were opened.
+        draws: resamples behind the intervals of the effect of pre-training.
+    """
+    study = Study(results)
+    title = "Predictors away from home"
+    subtitle = "trained on one set of pedestrians, tested on every other"
+    return report(list(away_sections(study, draws=draws)), title=title, subtitle=subtitle)
+
+
+def away_sections(study: Study, *, draws: int = PRETRAINING_DRAWS) -> Iterator[Section]:
+    """The sections of the page, in reading order; those without anything to say are left out.
+
+    Args:
+        study: what was found.
+        draws: resamples behind the intervals of the effect of pre-training.
+    """
+    yield _made(study)
+    if not study.metrics:
+        return
+    yield _home_and_away(study)
+    yield _matrix(study)
+    if study.joined:
+        yield _ensembles(study)
+    yield _calibration(study)
+    yield from _coverage(study)
+    yield _ranks(study)
+    yield from _doubt(study)
+    yield from _pretraining(study, draws)
+
+
+def _made(study: Study) -> Section:
+    """What was run, what was not, and why."""
+    held, told = study.results.table, study.results.study
+    seeds = sorted(set(held["seed"]) - {SEEDS_JOINED})
+    facts = [
+        ("models", ", ".join(study.models) or "none"),
+        ("trained on", ", ".join(study.learnt) or "nothing"),
+        ("seeds", f"{len(seeds)} ({', '.join(map(str, seeds))})" if seeds else "none"),
+        ("ways to doubt", ", ".join(DOUBT_NAMES.get(name, name) for name in study.doubts) or "none"),
+        ("digest", str(told.get("digest", "unknown"))),
+    ]
+    if told.get("unfinished"):
+        facts.append(("not finished", f"{count(told['unfinished'])} cells"))
+    blocks: list[Block] = [Facts(tuple(facts)), Facts(tuple(_domains(study)), "Test sets")]
+    missing = {kind: dict(told.get(kind) or {}) for kind in _MISSING}
+    for kind, reasons in missing.items():
+        if reasons:
+            blocks.append(Points(tuple(_reasons(reasons)), _MISSING[kind]))
+    says = []
+    if not study.metrics:
+        says.append("No cell of the study has a value yet, so there is nothing to draw.")
+    undone = [f"{len(reasons)} {kind}" for kind, reasons in missing.items() if reasons]
+    if undone:
+        says.append(f"Not everything was run: {' and '.join(undone)}; the others stand.")
+    return Section("What was run", tuple(says), tuple(blocks))
+
+
+def _domains(study: Study) -> Iterator[tuple[str, str]]:
+    """Each test set with its size, in words."""
+    for name in study.results.domains:
+        rows = study.results.table.filter((pl.col("tested_on") == name) & pl.col("samples").is_not_null())
+        if rows.is_empty():
+            yield name, "nobody was tested on it"
+            continue
+        samples, positives = rows.select("samples", "positives").row(0)
+        told = study.results.study["domains"].get(name) or {}
+        about = [str(told[key]) for key in ("what", "protocol", "config") if told.get(key)]
+        size = f"{count(samples)} samples, {count(positives)} of pedestrians who cross"
+        yield name, "; ".join([*about, size])
+
+
+def _reasons(reasons: Mapping[str, Any]) -> Iterator[str]:
+    for name, why in list(reasons.items())[:MOST_REASONS]:
+        yield f"{name}: {why}"
+    if len(reasons) > MOST_REASONS:
+        yield f"and {len(reasons) - MOST_REASONS} more"
+
+
+def _home_and_away(study: Study) -> Section:
+    drawn = [picture for metric in SHOWN for picture in _both(study, metric)]
+    says = [says for metric in SHOWN for says in _falls(study, metric)]
+    says += list(_below(study))
+    blocks: list[Block] = [Pictures(tuple(drawn))] if drawn else [Note(_nothing(SHOWN), "doubt")]
+    if {"jaad-all", "jaad-behaviour"} <= set(study.tested):
+        blocks.append(Note(_KIN, "doubt"))
+    return Section("Home and away", tuple(says), tuple(blocks))
+
+
+def _both(study: Study, metric: str) -> list[Picture]:
+    spread = [distributions(study, metric, by=by) for by in ("test set", "model")]
+    drawn = [*spread, by_test_set(study, metric)]
+    return [picture for picture in drawn if picture is not None]
+
+
+def _falls(study: Study, metric: str) -> Iterator[str]:
+    """How far a metric goes down, or an error up, when models leave home; pairs of both alone."""
+    pairs = [
+        (home.value, away)
+        for model in study.models
+        for tested in study.tested
+        if (home := study.home(model, tested, metric)) is not None
+        and home.value is not None
+        and (away := mean(one.value for _, one in study.away(model, tested, metric))) is not None
+    ]
+    if not pairs:
+        return
+    mean_home, mean_away = (mean(pair[at] for pair in pairs) for at in (0, 1))
+    worse = sum(a != b and (b < a) == (metric in HIGHER) for a, b in pairs)
+    yield (
+        f"Mean {NAMES[metric]} is {number(mean_home)} at home and {number(mean_away)} away; it is worse away "
+        f"for {worse} of {len(pairs)} pairs of a model and a test set."
+    )
+
+
+def _below(study: Study) -> Iterator[str]:
+    """How many cells away lie below home beyond their intervals, and how many below chance."""
+    cells = clear = under = whole = 0
+    for model in study.models:
+        for tested in study.tested:
+            home = study.home(model, tested, "auc")
+            for _, found in study.away(model, tested, "auc"):
+                under += (found.value or 0.0) < CHANCE["auc"]
+                whole += 1
+                if home is None or home.low is None or found.high is None:
+                    continue
+                cells += 1
+                clear += found.high < home.low
+    if cells:
+        yield f"In {clear} of {cells} cells away the interval of AUC lies wholly below that at home."
+    if under:
+        yield f"{under} of {whole} cells away rank worse than chance (AUC below 0.5)."
+
+
+def _matrix(study: Study) -> Section:
+    drawn = [picture for metric in SHOWN if (picture := heat_maps(study, metric)) is not None]
+    table = matrix_table(study)
+    blocks: list[Block] = [Pictures(tuple(drawn))] if drawn else [Note(_nothing(SHOWN), "doubt")]
+    return Section("Training set by test set", (), (*blocks, *([] if table is None else [table])))
+
+
+def _ensembles(study: Study) -> Section:
+    picture, table = together(study, SHOWN), table_1(Study(study.results, "reference"))
+    blocks: list[Block] = [] if picture is None else [Pictures((picture,))]
+    blocks += [] if table is None else [table]
+    return Section("Ensembles over training sets", tuple(_gains(study)), tuple(blocks))
+
+
+def _gains(study: Study) -> Iterator[str]:
+    for metric in SHOWN:
+        rows = [means(study, model, metric) for model in study.models]
+        whole = [row for row in rows if row["away"] is not None and row["ensemble"] is not None]
+        if not whole:
+            continue
+        values = {kind: mean(row[kind] for row in whole) for kind in _GAINS}
+        told = [
+            f"{number(values[kind])} {words}" for kind, words in _GAINS.items() if values[kind] is not None
+        ]
+        yield f"Mean {NAMES[metric]} over models and test sets: {', '.join(told)}."
+
+
+def _calibration(study: Study) -> Section:
+    """Reliability of the models that are best away, for each training set."""
+    order = _by_away(study)[:MOST_MODELS]
+    drawn = [picture for model in order if (picture := reliability_by_test_set(study, model)) is not None]
+    if not drawn:
+        note = "No scores of single samples are kept beside the table, so there are no reliability diagrams."
+        return Section("Calibration away from home", (), (Note(note, "doubt"),))
+    which = f"the {len(order)} models that are best away by AUC" if len(order) > 1 else order[0]
+    note = f"Drawn for {which}: {', '.join(order)}." if len(order) < len(study.models) else ""
+    blocks: list[Block] = [Note(note)] if note else []
+    return Section("Calibration away from home", (), (*blocks, Pictures(tuple(drawn))))
+
+
+def _coverage(study: Study) -> Iterator[Section]:
+    """What conformal sets of the training set hold on every test set, where cells keep them."""
+    found = sets_of(study)
+    table = coverage_table(found)
+    if table is not None:
+        yield Section("Conformal sets away from home", tuple(said(found)), (table,))
+
+
+def _by_away(study: Study) -> list[str]:
+    """Models by their mean AUC away, the best first."""
+    values = {
+        model: mean(one.value for tested in study.tested for _, one in study.away(model, tested, "auc"))
+        for model in study.models
+    }
+    known = {model: -1.0 if value is None else value for model, value in values.items()}
+    return sorted(study.models, key=lambda model: -known[model])
+
+
+def _ranks(study: Study) -> Section:
+    blocks: list[Block] = []
+    says: list[str] = []
+    for metric in SHOWN:
+        drawn = rank_picture(study, metric)
+        blocks.append(
+            Note(f"{NAMES[metric]}: {drawn}.", "doubt") if isinstance(drawn, str) else Pictures((drawn,))
+        )
+        says += list(_ranked(study, metric))
+    return Section("Ranks away from home", tuple(says), tuple(blocks))
+
+
+def _ranked(study: Study, metric: str) -> Iterator[str]:
+    found = ranked(study, metric).comparison
+    if found is None:
+        return
+    (first, rank), *_ = found.ranks.items()
+    beaten = [pair.second for pair in found.pairs if pair.differ and pair.first == first]
+    told = f"it differs from {', '.join(beaten)}" if beaten else "it differs from no other model"
+    yield (
+        f"By {NAMES[metric]} away, {first} has the best mean rank ({rank:.2f}) over {found.sets} pairs of "
+        f"sets; {told} at alpha {found.alpha:g}."
+    )
+
+
+def _doubt(study: Study) -> Iterator[Section]:
+    published = Study(study.results, "reference")
+    tables = {model: table_2(published, model) for model in study.models}
+    held = {model: table for model, table in tables.items() if table is not None}
+    if not held:
+        return
+    drawn = [picture for model in held if (picture := together(study, SHOWN, model=model)) is not None]
+    says = [says for model in list(held)[:MOST_MODELS] if (says := _least(study, model))]
+    yield Section("Ways to doubt", tuple(says), (Pictures(tuple(drawn)), *held.values()))
+
+
+def _least(study: Study, model: str) -> str:
+    """Which way to doubt has the least mean ECE, at home, away and together."""
+    where = {"home": "at home", "away": "away", "ensemble": "as ensemble over training sets"}
+    told = [
+        f"{DOUBT_NAMES.get(doubt, doubt)} ({number(error)}) {where[kind]}"
+        for kind, (doubt, error) in least(study, model).items()
+    ]
+    return f"Least mean ECE of {model}: {', '.join(told)}." if told else ""
+
+
+def _pretraining(study: Study, draws: int) -> Iterator[Section]:
+    if not study.onward:
+        return
+    resamples = Resamples(study, draws)
+    found = {metric: effects(resamples, metric) for metric in EFFECTS if metric in study.metrics}
+    drawn = [pretraining_picture(study, metric, held) for metric, held in found.items()]
+    pictures = [picture for picture in drawn if picture is not None]
+    if pictures:
+        pictures += list(_sure_after(study))
+    blocks: tuple[Block, ...] = (Pictures(tuple(pictures)),) if pictures else ()
+    if not blocks:
+        blocks = (Note("No model learnt on the second domain alone too, so there is nothing to compare."),)
+    says = tuple(says for metric, held in found.items() for says in _effect(metric, held))
+    yield Section("What pre-training gives", says, blocks)
+
+
+def _sure_after(study: Study) -> Iterator[Picture]:
+    """Reliability with and without each pre-training, of the model with both that is best away."""
+    for name in study.onward:
+        after = name.rpartition(">")[2]
+        held = [model for model in _by_away(study) if study.at(model, name, after, "auc") is not None]
+        drawn = reliability_by_test_set(study, held[0], (after, name)) if held else None
+        if drawn is not None:
+            yield drawn
+
+
+def _effect(metric: str, held: Sequence[Effect]) -> Iterator[str]:
+    if held:
+        told = [one.verdict for one in held]
+        yield (
+            f"Pre-training makes {NAMES[metric]} better in {told.count('better')}, worse in "
+            f"{told.count('worse')} of {len(told)} cases beyond chance."
+        )
+
+
+def _nothing(metrics: Sequence[str]) -> str:
+    return f"No cell has a value of {' or '.join(NAMES[metric] for metric in metrics)}."

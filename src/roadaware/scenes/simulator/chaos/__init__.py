@@ -1,4 +1,0 @@
-"""Chaos: crowds that fight, protest, quarrel, flee and loot, with who does what to whom."""
-
-from roadaware.scenes.simulator.chaos.making import CATEGORIES as CATEGORIES
-from roadaware.scenes.simulator.chaos.making import make_chaos as make_chaos

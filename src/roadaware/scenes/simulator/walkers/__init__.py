@@ -1,5 +1,0 @@
-"""Walkers: people on foot who walk, wait, look, decide and cross."""
-
-from roadaware.scenes.simulator.walkers.crowd import Walkers
-
-__all__ = ["Walkers"]

@@ -1,0 +1,289 @@
+"""Play: the players of a crowd, what they hold and do in the frame at hand, and the notes of all frames."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from roadaware.arrays import Floats
+from roadaware.simulator.actors import Pose
+from roadaware.simulator.chaos.crowd import Bodies
+from roadaware.simulator.chaos.deeds import CODES
+from roadaware.simulator.chaos.ground import Ground
+
+Script = Iterator[None]
+"""What somebody plays: it goes on by one frame each time it is asked."""
+_SUBSTEP_S = 0.05
+
+
+@dataclass(eq=False)
+class Player:
+    """One person of the crowd.
+
+    Args:
+        number: row in `Bodies`.
+        model: of the person.
+        size_m: length, width and height.
+        look: seed of their looks.
+        guard: whether they belong to the police.
+        pose: what they do; None to stand, walk or run as they move.
+        doing: official actions that hold in this frame.
+        eyes: what they look at: somebody, or a place; None for straight on.
+        flare: whether they hold a burning flare.
+        lift: height above the ground, of who is carried.
+        busy: whether they play in a scene.
+        away: whether they have left for good.
+        backward: whether they step back from what they face.
+    """
+
+    number: int
+    model: str
+    size_m: tuple[float, float, float]
+    look: int
+    guard: bool = False
+    pose: Pose | None = None
+    doing: tuple[str, ...] = ()
+    eyes: Player | Floats | None = None
+    flare: bool = False
+    lift: float = 0.0
+    busy: bool = False
+    away: bool = False
+    backward: bool = False
+
+
+@dataclass(eq=False)
+class Thing:
+    """Something that is used, burns or stands by.
+
+    Args:
+        kind: as of actors.
+        model: of its kind.
+        size_m: length, width and height.
+        look: seed of its details.
+        xy: (2,) where it is, in the metres of the ground.
+        heading: of its front.
+        z: height of its underside above the ground.
+        lamps: that are lit.
+        active: whether it counts as an agent.
+        here: whether it is in the scene.
+        track: (frame, x, y, heading, z) of each frame in which it was.
+        pushed_by: number of who pushed or carried it first.
+    """
+
+    kind: str
+    model: str
+    size_m: tuple[float, float, float]
+    look: int
+    xy: Floats
+    heading: float
+    z: float = 0.0
+    lamps: int = 0
+    active: bool = False
+    here: bool = True
+    track: list[tuple[int, float, float, float, float]] = field(default_factory=list)
+    pushed_by: int | None = None
+
+
+@dataclass(eq=False)
+class Notes:
+    """What happened, frame by frame; n people, F frames.
+
+    Args:
+        xy: (F, n, 2) local metres.
+        heading: (F, n).
+        gaze: (F, n).
+        lift: (F, n).
+        pose: (F, n), -1 where it follows from how they move.
+        doing: (F, n) bits of the official actions.
+        flare: (F, n).
+        here: (F, n).
+        bonds: subject, predicate and object to frames.
+        noises: label, and person or thing, to frames.
+    """
+
+    xy: Floats
+    heading: Floats
+    gaze: Floats
+    lift: Floats
+    pose: np.ndarray[tuple[int, int], np.dtype[np.int8]]
+    doing: np.ndarray[tuple[int, int], np.dtype[np.int64]]
+    flare: np.ndarray[tuple[int, int], np.dtype[np.bool_]]
+    here: np.ndarray[tuple[int, int], np.dtype[np.bool_]]
+    bonds: dict[tuple[int, str, int], list[int]] = field(default_factory=dict)
+    noises: dict[tuple[str, str, int], list[int]] = field(default_factory=dict)
+
+
+class Play:
+    """A crowd in a street while it is played; `level` is how deep the water is.
+
+    Args:
+        ground: the street.
+        players: the crowd.
+        n_frames: of the scene.
+        fps: frames per second.
+        rng: where chance comes from.
+        posts: (m, 3) x, y and radius of what stands in the way for good.
+    """
+
+    def __init__(
+        self,
+        ground: Ground,
+        players: list[Player],
+        n_frames: int,
+        fps: float,
+        rng: np.random.Generator,
+        posts: Floats,
+    ) -> None:
+        n = len(players)
+        self.ground, self.players, self.rng = ground, players, rng
+        self.n_frames, self.fps, self.frame = n_frames, fps, 0
+        self.things: list[Thing] = []
+        self.posts = posts
+        self.level = 0.0
+        self.alarm: Floats | None = None
+        self.focus: list[Player] = []
+        low, high = np.array([-12.0, ground.right_m]), np.array([60.0, ground.left_m])
+        self.bodies = Bodies(n, low, high, posts)
+        shape = (n_frames, n)
+        self.notes = Notes(
+            np.zeros((*shape, 2)), np.zeros(shape), np.zeros(shape), np.zeros(shape),
+            np.full(shape, -1, dtype=np.int8), np.zeros(shape, dtype=np.int64),
+            np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_),
+        )  # fmt: skip
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until the scene ends."""
+        return (self.n_frames - self.frame) / self.fps
+
+    def draw(self, low: float, high: float) -> float:
+        """A number between two, by chance."""
+        return float(self.rng.uniform(low, high))
+
+    def chance(self, share: float) -> bool:
+        """Whether something happens that happens this often."""
+        return bool(self.rng.random() < share)
+
+    # Where people are and go.
+
+    def at(self, who: Player) -> Floats:
+        """(2,) where somebody is."""
+        found: Floats = self.bodies.xy[who.number]
+        return found
+
+    def place(self, who: Player, xy: Floats, heading: float | None = None) -> None:
+        """Put somebody on the street who was not there."""
+        k = who.number
+        self.bodies.xy[k] = self.bodies.goal[k] = xy
+        self.bodies.velocity[k] = 0.0
+        self.bodies.here[k] = True
+        if heading is not None:
+            self.bodies.heading[k] = heading
+
+    def gap(self, one: Player, other: Player) -> float:
+        """Metres between two."""
+        (x, y), (u, v) = self.bodies.xy[one.number].tolist(), self.bodies.xy[other.number].tolist()
+        return math.hypot(u - x, v - y)
+
+    def bearing(self, who: Player, target: Player | Floats) -> float:
+        """The heading that leads somebody to a person or place."""
+        x, y = self.bodies.xy[who.number].tolist()
+        u, v = (self.at(target) if isinstance(target, Player) else target).tolist()
+        return math.atan2(v - y, u - x)
+
+    def go(self, who: Player, goal: Floats, pace: float, face: Player | Floats | None = None) -> None:
+        """Let somebody move to a place, facing where they go or something else."""
+        k = who.number
+        self.bodies.goal[k] = goal
+        self.bodies.pace[k] = pace
+        self.bodies.face[k] = np.nan if face is None else self.bearing(who, face)
+
+    def halt(self, who: Player, face: Player | Floats | None = None) -> None:
+        """Let somebody stand where they are."""
+        self.go(who, self.at(who).copy(), 0.0, face)
+
+    def root(self, who: Player, rooted: bool) -> None:
+        """Whether nobody can push somebody aside."""
+        self.bodies.rooted[who.number] = rooted
+
+    # What they do.
+
+    def act(self, who: Player, pose: Pose | None, *doing: str) -> None:
+        """Let somebody do something from now on."""
+        who.pose, who.doing = pose, doing
+
+    def rest(self, who: Player) -> None:
+        """Let somebody do nothing in particular, at their own height, moved by whoever comes."""
+        self.act(who, None)
+        who.flare, who.lift, who.eyes, who.backward = False, 0.0, None, False
+        k = who.number
+        self.root(who, False)
+        self.bodies.wide[k] = 0.0
+        self.bodies.face[k] = np.nan
+        self.bodies.pace[k] = 0.0
+
+    def bond(self, subject: Player, predicate: str, other: Player) -> None:
+        """Note what one does to another in this frame."""
+        key = (subject.number, predicate, other.number)
+        self.notes.bonds.setdefault(key, []).append(self.frame)
+
+    def noise(self, label: str, source: Player | Thing) -> None:
+        """Note that somebody or something is heard in this frame."""
+        if isinstance(source, Player):
+            key = (label, "person", source.number)
+        else:
+            key = (label, "thing", self.things.index(source))
+        self.notes.noises.setdefault(key, []).append(self.frame)
+
+    # Time.
+
+    def wait(self, seconds: float) -> Script:
+        """Go on after some time.
+
+        Args:
+            seconds: how long.
+        """
+        for _ in range(max(1, round(seconds * self.fps))):
+            yield
+
+    def note(self) -> None:
+        """Write down the frame at hand."""
+        notes, bodies, f = self.notes, self.bodies, self.frame
+        notes.xy[f], notes.heading[f], notes.here[f] = bodies.xy, bodies.heading, bodies.here
+        for who in self.players:
+            k = who.number
+            notes.pose[f, k] = -1 if who.pose is None else who.pose
+            notes.doing[f, k] = sum(1 << CODES[name] for name in who.doing)
+            notes.flare[f, k], notes.lift[f, k] = who.flare, who.lift
+            if who.eyes is not None and bodies.here[k]:
+                turn = self.bearing(who, who.eyes) - float(bodies.heading[k])
+                notes.gaze[f, k] = np.clip((turn + np.pi) % (2 * np.pi) - np.pi, -1.2, 1.2)
+        for thing in self.things:
+            if thing.here:
+                x, y = thing.xy.tolist()
+                thing.track.append((f, x, y, thing.heading, thing.z))
+
+    def _block(self) -> None:
+        """Let bins, barriers and fires be in the way, wherever they are now."""
+        rows: list[tuple[float, float, float]] = []
+        owner = [-1] * len(self.posts)
+        for thing in self.things:
+            if thing.here and thing.kind in ("dustbin", "barrier", "debris") and thing.model != "flood":
+                turn, half = thing.heading + math.pi / 2, max(0.0, thing.size_m[1] / 2 - 0.3)
+                x, y = thing.xy.tolist()
+                for share in (-half, 0.0, half) if half > 0.2 else (0.0,):
+                    rows.append((x + share * math.cos(turn), y + share * math.sin(turn), 0.3))
+                    owner.append(-1 if thing.pushed_by is None else thing.pushed_by)
+        moved = np.array(rows, dtype=np.float64).reshape(-1, 3)
+        self.bodies.block(np.concatenate([self.posts, moved]), np.array(owner, dtype=np.int64))
+
+    def step(self) -> None:
+        """Go on to the next frame."""
+        self._block()
+        parts = max(1, math.ceil(1.0 / (self.fps * _SUBSTEP_S)))
+        for _ in range(parts):
+            self.bodies.step(1.0 / (self.fps * parts))
+        self.frame += 1

@@ -1,0 +1,431 @@
+"""Recording: from the notes of a play to actors, bonds and noises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.arrays import Bools, Floats, Ints
+from roadaware.simulator.actors import Actor, Pose
+from roadaware.simulator.chaos.crowd import descriptions, known
+from roadaware.simulator.chaos.deeds import (
+    CODES,
+    CONTACT,
+    CYCLES_S,
+    DEEDS,
+    FLARE_S,
+    FRESH,
+    LEVELS,
+    MOVING,
+    PREFIX,
+    RAISED,
+    REACH_M,
+)
+from roadaware.simulator.chaos.play import Play, Player, Thing
+from roadaware.simulator.episode import Bond, Noise, Sentence
+from roadaware.simulator.town.regions import Regions
+
+_WALKS, _STANDS = (0.45, 0.25), (2.5, 2.0)
+_SHORTEST_S = 0.4
+_GAP_S = 0.3
+_HEADS_FOR = 1.0
+
+
+def people(play: Play, regions: Regions) -> list[Actor]:
+    """Everybody, by their numbers.
+
+    Args:
+        play: to its end.
+        regions: the ground.
+    """
+    held: dict[int, int] = {}
+    for k, thing in enumerate([thing for thing in play.things if thing.track]):
+        if thing.pushed_by is not None:
+            held.setdefault(thing.pushed_by, len(play.players) + k)
+    return [_person(play, regions, who, held.get(who.number)) for who in play.players]
+
+
+def things(play: Play, regions: Regions) -> list[Actor]:
+    """Everything that was on the street, numbered after the people.
+
+    Args:
+        play: to its end.
+        regions: the ground.
+    """
+    used = [thing for thing in play.things if thing.track]
+    return [_thing(play, regions, thing, len(play.players) + k) for k, thing in enumerate(used)]
+
+
+def bonds(play: Play, actors: list[Actor]) -> tuple[Bond, ...]:
+    """Who does what to whom, as far as both are there and it can be seen.
+
+    Args:
+        play: to its end.
+        actors: the people.
+    """
+    found = []
+    for (subject, predicate, other), frames in sorted(play.notes.bonds.items()):
+        mask = np.zeros(play.n_frames, dtype=np.bool_)
+        mask[frames] = True
+        mask = _closed(mask, round(_GAP_S * play.fps))
+        mask &= play.notes.here[:, subject] & play.notes.here[:, other]
+        mask &= _seen(play, predicate, subject, other, actors)
+        for start, end in _runs(mask, max(1, round(_SHORTEST_S * play.fps))):
+            bond = Bond(subject, predicate, other, start, end)
+            if predicate != "running away from" or _grows(play, bond):
+                found.append(bond)
+    return tuple(sorted(found, key=lambda bond: (bond.start, bond.subject, bond.object, bond.predicate)))
+
+
+def noises(play: Play, actors: list[Actor]) -> tuple[Noise, ...]:
+    """What is heard, by when it begins; of what is a deed too, as long as that is seen.
+
+    Args:
+        play: to its end.
+        actors: the people.
+    """
+    numbers: dict[int, int] = {}
+    for thing in play.things:
+        if thing.track:
+            numbers[play.things.index(thing)] = len(play.players) + len(numbers)
+    found = []
+    for (label, kind, source), frames in sorted(play.notes.noises.items()):
+        mask = np.zeros(play.n_frames, dtype=np.bool_)
+        mask[frames] = True
+        mask = _closed(mask, round(0.4 * play.fps))
+        if kind == "person":
+            mask &= play.notes.here[:, source]
+            mask &= _shown(label, actors[source], play.n_frames)
+        elif source in numbers:
+            first, last = play.things[source].track[0][0], play.things[source].track[-1][0]
+            mask[:first], mask[last + 1 :] = False, False
+        number = source if kind == "person" else numbers.get(source)
+        for start, end in _runs(mask, max(1, round(_SHORTEST_S * play.fps))) if number is not None else []:
+            found.append(Noise(label, number, start / play.fps, end / play.fps, LEVELS[label]))
+    return tuple(sorted(found, key=lambda noise: (noise.start_s, noise.label, noise.actor or 0)))
+
+
+def _person(play: Play, regions: Regions, who: Player, held: int | None) -> Actor:
+    notes, k = play.notes, who.number
+    rows = np.flatnonzero(notes.here[:, k])
+    part = slice(int(rows[0]), int(rows[-1]) + 1) if len(rows) else slice(0, 1)
+    xy = play.ground.world(notes.xy[part, k])
+    heading = notes.heading[part, k] + play.ground.heading
+    step = _steps(xy)
+    along = (step * np.stack([np.cos(heading), np.sin(heading)], axis=1)).sum(1)
+    pace = _smooth(np.hypot(step[:, 0], step[:, 1]) * play.fps, round(0.3 * play.fps))
+    pose = _poses(notes.pose[part, k], pace, play.fps)
+    deeds = _deeds(notes.doing[part, k], pose, pace, along * play.fps, play.fps)
+    flare = notes.flare[part, k] & (pose != Pose.LIE)
+    where = regions.at(xy)
+    height = _smooth(where.height_m, round(0.25 * play.fps)) + notes.lift[part, k]
+    gait = _gait(who, pose, along, deeds, flare, play.fps)
+    facts = {PREFIX + name: on.astype(np.int8) for name, on in deeds.items()}
+    if flare.any():
+        facts["flare"] = flare.astype(np.int8)
+    return Actor(
+        k, "Ped", who.model, who.size_m, who.look, part.start, np.column_stack([xy, height]),
+        (heading + np.pi) % (2 * np.pi) - np.pi, along * play.fps, np.zeros(len(xy), dtype=np.uint8),
+        pose.astype(np.uint8), gait, _smooth(notes.gaze[part, k], round(0.3 * play.fps)), where.lane,
+        facts=facts, with_object=held,
+    )  # fmt: skip
+
+
+def _thing(play: Play, regions: Regions, thing: Thing, number: int) -> Actor:
+    track = np.array(thing.track, dtype=np.float64)
+    xy = play.ground.world(track[:, 1:3])
+    heading = track[:, 3] + play.ground.heading
+    step = _steps(xy)
+    speed = (step * np.stack([np.cos(heading), np.sin(heading)], axis=1)).sum(1) * play.fps
+    where = regions.at(xy)
+    raised = 0.0 if thing.model == "flood" else _smooth(where.height_m, round(0.25 * play.fps))
+    n = len(track)
+    return Actor(
+        number, thing.kind, thing.model, thing.size_m, thing.look, int(track[0, 0]),
+        np.column_stack([xy, track[:, 4] + raised]), (heading + np.pi) % (2 * np.pi) - np.pi, speed,
+        np.full(n, thing.lamps, dtype=np.uint8), np.zeros(n, dtype=np.uint8),
+        (thing.look % 628) / 100.0 + 9.0 * track[:, 0] / play.fps * (thing.model == "fire"),
+        np.zeros(n), where.lane, active=thing.active,
+    )  # fmt: skip
+
+
+def _poses(noted: npt.NDArray[np.int8], pace: Floats, fps: float) -> Ints:
+    """(n,) poses: what was noted, else standing, walking or running by pace."""
+    move = np.zeros(len(pace), dtype=np.int64)
+    state = 0
+    for row, value in enumerate(pace.tolist()):
+        limits = (_WALKS[1 if state >= 1 else 0], _STANDS[1 if state == 2 else 0])
+        state = 2 if value > limits[1] else 1 if value > limits[0] else 0
+        move[row] = state
+    pose = np.where(noted >= 0, noted, move)
+    free = noted < 0
+    least = max(1, round(_SHORTEST_S * fps))
+    edges = np.flatnonzero(np.diff(pose)) + 1
+    for start, end in zip([0, *edges.tolist()], [*edges.tolist(), len(pose)], strict=True):
+        # Too short to be told from the stride before.
+        if end - start < least and start and free[start:end].all() and free[start - 1]:
+            pose[start:end] = pose[start - 1]
+    return pose
+
+
+def _deeds(noted: Ints, pose: Ints, pace: Floats, speed: Floats, fps: float) -> dict[str, Bools]:
+    """Official action to the (n,) frames in which it holds and the pose shows it."""
+    found = {name: (noted >> code) & 1 > 0 for name, code in CODES.items()}
+    walks = np.isin(pose, [int(p) for p in MOVING if p != Pose.RUN]) & (pace > 0.4) & (pace < 2.6)
+    found["walking"] |= walks | (pose == Pose.WALK)
+    found["running/escaping"] |= pose == Pose.RUN
+    found["retreating"] |= (pose == Pose.WALK) & (_smooth(speed, round(0.3 * fps)) < -0.3)
+    kept = {}
+    for name, on in found.items():
+        on = on & np.isin(pose, [int(p) for p in DEEDS[name]])
+        mask = np.zeros(len(on), dtype=np.bool_)
+        for start, end in _runs(on, max(1, round(_SHORTEST_S * fps))):
+            mask[start:end] = True
+        if mask.any():
+            kept[name] = mask
+    return kept
+
+
+def _gait(
+    who: Player, pose: Ints, along: Floats, deeds: dict[str, Bools], flare: Bools, fps: float
+) -> Floats:
+    """(n,) phases: by strides of who moves, by time of who stays; thrusts and throws begin at 0."""
+    from roadaware.simulator.people import stride_of
+
+    speed = np.abs(along) * fps
+    runs = (pose == Pose.RUN) | (speed > 2.4)
+    walk, run = (stride_of(who.model, who.size_m[2], running) for running in (False, True))
+    cycles = np.full(len(Pose), CYCLES_S[Pose.STAND])
+    for each, seconds in CYCLES_S.items():
+        cycles[each] = seconds
+    still = 2 * np.pi / (np.where(flare, FLARE_S, cycles[pose]) * fps)
+    moving = np.isin(pose, [int(p) for p in MOVING]) & (speed > 0.15)
+    phase = (who.look % 628) / 100.0 + np.cumsum(
+        np.where(moving, along * 2 * np.pi / np.where(runs, run, walk), still)
+    )
+    fresh = np.isin(pose, [int(p) for p in FRESH])
+    for start, end in _runs(fresh & ~np.append(False, np.diff(pose) != 0), 1):
+        begin = start - 1 if start and fresh[start - 1] and pose[start - 1] == pose[start] else start
+        phase[begin:end] -= phase[begin]
+    fist = deeds.get("raising fist")
+    if fist is not None:
+        pump = RAISED + 0.35 * np.sin(2 * np.pi * np.arange(len(pose)) / fps / 0.9)
+        phase = np.where(fist & ~moving, pump, phase)
+    result: Floats = phase
+    return result
+
+
+def _seen(play: Play, predicate: str, subject: int, other: int, actors: list[Actor]) -> Bools:
+    """(F,) whether where two are allows one to do this to the other."""
+    away = play.notes.xy[:, other] - play.notes.xy[:, subject]
+    apart = np.hypot(away[:, 0], away[:, 1])
+    if predicate in CONTACT:
+        near: Bools = apart < REACH_M
+        return near
+    if predicate in ("following after", "running towards"):
+        off = np.arctan2(away[:, 1], away[:, 0]) - play.notes.heading[:, subject]
+        ahead: Bools = np.abs((off + np.pi) % (2 * np.pi) - np.pi) < _HEADS_FOR
+        return ahead & _runs_if(predicate == "running towards", actors[subject], play.n_frames)
+    if predicate in ("running with", "running away from"):
+        return _runs_if(True, actors[subject], play.n_frames)
+    return np.ones(play.n_frames, dtype=np.bool_)
+
+
+def _shown(label: str, actor: Actor, n_frames: int) -> Bools:
+    """(F,) where somebody is seen to do what is heard; everywhere if it is no deed, or any may go with it."""
+    mask = np.ones(n_frames, dtype=np.bool_)
+    if label in ("arguing", "chanting/cheering", "clapping"):
+        mask[:] = False
+        on = actor.facts.get(PREFIX + label)
+        if on is not None:
+            mask[actor.first : actor.end] = on != 0
+    return mask
+
+
+def _runs_if(needed: bool, actor: Actor, n_frames: int) -> Bools:
+    mask = np.ones(n_frames, dtype=np.bool_)
+    if needed:
+        mask[actor.first : actor.end] = actor.pose == Pose.RUN
+    return mask
+
+
+def _grows(play: Play, bond: Bond) -> bool:
+    """Whether two get away from each other."""
+    away = play.notes.xy[[bond.start, bond.end - 1], bond.object]
+    away = away - play.notes.xy[[bond.start, bond.end - 1], bond.subject]
+    apart = np.hypot(away[:, 0], away[:, 1])
+    return bool(apart[1] > apart[0] + 0.1)
+
+
+def _steps(xy: Floats) -> Floats:
+    """(n, 2) metres from each frame to the next one; the last as the one before."""
+    if len(xy) < 2:
+        return np.zeros_like(xy)
+    step = np.diff(xy, axis=0)
+    found: Floats = np.concatenate([step, step[-1:]])
+    return found
+
+
+def _smooth(values: Floats, window: int) -> Floats:
+    """(n,) means over a few frames."""
+    if window < 2 or len(values) < window:
+        return values
+    padded = np.pad(values, (window // 2, window - 1 - window // 2), mode="edge")
+    sums = np.cumsum(np.append(0.0, padded))
+    found: Floats = (sums[window:] - sums[:-window]) / window
+    return found
+
+
+def _closed(mask: Bools, gap: int) -> Bools:
+    """(n,) a mask without gaps of few frames."""
+    found = mask.copy()
+    for start, end in _runs(~mask, 1):
+        if end - start <= gap and start > 0 and end < len(mask):
+            found[start:end] = True
+    return found
+
+
+def _runs(mask: npt.NDArray[Any], least: int) -> list[tuple[int, int]]:
+    """Stretches of a mask, half open, that last at least some frames."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(mask, dtype=np.int8), [0]])))
+    return [(a, b) for a, b in edges.reshape(-1, 2).tolist() if b - a >= least]
+
+
+# Telling: sentences about each notable deed of each person, out of what can be seen of them.
+
+_LEAST_S = 1.0
+_MOST_EACH = 4
+_DEEDS: Mapping[str, str] = {
+    "arresting": "makes an arrest",
+    "burning/setting fire": "sets a bin on fire",
+    "carrying casualty": "helps to carry an injured person",
+    "pinning": "pins a person to the ground",
+    "extinguishing fire": "puts out a fire",
+    "hitting an object/smashing": "smashes something in the street",
+    "creating barricade": "pushes something into the street as a barricade",
+    "pulling barricade": "pulls a barricade away",
+    "stealing/looting": "takes goods that belong to somebody else",
+    "holding weapon": "threatens somebody with a club",
+    "injured": "lies injured on the ground",
+    "waving flarestick": "waves a burning flare",
+    "throwing object": "throws stones",
+    "punching": "throws punches",
+    "pushing": "pushes somebody",
+    "waving flag": "waves a flag",
+    "holding signage": "holds up a sign",
+    "hugging": "hugs somebody",
+    "kneeling": "kneels on the ground",
+    "chasing": "runs after somebody",
+    "carrying": "carries something away",
+    "raising fist": "raises a fist",
+    "clapping": "claps",
+    "dancing": "dances",
+    "raising hands": "holds both hands up",
+    "guarding": "stands guard",
+    "arguing": "argues",
+    "recording": "films with a phone",
+    "retreating": "ducks and backs away",
+    "running/escaping": "runs away",
+    "shouting": "shouts with both hands round the mouth",
+    "waving hands": "waves a hand",
+    "speaking/talking": "talks",
+}
+"""What is said of an action, the more notable first."""
+_BONDS: Mapping[str, str] = {
+    "arresting": "arrests",
+    "fighting": "fights with",
+    "kicking": "kicks",
+    "pulling": "pulls away",
+    "pushing": "pushes",
+    "throwing objects at": "throws stones at",
+    "grabbing": "grabs",
+    "running away from": "runs away from",
+    "following after": "follows after",
+    "running towards": "runs towards",
+    "holding onto": "holds on to",
+    "hugging": "hugs",
+    "shouting at": "shouts at",
+    "arguing with": "argues with",
+    "speaking to": "speaks to",
+    "recording": "films",
+    "running with": "runs beside",
+    "watching": "watches",
+}
+"""What is said of an interaction, the more notable first."""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Something that may be said.
+
+    Args:
+        rank: the less, the more notable.
+        start: first frame.
+        end: frame after the last.
+        verb: what somebody does.
+        object: number of whom they do it to; None for nobody.
+    """
+
+    rank: int
+    start: int
+    end: int
+    verb: str
+    object: int | None
+
+
+def sentences(actors: list[Actor], bonds: tuple[Bond, ...], fps: float) -> tuple[Sentence, ...]:
+    """What a witness would say of who does something notable, and asks about who does it to somebody.
+
+    Args:
+        actors: the people, by number.
+        bonds: between them.
+        fps: frames per second.
+    """
+    words = descriptions(actors)
+    found: list[Sentence] = []
+    for actor in actors:
+        for remark in _remarks(actor, bonds, max(1, round(_LEAST_S * fps))):
+            found += _said(actor.number, remark, words)
+    return tuple(sorted(found, key=lambda each: (each.start, each.actor, each.kind, each.text)))
+
+
+def _said(number: int, remark: Remark, words: list[str]) -> list[Sentence]:
+    """The sentence, and where somebody else takes part also the question."""
+    span = (remark.start, remark.end)
+    if remark.object is None:
+        return [Sentence(f"{_upper('a', words[number])} {remark.verb}.", number, *span)]
+    told = f"{_upper('a', words[number])} {remark.verb} the {known(words[remark.object])}."
+    asked = f"Who {remark.verb} the {known(words[remark.object])}?"
+    return [Sentence(told, number, *span), Sentence(asked, number, *span, "interrogative")]
+
+
+def _remarks(actor: Actor, bonds: tuple[Bond, ...], least: int) -> list[Remark]:
+    """The most notable things that somebody does, none of them at the time of a more notable one."""
+    every: list[Remark] = []
+    for rank, (name, verb) in enumerate(_DEEDS.items()):
+        on = actor.facts.get(PREFIX + name)
+        if on is not None:
+            edges = np.flatnonzero(np.diff(np.concatenate([[0], on, [0]])))
+            for start, end in (edges.reshape(-1, 2) + actor.first).tolist():
+                every.append(Remark(100 + rank, start, end, verb, None))
+    ranks = list(_BONDS)
+    for bond in bonds:
+        if bond.subject == actor.number:
+            # Who does something to somebody is more notable than what they do.
+            rank = ranks.index(bond.predicate) + (50 if bond.predicate != "watching" else 200)
+            every.append(Remark(rank, bond.start, bond.end, _BONDS[bond.predicate], bond.object))
+    kept: list[Remark] = []
+    for each in sorted(every, key=lambda one: (one.rank, one.start, one.end)):
+        clear = all(min(each.end, one.end) - max(each.start, one.start) < 0.3 * least for one in kept)
+        if clear and each.end - each.start >= least:
+            kept.append(each)
+    return kept[:_MOST_EACH]
+
+
+def _upper(article: str, words: str) -> str:
+    """A beginning with its article: "An elderly man in a grey coat"."""
+    return ("An" if article == "a" and words[0] in "aeio" else article.capitalize()) + " " + words

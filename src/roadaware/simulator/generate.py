@@ -1,0 +1,416 @@
+"""Scenes rendered into a folder, resumable, each whole or not there, by several processes."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from roadaware.config import to_dict
+from roadaware.errors import DiskError, UsageError
+from roadaware.io.files import atomic_write, disk_error, names_in, sync_folder
+from roadaware.io.folder_lock import held
+from roadaware.io.process_pool import side_by_side
+from roadaware.scenes.store import save
+from roadaware.simulator.config import LidarConfig, SceneConfig
+from roadaware.simulator.episode import Episode
+from roadaware.simulator.lenses import Lens
+from roadaware.simulator.make import make_episode, scene_name
+from roadaware.simulator.mesh import camera_of
+from roadaware.simulator.render import FAR_M, Picture, Stage, render
+from roadaware.simulator.truth import SeenCollector, blocks_seen, scene_tables
+from roadaware.simulator.truth.seen import Seen
+from roadaware.simulator.truth.tables import Sweep
+
+# Film: an episode frame by frame into a folder, with pictures, masks, sweeps, sound and tables.
+
+VIDEO, TABLES = "video.mp4", "tables"
+_SOUND_RATE = 16_000
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is written of a scene besides its tables.
+
+    Args:
+        video: the film.
+        masks: instance and semantic masks.
+        depth: distances of pixels, in centimetres.
+        pictures: draw the scene; without, everybody is a plain block before which nothing but blocks stands,
+            and there are tables alone: no film, masks, depth, sweeps, sound or joints.
+
+    Raises:
+        UsageError: if something is to be kept of pictures that are not drawn.
+    """
+
+    video: bool = True
+    masks: bool = True
+    depth: bool = False
+    pictures: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be had together."""
+        if not self.pictures and (self.video or self.masks or self.depth):
+            raise UsageError("without pictures there is no film, no mask and no depth to keep")
+
+    @classmethod
+    def tables_alone(cls) -> Self:
+        """Nothing but tables, for models that look at boxes: many times faster."""
+        return cls(video=False, masks=False, pictures=False)
+
+
+@dataclass
+class _Reel:
+    """The files of a scene that grow with every frame."""
+
+    video: Any = None
+    instances: Any = None
+    semantics: Any = None
+    depth: Any = None
+    blocks: Any = None
+    sweeps: list[Sweep] = field(default_factory=list)
+
+
+def shoot(
+    episode: Episode, folder: Path, *, kept: Kept | None = None, progress: Callable[[int], None] | None = None
+) -> None:
+    """Write a scene into a folder that is its alone; memory does not grow with its length.
+
+    Args:
+        episode: the scene.
+        folder: exists and is empty.
+        kept: what to write besides tables.
+        progress: told how many frames are done.
+
+    Raises:
+        DiskError: if the disk refuses.
+    """
+    kept = kept or Kept()
+    if not kept.pictures:
+        _write_tables(episode, folder, blocks_seen(episode, joints=False), kept, ())
+        return
+    stage, collector = Stage(episode), SeenCollector(episode)
+    lens = None if episode.look is None else Lens(episode, episode.look)
+    with ExitStack() as stack:
+        reel = _opened(episode, folder, kept, stack)
+        for frame in range(episode.n_frames):
+            soup = stage.soup(frame)
+            camera = camera_of(episode.ego, episode.config, frame, episode.seed)
+            picture = render(soup, camera, episode.conditions, seed=episode.seed, frame=frame)
+            picture = picture if lens is None else lens.taken(picture, camera, frame)
+            collector.add(frame, camera, picture, soup)
+            _expose(reel, episode, picture, frame)
+            if episode.config.lidar is not None:
+                reel.sweeps.append(_swept(stage, episode, episode.config.lidar, folder, frame))
+            if progress is not None:
+                progress(frame + 1)
+        _close(reel)
+    _write_tables(episode, folder, collector.seen(), kept, reel.sweeps)
+
+
+def _write_tables(episode: Episode, folder: Path, seen: Seen, kept: Kept, sweeps: Sequence[Sweep]) -> None:
+    files = {"path": VIDEO} if kept.video else {}
+    save(scene_tables(episode, seen, files=files, sweeps=sweeps), folder / TABLES)
+    about: dict[str, Any] = {
+        "name": episode.name,
+        "conditions": to_dict(episode.conditions),
+        "category": episode.category,
+    }
+    if episode.look is not None:
+        about["look"] = to_dict(episode.look)
+    atomic_write(folder / "scene.json", (json.dumps(about, indent=2, sort_keys=True) + "\n").encode())
+
+
+def _opened(episode: Episode, folder: Path, kept: Kept, stack: ExitStack) -> _Reel:
+    from roadaware.io.images import MaskWriter
+    from roadaware.io.video import FINE_CRF, VideoWriter
+    from roadaware.simulator.synthetic_films import MARK
+
+    camera, reel = episode.config.camera, _Reel()
+    if kept.video:
+        rate = _SOUND_RATE if episode.config.sound else None
+        size = (camera.width_px, camera.height_px)
+        crf = FINE_CRF if episode.look is None else episode.look.crf
+        writer = VideoWriter(folder / VIDEO, *size, camera.fps, sound_rate=rate, comment=MARK, crf=crf)
+        reel.video = stack.enter_context(writer)
+        reel.blocks = _heard(episode) if episode.config.sound else None
+    if kept.masks:
+        reel.instances = stack.enter_context(MaskWriter(folder / "instances.zip"))
+        reel.semantics = stack.enter_context(MaskWriter(folder / "semantics.zip", 8))
+    if kept.depth:
+        reel.depth = stack.enter_context(MaskWriter(folder / "depth.zip"))
+    return reel
+
+
+def _heard(episode: Episode) -> Any:
+    from roadaware.simulator.sound import mix
+
+    return iter(mix(episode))
+
+
+def _expose(reel: _Reel, episode: Episode, picture: Picture, frame: int) -> None:
+    if reel.video is not None:
+        reel.video.write(picture.rgb)
+        _sound_up_to(reel, (frame + 1) / episode.config.camera.fps)
+    if reel.instances is not None:
+        reel.instances.write(picture.instance.astype(np.uint16))
+        reel.semantics.write(picture.semantic)
+    if reel.depth is not None:
+        reel.depth.write_depth(picture.depth_m)
+
+
+def _sound_up_to(reel: _Reel, time_s: float) -> None:
+    """Sound as far as the pictures are, so that neither waits for the other in memory."""
+    while reel.blocks is not None and reel.video.n_samples < time_s * _SOUND_RATE:
+        block = next(reel.blocks, None)
+        if block is None:
+            reel.blocks = None
+        else:
+            reel.video.write_sound(block)
+
+
+def _close(reel: _Reel) -> None:
+    while reel.blocks is not None and (block := next(reel.blocks, None)) is not None:
+        reel.video.write_sound(block)
+
+
+def _swept(stage: Stage, episode: Episode, config: LidarConfig, folder: Path, frame: int) -> Sweep:
+    """A sweep over everything around, also behind the camera."""
+    from roadaware.io.point_clouds import write_sweep
+    from roadaware.simulator.lidar import lidar_pose, sweep
+
+    pose = lidar_pose(episode.ego, config, frame)
+    soup = stage.around(frame, min(config.range_m, FAR_M))
+    found = sweep(soup, pose, config, seed=episode.seed, frame=frame)
+    name = f"lidar/{frame:06d}.bin"
+    (folder / "lidar").mkdir(exist_ok=True)
+    write_sweep(folder / name, found)
+    return Sweep(frame, name, len(found))
+
+
+FORMAT, FORMAT_VERSION, MAIN, SCENES = "roadaware-simulation", 1, "simulation.json", "scenes"
+_TOLD = {
+    "version": "another version of the format",
+    "config": "another config",
+    "kept": "other files",
+    "seed": "another seed",
+}
+_UNFINISHED = re.compile(r"\.(?P<name>.+)\.unfinished-(?P<process>\d{1,10})")
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to be made.
+
+    Args:
+        config: of all scenes.
+        seed: of the set, at least 0.
+        scenes: how many, at least 1.
+        kept: what is written of each besides its tables.
+    """
+
+    config: SceneConfig
+    seed: int = 0
+    scenes: int = 1
+    kept: Kept = field(default_factory=Kept)
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise UsageError(f"the seed is at least 0, not {self.seed}")
+        if not 1 <= self.scenes <= 100_000:
+            raise UsageError(f"1 to 100,000 scenes can be made, not {self.scenes:,}")
+
+    @property
+    def names(self) -> list[str]:
+        """Of the scenes."""
+        return [scene_name(self.config, number) for number in range(self.scenes)]
+
+
+def produce(
+    order: Order,
+    folder: Path,
+    *,
+    processes: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> int:
+    """Make the scenes that a folder does not have yet; those that it has are left as they are.
+
+    A scene is made in a folder of its own that gets its name when it is finished. What an earlier run left
+    unfinished is removed, if that run is over.
+
+    Args:
+        order: what is to be made.
+        folder: where to: new, empty, or that of the same order; more scenes may be asked for.
+        processes: how many scenes at a time.
+        progress: told how many scenes are done, of how many.
+
+    Returns:
+        The number of scenes made now.
+
+    Raises:
+        UsageError: if the folder holds other things, or scenes of another order, another process is at work
+            in it, or one of ours died.
+        DiskError: if the disk refuses; finished scenes stay.
+    """
+    with held(folder):
+        return _produce(order, folder, processes, progress)
+
+
+def _produce(order: Order, folder: Path, processes: int, progress: Callable[[int, int], None] | None) -> int:
+    _claim(order, folder)
+    room = folder / SCENES
+    _sweep(room)
+    due = [n for n, name in enumerate(order.names) if not (room / name).is_dir()]
+    done = order.scenes - len(due)
+    if progress is not None:
+        progress(done, order.scenes)
+    try:
+        with closing(_made(order, folder, due, processes)) as made:
+            for _ in made:
+                done += 1
+                if progress is not None:
+                    progress(done, order.scenes)
+    except DiskError as error:
+        stay = f"{done:,} of {order.scenes:,} scenes are finished and stay; the same command makes the rest"
+        raise DiskError(f"{error}\n  {stay}.") from error
+    finally:
+        _sweep(room)
+    return len(due)
+
+
+def _made(order: Order, folder: Path, due: list[int], processes: int) -> Generator[int]:
+    """The numbers of scenes as they get finished."""
+    if processes > 1 and len(due) > 1:
+        yield from side_by_side(partial(_make, order, folder), due, processes)
+        return
+    for number in due:
+        _make(order, folder, number)
+        yield number
+
+
+def _make(order: Order, folder: Path, number: int) -> None:
+    name = scene_name(order.config, number)
+    target = folder / SCENES / name
+    room = target.with_name(f".{name}.unfinished-{os.getpid()}")
+    try:
+        shutil.rmtree(room, ignore_errors=True)
+        room.mkdir(parents=True)
+        shoot(make_episode(order.config, order.seed, number), room, kept=order.kept)
+        _name(room, target)
+        sync_folder(target.parent)
+    except OSError as error:
+        shutil.rmtree(room, ignore_errors=True)
+        raise disk_error(target, 1, error) from error
+    except BaseException:
+        shutil.rmtree(room, ignore_errors=True)
+        raise
+
+
+def _name(room: Path, target: Path) -> None:
+    """Give a finished scene its name; where another run of the same order was faster, its scene stays.
+
+    Raises:
+        OSError: whatever the system says.
+    """
+    try:
+        room.rename(target)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        shutil.rmtree(room, ignore_errors=True)
+
+
+def _claim(order: Order, folder: Path) -> None:
+    """Write what is made into the folder, or see that it says the same already.
+
+    Raises:
+        UsageError: if it holds something else.
+    """
+    head = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "config": _settings(order.config),
+        "kept": _told(order.kept),
+        "seed": order.seed,
+        "scenes": order.scenes,
+    }
+    try:
+        found = names_in(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise disk_error(folder, 0, error) from error
+    if found:
+        _refuse_others(folder, head, found)
+    atomic_write(folder / MAIN, (json.dumps(head, indent=2, sort_keys=True) + "\n").encode())
+    try:
+        (folder / SCENES).mkdir(exist_ok=True)
+    except OSError as error:
+        raise disk_error(folder, 0, error) from error
+
+
+def _settings(config: SceneConfig) -> dict[str, object]:
+    """A config as folders say it; those that are older than looks say nothing of them."""
+    told = to_dict(config)
+    return told if config.looks else {key: value for key, value in told.items() if key != "looks"}
+
+
+def _told(kept: Kept) -> dict[str, object]:
+    """What is kept, as folders say it; those that are older than a field lack it and have its default."""
+    told = to_dict(kept)
+    return told if not told["pictures"] else {key: value for key, value in told.items() if key != "pictures"}
+
+
+def _refuse_others(folder: Path, head: dict[str, object], found: list[str]) -> None:
+    known: object = None
+    with suppress(OSError, ValueError, RecursionError):
+        known = json.loads((folder / MAIN).read_bytes()[: 1 << 20])
+    if not isinstance(known, dict) or known.get("format") != FORMAT:
+        names = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
+        raise UsageError(f"{folder} holds other things ({names}); name a new or empty folder with --out")
+    for key, what in _TOLD.items():
+        if known.get(key) != head[key]:
+            raise UsageError(
+                f"{folder} holds scenes of {what}{_differing(known.get(key), head[key])}; the same command "
+                "goes on with them, another one needs another folder"
+            )
+
+
+def _differing(there: object, asked: object, path: str = "") -> str:
+    """The first setting in which two differ, as it is there and as it is asked for."""
+    if isinstance(there, dict) and isinstance(asked, dict):
+        for key in sorted({*there, *asked}):
+            if there.get(key) != asked.get(key):
+                return _differing(there.get(key), asked.get(key), f"{path}.{key}".lstrip("."))
+    told = f"{path} is " if path else ""
+    return f" ({told}{str(there)[:60]} there, {str(asked)[:60]} here)"
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what processes that are over, or this one between two scenes, left unfinished."""
+    with suppress(OSError):
+        for path in list(folder.iterdir()):
+            match = _UNFINISHED.fullmatch(path.name)
+            if match and not _at_work(int(match["process"])):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _at_work(process: int) -> bool:
+    if process == os.getpid():
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

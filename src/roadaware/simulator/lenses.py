@@ -1,0 +1,160 @@
+"""Lens: a rendered picture as the camera of one scene takes it, through its windscreen; truth follows it."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.arrays import Bools, Floats32
+from roadaware.simulator.episode import Episode
+from roadaware.simulator.looks import Look
+from roadaware.simulator.mesh import Camera, Semantic
+from roadaware.simulator.render import Picture, noise_field
+
+_GAMMA, _STEPS = 2.2, 4096
+_MIDDLE = 0.2
+"""Light that a change of contrast leaves as it is."""
+_NEAR_M = 1.0
+"""How far off the own vehicle's parts are said to be."""
+
+
+class Lens:
+    """Takes the pictures of one scene; each depends on its frame alone.
+
+    What stands before the camera hides what is behind it from the masks as well. All else changes colours
+    alone, and nothing moves a pixel, so boxes stay exact.
+
+    Args:
+        episode: the scene.
+        look: of it.
+    """
+
+    def __init__(self, episode: Episode, look: Look) -> None:
+        self._look = look
+        self._actors = episode.actors
+        camera = episode.config.camera
+        self._size = (camera.height_px, camera.width_px)
+        rng = np.random.default_rng([look.seed, 1])
+        y, x = np.mgrid[0 : self._size[0], 0 : self._size[1]].astype(np.float32) + 0.5
+        # From the middle, the half width being 1; and from above, the height being 1.
+        self._across, self._down = x / self._size[1] * 2 - 1, y / self._size[0]
+        self._offset = rng.uniform(0.0, 256.0, 2)
+        away = self._across**2 + ((y - self._size[0] / 2) / (self._size[1] / 2)) ** 2
+        self._fall = (1 - look.vignette * np.minimum(away / 1.6, 1.0))[..., None].astype(np.float32)
+        self._bonnet = self._bonnet_mask(rng)
+        self._mirror = self._mirror_mask(rng)
+        self._clear, self._veil = self._glass(rng)
+        self._tones = _to_grey(look.contrast)
+
+    def _bonnet_mask(self, rng: np.random.Generator) -> Bools:
+        round_off = 1 - rng.uniform(0.2, 0.8) * (self._across - rng.uniform(-0.15, 0.15)) ** 2
+        mask: Bools = self._down > 1 - self._look.bonnet * round_off
+        return mask & (self._look.bonnet > 0)
+
+    def _mirror_mask(self, rng: np.random.Generator) -> Bools:
+        middle, half = rng.uniform(-0.4, 0.4), self._look.mirror
+        reach = ((self._across - middle) / max(half, 1e-6)) ** 4 + (self._down / max(half * 0.5, 1e-6)) ** 4
+        mask: Bools = reach < 1
+        return mask & (half > 0)
+
+    def _glass(self, rng: np.random.Generator) -> tuple[Floats32, Floats32]:
+        """(h, w, 1) share of light that comes through the windscreen, and what it throws back."""
+        from scipy.ndimage import gaussian_filter
+
+        look, (height, width) = self._look, self._size
+        clear = np.ones(self._size, np.float32)
+        for x, y, size, dark in rng.random((look.dirt, 4)):
+            radius = width * (0.004 + 0.02 * size**3)
+            rows = slice(max(0, int(y * height - 2 * radius)), int(y * height + 2 * radius) + 1)
+            columns = slice(max(0, int(x * width - 2 * radius)), int(x * width + 2 * radius) + 1)
+            i, j = np.mgrid[rows, columns][:, : height - rows.start, : width - columns.start]
+            spot = np.exp(-((i - y * height) ** 2 + (j - x * width) ** 2) / radius**2)
+            clear[rows, columns] *= (1 - 0.5 * dark * spot).astype(np.float32)
+        rough = gaussian_filter(rng.random((16, 24)), 1.2, mode="wrap")
+        i = (np.arange(height) * 16 // height)[:, None]
+        j = (np.arange(width) * 24 // width)[None]
+        thrown = gaussian_filter(rough[i, j], width / 24) * (0.3 + self._down)
+        return clear[..., None], (look.veil * thrown)[..., None].astype(np.float32)
+
+    def taken(self, picture: Picture, camera: Camera, frame: int) -> Picture:
+        """The picture as the camera has it; the same bytes for the same arguments.
+
+        Args:
+            picture: as rendered.
+            camera: that looked.
+            frame: of the scene.
+        """
+        from scipy.ndimage import gaussian_filter
+
+        look = self._look
+        light = _to_light()[picture.rgb]
+        if look.texture > 0:
+            light *= self._uneven(picture, camera, frame)[..., None]
+        instance, semantic, depth = picture.instance, picture.semantic, picture.depth_m
+        own = self._bonnet | self._mirror
+        if own.any():
+            level = float(light.mean())
+            thrown = light[::-1] * 0.12 + np.array(look.bonnet_rgb, np.float32) * level * 1.8
+            light = np.where(self._bonnet[..., None], thrown, light)
+            light[self._mirror] = 0.03 * level
+            instance, semantic = np.where(own, 0, instance), np.where(own, Semantic.VOID, semantic)
+            depth = np.where(own, np.float32(_NEAR_M), depth)
+        light = light * self._clear + self._veil * (0.15 + float(light.mean()))
+        if look.blur * self._size[1] > 0.05:
+            sigma = look.blur * self._size[1]
+            light = gaussian_filter(light, (sigma, sigma, 0))
+        rgb = self._sensed(light, frame)
+        return Picture(rgb, instance.astype(np.int32), semantic.astype(np.uint8), depth.astype(np.float32))
+
+    def _sensed(self, light: Floats32, frame: int) -> npt.NDArray[np.uint8]:
+        """(h, w, 3) grey levels of light."""
+        look = self._look
+        grey = light.mean(axis=2, keepdims=True)
+        light = (grey + look.saturation * (light - grey)) * self._fall
+        light *= look.exposure * np.array(look.tint, np.float32)
+        place = np.clip(light, 0.0, 1.0) * (_STEPS - 1)
+        level = self._tones[place.astype(np.int32)]
+        if look.grain > 0:
+            rng = np.random.default_rng([look.seed, frame, 2])
+            level += look.grain * rng.standard_normal((*self._size, 1), np.float32)
+            level += 0.3 * look.grain * rng.standard_normal(level.shape, np.float32)
+        rgb: npt.NDArray[np.uint8] = np.clip(level + 0.5, 0, 255).astype(np.uint8)
+        return rgb
+
+    def _uneven(self, picture: Picture, camera: Camera, frame: int) -> Floats32:
+        """(h, w) factor of the light of every pixel."""
+        from roadaware.simulator.texture_kernels import unevenness
+
+        pose, lens = camera.world_SE3_camera, camera.intrinsics
+        view = np.array([*pose[:3, :3].ravel(), *pose[:3, 3], lens[0, 0], lens[1, 1], lens[0, 2], lens[1, 2]])
+        factor = np.empty(self._size, np.float32)
+        whose = self._axes(picture.instance, frame)
+        noise, strength = noise_field(), self._look.texture
+        unevenness(picture.depth_m, picture.instance, view, whose, noise, self._offset, strength, factor)
+        return factor
+
+    def _axes(self, instance: npt.NDArray[np.int32], frame: int) -> npt.NDArray[np.float64]:
+        """(n, 4) place and heading of everybody in the picture, so that dirt goes with the vehicle."""
+        table = np.tile(np.array([0.0, 0.0, 1.0, 0.0]), (int(instance.max(initial=0)) + 1, 1))
+        for value in np.unique(instance[instance > 0]).tolist():
+            row = self._actors[value - 1].at(frame) if value <= len(self._actors) else None
+            if row is not None:
+                actor = self._actors[value - 1]
+                heading = float(actor.heading[row])
+                table[value] = *actor.position[row, :2], np.cos(heading), np.sin(heading)
+        return table
+
+
+@cache
+def _to_light() -> Floats32:
+    """(256,) light of grey levels, 0 to 1."""
+    return ((np.arange(256) / 255) ** _GAMMA).astype(np.float32)
+
+
+def _to_grey(contrast: float) -> Floats32:
+    """(4096,) grey levels of light from 0 to 1, with a contrast."""
+    light = np.linspace(0.0, 1.0, _STEPS)
+    bent = np.minimum(_MIDDLE * (light / _MIDDLE) ** contrast, 1.0)
+    return (255 * bent ** (1 / _GAMMA)).astype(np.float32)

@@ -1,0 +1,356 @@
+"""The mesh and joints of a person or rider in one frame: bones from a pose, and what does not change from
+frame to frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from roadaware.arrays import Bytes, Floats, Floats32, Ints32
+from roadaware.errors import UsageError
+from roadaware.simulator.actors import Actor, Pose
+from roadaware.simulator.mesh import Mesh, Semantic
+from roadaware.simulator.people import skeleton as place
+from roadaware.simulator.people.acts import act
+from roadaware.simulator.people.carried import Item, carried
+from roadaware.simulator.people.clothes import dressed
+from roadaware.simulator.people.gaits import (
+    LEFT,
+    RIGHT,
+    Saddle,
+    at_ease,
+    at_kerb,
+    hand,
+    hold_out,
+    ride,
+    saddle_of,
+)
+from roadaware.simulator.people.outfits import Outfit, outfit
+from roadaware.simulator.people.skeleton import CLOTH_M
+from roadaware.simulator.people.statures import (
+    BONES,
+    CLOTH_FAR,
+    CLOTH_NEAR,
+    FOOT,
+    FOREARM,
+    HEAD,
+    HELD,
+    SHIN,
+    THIGH,
+    UPPER_ARM,
+    Stature,
+    age_of,
+    figure_of,
+    stature_of,
+    stride_of,
+)
+
+# Rigs: everything of a person that does not change from frame to frame, ready for the bones' transforms.
+
+
+@dataclass(frozen=True, eq=False)
+class Rig:
+    """A body at rest.
+
+    Args:
+        weights: (v, 68) times the stacked transforms of the bones gives the vertices.
+        triangles: (t, 3).
+        colour: (t, 3).
+        material: (t,).
+        semantic: (t,).
+        glow: (t,).
+        uv: (t, 3, 2).
+    """
+
+    weights: Floats32
+    triangles: Ints32
+    colour: Floats32
+    material: Bytes
+    semantic: Bytes
+    glow: Floats32
+    uv: Floats32
+
+
+@lru_cache(maxsize=256)
+def rig(body: Stature, outfit: Outfit, item: Item, rides: bool, coarse: bool) -> Rig:
+    """The rig of a person.
+
+    Args:
+        body: lengths of its bones.
+        outfit: what is worn.
+        item: what is held.
+        rides: whether it counts as a rider.
+        coarse: whether a few triangles are enough.
+    """
+    pieces = dressed(body, outfit, coarse)
+    starts = _joints_at_rest(body)
+    things = carried(item, body, outfit, coarse)
+    weights = [_stacked(piece.points, piece.weights, starts) for piece in (*pieces, *things)]
+    pieces += things
+    heads = np.cumsum([0, *(len(piece.points) for piece in pieces[:-1])])
+    triangles = np.concatenate([piece.triangles + head for piece, head in zip(pieces, heads, strict=True)])
+    count = len(triangles)
+    return Rig(
+        np.concatenate(weights).astype(np.float32),
+        triangles.astype(np.int32),
+        np.concatenate([piece.colour for piece in pieces]).astype(np.float32).clip(0.0, 1.0),
+        np.concatenate([piece.material for piece in pieces]).astype(np.uint8),
+        np.full(count, int(Semantic.RIDER if rides else Semantic.PERSON), dtype=np.uint8),
+        np.concatenate([piece.glow for piece in pieces]).astype(np.float32),
+        np.concatenate([piece.uv for piece in pieces]).astype(np.float32),
+    )
+
+
+@lru_cache(maxsize=256)
+def landmarks(body: Stature) -> Floats:
+    """(17, 68) times the stacked transforms of the bones gives the joints in COCO order."""
+    rest, head, chin = body.rest, body.head, body.body
+    x = float(rest[HEAD, 0]) + 0.1 * head
+    points = np.zeros((17, 3))
+    bones = [HEAD] * 5
+    points[0] = x + 0.5 * head, 0.0, chin + 0.4 * head
+    for side, sign in enumerate((1, -1)):
+        points[1 + side] = x + 0.39 * head, sign * 0.14 * head, chin + 0.545 * head
+        points[3 + side] = x - 0.02 * head, sign * 0.33 * head, chin + 0.5 * head
+    for number, bone in enumerate((*UPPER_ARM, *FOREARM, *FOREARM, *THIGH, *SHIN, *FOOT)):
+        points[5 + number] = rest[bone]
+        bones.append(bone)
+    points[9:11, 2] -= body.fore
+    weights = np.zeros((17, len(BONES)))
+    weights[np.arange(17), bones] = 1.0
+    return _stacked(points, weights, _joints_at_rest(body))
+
+
+def _joints_at_rest(body: Stature) -> Floats:
+    starts = body.rest.copy()
+    starts[[HELD, CLOTH_NEAR, CLOTH_FAR]] = 0.0
+    starts[CLOTH_FAR, 0] = -CLOTH_M / 2
+    return starts
+
+
+def _stacked(points: Floats, weights: Floats, starts: Floats) -> Floats:
+    local = np.ones((len(points), len(BONES), 4))
+    local[:, :, :3] = points[:, None] - starts
+    stacked: Floats = (local * weights[:, :, None]).reshape(len(points), -1)
+    return stacked
+
+
+BLEND_FRAMES = 6
+"""Frames in which one pose goes over into the next."""
+_ITEMS: dict[Pose, Item] = {
+    Pose.FILM: "screen",
+    Pose.PHONE: "phone",
+    Pose.THROW: "stone",
+    Pose.HOLD_FLAG: "flag",
+    Pose.HOLD_SIGN: "sign",
+    Pose.THREATEN: "club",
+}
+_ON_BACK = (Pose.LIE, Pose.FALL)
+_STROLLING = (Pose.STAND, Pose.WALK)
+
+
+@dataclass(frozen=True, eq=False)
+class Looks:
+    """What does not change about somebody.
+
+    Args:
+        body: lengths of the bones.
+        outfit: what is worn.
+        lying: what is worn while they fall or lie on the back, where a bag would sink into the ground.
+        saddle: what a rider touches; None on foot.
+    """
+
+    body: Stature
+    outfit: Outfit
+    lying: Outfit
+    saddle: Saddle | None
+
+
+_LOOKS: WeakKeyDictionary[Actor, Looks] = WeakKeyDictionary()
+_BONES: WeakKeyDictionary[Actor, tuple[int, Floats]] = WeakKeyDictionary()
+
+
+def body(actor: Actor, frame: int, coarse: bool = False) -> Mesh:
+    """Somebody on foot, or the rider of a bicycle or motorbike, in the actor's axes.
+
+    Args:
+        actor: who.
+        frame: of the scene.
+        coarse: whether a few triangles are enough, for what is far away.
+
+    Raises:
+        UsageError: the actor is not in the scene in this frame.
+    """
+    row = _row(actor, frame)
+    looks = looks_of(actor)
+    worn = looks.lying if actor.pose[row] in _ON_BACK and not rides(actor) else looks.outfit
+    found = rig(looks.body, worn, item_of(actor, row), looks.saddle is not None, coarse)
+    vertices = found.weights @ _bones(actor, row).reshape(-1, 3).astype(np.float32)
+    return Mesh(vertices, found.triangles, found.colour, found.material, found.semantic, found.glow, found.uv)
+
+
+def pose(actors: Sequence[Actor], frame: int) -> None:
+    """Work out the poses of several people at once, which `body` and `joints` then find done.
+
+    Args:
+        actors: people and riders.
+        frame: of the scene.
+
+    Raises:
+        UsageError: one of them is not in the scene in this frame.
+    """
+    if actors:
+        _pose(actors, [_row(actor, frame) for actor in actors])
+
+
+def joints(actor: Actor, frame: int) -> Floats:
+    """(17, 3) world coordinates in metres: nose, eyes, ears, shoulders, elbows, wrists, hips, knees, ankles.
+
+    Of pairs the left one comes first.
+
+    Args:
+        actor: who.
+        frame: of the scene.
+
+    Raises:
+        UsageError: the actor is not in the scene in this frame.
+    """
+    row = _row(actor, frame)
+    points = landmarks(looks_of(actor).body) @ _bones(actor, row).reshape(-1, 3)
+    c, s = np.cos(actor.heading[row]), np.sin(actor.heading[row])
+    world: Floats = points @ np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]]) + actor.position[row]
+    return world
+
+
+def stride_m(actor: Actor, pose: int = Pose.WALK) -> float:
+    """Metres that somebody moves while the gait goes on by 2 pi, that is in two steps.
+
+    Args:
+        actor: who; only kind, model, size, look and mind count.
+        pose: `Pose.RUN` for running, else walking.
+    """
+    return stride_of(actor.model, looks_of(actor).body.height, pose == Pose.RUN)
+
+
+def rides(actor: Actor) -> bool:
+    """Whether somebody sits on a bicycle or motorbike."""
+    return actor.kind in ("Cyc", "Mobike")
+
+
+def looks_of(actor: Actor) -> Looks:
+    """What does not change about somebody."""
+    found = _LOOKS.get(actor)
+    if found is None:
+        worn = outfit(actor.look, age_of(actor.model), figure_of(actor), actor.kind if rides(actor) else "")
+        found = Looks(
+            stature_of(actor), worn, replace(worn, bag="none"), saddle_of(actor) if rides(actor) else None
+        )
+        _LOOKS[actor] = found
+    return found
+
+
+def item_of(actor: Actor, row: int) -> Item:
+    """What somebody holds in a row."""
+    if rides(actor):
+        return ""
+    pose = Pose(int(actor.pose[row]))
+    if pose in _ITEMS:
+        return _ITEMS[pose]
+    if _told(actor, "flare", row):
+        return "flare"
+    if pose in _STROLLING:
+        if _told(actor, "umbrella", row):
+            return "umbrella"
+        worn = looks_of(actor).outfit
+        return "stick" if worn.stick else "shopping" if worn.bag == "shopping" else ""
+    return ""
+
+
+def _row(actor: Actor, frame: int) -> int:
+    row = actor.at(frame)
+    if row is None:
+        raise UsageError(
+            f"actor {actor.number} is in the scene from frame {actor.first} to {actor.end}, not in {frame}"
+        )
+    return row
+
+
+def _told(actor: Actor, fact: str, row: int) -> bool:
+    return fact in actor.facts and bool(actor.facts[fact][row])
+
+
+def _bones(actor: Actor, row: int) -> Floats:
+    """(17, 4, 3) transforms; those of the row asked for last are kept."""
+    known = _BONES.get(actor)
+    if known is None or known[0] != row:
+        _pose([actor], [row])
+        known = _BONES[actor]
+    return known[1]
+
+
+def _pose(actors: Sequence[Actor], rows: Sequence[int]) -> None:
+    wishes = np.array([_blended(actor, row) for actor, row in zip(actors, rows, strict=True)])
+    bones = place.bones_of(wishes, [looks_of(actor).body for actor in actors])
+    for actor, row, found in zip(actors, rows, bones, strict=True):
+        _BONES[actor] = (row, found)
+
+
+def _blended(actor: Actor, row: int) -> Floats:
+    wish = _wish(actor, row)
+    poses = actor.pose[max(0, row - BLEND_FRAMES + 1) : row + 1]
+    changes = np.flatnonzero(poses[1:] != poses[:-1])
+    if len(changes):
+        since = len(poses) - 2 - int(changes[-1])
+        share = (since + 1) / BLEND_FRAMES
+        share *= share * (3.0 - 2.0 * share)
+        before = _wish(actor, row - since - 1)
+        size = wish[place.HELD_SIZE]
+        wish = before + share * (wish - before)
+        wish[place.HELD_SIZE] = size
+    wish[place.HEAD_TURN.start] += actor.gaze[row]
+    return wish
+
+
+def _wish(actor: Actor, row: int) -> Floats:
+    looks, gait, speed = looks_of(actor), float(actor.gait[row]), float(actor.speed[row])
+    if looks.saddle is not None:
+        return _riding(actor, row, looks.body, looks.saddle)
+    pose = Pose(int(actor.pose[row]))
+    wish = act(Pose.STAND if pose == Pose.RIDE else pose, looks.body, gait, speed)
+    item = item_of(actor, row)
+    if pose == Pose.STAND and actor.kind == "Ped":
+        if not item:
+            at_ease(wish, looks.body, actor.look % 5)
+        at_kerb(wish, looks.body, _eased(actor, "waiting", 1, row))
+    if item == "umbrella":
+        hand(wish, RIGHT, 0.42, -0.12, -0.12, (-0.5, 0.3, -1.0))
+        wish[place.HELD_TURN] = 0.0, -0.12, 0.0
+    elif item == "stick":
+        hand(wish, RIGHT, 0.3 + 0.2 * wish[place.HANDS[1]][0], 0.12, -0.78, (-1.0, 0.3, -0.2))
+    elif item == "flare" and pose not in (Pose.RUN, Pose.LIE):
+        hand(wish, RIGHT, 0.3, 0.1 + 0.2 * float(np.sin(gait)), 0.88, (-0.1, 0.8, -0.6))
+    return wish
+
+
+def _riding(actor: Actor, row: int, body: Stature, saddle: Saddle) -> Floats:
+    """What a rider wants; cyclists hold out the arm of the side that they signal."""
+    still = max(0.0, 1.0 - abs(float(actor.speed[row])))
+    wish = ride(body, saddle, float(actor.gait[row]), still)
+    for side, value in ((LEFT, 1), (RIGHT, -1)) if actor.kind == "Cyc" else ():
+        share = _eased(actor, "signals", value, row)
+        if share > 0:
+            hold_out(wish, side, share)
+    return wish
+
+
+def _eased(actor: Actor, fact: str, value: int, row: int) -> float:
+    """How far something has begun: from 0 to 1 over the frames of a blend after the fact took a value."""
+    if fact not in actor.facts:
+        return 0.0
+    share = float((actor.facts[fact][max(0, row - BLEND_FRAMES + 1) : row + 1] == value).mean())
+    return share * share * (3.0 - 2.0 * share)

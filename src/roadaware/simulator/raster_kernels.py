@@ -1,0 +1,298 @@
+"""Kernels that find the nearest triangle of every pixel, boxes of instances, and shadows on the ground."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from roadaware.geometry.compiled import inlined, kernel
+from roadaware.simulator.shading_kernels import FOLIAGE, MARKING, waves_of
+
+NEAR_M = 0.2
+# A triangle in the picture is a row of floats: its three edges as (x, y, 1) functions of a pixel that are
+# positive inside (9), the first and last row it may touch (2), and what turns edges into shares over depth.
+ROWS, _SCALE, WORK = 9, 11, 12
+
+
+@kernel
+def prepared(corners: Any, pose: Any, lens: Any, size: Any, work: Any) -> int:
+    """Edges of a triangle in the picture; 1 where its front is seen, -1 its back, 0 where it is out of view.
+
+    Edges are planes through two corners and the camera, so that corners behind the camera need no
+    clipping: where all three are positive, the ray meets the triangle in front (Olano and Greer, 1997).
+    """
+    ax, ay, az = _moved(corners[0], pose)
+    bx, by, bz = _moved(corners[1], pose)
+    cx, cy, cz = _moved(corners[2], pose)
+    if az < NEAR_M and bz < NEAR_M and cz < NEAR_M:
+        return 0
+    if _beside(ax, ay, az, bx, by, bz, cx, cy, cz, lens, size):
+        return 0
+    ux, uy, uz = by * cz - bz * cy, bz * cx - bx * cz, bx * cy - by * cx
+    volume = ax * ux + ay * uy + az * uz
+    if volume == 0.0 or not _bounded(ay, az, by, bz, cy, cz, lens, size, work):
+        return 0
+    side = -1.0 if volume < 0.0 else 1.0
+    at = 0
+    for x, y, one in (
+        (ux, uy, uz),
+        (cy * az - cz * ay, cz * ax - cx * az, cx * ay - cy * ax),
+        (ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx),
+    ):
+        # As a function of pixels instead of directions.
+        work[at] = side * x / lens[0]
+        work[at + 1] = side * y / lens[1]
+        work[at + 2] = side * (one - x * lens[2] / lens[0] - y * lens[3] / lens[1])
+        at += 3
+    work[_SCALE] = 1.0 / abs(volume)
+    return 1 if volume < 0.0 else -1
+
+
+@kernel
+def _moved(point: Any, pose: Any) -> tuple[float, float, float]:
+    x, y, z = np.float64(point[0]), np.float64(point[1]), np.float64(point[2])
+    return (
+        pose[0, 0] * x + pose[0, 1] * y + pose[0, 2] * z + pose[0, 3],
+        pose[1, 0] * x + pose[1, 1] * y + pose[1, 2] * z + pose[1, 3],
+        pose[2, 0] * x + pose[2, 1] * y + pose[2, 2] * z + pose[2, 3],
+    )
+
+
+@inlined
+def _beside(ax: float, ay: float, az: float, bx: float, by: float, bz: float,
+            cx: float, cy: float, cz: float, lens: Any, size: Any) -> bool:  # fmt: skip
+    """Whether a triangle lies beyond a plane through the eye and an edge of the picture."""
+    left, above = -lens[2] / lens[0], -lens[3] / lens[1]
+    right, below = (size[1] - lens[2]) / lens[0], (size[0] - lens[3]) / lens[1]
+    return bool(
+        (ax < left * az and bx < left * bz and cx < left * cz)
+        or (ax > right * az and bx > right * bz and cx > right * cz)
+        or (ay < above * az and by < above * bz and cy < above * cz)
+        or (ay > below * az and by > below * bz and cy > below * cz)
+    )
+
+
+@inlined
+def _bounded(ay: float, az: float, by: float, bz: float, cy: float, cz: float, lens: Any, size: Any,
+             work: Any) -> bool:  # fmt: skip
+    """Rows between which a triangle lies; False if there are none.
+
+    The edges decide, these are only bounds: for a triangle that is partly behind the camera, all rows.
+    """
+    work[ROWS], work[ROWS + 1] = 0.0, size[0] - 1.0
+    if az >= NEAR_M and bz >= NEAR_M and cz >= NEAR_M:
+        a, b, c = ay / az, by / bz, cy / cz
+        top, bottom = lens[1] * min(a, b, c) + lens[3] - 0.5, lens[1] * max(a, b, c) + lens[3] - 0.5
+        work[ROWS] = max(work[ROWS], np.ceil(top - 1e-6))
+        work[ROWS + 1] = min(work[ROWS + 1], np.floor(bottom + 1e-6))
+    return bool(work[ROWS] <= work[ROWS + 1])
+
+
+@kernel
+def span(work: Any, y: int, width: int) -> tuple[int, int]:
+    """First pixel and end of a triangle in a row."""
+    low, high = 0.0, width - 1.0
+    for at in (0, 3, 6):
+        slope = work[at]
+        rest = work[at + 1] * (y + 0.5) + work[at + 2]
+        if slope > 0.0:
+            low = max(low, -rest / slope - 0.5)
+        elif slope < 0.0:
+            high = min(high, -rest / slope - 0.5)
+        elif rest < 0.0:
+            return 0, 0
+    if low > high:
+        return 0, 0
+    return int(np.ceil(low)), int(np.floor(high)) + 1
+
+
+@kernel
+def edges_of(corners: Any, pose: Any, lens: Any, size: Any, backs: bool, edges: Any, which: Any) -> int:
+    """Edges of the triangles that are in view, one after the other; returns how many there are.
+
+    Args:
+        corners: (t, 3, 3) f32 in the world.
+        pose: (3, 4) f64 from the world to the camera.
+        lens: (4,) f64 focal lengths and the middle, pixels.
+        size: (2,) i64 height and width of the picture.
+        backs: whether triangles seen from behind count.
+        edges: (t, 12) f64 whose first rows are filled.
+        which: (t,) i32 whose first rows become the triangles.
+    """
+    n = 0
+    for t in range(len(corners)):
+        side = prepared(corners[t], pose, lens, size, edges[n])
+        if side > 0 or (backs and side < 0):
+            which[n] = t
+            n += 1
+    return n
+
+
+@kernel
+def rasterise(edges: Any, which: Any, corners: Any, material: Any, uv: Any, noise: Any,
+              inverse: Any, face: Any, planes: Any) -> None:  # fmt: skip
+    """Write for every pixel which triangle in view is nearest, and how near.
+
+    Args:
+        edges: (k, 12) f64 of `edges_of`, fronts only.
+        which: (k,) i32 triangles that they are of.
+        corners: (t, 3, 3) f32 in the world.
+        material: (t,) u8.
+        uv: (t, 3, 2) f32.
+        noise: (256, 256) f32 from 0 to 1.
+        inverse: (h, w) f32 of zeros; becomes 1 / depth.
+        face: (h, w) i32 of -1; becomes the row of `edges`.
+        planes: (k, 12) f64; becomes 1 / depth, u / depth and v / depth as functions of (x, y, 1) pixels, and
+            the unit normal.
+    """
+    width = inverse.shape[1]
+    for n in range(len(edges)):
+        work, plane, t = edges[n], planes[n], which[n]
+        _attributes(work, uv[t], plane)
+        _normal(corners[t], plane)
+        # Paint lies on the road, so that rounding alone would decide which of them is nearer.
+        lift = 1.00002 if material[t] == MARKING else 1.0
+        step = plane[0] * lift
+        leafy = material[t] == FOLIAGE
+        for y in range(int(work[ROWS]), int(work[ROWS + 1]) + 1):
+            start, end = span(work, y, width)
+            row = (plane[1] * (y + 0.5) + plane[2]) * lift
+            for x in range(start, end):
+                near = step * (x + 0.5) + row
+                if inverse[y, x] < near < 1.0 / NEAR_M and not (leafy and _holed(plane, x, y, near, noise)):
+                    inverse[y, x] = near
+                    face[y, x] = n
+
+
+@inlined
+def _attributes(work: Any, uv: Any, plane: Any) -> None:
+    """Planes of 1 / depth, u / depth and v / depth from the edges."""
+    scale = work[_SCALE]
+    for k in range(3):
+        a, b, c = work[k] * scale, work[3 + k] * scale, work[6 + k] * scale
+        plane[k] = a + b + c
+        plane[3 + k] = a * uv[0, 0] + b * uv[1, 0] + c * uv[2, 0]
+        plane[6 + k] = a * uv[0, 1] + b * uv[1, 1] + c * uv[2, 1]
+
+
+@inlined
+def _normal(corners: Any, plane: Any) -> None:
+    ux, uy, uz = corners[1, 0] - corners[0, 0], corners[1, 1] - corners[0, 1], corners[1, 2] - corners[0, 2]
+    vx, vy, vz = corners[2, 0] - corners[0, 0], corners[2, 1] - corners[0, 1], corners[2, 2] - corners[0, 2]
+    x, y, z = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
+    length = max(np.sqrt(x * x + y * y + z * z), 1e-12)
+    plane[9], plane[10], plane[11] = x / length, y / length, z / length
+
+
+@inlined
+def _holed(plane: Any, x: int, y: int, near: float, noise: Any) -> bool:
+    """Whether a pixel looks through leaves; far ones are closed, where holes would only flicker."""
+    if near < 0.02:
+        return False
+    u = (plane[3] * (x + 0.5) + plane[4] * (y + 0.5) + plane[5]) / near
+    v = (plane[6] * (x + 0.5) + plane[7] * (y + 0.5) + plane[8]) / near
+    return waves_of(noise, u * 6.5, v * 6.5) < 0.24
+
+
+@kernel
+def boxes(instance: Any, found: Any) -> None:
+    """Boxes and pixels of instances.
+
+    Args:
+        instance: (h, w) i32, from 1.
+        found: (n, 5) i64 of zeros; row i becomes x1, y1, x2, y2 and pixels of the value i + 1.
+    """
+    for y in range(instance.shape[0]):
+        for x in range(instance.shape[1]):
+            i = instance[y, x] - 1
+            if 0 <= i < len(found):
+                if found[i, 4] == 0:
+                    found[i, 0], found[i, 1], found[i, 2] = x, y, x + 1
+                found[i, 0] = min(found[i, 0], x)
+                found[i, 2] = max(found[i, 2], x + 1)
+                found[i, 3] = y + 1
+                found[i, 4] += 1
+
+
+# Kernels for shadows on the ground: those that the sun casts, and soft ones below whatever stands there.
+
+
+@kernel
+def flattened(corners: Any, casts: Any, sun: Any, flat: Any) -> int:
+    """Triangles along the sun's rays on the ground, one after the other; returns how many there are.
+
+    Of closed things the side that is turned to the sun casts the whole shadow, so the other is left out.
+
+    Args:
+        corners: (t, 3, 3) f32 in the world.
+        casts: (t,) bool which cast shadows.
+        sun: unit vector towards the sun.
+        flat: (t, 3, 3) f32 whose first rows are filled.
+    """
+    n, east, north = 0, sun[0] / sun[2], sun[1] / sun[2]
+    for t in range(len(corners)):
+        if not casts[t]:
+            continue
+        for k in range(3):
+            height = max(corners[t, k, 2], 0.0)
+            flat[n, k, 0] = corners[t, k, 0] - height * east
+            flat[n, k, 1] = corners[t, k, 1] - height * north
+            flat[n, k, 2] = 0.0
+        # What is turned to the sun stays counter-clockwise seen from above.
+        across = (flat[n, 1, 0] - flat[n, 0, 0]) * (flat[n, 2, 1] - flat[n, 0, 1])
+        if across > (flat[n, 1, 1] - flat[n, 0, 1]) * (flat[n, 2, 0] - flat[n, 0, 0]):
+            n += 1
+    return n
+
+
+@kernel
+def darken(edges: Any, mask: Any) -> None:
+    """Mark pixels that would lie in shadow if they showed the ground.
+
+    Args:
+        edges: (k, 12) f64 of triangles on the ground.
+        mask: (h, w) u8 of zeros; becomes 1 in shadow.
+    """
+    for work in edges:
+        for y in range(int(work[ROWS]), int(work[ROWS + 1]) + 1):
+            start, end = span(work, y, mask.shape[1])
+            for x in range(start, end):
+                mask[y, x] = 1
+
+
+@kernel
+def soft_shadows(found: Any, edges: Any, which: Any, depth_of: Any, dark: float, view: Any,
+                 contact: Any) -> None:  # fmt: skip
+    """Darken the ground below things.
+
+    Args:
+        found: (n, 7) f64 of `footprints`.
+        edges: (k, 12) f64 of triangles, two of each rectangle, that are a little larger than it.
+        which: (k,) i32 numbers of the triangles.
+        depth_of: (h, w) f32 1 / depth of what is seen.
+        dark: how much, 0 to 1.
+        view: turn (3, 3), eye (3,), lens (4,).
+        contact: (h, w) f32 of ones; becomes the share of light that is left.
+    """
+    turn, lens, eye = view.turn, view.lens, view.eye
+    for n in range(len(edges)):
+        blob, work = found[which[n] // 2], edges[n]
+        for y in range(int(work[ROWS]), int(work[ROWS + 1]) + 1):
+            start, end = span(work, y, contact.shape[1])
+            for x in range(start, end):
+                left = 1.0 - dark * _shade(blob, x, y, depth_of[y, x], turn, lens, eye)
+                contact[y, x] = min(contact[y, x], left)
+
+
+@inlined
+def _shade(blob: Any, j: int, i: int, inverse: float, turn: Any, lens: Any, eye: Any) -> float:
+    """How deep in the soft shadow of a thing the surface at a pixel lies."""
+    if inverse <= 0.0:
+        return 0.0
+    a, b = (j + 0.5 - lens[2]) / lens[0], (i + 0.5 - lens[3]) / lens[1]
+    x = eye[0] + (turn[0, 0] * a + turn[0, 1] * b + turn[0, 2]) / inverse - blob[0]
+    y = eye[1] + (turn[1, 0] * a + turn[1, 1] * b + turn[1, 2]) / inverse - blob[1]
+    along, aside = abs(x * blob[2] + y * blob[3]), abs(y * blob[2] - x * blob[3])
+    away = np.hypot(max(0.0, along - blob[4] + 0.15), max(0.0, aside - blob[5] + 0.15))
+    return float(max(0.0, 1.0 - away / 0.55) ** 2)

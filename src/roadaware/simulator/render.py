@@ -1,0 +1,488 @@
+"""The image of a frame: its triangles, lit, with the instance, class and depth of every pixel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.arrays import Bytes, Floats, Floats32, Ints32
+from roadaware.errors import UsageError
+from roadaware.simulator.actors import Actor, Lamp
+from roadaware.simulator.config import Conditions
+from roadaware.simulator.episode import Episode
+from roadaware.simulator.mesh import Camera, Material, Semantic, Soup, placed, poured
+from roadaware.simulator.shading import footprints, light_pools, outlined, surfaces_of
+from roadaware.simulator.weather import Air, air_of, packed
+
+# Lamps of a frame as points of light: those handed in, and those that glowing triangles make.
+
+_WARM = (1.0, 0.78, 0.5)
+_RANGE_M = 90.0
+_HIGH_M = 2.8
+_MARK, _SIGNAL = 0.3, 0.2
+"""Shares of the light of coloured lamps and of traffic lights that fall on what is near: they are there to be
+seen, not to light the street."""
+
+
+def lamps_of(soup: Soup, lights: npt.ArrayLike | Sequence[object], eye: Floats) -> Floats:
+    """(n, 7) lamps near the camera: x, y, z in metres, intensity, and linear colour.
+
+    Glowing triangles of one thing that are close together and face one way are one lamp; those of a street
+    lamp may face any way.
+
+    Args:
+        soup: of the frame.
+        lights: (m, 4) or (m, 7) more lamps: x, y, z, intensity, colour if it is not warm white.
+        eye: (3,) where the camera stands.
+
+    Raises:
+        UsageError: if `lights` have another number of columns.
+    """
+    found = np.concatenate([_given(lights), _glowing(soup)])
+    away = np.hypot(found[:, 0] - eye[0], found[:, 1] - eye[1])
+    near: Floats = found[away < _RANGE_M]
+    return near
+
+
+def _given(lights: npt.ArrayLike | Sequence[object]) -> Floats:
+    given = np.asarray(lights, dtype=np.float64)
+    if given.size == 0:
+        return np.zeros((0, 7))
+    if given.ndim != 2 or given.shape[1] not in (4, 7):
+        raise UsageError(
+            f"lights are rows of x, y, z, intensity and perhaps r, g, b, not of shape {given.shape}"
+        )
+    if given.shape[1] == 4:
+        given = np.concatenate([given, np.tile(_WARM, (len(given), 1))], axis=1)
+    return given
+
+
+def _glowing(soup: Soup) -> Floats:
+    rows = np.flatnonzero((soup.material == Material.LAMP) & (soup.glow > 0))
+    if not len(rows):
+        return np.zeros((0, 7))
+    corners = soup.corners[rows].astype(np.float64)
+    cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    area = np.linalg.norm(cross, axis=1) / 2
+    middle = corners.mean(1)
+    outward = cross / np.maximum(2 * area, 1e-9)[:, None]
+    # What stands high above the street and belongs to nobody is there to light it; others only shine.
+    high = (middle[:, 2] > _HIGH_M) & (soup.instance[rows] == 0)
+    side = np.where(high[:, None], 0.0, np.round(outward[:, :2]))
+    keys = np.concatenate([soup.instance[rows, None], np.floor(middle / 1.5), side], axis=1).astype(np.int64)
+    # One number for each row of keys, in the same order.
+    low = keys.min(axis=0)
+    _, lamp = np.unique(np.ravel_multi_index((keys - low).T, np.ptp(keys, axis=0) + 1), return_inverse=True)
+    weight = np.maximum(area * soup.glow[rows], 1e-6)
+    marks = _marks(soup, rows)
+    columns = np.concatenate([middle + 0.6 * outward * [1, 1, 0], soup.colour[rows], marks], axis=1)
+    total = np.bincount(lamp, weight)
+    means = np.stack([np.bincount(lamp, weight * column) / total for column in columns.T], axis=1)
+    power = np.where(np.bincount(lamp, high) > 0, 1.0, np.minimum(0.35, 4.0 * total))
+    return np.concatenate([means[:, :3], power[:, None] * means[:, 6:], means[:, 3:6]], axis=1)
+
+
+def _marks(soup: Soup, rows: npt.NDArray[np.intp]) -> Floats:
+    """(n, 1) share of the light of each glowing triangle that falls on what is near."""
+    colour, semantic = soup.colour[rows], soup.semantic[rows]
+    pure = colour.min(axis=1) < 0.07 * colour.max(axis=1)
+    driven = (semantic >= Semantic.CAR) & (semantic <= Semantic.BICYCLE)
+    signal = semantic == Semantic.TRAFFIC_LIGHT
+    share: Floats = np.where(signal, _SIGNAL, np.where(driven & pure, _MARK, 1.0))[:, None]
+    return share
+
+
+_CASTS = np.isin(
+    np.arange(256),
+    (Semantic.BUILDING, Semantic.WALL, Semantic.FENCE, Semantic.POLE, Semantic.VEGETATION,
+     Semantic.TRAFFIC_LIGHT, Semantic.TRAFFIC_SIGN, Semantic.OBJECT),
+)  # fmt: skip
+"""(256,) whether what does not move casts shadows, by `Semantic`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """What the camera sees in a frame.
+
+    Args:
+        rgb: (h, w, 3) uint8.
+        instance: (h, w) int32 number of the actor + 1, 0 for what does not move.
+        semantic: (h, w) uint8, `Semantic`.
+        depth_m: (h, w) float32 along the optical axis, inf for the sky.
+    """
+
+    rgb: Bytes
+    instance: Ints32
+    semantic: Bytes
+    depth_m: Floats32
+
+
+class _Seen(NamedTuple):
+    inverse: Floats32
+    face: Ints32
+    which: Ints32
+    planes: Floats
+    shadow: Bytes
+    contact: Floats32
+
+
+class _View(NamedTuple):
+    turn: Floats
+    eye: Floats
+    lens: Floats
+
+
+class _Shown(NamedTuple):
+    light: Floats32
+    instance: Ints32
+    semantic: Bytes
+    depth: Floats32
+
+
+def render(
+    soup: Soup,
+    camera: Camera,
+    conditions: Conditions,
+    *,
+    seed: int,
+    frame: int,
+    lights: npt.ArrayLike | Sequence[object] = (),
+) -> Picture:
+    """The picture of a frame; the same bytes for the same arguments, whatever was drawn before.
+
+    Args:
+        soup: (t,) triangles of the frame, in metres.
+        camera: that looks.
+        conditions: light and weather.
+        seed: of the scene: where the sun stands.
+        frame: decides, with the seed, on drops, flakes and grain.
+        lights: (n, 4) or (n, 7) lamps besides those that glow: x, y, z in metres, intensity, linear colour.
+
+    Raises:
+        UsageError: if `lights` have another number of columns.
+    """
+    from roadaware.simulator import shading_kernels, weather_kernels
+
+    soup = _fit(soup)
+    air = air_of(conditions, seed)
+    view = _View(
+        np.ascontiguousarray(camera.world_SE3_camera[:3, :3]),
+        np.ascontiguousarray(camera.world_SE3_camera[:3, 3]),
+        np.array([camera.intrinsics[k] for k in ((0, 0), (1, 1), (0, 2), (1, 2))]),
+    )
+    lamps = lamps_of(soup, lights, view.eye)
+    seen = _seen(soup, camera, view, air)
+    size = (camera.height_px, camera.width_px)
+    shown = _Shown(
+        np.empty((*size, 3), np.float32),
+        np.zeros(size, np.int32),
+        np.zeros(size, np.uint8),
+        np.empty(size, np.float32),
+    )
+    record = packed(air)
+    surfaces = surfaces_of(soup, seen.which, seen.planes, record)
+    pools = light_pools(lamps, view.eye, view.turn[:, 2], air.lamps)
+    shading_kernels.shade(surfaces, seen, view, record, noise_field(), pools, shown)
+    if air.wet > 0:
+        weather_kernels.mirror_wet(shown.light, seen, surfaces.tints, view, record, noise_field())
+        weather_kernels.add_glints(shown.light, _glints(lamps, camera, air), seen, surfaces.tints)
+    rgb = _developed(shown, seen, air, camera, np.random.default_rng([seed, frame, 3]))
+    return Picture(rgb, shown.instance, shown.semantic, shown.depth)
+
+
+def instance_boxes(instance: npt.NDArray[np.integer], n: int) -> npt.NDArray[np.int64]:
+    """(n, 5) x1, y1, x2, y2 and number of pixels of what is seen of each actor; zeros for those unseen.
+
+    Row i is of the value i + 1 in the mask: of actor i, and of signals after the actors. Ends are half open.
+
+    Args:
+        instance: (h, w) of a `Picture`.
+        n: number of actors and signals.
+    """
+    from roadaware.simulator.raster_kernels import boxes
+
+    found = np.zeros((n, 5), dtype=np.int64)
+    boxes(np.require(instance, np.int32, ("C", "W")), found)
+    return found
+
+
+def _fit(soup: Soup) -> Soup:
+    """The same arrays, as kernels are compiled for them."""
+    kinds = {"material": np.uint8, "semantic": np.uint8, "instance": np.int32}
+    names = ("corners", "colour", "material", "semantic", "glow", "uv", "instance")
+    return Soup(*(np.require(getattr(soup, name), kinds.get(name, np.float32), ("C", "W")) for name in names))
+
+
+def _seen(soup: Soup, camera: Camera, view: _View, air: Air) -> _Seen:
+    from roadaware.simulator import raster_kernels
+    from roadaware.simulator import raster_kernels as shadow_kernels
+
+    size = (camera.height_px, camera.width_px)
+    finder = _Finder(np.ascontiguousarray(camera.camera_SE3_world[:3]), view.lens, np.array(size))
+    edges, which = finder.edges(soup.corners)
+    inverse, face, planes = (
+        np.zeros(size, np.float32),
+        np.full(size, -1, np.int32),
+        np.empty((len(which), 12)),
+    )
+    raster_kernels.rasterise(
+        edges, which, soup.corners, soup.material, soup.uv, noise_field(), inverse, face, planes
+    )
+    shadow, contact = np.zeros(size, np.uint8), np.ones(size, np.float32)
+    if air.shadow > 0:
+        casts, flat = (soup.instance > 0) | _CASTS[soup.semantic], np.empty_like(soup.corners)
+        count = shadow_kernels.flattened(soup.corners, casts, air.sun, flat)
+        shadow_kernels.darken(finder.edges(flat[:count], backs=True)[0], shadow)
+    found = footprints(soup.corners, soup.instance)
+    ends, whose = finder.edges(outlined(found), backs=True)
+    shadow_kernels.soft_shadows(found, ends, whose, inverse, air.contact, view, contact)
+    return _Seen(inverse, face, which, planes, shadow, contact)
+
+
+class _Finder(NamedTuple):
+    """Finds triangles that are in view."""
+
+    pose: Floats
+    lens: Floats
+    size: npt.NDArray[np.int64]
+
+    def edges(self, corners: Floats32, *, backs: bool = False) -> tuple[Floats, Ints32]:
+        """(k, 12) edges of the triangles in view, and (k,) which they are."""
+        from roadaware.simulator.raster_kernels import WORK, edges_of
+
+        edges, which = np.empty((len(corners), WORK)), np.empty(len(corners), np.int32)
+        count = edges_of(corners, self.pose, self.lens, self.size, backs, edges, which)
+        return edges[:count], which[:count]
+
+
+def _developed(shown: _Shown, seen: _Seen, air: Air, camera: Camera, rng: np.random.Generator) -> Bytes:
+    """Weather and lens over the light of a scene, then the sensor."""
+    from scipy.ndimage import uniform_filter
+
+    from roadaware.simulator import weather_kernels
+
+    height, width = shown.instance.shape
+    if air.rain > 0 or air.flakes > 0:
+        drops = _rain(width, height, rng) if air.rain > 0 else _flakes(width, height, rng)
+        pale = [0.5 * (a + b) + 0.13 * air.beams for a, b in zip(air.zenith, air.horizon, strict=True)]
+        colour = (*(1.5 * c for c in pale), 0.3) if air.rain > 0 else (*(1.35 * c for c in pale), 0.85)
+        weather_kernels.add_drops(shown.light, drops, seen.inverse, colour)
+    shrink = weather_kernels.SHRINK
+    small = np.empty((height // shrink, width // shrink, 3), np.float32)
+    weather_kernels.too_bright(shown.light, small)
+    reach = 2 * max(2, width // shrink // 45) + 1
+    for _ in range(3):
+        small = uniform_filter(small, (reach, reach, 1), mode="constant")
+    small *= air.bloom
+    rgb = np.empty((height, width, 3), np.uint8)
+    glare, noise = _glare(seen, camera, air), int(rng.integers(2**31))
+    weather_kernels.expose(shown.light, small, air.exposure, glare, _tones(), camera.grain, noise, rgb)
+    return rgb
+
+
+def _glints(lamps: Floats, camera: Camera, air: Air) -> Floats:
+    """(n, 8) glints of lamps on wet ground, where a mirror would show them.
+
+    x, y, half width and half height in pixels, 1 / depth, and colour.
+    """
+    pixels, depth = camera.project(lamps[:, :3] * [1.0, 1.0, -1.0])
+    keep = (depth > 1.0) & (np.abs(pixels[:, 0] - camera.width_px / 2) < camera.width_px)
+    pixels, depth, lamps = pixels[keep], depth[keep], lamps[keep]
+    size = camera.intrinsics[0, 0] / depth
+    gain = 0.085 * air.glow * np.sqrt(lamps[:, 3])
+    wide, high = np.maximum(0.16 * size, 0.8), np.maximum(0.9 * size, 3.0)
+    sides = np.stack([wide, high, 1 / depth], axis=1)
+    return np.concatenate([pixels, sides, gain[:, None] * lamps[:, 4:]], axis=1)
+
+
+def _rain(width: int, height: int, rng: np.random.Generator) -> Floats:
+    n = int(90 + 0.45 * np.sqrt(width * height))
+    depth = rng.uniform(1.0, 14.0, n)
+    size = height / 240 * 5.0 / (depth + 2.0)
+    slant = rng.normal(0.12, 0.03, n)
+    long = 14.0 * size
+    columns = [rng.uniform(0, width, n), rng.uniform(0, height, n), -slant * long, 0.35 + 0.3 * size, long]
+    return np.stack([*columns, 1 / depth], axis=1)
+
+
+def _flakes(width: int, height: int, rng: np.random.Generator) -> Floats:
+    n = int(120 + 0.9 * np.sqrt(width * height))
+    depth = 1.2 + 22.0 * rng.uniform(0, 1, n) ** 1.3
+    size = np.maximum(0.55, height / 240 * 7.0 / (depth + 2.0) * rng.uniform(0.6, 1.2, n))
+    zero = np.zeros(n)
+    return np.stack(
+        [rng.uniform(0, width, n), rng.uniform(0, height, n), zero, size, size, 1 / depth], axis=1
+    )
+
+
+def _glare(seen: _Seen, camera: Camera, air: Air) -> tuple[float, float, float, float, float, float]:
+    """Where the sun blinds the lens, and how much: less where something stands before it."""
+    eye = camera.world_SE3_camera[:3, 3]
+    pixels, depth = camera.project(eye + 1000.0 * np.array(air.sun)[None])
+    if air.glare <= 0 or depth[0] <= 0:
+        return 0.0, 0.0, 1.0, 0.0, 0.0, 0.0
+    x, y = float(pixels[0, 0]), float(pixels[0, 1])
+    reach = max(3, camera.width_px // 50)
+    rows, columns = (slice(max(0, int(at) - reach), max(0, int(at) + reach + 1)) for at in (y, x))
+    patch = seen.face[rows, columns]
+    free = float((patch < 0).mean()) if patch.size else 0.5
+    ahead = depth[0] / 1000.0
+    power = air.glare * (0.25 + 0.75 * free) * ahead**4
+    red, green, blue = (power * c for c in air.sun_rgb)
+    return x, y, camera.width_px * 0.35, red, green, blue
+
+
+@cache
+def noise_field() -> Floats32:
+    """(256, 256) that patterns are made of, the same in every scene."""
+    return np.random.default_rng(20_23).random((256, 256), dtype=np.float32)
+
+
+@cache
+def _tones() -> Floats32:
+    """(16384,) grey levels over light from 0 to 4: a film's shoulder, then sRGB."""
+    light = np.linspace(0.0, 4.0, 16_384)
+    film = 1 - np.exp(-1.15 * light)
+    grey = np.where(film <= 0.0031308, 12.92 * film, 1.055 * film ** (1 / 2.4) - 0.055)
+    return (255 * grey).astype(np.float32)
+
+
+# Stage: the triangles of an episode in a frame, those far away in a coarser shape.
+
+_BODIES = ("Ped", "Cyc", "Mobike")
+NEAR_M, FAR_M = 35.0, 140.0
+"""Up to where things have their fine shape, and from where on they are not drawn."""
+_BESIDE_M = 12.0
+"""How far outside the view things are kept: long vehicles, and shadows of a low sun."""
+
+
+class Stage:
+    """The scene as triangles; what does not move is made once.
+
+    Args:
+        episode: the scene.
+        range_m: how far one sees.
+    """
+
+    def __init__(self, episode: Episode, range_m: float = FAR_M) -> None:
+        from roadaware.simulator.town import Town
+
+        self.episode, self.range_m = episode, range_m
+        self._spread = float(np.tan(np.radians(episode.config.camera.fov_deg / 2)))
+        self.town = Town(episode.layout, episode.config, episode.conditions, episode.look)
+        spans = np.array([(actor.first, actor.end) for actor in episode.actors], dtype=np.int64).reshape(
+            -1, 2
+        )
+        # Everybody's places one after the other, and where in them the frame 0 of each would be.
+        self._spans = spans
+        self._start = (
+            np.cumsum(np.concatenate([[0], spans[:-1, 1] - spans[:-1, 0]]))[: len(spans)] - spans[:, 0]
+        )
+        self._places = np.concatenate(
+            [np.zeros((0, 2)), *(actor.position[:, :2] for actor in episode.actors)]
+        )
+        self._posts = np.array([signal.position[:2] for signal in episode.signals]).reshape(-1, 2)
+        self._still = {actor.number for actor in episode.actors if _still(actor)}
+        self._kept: dict[int, tuple[tuple[int, bool], Soup]] = {}
+
+    def soup(self, frame: int) -> Soup:
+        """Everything that may be seen in a frame.
+
+        Args:
+            frame: of the scene.
+        """
+        ego = self.episode.ego
+        town = self.town.near(ego.position[frame], float(ego.heading[frame]), self.range_m)
+        return self._poured(town, frame, self.range_m, ahead=True)
+
+    def around(self, frame: int, range_m: float) -> Soup:
+        """Everything near the own vehicle in a frame, also behind it.
+
+        Args:
+            frame: of the scene.
+            range_m: how far.
+        """
+        ego = self.episode.ego
+        town = self.town.near(ego.position[frame], float(ego.heading[frame]), range_m, behind_m=range_m)
+        return self._poured(town, frame, range_m, ahead=False)
+
+    def _poured(self, town: Soup, frame: int, range_m: float, *, ahead: bool) -> Soup:
+        """Town, actors and signals in range, of which only those that may be in the picture if `ahead`."""
+        from roadaware.simulator.figures import signal_soup
+        from roadaware.simulator.people import pose
+
+        actors, signals = self.episode.actors, self.episode.signals
+        near, away = self._near(frame, range_m, ahead)
+        pose([actors[k] for k in near if actors[k].kind in _BODIES], frame)
+        parts = [town]
+        parts += [self._actor(actors[k], frame, far) for k, far in zip(near, away, strict=True)]
+        offset = self._posts - self.episode.ego.position[frame, :2]
+        kept = self._in_view(offset, frame) if ahead else np.ones(len(offset), dtype=np.bool_)
+        for k in np.flatnonzero(kept & (np.hypot(*offset.T) < range_m)).tolist():
+            parts.append(signal_soup(signals[k], frame, len(actors) + 1 + signals[k].number))
+        return poured(parts)
+
+    def _near(self, frame: int, range_m: float, ahead: bool) -> tuple[list[int], list[float]]:
+        """Actors in range, and how far away they are."""
+        here = np.flatnonzero((self._spans[:, 0] <= frame) & (frame < self._spans[:, 1]))
+        offset = self._places[self._start[here] + frame] - self.episode.ego.position[frame, :2]
+        away = np.hypot(*offset.T)
+        kept = away < range_m
+        if ahead:
+            kept &= self._in_view(offset, frame)
+        return here[kept].tolist(), away[kept].tolist()
+
+    def _in_view(self, offset: Floats, frame: int) -> npt.NDArray[np.bool_]:
+        """(n,) whether what stands at (n, 2) metres off the own vehicle may be in the picture.
+
+        So may be what throws a shadow into it.
+        """
+        heading = float(self.episode.ego.heading[frame])
+        c, s = np.cos(heading), np.sin(heading)
+        ahead, aside = offset @ (c, s), np.abs(offset @ (-s, c))
+        seen: npt.NDArray[np.bool_] = (ahead > -_BESIDE_M) & (
+            aside < _BESIDE_M + self._spread * np.maximum(ahead, 0.0)
+        )
+        return seen
+
+    def _actor(self, actor: Actor, frame: int, away_m: float) -> Soup:
+        """The triangles of an actor; those of what stands still are kept."""
+        coarse = away_m > NEAR_M
+        hue, lamps = self.episode.config.surroundings.hue, int(actor.lamps[frame - actor.first])
+        if actor.number not in self._still or lamps & Lamp.BEACON:
+            return actor_soup(actor, frame, coarse=coarse, hue=hue)
+        look = (lamps, coarse)
+        if actor.number not in self._kept or self._kept[actor.number][0] != look:
+            self._kept[actor.number] = (look, actor_soup(actor, frame, coarse=coarse, hue=hue))
+        return self._kept[actor.number][1]
+
+
+def _still(actor: Actor) -> bool:
+    """Whether nothing of it ever moves, but that its lamps may be lit."""
+    tracks = (actor.position, actor.heading, actor.gait, actor.speed)
+    return actor.kind not in _BODIES and all(bool((track == track[:1]).all()) for track in tracks)
+
+
+def actor_soup(actor: Actor, frame: int, *, coarse: bool = False, hue: float = 0.0) -> Soup:
+    """One actor's triangles in the world.
+
+    Args:
+        actor: who.
+        frame: in which it is in the scene.
+        coarse: whether few triangles do.
+        hue: 0 to 1, how far its colours are turned.
+    """
+    from roadaware.simulator.figures import mesh_of, turned
+    from roadaware.simulator.people import body
+
+    row = frame - actor.first
+    shapes = [] if actor.kind == "Ped" else [mesh_of(actor, frame, coarse)]
+    shapes += [body(actor, frame, coarse)] if actor.kind in _BODIES else []
+    shapes = [turned(mesh, hue) for mesh in shapes] if hue else shapes
+    place, heading = actor.position[row], float(actor.heading[row])
+    return poured([placed(mesh, place, heading, actor.number + 1) for mesh in shapes])

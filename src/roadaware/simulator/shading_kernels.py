@@ -1,0 +1,418 @@
+"""Kernels that give every pixel its colour, instance, class and depth, and the patterns of surfaces and of
+the sky.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from roadaware.geometry.compiled import inlined, kernel
+from roadaware.simulator.mesh import CELL_M
+
+# Kernels for the patterns of surfaces and of the sky, as functions of places on them.
+
+MATT, GLOSSY, GLASS, ASPHALT, PAVING, GRASS, BRICK, FOLIAGE, MARKING, WINDOWS, CLOTH, LAMP = range(12)
+
+
+@kernel
+def grain_of(noise: Any, u: float, v: float) -> float:
+    """Noise from 0 to 1, one value per unit square."""
+    return float(noise[int(np.floor(v)) & 255, int(np.floor(u)) & 255])
+
+
+@kernel
+def waves_of(noise: Any, u: float, v: float) -> float:
+    """Smooth noise from 0 to 1 whose bumps are about a unit wide."""
+    i, j = int(np.floor(v)), int(np.floor(u))
+    a, b = v - i, u - j
+    i0, i1, j0, j1 = i & 255, (i + 1) & 255, j & 255, (j + 1) & 255
+    top = noise[i0, j0] * (1.0 - b) + noise[i0, j1] * b
+    return float(top * (1.0 - a) + (noise[i1, j0] * (1.0 - b) + noise[i1, j1] * b) * a)
+
+
+@kernel
+def _seen(cell: float, foot: float) -> float:
+    """How much of a pattern with cells of a size is left where a pixel covers `foot` metres."""
+    return min(1.0, max(0.0, 1.3 - 0.8 * foot / cell))
+
+
+@kernel
+def _joint(place: float, cell: float, width: float, foot: float) -> float:
+    """How much of a pixel is joint between stones."""
+    at = place - np.floor(place / cell) * cell
+    away = min(at, cell - at)
+    half = 0.5 * max(width, foot)
+    return float(max(0.0, min(1.0, (half - away) / half + 0.5)) * min(1.0, width / max(foot, 1e-6)))
+
+
+@kernel
+def tone_of(material: int, u: float, v: float, foot: float, noise: Any) -> float:
+    """By how much a pattern makes a surface lighter or darker.
+
+    Args:
+        material: of the triangle.
+        u: metres along the surface.
+        v: metres along the surface.
+        foot: metres of the surface in a pixel.
+        noise: (256, 256) f32.
+    """
+    if material == ASPHALT:
+        if foot > 1.7:
+            return 1.0
+        worn = waves_of(noise, u * 0.45, v * 0.45) + 0.6 * waves_of(noise, u * 1.7 + 31.0, v * 1.7) - 0.8
+        tone = 1.0 + 0.22 * worn * _seen(1.0, foot)
+        if foot < 0.04:
+            tone += 0.42 * (grain_of(noise, u * 42.0, v * 42.0) - 0.5) * _seen(0.024, foot)
+        return float(tone)
+    if material == PAVING:
+        return _slabs(u, v, foot, noise)
+    if material == BRICK:
+        return _bricks(u, v, foot, noise)
+    if material == GRASS:
+        blades = grain_of(noise, u * 16.0, v * 9.0) - 0.5
+        return (
+            1.0 + 0.8 * blades * _seen(0.08, foot) + 0.5 * (waves_of(noise, u * 0.8, v * 0.8) - 0.5)
+        )  # fmt: skip
+    if material == FOLIAGE:
+        leaves = waves_of(noise, u * 9.0, v * 9.0) - 0.5
+        return 1.0 + 1.1 * leaves * _seen(0.12, foot) + 0.9 * (waves_of(noise, u * 2.6, v * 2.6) - 0.5)
+    if material == CLOTH:
+        if foot > 0.17:
+            return 1.0
+        folds = waves_of(noise, u * 13.0 + 1.5 * v, v * 3.0) - 0.5
+        return 1.0 + 0.4 * folds * _seen(0.1, foot)
+    if material == MARKING:
+        return 1.0 - 0.35 * _seen(0.1, foot) * max(0.0, waves_of(noise, u * 7.0, v * 7.0) - 0.55)
+    if material == MATT:
+        return 1.0 + 0.1 * (waves_of(noise, u * 3.0, v * 3.0) - 0.5)
+    return 1.0
+
+
+@inlined
+def _slabs(u: float, v: float, foot: float, noise: Any) -> float:
+    row = np.floor(v / 0.45)
+    shifted = u + 0.3 * (row % 2.0)
+    joint = max(_joint(v, 0.45, 0.02, foot), _joint(shifted, 0.6, 0.02, foot))
+    slab = grain_of(noise, shifted / 0.6, row) - 0.5
+    fine = grain_of(noise, u * 30.0, v * 30.0) - 0.5
+    return (1.0 + 0.2 * slab * _seen(0.5, foot) + 0.14 * fine * _seen(0.035, foot)) * (1.0 - 0.5 * joint)
+
+
+@inlined
+def _bricks(u: float, v: float, foot: float, noise: Any) -> float:
+    row = np.floor(v / 0.1)
+    shifted = u + 0.14 * (row % 2.0)
+    joint = max(_joint(v, 0.1, 0.016, foot), _joint(shifted, 0.28, 0.016, foot))
+    brick = grain_of(noise, shifted / 0.28, row) - 0.5
+    stained = waves_of(noise, u * 0.5, v * 0.3) - 0.5
+    return (1.0 + 0.45 * brick * _seen(0.12, foot) + 0.2 * stained) * (1.0 + 0.45 * joint)
+
+
+@kernel
+def pane_of(u: float, v: float, foot: float) -> float:
+    """How much of a pixel of a facade is window pane: 0 wall, 1 pane, below 0 the frame around it."""
+    across = u / 2.4 - np.floor(u / 2.4)
+    up = v / 3.0 - np.floor(v / 3.0)
+    # Distances in metres into the opening, which is 1.2 m wide and 1.5 m high.
+    inside = min(0.6 - abs(across - 0.5) * 2.4, 0.75 - abs(up - 0.55) * 3.0)
+    soft = max(foot, 0.01)
+    if inside < 0.09:
+        return -float(min(1.0, max(0.0, inside / soft + 0.5)))
+    bar = max(0.0, 1.0 - max(abs(across - 0.5) * 2.4, 0.0) / max(0.035, 0.6 * foot)) * min(1.0, 0.07 / soft)
+    return float(min(1.0, max(0.0, (inside - 0.09) / soft + 0.5)) * (1.0 - bar))
+
+
+@kernel
+def glow_of(x: float, y: float, z: float, air: Any) -> tuple[float, float, float]:
+    """Colour of the open sky in a direction, without clouds, stars or sun.
+
+    Args:
+        x: of a unit vector.
+        y: of it.
+        z: of it, upwards.
+        air: light and weather.
+    """
+    up = max(z, 0.0)
+    share = np.sqrt(up)
+    near = max(0.0, x * air.sun[0] + y * air.sun[1] + z * air.sun[2])
+    warm = near * near * near * near * (1.0 - min(1.0, 1.6 * up)) * (1.0 - 0.4 * share)
+    return (
+        air.horizon[0] + (air.zenith[0] - air.horizon[0]) * share + air.dawn[0] * warm,
+        air.horizon[1] + (air.zenith[1] - air.horizon[1]) * share + air.dawn[1] * warm,
+        air.horizon[2] + (air.zenith[2] - air.horizon[2]) * share + air.dawn[2] * warm,
+    )
+
+
+@kernel
+def sky_of(x: float, y: float, z: float, air: Any, noise: Any) -> tuple[float, float, float]:
+    """Colour of the sky in a direction, with all that is in it.
+
+    Args:
+        x: of a unit vector.
+        y: of it.
+        z: of it, upwards.
+        air: light and weather.
+        noise: (256, 256) f32.
+    """
+    r, g, b = glow_of(x, y, z, air)
+    up = max(z, 0.0)
+    near = max(0.0, x * air.sun[0] + y * air.sun[1] + z * air.sun[2])
+    if air.stars > 0.0 and up > 0.06:
+        star = grain_of(noise, 420.0 * x / (1.0 + up), 420.0 * y / (1.0 + up))
+        if star > 0.9985:
+            bright = air.stars * 0.35 * (star - 0.9985) / 0.0015 * min(1.0, up * 4.0)
+            r, g, b = r + bright, g + bright, b + bright
+    cover = _cloud(x, y, up, air, noise)
+    lit = 0.85 + 0.5 * near * near
+    r += (air.cloud_rgb[0] * lit - r) * cover
+    g += (air.cloud_rgb[1] * lit - g) * cover
+    b += (air.cloud_rgb[2] * lit - b) * cover
+    if near > 0.9 and air.disc > 0.0:
+        halo = ((near - 0.9) * 10.0) ** 4
+        shine = air.disc * (0.5 * halo * halo + (14.0 if near > 0.99965 else 0.0)) * (1.0 - 0.8 * cover)
+        r, g, b = r + shine * air.sun_rgb[0], g + shine * air.sun_rgb[1], b + shine * air.sun_rgb[2]
+    return r, g, b
+
+
+@inlined
+def _cloud(x: float, y: float, up: float, air: Any, noise: Any) -> float:
+    """How much of the sky a cloud covers in a direction."""
+    if up < 0.015 or air.clouds <= 0.0:
+        return 0.0
+    u, v = 1.9 * x / (up + 0.12), 1.9 * y / (up + 0.12)
+    dense = 0.55 * waves_of(noise, u, v) + 0.28 * waves_of(noise, 2.3 * u + 7.0, 2.3 * v)
+    dense += 0.17 * waves_of(noise, 5.1 * u, 5.1 * v + 3.0)
+    cover = (dense - 0.78 + 0.62 * air.clouds) * 4.0
+    return float(min(0.92, max(0.0, cover)) * min(1.0, (up - 0.015) * 9.0))
+
+
+_SKY = 11
+_CELLS_PER_M = 1.0 / CELL_M
+
+
+@kernel
+def shade(surfaces: Any, seen: Any, view: Any, air: Any, noise: Any, pools: Any, shown: Any) -> None:
+    """Fill a picture.
+
+    Args:
+        surfaces: kinds (k, 3) i32 and tints (k, 12) f32 as in `Surfaces`.
+        seen: inverse (h, w) f32, face (h, w) i32, planes (k, 12) f64, shadow (h, w) u8, contact (h, w) f32.
+        view: turn (3, 3) f64 from the camera to the world, eye (3,) f64, lens (4,) f64.
+        air: light and weather.
+        noise: (256, 256) f32.
+        pools: (m, m, 3) f32 of `light_pools`.
+        shown: light (h, w, 3) f32, instance (h, w) i32, semantic (h, w) u8, depth (h, w) f32; filled.
+    """
+    # Arrays are taken out of their tuples once: each time costs a count of who holds them.
+    turn, lens, eye, face, inverse = view.turn, view.lens, view.eye, seen.face, seen.inverse
+    kinds, tints, planes, light = surfaces.kinds, surfaces.tints, seen.planes, shown.light
+    shadow, contact = seen.shadow, seen.contact
+    narrow = 1.0 / lens[0]
+    level = np.sqrt(turn[0, 2] ** 2 + turn[1, 2] ** 2)
+    ahead_x, ahead_y = turn[0, 2] / level, turn[1, 2] / level
+    instance, semantic, depths = shown.instance, shown.semantic, shown.depth
+    for i in range(face.shape[0]):
+        down = (i + 0.5 - lens[3]) / lens[1]
+        x0 = turn[0, 1] * down + turn[0, 2]
+        y0 = turn[1, 1] * down + turn[1, 2]
+        z0 = turn[2, 1] * down + turn[2, 2]
+        for j in range(face.shape[1]):
+            across = (j + 0.5 - lens[2]) * narrow
+            x, y, z = x0 + turn[0, 0] * across, y0 + turn[1, 0] * across, z0 + turn[2, 0] * across
+            long = np.sqrt(x * x + y * y + z * z)
+            t = face[i, j]
+            if t < 0:
+                short = 1.0 / long
+                light[i, j, 0], light[i, j, 1], light[i, j, 2] = sky_of(
+                    x * short, y * short, z * short, air, noise
+                )  # fmt: skip
+                semantic[i, j] = _SKY
+                depths[i, j] = np.inf
+                continue
+            depth = 1.0 / inverse[i, j]
+            semantic[i, j] = kinds[t, 1]
+            instance[i, j] = kinds[t, 2]
+            depths[i, j] = depth
+            bare, sunny = 1.0, 1.0
+            if tints[t, 11] > 0.0:
+                bare = contact[i, j]
+                sunny = bare * (1.0 - air.shadow * shadow[i, j])
+            beam = 0.0
+            if air.beams > 0.0:
+                beam = air.beams * _beam(planes, t, x * depth, y * depth, z * depth, ahead_x, ahead_y)
+            _surface(
+                i, j, t, depth, long, x, y, z, kinds[t, 0], tints, planes, sunny, bare, beam, eye, air, noise,
+                pools, light,
+            )  # fmt: skip
+
+
+@kernel
+def tinted(kinds: Any, looks: Any, planes: Any, air: Any, tints: Any) -> None:
+    """How triangles answer the light of a frame.
+
+    Args:
+        kinds: (k, 3) i32 material, semantic, instance.
+        looks: (k, 4) f32 colour and glow.
+        planes: (k, 12) f64 that end in unit normals.
+        air: light and weather.
+        tints: (k, 12) f32, filled as in `Surfaces`.
+    """
+    for t in range(len(kinds)):
+        material, mover = kinds[t, 0], kinds[t, 2] > 0
+        east, north, up = planes[t, 9], planes[t, 10], planes[t, 11]
+        ground, lamp, glow = up > 0.6 and not mover, material == LAMP, looks[t, 3]
+        facing = max(0.0, east * air.sun[0] + north * air.sun[1] + up * air.sun[2])
+        # The sun's side of the sky is a little lighter, so that upright faces differ under clouds too.
+        aside = 1.0 + 0.14 * (east * air.sun[0] + north * air.sun[1]) + 0.05 * east
+        sky, below = 0.5 * air.fill * (0.5 + 0.5 * up) * aside, 0.5 - 0.5 * up
+        # What a lamp that is out shows is darker than its colour, so that lit ones stand out.
+        share = 0.45 if lamp and glow <= 0.0 else 1.0
+        for k in range(3):
+            tints[t, k] = looks[t, k] * share
+            tints[t, 3 + k] = sky * (air.zenith[k] + air.horizon[k]) + below * air.bounce[k]
+            tints[t, 6 + k] = facing * air.sun_rgb[k]
+        tints[t, 9] = glow * air.glow
+        # Who moves keeps panes and bonnet clear, and carries snow on the roof.
+        bare = lamp or material == GLASS or up < (0.85 if mover else 0.3)
+        tints[t, 10] = 0.0 if bare else air.snow * (1.0 if ground else min(0.75, up))
+        tints[t, 11] = 1.0 if ground else 0.0
+
+
+@inlined
+def _surface(i: int, j: int, t: int, depth: float, long: float, x: float, y: float, z: float, material: int,
+             tints: Any, planes: Any, sunny: float, bare: float, beam: float, eye: Any, air: Any, noise: Any,
+             pools: Any, light: Any) -> None:  # fmt: skip
+    """Light that a surface sends to the camera, through the fog."""
+    u, v, foot = _place(planes, t, i, j, depth)
+    keep = max(0.05, tone_of(material, u, v, foot, noise))
+    ground, white = tints[t, 11] > 0.0, 0.0
+    if ground:
+        keep *= 1.0 - 0.42 * air.wet
+    if tints[t, 10] > 0.0:
+        white = _snow(tints[t, 10], ground, material, eye[0] + x * depth, eye[1] + y * depth, noise)
+    pane, lit = 0.0, 0.0
+    if material == WINDOWS:
+        pane = pane_of(u, v, foot)
+        keep *= 1.0 - 0.9 * pane if pane > 0.0 else 1.0 + 0.45 * pane
+        pane = max(0.0, pane)
+        if pane > 0.0 and air.windows > 0.0:
+            lit = pane * _lit(u, v, tints[t, 0], tints[t, 1], air.windows, noise)
+    row, column, dim, w00, w01, w10, w11 = 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0
+    if air.lamps > 0.0:
+        row, below = _cell(y * depth, len(pools))
+        column, right = _cell(x * depth, len(pools))
+        # Lamps hang above what they light; little of it goes up.
+        dim = 1.0 / (1.0 + 0.5 * max(0.0, eye[2] + z * depth - 2.5))
+        w00, w01 = dim * (1.0 - below) * (1.0 - right), dim * (1.0 - below) * right
+        w10, w11 = dim * below * (1.0 - right), dim * below * right
+    # About exp(-thick), and cheaper.
+    thick = air.fog * depth * long
+    through = 1.0 / (1.0 + thick * (1.0 + thick * (0.5 + 0.167 * thick)))
+    share, flash, red, green, blue = 0.0, 0.0, 0.0, 0.0, 0.0
+    if material in (GLOSSY, GLASS) or pane > 0.0:
+        short = 1.0 / long
+        share, flash, red, green, blue = _mirrored(
+            x * short, y * short, z * short, planes, t, material, pane, air
+        )  # fmt: skip
+    for k in range(3):
+        fall = tints[t, 3 + k] * bare + tints[t, 6 + k] * sunny + beam * (1.0, 0.95, 0.82)[k]
+        if dim > 0.0:
+            fall += w00 * pools[row, column, k] + w01 * pools[row, column + 1, k]
+            fall += w10 * pools[row + 1, column, k] + w11 * pools[row + 1, column + 1, k]
+        colour = tints[t, k]
+        base = colour * keep * (1.0 - white) + 0.88 * white
+        mirrored = (red, green, blue)[k] + flash * air.sun_rgb[k]
+        out = base * fall + share * mirrored + colour * colour * tints[t, 9] + lit * (1.0, 0.72, 0.4)[k]
+        haze = air.fog_rgb[k]
+        light[i, j, k] = haze + (out - haze) * through
+
+
+@kernel
+def _cell(away: float, cells: int) -> tuple[int, float]:
+    """The cell of the map of lamp light before a place, and how far the place is on its way to the next."""
+    place = min(cells - 2.0, max(0.0, away * _CELLS_PER_M + 0.5 * cells - 0.5))
+    before = int(place)
+    return before, place - before
+
+
+@inlined
+def _place(planes: Any, t: int, i: int, j: int, depth: float) -> tuple[float, float, float]:
+    """Where on the surface a pixel lies, in metres, and how much of the surface it covers."""
+    x, y = j + 0.5, i + 0.5
+    u = (planes[t, 3] * x + planes[t, 4] * y + planes[t, 5]) * depth
+    v = (planes[t, 6] * x + planes[t, 7] * y + planes[t, 8]) * depth
+    across = max(abs(planes[t, 3] - u * planes[t, 0]), abs(planes[t, 4] - u * planes[t, 1]))
+    along = max(abs(planes[t, 6] - v * planes[t, 0]), abs(planes[t, 7] - v * planes[t, 1]))
+    return u, v, max(across, along) * depth
+
+
+@inlined
+def _snow(cover: float, ground: bool, material: int, px: float, py: float, noise: Any) -> float:
+    """Share of a surface that snow covers; wheels wear it off the road."""
+    if not ground:
+        return cover
+    patches = waves_of(noise, px * 0.35, py * 0.35) + 0.5 * waves_of(noise, px * 1.3, py * 1.3)
+    if material == ASPHALT:
+        return cover * min(0.62, max(0.08, 1.1 * patches - 0.45))
+    if material == MARKING:
+        return cover * min(0.3, max(0.08, 1.1 * patches - 0.45))
+    return cover * min(0.95, 0.68 + 0.25 * patches)
+
+
+@inlined
+def _beam(planes: Any, t: int, x: float, y: float, z: float, ahead_x: float, ahead_y: float) -> float:
+    """Light of the own dipped head lamps, which sit 0.75 m below the camera and 2 m before it.
+
+    x, y and z are those of the place less those of the eye.
+    """
+    far = x * ahead_x + y * ahead_y - 2.0
+    if far < 0.2:
+        return 0.0
+    each = 1.0 / far
+    side = (y * ahead_x - x * ahead_y) * each
+    rise = (z + 0.75) * each
+    wide, high = 1.0 + 2.5 * side * side, max(0.0, rise)
+    cut = 900.0 * high * high
+    # The lamps look ahead: the road right before them gets less than their light would give.
+    light = 17.0 * min(1.0, 0.25 + 0.111 * far) * (1.0 + 0.12 * cut)
+    light /= wide * wide * (20.0 + far * far) * (1.0 + cut)
+    facing = -(planes[t, 9] * ahead_x + planes[t, 10] * ahead_y + planes[t, 11] * rise)
+    return float(light * max(0.22, min(1.0, facing + 0.15)))
+
+
+@inlined
+def _mirrored(x: float, y: float, z: float, planes: Any, t: int, material: int, pane: float,
+              air: Any) -> tuple[float, float, float, float, float]:  # fmt: skip
+    """How much a glossy surface mirrors, a flash of the sun in it, and the sky or ground that it shows."""
+    n0, n1, n2 = planes[t, 9], planes[t, 10], planes[t, 11]
+    across = -(x * n0 + y * n1 + z * n2)
+    rx, ry, rz = x + 2.0 * across * n0, y + 2.0 * across * n1, z + 2.0 * across * n2
+    edge = (1.0 - min(1.0, max(0.0, across))) ** 3
+    share = 0.07 + 0.5 * edge
+    # Houses across the street stand in the lower part of what windows show.
+    shown = 0.35 + 0.65 * min(1.0, max(0.0, rz) * 3.0)
+    if material == GLASS:
+        share = 0.35 + 0.55 * edge
+    elif material == GLOSSY:
+        shown = 1.0
+    else:
+        share = pane * (0.35 + 0.5 * edge)
+    flash = max(0.0, rx * air.sun[0] + ry * air.sun[1] + rz * air.sun[2])
+    flash = 1.6 * air.shadow * (flash * flash) ** 16
+    r, g, b = air.bounce[0], air.bounce[1], air.bounce[2]
+    if rz > 0.0:
+        r, g, b = glow_of(rx, ry, rz, air)
+    return share, flash, r * shown, g * shown, b * shown
+
+
+@inlined
+def _lit(u: float, v: float, red: float, green: float, share: float, noise: Any) -> float:
+    """Light from within a window; which ones are lit differs between houses of different colours."""
+    house = np.floor(red * 977.0) + np.floor(green * 613.0)
+    chance = grain_of(noise, np.floor(u / 2.4) * 7.0 + house, np.floor(v / 3.0) * 11.0 + 3.0 * house)
+    if chance >= share:
+        return 0.0
+    curtain = 0.75 + 0.5 * grain_of(noise, u * 5.0, 17.0)
+    return float((0.25 + 0.6 * chance / share) * curtain)

@@ -1,0 +1,7 @@
+"""The town: its layout, what lies where on its ground, and its triangles."""
+
+from roadaware.simulator.town.layouts import make_layout
+from roadaware.simulator.town.regions import On, Regions, Where
+from roadaware.simulator.town.scenery import Town, town_lights
+
+__all__ = ["On", "Regions", "Town", "Where", "make_layout", "town_lights"]

@@ -1,0 +1,1 @@
+"""Traffic: vehicles, cyclists, the own vehicle and traffic lights, lived frame by frame."""

@@ -1,0 +1,315 @@
+"""The loop over the frames of a scene: look, decide, move, record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.arrays import Floats
+from roadaware.simulator.actors import Actor, Ego, Signal
+from roadaware.simulator.config import Conditions, SceneConfig
+from roadaware.simulator.layout import Layout
+from roadaware.simulator.traffic.cast import Cast
+from roadaware.simulator.traffic.driving import HARDEST, Rules, bodies_of, halt, look
+from roadaware.simulator.traffic.junctions import Junctions, Lights, Zebras
+from roadaware.simulator.traffic.manoeuvres import SQUEEZE, Manoeuvres
+from roadaware.simulator.traffic.paths import Net
+from roadaware.simulator.traffic.record import Recorder, ego_of
+from roadaware.simulator.traffic.vehicle import FASTEST, Vehicle
+from roadaware.simulator.view import TrafficView
+
+# Traffic: vehicles, cyclists, the own vehicle and traffic lights, lived frame by frame.
+
+
+class OnFoot(Protocol):
+    """The people beside and on the road, as traffic sees them."""
+
+    def step(self, frame: int, view: TrafficView) -> None:
+        """Live through one frame."""
+
+    def on_road(self) -> tuple[Floats, Floats]:
+        """(m, 2) where people are on the road, metres, and (m, 2) their velocities, m/s."""
+
+    def waiting(self) -> Floats:
+        """(k, 2) where people wait at a kerb or a zebra crossing, metres."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lived:
+    """What the traffic did.
+
+    Args:
+        ego: the own vehicle.
+        vehicles: everybody else on wheels, numbered from 0.
+        signals: traffic lights, numbered as `Layout.signals`.
+    """
+
+    ego: Ego
+    vehicles: tuple[Actor, ...]
+    signals: tuple[Signal, ...]
+
+
+def simulate(
+    layout: Layout,
+    config: SceneConfig,
+    conditions: Conditions,
+    rng: np.random.Generator,
+    walkers: OnFoot,
+    objects: Sequence[Actor] = (),
+) -> Lived:
+    """Let vehicles drive through a scene.
+
+    Args:
+        layout: roads.
+        config: of the scene.
+        conditions: light and weather; they decide on head lamps.
+        rng: every draw comes from it.
+        walkers: people; `step` is called once per frame with what they see.
+        objects: that lie on the road or beside it; vehicles drive round them or stop.
+
+    Returns:
+        The own vehicle, everybody else on wheels and the traffic lights.
+    """
+
+    rows = [(*o.position[0, :2], o.heading[0], *o.size_m[:2]) for o in objects if len(o.heading)]
+    things = np.array(rows, dtype=np.float64).reshape(-1, 5)
+    return live(layout, config, conditions, rng, walkers, things)
+
+
+def start_of(layout: Layout) -> float:
+    """Metres along the planned way at which the bumper of the own vehicle starts.
+
+    Args:
+        layout: with a route.
+    """
+    from roadaware.simulator.traffic.cast import EGO_SIZE_M, start_m
+
+    return start_m(layout.lanes[layout.route[0]]) + EGO_SIZE_M[0] / 2
+
+
+STEP_S = 0.1
+"""Longest step of time."""
+DECIDE_S = 0.2
+EMERGENCY = -3.0
+"""m/s2 beyond which nobody brakes gently."""
+REVERSE, BACK_IN = 0.9, 1.5
+"""m/s in reverse, along the kerb and into a bay."""
+ASIDE_SPEED = 1.5
+"""m/s of those who make way."""
+EXTEND_M = 120.0
+"""Of path that is left when more is found."""
+PEDAL_M = 5.5
+"""Metres of one turn of the pedals."""
+
+
+def live(
+    layout: Layout,
+    config: SceneConfig,
+    conditions: Conditions,
+    rng: np.random.Generator,
+    walkers: OnFoot,
+    things: Floats,
+) -> Lived:
+    """Let vehicles drive through a scene; arguments as of `simulate`.
+
+    Args:
+        layout: roads.
+        config: of the scene.
+        conditions: light and weather.
+        rng: every draw comes from it.
+        walkers: people.
+        things: (k, 5) x, y, heading, length and width of what lies on the road.
+    """
+    world = World(layout, config, conditions, rng, walkers, things)
+    shown = []
+    for frame in range(config.n_frames):
+        shown.append(world.lights.shown(frame / config.camera.fps))
+        world.frame(frame, shown[-1], last=frame + 1 == config.n_frames)
+    table = np.array(shown, dtype=np.uint8).reshape(config.n_frames, len(layout.signals))
+    fps = config.camera.fps
+    actors: tuple[Actor, ...] = world.cast.actors(config.n_frames, fps)
+    return Lived(ego_of(world.ego, fps), actors, world.lights.signals(table))
+
+
+class World:
+    """Everything that moves on wheels, and what it knows."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        config: SceneConfig,
+        conditions: Conditions,
+        rng: np.random.Generator,
+        walkers: OnFoot,
+        things: Floats,
+    ) -> None:
+        self.config, self.walkers, self.things = config, walkers, things
+        inwards = 1 if config.surroundings.drive_on == "right" else -1
+        self.net = Net(layout, inwards)
+        self.lights = Lights(layout, rng)
+        self.zebras = Zebras(layout, rng)
+        self.junctions = Junctions(self.net)
+        self.rules = Rules(self.lights, self.zebras, self.junctions, rng)
+        self.cast = Cast(self.net, config, rng, things)
+        self.ego = self.cast.ego
+        self.manoeuvres = Manoeuvres(self.net, rng, self.ego, self.lights)
+        self.recorder = Recorder(self.net, conditions)
+        self.steps = math.ceil(1.0 / config.camera.fps / STEP_S - 1e-9)
+        self.since_decision = np.inf
+
+    def frame(self, frame: int, shown: npt.NDArray[np.uint8], *, last: bool) -> None:
+        """Live through one frame.
+
+        Args:
+            frame: of the scene.
+            shown: (signals,) what lights show.
+            last: whether nothing comes after it.
+        """
+        fps = self.config.camera.fps
+        time_s = frame / fps
+        self.junctions.release(self.cast.renew(frame))
+        self.cast.see_parked(frame, time_s)
+        for vehicle in self.cast.vehicles:
+            self.recorder.write(vehicle, time_s)
+        self.walkers.step(frame, self.view(frame, shown))
+        people, velocity = self.walkers.on_road()
+        self.zebras.see(people, velocity, self.walkers.waiting())
+        if not last:
+            for k in range(self.steps):
+                self._step(time_s + k / fps / self.steps, 1.0 / fps / self.steps, people, velocity)
+
+    def view(self, frame: int, shown: npt.NDArray[np.uint8]) -> TrafficView:
+        """What people see of the traffic.
+
+        Args:
+            frame: of the scene.
+            shown: (signals,) what lights show.
+        """
+        moving = self.cast.vehicles
+        table = np.array([(v.x, v.y, v.heading, v.v, v.length, v.width) for v in moving])
+        time_s = frame / self.config.camera.fps
+        return TrafficView(
+            frame, time_s, table[:, :2], table[:, 2], table[:, 3], table[:, 4], table[:, 5], shown
+        )
+
+    def _step(self, time_s: float, dt: float, people: Floats, velocity: Floats) -> None:
+        """One step of time: everybody looks at the same moment, then moves."""
+        vehicles = self.cast.vehicles
+        bodies = bodies_of(vehicles, self.things)
+        sight = look(vehicles, bodies, people, velocity)
+        if self.since_decision >= DECIDE_S - 1e-9:
+            self.manoeuvres.decide(vehicles, sight, bodies, people, time_s)
+            self.since_decision = 0.0
+        self.since_decision += dt
+        self.junctions.release(())
+        coming = self.rules.coming(vehicles, time_s)
+        wanted = []
+        for row, vehicle in enumerate(vehicles):
+            seen = min(float(sight.bound[row]), float(sight.for_people[row]))
+            ruled = min(self.rules.bound(vehicle, coming, vehicles, time_s), to_berth(vehicle, time_s))
+            wanted.append(min(seen, ruled, self._free(vehicle)))
+        for vehicle, a in zip(vehicles, wanted, strict=True):
+            drive(vehicle, a, dt)
+            if vehicle.path.end - vehicle.s < EXTEND_M and vehicle is not self.ego:
+                self._extend(vehicle)
+
+    def _free(self, vehicle: Vehicle) -> float:
+        """m/s2 with nobody in the way."""
+        most = min(vehicle.manners.speed, vehicle.path.limit(vehicle.front), vehicle.path.limit(vehicle.s))
+        if vehicle.aside_for is not None:
+            most = min(most, ASIDE_SPEED)
+        if vehicle.passing is not None:
+            fastest = FASTEST * self.manoeuvres.usual if vehicle.passing.moves else SQUEEZE
+            most = min(max(most, fastest), fastest, vehicle.path.limit(vehicle.front))
+        a = vehicle.manners.accelerate * (1.0 - (max(vehicle.v, 0.0) / most) ** 4)
+        if vehicle is self.ego:
+            a = min(a, halt(vehicle, vehicle.path.end - 4.0 - vehicle.front) if self._ends(vehicle) else a)
+        return max(a, -2.5)
+
+    def _ends(self, vehicle: Vehicle) -> bool:
+        """Whether the end of its path is near."""
+        return vehicle.path.end - vehicle.front < 20.0 + vehicle.v**2 / 3.0
+
+    def _extend(self, vehicle: Vehicle) -> None:
+        """Give a vehicle more to drive, from the lane it is in."""
+        last = vehicle.path.legs[-1].lane
+        if vehicle.lane < 0 or not self.net.out[last] or vehicle.passing is not None:
+            return
+        if any(self.junctions.holds(vehicle, e.number) for e in vehicle.path.events if e.kind == "junction"):
+            return
+        start = vehicle.path.legs[vehicle.leg].start
+        rest = vehicle.path.legs[vehicle.leg :]
+        steps = [(a.lane, b.junction, b.way) for a, b in zip(rest[0:-1:2], rest[1::2], strict=True)]
+        steps += self.net.wander(last, self.manoeuvres.rng, 250.0, straight=vehicle.length > 7.0)
+        vehicle.path = self.net.path(steps)
+        vehicle.s -= start
+        vehicle.served -= start
+        vehicle.go_on_amber -= start
+        vehicle.shift = vehicle.shift.moved(-start)
+        vehicle.leg = 0
+
+
+def drive(vehicle: Vehicle, wanted: float, dt: float) -> None:
+    """Move one vehicle for a step of time.
+
+    Args:
+        vehicle: that moves.
+        wanted: m/s2.
+        dt: seconds.
+    """
+    if vehicle.hold in ("kerb", "berth", "parked") or vehicle.hazard:
+        _reverse(vehicle, dt)
+        return
+    a = float(np.clip(wanted, -HARDEST, vehicle.manners.accelerate))
+    if a > EMERGENCY:
+        a = float(np.clip(a, vehicle.a - 8.0 * dt, vehicle.a + 5.0 * dt))
+    before = vehicle.v
+    vehicle.v = max(before + a * dt, 0.0)
+    if vehicle.v < 0.02 and a <= 0:
+        vehicle.v = 0.0
+    vehicle.a = (vehicle.v - before) / dt if vehicle.v > 0 else min(a, 0.0)
+    way = (before + vehicle.v) / 2 * dt
+    vehicle.waiting_s = vehicle.waiting_s + dt if vehicle.v < 0.3 else 0.0
+    if way > 0:
+        vehicle.s += way / vehicle.stretch()
+        if vehicle.v > 0.4:
+            vehicle.gait += 2 * np.pi * way / PEDAL_M
+        vehicle.place()
+
+
+def to_berth(vehicle: Vehicle, time_s: float) -> float:
+    """m/s2 of one who stops beyond a bay to back into it.
+
+    Args:
+        vehicle: that drives.
+        time_s: now.
+    """
+    if vehicle.berth is None or vehicle.hold:
+        return float(np.inf)
+    gap = vehicle.berth.stop_s - vehicle.s
+    if gap < 1.5 and vehicle.v < 0.1:
+        vehicle.hold, vehicle.hold_until = "berth", time_s + 1.2
+    return halt(vehicle, gap)
+
+
+def _reverse(vehicle: Vehicle, dt: float) -> None:
+    """Back, as far as it wants to and may, then stand."""
+    before = min(vehicle.v, 0.0)
+    waits = vehicle.hold == "berth" and vehicle.reverse_m <= 0
+    stops = vehicle.blocked or waits or vehicle.reverse_m < before**2 / 2.0 + 0.02
+    fastest = BACK_IN if vehicle.hold == "berth" else REVERSE
+    vehicle.v = (
+        min(before + (2.5 if vehicle.blocked else 1.0) * dt, 0.0) if stops else max(before - dt, -fastest)
+    )
+    vehicle.a = (vehicle.v - before) / dt
+    way = (before + vehicle.v) / 2 * dt
+    vehicle.s += way / vehicle.stretch()
+    going = vehicle.v < 0 or vehicle.blocked
+    vehicle.reverse_m = vehicle.reverse_m + way / vehicle.stretch() if going else 0.0
+    if way:
+        vehicle.place()

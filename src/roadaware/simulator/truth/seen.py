@@ -1,0 +1,298 @@
+"""Seen: how much of each actor and traffic light the camera shows in each frame, gathered while rendering."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.arrays import Floats, Floats32, Ints, Ints32
+from roadaware.simulator.episode import Episode
+from roadaware.simulator.mesh import Camera, Soup, camera_of
+from roadaware.simulator.render import Picture, instance_boxes
+
+LEAST_PX = 12
+"""Fewer pixels of somebody are not worth a box."""
+LEAST_SHARE = 0.08
+"""A smaller share of somebody that is in view is not worth a box."""
+LEAST_SIDE = 1 / 30
+"""Nor is somebody whose longer side is a smaller part of the picture's height: annotators pass over what is
+far away, and ROAD has 4.6 boxes a frame."""
+_PEOPLE = ("Ped", "Cyc", "Mobike")
+_JOINTS = 17
+_AROUND = np.array([-1, 0, 1])
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What is in the picture, a row for each frame and instance that has pixels or would have some.
+
+    Args:
+        frame: (n,) ascending.
+        instance: (n,) number of the actor; signals follow the actors.
+        visible_px: (n,) pixels that show it.
+        visible: (n, 4) x1, y1, x2, y2 of these pixels; 0 where there are none.
+        full: (n, 4) of its whole shape as far as it is in the picture, also what is hidden.
+        expected_px: (n,) pixels that would show it if nothing stood before it.
+        joints: (n, 17, 3) x, y in pixels and whether they are seen (1) or not (0); NaN where it has none.
+    """
+
+    frame: Ints
+    instance: Ints
+    visible_px: Ints
+    visible: Floats32
+    full: Floats32
+    expected_px: Ints
+    joints: Floats32
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    @property
+    def share(self) -> Floats:
+        """(n,) which part of what is in the picture is not hidden, 0 to 1."""
+        share: Floats = np.minimum(1.0, self.visible_px / np.maximum(self.expected_px, 1))
+        return share
+
+    @property
+    def enough(self) -> npt.NDArray[np.bool_]:
+        """(n,) whether enough is seen for a box."""
+        enough: npt.NDArray[np.bool_] = (self.visible_px >= LEAST_PX) & (self.share >= LEAST_SHARE)
+        return enough
+
+    def near(self, height_px: int) -> npt.NDArray[np.bool_]:
+        """(n,) whether somebody is large enough for a box.
+
+        Args:
+            height_px: of the picture.
+        """
+        sides = self.full[:, 2:] - self.full[:, :2]
+        return np.asarray(sides.max(axis=1, initial=0) >= LEAST_SIDE * height_px, dtype=np.bool_)
+
+    def rows(self, kept: npt.NDArray[np.bool_]) -> Seen:
+        """Some of the rows.
+
+        Args:
+            kept: (n,) which.
+        """
+        return Seen(*(getattr(self, each.name)[kept] for each in fields(self)))
+
+
+@dataclass(eq=False)
+class SeenCollector:
+    """Takes the pictures of an episode one after the other; a frame costs a row for each instance in view.
+
+    Args:
+        episode: whose pictures they are.
+        joints: whether to look for joints, which takes most of the time; without they are NaN.
+    """
+
+    episode: Episode
+    joints: bool = True
+    _parts: list[Seen] = field(default_factory=list)
+
+    def add(
+        self, frame: int, camera: Camera, picture: Picture | Ints32, soups: Soup | Sequence[Soup]
+    ) -> Seen:
+        """Take one frame; frames come in order.
+
+        Args:
+            frame: of the scene.
+            camera: that looked.
+            picture: what it saw, or the (h, w) instance mask alone.
+            soups: the triangles of the frame, marked by instance.
+
+        Returns:
+            What is seen in this frame.
+        """
+        mask = picture if isinstance(picture, np.ndarray) else picture.instance
+        count = len(self.episode.actors) + len(self.episode.signals)
+        shown = instance_boxes(mask, count)
+        shapes = projected(camera, [soups] if isinstance(soups, Soup) else soups, count)
+        kept = np.flatnonzero((shown[:, 4] > 0) | (shapes[:, 8] > 0))
+        # A few pixels at an edge may be counted by one of two rules of rounding only.
+        whole = np.maximum(shapes[kept, 8], shown[kept, 4]).astype(np.int64)
+        part = Seen(
+            np.full(len(kept), frame, dtype=np.int64),
+            kept.astype(np.int64),
+            shown[kept, 4].astype(np.int64),
+            shown[kept, :4].astype(np.float32),
+            _inside(shapes[kept], shown[kept, :4], camera),
+            whole,
+            self._joints(frame, camera, mask, kept, shown[kept, 4]),
+        )
+        self._parts.append(part)
+        return part
+
+    def seen(self) -> Seen:
+        """All frames that were taken."""
+        if not self._parts:
+            return _none()
+        return Seen(*(np.concatenate([getattr(p, each.name) for p in self._parts]) for each in fields(Seen)))
+
+    def _joints(self, frame: int, camera: Camera, mask: Ints32, kept: Ints, pixels: Ints) -> Floats32:
+        from roadaware.simulator.people import joints
+
+        found = np.full((len(kept), _JOINTS, 3), np.nan, dtype=np.float32)
+        for place, (number, count) in enumerate(zip(kept.tolist(), pixels.tolist(), strict=True)):
+            if not self.joints:
+                break
+            if number >= len(self.episode.actors) or count < LEAST_PX:
+                continue
+            actor = self.episode.actors[number]
+            if actor.kind in _PEOPLE and actor.at(frame) is not None:
+                at, depth = camera.project(joints(actor, frame))
+                ahead = depth > 0
+                found[place, ahead, :2] = at[ahead]
+                found[place, :, 2] = _shown(mask, at, number + 1)
+        return found
+
+
+def _inside(shapes: Floats, shown: Ints, camera: Camera) -> Floats32:
+    """(k, 4) boxes of shapes as far as they are in the picture.
+
+    Of a shape that reaches out of the picture, the part inside may be less wide and high than the whole.
+    """
+    slack = np.array([-1.0, -1.0, 1.0, 1.0])
+    low = np.array([0.0, 0.0, -np.inf, -np.inf])
+    high = np.array([np.inf, np.inf, camera.width_px, camera.height_px])
+    pixels = shapes[:, 4:8] + slack
+    box = np.clip(
+        np.where(slack < 0, np.maximum(shapes[:, :4], pixels), np.minimum(shapes[:, :4], pixels)), low, high
+    )
+    return np.where(shapes[:, 8:] > 0, box, shown).astype(np.float32)
+
+
+def _none() -> Seen:
+    whole, four = np.zeros(0, dtype=np.int64), np.zeros((0, 4), dtype=np.float32)
+    return Seen(whole, whole, whole, four, four, whole, np.zeros((0, _JOINTS, 3), dtype=np.float32))
+
+
+def _shown(mask: Ints32, at: Floats, value: int) -> npt.NDArray[np.bool_]:
+    """(17,) whether a joint lies on, or right beside, pixels of its owner: joints lie inside of bodies."""
+    height, width = mask.shape
+    inside = (at >= 0).all(1) & (at[:, 0] < width) & (at[:, 1] < height)
+    x, y = np.where(inside, at.T, 0.0).astype(np.int64)[:, :, None] + _AROUND
+    near = mask[np.clip(y, 0, height - 1)[:, :, None], np.clip(x, 0, width - 1)[:, None, :]]
+    seen: npt.NDArray[np.bool_] = inside & (near == value).any((1, 2))
+    return seen
+
+
+def projected(camera: Camera, soups: Sequence[Soup], count: int) -> Floats:
+    """(n, 9) x1, y1, x2, y2 of each instance's shape and of its pixels in the picture, and their number.
+
+    Zeros for those not before the camera.
+
+    Args:
+        camera: that looks.
+        soups: triangles marked by instance.
+        count: number of instances.
+    """
+    from roadaware.simulator.raster_kernels import WORK, edges_of
+    from roadaware.simulator.truth import seen_kernels
+
+    corners = np.concatenate([soup.corners[soup.instance > 0] for soup in soups])
+    instance = np.concatenate([soup.instance[soup.instance > 0] for soup in soups])
+    order = np.argsort(instance, kind="stable")
+    found = np.tile(np.array([*2 * [np.inf, np.inf, -np.inf, -np.inf], 0.0]), (count, 1))
+    mark = np.full((camera.height_px, camera.width_px), -1, dtype=np.int32)
+    pose, lens = pose_of(camera)
+    triangles = np.require(corners[order], np.float32, ("C", "W"))
+    group = instance[order].astype(np.int64) - 1
+    seen_kernels.measure(triangles, group, pose, lens, found)
+    edges, which = np.empty((len(group), WORK)), np.empty(len(group), np.int32)
+    k = edges_of(triangles, pose, lens, np.array(mark.shape), False, edges, which)
+    seen_kernels.count(edges[:k], group[which[:k]], mark, found)
+    found[~np.isfinite(found).all(1)] = 0.0
+    return found
+
+
+def pose_of(camera: Camera) -> tuple[Floats, Floats]:
+    """(3, 4) from the world to the camera, and (4,) focal lengths and the middle in pixels.
+
+    Args:
+        camera: that looks.
+    """
+    lens = np.array([camera.intrinsics[k] for k in ((0, 0), (1, 1), (0, 2), (1, 2))])
+    return np.ascontiguousarray(camera.camera_SE3_world[:3]), lens
+
+
+# Blocks: what is seen of an episode whose actors are plain blocks and where nothing else stands about.
+
+_CORNERS = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (0.0, 1.0)])
+_SIDES = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
+_FACES = np.array([half for a, b, c, d in _SIDES for half in ((a, b, c), (a, c, d))])
+_HEAD_M = (0.35, 0.35, 0.95)
+RANGE_M = 140.0
+
+
+def blocks_seen(episode: Episode, *, joints: bool = True) -> Seen:
+    """What would be seen if everybody were a block and nothing else were there; for tables without pictures.
+
+    Args:
+        episode: the scene.
+        joints: whether to look for joints, which takes most of the time.
+    """
+    collector = SeenCollector(episode, joints)
+    for frame in range(episode.n_frames):
+        camera = camera_of(episode.ego, episode.config, frame, episode.seed)
+        soup = block_soup(episode, frame)
+        collector.add(frame, camera, drawn(camera, soup), soup)
+    return collector.seen()
+
+
+def block_soup(episode: Episode, frame: int) -> Soup:
+    """The blocks of all that is near in a frame.
+
+    Args:
+        episode: the scene.
+        frame: of the scene.
+    """
+    eye = episode.ego.position[frame]
+    held: list[tuple[int, Floats32]] = []
+    for actor in episode.actors:
+        row = actor.at(frame)
+        if row is not None and np.hypot(*(actor.position[row, :2] - eye[:2])) < RANGE_M:
+            shape = _block(actor.size_m, actor.position[row], float(actor.heading[row]))
+            held.append((actor.number + 1, shape))
+    for signal in episode.signals:
+        if np.hypot(*(signal.position[:2] - eye[:2])) < RANGE_M:
+            foot = signal.position - [0.0, 0.0, _HEAD_M[2] / 2]
+            held.append((len(episode.actors) + signal.number + 1, _block(_HEAD_M, foot, signal.heading)))
+    return _soup(held)
+
+
+def _block(size: tuple[float, float, float], position: npt.ArrayLike, heading: float) -> Floats32:
+    """(12, 3, 3) its triangles in the world."""
+    c, s = np.cos(heading), np.sin(heading)
+    corners = (_CORNERS * size) @ np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]]) + position
+    triangles: Floats32 = corners[_FACES].astype(np.float32)
+    return triangles
+
+
+def _soup(held: list[tuple[int, Floats32]]) -> Soup:
+    n = len(_FACES) * len(held)
+    corners = np.concatenate([np.zeros((0, 3, 3), np.float32), *(shape for _, shape in held)])
+    marks = np.repeat(np.array([number for number, _ in held], dtype=np.int32), len(_FACES))
+    byte, single = np.zeros(n, np.uint8), np.zeros(n, np.float32)
+    return Soup(
+        corners, np.zeros((n, 3), np.float32), byte, byte, single, np.zeros((n, 3, 2), np.float32), marks
+    )
+
+
+def drawn(camera: Camera, soup: Soup) -> Ints32:
+    """(h, w) int32 whose triangle is nearest in each pixel, 0 for none.
+
+    Args:
+        camera: that looks.
+        soup: triangles marked by instance.
+    """
+    from roadaware.simulator.truth.seen_kernels import stack
+
+    size = (camera.height_px, camera.width_px)
+    mask, inverse = np.zeros(size, np.int32), np.zeros(size, np.float32)
+    pose, lens = pose_of(camera)
+    stack(np.require(soup.corners, np.float32, ("C", "W")), soup.instance, pose, lens, inverse, mask)
+    return mask

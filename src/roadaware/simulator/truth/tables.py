@@ -1,0 +1,409 @@
+"""An episode and what was seen of it as Scenes, true to the pixel and to the frame: boxes, tubes, sensors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.arrays import Floats, Ints
+from roadaware.scenes.composites import derive_composites
+from roadaware.scenes.segments import run_spans, with_stretches
+from roadaware.scenes.tables import Meta, Scenes
+from roadaware.simulator.actors import OBJECTS, VEHICLES, Actor, Ego, Mind
+from roadaware.simulator.episode import Episode
+from roadaware.simulator.lidar import AHEAD_M
+from roadaware.simulator.mesh import camera_of, intrinsics_of
+from roadaware.simulator.truth import terms
+from roadaware.simulator.truth.boxes import box_table, held_of, labelled
+from roadaware.simulator.truth.crowds import crowd_labels, queries, relations, sounding, sounds
+from roadaware.simulator.truth.labels import agent_labels, governs, road_labels
+from roadaware.simulator.truth.places import Places, Way
+from roadaware.simulator.truth.seen import Seen
+
+# Tracks: the tubes that own boxes, with what PIE and JAAD tell of pedestrians.
+
+_SCHEMA: dict[str, Any] = {
+    "tube": pl.Int64,
+    "video": pl.String,
+    "name": pl.String,
+    "start_frame": pl.Int64,
+    "end_frame": pl.Int64,
+    "instance": pl.Int64,
+    "track_label": pl.Enum(terms.TRACK_LABEL),
+    "model": pl.String,
+    "crossing": pl.Enum(terms.CROSSING),
+    "event_frame": pl.Int64,
+    "event_source": pl.Enum(terms.EVENT_SOURCE),
+    "crossing_point": pl.Int64,
+    "exp_start_point": pl.Int64,
+    "critical_point": pl.Int64,
+    "intention_prob": pl.Float32,
+    "wants": pl.Boolean,
+    "age": pl.Enum(terms.AGES),
+    "signalized": pl.Enum(terms.SIGNALIZED),
+    "num_lanes": pl.Int64,
+    "traffic_direction": pl.Enum(("OW", "TW")),
+}
+_SIGNALIZED = {"no signal": "n/a", "none": "n/a", "n/a": "n/a", "zebra crossing": "C", "zebra": "C", "C": "C"}
+_SIGNALIZED |= {"signal": "CS", "signalled": "CS", "S": "S", "CS": "CS"}
+
+
+def tracks(episode: Episode, instance: Ints, frame: Ints, way: Way) -> pl.DataFrame:
+    """One tube for everybody who has a box, in the order of their numbers.
+
+    Args:
+        episode: the scene.
+        instance: (n,) whose boxes there are; signals follow the actors.
+        frame: (n,) when, ascending for each instance.
+        way: the own vehicle's lanes.
+    """
+    rows = []
+    for tube, number in enumerate(np.unique(instance).tolist()):
+        held = frame[instance == number]
+        row = {
+            "tube": tube,
+            "video": episode.name,
+            "start_frame": int(held[0]),
+            "end_frame": int(held[-1]) + 1,
+            "instance": number + 1,
+        }
+        if number < len(episode.actors):
+            row |= _of_actor(episode, episode.actors[number], held, way)
+        else:
+            signal = episode.signals[number - len(episode.actors)]
+            row |= {"name": f"light-{signal.number:03d}", "track_label": "traffic_light"}
+        rows.append(row)
+    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+
+
+def _of_actor(episode: Episode, actor: Actor, held: Ints, way: Way) -> dict[str, Any]:
+    kind = actor.kind.lower()
+    row: dict[str, Any] = {"name": f"{kind}-{actor.number:04d}", "model": actor.model}
+    if actor.kind in OBJECTS:
+        return row | {"track_label": "object"}
+    if actor.kind in VEHICLES:
+        return row | {"track_label": "vehicle"}
+    row["track_label"] = "pedestrian"
+    if actor.mind is None:
+        return row
+    # As in JAAD, those whose behaviour is known have names that end with b.
+    row["name"] += "b"
+    lane = int(way.lane[held[0]])
+    road = episode.layout.roads[episode.layout.lanes[lane].road] if lane >= 0 else None
+    kinds = [episode.layout.lanes[k] for k in road.lanes] if road is not None else []
+    driven = [each for each in kinds if each.kind in ("vehicle", "bus")]
+    ways = {each.forward for each in driven}
+    known = {
+        "num_lanes": len(driven) or None,
+        "traffic_direction": None if not ways else "TW" if len(ways) == 2 else "OW",
+    }
+    return row | known | _told(actor.mind, held)
+
+
+def _told(mind: Mind, held: Ints) -> dict[str, Any]:
+    """What is known of a pedestrian with boxes in some frames.
+
+    The event is the frame of the first step on the road. A crosser whose first step has no box gets the third
+    box from the end, as the published readers do, and `event_source` says that it is made up.
+    """
+    stepped = mind.crossing is not None and bool((held == mind.crossing).any())
+    late = int(held[-3] if len(held) > 3 else held[-1])
+    event = (mind.crossing if stepped else late) if mind.crosses else None
+    # Whoever crosses where the own vehicle does not come by.
+    other = "not-crossing" if mind.crossing is None else "irrelevant"
+    asked = held[(held >= mind.start) & (held <= mind.critical)]
+    return {
+        "crossing": "crossing" if mind.crosses else other,
+        "event_frame": event,
+        "event_source": "annotated" if mind.crosses and stepped else "fallback" if mind.crosses else "none",
+        "crossing_point": mind.crossing if mind.crosses else None,
+        "exp_start_point": int(asked[0]) if len(asked) else None,
+        "critical_point": int(asked[-1]) if len(asked) else None,
+        "intention_prob": mind.intention_prob,
+        "wants": mind.wants,
+        "age": mind.age,
+        "signalized": _SIGNALIZED.get(mind.signalized, "n/a"),
+    }
+
+
+# Sensing: where the camera and the LiDAR sit, where the own vehicle was, and the rows of its sweeps.
+
+CAMERA, LIDAR = "camera", "lidar"
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One sweep of the LiDAR.
+
+    Args:
+        frame: of the scene.
+        path: of its file, relative to the scene's folder.
+        n_points: in it.
+    """
+
+    frame: int
+    path: str
+    n_points: int
+
+
+def ego_poses(ego: Ego) -> npt.NDArray[np.float32]:
+    """(F, 16) poses of the own vehicle in the world, row by row.
+
+    Args:
+        ego: the own vehicle.
+    """
+    poses = np.tile(np.eye(4), (len(ego.heading), 1, 1))
+    c, s = np.cos(ego.heading), np.sin(ego.heading)
+    poses[:, 0, 0], poses[:, 0, 1], poses[:, 1, 0], poses[:, 1, 1] = c, -s, s, c
+    poses[:, :3, 3] = ego.position
+    return poses.reshape(-1, 16).astype(np.float32)
+
+
+def ego_SE3_camera(episode: Episode) -> Floats:  # noqa: N802, the project's way to name transforms
+    """(4, 4) pose of the camera in the vehicle, without its tremor.
+
+    Args:
+        episode: the scene.
+    """
+    zero = np.zeros(1)
+    whole = np.zeros(1, dtype=np.int64)
+    still = Ego(np.zeros((1, 3)), zero, zero, zero, zero, whole, whole)
+    lens = replace(episode.config.camera, shake_px=0.0)
+    return camera_of(still, replace(episode.config, camera=lens), 0, 0).world_SE3_camera
+
+
+def sensors(episode: Episode) -> pl.DataFrame:
+    """The `sensors` table of a scene.
+
+    Args:
+        episode: the scene.
+    """
+    lidar = episode.config.lidar
+    rows: list[dict[str, Any]] = [
+        {
+            "sensor": CAMERA,
+            "intrinsics": intrinsics_of(episode.config.camera).ravel().tolist(),
+            "ego_SE3_sensor": ego_SE3_camera(episode).ravel().tolist(),
+            "layout": None,
+        }
+    ]
+    if lidar is not None:
+        pose = np.eye(4)
+        pose[0, 3], pose[2, 3] = AHEAD_M, lidar.height_m
+        layout = f"{lidar.rings} rings x {lidar.columns} columns"
+        rows.append({"sensor": LIDAR, "ego_SE3_sensor": pose.ravel().tolist(), "layout": layout})
+    schema: dict[str, Any] = {
+        "scene": pl.String,
+        "sensor": pl.String,
+        "from_frame": pl.Int64,
+        "intrinsics": pl.List(pl.Float32),
+        "ego_SE3_sensor": pl.List(pl.Float32),
+        "layout": pl.String,
+    }
+    return pl.DataFrame([{"scene": episode.name, "from_frame": 0, **row} for row in rows], schema=schema)
+
+
+def sweep_table(episode: Episode, sweeps: Sequence[Sweep]) -> pl.DataFrame:
+    """The `sweeps` table of a scene.
+
+    Args:
+        episode: the scene.
+        sweeps: that were taken.
+    """
+    frame = np.array([each.frame for each in sweeps], dtype=np.int64)
+    poses = ego_poses(episode.ego)[frame]
+    return pl.DataFrame(
+        {
+            "scene": pl.Series([episode.name] * len(frame), dtype=pl.String),
+            "sensor": pl.Series([LIDAR] * len(frame), dtype=pl.String),
+            "frame": frame,
+            "path": pl.Series([each.path for each in sweeps], dtype=pl.String),
+            "n_points": pl.Series([each.n_points for each in sweeps], dtype=pl.Int64),
+            "t_s": (frame / episode.config.camera.fps).astype(np.float32),
+            "world_SE3_ego": pl.Series(poses.tolist(), dtype=pl.List(pl.Float32)),
+        }
+    )
+
+
+DATASET = "simulator"
+SAMPLED_AS = ("jaad", "pie")
+"""Whose protocols cut the pedestrians into samples."""
+_SPLITS = ("train", "test", "train", "val", "train")
+
+
+def scene_tables(
+    episode: Episode,
+    seen: Seen,
+    *,
+    files: Mapping[str, str] | None = None,
+    sweeps: Sequence[Sweep] = (),
+) -> Scenes:
+    """The truth of one scene.
+
+    Args:
+        episode: the scene.
+        seen: of all its frames.
+        files: further columns of `videos`, such as `path`: names of files relative to the scene's folder.
+        sweeps: of the LiDAR.
+    """
+    places = Places(episode.layout, episode.ego)
+    seen = labelled(episode, seen)
+    held = held_of(episode, seen)
+    owners, tube = np.unique(seen.instance, return_inverse=True)
+    tubes = tracks(episode, seen.instance, seen.frame, places.way)
+    number = dict(zip(owners.tolist(), range(len(owners)), strict=True))
+    crowd = episode.config.preset == "chaos"
+    deeds = crowd_labels(held) if crowd else road_labels(episode, seen, held, places)
+    boxes = box_table(episode, seen, held, tube.astype(np.int64))
+    heard = sounds(episode, boxes, number)
+    labels = pl.concat([agent_labels(episode, seen, held), deeds]).sort("box", maintain_order=True)
+    whole = Scenes(
+        videos=_videos(episode, files or {}),
+        frames=_frames(episode, seen),
+        boxes=boxes.with_columns(sound=sounding(episode, boxes, number)),
+        labels=labels,
+        tubes=tubes,
+        frame_labels=_frame_labels(episode),
+        relations=relations(episode, tubes, number),
+        queries=queries(episode, tubes, number),
+        sounds=heard.table,
+        sensors=sensors(episode),
+        sweeps=sweep_table(episode, sweeps),
+        meta=_meta(episode, heard.words),
+    )
+    return _with_tubes(whole, episode, crowd=crowd)
+
+
+def _with_tubes(scenes: Scenes, episode: Episode, *, crowd: bool) -> Scenes:
+    """The scenes with the tubes of every kind of label, and those of the own vehicle's actions."""
+    kinds = ["agent", "action"] if crowd else ["agent", "action", "location"]
+    kinds += ["corner"] if "corner" in scenes.meta.vocabularies else []
+    cut = with_stretches(scenes, kinds)
+    if not crowd:
+        cut = derive_composites(cut)
+    return _with_own(cut, episode)
+
+
+def _with_own(scenes: Scenes, episode: Episode) -> Scenes:
+    """With a tube for each stretch of the own vehicle's action, which has no boxes."""
+    action = episode.ego.action
+    run = np.cumsum(np.diff(action, prepend=action[:1]) != 0)
+    spans = run_spans(run.astype(np.int64), np.arange(len(action), dtype=np.int64)).drop("run")
+    largest: Any = scenes.tubes["tube"].max()
+    first = 0 if largest is None else int(largest) + 1
+    rows = spans.with_columns(
+        tube=pl.int_range(first, first + pl.len(), dtype=pl.Int64),
+        video=pl.lit(episode.name),
+        kind=pl.lit("av_action"),
+    )
+    label = pl.Series("label", action[rows["start_frame"].to_numpy()], dtype=pl.Int64)
+    return scenes.with_tables(
+        tubes=pl.concat([scenes.tubes, rows], how="diagonal_relaxed"),
+        tube_labels=pl.concat(
+            [scenes.tube_labels, rows.select("tube", "kind", label)], how="diagonal_relaxed"
+        ),
+    )
+
+
+def _videos(episode: Episode, files: Mapping[str, str]) -> pl.DataFrame:
+    config, conditions = episode.config, episode.conditions
+    row: dict[str, Any] = {
+        "video": episode.name,
+        "scene": episode.name,
+        "width_px": config.camera.width_px,
+        "height_px": config.camera.height_px,
+        "fps": config.camera.fps,
+        "n_frames": episode.n_frames,
+        "category": episode.category,
+        "splits": [f"default/{split_of(episode.name)}"],
+        "weather": conditions.weather,
+        "time_of_day": conditions.time,
+        "preset": config.preset,
+        "configuration": config.name,
+        "drive_on": config.surroundings.drive_on,
+        **files,
+    }
+    types: dict[str, Any] = {"fps": pl.Float32, "category": pl.String, "splits": pl.List(pl.String)}
+    return pl.DataFrame([row], schema_overrides=types)
+
+
+def split_of(name: str) -> str:
+    """The split of a scene, by the number that its name ends with: of five, three for training.
+
+    Args:
+        name: of the scene.
+
+    >>> [split_of(f"road-{number:04d}") for number in range(5)]
+    ['train', 'test', 'train', 'val', 'train']
+    """
+    digits = re.search(r"(\d+)$", name)
+    return _SPLITS[int(digits[1]) % len(_SPLITS) if digits else 0]
+
+
+def _frames(episode: Episode, seen: Seen) -> pl.DataFrame:
+    ego, fps = episode.ego, episode.config.camera.fps
+    count = episode.n_frames
+    cameras = [camera_of(ego, episode.config, frame, episode.seed) for frame in range(count)]
+    poses = np.stack([each.world_SE3_camera.ravel() for each in cameras]).astype(np.float32)
+    return pl.DataFrame(
+        {
+            "video": pl.Series([episode.name], dtype=pl.String).new_from_index(0, count),
+            "frame": np.arange(count, dtype=np.int64),
+            "t_s": (np.arange(count) / fps).astype(np.float32),
+            "annotated": np.ones(count, dtype=bool),
+            "ego_speed_kmh": (3.6 * ego.speed).astype(np.float32),
+            "ego_acceleration_mps2": ego.acceleration.astype(np.float32),
+            "ego_yaw_rate_radps": ego.yaw_rate.astype(np.float32),
+            "traffic_light": _own_light(episode, seen),
+            "world_SE3_ego": pl.Series(ego_poses(ego), dtype=pl.Array(pl.Float32, 16)),
+            "world_SE3_camera": pl.Series(poses, dtype=pl.Array(pl.Float32, 16)),
+        }
+    )
+
+
+def _own_light(episode: Episode, seen: Seen) -> pl.Series:
+    """What the nearest light in sight that the own vehicle must obey shows, in the words of PIE."""
+    found = ["n/a"] * episode.n_frames
+    nearest = np.full(episode.n_frames, np.inf)
+    words = {0: "red", 1: "yellow", 2: "green", 3: "n/a"}
+    for signal in episode.signals:
+        if not governs(episode, signal):
+            continue
+        for frame in seen.frame[seen.instance == len(episode.actors) + signal.number].tolist():
+            away = float(np.hypot(*(signal.position[:2] - episode.ego.position[frame, :2])))
+            if away < nearest[frame]:
+                nearest[frame], found[frame] = away, words[int(signal.state[frame])]
+    return pl.Series(found, dtype=pl.Enum(terms.TRAFFIC_LIGHT))
+
+
+def _frame_labels(episode: Episode) -> pl.DataFrame:
+    count = episode.n_frames
+    return pl.DataFrame(
+        {
+            "video": pl.Series([episode.name], dtype=pl.String).new_from_index(0, count),
+            "frame": np.arange(count, dtype=np.int64),
+            "kind": pl.Series(["av_action"], dtype=pl.String).new_from_index(0, count),
+            "label": episode.ego.action.astype(np.int64),
+        }
+    )
+
+
+def _meta(episode: Episode, words: tuple[str, ...]) -> Meta:
+    preset = episode.config.preset
+    vocabularies = dict(terms.CROWD_VOCABULARIES if preset == "chaos" else terms.ROAD_VOCABULARIES)
+    if preset == "corner-cases":
+        vocabularies |= {"corner": terms.CORNER, "corner_super": terms.CORNER_SUPER}
+    if words:
+        vocabularies["sound"] = words
+    notes: dict[str, Any] = {"made_up": True, "sampled_as": list(SAMPLED_AS)}
+    composites: dict[str, tuple[str, ...]] = {}
+    if preset != "chaos":
+        composites = terms.COMPOSITES
+        notes["children"] = {kind: terms.children(kind) for kind in composites}
+    return Meta(DATASET, terms.LICENCE, vocabularies, composites, notes=notes)

@@ -1,0 +1,446 @@
+"""`Walkers`: people on foot and stray dogs, frame by frame, beside and on the roads of a layout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from roadaware.arrays import Bools, Floats, Ints
+from roadaware.simulator.actors import Actor, Pose
+from roadaware.simulator.config import SceneConfig
+from roadaware.simulator.layout import Layout, Line
+from roadaware.simulator.traffic.loop import OnFoot
+from roadaware.simulator.view import TrafficView
+from roadaware.simulator.walkers.bodies import EDGE_M, Bodies
+from roadaware.simulator.walkers.crossing import Lookout, Minds
+from roadaware.simulator.walkers.persons import (
+    AT_KERB_M,
+    PUSHER_M,
+    WAKE_M,
+    Setting,
+    Stage,
+    Start,
+    Walker,
+    aim,
+    built_out,
+    place_near,
+    set_stage,
+    setting_of,
+)
+from roadaware.simulator.walkers.records import Records, actors_of
+from roadaware.simulator.walkers.ways import Ways
+
+LONGEST_STEP_S = 0.1
+GONE_M = 30.0
+"""Beyond the distance at which people wake up, they are forgotten."""
+ABREAST_M, PUSHED_M = 0.65, 1.0
+APART_M = 1.1
+"""Nobody starts nearer to something that lies about."""
+STANDING_IN_THE_WAY = ("tree", "lamp_post", "sign", "bin", "bollard", "bus_stop")
+
+
+class Walkers:
+    """Everybody on foot.
+
+    Args:
+        layout: a town.
+        config: of the scene.
+        rng: draws everything.
+        n_frames: of the scene.
+        fps: frames per second.
+        starts: who is about; None to make them up. Leaders stand before those who follow them.
+        things: that lie about; people walk round those on pavements.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        config: SceneConfig,
+        rng: np.random.Generator,
+        n_frames: int,
+        fps: float,
+        starts: Sequence[Start] | None = None,
+        things: Sequence[Actor] = (),
+    ) -> None:
+        self._layout, self._config, self._rng, self._fps = layout, config, rng, fps
+        self._ways = Ways(layout)
+        self._things = _spots(things)
+        self._starts = None if starts is None else list(starts)
+        self._steps = max(1, math.ceil(1.0 / fps / LONGEST_STEP_S - 1e-9))
+        self._walkers: list[Walker] = []
+        self._records = Records(n_frames)
+        self._who: Ints = np.zeros(0, dtype=np.int64)
+        self._bodies: Bodies | None = None
+        self._minds: Minds | None = None
+        self._setting: Setting | None = None
+
+    def step(self, frame: int, view: TrafficView) -> None:
+        """Let everybody live until a frame, and record where they are in it.
+
+        Args:
+            frame: of the scene; frames come one after the other.
+            view: the traffic; the own vehicle is its first row.
+        """
+        bodies, minds = self._begun(view)
+        self._wake(bodies, view.position[0])
+        self._tempt(bodies, view)
+        lookout = Lookout(self._layout, view)
+        dt = 1.0 / self._fps / self._steps
+        who = self._who.tolist()
+        for _ in range(self._steps if frame else 0):
+            for k in who:
+                minds.think(k, dt, lookout)
+            if who:
+                bodies.step(dt, self._who)
+                self._go_on(bodies)
+        self._record(frame, view, bodies)
+
+    def on_road(self) -> tuple[Floats, Floats]:
+        """(m, 2) places on the road of people and what they push, in metres, and (m, 2) velocities."""
+        if self._bodies is None:
+            return np.zeros((0, 2)), np.zeros((0, 2))
+        rows = self._who[self._out(self._bodies)]
+        place, velocity = self._bodies.xy[rows], self._bodies.velocity[rows]
+        # What somebody pushes is as much in the way as they are.
+        push = np.array([self._walkers[k].person.pushes is not None for k in rows.tolist()], dtype=np.bool_)
+        turn = self._bodies.heading[rows][push]
+        before = place[push] + PUSHED_M * np.stack([np.cos(turn), np.sin(turn)], axis=1)
+        return np.concatenate([place, before]), np.concatenate([velocity, velocity[push]])
+
+    def waiting(self) -> Floats:
+        """(k, 2) positions of those who wait to cross, or reach the kerb of a marked crossing to do so."""
+        if self._bodies is None:
+            return np.zeros((0, 2))
+        rows = [k for k in self._who.tolist() if self._waits(k)]
+        return self._bodies.xy[rows].reshape(-1, 2)
+
+    def actors(self, first_number: int) -> tuple[Actor, ...]:
+        """Everybody who was near the own vehicle, then what they push and the dogs that go with them.
+
+        Args:
+            first_number: of the first of them; the others follow.
+        """
+        return actors_of(self._walkers, self._records, self._layout, self._ways, self._config, first_number)
+
+    def _begun(self, view: TrafficView) -> tuple[Bodies, Minds]:
+        """People appear when it is known where the own vehicle begins."""
+        if self._bodies is None or self._minds is None:
+            self._setting = setting_of(self._layout, self._ways, self._config, view.position[0])
+            if self._starts is None:
+                self._starts = [self._beside(start) for start in set_stage(self._setting, self._rng)]
+            self._walkers = [_walker(start, self._rng) for start in self._starts]
+            for lead in sorted({start.leader for start in self._starts} - {-1}):
+                _side_by_side(self._walkers, lead)
+            self._bodies = _bodies(self._starts, self._walkers, self._ways, self._obstacles(), self._config)
+            self._minds = Minds(self._walkers, self._bodies, self._rng)
+        return self._bodies, self._minds
+
+    def _beside(self, start: Start) -> Start:
+        """The same, a few steps on where something lies."""
+        for _ in range(6 if len(self._things) and start.s > 2.0 else 0):
+            here = self._ways.place(start.band, start.s, start.u)
+            if float(np.hypot(*(self._things - here).T).min()) > APART_M:
+                break
+            start = replace(start, s=start.s - 0.5 * start.way)
+        return start
+
+    def _obstacles(self) -> Floats:
+        """(k, 2) where things stand or lie that people walk round."""
+        props = [prop.position for prop in self._layout.props if prop.kind in STANDING_IN_THE_WAY]
+        return np.concatenate([np.array(props, dtype=np.float64).reshape(-1, 2), self._things])
+
+    def _wake(self, bodies: Bodies, own: Floats) -> None:
+        """Wake those whom the own vehicle nears, and forget those it has left behind."""
+        away = np.hypot(*(bodies.xy - own).T)
+        for k, walker in enumerate(self._walkers):
+            lead = walker.start.leader if walker.start.leader >= 0 else k
+            if walker.awake == 0 and away[lead] < WAKE_M:
+                walker.awake = 1
+            elif walker.awake == 1 and away[lead] > WAKE_M + GONE_M:
+                walker.awake = 2
+        self._who = np.array(
+            [k for k, walker in enumerate(self._walkers) if walker.awake == 1], dtype=np.int64
+        )
+
+    def _tempt(self, bodies: Bodies, view: TrafficView) -> None:
+        """Let those who would cross later want it now, if the own vehicle comes near them."""
+        ahead = np.array([np.cos(view.heading[0]), np.sin(view.heading[0])])
+        for k in self._who.tolist():
+            walker = self._walkers[k]
+            if walker.errand != "later" or walker.start.leader >= 0 or walker.stage != Stage.STROLL:
+                continue
+            away = bodies.xy[k] - view.position[0]
+            if float(away @ ahead) < 6.0 or float(np.hypot(*away)) > walker.start.trigger_m:
+                continue
+            band, s = int(bodies.band[k]), float(bodies.s[k])
+            if self._setting is None or self._ways.bands[band].road < 0:
+                continue
+            place = place_near(self._setting, band, s, walker.way, self._rng)
+            for other, follower in enumerate(self._walkers):
+                if other == k or (follower.start.leader == k and bodies.band[other] == band):
+                    follower.errand = "walk" if place is None else "cross"
+                    if place is not None:
+                        follower.way = walker.way
+                        aim(follower, place, float(self._rng.uniform(-1.0, 1.0)))
+            _side_by_side(self._walkers, k)
+
+    def _go_on(self, bodies: Bodies) -> None:
+        """Lead people from the end of a pavement on to the next, or back."""
+        ways, who = self._ways, self._who
+        s, band = bodies.s[who], bodies.band[who]
+        for k in who[(s < 0.0) | (s > ways.length[band])].tolist():
+            walker = self._walkers[k]
+            end = 1 if bodies.s[k] > 0.0 else 0
+            if walker.stage in (Stage.CROSS, Stage.HOLD, Stage.BACK):
+                bodies.s[k] = float(np.clip(bodies.s[k], 0.0, ways.length[bodies.band[k]]))
+                continue
+            onward = ways.links.get((int(bodies.band[k]), end))
+            if onward is None:
+                walker.way = -1 if end else 1
+                bodies.s[k] = float(np.clip(bodies.s[k], 0.0, ways.length[bodies.band[k]]))
+                bodies.vs[k] = 0.0
+                continue
+            band_there, end_there = onward
+            start = 0.0 if end_there == 0 else float(ways.length[band_there])
+            width = float(ways.width[band_there])
+            u = float(np.clip(bodies.u[k], EDGE_M, width - EDGE_M))
+            bodies.switch(k, band_there, start, u, end == end_there)
+            walker.way = 1 if end_there == 0 else -1
+
+    def _out(self, bodies: Bodies) -> Bools:
+        """(m,) who of those about is on the road."""
+        edge = np.array([_edge(self._walkers[k]) for k in self._who.tolist()])
+        found: Bools = bodies.u[self._who] < -edge if len(edge) else np.zeros(0, dtype=np.bool_)
+        return found
+
+    def _waits(self, k: int) -> bool:
+        walker = self._walkers[k]
+        if walker.stage == Stage.WAIT or walker.place is None or walker.errand != "cross":
+            return walker.stage == Stage.WAIT
+        near = self._bodies is not None and abs(float(self._bodies.s[k]) - walker.target_s) < 1.6
+        return walker.stage == Stage.APPROACH and near and walker.place.kind in ("zebra", "signalled")
+
+    def _record(self, frame: int, view: TrafficView, bodies: Bodies) -> None:
+        who = self._who
+        walkers = [self._walkers[k] for k in who.tolist()]
+        pace = np.hypot(*bodies.velocity[who].T)
+        edge = np.array([_edge(walker) for walker in walkers])
+        self._records.add(
+            frame, who, view.position[0], float(view.heading[0]),
+            x=bodies.xy[who, 0], y=bodies.xy[who, 1], heading=bodies.heading[who], over=bodies.u[who] + edge,
+            gaze=[walker.gaze for walker in walkers], stage=[walker.stage for walker in walkers],
+            pose=[_pose(walker, float(v)) for walker, v in zip(walkers, pace, strict=True)],
+            looking=[walker.scanning for walker in walkers],
+            inward=bodies.road_turn[who] - self._ways.side[bodies.band[who]] * np.pi / 2,
+            band=bodies.band[who], s=bodies.s[who],
+        )  # fmt: skip
+
+
+def _spots(things: Sequence[Actor]) -> Floats:
+    """(k, 2) points that stand for things: one for small ones, three for long ones."""
+    found: list[Floats] = []
+    for thing in things:
+        turn = float(thing.heading[0]) + (np.pi / 2 if thing.size_m[1] > thing.size_m[0] else 0.0)
+        reach = 0.5 * abs(thing.size_m[0] - thing.size_m[1])
+        way = np.array([np.cos(turn), np.sin(turn)])
+        shares = (-reach, 0.0, reach) if reach > 0.2 else (0.0,)
+        found += [thing.position[0, :2] + share * way for share in shares]
+    return np.array(found, dtype=np.float64).reshape(-1, 2)
+
+
+def _edge(walker: Walker) -> float:
+    """How far the pavement reaches into the road where somebody crosses."""
+    if walker.place is None:
+        return 0.0
+    return walker.place.far_m if walker.over else walker.place.near_m
+
+
+def _pose(walker: Walker, pace: float) -> Pose:
+    person = walker.person
+    if person.pushes is not None:
+        return Pose.PUSH_OBJECT
+    if pace > 2.0:
+        return Pose.RUN
+    busy = walker.stage in (Stage.APPROACH, Stage.CROSS, Stage.HOLD, Stage.BACK, Stage.WAIT)
+    if person.phones and not (busy and person.looks):
+        return Pose.PHONE
+    if walker.wave_s > 0.0:
+        return Pose.WAVE
+    return Pose.WALK if pace > 0.15 else Pose.STAND
+
+
+def _walker(start: Start, rng: np.random.Generator) -> Walker:
+    """Somebody at their beginning."""
+    walker = Walker(start.person, start, Stage.STROLL, start.way, start.u, None, start.errand)
+    walker.next_way = 1 if rng.random() < 0.5 else -1
+    walker.patience_s = start.person.patience_s
+    stray = float(rng.uniform(-1.0, 1.0))
+    if start.place is None:
+        return walker
+    aim(walker, start.place, stray)
+    if start.errand == "bus":
+        back = AT_KERB_M + PUSHER_M if start.person.pushes is not None else 0.0
+        walker.target_s, walker.target_u = start.s, max(start.u, back)
+    if abs(start.s - walker.target_s) < 1.0:
+        walker.stage = Stage.APPROACH
+    return walker
+
+
+def _side_by_side(walkers: Sequence[Walker], lead: int) -> None:
+    """Let those who go with somebody cross beside them, and go the same way afterwards."""
+    followers = [walker for walker in walkers if walker.start.leader == lead]
+    for k, walker in enumerate(followers):
+        walker.next_way = walkers[lead].next_way
+        if walker.aimed is not None and walker.start.errand != "bus":
+            apart = ABREAST_M * (k // 2 + 1) * (1 if k % 2 else -1)
+            walker.target_s = walkers[lead].target_s + (0.1 * apart if built_out(walker.aimed) else apart)
+
+
+def _bodies(
+    starts: Sequence[Start], walkers: Sequence[Walker], ways: Ways, obstacles: Floats, config: SceneConfig
+) -> Bodies:
+    """Everybody at their beginning, facing where they go."""
+    party = [start.leader if start.leader >= 0 else k for k, start in enumerate(starts)]
+    bodies = Bodies(
+        ways,
+        np.array([start.band for start in starts], dtype=np.int64),
+        np.array([start.s for start in starts], dtype=np.float64),
+        np.array([start.u for start in starts], dtype=np.float64),
+        np.array(party, dtype=np.int64),
+        config.surroundings.drive_on == "left",
+        obstacles,
+    )
+    turn = ways.frame(bodies.band, bodies.s)[1]
+    inward = turn - ways.side[bodies.band] * np.pi / 2
+    going = turn + np.where(np.array([walker.way for walker in walkers]) > 0, 0.0, np.pi)
+    stands = np.array([walker.stage == Stage.APPROACH for walker in walkers], dtype=np.bool_)
+    bodies.heading[:] = np.where(stands, inward, going) if len(starts) else bodies.heading
+    bodies.road_turn[:] = turn
+    bodies.vs[:] = [0.0 if s else w.way * w.person.pace for s, w in zip(stands, walkers, strict=True)]
+    return bodies
+
+
+# Strays: dogs that run over the road, as drivers see them; they live along with those on foot.
+
+BRAKE = 4.0
+"""m/s2 that dogs expect of drivers: they stop before a vehicle that could not brake for them."""
+BODY_M = 0.5
+LOOK_S = (0.15, 0.3, 0.5, 0.7, 0.9)
+"""Moments ahead for which they look where vehicles will be."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dog:
+    """A dog that wants to run over a road.
+
+    Args:
+        line: of the road.
+        along_m: where along it.
+        side: 1 if it comes from the left of the line, -1 from the right.
+        near_m: from the line to where it starts.
+        far_m: from the line to where it ends.
+        half_m: from the line to the kerb.
+        begin_s: when it starts.
+        pace: m/s.
+        drift: metres along the road for each metre across.
+    """
+
+    line: Line
+    along_m: float
+    side: float
+    near_m: float
+    far_m: float
+    half_m: float
+    begin_s: float
+    pace: float
+    drift: float
+
+    def at(self, gone: float) -> Floats:
+        """(2,) where it is after some metres across the road."""
+        left = self.side * (self.near_m - gone)
+        return self.line.beside(self.along_m + self.drift * gone, left)
+
+    @property
+    def heading(self) -> float:
+        """Where it runs to."""
+        return float(self.line.heading(self.along_m)) - self.side * (np.pi / 2 - self.drift)
+
+
+class Strays:
+    """Those on foot, and dogs among them.
+
+    Args:
+        walkers: everybody on foot.
+        dogs: that run.
+        fps: frames per second.
+    """
+
+    def __init__(self, walkers: OnFoot, dogs: Sequence[Dog], fps: float) -> None:
+        self.walkers, self.dogs, self.fps = walkers, tuple(dogs), fps
+        self._gone = [0.0] * len(self.dogs)
+        self._pace = [0.0] * len(self.dogs)
+        self._tracks: list[list[tuple[float, float, float]]] = [[] for _ in self.dogs]
+
+    def step(self, frame: int, view: TrafficView) -> None:
+        """Live through one frame.
+
+        Args:
+            frame: of the scene.
+            view: the traffic.
+        """
+        self.walkers.step(frame, view)
+        people, _ = self.walkers.on_road()
+        for k, dog in enumerate(self.dogs):
+            wants = view.time_s >= dog.begin_s and self._gone[k] < dog.near_m + dog.far_m
+            runs = wants and frame > 0 and not _endangered(dog, self._gone[k], view)
+            ahead = dog.at(self._gone[k] + 0.8)
+            runs = runs and not bool((np.hypot(*(people - ahead).T) < 0.8).any())
+            self._pace[k] = dog.pace if runs else 0.0
+            self._gone[k] += self._pace[k] / self.fps
+            x, y = dog.at(self._gone[k]).tolist()
+            self._tracks[k].append((x, y, dog.heading))
+
+    def on_road(self) -> tuple[Floats, Floats]:
+        """(m, 2) where people and dogs are on the road, metres, and (m, 2) their velocities, m/s."""
+        people, velocity = self.walkers.on_road()
+        out = [k for k, dog in enumerate(self.dogs) if abs(dog.near_m - self._gone[k]) < dog.half_m]
+        if not out:
+            return people, velocity
+        place = [self.dogs[k].at(self._gone[k]) for k in out]
+        turn = [self.dogs[k].heading for k in out]
+        pace = [self._pace[k] * np.array([np.cos(h), np.sin(h)]) for k, h in zip(out, turn, strict=True)]
+        return np.concatenate([people, place]), np.concatenate([velocity, pace])
+
+    def waiting(self) -> Floats:
+        """(k, 2) where people wait to cross."""
+        return self.walkers.waiting()
+
+    def tracks(self) -> list[Floats]:
+        """(F, 3) x, y and heading of each dog in each frame."""
+        return [np.array(track, dtype=np.float64).reshape(-1, 3) for track in self._tracks]
+
+
+def _endangered(dog: Dog, gone: float, view: TrafficView) -> bool:
+    """Whether a step on leads into a vehicle, or before one that is too near to brake."""
+    c, s = np.cos(view.heading), np.sin(view.heading)
+    v = np.maximum(view.speed, 0.0)
+    half, length = view.width / 2 + BODY_M, view.length / 2
+
+    def beside(seconds: float, way: float) -> tuple[Floats, Floats]:
+        away = dog.at(gone + way) - view.position
+        return away[:, 0] * c + away[:, 1] * s - v * seconds, away[:, 1] * c - away[:, 0] * s
+
+    ahead, left = beside(0.0, 0.0)
+    inside = np.abs(left) < half
+    for seconds in LOOK_S:
+        soon, there = beside(seconds, dog.pace * seconds)
+        if ((np.abs(soon) < length + BODY_M) & (np.abs(there) < half) & ~inside).any():
+            return True
+    soon, there = beside(0.0, 1.6)
+    enters = ~inside & ((np.abs(there) < half) | (left * there < 0))
+    behind = np.minimum(ahead, soon) < -length - BODY_M
+    gap = np.maximum(ahead, soon) - length
+    return bool((enters & ~behind & (gap < v * v / (2 * BRAKE) + 0.4 * v + 1.5)).any())

@@ -1,0 +1,440 @@
+"""Event labels: a linker and the event head together give detections of agents all the kinds of ROAD."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.arrays import Floats32, Ints, Pixels
+from roadaware.demo_data.road import COMPOSITES, DUPLEXES, EVENTS
+from roadaware.errors import UsageError
+from roadaware.linking.config import LinkerConfig
+from roadaware.linking.linker import Linker
+from roadaware.models.detector import Detector, FrameDetections
+from roadaware.models.event_head.ego_motion import EgoMotion
+from roadaware.models.event_head.features import LIGHTS, Motion, TubeFeatures, light_colours
+from roadaware.models.event_head.head import EventHead
+from roadaware.models.videos import VideoDetector
+from roadaware.scenes.advice import advice_in
+from roadaware.scenes.dense_scores import Layout, layout, matrix
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Predictions
+from roadaware.tasks.road_events import AV_ACTION, Classes, claims_of
+
+Pair = tuple[Ints, Ints]
+_LAMPS = ("Red", "Amber", "Green", "Black", "Brake", "IncatLft", "IncatRht", "HazLit", "PushObj")
+"""Actions that boxes do not show: a detector that tells them keeps its own scores."""
+_SIGNALS = ("TL", "OthTL")
+_WHOLES = {"duplex": DUPLEXES, "event": EVENTS}
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """What is known of a frame besides its detections.
+
+    Args:
+        number: of the frame.
+        t_s: its time.
+        size_px: width and height of the picture.
+        motion: of the camera since the frame before; None where it is not known.
+        colours: (n, 4) shares of `lamps.LIGHTS` in each box; None without pictures.
+    """
+
+    number: int
+    t_s: float
+    size_px: tuple[int, int]
+    motion: Motion | None = None
+    colours: Floats32 | None = None
+
+
+class EventLabeller:
+    """Labels the detections of one stream, looking back only.
+
+    Args:
+        head: that scores.
+        kinds: of the detector: agents, and what else it tells.
+        linker: what detections are linked with; the same as later makes tubes of them.
+        focal_px: focal length of the camera; of a usual one where None.
+
+    Raises:
+        UsageError: if the detector tells no agents of ROAD.
+    """
+
+    def __init__(
+        self,
+        head: EventHead,
+        kinds: Mapping[str, tuple[str, ...]],
+        linker: LinkerConfig,
+        focal_px: float | None = None,
+    ) -> None:
+        if "agent" not in kinds:
+            raise UsageError(f"events need a detector that tells agents; this one tells {', '.join(kinds)}")
+        self.head, self._given, self._linker_config = head, Layout(dict(kinds)), linker
+        self.kinds = widened_kinds(head, kinds)
+        self.av_labels, self._focal_px = head.av_actions, focal_px
+        self._layout = Layout(dict(self.kinds))
+        self._features = TubeFeatures(kinds["agent"])
+        self._parts = {kind: self._indices(kind) for kind in COMPOSITES if kind in self.kinds}
+        labels = {"action": head.actions, "location": head.locations}
+        self._into = {kind: self._columns(kind, names) for kind, names in labels.items()}
+        self._linker = Linker(linker, self._given.width)
+
+    def reset(self, linker: LinkerConfig | None = None) -> None:
+        """Forget the stream.
+
+        Args:
+            linker: of the next one; the same where None.
+        """
+        self._linker_config = linker or self._linker_config
+        self._linker = Linker(self._linker_config, self._given.width)
+        self._features.reset()
+
+    @property
+    def horizon(self) -> float:
+        """How far below the middle the horizon lies, in focal lengths."""
+        return self._features.horizon[0]
+
+    def step(self, found: FrameDetections, scene: Scene) -> FrameDetections:
+        """The detections with scores of all kinds.
+
+        A detection that the linker did not look at has scores of its agents alone.
+
+        Args:
+            found: of the detector, in its order.
+            scene: what else is known of the frame.
+        """
+        boxes = np.asarray(found.boxes, np.float64)
+        update = self._linker.update(scene.number, boxes, found.agentness, found.scores, t_s=scene.t_s)
+        self._features.end(path.number for path in update.ended)
+        linked = np.flatnonzero(update.numbers >= 0)
+        agents = found.scores[:, self._given.columns("agent")]
+        x, drive = self._features.step(
+            scene.t_s,
+            update.numbers[linked],
+            boxes[linked],
+            agents[linked],
+            scene.size_px,
+            scene.motion,
+            self._focal_px,
+        )
+        scores = np.zeros((len(found), self._layout.width), np.float32)
+        for kind, names in self._given.kinds.items():
+            if kind not in COMPOSITES:
+                start = self._layout.columns(kind).start
+                scores[:, start : start + len(names)] = found.scores[:, self._given.columns(kind)]
+        if len(linked):
+            for kind, told in zip(("action", "location"), self.head.scores(x), strict=True):
+                self._write(scores, linked, kind, told)
+        if scene.colours is not None and "action" not in self._given.kinds:
+            self._colour(scores, scene.colours)
+        for kind, parts in self._parts.items():
+            whole = scores[:, self._layout.columns(kind)]
+            whole[:] = scores[:, parts[0]]
+            for index in parts[1:]:
+                whole *= scores[:, index]
+        # A detector that tells what the own vehicle does is left its word.
+        av = found.av if len(found.av) else self.head.av_scores(drive)
+        return FrameDetections(found.frame, found.boxes, found.agentness, scores, av)
+
+    def _write(self, scores: Floats32, rows: Ints, kind: str, told: Floats32) -> None:
+        """Scores of the head; where the detector tells a label too, the mean of both, of lamps its own."""
+        new, shared = self._into[kind]
+        scores[rows[:, None], new[1]] = told[:, new[0]]
+        if len(shared[0]):
+            at = (rows[:, None], shared[1])
+            scores[at] = 0.5 * (scores[at] + told[:, shared[0]])
+
+    def _columns(self, kind: str, labels: Sequence[str]) -> tuple[Pair, Pair]:
+        """Columns of the head and of the scores: of labels that it alone tells, and of those told by both."""
+        start, own = self._layout.columns(kind).start, self._given.kinds.get(kind, ())
+        alone = [k for k, label in enumerate(labels) if label not in own]
+        both = [k for k, label in enumerate(labels) if label in own and label not in _LAMPS]
+
+        def pair(chosen: list[int]) -> Pair:
+            into = [start + self.kinds[kind].index(labels[k]) for k in chosen]
+            return np.array(chosen, np.int64), np.array(into, np.int64)
+
+        return pair(alone), pair(both)
+
+    def _colour(self, scores: Floats32, colours: Floats32) -> None:
+        """Scores of what traffic lights show, by the picture."""
+        agents, actions = self.kinds["agent"], self.kinds["action"]
+        first = self._layout.columns("agent").start
+        light = scores[:, [first + agents.index(name) for name in _SIGNALS if name in agents]].max(
+            axis=1, initial=0
+        )
+        seen = colours.sum(axis=1) > 0
+        for k, name in enumerate(LIGHTS):
+            at = self._layout.columns("action").start + actions.index(name)
+            scores[seen, at] = (light * colours[:, k])[seen]
+
+    def _indices(self, kind: str) -> list[Ints]:
+        """For each part of a composite kind the columns that its labels are made of."""
+        found = []
+        for place, part in enumerate(COMPOSITES[kind]):
+            start, names = self._layout.columns(part).start, self.kinds[part]
+            found.append(
+                np.array(
+                    [start + names.index(label.split("-")[place]) for label in self.kinds[kind]], np.int64
+                )
+            )
+        return found
+
+
+def widened_kinds(head: EventHead, kinds: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """The kinds of a detector with those that the head adds; composites only of labels that there are.
+
+    Args:
+        head: that scores.
+        kinds: of the detector.
+    """
+    found = {kind: tuple(names) for kind, names in kinds.items()}
+    for kind, names in (("action", head.actions), ("location", head.locations)):
+        held = found.get(kind, ())
+        found[kind] = (*held, *(name for name in names if name not in held))
+    for kind, parts in COMPOSITES.items():
+        known = [set(found[part]) for part in parts]
+        fitting = [
+            label
+            for label in found.get(kind) or _WHOLES[kind]
+            if all(word in names for word, names in zip(label.split("-"), known, strict=True))
+        ]
+        found.pop(kind, None)
+        if fitting:
+            found[kind] = tuple(fitting)
+    return found
+
+
+# EventDetector: a detector of agents with the event head behind it, which answers as any detector does.
+
+_USUAL_FPS = 12.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """A picture that the detector has not answered yet."""
+
+    number: int
+    t_s: float
+    picture: Pixels
+
+
+class EventDetector:
+    """Detections of another detector with scores of actions, locations, duplexes and events.
+
+    It links detections itself, as whoever follows it will, and it finds the own motion in the pictures.
+    Numbers and times of frames are those that `tell_moment` gives, else those of `fps`.
+
+    Args:
+        detector: of agents.
+        head: that scores.
+        linker: what is linked with; the same as makes tubes later.
+        fps: pictures a second where nobody tells their times.
+        focal_px: focal length of the camera; of a usual one where None.
+
+    Raises:
+        UsageError: if the detector tells no agents of ROAD.
+    """
+
+    def __init__(
+        self,
+        detector: Detector | VideoDetector,
+        head: EventHead,
+        linker: LinkerConfig,
+        *,
+        fps: float | None = None,
+        focal_px: float | None = None,
+    ) -> None:
+        self.detector, self.fps = detector, fps or _USUAL_FPS
+        self._labeller = EventLabeller(head, detector.kinds, linker, focal_px)
+        self._ego = EgoMotion(focal_px)
+        self.kinds: Mapping[str, tuple[str, ...]] = self._labeller.kinds
+        self.av_labels: tuple[str, ...] = tuple(detector.av_labels) or self._labeller.av_labels
+        self.delay = detector.delay
+        self._moment: tuple[int, float] | None = None
+        self._forget()
+
+    single = False
+    """How somebody moves is seen in pictures that follow each other."""
+
+    def tell_moment(self, number: int, t_s: float) -> None:
+        """Number and time of the picture that comes next, where a stream knows them.
+
+        Args:
+            number: counts frames, also those that did not arrive.
+            t_s: in seconds, later than that of the picture before.
+        """
+        self._moment = (number, t_s)
+
+    def set_rate(self, fps: float | None, linker: LinkerConfig | None = None) -> None:
+        """Pictures a second of the next video, of which nobody tells times, and its linker.
+
+        Args:
+            fps: 12 where None.
+            linker: the same as before where None.
+        """
+        self.fps = fps or _USUAL_FPS
+        self._labeller.reset(linker)
+
+    def reset(self) -> None:
+        """Forget the stream: the next picture is frame 0 of another video."""
+        self.detector.reset()
+        self._forget()
+
+    def step(self, picture: Pixels) -> list[FrameDetections]:
+        """The frames that became known by one more picture.
+
+        Raises:
+            InputError: as the detector.
+        """
+        self._hold(picture)
+        return [self._labelled(found) for found in self.detector.step(picture)]
+
+    def finish(self) -> list[FrameDetections]:
+        """The frames still owed; forgets the stream."""
+        found = [self._labelled(each) for each in self.detector.finish()]
+        self._forget()
+        return found
+
+    def detections(self, pictures: Iterable[Pixels], n_frames: int) -> Iterator[FrameDetections]:
+        """What is found in all frames of a video, in order.
+
+        Args:
+            pictures: of the frames.
+            n_frames: as many as there are.
+
+        Raises:
+            InputError: as the detector.
+        """
+        self._forget()
+
+        def passed() -> Iterator[Pixels]:
+            for picture in pictures:
+                self._hold(picture)
+                yield picture
+
+        if not isinstance(self.detector, VideoDetector):
+            raise UsageError("this detector looks at streams, not at whole videos")
+        for found in self.detector.detections(passed(), n_frames):
+            yield self._labelled(found)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._labeller.reset()
+        self._ego.reset()
+        self._held: deque[_Held] = deque()
+        self._moment = None
+        self._count = 0
+
+    def _hold(self, picture: Pixels) -> None:
+        number, t_s = self._moment or (self._count, self._count / self.fps)
+        self._count, self._moment = number + 1, None
+        self._held.append(_Held(number, t_s, picture))
+
+    def _labelled(self, found: FrameDetections) -> FrameDetections:
+        held = self._held.popleft()
+        height, width = held.picture.shape[:2]
+        motion = self._ego.step(held.picture, held.t_s, self._labeller.horizon)
+        self._ego.leave_out(found.boxes[found.agentness >= 0.2])
+        lights = self._lights(found, held.picture)
+        return self._labeller.step(found, Scene(held.number, held.t_s, (width, height), motion, lights))
+
+    def _lights(
+        self, found: FrameDetections, picture: Pixels
+    ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+        """(n, 4) colours of the boxes that may be traffic lights; zeros for all others."""
+        agents: Sequence[str] = self.kinds["agent"]
+        columns = [agents.index(name) for name in ("TL", "OthTL") if name in agents]
+        colours = np.zeros((len(found), 4), np.float32)
+        rows = np.flatnonzero(found.scores[:, columns].max(axis=1, initial=0) >= 0.1)
+        colours[rows] = light_colours(picture, found.boxes[rows])
+        return colours
+
+
+def warm_up_events(linker: LinkerConfig) -> None:
+    """Compile what the head and the own motion need, or load what an earlier process kept.
+
+    Args:
+        linker: as of `EventDetector`.
+    """
+    from roadaware.models.event_head.head import open_head
+
+    rng = np.random.default_rng(0)
+    picture = np.repeat(np.repeat(rng.integers(0, 255, (30, 40, 3), np.uint8), 8, axis=0), 8, axis=1)
+    labeller, ego = EventLabeller(open_head(), {"agent": ("Car",)}, linker), EgoMotion()
+    box, score = np.array([[9.0, 9.0, 60.0, 60.0]], np.float32), np.ones(1, np.float32)
+    for frame in range(2):
+        motion = ego.step(picture, frame / 10, labeller.horizon)
+        found = FrameDetections(frame, box, score, score[:, None], np.zeros(0, np.float32))
+        labeller.step(found, Scene(frame, frame / 10, (320, 240), motion))
+
+
+# Event labels of saved detections: the same head over tables, without pictures.
+
+
+def add_events(predictions: Predictions, head: EventHead, linker: LinkerConfig) -> Predictions:
+    """Detections of agents with scores of actions, locations, duplexes, events and the own vehicle's action.
+
+    Tables hold no pictures, so the own motion is only what boxes tell of it, and lights have no colours.
+
+    Args:
+        predictions: detections with `score` and dense `scores`, not linked.
+        head: that scores.
+        linker: what they will be linked with.
+
+    Raises:
+        UsageError: if they tell no agents, or the size of a video is not known.
+    """
+    kinds = dict(layout(predictions.meta, "boxes").kinds)
+    labeller = EventLabeller(head, kinds, linker)
+    facts = {str(row["video"]): row for row in predictions.videos.to_dicts()}
+    names = [*facts, *predictions.boxes["video"].cast(pl.String).unique(maintain_order=True).to_list()]
+    found = {}
+    for name in dict.fromkeys(names):
+        row = facts.get(name, {})
+        size = int(row.get("width_px") or 0), int(row.get("height_px") or 0)
+        if not all(size):
+            raise UsageError(
+                f"the size of video {name} is not known, which events need; give --truth with its annotations"
+            )
+        labeller.reset()
+        found[name] = _label(predictions, name, labeller, size, row.get("fps"))
+    own = layout(predictions.meta, "frames").kinds.get(AV_ACTION, ())
+    classes = Classes(labeller.kinds, own or labeller.av_labels, advice_in(predictions.meta))
+    return claims_of(found, classes, videos=predictions.videos, meta=predictions.meta)
+
+
+def _label(
+    predictions: Predictions, video: str, labeller: EventLabeller, size_px: tuple[int, int], fps: float | None
+) -> list[FrameDetections]:
+    """The detections of one video, in the order of its frames."""
+    chosen = pl.col("video").cast(pl.String) == video
+    boxes = predictions.boxes.filter(chosen).sort("frame", maintain_order=True)
+    frames = np.unique(boxes["frame"].to_numpy())
+    times: dict[int, float] = {}
+    width = layout(predictions.meta, "frames").width
+    drive: dict[int, npt.NDArray[np.float32]] = {}
+    if not predictions.frames.is_empty():
+        held = predictions.frames.filter(chosen)
+        if width:
+            drive = dict(zip(held["frame"].to_list(), matrix(held["scores"], width), strict=True))
+        frames = np.union1d(frames, held["frame"].to_numpy())
+        if "t_s" in held.columns and not held["t_s"].null_count():
+            times = dict(zip(held["frame"].to_list(), held["t_s"].to_list(), strict=True))
+    sides = boxes.select(CORNERS).to_numpy().astype(np.float32)
+    score = boxes["score"].to_numpy().astype(np.float32)
+    scores = matrix(boxes["scores"], layout(predictions.meta, "boxes").width)
+    bounds = np.searchsorted(boxes["frame"].to_numpy(), [*frames.tolist(), np.iinfo(np.int64).max])
+    told = []
+    for k, frame in enumerate(frames.tolist()):
+        part = slice(int(bounds[k]), int(bounds[k + 1]))
+        said = drive.get(frame, np.zeros(width, np.float32))
+        detections = FrameDetections(frame, sides[part], score[part], scores[part], said)
+        scene = Scene(frame, times.get(frame, frame / (fps or _USUAL_FPS)), size_px)
+        told.append(replace(labeller.step(detections, scene), frame=frame))
+    return told

@@ -1,0 +1,168 @@
+"""Folders of long work: what was asked for stands in a record, and the same work goes on where it was."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware import __version__
+from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
+from roadaware.io.files import atomic_write, disk_error, names_in, read_regular
+from roadaware.io.folder_lock import Hold
+from roadaware.io.images import png
+from roadaware.io.sources import leads_out, shown
+
+_LIMIT = 1 << 26
+
+
+def begin(
+    folder: Path, record: str, kind: str, settings: Mapping[str, Any], *, overwrite: bool = False
+) -> bool:
+    """Make the folder of some work, or see that it holds the same work; whether it goes on.
+
+    Args:
+        folder: new, empty, or of the same work.
+        record: name of its file in the folder.
+        kind: of work, in the record.
+        settings: JSON-ready; what the outcome depends on.
+        overwrite: begin anew where other settings were.
+
+    Raises:
+        UsageError: if it is a file, or holds other things or work with other settings.
+        DiskError: if it cannot be written.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; name a folder to write into")
+    asked = json.loads(json.dumps(dict(settings)))
+    try:
+        held = names_in(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise disk_error(folder, 0, error) from error
+    found = _read(folder / record) if record in held else {}
+    if held and found.get("format") != kind:
+        what = f"{folder} holds other things ({', '.join(held[:5])})"
+        raise UsageError(f"{what}; name a new or empty folder")
+    told = found.get("settings")
+    before: dict[str, Any] = told if isinstance(told, dict) else {}
+    differ = sorted(name for name in {*before, *asked} if before.get(name) != asked.get(name))
+    if held and differ and not overwrite:
+        raise UsageError(
+            f"{folder} holds work with other settings ({', '.join(differ)}); name another folder, or say "
+            "--overwrite to begin anew"
+        )
+    written = {"format": kind, "version": __version__, "settings": asked}
+    atomic_write(folder / record, (json.dumps(written, indent=1) + "\n").encode())
+    return bool(held) and not differ and not overwrite
+
+
+def _read(path: Path) -> dict[str, Any]:
+    with suppress(RoadawareError, OSError, ValueError, RecursionError):
+        found = json.loads(read_regular(path, limit=_LIMIT))
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+# Masks of many pictures in a folder, one PNG each, in the form that proposals of corner cases read.
+
+FORMAT, RECORD, CLASSES = "roadaware-masks", "masks.json", "classes.json"
+_MOST_LABELS = 1 << 16
+
+
+class MaskRun:
+    """The folder of a run: `VIDEO/000000.png`, ..., `classes.json` (names by number) and `masks.json`.
+
+    A mask that is there and not older than its picture stands; each is written whole or not at all.
+
+    Args:
+        folder: new, empty, or of the same run.
+        settings: JSON-ready; what the masks depend on.
+        labels: names of the classes, by number.
+        overwrite: begin anew where another run is.
+
+    Raises:
+        UsageError: if the folder holds other things, or a run with other settings.
+        InputError: if there are no labels, or more than 16 bits can number.
+        DiskError: if it cannot be written to.
+    """
+
+    def __init__(
+        self, folder: Path, settings: Mapping[str, Any], labels: Sequence[str], *, overwrite: bool = False
+    ) -> None:
+        if not 0 < len(labels) <= _MOST_LABELS:
+            raise InputError(f"a mask tells 1 to {_MOST_LABELS} classes apart, not {len(labels)}")
+        self.folder, self.labels = folder, tuple(labels)
+        self.bits = 8 if len(labels) <= 256 else 16
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+        self._hold = Hold(folder)
+        goes_on = begin(folder, RECORD, FORMAT, {**settings, "labels": list(labels)}, overwrite=overwrite)
+        if not goes_on:
+            self._clear()
+        atomic_write(folder / CLASSES, (json.dumps(list(labels)) + "\n").encode())
+
+    def _clear(self) -> None:
+        """Take away masks of other settings."""
+        try:
+            for path in self.folder.iterdir():
+                if path.is_dir():
+                    shutil.rmtree(path)
+        except OSError as error:
+            raise disk_error(self.folder, 0, error) from error
+
+    def path(self, video: str, frame: int) -> Path:
+        """Where the mask of a picture lies.
+
+        Args:
+            video: its name.
+            frame: counts from 0.
+
+        Raises:
+            InputError: if the name leads out of the folder.
+        """
+        if leads_out(f"{video}/0"):
+            raise InputError("the name of the video leads out of the folder", where=shown(video))
+        return self.folder / video / f"{frame:06d}.png"
+
+    def stands(self, video: str, frame: int, picture: Path) -> bool:
+        """Whether the mask of a picture is there and not older than it.
+
+        Args:
+            video: its name.
+            frame: counts from 0.
+            picture: the file that the picture lies in.
+        """
+        try:
+            found = self.path(video, frame).stat()
+            return found.st_size > 0 and found.st_mtime_ns >= picture.stat().st_mtime_ns
+        except OSError:
+            return False
+
+    def keep(self, video: str, frame: int, mask: npt.NDArray[np.integer[Any]]) -> None:
+        """Write a mask.
+
+        Args:
+            video: its name.
+            frame: counts from 0.
+            mask: (H, W) number of the class of each pixel.
+
+        Raises:
+            UsageError: if it holds a number without a label.
+            DiskError: if the disk refuses.
+        """
+        if int(mask.max(initial=0)) >= len(self.labels):
+            raise UsageError(f"class {int(mask.max())} has no name: there are {len(self.labels)}")
+        path = self.path(video, frame)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DiskError(f"{path.parent} could not be made: {error.strerror or error}") from error
+        atomic_write(path, png(mask, self.bits))
